@@ -138,7 +138,7 @@ func (a *actor) unharmed() {
 	a.answered(200, nil, `{"message":"*","data":[{"name":"Customers","group_icon":"group_icon_1","contacts_count":1,"...":0}]}`)
 	a.ask("GET", "/sms-api/senderIds", "", nil)
 	a.answered(200, nil, `{"message":"*","data":[{"id":"$sender","...":0}]}`)
-	if taken := a.stage.sim.SMSCTotals().Submitted; taken != 0 {
+	if taken := a.stage.sim.Centre.Totals().Submitted; taken != 0 {
 		a.t.Errorf("an operator was sent %d segments", taken)
 	}
 	if entries := a.stage.sim.All(); len(entries) != 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -90,7 +90,7 @@ func (a *App) demoHolds(ctx context.Context) (string, error) {
 // mtnSandbox says, in lines, what a client of MTN's needs to take the simulator at base for MTN's sandbox.
 func mtnSandbox(base string) []string {
 	lines := []string{base + "/mtn        for clients of MTN's sandbox (X-Target-Environment: sandbox)"}
-	for _, c := range sim.MTNCredentials() {
+	for _, c := range mtn.Credentials() {
 		lines = append(lines, fmt.Sprintf("%-12s  subscription key %s  API user %s  API key %s", c.Product, c.SubscriptionKey, c.User, c.APIKey))
 	}
 	return lines

@@ -12,7 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/mtn"
 )
 
 // The first screen has a key that works; the next one has the same key, and unused references.
@@ -42,7 +42,7 @@ func TestTheFirstScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema, first := fmt.Sprintf("schema %d", migrations[len(migrations)-1].Number), a.ready
-	shows("Simulator  "+a.sim.url, "MTN        "+a.sim.url+"/mtn", sim.MTNCredentials()[0].APIKey)
+	shows("Simulator  "+a.sim.url, "MTN        "+a.sim.url+"/mtn", mtn.Credentials()[0].APIKey)
 	shows("(new, "+schema+", demo data loaded)", `(demo account "Adom Stores", GHS 5,000.00, 1,000 SMS)`, "export KEY="+a.ready.APIKey)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.ready.APIURL+"/payment-api/momopay",
 		strings.NewReader(`{"amount":2,"network":"MTN","phone_number":"0240000001","transaction_id":"my-first-collection-1"}`))

@@ -13,6 +13,8 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -27,7 +29,7 @@ func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
 			t.Fatal("a start never ends")
 		}
 		c := clock.NewManual(scenarioNow)
-		s, err := sim.New(sim.Options{Clock: c, SMSC: sim.SMSCOptions{EnquireEvery: quietCentre}})
+		s, err := simulate(sim.Options{Clock: c}, mtn.Options{}, smsc.Options{EnquireEvery: quietCentre})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,7 @@ func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
 func TestABusyAddressCostsNoKey(t *testing.T) {
 	t.Parallel()
 	c := clock.NewManual(scenarioNow)
-	s, err := sim.New(sim.Options{Clock: c, SMSC: sim.SMSCOptions{EnquireEvery: quietCentre}})
+	s, err := simulate(sim.Options{Clock: c}, mtn.Options{}, smsc.Options{EnquireEvery: quietCentre})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/makola/makola/internal/provider/hubtel"
 	"github.com/makola/makola/internal/provider/mtnmomo"
 	"github.com/makola/makola/internal/recovery"
-	"github.com/makola/makola/internal/sim"
+	simhubtel "github.com/makola/makola/internal/sim/hubtel"
+	simmtn "github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -25,7 +26,7 @@ func (a *App) buildRails(record func(provider.Exchange)) {
 	}
 	accounts := []account{{tenant.Live, a.proxy, a.cfg.MTN, a.cfg.Hubtel}}
 	if a.sim != nil {
-		accounts = append(accounts, account{tenant.Test, nil, sim.MTNConfig(a.sim.url), sim.HubtelConfig(a.sim.url)})
+		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(a.sim.url), simhubtel.Config(a.sim.url)})
 	}
 	for _, each := range accounts {
 		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, Proxy: each.proxy, MaxConns: providerConnections}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/hubtel"
+	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/test/apitest"
 )
 
@@ -16,23 +18,23 @@ var paidAndRefused = []struct {
 	order                     string // the request, and what its answer teaches
 	end                       string // what the customer and the provider's book have in the end
 }{
-	{"payout", sim.MTN, sim.OpDisburse, `POST /payment-api/send/mobilemoney
+	{"payout", mtn.Name, sim.OpDisburse, `POST /payment-api/send/mobilemoney
 {"amount": 1, "account_number": "0240000001", "channel": "MTN", "client_reference": "$ref"}
 => 200
 {"message": "*", "data": {"transaction_id": "$id", "...": 0}}`, "provider $id payout success\nwallet 98.9"},
-	{"payout", sim.Hubtel, sim.OpDisburse, `POST /payment-api/send/mobilemoney
+	{"payout", hubtel.Name, sim.OpDisburse, `POST /payment-api/send/mobilemoney
 {"amount": 1, "account_number": "0200000001", "channel": "TELECEL", "client_reference": "$ref"}
 => 200
 {"message": "*", "data": {"transaction_id": "$id", "...": 0}}`, "provider $id payout success\nwallet 98.9"},
-	{"top-up", sim.Hubtel, sim.OpTopUp, `POST /airtime-api/sendAirtime
+	{"top-up", hubtel.Name, sim.OpTopUp, `POST /airtime-api/sendAirtime
 {"phone_number": "0240000001", "amount": 1, "network_id": "$network.mtn", "transaction_id": "$ref"}
 => 200
 {"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id topup success\nwallet 99"},
-	{"collection", sim.MTN, sim.OpCollect, `POST /payment-api/momopay
+	{"collection", mtn.Name, sim.OpCollect, `POST /payment-api/momopay
 {"amount": 1, "phone_number": "0240000001", "network": "MTN", "transaction_id": "$ref"}
 => 200
 {"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id collection success\nwallet 100.9"},
-	{"collection", sim.Hubtel, sim.OpCollect, `POST /payment-api/momopay
+	{"collection", hubtel.Name, sim.OpCollect, `POST /payment-api/momopay
 {"amount": 1, "phone_number": "0200000001", "network": "TELECEL", "transaction_id": "$ref"}
 => 200
 {"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id collection success\nwallet 100.9"},
@@ -51,7 +53,7 @@ func TestNoWordAloneMovesMoney(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, engine, document)
 			for _, order := range paidAndRefused {
-				for _, answer := range sim.RefusalAnswers(order.provider) {
+				for _, answer := range refusalAnswers[order.provider] {
 					refuse := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "refuse_after", "answer": %q, "count": 1}`, order.provider, order.operation, answer)
 					s.say(t, fmt.Sprintf("%s %s %s", order.provider, order.name, answer), refuse, order.order, "advance 60s\nadvance 60s", order.end)
 					if answer != "400:html" && answer != "400:9999" {

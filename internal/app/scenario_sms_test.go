@@ -16,7 +16,6 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/senderid"
-	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/test/apitest"
 	"github.com/makola/makola/internal/test/clocktest"
 )
@@ -37,14 +36,14 @@ import (
 const usualCredits = 100
 
 // serveSMPP lets a simulator speak SMPP until it is closed.
-func serveSMPP(t testing.TB, s *sim.Sim) {
+func serveSMPP(t testing.TB, s *simulated) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = s.ServeSMPP(l) }() // what goes wrong with it shows in the messages
-	clocktest.Await(t, "the message centre to listen", func() bool { return s.SMPP().Address != "" })
+	go func() { _ = s.Centre.Serve(l) }() // what goes wrong with it shows in the messages
+	clocktest.Await(t, "the message centre to listen", func() bool { return s.Centre.Account().Address != "" })
 }
 
 // connected waits until a Makola is bound with its simulator's message centre.

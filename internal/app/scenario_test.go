@@ -29,6 +29,8 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/apitest"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -92,7 +94,7 @@ type stage struct {
 	engine   db.Engine
 	document *apitest.Document
 	clock    *clock.Clock
-	sim      *sim.Sim
+	sim      *simulated
 	app      *App
 	inbox    *inbox
 	played   int
@@ -102,7 +104,7 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 	t.Helper()
 	s := &stage{engine: engine, document: document, clock: clock.NewManual(scenarioNow), inbox: newInbox(t)}
 	var err error
-	if s.sim, err = sim.New(sim.Options{Clock: s.clock, SMSC: sim.SMSCOptions{EnquireEvery: quietCentre}}); err != nil {
+	if s.sim, err = simulate(sim.Options{Clock: s.clock}, mtn.Options{}, smsc.Options{EnquireEvery: quietCentre}); err != nil {
 		t.Fatal(err)
 	}
 	serveSMPP(t, s.sim)

@@ -92,7 +92,7 @@ func (s *texting) enter(sends []*send) {
 			continue
 		}
 		for number := range m.to {
-			for _, g := range s.sim.SegmentsTo(number) {
+			for _, g := range s.sim.Centre.SegmentsTo(number) {
 				if textID.FindString(g.Text) != m.id {
 					continue
 				}

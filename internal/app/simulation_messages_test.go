@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/smsc"
 )
 
 // The simulation of messages is the same bad year for texts: customers send campaigns and one-time
@@ -76,8 +77,8 @@ func newTexting(t *testing.T, engine db.Engine, seed uint64) *texting {
 	t.Cleanup(s.look.Stop)
 	s.world = newWorld(t, engine, seed, func(w *world) {
 		serveSMPP(t, w.sim)
-		w.sim.SetSMSC(sim.SMSCOptions{EnquireEvery: quietCentre})
-		w.sim.CountSegments(true)
+		w.sim.Centre.Set(smsc.Options{EnquireEvery: quietCentre})
+		w.sim.Centre.CountSegments(true)
 		w.cfg.SMPP.Resend = engine == db.SQLite && (seed-uint64(engine))%2 == 0
 	})
 	n := s.nodes[0]
@@ -352,7 +353,7 @@ func (s *texting) blow(next weather) {
 	s.weather = next
 	for _, f := range textFaults {
 		if f.Kind == next.provider {
-			f.Provider = sim.SMSC
+			f.Provider = smsc.Name
 			if err := s.sim.Inject(f); err != nil {
 				s.t.Fatal(err)
 			}
@@ -401,7 +402,7 @@ func (s *texting) round() {
 	cut := s.weather.provider == sim.Silent
 	s.calm()
 	if cut { // who was never answered learns so
-		s.sim.Disconnect()
+		s.sim.Centre.Disconnect()
 	}
 	s.deliver()
 	s.enter(sends)

@@ -147,7 +147,7 @@ func (s *texting) verify() {
 	for i := range rows {
 		outcome[rows[i].kind+" "+rows[i].outcome()]++
 	}
-	s.t.Logf("%d requests in %d rounds on %v: %v; %d codes were entered; the message centre: %+v", s.asked, s.rounds, s.engine, outcome, s.checked, s.sim.SMSCTotals())
+	s.t.Logf("%d requests in %d rounds on %v: %v; %d codes were entered; the message centre: %+v", s.asked, s.rounds, s.engine, outcome, s.checked, s.sim.Centre.Totals())
 }
 
 // checkSends holds what customers asked for, and were told, against the rows.
@@ -206,7 +206,7 @@ type sentTo struct{ id, number string }
 func (s *texting) checkCentre(rows []textRow) {
 	took := map[sentTo]int64{} // segments
 	resent := 0
-	for _, g := range s.sim.Segments() {
+	for _, g := range s.sim.Centre.Segments() {
 		took[sentTo{textID.FindString(g.Text), g.To}]++
 		if g.Accepted == 1 {
 			continue

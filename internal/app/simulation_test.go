@@ -22,6 +22,8 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -119,7 +121,7 @@ type world struct {
 	clock  *clock.Clock // of the nodes; steps set it
 	theirs *clock.Clock // of the providers
 	faults *db.Faults
-	sim    *sim.Sim
+	sim    *simulated
 	door   *door
 	nodes  []*App
 	cfg    config.Server
@@ -153,7 +155,7 @@ func newWorld(t *testing.T, engine db.Engine, seed uint64, prepare func(*world))
 	w := &world{t: t, engine: engine, random: rand.New(rand.NewPCG(seed, 42)), faults: &db.Faults{},
 		clock: clock.NewManual(worldBegins), theirs: clock.NewManual(worldBegins)}
 	var err error
-	if w.sim, err = sim.New(sim.Options{Clock: w.theirs}); err != nil {
+	if w.sim, err = simulate(sim.Options{Clock: w.theirs}, mtn.Options{}, smsc.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.sim.Close() })

@@ -7,6 +7,8 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/hubtel"
+	"github.com/makola/makola/internal/sim/mtn"
 )
 
 // weather is what goes wrong during one round: at most one thing at the providers and one at the
@@ -99,22 +101,28 @@ func (w *world) blow(next weather, requests int) {
 	}
 }
 
+// The Answers that are worth trying at each provider.
+var (
+	refusalAnswers = map[string][]string{mtn.Name: mtn.RefusalAnswers(), hubtel.Name: hubtel.RefusalAnswers()}
+	statusAnswers  = map[string][]string{mtn.Name: mtn.StatusAnswers(), hubtel.Name: hubtel.StatusAnswers()}
+)
+
 // faultsOf gives what makes a weather. One in which providers contradict themselves is drawn for each
 // provider, in its own words.
 func (w *world) faultsOf(kind sim.FaultKind) (list []sim.Fault) {
 	switch kind {
 	case "":
 	case sim.RefuseAfter, sim.StatusAnswer:
-		for _, provider := range []string{sim.MTN, sim.Hubtel} {
-			answers := sim.RefusalAnswers(provider)
+		for _, provider := range []string{mtn.Name, hubtel.Name} {
+			answers := refusalAnswers[provider]
 			if kind == sim.StatusAnswer {
-				answers = sim.StatusAnswers(provider)
+				answers = statusAnswers[provider]
 			}
 			list = append(list, sim.Fault{Kind: kind, Provider: provider, Answer: answers[w.random.IntN(len(answers))]})
 		}
 	case refusedOpen:
 		for _, kind := range []sim.FaultKind{sim.RefuseAfter, sim.CallbackMissing} {
-			list = append(list, sim.Fault{Kind: kind, Provider: sim.Hubtel, Operation: sim.OpCollect, Answer: map[sim.FaultKind]string{sim.RefuseAfter: "4103"}[kind]})
+			list = append(list, sim.Fault{Kind: kind, Provider: hubtel.Name, Operation: sim.OpCollect, Answer: map[sim.FaultKind]string{sim.RefuseAfter: "4103"}[kind]})
 		}
 	case sim.StatusLag:
 		list = append(list, sim.Fault{Kind: kind, Delay: lag})

@@ -18,6 +18,9 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/hubtel"
+	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/smsc"
 )
 
 // simFolder is where the simulator's book lies in the data folder.
@@ -43,7 +46,23 @@ type simulator struct {
 	url     string       // where the adapters find the providers
 	smpp    string       // where the message centre listens; empty when it is another process
 	control http.Handler // /sim/v1, as this server mounts it
-	local   *sim.Sim     // nil when it is another process
+	local   *simulated   // nil when it is another process
+}
+
+// simulated is a simulator of every provider that there is an adapter for.
+type simulated struct {
+	*sim.Sim
+	Centre *smsc.Centre
+}
+
+// simulate opens a simulator. To add a provider, add its part here.
+func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulated, error) {
+	centre := smsc.New(ofCentre)
+	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), centre.Join)
+	if err != nil {
+		return nil, err
+	}
+	return &simulated{s, centre}, nil
 }
 
 // mtnURL is where clients of MTN's sandbox find what stands in for it; empty where there is no simulator.
@@ -75,11 +94,11 @@ func (a *App) startSimulator(context.Context) error {
 		return err
 	}
 	a.later(func(context.Context) error { return unlock() })
-	o := sim.Options{Dir: folder, Clock: a.clock, Log: a.log}
+	habits := smsc.Options{}
 	if a.opts.Clock != nil { // it is moved by hand: every connection would look silent
-		o.SMSC.EnquireEvery = never
+		habits.EnquireEvery = never
 	}
-	local, err := sim.New(o)
+	local, err := simulate(sim.Options{Dir: folder, Clock: a.clock, Log: a.log}, mtn.Options{}, habits)
 	if err != nil {
 		return err
 	}
@@ -97,9 +116,9 @@ func (a *App) startSimulator(context.Context) error {
 	if err != nil {
 		return err
 	}
-	local.AnnounceSMPP(centre.net)
+	local.Centre.Announce(centre.net)
 	go func() {
-		if err := local.ServeSMPP(centre.net); err != nil { // ends when the simulator is closed
+		if err := local.Centre.Serve(centre.net); err != nil { // ends when the simulator is closed
 			a.failed <- err
 		}
 	}()
@@ -148,9 +167,8 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) (err error) {
 		return err
 	}
 	defer func() { _ = unlock() }() // the end of the process does it too
-	s, err := sim.New(sim.Options{
-		Dir: folder, Clock: clock.Real(), Log: o.Log, MTNSandboxCurrency: o.MTNSandboxCurrency, MTNReasonObject: o.MTNReasonObject,
-	})
+	s, err := simulate(sim.Options{Dir: folder, Clock: clock.Real(), Log: o.Log},
+		mtn.Options{SandboxCurrency: o.MTNSandboxCurrency, ReasonObject: o.MTNReasonObject}, smsc.Options{})
 	if err != nil {
 		return err
 	}
@@ -166,20 +184,20 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) (err error) {
 	if err != nil {
 		return errors.Join(err, l.net.Close())
 	}
-	s.AnnounceSMPP(centre.net)
+	s.Centre.Announce(centre.net)
 	served := make(chan error, 2)
 	go func() { served <- l.serve() }()
-	go func() { served <- s.ServeSMPP(centre.net) }()
-	smsc := centre.net.Addr().String()
+	go func() { served <- s.Centre.Serve(centre.net) }()
+	smscAddress := centre.net.Addr().String()
 	if o.ReadyFile != "" {
-		ready := Ready{SimURL: l.url() + simControl, SMPPAddress: smsc}
+		ready := Ready{SimURL: l.url() + simControl, SMPPAddress: smscAddress}
 		if err := ready.write(o.ReadyFile); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, ready.remove(o.ReadyFile)) }()
 	}
 	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s, its message centre at %s\nUse it: makola serve --sim %s\nMTN: %s\n",
-		l.url(), smsc, l.url(), strings.Join(mtnSandbox(l.url()), "\n  ")); err != nil {
+		l.url(), smscAddress, l.url(), strings.Join(mtnSandbox(l.url()), "\n  ")); err != nil {
 		return err
 	}
 	select {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/openapi"
 )
 
@@ -41,7 +42,7 @@ func TestThePageAndTheScreenTellMTNsCredentials(t *testing.T) {
 		if !strings.Contains(text, "http://127.0.0.1:8191/mtn") {
 			t.Errorf("%s does not name the base URL", where)
 		}
-		for _, c := range sim.MTNCredentials() {
+		for _, c := range mtn.Credentials() {
 			for _, word := range []string{c.Product, c.SubscriptionKey, c.User, c.APIKey} {
 				if !strings.Contains(text, word) {
 					t.Errorf("%s does not name %s of %s", where, word, c.Product)

@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/senderid"
-	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -267,14 +267,14 @@ func (s *simulator) binds(ctx context.Context) ([]smpp.Bind, error) {
 	return []smpp.Bind{{Name: "simulator", Address: account.Address, SystemID: account.SystemID, Password: account.Password, Window: simWindow}}, nil
 }
 
-func (s *simulator) account(ctx context.Context) (sim.SMPPAccount, error) {
+func (s *simulator) account(ctx context.Context) (smsc.Account, error) {
 	if s.local != nil {
-		account := s.local.SMPP()
+		account := s.local.Centre.Account()
 		account.Address = s.smpp
 		return account, nil
 	}
 	var body struct {
-		Data sim.SMPPAccount `json:"data"`
+		Data smsc.Account `json:"data"`
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookForSMSC)
 	defer cancel()

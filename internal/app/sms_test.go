@@ -23,6 +23,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -31,7 +33,7 @@ import (
 // smsSite is a simulator that can be replaced, and what is sent through it.
 type smsSite struct {
 	t       *testing.T
-	current atomic.Pointer[sim.Sim]
+	current atomic.Pointer[simulated]
 	url     string
 	sender  string
 }
@@ -48,7 +50,7 @@ func newSMSSite(t *testing.T) *smsSite {
 // replace starts another simulator in the place of the one before, which ends.
 func (s *smsSite) replace() {
 	s.t.Helper()
-	fresh, err := sim.New(sim.Options{})
+	fresh, err := simulate(sim.Options{}, mtn.Options{}, smsc.Options{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -113,7 +115,7 @@ func TestOneNodeSendsForAll(t *testing.T) {
 	}
 	site.send(first, "233240000001", "from the node that is connected")
 	site.send(second, "233240000001", "from the other")
-	if bound := site.current.Load().SMSCTotals().PeakBound; bound != 1 {
+	if bound := site.current.Load().Centre.Totals().PeakBound; bound != 1 {
 		t.Errorf("%d connections were bound at once", bound)
 	}
 	if err := first.Stop(context.Background()); err != nil {
@@ -123,7 +125,7 @@ func TestOneNodeSendsForAll(t *testing.T) {
 	site.send(second, "233240000001", "from the one that is left")
 	site.replace()
 	site.send(second, "233240000001", "to another simulator")
-	if n := site.current.Load().SMSCTotals().Binds; n != 1 {
+	if n := site.current.Load().Centre.Totals().Binds; n != 1 {
 		t.Errorf("the new simulator was bound %d times", n)
 	}
 	if report, err := second.messaging.Check(context.Background()); err != nil || !report.OK() {
@@ -142,7 +144,7 @@ func TestASilentSubmitHoldsUpNoOther(t *testing.T) {
 			}
 			a := site.node("one", database)
 			connected(t, a)
-			if err := site.current.Load().Inject(sim.Fault{Provider: sim.SMSC, Operation: "*", Kind: sim.Silent, Count: 1}); err != nil {
+			if err := site.current.Load().Inject(sim.Fault{Provider: smsc.Name, Operation: "*", Kind: sim.Silent, Count: 1}); err != nil {
 				t.Fatal(err)
 			}
 			recipients := make([]string, 151)
@@ -178,13 +180,13 @@ func TestASilentSubmitHoldsUpNoOther(t *testing.T) {
 // Live messages go through the configured binds and nowhere else; without any they are refused.
 func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 	t.Parallel()
-	operator, err := sim.New(sim.Options{})
+	operator, err := simulate(sim.Options{}, mtn.Options{}, smsc.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = operator.Close() })
 	serveSMPP(t, operator)
-	account := operator.SMPP()
+	account := operator.Centre.Account()
 	site := newSMSSite(t)
 	for _, configured := range []bool{true, false} {
 		cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: site.url, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}

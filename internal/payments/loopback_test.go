@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/mtnmomo"
 	"github.com/makola/makola/internal/sim"
+	simmtn "github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -55,7 +56,7 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
 				simulator, base := newSimulator(t, h)
-				adapter := mtnmomo.New(sim.MTNConfig(base), provider.ClientOptions{Mode: "test", Clock: h.clock})
+				adapter := mtnmomo.New(simmtn.Config(base), provider.ClientOptions{Mode: "test", Clock: h.clock})
 				t.Cleanup(adapter.Close)
 				h.rails = []provider.Rail{adapter.Rail()}
 				n := h.node("a")
@@ -143,7 +144,7 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 // arrive.
 func newSimulator(t *testing.T, h *fixture) (*sim.Sim, string) {
 	t.Helper()
-	s, err := sim.New(sim.Options{Clock: h.clock})
+	s, err := sim.New(sim.Options{Clock: h.clock}, simmtn.New(simmtn.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}

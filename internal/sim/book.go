@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -9,76 +10,6 @@ import (
 
 	"github.com/makola/makola/internal/money"
 )
-
-// Order is what a provider is asked to do.
-type Order struct {
-	Provider    string        `json:"provider"`
-	Kind        Kind          `json:"kind"`
-	Reference   string        `json:"reference"` // as it came over the wire
-	Amount      money.Pesewas `json:"amount"`
-	Party       string        `json:"party"` // MSISDN as 233..., or bank account
-	CallbackURL string        `json:"callback_url,omitempty"`
-	Text        string        `json:"text,omitempty"` // shown on the handset
-	// Fee and Commission are what the provider charges and earns us.
-	Fee        money.Pesewas `json:"fee,omitempty"`
-	Commission money.Pesewas `json:"commission,omitempty"`
-	// Resource is the path of the wire side that took the order, where one
-	// provider has several; empty in a book that is older.
-	Resource string `json:"resource,omitempty"`
-	// Wire is what the wire side wants to remember for its answers; the
-	// book does not look inside.
-	Wire string `json:"wire,omitempty"`
-
-	fixed *Plan // not nil: the wire side's own plan, whatever the number says
-}
-
-// Entry is an order in the book.
-type Entry struct {
-	Number int64 `json:"number"` // counts from 1; upstream ids are made of it
-	Order
-	Plan     Plan      `json:"plan,omitzero"`
-	At       time.Time `json:"at"`
-	Due      time.Time `json:"due,omitzero"` // when it settles by itself
-	Status   Status    `json:"status"`
-	Reason   Reason    `json:"reason,omitempty"`
-	Settled  time.Time `json:"settled,omitzero"`
-	Reversed bool      `json:"reversed,omitempty"` // was a success, then taken back
-	// Answer is what the handset said: approved, declined, wrong_pin.
-	Answer string `json:"answer,omitempty"`
-
-	group *group // durable when this is
-}
-
-type settleRecord struct {
-	Provider  string    `json:"provider"`
-	Reference string    `json:"reference"`
-	Status    Status    `json:"status"`
-	Reason    Reason    `json:"reason,omitempty"`
-	At        time.Time `json:"at"`
-	Reversed  bool      `json:"reversed,omitempty"`
-	Turned    bool      `json:"turned,omitempty"` // the opposite of a final word
-	Answer    string    `json:"answer,omitempty"`
-}
-
-type floatRecord struct {
-	Provider string        `json:"provider"`
-	Amount   money.Pesewas `json:"amount"` // the change
-}
-
-// effect is what a successful entry does to our float at the provider. A sale
-// takes its whole amount out, as Hubtel's AmountDebited tells; the commission is
-// not paid into the same account.
-func (e *Entry) effect() money.Pesewas {
-	if e.Kind == Collection {
-		return e.Amount - e.Fee
-	}
-	return -e.Amount - e.Fee
-}
-
-// dueBy reports whether the entry should have settled by itself by now.
-func (e *Entry) dueBy(now time.Time) bool {
-	return e.Status == Pending && !e.Due.IsZero() && !e.Due.After(now)
-}
 
 // book is the providers' truth: every order by reference, and our float. It hands out copies.
 type book struct {
@@ -93,7 +24,7 @@ type book struct {
 	floats   map[string]money.Pesewas // change since the opening float
 	incoming map[string]money.Pesewas // the part of the change that collections made
 	reserved map[string]money.Pesewas // what pending entries will take out
-	users    map[string]apiUser       // of MTN, by id
+	users    map[string]User          // by id
 }
 
 // openBook reads the book in dir, or makes one in memory when dir is empty.
@@ -101,7 +32,7 @@ func openBook(dir string, opening money.Pesewas) (*book, error) {
 	b := &book{
 		entries: map[string]*Entry{}, parties: map[string][]*Entry{}, pending: map[int64]*Entry{},
 		first: opening, floats: map[string]money.Pesewas{}, incoming: map[string]money.Pesewas{}, reserved: map[string]money.Pesewas{},
-		users: map[string]apiUser{},
+		users: map[string]User{},
 	}
 	if dir == "" {
 		return b, nil
@@ -111,8 +42,13 @@ func openBook(dir string, opening money.Pesewas) (*book, error) {
 	return b, err
 }
 
-// replay applies a record of the journal while the book is opened.
-func (b *book) replay(r record) {
+// replay applies a line of the journal while the book is opened, and reports
+// whether it is a record.
+func (b *book) replay(line []byte) bool {
+	var r record
+	if json.Unmarshal(line, &r) != nil {
+		return false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -127,11 +63,10 @@ func (b *book) replay(r record) {
 	case r.User != nil:
 		b.users[r.User.ID] = *r.User
 	}
+	return true
 }
 
 func (b *book) close() error { return b.journal.close() }
-
-func key(provider, reference string) string { return provider + "/" + plain(reference) }
 
 func (b *book) insertLocked(e *Entry) {
 	b.entries[key(e.Provider, e.Reference)] = e

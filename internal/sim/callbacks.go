@@ -137,14 +137,15 @@ func (c *callbacks) post(b Callback) {
 	}
 }
 
-func (c *callbacks) idle() bool {
+// Idle reports whether every callback was sent or given up.
+func (c *callbacks) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.busy == 0 && len(c.queue) == 0
 }
 
-// quiet waits until every callback was sent or given up.
-func (c *callbacks) quiet(ctx context.Context) error {
+// Quiet waits until every callback was sent or given up.
+func (c *callbacks) Quiet(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -158,7 +159,8 @@ func (c *callbacks) quiet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (c *callbacks) close() {
+// Close drops the callbacks that were not sent.
+func (c *callbacks) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.queue = nil

@@ -41,9 +41,11 @@ func (s *Sim) control() http.Handler {
 	route("GET /sim/v1/float", s.getFloat)
 	route("POST /sim/v1/float", s.postFloat)
 	route("GET /sim/v1/statement", s.getStatement)
-	route("GET /sim/v1/smsc", s.getSMSC)
-	route("POST /sim/v1/smsc", s.postSMSC)
-	route("GET /sim/v1/smsc/segments", s.getSegments)
+	for _, p := range s.providers {
+		for pattern, answer := range p.Control {
+			route(pattern, answer)
+		}
+	}
 	route("/sim/v1/", func(*http.Request) (any, error) {
 		return nil, problem.New(problem.NotFound, "not_found", "The simulator has no such path or method")
 	})
@@ -79,8 +81,8 @@ func (s *Sim) reply(w http.ResponseWriter, data any, err error) {
 	json.NewEncoder(w).Encode(body)
 }
 
-// read decodes a body; an empty one is an empty object.
-func read(r *http.Request, into any) error {
+// Decode reads the body of a control request; an empty one is an empty object.
+func Decode(r *http.Request, into any) error {
 	err := json.NewDecoder(r.Body).Decode(into)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return problem.Wrap(err, problem.Malformed, "broken_json", "The body is not valid JSON")
@@ -130,7 +132,7 @@ func (s *Sim) getPrompts(r *http.Request) (any, error) {
 
 func (s *Sim) postPrompt(r *http.Request) (any, error) {
 	var body struct{ Action string }
-	if err := read(r, &body); err != nil {
+	if err := Decode(r, &body); err != nil {
 		return nil, err
 	}
 	p, err := s.Answer(r.PathValue("msisdn"), r.PathValue("id"), body.Action)
@@ -171,7 +173,7 @@ func (s *Sim) getTransactions(r *http.Request) (any, error) {
 // postTransaction ends a pending transaction, or takes a success back.
 func (s *Sim) postTransaction(r *http.Request) (any, error) {
 	var body struct{ Action string }
-	if err := read(r, &body); err != nil {
+	if err := Decode(r, &body); err != nil {
 		return nil, err
 	}
 	entries := s.Entries(r.PathValue("reference"))
@@ -194,7 +196,7 @@ func (s *Sim) postTransaction(r *http.Request) (any, error) {
 		if !did {
 			return nil, problem.New(problem.InProgress, "not_possible", "The transaction is "+string(e.Status))
 		}
-		after, _ := s.status(e.Provider, e.Reference)
+		after, _ := s.Status(e.Provider, e.Reference)
 		list = append(list, viewTransaction(after))
 	}
 	return list, nil
@@ -243,7 +245,7 @@ func (s *Sim) postFault(r *http.Request) (any, error) {
 		Seconds                            float64
 		DelayS                             float64 `json:"delay_s"`
 	}
-	if err := read(r, &body); err != nil {
+	if err := Decode(r, &body); err != nil {
 		return nil, err
 	}
 	name := strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(strings.TrimSpace(body.Fault)))
@@ -252,12 +254,12 @@ func (s *Sim) postFault(r *http.Request) (any, error) {
 		kind = FaultKind(name)
 	}
 	provider := strings.ToLower(strings.TrimSpace(body.Provider))
-	switch provider {
-	case "mtnmomo":
-		provider = MTN
-	case "smpp":
-		provider = SMSC
-	case "*":
+	for _, p := range s.providers {
+		if p.Adapter != "" && provider == p.Adapter {
+			provider = p.Name
+		}
+	}
+	if provider == "*" {
 		provider = ""
 	}
 	f := Fault{Provider: provider, Operation: body.Operation, Kind: kind, Count: body.Count, Every: body.Every, For: seconds(body.Seconds), Delay: seconds(body.DelayS), Answer: body.Answer}
@@ -280,7 +282,7 @@ func (s *Sim) postClock(r *http.Request) (any, error) {
 	var body struct {
 		AdvanceS float64 `json:"advance_s"`
 	}
-	if err := read(r, &body); err != nil {
+	if err := Decode(r, &body); err != nil {
 		return nil, err
 	}
 	if body.AdvanceS < 0 || body.AdvanceS > maxAdvance.Seconds() {
@@ -309,7 +311,7 @@ func (s *Sim) postFloat(r *http.Request) (any, error) {
 		Provider string
 		Amount   json.Number
 	}
-	if err := read(r, &body); err != nil {
+	if err := Decode(r, &body); err != nil {
 		return nil, err
 	}
 	amount, err := money.ParseNumber(body.Amount.String())

@@ -1,15 +1,14 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/problem"
 )
 
 // FaultKind names one way in which a provider misbehaves.
@@ -85,7 +84,7 @@ var moveFaults = []FaultKind{CallbackDuplicate, CallbackEarly, CallbackLate, Cal
 	Reverse, FailLater, RefuseOutright, Stuck, StatementOmit, StatementOff, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed}
 var statusFaults = []FaultKind{StatusNotFound, StatusWrongAmount, StatusHang, StatusLag, StatusAnswer, StatusOther, StatusUnfulfilled}
 var offersFaults = []FaultKind{OffersChange}
-var smscFaults = []FaultKind{Silent, QueueFull, Unbind, OddReceipt}
+var messageFaults = []FaultKind{Silent, QueueFull, Unbind, OddReceipt}
 
 // moneyOnly are those that mean nothing to a message.
 var moneyOnly = slices.Concat(statusFaults, []FaultKind{Reverse, StatementOmit, StatementOff, OffersChange, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed})
@@ -97,35 +96,17 @@ func Contradictions() []FaultKind {
 		StatusNotFound, StatusHang, StatusLag, StatusAnswer, StatusOther, StatusWrongAmount, StatusUnfulfilled}
 }
 
-// RefusalAnswers gives the Answers worth trying for refuse and refuse_after at a
-// provider: every code that it documents, those that it does not, what gateways
-// say, and refusals under HTTP 500.
-func RefusalAnswers(provider string) []string {
-	common := []string{"", "400:html", "400:empty", "404:html", "404:empty", "405:html", "413:html", "200:9999", "400:9999", "500:empty", "502:html"}
-	switch provider {
-	case MTN:
-		return append(common, "400:NOT_ALLOWED", "500:NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "500:NOT_ALLOWED_TARGET_ENVIRONMENT",
-			"INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "500:INVALID_CURRENCY", "PAYER_NOT_FOUND", "500:PAYER_NOT_FOUND", "PAYEE_NOT_FOUND",
-			"500:PAYEE_NOT_FOUND", "NOT_ENOUGH_FUNDS", "500:NOT_ENOUGH_FUNDS", "PAYER_LIMIT_REACHED", "PAYEE_NOT_ALLOWED_TO_RECEIVE",
-			"404:RESOURCE_NOT_FOUND", "500:INTERNAL_PROCESSING_ERROR", "503:SERVICE_UNAVAILABLE", "409:CONFLICT")
-	case Hubtel:
-		return append(common, "2000", "2001", "2050", "2051", "2200", "2201", "3050", "4000", "400:4000", "4010", "400:4010", "4070", "4075", "4101",
-			"400:4101", "4103", "4105", "5000", "400:5000", "0005", "500:2001", "500:4075")
-	}
-	return common
+// RefusalAnswers returns Answers worth trying for refuse and refuse_after: those
+// of gateways and refusals under HTTP 500, and a provider's own.
+func RefusalAnswers(own ...string) []string {
+	return append([]string{"", "400:html", "400:empty", "404:html", "404:empty", "405:html", "413:html", "200:9999", "400:9999", "500:empty", "502:html"}, own...)
 }
 
-// StatusAnswers gives the Answers worth trying for status_answer at a provider.
-// None of them says that a reference is not known, or speaks of a payment.
-func StatusAnswers(provider string) []string {
-	common := []string{"404:html", "404:empty", "200:html", "200:empty", "200:9999", "400:empty", "500:empty", "503:html"}
-	switch provider {
-	case MTN:
-		return append(common, "500:RESOURCE_NOT_FOUND", "400:PAYER_NOT_FOUND", "500:PAYEE_NOT_FOUND", "404:NOT_ALLOWED")
-	case Hubtel:
-		return append(common, "200:2001", "200:0000", "200:0005", "200:5000", "200:4101", "404:4004", "400:4000", "500:3000")
-	}
-	return common
+// StatusAnswers returns Answers worth trying for status_answer: those of gateways,
+// and a provider's own. None of them says that a reference is not known, or speaks
+// of a payment.
+func StatusAnswers(own ...string) []string {
+	return append([]string{"404:html", "404:empty", "200:html", "200:empty", "200:9999", "400:empty", "500:empty", "503:html"}, own...)
 }
 
 // answered are the faults that take an Answer.
@@ -133,7 +114,7 @@ var answered = []FaultKind{RefuseAfter, RefuseOutright, StatusAnswer}
 
 // FaultKinds lists every fault.
 func FaultKinds() []FaultKind {
-	return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults, smscFaults)
+	return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults, messageFaults)
 }
 
 // The operations, as faults name them.
@@ -157,6 +138,9 @@ const (
 
 var operations = []string{OpToken, OpCollect, OpCollectStatus, OpDisburse, OpDisburseStatus, OpTopUp, OpTopUpStatus,
 	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpBind, OpSubmit}
+
+// messageOps are the operations of a message centre.
+var messageOps = []string{OpBind, OpSubmit}
 
 func moves(op string) bool {
 	return op == OpCollect || op == OpDisburse || op == OpTopUp || op == OpBundle
@@ -202,48 +186,6 @@ type armedFault struct {
 
 func newFaults(c *clock.Clock) *faults { return &faults{clock: c} }
 
-// Inject arms a fault.
-func (s *Sim) Inject(f Fault) error {
-	if f.Provider != "" && f.Provider != SMSC && s.wires[f.Provider].serve == nil {
-		return problem.Field("provider", "must be one of the simulated providers")
-	}
-	if f.Operation != "" && f.Operation != "*" && !slices.Contains(operations, f.Operation) {
-		return problem.Field("operation", "must be one of "+strings.Join(operations, ", "))
-	}
-	if !slices.Contains(FaultKinds(), f.Kind) {
-		return problem.Field("fault", fmt.Sprintf("must be one of %v", FaultKinds()))
-	}
-	if f.Provider == SMSC && slices.Contains(moneyOnly, f.Kind) {
-		return problem.Field("fault", "means nothing at the message centre")
-	}
-	if f.Count < 0 || f.For < 0 || f.Delay < 0 || f.Every < 0 {
-		return problem.Field("count", "must not be negative")
-	}
-	if f.Answer != "" && !slices.Contains(answered, f.Kind) {
-		return problem.Field("answer", fmt.Sprintf("belongs to %v", answered))
-	}
-	if _, _, ok := splitAnswer(f.Answer); !ok {
-		return problem.Field("answer", "must be a code, html or empty, with an HTTP status before it or not, such as 3050 or 400:html")
-	}
-	switch {
-	case f.Delay > 0:
-	case f.Kind == StatusHang:
-		f.Delay = time.Hour
-	default:
-		f.Delay = 10 * time.Second
-	}
-	s.faults.arm(f)
-	return nil
-}
-
-// ClearFaults disarms everything.
-func (s *Sim) ClearFaults() {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.list = nil
-	s.faults.armed.Store(false)
-}
-
 func (f *faults) arm(fault Fault) {
 	a := &armedFault{Fault: fault, left: fault.Count}
 	if fault.For > 0 {
@@ -260,15 +202,16 @@ func (f *faults) arm(fault Fault) {
 	f.armed.Store(true)
 }
 
-// hit is the set of faults that strike one request, one of each kind.
-type hit []Fault
+// Hit is the set of faults that strike one request, one of each kind.
+type Hit []Fault
 
-func (h hit) has(k FaultKind) bool {
+// Has reports whether a fault of a kind strikes.
+func (h Hit) Has(k FaultKind) bool {
 	return slices.ContainsFunc(h, func(f Fault) bool { return f.Kind == k })
 }
 
-// of gives the fault of a kind; the zero one when it does not strike.
-func (h hit) of(k FaultKind) Fault {
+// Of gives the fault of a kind; the zero one when it does not strike.
+func (h Hit) Of(k FaultKind) Fault {
 	for _, f := range h {
 		if f.Kind == k {
 			return f
@@ -279,8 +222,8 @@ func (h hit) of(k FaultKind) Fault {
 
 // next takes the faults that strike the next request of this operation, one of
 // each kind.
-func (f *faults) next(provider, op string) hit {
-	var h hit
+func (f *faults) next(provider, op string) Hit {
+	var h Hit
 	if !f.armed.Load() {
 		return h
 	}
@@ -289,7 +232,7 @@ func (f *faults) next(provider, op string) hit {
 	now := f.clock.Now()
 	f.list = slices.DeleteFunc(f.list, func(a *armedFault) bool { return !a.until.IsZero() && !now.Before(a.until) })
 	for _, a := range f.list {
-		if a.left == 0 || !a.strikes(provider, op) || h.has(a.Kind) {
+		if a.left == 0 || !a.strikes(provider, op) || h.Has(a.Kind) {
 			continue
 		}
 		if a.seen++; a.Every > 1 && a.seen%a.Every != 0 {
@@ -309,10 +252,10 @@ func (a *armedFault) strikes(provider, op string) bool {
 	if a.Provider != "" && a.Provider != provider {
 		return false
 	}
-	if provider == SMSC {
-		return a.strikesSMSC(op)
+	if slices.Contains(messageOps, op) {
+		return a.strikesMessages(op)
 	}
-	if slices.Contains(smscFaults, a.Kind) {
+	if slices.Contains(messageFaults, a.Kind) {
 		return false
 	}
 	status := strings.HasSuffix(op, "_status") || a.Kind == StatusAnswer && a.Operation == op && !moves(op)
@@ -333,10 +276,10 @@ func (a *armedFault) strikes(provider, op string) bool {
 	return false
 }
 
-// strikesSMSC is strikes at the message centre. A fault that takes the service away acts on binds
+// strikesMessages is strikes at a message centre. A fault that takes the service away acts on binds
 // and submits, a lack of rights on binds, every other one on submits.
-func (a *armedFault) strikesSMSC(op string) bool {
-	if a.Provider != SMSC && a.Operation != op && !slices.Contains(smscFaults, a.Kind) {
+func (a *armedFault) strikesMessages(op string) bool {
+	if a.Provider == "" && a.Operation != op && !slices.Contains(messageFaults, a.Kind) {
 		return false
 	}
 	switch a.Operation {
@@ -354,14 +297,48 @@ func (a *armedFault) strikesSMSC(op string) bool {
 	return false
 }
 
-// Faults lists what is armed.
-func (s *Sim) Faults() []Fault {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	list := make([]Fault, len(s.faults.list))
-	for i, a := range s.faults.list {
-		list[i] = a.Fault
-		list[i].Count = max(a.left, 0)
+// Bend lets the faults of a request change what its order comes to.
+func (h Hit) Bend(p *Plan) {
+	for _, f := range h {
+		switch k := f.Kind; k {
+		case CallbackDuplicate:
+			p.Twice = true
+		case CallbackEarly:
+			p.Early, p.Wait = true, false
+		case CallbackLate:
+			p.CallAfter = h.Of(k).Delay
+		case CallbackMissing:
+			p.NoCallback = true
+		case CallbackForged:
+			p.Forged = true
+		case CallbackStale:
+			p.Stale = true
+		case Reverse:
+			p.FlipAfter, p.Flips = h.Of(k).Delay, 1
+		case SuccessFailedSuccess:
+			p.Then, p.Reason, p.FlipAfter, p.Flips = Success, "", h.Of(k).Delay, 2
+		case FailedSuccessFailed:
+			p.Then, p.Reason, p.FlipAfter, p.Flips = Failed, Internal, h.Of(k).Delay, 2
+		case FailLater:
+			p.Then, p.Reason = Failed, Internal
+		case RefuseOutright:
+			p.Refuse = Refused
+		case Stuck:
+			p.Wait, p.Delay = true, 0
+		case StatementOmit:
+			p.Omit = true
+		case StatementOff:
+			p.Off = 1
+		}
 	}
-	return list
+}
+
+// splitAnswer reads a fault's Answer; the status is 0 where it names none.
+func splitAnswer(s string) (status int, what string, ok bool) {
+	head, tail, two := strings.Cut(s, ":")
+	if !two {
+		return 0, s, true
+	}
+	status, err := strconv.Atoi(head)
+	return status, tail, err == nil && status >= 200 && status <= 599 && tail != ""
 }

@@ -3,11 +3,8 @@ package sim
 import (
 	"fmt"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -28,79 +25,25 @@ type Prompt struct {
 	Provider string
 }
 
-const (
-	// handsetHistory is how many messages and prompts a handset shows.
-	handsetHistory = 200
-	// handsetTotal is how many messages all handsets keep together: a
-	// campaign to a million of them must not fill the memory.
-	handsetTotal = 50_000
-)
-
-// handsets keeps the messages of each number, in memory: they are no money.
-type handsets struct {
-	mu       sync.Mutex
-	messages map[string][]inboxItem
-	oldest   []arrival // a ring of all that arrived, to find the oldest
-	count    int       // how many arrived
-}
-
-// inboxItem is a message as it arrived: its text is made when it is read.
-type inboxItem struct {
-	from   string
-	parts  []content
-	at     time.Time
-	number int
-}
-
-// arrival says which message to drop when it is the oldest.
-type arrival struct {
-	to     string
-	number int
-}
-
-func newHandsets() *handsets { return &handsets{messages: map[string][]inboxItem{}} }
-
 // Deliver puts a whole message on a handset.
 func (s *Sim) Deliver(to, from, text string) {
-	s.handsets.put(party(to), inboxItem{from: from, parts: []content{plainText(text)}, at: s.clock.Now()})
+	s.Receive(to, from, func() string { return text })
 }
 
-// put adds a message, and drops the oldest of this handset or of all.
-func (h *handsets) put(to string, item inboxItem) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	item.number = h.count
-	h.count++
-	list := append(h.messages[to], item)
-	h.messages[to] = list[max(0, len(list)-handsetHistory):]
-	if len(h.oldest) < handsetTotal {
-		h.oldest = append(h.oldest, arrival{to, item.number})
-		return
-	}
-	place := &h.oldest[item.number%handsetTotal]
-	if rest := h.messages[place.to]; len(rest) > 0 && rest[0].number == place.number {
-		if len(rest) == 1 {
-			delete(h.messages, place.to)
-		} else {
-			h.messages[place.to] = rest[1:]
-		}
-	}
-	*place = arrival{to, item.number}
+// Receive puts a message on a handset whose text is made when somebody reads it.
+func (s *Sim) Receive(to, from string, text func() string) {
+	s.handsets.put(Party(to), inboxItem{from: from, text: text, at: s.clock.Now()})
 }
 
 // Messages gives the messages on a handset, newest last.
 func (s *Sim) Messages(number string) []Message {
 	h := s.handsets
 	h.mu.Lock()
-	list := append([]inboxItem{}, h.messages[party(number)]...)
+	list := append([]inboxItem{}, h.messages[Party(number)]...)
 	h.mu.Unlock()
 	messages := make([]Message, len(list))
 	for i, item := range list {
-		var text strings.Builder
-		for _, part := range item.parts {
-			text.WriteString(part.text())
-		}
-		messages[i] = Message{item.from, text.String(), item.at}
+		messages[i] = Message{item.from, item.text(), item.at}
 	}
 	return messages
 }
@@ -108,11 +51,11 @@ func (s *Sim) Messages(number string) []Message {
 // Prompts gives the requests for approval on a handset, newest last.
 func (s *Sim) Prompts(number string) []Prompt {
 	list := []Prompt{}
-	for _, e := range s.book.of(party(number), handsetHistory) {
+	for _, e := range s.book.of(Party(number), handsetHistory) {
 		if e.Kind != Collection && !e.Plan.Wait {
 			continue
 		}
-		if current, ok := s.status(e.Provider, e.Reference); ok {
+		if current, ok := s.Status(e.Provider, e.Reference); ok {
 			list = append(list, promptOf(current))
 		}
 	}
@@ -177,12 +120,4 @@ func (s *Sim) Answer(number, id, action string) (Prompt, error) {
 	}
 	s.announce(after)
 	return promptOf(after), nil
-}
-
-// party writes a number as the book does; a bank account stays as it is.
-func party(number string) string {
-	if m, err := msisdn.Parse(number); err == nil {
-		return m.International()
-	}
-	return strings.TrimSpace(number)
 }

@@ -12,14 +12,6 @@ import (
 	"sync"
 )
 
-// record is one line of the journal.
-type record struct {
-	Enter  *Entry        `json:"enter,omitempty"`
-	Settle *settleRecord `json:"settle,omitempty"`
-	Float  *floatRecord  `json:"float,omitempty"`
-	User   *apiUser      `json:"user,omitempty"`
-}
-
 // journal is the book's file: lines of JSON, appended, synced in groups. All
 // who wrote while one sync ran share the next. A nil journal keeps nothing.
 type journal struct {
@@ -42,9 +34,9 @@ type group struct {
 
 var errBookClosed = errors.New("the simulator's book is closed")
 
-// openJournal reads what there is, gives each record to each, cuts a torn last
-// line off and goes on behind it.
-func openJournal(dir string, each func(record)) (*journal, error) {
+// openJournal passes each line of the file to each, which reports whether it is a
+// record. It cuts a torn last line off and goes on behind it.
+func openJournal(dir string, each func(line []byte) bool) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simulator's book: %w", err)
 	}
@@ -71,7 +63,7 @@ func openJournal(dir string, each func(record)) (*journal, error) {
 
 // readJournal returns how many bytes of the file are whole records. A bad line
 // with whole ones behind it is damage, not a torn end, and is refused.
-func readJournal(f *os.File, each func(record)) (good int64, err error) {
+func readJournal(f *os.File, each func(line []byte) bool) (good int64, err error) {
 	r := bufio.NewReaderSize(f, 1<<20)
 	for torn := false; ; {
 		line, err := r.ReadBytes('\n')
@@ -81,26 +73,24 @@ func readJournal(f *os.File, each func(record)) (good int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		var rec record
-		if json.Unmarshal(bytes.TrimSpace(line), &rec) != nil {
+		switch whole := each(bytes.TrimSpace(line)); {
+		case !whole:
 			torn = true
-			continue
-		}
-		if torn {
+		case torn:
 			return 0, fmt.Errorf("a line before byte %d is damaged", good+int64(len(line)))
+		default:
+			good += int64(len(line))
 		}
-		each(rec)
-		good += int64(len(line))
 	}
 }
 
 // add appends a record and returns what to wait for; lazily, for a record that
 // may be lost, it waits for the next sync instead of causing one.
-func (j *journal) add(r record, lazily bool) *group {
+func (j *journal) add(record any, lazily bool) *group {
 	if j == nil {
 		return nil
 	}
-	line, err := json.Marshal(r)
+	line, err := json.Marshal(record)
 	if err != nil {
 		panic(err) // plain values only
 	}

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -10,7 +13,7 @@ import (
 
 // Providers names the simulated providers that there are adapters for.
 func (s *Sim) Providers() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.wires)), func(name string) bool { return s.wires[name].serve == nil })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.providers)), func(name string) bool { return s.providers[name].Serve == nil })
 }
 
 // Resolve ends a pending entry by hand and reports whether it did.
@@ -28,11 +31,10 @@ func (s *Sim) Resolve(provider, reference string, status Status, reason Reason) 
 // SetFloat makes the account that the provider pays out of hold this much, in
 // pesewas. The money of collections lies in an account of its own.
 func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
-	if s.wires[provider].serve == nil {
+	if s.providers[provider].Serve == nil {
 		return problem.Field("provider", "must be one of the simulated providers")
 	}
-	s.settleDue()
-	_, out := s.book.accounts(provider)
+	_, out := s.Accounts(provider)
 	return s.book.addFloat(provider, amount-out)
 }
 
@@ -50,4 +52,94 @@ func (s *Sim) Statement(provider string) []Entry {
 		rows = append(rows, e)
 	}
 	return rows
+}
+
+// Entries gives what every provider did under a reference; hyphens and case do
+// not matter.
+func (s *Sim) Entries(reference string) []Entry {
+	var found []Entry
+	for _, name := range slices.Sorted(maps.Keys(s.keeps)) {
+		if e, ok := s.Status(name, reference); ok {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// All gives every entry of the book in the order in which they came.
+func (s *Sim) All() []Entry {
+	s.settleDue()
+	return s.book.all()
+}
+
+// Float is what the provider holds for us now, in pesewas: the opening float,
+// what came in, less what went out and what it charged.
+func (s *Sim) Float(provider string) money.Pesewas {
+	s.settleDue()
+	return s.book.float(provider)
+}
+
+// Opening is the float that the provider held before the first movement.
+func (s *Sim) Opening(provider string) money.Pesewas { return s.book.opening(provider) }
+
+// Accounts returns the two parts of the float at a provider: what collections
+// brought, and the account that everything else is paid from.
+func (s *Sim) Accounts(provider string) (incoming, outgoing money.Pesewas) {
+	s.settleDue()
+	return s.book.accounts(provider)
+}
+
+// Inject arms a fault.
+func (s *Sim) Inject(f Fault) error {
+	at, known := s.providers[f.Provider]
+	if f.Provider != "" && !known {
+		return problem.Field("provider", "must be one of the simulated providers")
+	}
+	if f.Operation != "" && f.Operation != "*" && !slices.Contains(operations, f.Operation) {
+		return problem.Field("operation", "must be one of "+strings.Join(operations, ", "))
+	}
+	if !slices.Contains(FaultKinds(), f.Kind) {
+		return problem.Field("fault", fmt.Sprintf("must be one of %v", FaultKinds()))
+	}
+	if at.Messages && slices.Contains(moneyOnly, f.Kind) {
+		return problem.Field("fault", "means nothing at the message centre")
+	}
+	if f.Count < 0 || f.For < 0 || f.Delay < 0 || f.Every < 0 {
+		return problem.Field("count", "must not be negative")
+	}
+	if f.Answer != "" && !slices.Contains(answered, f.Kind) {
+		return problem.Field("answer", fmt.Sprintf("belongs to %v", answered))
+	}
+	if _, _, ok := splitAnswer(f.Answer); !ok {
+		return problem.Field("answer", "must be a code, html or empty, with an HTTP status before it or not, such as 3050 or 400:html")
+	}
+	switch {
+	case f.Delay > 0:
+	case f.Kind == StatusHang:
+		f.Delay = time.Hour
+	default:
+		f.Delay = 10 * time.Second
+	}
+	s.faults.arm(f)
+	return nil
+}
+
+// ClearFaults disarms everything.
+func (s *Sim) ClearFaults() {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.list = nil
+	s.faults.armed.Store(false)
+}
+
+// Faults lists what is armed.
+func (s *Sim) Faults() []Fault {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	list := make([]Fault, len(s.faults.list))
+	for i, a := range s.faults.list {
+		list[i] = a.Fault
+		list[i].Count = max(a.left, 0)
+	}
+	return list
 }

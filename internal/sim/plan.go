@@ -5,16 +5,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/money"
-)
-
-// The providers' names, as in paths, faults and the book.
-const (
-	MTN    = "mtn"
-	Hubtel = "hubtel"
-	// MTNSandbox is the account that MTN keeps for the target environment
-	// sandbox, in a currency of its own: what clients other than Makola move
-	// there does not touch the float. It has MTN's paths and MTN's faults.
-	MTNSandbox = "mtn_sandbox"
+	"github.com/makola/makola/internal/msisdn"
 )
 
 // Kind is what an entry of the book is.
@@ -95,8 +86,8 @@ type Plan struct {
 	Off  money.Pesewas `json:"off,omitempty"`  // added to the amount in the statement
 }
 
-// settleSoon is when an order settles whose number says nothing else.
-const settleSoon = 2 * time.Second
+// SettleSoon is when an order settles whose number has no other plan.
+const SettleSoon = 2 * time.Second
 
 // Magic gives the code of a magic number: a wallet or account that ends in
 // 0000 and three digits.
@@ -110,7 +101,7 @@ func Magic(party string) (code string, ok bool) {
 
 // PlanFor gives what an order of this kind to or from this party leads to.
 func PlanFor(kind Kind, party string) Plan {
-	p := Plan{Delay: settleSoon, Then: Success}
+	p := Plan{Delay: SettleSoon, Then: Success}
 	code, _ := Magic(party)
 	fail := func(r Reason) Plan {
 		p.Then, p.Reason = Failed, r
@@ -187,4 +178,25 @@ func Name(party string) (given, family string, ok bool) {
 		h = (h ^ uint32(party[i])) * 16777619
 	}
 	return givenNames[(h>>8)%16], familyNames[(h>>16)%16], true
+}
+
+// Party writes a number as the book does; a bank account stays as it is.
+func Party(number string) string {
+	if m, err := msisdn.Parse(number); err == nil {
+		return m.International()
+	}
+	return strings.TrimSpace(number)
+}
+
+// Others returns a reference or party like this one that is somebody else's: the
+// last character differs.
+func Others(s string) string {
+	if s == "" {
+		return s
+	}
+	last := byte('0')
+	if s[len(s)-1] == last {
+		last = '1'
+	}
+	return s[:len(s)-1] + string(last)
 }

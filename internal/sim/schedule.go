@@ -10,7 +10,7 @@ import (
 )
 
 // scheduler makes things happen later: one heap, one goroutine, one timer,
-// however many movements wait. Times are cut to a grid of 10 ms so that a busy
+// however many movements wait. Times are cut to a Grid of 10 ms so that a busy
 // book wakes it a hundred times a second and not once a movement.
 type scheduler struct {
 	clock *clock.Clock
@@ -24,7 +24,8 @@ type scheduler struct {
 	done  chan struct{}
 }
 
-const grid = 10 * time.Millisecond
+// Grid is the step of moments that are not near.
+const Grid = 10 * time.Millisecond
 
 type waiting struct {
 	due time.Time
@@ -44,8 +45,8 @@ func newScheduler(c *clock.Clock) *scheduler {
 func (q *scheduler) after(d time.Duration, do func()) { q.at(q.clock.Now().Add(d), do) }
 
 func (q *scheduler) at(due time.Time, do func()) {
-	if due.Sub(q.clock.Now()) > 10*grid {
-		due = due.Truncate(grid)
+	if due.Sub(q.clock.Now()) > 10*Grid {
+		due = due.Truncate(Grid)
 	}
 	q.mu.Lock()
 	q.seq++
@@ -114,14 +115,15 @@ func (q *scheduler) idleLocked() bool {
 	return !q.busy && (len(q.waits) == 0 || q.waits[0].due.After(q.clock.Now()))
 }
 
-func (q *scheduler) idle() bool {
+// Idle reports whether nothing is due.
+func (q *scheduler) Idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.idleLocked()
 }
 
-// quiet waits until nothing is due.
-func (q *scheduler) quiet(ctx context.Context) error {
+// Quiet waits until nothing is due.
+func (q *scheduler) Quiet(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -135,7 +137,8 @@ func (q *scheduler) quiet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (q *scheduler) close() {
+// Close stops the schedule; what was due is lost.
+func (q *scheduler) Close() {
 	close(q.stop)
 	<-q.done
 }

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -26,11 +24,40 @@ import (
 
 var start = time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC)
 
+// The providers of these tests: two with callbacks, and a message centre.
+const (
+	mtn    = "mtn"
+	hubtel = "hubtel"
+	smsc   = "smsc"
+)
+
+// spoken is a provider's side of the wire that is made of callbacks alone: PUT for
+// collections, POST for the rest, with the status in capitals.
+func spoken(name, adapter string) Part {
+	return func(*Sim) Provider {
+		return Provider{Name: name, Adapter: adapter, Serve: http.NotFoundHandler(), Callback: func(e Entry) Callback {
+			method := http.MethodPost
+			if e.Kind == Collection {
+				method = http.MethodPut
+			}
+			word := "FAILED"
+			if e.Status == Success {
+				word = "SUCCESSFUL"
+			}
+			return Callback{Method: method, URL: e.CallbackURL, Body: []byte(`{"status":"` + word + `"}`)}
+		}}
+	}
+}
+
+func centre(*Sim) Provider { return Provider{Name: smsc, Adapter: "smpp", Messages: true} }
+
+func parts() []Part { return []Part{spoken(mtn, "mtnmomo"), spoken(hubtel, ""), centre} }
+
 func newSim(t testing.TB, o Options) (*Sim, *clock.Clock) {
 	t.Helper()
 	c := clock.NewManual(start)
 	o.Clock = c
-	s, err := New(o)
+	s, err := New(o, parts()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +66,15 @@ func newSim(t testing.TB, o Options) (*Sim, *clock.Clock) {
 }
 
 // enter puts an order in as a wire side does.
-func (s *Sim) enter(o Order) placed {
+func (s *Sim) enter(o Order) Placed {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
-	c, _ := s.begin(httptest.NewRecorder(), r, o.Provider, OpCollect)
-	p, _ := c.order(o)
+	c, _ := s.Begin(httptest.NewRecorder(), r, o.Provider, OpCollect)
+	p, _ := c.Order(o)
 	return p
 }
 
 func order(kind Kind, party string) Order {
-	return Order{Provider: MTN, Kind: kind, Reference: uuid.NewString(), Amount: 500, Party: party, Wire: `"currency":"GHS"`}
+	return Order{Provider: mtn, Kind: kind, Reference: uuid.NewString(), Amount: 500, Party: party, Wire: `"currency":"GHS"`}
 }
 
 func TestMagicNumbersMakeTheirPlans(t *testing.T) {
@@ -113,10 +140,10 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 	if err := s.Quiet(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !s.ReverseEntry(MTN, settled.Reference) || !s.Resolve(MTN, held.Reference, Failed, Declined) {
+	if !s.ReverseEntry(mtn, settled.Reference) || !s.Resolve(mtn, held.Reference, Failed, Declined) {
 		t.Fatal("could not reverse and resolve")
 	}
-	if err := s.SetFloat(MTN, 70_000); err != nil {
+	if err := s.SetFloat(mtn, 70_000); err != nil {
 		t.Fatal(err)
 	}
 	open := s.enter(order(Collection, "233240000002")).Entry
@@ -131,8 +158,8 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 	again, c2 := newSim(t, Options{Dir: copied, OpeningFloat: 100_000})
 	c2.Advance(c.Now().Sub(c2.Now()))
 	for _, e := range []Entry{settled, out, lazy, held, open} {
-		was, _ := s.status(MTN, e.Reference)
-		is, ok := again.status(MTN, e.Reference)
+		was, _ := s.Status(mtn, e.Reference)
+		is, ok := again.Status(mtn, e.Reference)
 		was.group, is.group = nil, nil
 		a, _ := json.Marshal(was)
 		b, _ := json.Marshal(is)
@@ -140,14 +167,14 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 			t.Errorf("was %s\n is %s", a, b)
 		}
 	}
-	if a, b := s.Float(MTN), again.Float(MTN); a != b || a != 70_000+500 {
+	if a, b := s.Float(mtn), again.Float(mtn); a != b || a != 70_000+500 {
 		t.Errorf("float %v, then %v", a, b)
 	}
 	c2.Advance(45 * time.Second)
 	if err := again.Quiet(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e, _ := again.book.get(MTN, open.Reference); e.Status != Success {
+	if e, _ := again.book.get(mtn, open.Reference); e.Status != Success {
 		t.Errorf("what was open does not settle: %+v", e)
 	}
 	next := again.enter(order(Collection, "233240000000")).Entry
@@ -156,7 +183,7 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 	}
 	again.Close()
 	third, _ := newSim(t, Options{Dir: copied})
-	if _, ok := third.status(MTN, next.Reference); !ok || len(third.All()) != 6 {
+	if _, ok := third.Status(mtn, next.Reference); !ok || len(third.All()) != 6 {
 		t.Errorf("of 6 entries around a torn line %d are left", len(third.All()))
 	}
 }
@@ -173,7 +200,7 @@ func TestADamagedBookIsRefused(t *testing.T) {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	lines[1] = []byte("{\"enter\":\n")
 	os.WriteFile(name, bytes.Join(lines, nil), 0o600)
-	if s, err := New(Options{Dir: dir}); err == nil {
+	if s, err := New(Options{Dir: dir}, parts()...); err == nil {
 		s.Close()
 		t.Error("a book with a hole was opened")
 	}
@@ -184,19 +211,19 @@ func TestFullDiskIsAnError(t *testing.T) {
 	s, _ := newSim(t, Options{Dir: dir})
 	s.book.journal.file.Close() // every write fails from here on
 	r := httptest.NewRecorder()
-	c, _ := s.begin(r, httptest.NewRequest("POST", "/", nil), MTN, OpCollect)
+	c, _ := s.Begin(r, httptest.NewRequest("POST", "/", nil), mtn, OpCollect)
 	o := order(Collection, "233240000000")
-	if _, ok := c.order(o); ok || r.Code != http.StatusInternalServerError {
+	if _, ok := c.Order(o); ok || r.Code != http.StatusInternalServerError {
 		t.Errorf("answered %d without a book", r.Code)
 	}
-	if _, ok := s.status(MTN, o.Reference); ok {
+	if _, ok := s.Status(mtn, o.Reference); ok {
 		t.Error("the provider tells of what it may forget")
 	}
 }
 
 func TestAFloatCoversPayoutsAndTheirFees(t *testing.T) {
 	s, c := newSim(t, Options{OpeningFloat: 1000})
-	pay := func(amount, fee money.Pesewas) placed {
+	pay := func(amount, fee money.Pesewas) Placed {
 		o := order(Payout, "233244000001")
 		o.Amount, o.Fee = amount, fee
 		return s.enter(o)
@@ -210,25 +237,25 @@ func TestAFloatCoversPayoutsAndTheirFees(t *testing.T) {
 	if p := pay(600, 0); p.Refused != FloatLow {
 		t.Errorf("reserved money was spent: %+v", p)
 	}
-	if s.Float(MTN) != 1000 {
-		t.Errorf("spent before it settled: %v", s.Float(MTN))
+	if s.Float(mtn) != 1000 {
+		t.Errorf("spent before it settled: %v", s.Float(mtn))
 	}
 	c.Advance(2 * time.Second)
-	if s.Float(MTN) != 400 || s.Opening(MTN) != 1000 {
-		t.Errorf("%v", s.Float(MTN))
+	if s.Float(mtn) != 400 || s.Opening(mtn) != 1000 {
+		t.Errorf("%v", s.Float(mtn))
 	}
 	in := s.enter(order(Collection, "233240000001")).Entry
-	if s.Float(MTN) != 900 {
-		t.Errorf("%v", s.Float(MTN))
+	if s.Float(mtn) != 900 {
+		t.Errorf("%v", s.Float(mtn))
 	}
 	if p := pay(401, 0); p.Refused != FloatLow {
 		t.Errorf("collections paid for a payout: %+v", p)
 	}
-	s.ReverseEntry(MTN, in.Reference)
-	if s.Float(MTN) != 400 {
-		t.Errorf("%v", s.Float(MTN))
+	s.ReverseEntry(mtn, in.Reference)
+	if s.Float(mtn) != 400 {
+		t.Errorf("%v", s.Float(mtn))
 	}
-	if s.ReverseEntry(MTN, in.Reference) || s.ReverseEntry(MTN, "nothing") {
+	if s.ReverseEntry(mtn, in.Reference) || s.ReverseEntry(mtn, "nothing") {
 		t.Error("reversed twice")
 	}
 }
@@ -267,30 +294,30 @@ func TestFaultsAreTakenInTheirOrderAndCount(t *testing.T) {
 		}
 	}
 	next := func(provider, op string) string { return fmt.Sprint(kindsOf(s.faults.next(provider, op))) }
-	inject(Fault{Provider: MTN, Operation: OpCollect, Kind: AnswerLost, Count: 2})
+	inject(Fault{Provider: mtn, Operation: OpCollect, Kind: AnswerLost, Count: 2})
 	inject(Fault{Kind: CallbackMissing})
 	inject(Fault{Operation: "*", Kind: Slow, Count: 1})
 	inject(Fault{Kind: Outage, For: time.Minute})
 	for i, c := range []struct{ provider, op, want string }{
-		{MTN, OpCollectStatus, "[slow outage]"},
-		{Hubtel, OpCollect, "[callback_missing outage]"},
-		{MTN, OpDisburse, "[outage]"},
-		{MTN, OpCollect, "[answer_lost outage]"},
-		{MTN, OpCollect, "[answer_lost outage]"},
-		{MTN, OpCollect, "[outage]"},
-		{MTN, OpToken, "[outage]"},
+		{mtn, OpCollectStatus, "[slow outage]"},
+		{hubtel, OpCollect, "[callback_missing outage]"},
+		{mtn, OpDisburse, "[outage]"},
+		{mtn, OpCollect, "[answer_lost outage]"},
+		{mtn, OpCollect, "[answer_lost outage]"},
+		{mtn, OpCollect, "[outage]"},
+		{mtn, OpToken, "[outage]"},
 	} {
 		if got := next(c.provider, c.op); got != c.want {
 			t.Errorf("%d: %s %s: %s", i, c.provider, c.op, got)
 		}
 	}
 	c.Advance(time.Minute)
-	if got := next(MTN, OpCollect); got != "[]" || s.faults.armed.Load() {
+	if got := next(mtn, OpCollect); got != "[]" || s.faults.armed.Load() {
 		t.Errorf("after its time: %s", got)
 	}
 	inject(Fault{Kind: Stuck, Count: 100, For: time.Hour})
 	s.ClearFaults()
-	if got := next(MTN, OpCollect); got != "[]" {
+	if got := next(mtn, OpCollect); got != "[]" {
 		t.Errorf("after clearing: %s", got)
 	}
 	for _, f := range []Fault{{Kind: "nonsense"}, {Provider: "paypal", Kind: Slow}, {Operation: "pray", Kind: Slow}, {Kind: Slow, Count: -1}} {
@@ -311,9 +338,9 @@ func TestAStatementCanDisagreeOnPurpose(t *testing.T) {
 		s.enter(order(Collection, "233240000"+code))
 	}
 	reversed := s.enter(order(Collection, "233240000001")).Entry
-	s.ReverseEntry(MTN, reversed.Reference)
+	s.ReverseEntry(mtn, reversed.Reference)
 	c.Advance(time.Minute)
-	rows := s.Statement(MTN)
+	rows := s.Statement(mtn)
 	amounts := []money.Pesewas{}
 	for _, r := range rows {
 		amounts = append(amounts, r.Amount)
@@ -321,7 +348,7 @@ func TestAStatementCanDisagreeOnPurpose(t *testing.T) {
 	if !slices.Equal(amounts, []money.Pesewas{500, 501, 500}) || !rows[2].Reversed {
 		t.Errorf("%v", amounts)
 	}
-	if len(s.Statement(Hubtel)) != 0 || len(s.Statement("")) != 3 {
+	if len(s.Statement(hubtel)) != 0 || len(s.Statement("")) != 3 {
 		t.Error("statements of other providers")
 	}
 }
@@ -370,7 +397,7 @@ func TestHandsetsAreControlledOverHTTP(t *testing.T) {
 		Amount                     float64
 	}
 	ask(t, url, "GET", "/handsets/0240000040/prompts", "", &prompts)
-	if len(prompts) != 1 || prompts[0].Status != "pending" || prompts[0].Amount != 5 || prompts[0].Provider != MTN || !strings.Contains(prompts[0].Text, "5.00") {
+	if len(prompts) != 1 || prompts[0].Status != "pending" || prompts[0].Amount != 5 || prompts[0].Provider != mtn || !strings.Contains(prompts[0].Text, "5.00") {
 		t.Fatalf("%+v", prompts)
 	}
 	path := "/handsets/0240000040/prompts/" + prompts[0].ID
@@ -402,7 +429,7 @@ func testTransactions(t *testing.T, s *Sim, url string, asked Entry) {
 		Amount                            float64
 		At                                time.Time
 	}
-	ask(t, url, "GET", "/transactions?reference="+strings.ToUpper(plain(asked.Reference)), "", &list)
+	ask(t, url, "GET", "/transactions?reference="+strings.ToUpper(Plain(asked.Reference)), "", &list)
 	if len(list) != 1 || list[0].Status != "failed" || list[0].Kind != "collection" || list[0].Amount != 5 || list[0].Reference != asked.Reference || !list[0].At.Equal(start) {
 		t.Errorf("%+v", list)
 	}
@@ -422,7 +449,7 @@ func testTransactions(t *testing.T, s *Sim, url string, asked Entry) {
 		if got := ask(t, url, "POST", "/transactions/"+held.Reference, `{"action":"`+step.action+`"}`, nil); got != step.code {
 			t.Errorf("%s: %d", step.action, got)
 		}
-		if e, _ := s.status(MTN, held.Reference); e.Status != step.status {
+		if e, _ := s.Status(mtn, held.Reference); e.Status != step.status {
 			t.Errorf("after %s: %s", step.action, e.Status)
 		}
 	}
@@ -453,9 +480,9 @@ func TestControlOfFaultsClockAndFloat(t *testing.T) {
 	if got := ask(t, url, "POST", "/clock", `{"advance_s":-1}`, nil); got != 422 {
 		t.Errorf("backwards: %d", got)
 	}
-	before := s.Float(MTN)
-	if got := ask(t, url, "POST", "/float", `{"provider":"mtn","amount":12.5}`, nil); got != 200 || s.Float(MTN) != 1250 || before == 1250 {
-		t.Errorf("%d, float %v", got, s.Float(MTN))
+	before := s.Float(mtn)
+	if got := ask(t, url, "POST", "/float", `{"provider":"mtn","amount":12.5}`, nil); got != 200 || s.Float(mtn) != 1250 || before == 1250 {
+		t.Errorf("%d, float %v", got, s.Float(mtn))
 	}
 }
 
@@ -536,99 +563,21 @@ func TestQuietGivesUp(t *testing.T) {
 	}
 }
 
-func kindsOf(h hit) (kinds []FaultKind) {
+func kindsOf(h Hit) (kinds []FaultKind) {
 	for _, f := range h {
 		kinds = append(kinds, f.Kind)
 	}
 	return kinds
 }
 
-// TestAProviderCanChangeItsWordTwice: a provider that changes its word twice, and its float with it.
-func TestAProviderCanChangeItsWordTwice(t *testing.T) {
-	for kind, want := range map[FaultKind][]Status{
-		SuccessFailedSuccess: {Success, Failed, Success}, FailedSuccessFailed: {Failed, Success, Failed}, Reverse: {Success, Failed, Failed},
-	} {
-		s, c := manualSim(t, "")
-		if err := s.Inject(Fault{Provider: Hubtel, Kind: kind, Delay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
-		hubtelAsk(t, s, "POST", "smp/api/merchants/"+hubtelPrepaid+"/send/mobilemoney", hubtelSendBody)
-		c.Advance(time.Minute)
-		for i, status := range want {
-			if err := s.Quiet(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			gone := money.Pesewas(0)
-			if status == Success {
-				gone = 80 + hubtelFee(80)
-			}
-			if e, _ := s.status(Hubtel, "pay101"); e.Status != status || s.Opening(Hubtel)-s.Float(Hubtel) != gone {
-				t.Errorf("%s: word %d is %s, and %v went out", kind, i+1, e.Status, s.Opening(Hubtel)-s.Float(Hubtel))
-			}
-			c.Advance(time.Hour)
-		}
-		s.Close()
-	}
-}
-
-// TestWhatWasEnteredAMomentAgoIsNotKnownYet: what was entered a moment ago is not known yet, and then it is.
-func TestWhatWasEnteredAMomentAgoIsNotKnownYet(t *testing.T) {
-	s, c := manualSim(t, "")
-	defer s.Close()
-	if err := s.Inject(Fault{Provider: Hubtel, Kind: StatusLag, Delay: 5 * time.Minute, For: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	hubtelAsk(t, s, "POST", "smp/api/merchants/"+hubtelPrepaid+"/send/mobilemoney", hubtelSendBody)
-	for _, want := range []int{404, 404, 200} {
-		if status, a := hubtelAsk(t, s, "GET", "smrsc/api/merchants/"+hubtelPrepaid+"/transactions/status?clientReference=pay101", ""); status != want {
-			t.Errorf("%v: %d %v", s.clock.Now(), status, a)
-		}
-		c.Advance(150 * time.Second)
-	}
-}
-
-// TestAHangingQuestionStaysUnanswered: the question stays unanswered until the asker gives up.
-func TestAHangingQuestionStaysUnanswered(t *testing.T) {
-	s, _ := manualSim(t, "")
-	defer s.Close()
-	if err := s.Inject(Fault{Provider: Hubtel, Kind: StatusHang}); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(s.Handler())
-	defer server.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/hubtel/smrsc/api/merchants/"+hubtelPrepaid+"/transactions/status?clientReference=pay101", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := server.Client().Do(r)
-		done <- err
-	}()
-	for len(s.Faults()) > 0 { // until it has struck
-		runtime.Gosched()
-	}
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("it was answered: %v", err)
-	}
-}
-
 // TestEveryKnownAnswerCanBeGivenAndNoOther: every Answer that is worth trying can be given, and nothing
 // else is taken.
 func TestEveryKnownAnswerCanBeGivenAndNoOther(t *testing.T) {
-	s, _ := manualSim(t, "")
-	defer s.Close()
-	for _, name := range s.Providers() {
-		for _, a := range RefusalAnswers(name) {
-			if err := s.Inject(Fault{Provider: name, Kind: RefuseAfter, Answer: a}); err != nil {
-				t.Errorf("%s %q: %v", name, a, err)
-			}
-		}
-		for _, a := range StatusAnswers(name) {
-			if err := s.Inject(Fault{Provider: name, Kind: StatusAnswer, Answer: a}); err != nil {
-				t.Errorf("%s %q: %v", name, a, err)
+	s, _ := newSim(t, Options{})
+	for kind, answers := range map[FaultKind][]string{RefuseAfter: RefusalAnswers("3050"), StatusAnswer: StatusAnswers("500:3000")} {
+		for _, a := range answers {
+			if err := s.Inject(Fault{Provider: mtn, Kind: kind, Answer: a}); err != nil {
+				t.Errorf("%s %q: %v", kind, a, err)
 			}
 		}
 	}
@@ -641,5 +590,62 @@ func TestEveryKnownAnswerCanBeGivenAndNoOther(t *testing.T) {
 		if err := s.Inject(f); err == nil {
 			t.Errorf("%+v was taken", f)
 		}
+	}
+}
+
+// TestSMSCFaultsAreItsOwn: faults of payments and of messages do not use up each other.
+func TestSMSCFaultsAreItsOwn(t *testing.T) {
+	s, _ := newSim(t, Options{})
+	next := func(provider, op string) string { return fmt.Sprint(kindsOf(s.faults.next(provider, op))) }
+	for _, f := range []Fault{{Kind: CallbackMissing}, {Kind: Outage}, {Operation: "*", Kind: Slow}, {Provider: smsc, Kind: Throttle, Count: 2, Every: 3}, {Kind: Silent}} {
+		if err := s.Inject(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for range 7 {
+		got = append(got, next(smsc, OpSubmit))
+	}
+	if fmt.Sprint(got) != "[[silent] [] [throttle] [] [] [throttle] []]" {
+		t.Errorf("%v", got)
+	}
+	if got := next(mtn, OpCollect); got != "[callback_missing outage slow]" {
+		t.Errorf("%s", got)
+	}
+	for kind, op := range map[FaultKind]string{Unauthorized: OpBind, Outage: OpBind, AnswerLost: OpSubmit} {
+		if err := s.Inject(Fault{Provider: smsc, Kind: kind}); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(smsc, op); got != fmt.Sprintf("[%s]", kind) {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+	if err := s.Inject(Fault{Operation: OpSubmit, Kind: RefuseOutright}); err != nil || next(smsc, OpSubmit) != "[refuse]" {
+		t.Error("an operation of the centre's names it too")
+	}
+	for _, f := range []Fault{{Provider: smsc, Kind: Reverse}, {Provider: smsc, Kind: StatementOff}, {Provider: smsc, Kind: Throttle, Every: -1}} {
+		if s.Inject(f) == nil {
+			t.Errorf("took %+v", f)
+		}
+	}
+}
+
+// TestHandsetsAreBounded: one handset shows its newest, and all together no more than so many.
+func TestHandsetsAreBounded(t *testing.T) {
+	s, _ := newSim(t, Options{})
+	for i := range handsetTotal {
+		s.Deliver(fmt.Sprintf("2332440%05d", i%1000), "A", fmt.Sprint(i))
+	}
+	if got := s.Messages("233244000007"); len(got) != min(handsetHistory, handsetTotal/1000) || got[0].Text != "7" {
+		t.Errorf("%d messages", len(got))
+	}
+	for i := range 2 * handsetTotal {
+		s.Deliver("233244999999", "A", fmt.Sprint(i))
+	}
+	if got := s.Messages("233244999999"); len(got) != handsetHistory || got[handsetHistory-1].Text != fmt.Sprint(2*handsetTotal-1) {
+		t.Errorf("%d messages", len(got))
+	}
+	if len(s.handsets.messages) != 1 || len(s.handsets.oldest) != handsetTotal {
+		t.Errorf("%d handsets, %d remembered", len(s.handsets.messages), len(s.handsets.oldest))
 	}
 }

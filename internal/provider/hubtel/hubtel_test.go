@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
 	"github.com/makola/makola/internal/sim"
+	simhubtel "github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/test/providertest"
 )
 
@@ -32,11 +33,11 @@ type bench struct {
 // token is that of the callback address.
 const token = "0123456789abcdef0123456789abcdef"
 
-func newBench(t *testing.T, o sim.Options) *bench {
+func newBench(t *testing.T, o sim.Options, habits simhubtel.Options) *bench {
 	t.Helper()
 	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
 	o.Clock = b.clock
-	s, err := sim.New(o)
+	s, err := sim.New(o, simhubtel.New(habits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		defer mu.Unlock()
 		exchanges = append(exchanges, e)
 	}}
-	account := sim.HubtelConfig(server.URL)
+	account := simhubtel.Config(server.URL)
 	adapter := hubtel.New(account, options)
 	t.Cleanup(func() {
 		adapter.Close()
@@ -65,9 +66,9 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		back.Close()
 	})
 	b.Bench = providertest.Bench{
-		Rail: adapter.Rail(), Unreachable: hubtel.New(sim.HubtelConfig("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.Telecel, Reasonless: true,
+		Rail: adapter.Rail(), Unreachable: hubtel.New(simhubtel.Config("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.Telecel, Reasonless: true,
 		Fault: func(op, fault string, count int) {
-			if err := s.Inject(sim.Fault{Provider: sim.Hubtel, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
+			if err := s.Inject(sim.Fault{Provider: simhubtel.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -106,7 +107,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 func TestHubtelConformsToEveryRole(t *testing.T) {
 	for _, network := range msisdn.Networks() {
 		t.Run(string(network), func(t *testing.T) {
-			b := newBench(t, sim.Options{})
+			b := newBench(t, sim.Options{}, simhubtel.Options{})
 			b.Network = network
 			t.Run("collector", func(t *testing.T) { providertest.Collector(t, b.Bench) })
 			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
@@ -114,12 +115,12 @@ func TestHubtelConformsToEveryRole(t *testing.T) {
 			t.Run("bundle seller", func(t *testing.T) { providertest.BundleSeller(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
 			t.Run("float", func(t *testing.T) {
-				providertest.FloatReader(t, b.Bench, func() money.Pesewas { return b.sim.Float(sim.Hubtel) })
+				providertest.FloatReader(t, b.Bench, func() money.Pesewas { return b.sim.Float(simhubtel.Name) })
 			})
 		})
 	}
 	t.Run("bank", func(t *testing.T) {
-		b := newBench(t, sim.Options{})
+		b := newBench(t, sim.Options{}, simhubtel.Options{})
 		b.BankCode = "300304"
 		t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
 		t.Run("names", func(t *testing.T) { providertest.BankResolver(t, b.Bench) })
@@ -129,9 +130,9 @@ func TestHubtelConformsToEveryRole(t *testing.T) {
 // TestChargesAddUpToHubtelsBook: what the adapter tells of charges adds up to what Hubtel's own book
 // holds, over every product. No status tells the commission of a sale.
 func TestChargesAddUpToHubtelsBook(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	ctx, rail := t.Context(), b.Rail
-	before := b.sim.Float(sim.Hubtel)
+	before := b.sim.Float(simhubtel.Name)
 	var want money.Pesewas
 	final := func(ask func() provider.Outcome) provider.Outcome {
 		t.Helper()
@@ -173,18 +174,18 @@ func TestChargesAddUpToHubtelsBook(t *testing.T) {
 		o := final(func() provider.Outcome { return rail.Bundles.BundleStatus(ctx, status(reference, offer.Amount)) })
 		want -= offer.Amount + o.Fee
 	}
-	if got := b.sim.Float(sim.Hubtel) - before; got != want {
+	if got := b.sim.Float(simhubtel.Name) - before; got != want {
 		t.Errorf("the book moved by %v, the outcomes say %v", got, want)
 	}
-	if held, _ := rail.Floats.Float(ctx); held != b.sim.Float(sim.Hubtel) {
-		t.Errorf("float %v, the book has %v", held, b.sim.Float(sim.Hubtel))
+	if held, _ := rail.Floats.Float(ctx); held != b.sim.Float(simhubtel.Name) {
+		t.Errorf("float %v, the book has %v", held, b.sim.Float(simhubtel.Name))
 	}
 }
 
 // TestUnpaidIsNeverAFailureByItself: Hubtel says Unpaid of an open collection and of a failed one, and
 // the adapter makes no failure of it at any age.
 func TestUnpaidIsNeverAFailureByItself(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference, sent := uuid.NewString(), b.clock.Now()
 	b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
 	ask := func(sentAt time.Time) provider.Outcome {
@@ -205,7 +206,7 @@ func TestUnpaidIsNeverAFailureByItself(t *testing.T) {
 
 // TestAnotherAmountIsNotBelieved: whatever the fee is, and however small the payment.
 func TestAnotherAmountIsNotBelieved(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	for _, amount := range []money.Pesewas{10, 99, 100, 101, 299, 300, 12_345} {
 		reference := uuid.NewString()
 		b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet("001"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
@@ -226,7 +227,7 @@ func TestAnotherAmountIsNotBelieved(t *testing.T) {
 // TestPaidAndRefused: whatever Hubtel says of what it has done, a question tells
 // the truth, on each of its hosts.
 func TestPaidAndRefused(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	wallet, callback, clear := b.Wallet("000"), "http://127.0.0.1:1/", 0
 	for op, do := range map[string]struct {
 		submit func(reference string) provider.Outcome
@@ -242,9 +243,9 @@ func TestPaidAndRefused(t *testing.T) {
 			return b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 500, MSISDN: wallet, Network: b.Network, CallbackURL: callback})
 		}, b.Rail.TopUpper.TopUpStatus},
 	} {
-		for _, answer := range sim.RefusalAnswers(sim.Hubtel) {
+		for _, answer := range simhubtel.RefusalAnswers() {
 			reference := uuid.NewString()
-			if err := b.sim.Inject(sim.Fault{Provider: sim.Hubtel, Operation: op, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+			if err := b.sim.Inject(sim.Fault{Provider: simhubtel.Name, Operation: op, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
 				t.Fatal(err)
 			}
 			o := do.submit(reference)
@@ -270,15 +271,15 @@ func TestPaidAndRefused(t *testing.T) {
 
 // TestQuestionsThatSayNothing: no answer but the taught one is "not known".
 func TestQuestionsThatSayNothing(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
 	b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000"), Network: b.Network, CallbackURL: "http://127.0.0.1:1/"})
 	b.Advance(time.Minute)
 	ask := func() provider.Outcome {
 		return b.Rail.TopUpper.TopUpStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
 	}
-	for _, answer := range sim.StatusAnswers(sim.Hubtel) {
-		if err := b.sim.Inject(sim.Fault{Provider: sim.Hubtel, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+	for _, answer := range simhubtel.StatusAnswers() {
+		if err := b.sim.Inject(sim.Fault{Provider: simhubtel.Name, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		if o := ask(); o.Class != provider.Unknown || o.NotFound {
@@ -300,7 +301,7 @@ func TestQuestionsThatSayNothing(t *testing.T) {
 
 // TestNoCallbackURL: a request that Hubtel would refuse is not sent.
 func TestNoCallbackURL(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r"})
 	if o.Class != provider.NotSent || !strings.Contains(o.Message, "callback URL") || len(b.sim.Entries(reference)) != 0 {
@@ -310,7 +311,7 @@ func TestNoCallbackURL(t *testing.T) {
 
 // TestReferenceIsUsedUp: by whatever came of its first request.
 func TestReferenceIsUsedUp(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	send := func(reference, code string, amount money.Pesewas) provider.Outcome {
 		return b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet(code), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
 	}
@@ -318,13 +319,13 @@ func TestReferenceIsUsedUp(t *testing.T) {
 	if o := send(refused, "030", 100); o.Class != provider.Rejected || o.Reason != provider.ReasonRefused {
 		t.Errorf("refused: %+v", o)
 	}
-	if err := b.sim.SetFloat(sim.Hubtel, 99); err != nil {
+	if err := b.sim.SetFloat(simhubtel.Name, 99); err != nil {
 		t.Fatal(err)
 	}
 	if o := send(unpaid, "000", 100); o.Class != provider.Rejected || o.Reason != provider.ReasonFloat || o.Code != "4075" {
 		t.Errorf("float too low: %+v", o)
 	}
-	if err := b.sim.SetFloat(sim.Hubtel, 10_000); err != nil {
+	if err := b.sim.SetFloat(simhubtel.Name, 10_000); err != nil {
 		t.Fatal(err)
 	}
 	if o := send(failed, "024", 100); o.Class != provider.Accepted {
@@ -353,7 +354,7 @@ func TestReferenceIsUsedUp(t *testing.T) {
 // TestOffersThatChange: nothing is bought that is not offered at that price at
 // that moment.
 func TestOffersThatChange(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	b.Network = msisdn.MTN
 	ask := provider.OffersRequest{Network: b.Network, MSISDN: b.Wallet("000")}
 	offers, _, _ := b.Rail.Bundles.Offers(t.Context(), ask)
@@ -398,7 +399,7 @@ func TestOffersThatChange(t *testing.T) {
 
 // TestAddressNotListed: Hubtel's gateway answers HTML to whom it does not know.
 func TestAddressNotListed(t *testing.T) {
-	b := newBench(t, sim.Options{HubtelAllowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	b := newBench(t, sim.Options{}, simhubtel.Options{Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	reference := uuid.NewString()
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
 	if o.Class != provider.Barred || len(b.sim.Entries(reference)) != 0 {
@@ -411,7 +412,7 @@ func TestAddressNotListed(t *testing.T) {
 
 // TestAirtimeForAnotherNetworkFailsLater: airtime for a number of another network fails later.
 func TestAirtimeForAnotherNetworkFailsLater(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
 	o := b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 100, MSISDN: "233241234567", Network: msisdn.Telecel, CallbackURL: "http://127.0.0.1:1/"})
 	if o.Class != provider.Accepted {
@@ -426,7 +427,7 @@ func TestAirtimeForAnotherNetworkFailsLater(t *testing.T) {
 
 // TestBankAccountsAreText: letters and leading zeros arrive as they are.
 func TestBankAccountsAreText(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	accounts := []string{"0012345678901", "00AB12345", "1234567", "1234567890123456"}
 	for _, account := range accounts {
 		reference := uuid.NewString()

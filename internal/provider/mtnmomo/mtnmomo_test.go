@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/mtnmomo"
 	"github.com/makola/makola/internal/sim"
+	simmtn "github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/test/providertest"
 )
 
@@ -34,11 +35,11 @@ type bench struct {
 // token is that of the callback address.
 const token = "0123456789abcdef0123456789abcdef"
 
-func newBench(t *testing.T, o sim.Options) *bench {
+func newBench(t *testing.T, o sim.Options, habits simmtn.Options) *bench {
 	t.Helper()
 	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
 	o.Clock = b.clock
-	s, err := sim.New(o)
+	s, err := sim.New(o, simmtn.New(habits))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		defer mu.Unlock()
 		calls = append(calls, provider.CallbackRequest{Method: r.Method, Header: r.Header, Body: body})
 	}))
-	b.config = sim.MTNConfig(server.URL)
+	b.config = simmtn.Config(server.URL)
 	options := provider.ClientOptions{Mode: "test", Clock: b.clock, Record: func(e provider.Exchange) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -67,9 +68,9 @@ func newBench(t *testing.T, o sim.Options) *bench {
 		back.Close()
 	})
 	b.Bench = providertest.Bench{
-		Rail: b.adapter.Rail(), Unreachable: mtnmomo.New(sim.MTNConfig("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.MTN,
+		Rail: b.adapter.Rail(), Unreachable: mtnmomo.New(simmtn.Config("http://"+providertest.Nowhere(t)), options).Rail(), Network: msisdn.MTN,
 		Fault: func(op, fault string, count int) {
-			if err := s.Inject(sim.Fault{Provider: sim.MTN, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
+			if err := s.Inject(sim.Fault{Provider: simmtn.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -108,15 +109,15 @@ func newBench(t *testing.T, o sim.Options) *bench {
 func TestMTNConformsToEveryRole(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		options sim.Options
-	}{{"reason as text", sim.Options{}}, {"reason as object", sim.Options{MTNReasonObject: true}}} {
+		options simmtn.Options
+	}{{"reason as text", simmtn.Options{}}, {"reason as object", simmtn.Options{ReasonObject: true}}} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, c.options)
+			b := newBench(t, sim.Options{}, c.options)
 			t.Run("collector", func(t *testing.T) { providertest.Collector(t, b.Bench) })
 			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
 			t.Run("float", func(t *testing.T) {
-				providertest.FloatReader(t, b.Bench, func() money.Pesewas { return b.sim.Float(sim.MTN) })
+				providertest.FloatReader(t, b.Bench, func() money.Pesewas { return b.sim.Float(simmtn.Name) })
 			})
 		})
 	}
@@ -125,11 +126,11 @@ func TestMTNConformsToEveryRole(t *testing.T) {
 // TestPaidAndRefused: whatever MTN says of what it has done, a question tells the
 // truth. A refusal is clear in MTN's own envelope with a documented code only.
 func TestPaidAndRefused(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simmtn.Options{})
 	clear := 0
-	for _, answer := range sim.RefusalAnswers(sim.MTN) {
+	for _, answer := range simmtn.RefusalAnswers() {
 		reference := uuid.NewString()
-		if err := b.sim.Inject(sim.Fault{Provider: sim.MTN, Operation: sim.OpCollect, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+		if err := b.sim.Inject(sim.Fault{Provider: simmtn.Name, Operation: sim.OpCollect, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		o := b.collect(reference)
@@ -154,15 +155,15 @@ func TestPaidAndRefused(t *testing.T) {
 
 // TestQuestionsThatSayNothing: no answer but the documented one is "not known".
 func TestQuestionsThatSayNothing(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simmtn.Options{})
 	reference := uuid.NewString()
 	b.collect(reference)
 	b.Advance(time.Minute)
 	ask := func() provider.Outcome {
 		return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000")})
 	}
-	for _, answer := range sim.StatusAnswers(sim.MTN) {
-		if err := b.sim.Inject(sim.Fault{Provider: sim.MTN, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+	for _, answer := range simmtn.StatusAnswers() {
+		if err := b.sim.Inject(sim.Fault{Provider: simmtn.Name, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
 			t.Fatal(err)
 		}
 		if o := ask(); o.Class != provider.Unknown || o.NotFound {

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
+	simmtn "github.com/makola/makola/internal/sim/mtn"
 )
 
 // TestRandomFaultsNeverDisagreeWithMTNsBook sends a few thousand payments through random faults, eight
@@ -20,7 +21,7 @@ import (
 func TestRandomFaultsNeverDisagreeWithMTNsBook(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	b := newBench(t, sim.Options{Dir: t.TempDir()})
+	b := newBench(t, sim.Options{Dir: t.TempDir()}, simmtn.Options{})
 	codes := []string{"000", "000", "001", "004", "006", "007", "008", "020", "024", "030", "032"}
 	kinds := sim.FaultKinds()
 	type payment struct {
@@ -43,7 +44,7 @@ func TestRandomFaultsNeverDisagreeWithMTNsBook(t *testing.T) {
 					if k == sim.Slow || k == sim.RefuseAfter { // nobody moves the clock for it; it has a test of its own
 						continue
 					}
-					b.sim.Inject(sim.Fault{Provider: sim.MTN, Kind: k, Count: 1 + rnd.IntN(2)})
+					b.sim.Inject(sim.Fault{Provider: simmtn.Name, Kind: k, Count: 1 + rnd.IntN(2)})
 				}
 				if rnd.IntN(20) == 0 {
 					b.clock.Advance(time.Duration(rnd.IntN(3000)) * time.Second)
@@ -75,7 +76,7 @@ func TestRandomFaultsNeverDisagreeWithMTNsBook(t *testing.T) {
 	b.sim.ClearFaults()
 	b.Advance(time.Hour)
 	b.Advance(time.Hour)
-	want := b.sim.Opening(sim.MTN)
+	want := b.sim.Opening(simmtn.Name)
 	known := map[string]int{}
 	for _, list := range sent {
 		for _, p := range list {
@@ -102,7 +103,7 @@ func TestRandomFaultsNeverDisagreeWithMTNsBook(t *testing.T) {
 			}
 		}
 	}
-	if got := b.sim.Float(sim.MTN); got != want {
+	if got := b.sim.Float(simmtn.Name); got != want {
 		t.Errorf("float %v, by the adapter's answers %v", got, want)
 	}
 	if known["success"] < 100 || known["failed"] < 100 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
+	simmtn "github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
@@ -24,7 +25,7 @@ func (b *bench) tokens() int {
 }
 
 func TestOneTokenForAllWhoWait(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simmtn.Options{})
 	b.Fault("token", "slow", 1) // until the clock moves, so that all of them wait
 	var wg sync.WaitGroup
 	outcomes := make([]provider.Outcome, 50)
@@ -55,7 +56,7 @@ func TestOneTokenForAllWhoWait(t *testing.T) {
 
 // A token is renewed in its time, whoever sets the clock.
 func TestToken_clockSet(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simmtn.Options{})
 	b.collect(uuid.NewString())
 	for i, step := range []time.Duration{-24 * time.Hour, 48 * time.Hour} {
 		b.clock.Set(step)
@@ -70,7 +71,7 @@ func TestToken_clockSet(t *testing.T) {
 }
 
 func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simmtn.Options{})
 	b.Fault("token", "slow", 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	first, second := make(chan provider.Outcome, 1), make(chan provider.Outcome, 1)
@@ -91,7 +92,7 @@ func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
 }
 
 func TestARefusedTokenIsRenewedForTheNextRequest(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simmtn.Options{})
 	// The caller counts POSTs, so none is repeated here: the next one has a new token.
 	b.Fault("collect", "unauthorized", 1)
 	reference := uuid.NewString()
@@ -108,7 +109,7 @@ func TestARefusedTokenIsRenewedForTheNextRequest(t *testing.T) {
 	}
 	// No token at all: nothing of the payment was written.
 	for _, fault := range []string{"outage", "unauthorized", "forbidden", "throttle", "malformed", "answer_lost", "error_after"} {
-		b := newBench(t, sim.Options{})
+		b := newBench(t, sim.Options{}, simmtn.Options{})
 		b.Fault("token", fault, 1)
 		reference := uuid.NewString()
 		if o := b.collect(reference); o.Class != provider.NotSent || len(b.Moved(reference)) != 0 {
@@ -123,7 +124,7 @@ func TestARefusedTokenIsRenewedForTheNextRequest(t *testing.T) {
 // A documented refusal counts as clear also with HTTP 500, and the adapter asks
 // nothing by itself: what the refusal is worth, its caller asks.
 func TestRefusalWith500IsClearAndNotAskedAbout(t *testing.T) {
-	b := newBench(t, sim.Options{OpeningFloat: 100})
+	b := newBench(t, sim.Options{OpeningFloat: 100}, simmtn.Options{})
 	o := b.Rail.Disburser.Disburse(context.Background(), provider.DisburseRequest{ProviderReference: uuid.NewString(), Amount: 500, MSISDN: b.Wallet("000")})
 	if o.Class != provider.Rejected || !o.Clear || o.Reason != provider.ReasonFloat {
 		t.Errorf("our float is too low: %+v", o)
@@ -137,7 +138,7 @@ func TestRefusalWith500IsClearAndNotAskedAbout(t *testing.T) {
 
 // TestMTNsMagicNumbersDoWhatTheyPromise are those that the role suites do not use.
 func TestMTNsMagicNumbersDoWhatTheyPromise(t *testing.T) {
-	b := newBench(t, sim.Options{})
+	b := newBench(t, sim.Options{}, simmtn.Options{})
 	collect := func(reference, code string) provider.Outcome {
 		return b.Rail.Collector.Collect(context.Background(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet(code)})
 	}

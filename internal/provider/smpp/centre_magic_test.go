@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/provider"
-	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
@@ -39,14 +39,14 @@ func TestMagicNumbersOfMessagesDoWhatTheyPromise(t *testing.T) {
 	} {
 		t.Run(c.code, func(t *testing.T) {
 			t.Parallel()
-			m := newCentre(t, sim.SMSCOptions{})
+			m := newCentre(t, smsc.Options{})
 			bind := m.bind()
 			bind.AnswerTimeout = 5 * time.Second
 			k := m.client(bind)
 			to := "233240000" + c.code
 			var o outcomes
 			k.Submit(t.Context(), segment(to, "Your code is 1"), o.of(0))
-			clocktest.Await(t, "a submit", func() bool { return m.SMSCTotals().Submitted == 1 })
+			clocktest.Await(t, "a submit", func() bool { return m.sms.Totals().Submitted == 1 })
 			if c.class == provider.Unknown {
 				m.until("an outcome", func() bool { return o.n.Load() == 1 })
 			} else {

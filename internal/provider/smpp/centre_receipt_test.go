@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/test/clocktest"
 )
@@ -33,11 +34,11 @@ func TestAReceiptFindsItsSubmitHoweverIDsAreWritten(t *testing.T) {
 func testReceiptForms(t *testing.T, submit, receipt smpp.IDForm) {
 	for _, bare := range []bool{false, true} {
 		t.Run(fmt.Sprintf("%s and %s, bare=%v", submit, receipt, bare), func(t *testing.T) {
-			m := newCentre(t, sim.SMSCOptions{SubmitIDs: sim.IDForm(submit), ReceiptIDs: sim.IDForm(receipt), BareReceipts: bare})
+			m := newCentre(t, smsc.Options{SubmitIDs: smsc.IDForm(submit), ReceiptIDs: smsc.IDForm(receipt), BareReceipts: bare})
 			bind := m.bind()
 			bind.SubmitIDs, bind.ReceiptIDs = submit, receipt
 			k := m.client(bind)
-			if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: sim.OddReceipt, Every: 2, Count: 1}); err != nil {
+			if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: sim.OddReceipt, Every: 2, Count: 1}); err != nil {
 				t.Fatal(err)
 			}
 			var ids []string
@@ -59,7 +60,7 @@ func testReceiptForms(t *testing.T, submit, receipt smpp.IDForm) {
 
 // TestEachWordOfAReceiptIsUnderstood: each word of an operator is understood.
 func TestEachWordOfAReceiptIsUnderstood(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{})
+	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	for reason, want := range map[sim.Reason]provider.Receipt{
 		sim.Expired:       {State: provider.DeliveryExpired, Code: "034"},
@@ -69,7 +70,7 @@ func TestEachWordOfAReceiptIsUnderstood(t *testing.T) {
 		sim.Internal:      {State: provider.DeliveryFailed, Code: "005"},
 	} {
 		before := len(k.stored())
-		m.ScriptSMS(number(1), sim.Plan{Then: sim.Failed, Reason: reason})
+		m.sms.Script(number(1), sim.Plan{Then: sim.Failed, Reason: reason})
 		k.send(number(1), "x")
 		m.settle()
 		got := k.stored()[before:]
@@ -81,9 +82,9 @@ func TestEachWordOfAReceiptIsUnderstood(t *testing.T) {
 
 // TestReceiptBeforeAnswer: a receipt that overtakes the answer to its submit is stored all the same.
 func TestReceiptBeforeAnswer(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{Latency: time.Second})
+	m := newCentre(t, smsc.Options{Latency: time.Second})
 	k := m.client(m.bind())
-	if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: sim.CallbackEarly}); err != nil {
+	if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: sim.CallbackEarly}); err != nil {
 		t.Fatal(err)
 	}
 	var o outcomes
@@ -100,7 +101,7 @@ func TestReceiptBeforeAnswer(t *testing.T) {
 
 // TestLateRepeatedAndUnknownReceiptsDoNoHarm: late, missing, repeated, unknown and contradicting receipts.
 func TestLateRepeatedAndUnknownReceiptsDoNoHarm(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{})
+	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	for _, c := range []struct {
 		fault sim.FaultKind
@@ -117,7 +118,7 @@ func TestLateRepeatedAndUnknownReceiptsDoNoHarm(t *testing.T) {
 		{sim.FailLater, 2 * time.Second, []provider.Delivery{provider.DeliveryFailed}},
 	} {
 		before := len(k.stored())
-		if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: c.fault}); err != nil {
+		if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: c.fault}); err != nil {
 			t.Fatal(err)
 		}
 		out := k.send(number(1), "x")
@@ -152,7 +153,7 @@ func TestLateRepeatedAndUnknownReceiptsDoNoHarm(t *testing.T) {
 // TestReceiptIsStoredBeforeItIsAcknowledged: one that cannot be stored comes again, and one whose
 // acknowledgement is lost as well.
 func TestReceiptIsStoredBeforeItIsAcknowledged(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{})
+	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	var tries atomic.Int64
 	k.onReceipt(func(provider.Receipt) error {
@@ -164,14 +165,14 @@ func TestReceiptIsStoredBeforeItIsAcknowledged(t *testing.T) {
 	k.send("233240000001", "x")
 	m.until("the receipt", func() bool { return len(k.stored()) == 1 })
 	m.settle()
-	if got := m.SMSCTotals(); tries.Load() != 4 || got.Repeated != 3 || got.Confirmed != 1 || got.Receipts != 4 {
+	if got := m.sms.Totals(); tries.Load() != 4 || got.Repeated != 3 || got.Confirmed != 1 || got.Receipts != 4 {
 		t.Errorf("%d tries, %+v", tries.Load(), got)
 	}
 
 	// The line breaks while the receipt is being stored: it was stored, and comes again.
 	k.onReceipt(func(provider.Receipt) error {
 		if tries.Add(1) == 5 {
-			m.Disconnect()
+			m.sms.Disconnect()
 		}
 		return nil
 	})
@@ -179,18 +180,18 @@ func TestReceiptIsStoredBeforeItIsAcknowledged(t *testing.T) {
 	m.until("the repetition", func() bool { return len(k.stored()) == 3 })
 	m.settle()
 	list := k.stored()
-	if list[1].UpstreamID != list[2].UpstreamID || m.SMSCTotals().Confirmed != 2 {
-		t.Errorf("%+v, %+v", list, m.SMSCTotals())
+	if list[1].UpstreamID != list[2].UpstreamID || m.sms.Totals().Confirmed != 2 {
+		t.Errorf("%+v, %+v", list, m.sms.Totals())
 	}
 }
 
 // TestReceiptsWaitForABind: those that fall due without a bind come with the next one.
 func TestReceiptsWaitForABind(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{ReceiptWindow: 3})
+	m := newCentre(t, smsc.Options{ReceiptWindow: 3})
 	k := m.client(m.bind())
 	o := k.resend(40)
 	k.stop()
-	clocktest.Await(t, "the unbind", func() bool { return m.SMSCTotals().Bound == 0 })
+	clocktest.Await(t, "the unbind", func() bool { return m.sms.Totals().Bound == 0 })
 	m.pass(time.Minute)
 	again := m.client(m.bind())
 	m.settle()
@@ -210,11 +211,11 @@ func TestReceiptsWaitForABind(t *testing.T) {
 
 // TestTextFromAHandset: a message that is no receipt is acknowledged and disturbs nothing.
 func TestTextFromAHandset(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{})
+	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
-	m.SendText("0244123456", "ADOM", "STOP id:1 stat:DELIVRD ɛ")
+	m.sms.SendText("0244123456", "ADOM", "STOP id:1 stat:DELIVRD ɛ")
 	m.settle()
-	if got := m.SMSCTotals(); got.Confirmed != 1 || len(k.stored()) != 0 {
+	if got := m.sms.Totals(); got.Confirmed != 1 || len(k.stored()) != 0 {
 		t.Errorf("%+v, %v", got, k.stored())
 	}
 	if out := k.send(number(1), "x"); out.Class != provider.Accepted {
@@ -241,7 +242,7 @@ func (k *client) long(t rapid.TB, to, text string, group uint16) {
 func TestLongMessagesArriveAsTheyWere(t *testing.T) {
 	for _, way := range []smpp.Concatenation{smpp.UDH, smpp.SAR} {
 		t.Run(string(way), func(t *testing.T) {
-			m := newCentre(t, sim.SMSCOptions{})
+			m := newCentre(t, smsc.Options{})
 			bind := m.bind()
 			bind.Concatenation, bind.Window = way, 100
 			k := m.client(bind)

@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
@@ -24,7 +25,7 @@ func number(i int) string { return fmt.Sprintf("2332441%05d", i) }
 // TestTheWindowBoundsWhatIsUnanswered: a client goes no further than its window, however slow the centre is.
 func TestTheWindowBoundsWhatIsUnanswered(t *testing.T) {
 	const window, total = 10, 100
-	m := newCentre(t, sim.SMSCOptions{Latency: time.Minute})
+	m := newCentre(t, smsc.Options{Latency: time.Minute})
 	bind := m.bind()
 	bind.Window = window
 	k := m.client(bind)
@@ -37,8 +38,8 @@ func TestTheWindowBoundsWhatIsUnanswered(t *testing.T) {
 		}
 	}()
 	for done := int64(0); done < total; done += window {
-		clocktest.Await(t, "a full window", func() bool { return m.SMSCTotals().Submitted >= done+window })
-		if got := m.SMSCTotals().Submitted; got != done+window {
+		clocktest.Await(t, "a full window", func() bool { return m.sms.Totals().Submitted >= done+window })
+		if got := m.sms.Totals().Submitted; got != done+window {
 			t.Fatalf("%d submits after %d answers", got, done)
 		}
 		m.clock.Advance(time.Minute)
@@ -52,7 +53,7 @@ func TestTheWindowBoundsWhatIsUnanswered(t *testing.T) {
 
 // TestSubmitGivesUp: who waits for room in the window can leave, and has sent nothing.
 func TestSubmitGivesUp(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{Latency: time.Hour})
+	m := newCentre(t, smsc.Options{Latency: time.Hour})
 	bind := m.bind()
 	bind.Window = 1
 	k := m.client(bind)
@@ -64,8 +65,8 @@ func TestSubmitGivesUp(t *testing.T) {
 	if out := o.get(1); out.Class != provider.NotSent {
 		t.Errorf("%+v", out)
 	}
-	clocktest.Await(t, "the first submit", func() bool { return m.SMSCTotals().Submitted == 1 })
-	if list := m.SegmentsTo(number(1)); len(list) != 0 {
+	clocktest.Await(t, "the first submit", func() bool { return m.sms.Totals().Submitted == 1 })
+	if list := m.sms.SegmentsTo(number(1)); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
 }
@@ -109,24 +110,24 @@ func (k *client) resendAfter(total int, ready func()) *outcomes {
 
 // TestThrottledSubmitsArriveOnce: what the centre throttles or has no room for is not lost and arrives once.
 func TestThrottledSubmitsArriveOnce(t *testing.T) {
-	for name, o := range map[string]sim.SMSCOptions{"rate": {Rate: 40}, "queue": {Queue: 20}} {
+	for name, o := range map[string]smsc.Options{"rate": {Rate: 40}, "queue": {Queue: 20}} {
 		t.Run(name, func(t *testing.T) {
 			m := newCentre(t, o)
 			k := m.client(m.bind())
 			out := k.resendAfter(150, func() {
-				clocktest.Await(t, "a full centre", func() bool { return m.SMSCTotals().Throttled > 0 })
+				clocktest.Await(t, "a full centre", func() bool { return m.sms.Totals().Throttled > 0 })
 			})
 			if got := len(out.each(provider.Accepted)); got != 150 {
 				t.Errorf("%d accepted", got)
 			}
 			clocktest.Await(t, "the last submit to be counted, which follows its answer", func() bool {
-				totals := m.SMSCTotals()
+				totals := m.sms.Totals()
 				return totals.Submitted == totals.Accepted+totals.Throttled
 			})
-			if totals := m.SMSCTotals(); totals.Throttled == 0 || totals.Accepted != 150 {
+			if totals := m.sms.Totals(); totals.Throttled == 0 || totals.Accepted != 150 {
 				t.Errorf("%+v", totals)
 			}
-			if twice := m.SegmentsTwice(); len(twice) > 0 {
+			if twice := m.sms.SegmentsTwice(); len(twice) > 0 {
 				t.Errorf("%+v", twice)
 			}
 		})
@@ -138,16 +139,16 @@ func TestThrottledSubmitsArriveOnce(t *testing.T) {
 func TestALineThatDropsRepeatsNothing(t *testing.T) {
 	for _, fault := range []sim.FaultKind{sim.AnswerLost, sim.RequestLost} {
 		t.Run(string(fault), func(t *testing.T) {
-			m := newCentre(t, sim.SMSCOptions{})
+			m := newCentre(t, smsc.Options{})
 			bind := m.bind()
 			bind.Window, bind.ReconnectWithin = 20, 100*time.Millisecond
 			k := m.client(bind)
-			if err := m.Inject(sim.Fault{Provider: sim.SMSC, Operation: sim.OpSubmit, Kind: fault, Every: 50, For: 24 * time.Hour}); err != nil {
+			if err := m.Inject(sim.Fault{Provider: smsc.Name, Operation: sim.OpSubmit, Kind: fault, Every: 50, For: 24 * time.Hour}); err != nil {
 				t.Fatal(err)
 			}
 			const total = 600
 			o := k.resend(total)
-			if twice := m.SegmentsTwice(); len(twice) > 0 {
+			if twice := m.sms.SegmentsTwice(); len(twice) > 0 {
 				t.Errorf("%+v", twice)
 			}
 			accepted, unknown := o.each(provider.Accepted), o.each(provider.Unknown)
@@ -155,13 +156,13 @@ func TestALineThatDropsRepeatsNothing(t *testing.T) {
 				t.Errorf("%d accepted, %d unknown", len(accepted), len(unknown))
 			}
 			for _, i := range accepted {
-				if len(m.SegmentsTo(number(i))) != 1 {
+				if len(m.sms.SegmentsTo(number(i))) != 1 {
 					t.Errorf("%d is called accepted and never came", i)
 				}
 			}
 			// A cut takes a window with it at most, so the 600 are 400 submits at least; after the last cut nothing
 			// may be left to bind for.
-			b := m.SMSCTotals()
+			b := m.sms.Totals()
 			if cuts := b.Submitted / 50; cuts < 8 || b.Binds < cuts || b.Binds > cuts+1 || b.PeakBound != 1 {
 				t.Errorf("%+v", b)
 			}
@@ -172,14 +173,14 @@ func TestALineThatDropsRepeatsNothing(t *testing.T) {
 // TestCutWhileInFlight: what waits for an answer when the line breaks is unknown, what comes later is
 // not sent, until the client has bound again.
 func TestCutWhileInFlight(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{Latency: time.Hour})
+	m := newCentre(t, smsc.Options{Latency: time.Hour})
 	k := m.client(m.bind())
 	var o outcomes
 	for i := range 5 {
 		k.Submit(t.Context(), segment(number(i), "x"), o.of(i))
 	}
-	clocktest.Await(t, "the submits", func() bool { return m.SMSCTotals().Accepted == 5 })
-	m.Disconnect()
+	clocktest.Await(t, "the submits", func() bool { return m.sms.Totals().Accepted == 5 })
+	m.sms.Disconnect()
 	clocktest.Await(t, "outcomes", func() bool { return o.n.Load() == 5 })
 	if got := o.each(provider.Unknown); len(got) != 5 {
 		t.Errorf("unknown: %v", got)
@@ -188,7 +189,7 @@ func TestCutWhileInFlight(t *testing.T) {
 	if out := k.send(number(9), "x"); out.Class != provider.NotSent {
 		t.Errorf("without a connection: %+v", out)
 	}
-	m.SetSMSC(sim.SMSCOptions{EnquireEvery: 24 * time.Hour})
+	m.sms.Set(smsc.Options{EnquireEvery: 24 * time.Hour})
 	m.until("a new bind", func() bool { return k.Ready("") == nil })
 	if out := k.send(number(9), "x"); out.Class != provider.Accepted {
 		t.Errorf("bound again: %+v", out)
@@ -197,9 +198,9 @@ func TestCutWhileInFlight(t *testing.T) {
 
 // TestARefusalIsItsSegmentsAlone: a refusal is that segment's alone.
 func TestARefusalIsItsSegmentsAlone(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{})
+	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
-	if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: sim.RefuseOutright, Every: 2, For: time.Hour}); err != nil {
+	if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: sim.RefuseOutright, Every: 2, For: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	o := k.resend(100)
@@ -208,7 +209,7 @@ func TestARefusalIsItsSegmentsAlone(t *testing.T) {
 		t.Errorf("%d accepted, %d rejected", len(accepted), len(rejected))
 	}
 	for _, i := range rejected {
-		if len(m.SegmentsTo(number(i))) != 0 {
+		if len(m.sms.SegmentsTo(number(i))) != 0 {
 			t.Errorf("%d is called rejected and was taken", i)
 		}
 	}
@@ -230,15 +231,15 @@ func TestStrangeAnswersHaveTheirOutcomes(t *testing.T) {
 		{sim.Unbind, provider.Accepted, 1},
 	} {
 		t.Run(string(c.fault), func(t *testing.T) {
-			m := newCentre(t, sim.SMSCOptions{})
+			m := newCentre(t, smsc.Options{})
 			k := m.client(m.bind())
-			if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: c.fault}); err != nil {
+			if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: c.fault}); err != nil {
 				t.Fatal(err)
 			}
 			if out := k.send(number(1), "x"); out.Class != c.class {
 				t.Errorf("%+v", out)
 			}
-			if got := len(m.SegmentsTo(number(1))); got != c.taken {
+			if got := len(m.sms.SegmentsTo(number(1))); got != c.taken {
 				t.Errorf("taken %d times", got)
 			}
 			if c.fault == sim.Unbind { // comes behind the answer
@@ -253,11 +254,11 @@ func TestStrangeAnswersHaveTheirOutcomes(t *testing.T) {
 
 // TestASilentCentreHoldsNoClientForEver: a centre that takes everything and answers nothing does not hold a client for ever.
 func TestASilentCentreHoldsNoClientForEver(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{})
+	m := newCentre(t, smsc.Options{})
 	bind := m.bind()
 	bind.AnswerTimeout, bind.Window = 10*time.Second, 3
 	k := m.client(bind)
-	if err := m.Inject(sim.Fault{Provider: sim.SMSC, Kind: sim.Silent, Count: 3}); err != nil {
+	if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: sim.Silent, Count: 3}); err != nil {
 		t.Fatal(err)
 	}
 	var o outcomes
@@ -268,14 +269,14 @@ func TestASilentCentreHoldsNoClientForEver(t *testing.T) {
 			k.Submit(context.Background(), segment(number(i), "x"), o.of(i))
 		}
 	}()
-	clocktest.Await(t, "a full window", func() bool { return m.SMSCTotals().Submitted == 3 })
+	clocktest.Await(t, "a full window", func() bool { return m.sms.Totals().Submitted == 3 })
 	m.until("the end of patience", func() bool { return o.n.Load() >= 3 })
 	clocktest.Await(t, "the others", func() bool { return o.n.Load() == 7 })
 	<-submitted
 	if unknown, accepted := o.each(provider.Unknown), o.each(provider.Accepted); len(unknown) != 3 || len(accepted) != 4 {
 		t.Errorf("unknown %v, accepted %v", unknown, accepted)
 	}
-	if b := m.SMSCTotals(); b.Binds != 1 {
+	if b := m.sms.Totals(); b.Binds != 1 {
 		t.Errorf("%+v", b)
 	}
 }
@@ -286,13 +287,13 @@ func TestSignsOfLife(t *testing.T) {
 		"centre": {2 * time.Second, 24 * time.Hour}, "client": {24 * time.Hour, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newCentre(t, sim.SMSCOptions{EnquireEvery: asks.centre})
+			m := newCentre(t, smsc.Options{EnquireEvery: asks.centre})
 			bind := m.bind()
 			bind.EnquireEvery = asks.client
 			k := m.unboundClient(bind)
 			clocktest.Await(t, "the bind", func() bool { return k.Ready("") == nil })
 			for i := range int64(5) {
-				sign := func() bool { got := m.SMSCTotals(); return got.Enquiries+got.Alive > i }
+				sign := func() bool { got := m.sms.Totals(); return got.Enquiries+got.Alive > i }
 				if name == "client" {
 					m.until("a sign of life", sign)
 					continue
@@ -303,7 +304,7 @@ func TestSignsOfLife(t *testing.T) {
 				m.clock.Advance(asks.centre)
 				clocktest.Await(t, "a sign of life", sign)
 			}
-			if got := m.SMSCTotals(); got.Binds != 1 || got.Bound != 1 || k.Ready("") != nil {
+			if got := m.sms.Totals(); got.Binds != 1 || got.Bound != 1 || k.Ready("") != nil {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -313,22 +314,22 @@ func TestSignsOfLife(t *testing.T) {
 // TestTheCentreChoosesWhoMayBind: who may bind, and with which connections.
 func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 	t.Run("wrong password", func(t *testing.T) {
-		m := newCentre(t, sim.SMSCOptions{})
+		m := newCentre(t, smsc.Options{})
 		bind := m.bind()
 		bind.Password = "wrong"
 		bind.ReconnectWithin = time.Second
 		k := m.unboundClient(bind)
-		m.until("three tries", func() bool { return m.SMSCTotals().NotBound >= 3 })
-		if k.Ready("") == nil || m.SMSCTotals().Binds != 0 {
+		m.until("three tries", func() bool { return m.sms.Totals().NotBound >= 3 })
+		if k.Ready("") == nil || m.sms.Totals().Binds != 0 {
 			t.Error("was let in")
 		}
 	})
 	t.Run("transmitter and receiver", func(t *testing.T) {
-		m := newCentre(t, sim.SMSCOptions{})
+		m := newCentre(t, smsc.Options{})
 		bind := m.bind()
 		bind.Mode = smpp.Transmitter
 		k := m.client(bind)
-		m.until("both connections", func() bool { return m.SMSCTotals().Bound == 2 })
+		m.until("both connections", func() bool { return m.sms.Totals().Bound == 2 })
 		if out := k.send("233240000001", "x"); out.Class != provider.Accepted {
 			t.Errorf("%+v", out)
 		}
@@ -338,11 +339,11 @@ func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 		}
 	})
 	t.Run("several connections", func(t *testing.T) {
-		m := newCentre(t, sim.SMSCOptions{})
+		m := newCentre(t, smsc.Options{})
 		bind := m.bind()
 		bind.Connections = 3
 		k := m.client(bind)
-		m.until("all connections", func() bool { return m.SMSCTotals().Bound == 3 })
+		m.until("all connections", func() bool { return m.sms.Totals().Bound == 3 })
 		if got := len(k.resend(90).each(provider.Accepted)); got != 90 {
 			t.Errorf("%d accepted", got)
 		}
@@ -352,7 +353,7 @@ func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 		}
 	})
 	t.Run("by network", func(t *testing.T) {
-		mtn, telecel := newCentre(t, sim.SMSCOptions{}), newCentre(t, sim.SMSCOptions{})
+		mtn, telecel := newCentre(t, smsc.Options{}), newCentre(t, smsc.Options{})
 		one, other := mtn.bind(), telecel.bind()
 		one.Networks, other.Networks = []msisdn.Network{msisdn.MTN}, []msisdn.Network{msisdn.Telecel}
 		k := mtn.client(one, other)
@@ -362,7 +363,7 @@ func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 				t.Errorf("%s: %+v", to, out)
 			}
 		}
-		if a, b := mtn.SMSCTotals().Accepted, telecel.SMSCTotals().Accepted; a != 2 || b != 1 {
+		if a, b := mtn.sms.Totals().Accepted, telecel.sms.Totals().Accepted; a != 2 || b != 1 {
 			t.Errorf("%d and %d", a, b)
 		}
 		if k.Ready(msisdn.AirtelTigo) == nil || k.send("233274000009", "x").Class != provider.NotSent {
@@ -370,16 +371,16 @@ func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 		}
 	})
 	t.Run("one at a time", func(t *testing.T) {
-		m := newCentre(t, sim.SMSCOptions{Binds: 1})
+		m := newCentre(t, smsc.Options{Binds: 1})
 		first := m.client(m.bind())
 		second := m.unboundClient(m.bind())
-		m.until("some tries", func() bool { return m.SMSCTotals().NotBound >= 3 })
+		m.until("some tries", func() bool { return m.sms.Totals().NotBound >= 3 })
 		if second.Ready("") == nil {
 			t.Fatal("two are bound")
 		}
 		first.stop()
 		m.until("the second", func() bool { return second.Ready("") == nil })
-		if got := m.SMSCTotals().PeakBound; got != 1 {
+		if got := m.sms.Totals().PeakBound; got != 1 {
 			t.Errorf("%d at once", got)
 		}
 	})
@@ -387,7 +388,7 @@ func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 
 // TestTheCentresCertificateIsChecked: the client checks the centre's certificate.
 func TestTheCentresCertificateIsChecked(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{})
+	m := newCentre(t, smsc.Options{})
 	keys := httptest.NewUnstartedServer(nil)
 	keys.StartTLS()
 	defer keys.Close()
@@ -410,8 +411,8 @@ func TestTheCentresCertificateIsChecked(t *testing.T) {
 	}
 	bind.TLS = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "example.com"}
 	stranger := m.unboundClient(bind)
-	before := m.SMSCTotals().Connected
-	m.until("some tries", func() bool { return m.SMSCTotals().Connected >= before+3 })
+	before := m.sms.Totals().Connected
+	m.until("some tries", func() bool { return m.sms.Totals().Connected >= before+3 })
 	if stranger.Ready("") == nil {
 		t.Error("bound with a centre that it cannot trust")
 	}
@@ -419,11 +420,11 @@ func TestTheCentresCertificateIsChecked(t *testing.T) {
 
 // TestAStoppingClientWaitsForAnswersAndUnbinds: a client that stops waits for the answers that are due, takes nothing more and unbinds.
 func TestAStoppingClientWaitsForAnswersAndUnbinds(t *testing.T) {
-	m := newCentre(t, sim.SMSCOptions{Latency: time.Second})
+	m := newCentre(t, smsc.Options{Latency: time.Second})
 	k := m.client(m.bind())
 	var o outcomes
 	k.Submit(t.Context(), segment(number(1), "x"), o.of(0))
-	clocktest.Await(t, "the submit", func() bool { return m.SMSCTotals().Submitted == 1 })
+	clocktest.Await(t, "the submit", func() bool { return m.sms.Totals().Submitted == 1 })
 	var stopped atomic.Bool
 	go func() {
 		k.Stop(context.Background())
@@ -436,5 +437,5 @@ func TestAStoppingClientWaitsForAnswersAndUnbinds(t *testing.T) {
 	if out := k.send(number(2), "x"); out.Class != provider.NotSent {
 		t.Errorf("after the end: %+v", out)
 	}
-	clocktest.Await(t, "the unbind", func() bool { return m.SMSCTotals().Bound == 0 })
+	clocktest.Await(t, "the unbind", func() bool { return m.sms.Totals().Bound == 0 })
 }

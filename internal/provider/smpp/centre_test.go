@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/test/clocktest"
 )
@@ -25,21 +26,23 @@ import (
 // the test moves.
 type centre struct {
 	*sim.Sim
+	sms   *smsc.Centre
 	t     testing.TB
 	clock *clock.Clock
 }
 
-func newCentre(t testing.TB, o sim.SMSCOptions) *centre {
+func newCentre(t testing.TB, o smsc.Options) *centre {
 	t.Helper()
 	c := &centre{t: t, clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
 	if o.EnquireEvery == 0 {
 		o.EnquireEvery = 24 * time.Hour
 	}
+	c.sms = smsc.New(o)
 	var err error
-	if c.Sim, err = sim.New(sim.Options{Clock: c.clock, SMSC: o}); err != nil {
+	if c.Sim, err = sim.New(sim.Options{Clock: c.clock}, c.sms.Join); err != nil {
 		t.Fatal(err)
 	}
-	c.CountSegments(true)
+	c.sms.CountSegments(true)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -51,19 +54,19 @@ func newCentre(t testing.TB, o sim.SMSCOptions) *centre {
 
 func (c *centre) serve(l net.Listener) {
 	served := make(chan error, 1)
-	go func() { served <- c.ServeSMPP(l) }()
+	go func() { served <- c.sms.Serve(l) }()
 	c.t.Cleanup(func() {
 		c.Close()
 		if err := <-served; err != nil {
 			c.t.Error(err)
 		}
 	})
-	clocktest.Await(c.t, "the listener", func() bool { return c.SMPP().Address != "" })
+	clocktest.Await(c.t, "the listener", func() bool { return c.sms.Account().Address != "" })
 }
 
 // bind is an account with the centre that waits long for answers and asks rarely for signs of life.
 func (c *centre) bind() smpp.Bind {
-	a := c.SMPP()
+	a := c.sms.Account()
 	return smpp.Bind{Name: "sim", Address: a.Address, SystemID: a.SystemID, Password: a.Password,
 		AnswerTimeout: time.Hour, EnquireEvery: 24 * time.Hour}
 }

@@ -79,12 +79,16 @@ var mayImport = map[string][]string{
 	"provider/smpp":     {"provider"},
 	"sheet":             {},
 	"sim":               {},
+	"sim/hubtel":        {"sim"},
+	"sim/mtn":           {"sim"},
+	"sim/smsc":          {"sim"},
 	"db":                {},
 	"test/dbtest":       {"db"},
 	"test/identitytest": {"db", "identity"},
 	"test/apitest":      {},
 	"test/browsertest":  {},
 	"test/providertest": {"provider"},
+	"test/simtest":      {"sim"},
 }
 
 // ownerLine names the package that writes the tables of a migration.

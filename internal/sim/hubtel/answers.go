@@ -1,0 +1,173 @@
+package hubtel
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/sim"
+)
+
+// answer is the envelope of every answer and callback. The hosts of
+// collection statuses, verification and balances write small first letters.
+type answer struct {
+	Message      string `json:"Message"`
+	ResponseCode string `json:"ResponseCode"`
+	Data         any    `json:"Data"`
+}
+
+type smallAnswer struct {
+	Message      string `json:"message"`
+	ResponseCode string `json:"responseCode"`
+	Data         any    `json:"data"`
+}
+
+// plainAnswer is the envelope of payouts, and of the callbacks of sales.
+type plainAnswer struct {
+	ResponseCode string `json:"ResponseCode"`
+	Data         any    `json:"Data"`
+}
+
+// envelope is the envelope of an operation's answers.
+func envelope(op, message, code string, data any) any {
+	switch op {
+	case sim.OpDisburse, sim.OpDisburseStatus:
+		return plainAnswer{code, data}
+	case sim.OpCollectStatus, sim.OpTopUpStatus, sim.OpBundleStatus, sim.OpBankName, sim.OpBalance:
+		return smallAnswer{message, code, data}
+	default:
+		return answer{message, code, data}
+	}
+}
+
+// says renders a code, with the order that it is about.
+func says(op, code string, o sim.Order) (status int, body []byte) {
+	if code == "" {
+		code = "2001"
+	}
+	const message = "Transaction failed due to an error with the Payment Processor"
+	var data any
+	if o.Reference != "" {
+		data = orderData(sim.Entry{Order: o, Status: sim.Failed, Reason: sim.Refused})
+	}
+	return http.StatusOK, encode(envelope(op, message, code, data))
+}
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // plain values only
+	}
+	return b
+}
+
+// cedis is an amount as Hubtel writes it, a JSON number.
+func cedis(p money.Pesewas) json.RawMessage { return json.RawMessage(p.String()) }
+
+// codeOf is Hubtel's code and sentence for a reason.
+func codeOf(r sim.Reason, kind sim.Kind) (code, message string) {
+	switch r {
+	case sim.NotRegistered:
+		if kind == sim.Payout {
+			return "3050", "Mobile Number is not registered for Mobile Payment"
+		}
+		return "2001", "Account holder with FRI not found"
+	case sim.FloatLow:
+		return "4075", "Insufficient prepaid balance."
+	case sim.Declined:
+		return "2001", "The customer declined the payment request"
+	case sim.Expired:
+		return "2001", "The payment request timed out: USSD session timeout"
+	case sim.NoFunds:
+		return "2001", "The customer has insufficient funds"
+	case sim.WrongPIN:
+		return "2001", "The customer entered an invalid PIN"
+	case sim.OverLimit:
+		return "2001", "The mobile money user has reached counter or balance limits"
+	case sim.Barred:
+		return "2001", "The account holder is barred"
+	default:
+		return "2001", "Transaction failed due to an error with the Payment Processor"
+	}
+}
+
+// told is the code and sentence of an entry as it stands.
+func outcome(e sim.Entry) (code, message string) {
+	switch e.Status {
+	case sim.Success:
+		return "0000", "success"
+	case sim.Pending:
+		return "0001", "Transaction pending. Expect callback request for final state"
+	default:
+		return codeOf(e.Reason, e.Kind)
+	}
+}
+
+// orderID is the id that Hubtel gives an entry.
+func orderID(e sim.Entry) string { return fmt.Sprintf("51a0%028x", e.Number) }
+
+// networkID is the id that the network gives it once it is final.
+func networkID(e sim.Entry) string {
+	if e.Status == sim.Pending || e.Number == 0 {
+		return ""
+	}
+	return strconv.FormatInt(2_000_000_000+e.Number, 10)
+}
+
+// orderData is what the answer to an order holds, as each of the three
+// interfaces documents it: while it is open, and when it was refused.
+func orderData(e sim.Entry) map[string]any {
+	_, message := outcome(e)
+	d := map[string]any{"TransactionId": "", "ClientReference": e.Reference, "Amount": cedis(e.Amount)}
+	if e.Number > 0 {
+		d["TransactionId"] = orderID(e)
+	}
+	switch e.Kind {
+	case sim.Collection:
+		d["Description"], d["Charges"], d["DeliveryFee"] = e.Text, cedis(e.Fee), cedis(0)
+		d["AmountAfterCharges"], d["AmountCharged"] = cedis(e.Amount-e.Fee), cedis(e.Amount)
+		if e.Status == sim.Failed {
+			d["Description"] = message
+		}
+	case sim.Payout:
+		d["Description"], d["ExternalTransactionId"], d["Charges"], d["AmountDebited"] = message, "", cedis(0), cedis(0)
+		d["Meta"], d["RecipientName"] = nil, nil
+	default:
+		d["Meta"] = map[string]string{"Commission": e.Commission.String()}
+	}
+	return d
+}
+
+// callback is what Hubtel sends when an entry is final, by POST and unsigned.
+func callback(e sim.Entry) sim.Callback {
+	code, message := outcome(e)
+	d := map[string]any{
+		"TransactionId": orderID(e), "ClientReference": e.Reference, "Description": message, "Amount": cedis(e.Amount),
+		"Charges": cedis(e.Fee), "ExternalTransactionId": networkID(e),
+	}
+	var body any = plainAnswer{code, d}
+	if e.Kind == sim.Collection {
+		d["AmountAfterCharges"], d["AmountCharged"] = cedis(e.Amount-e.Fee), cedis(e.Amount)
+		d["OrderId"], d["PaymentDate"] = orderID(e), e.Settled.Format(time.RFC3339Nano)
+		word := "failed"
+		if e.Status == sim.Success {
+			word = "success"
+		}
+		body = answer{word, code, d}
+	} else {
+		debited := money.Pesewas(0)
+		if e.Status == sim.Success {
+			debited = e.Amount + e.Fee
+		}
+		d["AmountDebited"], d["Meta"], d["RecipientName"] = cedis(debited), nil, nil
+		if e.Kind != sim.Payout {
+			d["Meta"] = map[string]string{"Commission": e.Commission.String()}
+		} else if given, family, ok := sim.Name(e.Party); ok && e.Status == sim.Success {
+			d["RecipientName"] = given + " " + family
+		}
+	}
+	return sim.Callback{Method: http.MethodPost, URL: e.CallbackURL, Header: http.Header{"Content-Type": {"application/json"}}, Body: encode(body)}
+}

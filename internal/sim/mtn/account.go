@@ -1,0 +1,134 @@
+package mtn
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/sim"
+)
+
+// The names of MTN's accounts, as in paths, faults and the book.
+const (
+	Name = "mtn"
+	// Sandbox is the account that MTN keeps for the target environment
+	// sandbox, in a currency of its own: what clients other than Makola move
+	// there does not touch the float. It has MTN's paths and MTN's faults.
+	Sandbox = "mtn_sandbox"
+)
+
+// Options are the habits of the simulated MTN.
+type Options struct {
+	// ReasonObject makes status answers give reason as the object of MTN's
+	// specification instead of the bare text of the live system.
+	ReasonObject bool
+	// SandboxCurrency is the currency of the target environment sandbox;
+	// empty means EUR, as MTN's has it.
+	SandboxCurrency string
+}
+
+// The credentials that the simulated MTN knows. They open nothing else.
+const (
+	environment      = "mtnghana"
+	sandbox          = "sandbox"
+	collectionUser   = "6e4f9a3c-1f0b-4f0e-9d5e-51a0c0ffee01"
+	collectionKey    = "51a0c011ec7104000000000000000001"
+	collectionAPI    = "51a0c011ec7104000000000000000002"
+	disbursementUser = "6e4f9a3c-1f0b-4f0e-9d5e-51a0c0ffee02"
+	disbursementKey  = "51a0d15b0125e000000000000000001a"
+	disbursementAPI  = "51a0d15b0125e000000000000000002a"
+	remittanceUser   = "6e4f9a3c-1f0b-4f0e-9d5e-51a0c0ffee03"
+	remittanceKey    = "51a04e3177a4ce000000000000000001"
+	remittanceAPI    = "51a04e3177a4ce000000000000000002"
+)
+
+// Config is the configuration of an adapter that talks to the MTN of a
+// simulator reached at base, such as http://127.0.0.1:8080.
+func Config(base string) config.MTN {
+	return config.MTN{
+		URL: strings.TrimSuffix(base, "/") + "/" + Name, Environment: environment, Currency: ghanaCurrency,
+		CollectionKey: collectionKey, CollectionUser: collectionUser, CollectionAPIKey: collectionAPI,
+		DisbursementKey: disbursementKey, DisbursementUser: disbursementUser, DisbursementAPIKey: disbursementAPI,
+	}
+}
+
+// Credential is what a client of the simulated MTN needs for one product.
+type Credential struct {
+	Product, SubscriptionKey, User, APIKey string
+}
+
+// Credentials gives the credentials of each product. They serve both target
+// environments, sandbox and mtnghana.
+func Credentials() []Credential {
+	return []Credential{
+		{"collection", collectionKey, collectionUser, collectionAPI},
+		{"disbursement", disbursementKey, disbursementUser, disbursementAPI},
+		{"remittance", remittanceKey, remittanceUser, remittanceAPI},
+	}
+}
+
+// mtn is MTN's Open API: the products collection, disbursement and remittance,
+// each with a subscription key, an API user and tokens of its own.
+type mtn struct {
+	s            *sim.Sim
+	products     map[string]*product
+	environments map[string]account
+	reasonObject bool
+	notified     notified
+}
+
+type product struct {
+	name            string
+	user, key       string // of the token call
+	subscription    string
+	move, moveQuery string          // operations as faults name them
+	kind            sim.Kind        // of what it moves
+	resources       map[string]bool // paths that move money
+	party           string          // member of the body that names the other side
+}
+
+// account is the account that a target environment leads to.
+type account struct {
+	provider, currency string
+}
+
+const (
+	tokenLife       = time.Hour
+	ghanaCurrency   = "GHS"
+	sandboxCurrency = "EUR"
+	maxBody         = 64 << 10
+)
+
+func newMTN(s *sim.Sim, o Options) *mtn {
+	return &mtn{s: s, reasonObject: o.ReasonObject, notified: notified{last: map[string]time.Time{}}, environments: map[string]account{
+		environment: {Name, ghanaCurrency},
+		sandbox:     {Sandbox, cmp.Or(o.SandboxCurrency, sandboxCurrency)},
+	}, products: map[string]*product{
+		"collection": {
+			name: "collection", user: collectionUser, key: collectionAPI, subscription: collectionKey,
+			move: sim.OpCollect, moveQuery: sim.OpCollectStatus, kind: sim.Collection,
+			resources: map[string]bool{"requesttopay": true, "requesttowithdraw": true}, party: "payer",
+		},
+		"disbursement": {
+			name: "disbursement", user: disbursementUser, key: disbursementAPI, subscription: disbursementKey,
+			move: sim.OpDisburse, moveQuery: sim.OpDisburseStatus, kind: sim.Payout,
+			resources: map[string]bool{"transfer": true, "deposit": true, "refund": true}, party: "payee",
+		},
+		"remittance": {
+			name: "remittance", user: remittanceUser, key: remittanceAPI, subscription: remittanceKey,
+			move: sim.OpDisburse, moveQuery: sim.OpDisburseStatus, kind: sim.Payout,
+			resources: map[string]bool{"transfer": true, "cashtransfer": true}, party: "payee",
+		},
+	}}
+}
+
+func (p *product) subscribed(r *http.Request) bool {
+	k := r.Header.Get("Ocp-Apim-Subscription-Key")
+	if k == "" {
+		k = r.URL.Query().Get("subscription-key")
+	}
+	return subtle.ConstantTimeCompare([]byte(k), []byte(p.subscription)) == 1
+}

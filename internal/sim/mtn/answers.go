@@ -1,0 +1,156 @@
+package mtn
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/sim"
+)
+
+// noResource is the gateway's answer to a path that it does not have.
+const noResource = `{"statusCode":404,"message":"Resource not found"}`
+
+func notFound(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	io.WriteString(w, noResource)
+}
+
+// says renders a code in MTN's error object.
+func says(op, code string, _ sim.Order) (status int, body []byte) {
+	if code == "" && op == sim.OpCollect {
+		code = "PAYER_NOT_FOUND"
+	} else if code == "" {
+		code = "PAYEE_NOT_ALLOWED_TO_RECEIVE"
+	}
+	body, _ = json.Marshal(reason{code, sentence(code)})
+	return http.StatusBadRequest, body
+}
+
+type reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// sentence is the sentence beside a code, in MTN's manner.
+func sentence(code string) string {
+	switch code {
+	case "RESOURCE_ALREADY_EXIST":
+		return "Duplicated reference id. Creation of resource failed."
+	case "RESOURCE_NOT_FOUND":
+		return "Requested resource was not found."
+	case "PAYER_NOT_FOUND", "PAYEE_NOT_FOUND":
+		return "Payee does not exist"
+	case "NOT_ALLOWED_TARGET_ENVIRONMENT":
+		return "Access to target environment is forbidden."
+	case "INVALID_CURRENCY":
+		return "Currency not supported."
+	case "NOT_ENOUGH_FUNDS":
+		return "Not enough funds."
+	case "NOT_ALLOWED":
+		return "Authorization failed. Insufficient permissions."
+	case "INVALID_CALLBACK_URL_HOST":
+		return "Callback URL with different host name then configured for API User"
+	case "SERVICE_UNAVAILABLE":
+		return "Service temporarily unavailable, try again later."
+	}
+	return "An internal error occurred while processing."
+}
+
+// codeOf is MTN's word for a reason. INVALID_PIN is our invention: MTN
+// publishes none for it. A key that is not in the table is a code already.
+func codeOf(e sim.Entry) string {
+	side := func(payer, payee string) string {
+		if e.Kind == sim.Collection {
+			return payer
+		}
+		return payee
+	}
+	switch e.Reason {
+	case sim.Declined:
+		return "APPROVAL_REJECTED"
+	case sim.Expired:
+		return "EXPIRED"
+	case sim.NoFunds, sim.FloatLow:
+		return "NOT_ENOUGH_FUNDS"
+	case sim.WrongPIN:
+		return "INVALID_PIN"
+	case sim.NotRegistered:
+		return side("PAYER_NOT_FOUND", "PAYEE_NOT_FOUND")
+	case sim.OverLimit:
+		return side("PAYER_LIMIT_REACHED", "PAYEE_LIMIT_REACHED")
+	case sim.Barred:
+		return side("SENDER_ACCOUNT_NOT_ACTIVE", "PAYEE_NOT_ALLOWED_TO_RECEIVE")
+	case sim.ReversedLater:
+		return "TRANSACTION_CANCELED"
+	case sim.Internal, sim.Refused, "":
+		return "INTERNAL_PROCESSING_ERROR"
+	}
+	return string(e.Reason)
+}
+
+// render writes the status object. A reason is a bare text, as the live system
+// has it, or the object of the specification.
+func (m *mtn) render(e sim.Entry) []byte {
+	b := make([]byte, 0, 384)
+	b = append(b, `{"amount":"`...)
+	amount, echo := amountOf(e)
+	b = append(b, amount...)
+	b = append(b, `",`...)
+	b = append(b, echo...)
+	if e.Status == sim.Success {
+		b = append(b, `,"financialTransactionId":"`...)
+		b = strconv.AppendInt(b, 4_000_000_000+e.Number, 10)
+		b = append(b, '"')
+	}
+	b = append(b, `,"status":"`...)
+	switch e.Status {
+	case sim.Success:
+		b = append(b, `SUCCESSFUL"`...)
+	case sim.Pending:
+		b = append(b, `PENDING"`...)
+	default:
+		b = append(b, `FAILED","reason":`...)
+		code := codeOf(e)
+		if m.reasonObject {
+			object, _ := json.Marshal(reason{code, sentence(code)})
+			b = append(b, object...)
+		} else {
+			b = strconv.AppendQuote(b, code)
+		}
+	}
+	return append(b, '}')
+}
+
+// callback is what MTN sends, once: the status object, by PUT for collections
+// and by POST for disbursements, because clients must take both.
+func (m *mtn) callback(e sim.Entry) sim.Callback {
+	method := http.MethodPost
+	if e.Kind == sim.Collection {
+		method = http.MethodPut
+	}
+	return sim.Callback{
+		Method: method, URL: e.CallbackURL,
+		Header: http.Header{"Content-Type": {"application/json"}, "X-Reference-Id": {e.Reference}},
+		Body:   m.render(e),
+	}
+}
+
+// amountOf takes the amount off the echo of an entry. It is the one that was sent
+// ("5" stays "5"), unless the answer speaks of another amount or the book is of a
+// time when the echo had none.
+func amountOf(e sim.Entry) (amount, echo string) {
+	sent, has := strings.CutPrefix(e.Wire, `"amount":"`)
+	amount, echo, cut := strings.Cut(sent, `",`)
+	if !has || !cut {
+		return e.Amount.String(), e.Wire
+	}
+	if is, err := money.Parse(amount); err != nil || is != e.Amount {
+		return e.Amount.String(), echo
+	}
+	return amount, echo
+}

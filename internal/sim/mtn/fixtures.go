@@ -1,0 +1,72 @@
+package mtn
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/makola/makola/internal/sim"
+)
+
+// collectFixtures and transferFixtures are what MTN's sandbox makes of
+// the numbers 46733123450 and up.
+var (
+	collectFixtures = []sim.Reason{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING", "PAYER_NOT_FOUND",
+		"PAYEE_NOT_ALLOWED_TO_RECEIVE", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY",
+		"INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE", "COULD_NOT_PERFORM_TRANSACTION"}
+	transferFixtures = []sim.Reason{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING", "NOT_ENOUGH_FUNDS",
+		"PAYER_LIMIT_REACHED", "PAYEE_NOT_FOUND", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY",
+		"INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE"}
+)
+
+// refundFixtures are what MTN's sandbox makes of refunds of the references 1
+// and up, which were never paid.
+var refundFixtures = []sim.Reason{"PAYER_NOT_FOUND", "INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING",
+	"NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR",
+	"SERVICE_UNAVAILABLE", "COULD_NOT_PERFORM_TRANSACTION"}
+
+// somebody is the customer where a request names none: of refunds of the test
+// references, and of consents for the placeholder of MTN's documents.
+const somebody = "46733999999"
+
+// fixture gives what one of MTN's test numbers leads to, or nil for another.
+func fixture(resource, party string) *sim.Plan {
+	n, ok := testNumber(party)
+	if !ok {
+		return nil
+	}
+	if resource == "transfer" || resource == "cashtransfer" {
+		return planOf(transferFixtures, n)
+	}
+	return planOf(collectFixtures, n) // of deposits, too
+}
+
+// refundFixture gives what a refund of one of MTN's test references leads to,
+// or nil for another.
+func refundFixture(reference string) *sim.Plan {
+	n, err := strconv.Atoi(reference)
+	if err != nil || n < 1 || reference != strconv.Itoa(n) {
+		return nil
+	}
+	return planOf(refundFixtures, n-1)
+}
+
+func planOf(table []sim.Reason, n int) *sim.Plan {
+	if n >= len(table) {
+		return nil
+	}
+	switch r := table[n]; r {
+	case "": // "ongoing": succeeds when asked half a minute later
+		return &sim.Plan{Delay: 15 * sim.SettleSoon}
+	case "PENDING":
+		return &sim.Plan{Wait: true}
+	default:
+		return &sim.Plan{Delay: sim.SettleSoon, Then: sim.Failed, Reason: r}
+	}
+}
+
+// testNumber tells the how manieth of 46733123450 and up a number is, from 0.
+func testNumber(party string) (n int, ok bool) {
+	last, found := strings.CutPrefix(party, "467331234")
+	n, err := strconv.Atoi(last)
+	return n - 50, found && err == nil && len(last) == 2 && n >= 50
+}

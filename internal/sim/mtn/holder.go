@@ -1,0 +1,56 @@
+package mtn
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/makola/makola/internal/sim"
+)
+
+// balance answers what an account holds. Collections come into one account,
+// payouts go out of the other.
+func (m *mtn) balance(c *call, currency []string) {
+	if len(currency) > 1 || len(currency) == 1 && currency[0] != c.account.currency {
+		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
+		return
+	}
+	in, out := m.s.Accounts(c.account.provider)
+	if c.product.kind == sim.Collection {
+		out = in
+	}
+	body, _ := json.Marshal(map[string]string{"availableBalance": out.String(), "currency": c.account.currency})
+	c.Answer(http.StatusOK, "application/json", body)
+}
+
+// holder answers questions about a wallet.
+func (m *mtn) holder(c *call, idType, id, question string) {
+	given, family, known := sim.Name(id)
+	switch {
+	case !strings.EqualFold(idType, "msisdn") || !digits(id):
+		c.Write(http.StatusBadRequest, "application/json", nil)
+	case question == "active":
+		c.active(id, known)
+	case question != "basicuserinfo":
+		c.Write(http.StatusNotFound, "application/json", []byte(noResource))
+	case !known:
+		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+	default:
+		body, _ := json.Marshal(map[string]string{
+			"given_name": given, "family_name": family, "birthdate": "1990-01-01", "locale": "en_GH", "gender": "UNKNOWN", "status": "ACTIVE", "sub": "0",
+		})
+		c.Answer(http.StatusOK, "application/json", body)
+	}
+}
+
+// active answers whether a wallet is active. Of MTN's test numbers, the one that
+// it calls NotFound and the one that it calls NotActive are not. Its older
+// documents list errors for four more, but clients that were tested against the
+// sandbox read true or false for them, and the specification lists no other answer.
+func (c *call) active(id string, known bool) {
+	if n, fixed := testNumber(id); fixed {
+		known = n > 1
+	}
+	c.Answer(http.StatusOK, "application/json", []byte(`{"result":`+strconv.FormatBool(known)+`}`))
+}

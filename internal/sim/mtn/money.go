@@ -1,0 +1,158 @@
+package mtn
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/sim"
+)
+
+// party is the other side of a movement.
+type party struct {
+	Type string `json:"partyIdType"`
+	ID   string `json:"partyId"`
+}
+
+type request struct {
+	Amount   string `json:"amount"`
+	Currency string `json:"currency"`
+	External string `json:"externalId"`
+	Payer    *party `json:"payer,omitempty"`
+	Payee    *party `json:"payee,omitempty"`
+	Message  string `json:"payerMessage"`
+	Note     string `json:"payeeNote"`
+	Refund   string `json:"referenceIdToRefund,omitempty"`
+}
+
+// echoed is the part of a request that status answers repeat. The amount is
+// the first member, as it was sent: see amountOf.
+type echoed struct {
+	Amount   string `json:"amount"`
+	Currency string `json:"currency"`
+	External string `json:"externalId"`
+	Payer    *party `json:"payer,omitempty"`
+	Payee    *party `json:"payee,omitempty"`
+	Message  string `json:"payerMessage"`
+	Note     string `json:"payeeNote"`
+}
+
+// move answers the creation of a request to pay or withdraw, transfer, cash
+// transfer, deposit or refund.
+func (m *mtn) move(c *call, resource string) {
+	p := c.product
+	reference := c.Request.Header.Get("X-Reference-Id")
+	callback, hasCallback := c.Request.Header["X-Callback-Url"]
+	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
+	var b request
+	if err != nil || !uuid4(reference) || json.Unmarshal(raw, &b) != nil {
+		c.Write(http.StatusBadRequest, "application/json", nil)
+		return
+	}
+	o := sim.Order{Provider: c.account.provider, Kind: p.kind, Reference: reference, Resource: p.name + "/" + resource}
+	if hasCallback {
+		u, err := url.Parse(callback[0])
+		if err != nil || u.Host == "" || !mayCall(c.user, u) {
+			c.fail(http.StatusBadRequest, "INVALID_CALLBACK_URL_HOST")
+			return
+		}
+		o.CallbackURL = callback[0]
+	}
+	other := b.Payer
+	if p.party == "payee" {
+		other = b.Payee
+	}
+	var refunded *sim.Plan
+	if resource == "refund" {
+		other, refunded = m.refund(c, b.Refund)
+		b.Payee = other
+	}
+	o.Amount, err = money.Parse(b.Amount)
+	if err != nil || o.Amount <= 0 || other == nil || !strings.EqualFold(other.Type, "MSISDN") || !digits(other.ID) ||
+		!noteFits(b.Message) || !noteFits(b.Note) {
+		c.Write(http.StatusBadRequest, "application/json", nil)
+		return
+	}
+	if b.Currency != c.account.currency {
+		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
+		return
+	}
+	o.Party, o.Text = other.ID, b.Message
+	if o.Text == "" && o.Kind == sim.Collection {
+		o.Text = "Pay " + b.Currency + " " + b.Amount + "? Enter your PIN to approve."
+	}
+	o.Fixed = fixture(resource, other.ID)
+	if resource == "refund" {
+		o.Fixed = refunded
+	}
+	echo, _ := json.Marshal(echoed{b.Amount, b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})
+	o.Wire = string(echo[1 : len(echo)-1])
+	placed, ok := c.Order(o)
+	switch {
+	case !ok:
+	case placed.Existed:
+		c.fail(http.StatusConflict, "RESOURCE_ALREADY_EXIST")
+	case c.Hit.Of(sim.RefuseOutright).Answer != "" && placed.Refused != "":
+		c.Says(c.Hit.Of(sim.RefuseOutright).Answer, o)
+	case placed.Refused == sim.FloatLow:
+		c.fail(http.StatusInternalServerError, "NOT_ENOUGH_FUNDS")
+	case placed.Refused != "":
+		c.fail(http.StatusBadRequest, "PAYEE_NOT_ALLOWED_TO_RECEIVE")
+	default:
+		c.Answer(http.StatusAccepted, "application/json", nil)
+	}
+}
+
+// refund returns the payee of a refund, and its plan where that differs from the
+// payee's own. The payee is nil where reference is neither a UUID nor one of
+// MTN's test references. That the refund of anything but a collection is
+// accepted and fails in its status is inferred from the suites of MTN's SDKs;
+// the reason is ours.
+func (m *mtn) refund(c *call, reference string) (payee *party, plan *sim.Plan) {
+	if plan = refundFixture(reference); plan != nil {
+		return &party{"MSISDN", somebody}, plan
+	}
+	if !uuid4(reference) {
+		return nil, nil
+	}
+	original, known := m.s.Status(c.account.provider, reference)
+	if !known || original.Kind != sim.Collection || original.Status == sim.Failed {
+		return &party{"MSISDN", somebody}, &sim.Plan{Delay: sim.SettleSoon, Then: sim.Failed, Reason: "RESOURCE_NOT_FOUND"}
+	}
+	return &party{"MSISDN", original.Party}, nil
+}
+
+// anyResource makes find look for a movement of any product.
+const anyResource = ""
+
+// find returns the movement of a resource that a path names, or answers that
+// there is none.
+func (m *mtn) find(c *call, resource, reference string) (sim.Entry, bool) {
+	if !uuid4(reference) {
+		c.Write(http.StatusBadRequest, "application/json", nil)
+		return sim.Entry{}, false
+	}
+	e, ok := m.s.Status(c.account.provider, reference)
+	if !ok || resource != anyResource && (e.Kind != c.product.kind || e.Resource != "" && e.Resource != c.product.name+"/"+resource) || c.Hides(e) {
+		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")
+		return sim.Entry{}, false
+	}
+	return e, true
+}
+
+// query answers a status query.
+func (m *mtn) query(c *call, resource, reference string) {
+	e, ok := m.find(c, resource, reference)
+	if !ok {
+		return
+	}
+	if c.Hit.Has(sim.StatusOther) {
+		// The echo is of the wire, as it came: the reference is in it as externalId.
+		e.Wire = strings.NewReplacer(e.Reference, sim.Others(e.Reference), e.Party, sim.Others(e.Party)).Replace(e.Wire)
+	}
+	c.Bends(&e)
+	c.Answer(http.StatusOK, "application/json", m.render(e))
+}

@@ -1,0 +1,125 @@
+// Package sim is the simulator: mobile money providers, a message centre and
+// their customers' handsets on this machine. It keeps a book of its own in a file
+// of its own, answers only after the book has the movement, misbehaves on request
+// (see Faults) and by magic number (see PlanFor), and shares no code with what it
+// stands in for. The providers' own protocols are spoken by the packages below
+// this one, which New is given as parts: so the real adapters talk to them, and
+// nothing in Makola knows that the money is not real.
+//
+// Files, from the top down; each needs those below it alone:
+//
+//	open.go      the simulator, started and stopped
+//	control.go   the /sim/v1 interface
+//	operate.go   the same for Go
+//	handset.go   what a customer reads and answers
+//	call.go      one provider request, from its faults to its answer
+//	settle.go    the end of an entry, and the callbacks about it
+//	sim.go       a simulator's parts, and what a provider is to it
+//	book.go, users.go       every movement and its plan; users of sandboxes
+//	entry.go     orders, entries and records of the journal
+//	journal.go   the book made durable
+//	faults.go    what goes wrong on request
+//	plan.go      what a number leads to
+//	schedule.go  what happens later, by one timer for all
+//	callbacks.go callbacks of providers
+//	inbox.go     inboxes of customers
+package sim
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/money"
+)
+
+// New opens the book and starts the simulator with its providers. Close it at the end.
+func New(o Options, parts ...Part) (*Sim, error) {
+	if o.Clock == nil {
+		o.Clock = clock.Real()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.OpeningFloat == 0 {
+		o.OpeningFloat = 100_000_000 * money.Cedi
+	}
+	s := &Sim{
+		opts: o, clock: o.Clock, log: o.Log, faults: newFaults(o.Clock), schedule: newScheduler(o.Clock),
+		callbacks: newCallbacks(o.Log), handsets: newHandsets(), providers: map[string]Provider{}, keeps: map[string]Provider{},
+		down: map[string]time.Time{},
+	}
+	s.workers = []Worker{s.schedule}
+	for _, part := range parts {
+		s.add(part(s))
+	}
+	s.workers = append(s.workers, s.callbacks)
+	var err error
+	if s.book, err = openBook(o.Dir, o.OpeningFloat); err != nil {
+		s.stop()
+		return nil, err
+	}
+	for _, e := range s.book.open() {
+		s.await(e)
+	}
+	s.mux = http.NewServeMux()
+	for _, name := range s.Providers() {
+		s.mux.Handle("/"+name+"/", http.StripPrefix("/"+name, s.providers[name].Serve))
+	}
+	s.mux.Handle("/sim/v1/", s.control())
+	return s, nil
+}
+
+func (s *Sim) add(p Provider) {
+	s.providers[p.Name] = p
+	if p.Callback != nil {
+		for _, name := range append([]string{p.Name}, p.Accounts...) {
+			s.keeps[name] = p
+		}
+	}
+	if p.Worker != nil {
+		s.workers = append(s.workers, p.Worker)
+	}
+}
+
+// Handler serves the providers' protocols under /mtn/, /hubtel/, ... and the
+// control interface under /sim/v1/.
+func (s *Sim) Handler() http.Handler { return s.mux }
+
+// Close stops the simulator and closes its book; a second time it does nothing.
+// Callbacks and receipts not yet sent are lost.
+func (s *Sim) Close() error {
+	s.closing.Do(func() {
+		s.stop()
+		s.closed = s.book.close()
+	})
+	return s.closed
+}
+
+func (s *Sim) stop() {
+	for _, w := range s.workers {
+		w.Close()
+	}
+}
+
+// Quiet waits until everything that is due by the clock has happened, every
+// callback has been delivered or given up, and every receipt that a bound
+// client can take has been acknowledged.
+func (s *Sim) Quiet(ctx context.Context) error {
+	for {
+		idle := true
+		for _, w := range s.workers {
+			if err := w.Quiet(ctx); err != nil {
+				return err
+			}
+		}
+		for _, w := range s.workers {
+			idle = idle && w.Idle()
+		}
+		if idle {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package smsc
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sim"
+)
+
+// view is the message centre as the control interface shows it.
+type view struct {
+	Account
+	Options
+	LatencyMS int64 `json:"latency_ms"`
+	Totals
+	Counting bool `json:"counting"`      // whether accepted segments are counted one by one
+	Segments int  `json:"segments"`      // different ones that were accepted since
+	Again    int  `json:"again"`         // acceptances of one that had been accepted before
+	Lost     int  `json:"not_counted"`   // beyond what the count can hold
+	Waiting  int  `json:"receipts_wait"` // for a connection that takes them
+}
+
+// control returns the centre's part of /sim/v1.
+func (c *Centre) control() map[string]func(*http.Request) (any, error) {
+	return map[string]func(*http.Request) (any, error){
+		"GET /sim/v1/smsc": c.show, "POST /sim/v1/smsc": c.change, "GET /sim/v1/smsc/segments": c.listSegments,
+	}
+}
+
+func (c *Centre) show(*http.Request) (any, error) { return c.view(), nil }
+
+func (c *Centre) view() view {
+	v := view{Account: c.Account(), Options: c.Options(), Totals: c.Totals()}
+	v.LatencyMS = v.Options.Latency.Milliseconds()
+	book := c.counted.Load()
+	v.Counting = book != nil
+	v.Segments, v.Again, v.Lost = book.totals()
+	v.Waiting = c.outbox.waiting()
+	return v
+}
+
+// change changes the habits that the body names, begins or ends the count of
+// segments, and cuts the connections.
+func (c *Centre) change(r *http.Request) (any, error) {
+	o := c.Options()
+	body := struct {
+		*Options
+		LatencyMS  int64 `json:"latency_ms"`
+		Counting   *bool `json:"counting"`
+		Disconnect bool  `json:"disconnect"`
+	}{Options: &o, LatencyMS: o.Latency.Milliseconds()}
+	if err := sim.Decode(r, &body); err != nil {
+		return nil, err
+	}
+	o.Latency = time.Duration(body.LatencyMS) * time.Millisecond
+	for _, form := range []IDForm{o.SubmitIDs, o.ReceiptIDs} {
+		if form != IDText && form != IDHex && form != IDDecimal {
+			return nil, problem.Field("submit_ids", "and receipt_ids must be text, hex or decimal")
+		}
+	}
+	if min(int64(o.Rate), int64(o.Queue), int64(o.Binds), int64(o.ReceiptWindow), body.LatencyMS) < 0 {
+		return nil, problem.Field("rate", "and the other numbers must not be negative")
+	}
+	c.Set(o)
+	if body.Counting != nil {
+		c.CountSegments(*body.Counting)
+	}
+	if body.Disconnect {
+		c.Disconnect()
+	}
+	return c.view(), nil
+}
+
+type segmentView struct {
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Part     int    `json:"part"`
+	Parts    int    `json:"parts"`
+	Text     string `json:"text"`
+	Accepted int    `json:"accepted"`
+}
+
+// maxSegmentRows bounds one answer about segments.
+const maxSegmentRows = 10_000
+
+// listSegments lists counted segments: of one recipient (to=), else those that
+// were accepted more than once.
+func (c *Centre) listSegments(r *http.Request) (any, error) {
+	var counts []SegmentCount
+	if to := r.URL.Query().Get("to"); to != "" {
+		counts = c.SegmentsTo(to)
+	} else {
+		counts = c.SegmentsTwice()
+	}
+	list := []segmentView{}
+	for _, count := range counts[:min(len(counts), maxSegmentRows)] {
+		list = append(list, segmentView(count))
+	}
+	return list, nil
+}

@@ -1,0 +1,245 @@
+package smsc
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/linxGnu/gosmpp/data"
+	"github.com/linxGnu/gosmpp/pdu"
+
+	"github.com/makola/makola/internal/clock"
+)
+
+const (
+	smppHeader  = 16
+	bindWithin  = 30 * time.Second // of connecting
+	lastWithin  = 30 * time.Second // for what waits to be written, once nothing more is taken
+	partWithin  = time.Second      // for a client to close after we did
+	maxUnsent   = 4 << 20          // octets that wait for a client that does not read
+	flushBeyond = 32 << 10         // octets that go out while more is being read
+	maxSilence  = 3                // requests for a sign of life without one
+)
+
+// link is one connection with a client: a reader that hands on each unit as it
+// comes, and a writer that puts everything which waits into one write. The reader
+// never waits for an answer's time to come, so a client's window may be as wide as
+// it likes.
+type link struct {
+	conn    net.Conn
+	clock   *clock.Clock
+	enquiry func() time.Duration // the silence after which a sign of life is asked for
+	reader  *bufio.Reader
+	frame   []byte // the unit being read
+
+	mu      sync.Mutex
+	room    *sync.Cond // signalled when out was written
+	out     *pdu.ByteBuffer
+	silence int  // requests for a sign of life without one
+	parting bool // nothing more is taken; what waits is written, then the connection ends
+	gone    bool
+
+	kick chan struct{} // there is something to write
+	dead chan struct{}
+}
+
+func newLink(conn net.Conn, c *clock.Clock, enquiry func() time.Duration) *link {
+	l := &link{
+		conn: conn, clock: c, enquiry: enquiry, reader: bufio.NewReaderSize(conn, 32<<10), frame: make([]byte, 512), out: pdu.NewBuffer(nil),
+		kick: make(chan struct{}, 1), dead: make(chan struct{}),
+	}
+	l.room = sync.NewCond(&l.mu)
+	return l
+}
+
+// read hands units to take until the connection ends.
+func (l *link) read(take func(pdu.Header, []byte)) {
+	_ = l.conn.SetReadDeadline(time.Now().Add(bindWithin))
+	for {
+		if _, err := io.ReadFull(l.reader, l.frame[:smppHeader]); err != nil {
+			return
+		}
+		header := pdu.ParseHeader([smppHeader]byte(l.frame))
+		if header.CommandLength < smppHeader || header.CommandLength > data.MAX_PDU_LEN {
+			l.nack(header, data.ESME_RINVCMDLEN)
+			l.part()
+			_, _ = io.Copy(io.Discard, l.conn) // nothing behind it can be understood
+			return
+		}
+		if missing := int(header.CommandLength) - len(l.frame); missing > 0 {
+			l.frame = append(l.frame, make([]byte, missing)...)
+		}
+		if _, err := io.ReadFull(l.reader, l.frame[smppHeader:header.CommandLength]); err != nil {
+			return
+		}
+		if !l.listening() {
+			continue // parting: what comes now was not taken
+		}
+		take(header, l.frame[:header.CommandLength])
+		if l.reader.Buffered() == 0 {
+			l.flush()
+		}
+	}
+}
+
+// listening notes a sign of life and reports whether units are still taken. It
+// waits while a client does not read what it is answered.
+func (l *link) listening() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silence = 0
+	for l.out.Len() > maxUnsent && !l.gone {
+		l.room.Wait()
+	}
+	return !l.parting && !l.gone
+}
+
+// nack says that a unit makes no sense.
+func (l *link) nack(h pdu.Header, status data.CommandStatusType) {
+	answer := pdu.NewGenericNack().(*pdu.GenericNack)
+	answer.CommandStatus, answer.SequenceNumber = status, h.SequenceNumber
+	l.send(answer)
+}
+
+// send queues a unit; flush lets it go.
+func (l *link) send(p pdu.PDU) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parting || l.gone {
+		return
+	}
+	p.Marshal(l.out)
+	if l.out.Len() > flushBeyond {
+		l.flush()
+	}
+}
+
+// flush wakes the writer.
+func (l *link) flush() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// write writes whatever waits, and asks for a sign of life when it is time.
+func (l *link) write() {
+	spare := pdu.NewBuffer(nil)
+	life := l.clock.Timer(l.enquiry())
+	defer func() { life.Stop() }()
+	for {
+		select {
+		case <-l.kick:
+		case <-life.C:
+			l.enquire()
+			life = l.clock.Timer(l.enquiry())
+		case <-l.dead:
+			return
+		}
+		l.mu.Lock()
+		out, parting := l.out, l.parting
+		spare.Reset()
+		l.out = spare
+		l.room.Broadcast()
+		l.mu.Unlock()
+		if out.Len() > 0 {
+			if _, err := l.conn.Write(out.Bytes()); err != nil {
+				l.cut()
+				return
+			}
+		}
+		if spare = out; spare.Cap() > 1<<20 {
+			spare = pdu.NewBuffer(nil)
+		}
+		if parting {
+			l.hangUp()
+			return
+		}
+	}
+}
+
+// enquire asks for a sign of life, or gives a client up that shows none.
+func (l *link) enquire() {
+	l.mu.Lock()
+	l.silence++
+	silent := l.silence > maxSilence
+	l.mu.Unlock()
+	if silent {
+		l.cut()
+		return
+	}
+	request := pdu.NewEnquireLink()
+	l.send(request)
+}
+
+// stays reports whether the connection is not ending.
+func (l *link) stays() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.parting && !l.gone
+}
+
+// unbind asks the client to leave and ends the connection.
+func (l *link) unbind() {
+	l.send(pdu.NewUnbind())
+	l.part()
+}
+
+// part ends the connection once what waits has been written.
+func (l *link) part() {
+	l.mu.Lock()
+	l.parting = true
+	l.mu.Unlock()
+	_ = l.conn.SetWriteDeadline(time.Now().Add(lastWithin))
+	l.flush()
+}
+
+// hangUp closes our half, so that what was written arrives, and gives the
+// client a moment to close its own.
+func (l *link) hangUp() {
+	half, ok := l.conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		l.cut()
+		return
+	}
+	_ = l.conn.SetReadDeadline(time.Now().Add(partWithin))
+}
+
+// cut ends the connection at once.
+func (l *link) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.gone {
+		return
+	}
+	l.gone = true
+	close(l.dead)
+	l.room.Broadcast()
+	l.conn.Close()
+}
+
+// garble sends an answer whose frame is right and whose message id never ends.
+func (l *link) garble(sequence int32) {
+	l.raw(20, sequence, 0xde, 0xad, 0xbe, 0xef)
+}
+
+// breakStream sends an answer that claims a length which cannot be.
+func (l *link) breakStream(sequence int32) {
+	l.raw(0xfffffff0, sequence, 0xde, 0xad)
+}
+
+// raw sends an answer to a submit as no codec would write it.
+func (l *link) raw(length uint32, sequence int32, body ...byte) {
+	unit := binary.BigEndian.AppendUint32(nil, length)
+	unit = binary.BigEndian.AppendUint32(unit, 0x80000004)
+	unit = binary.BigEndian.AppendUint32(unit, 0)
+	unit = binary.BigEndian.AppendUint32(unit, uint32(sequence))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.parting && !l.gone {
+		l.out.Write(append(unit, body...))
+	}
+}

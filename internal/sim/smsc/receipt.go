@@ -1,0 +1,178 @@
+package smsc
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linxGnu/gosmpp/data"
+	"github.com/linxGnu/gosmpp/pdu"
+	"github.com/makola/makola/internal/sim"
+)
+
+// receipt is one delivery report still to be sent, or a text that a handset
+// sends to the client.
+type receipt struct {
+	id        uint64
+	to, from  string // of the message: the handset and the sender
+	submitted int64  // microseconds since 1970
+	verdict   *verdict
+	text      string // not empty: this is no receipt but a handset's message
+	tries     uint8
+	odd       bool
+}
+
+// verdict is what a receipt says: the word of its text, message_state, and the
+// network's error.
+type verdict struct {
+	word  string
+	state byte
+	code  string
+}
+
+// The verdicts by why a message failed.
+var (
+	verdictDelivered = &verdict{"DELIVRD", data.SM_STATE_DELIVERED, "000"}
+	verdictFailed    = &verdict{"UNDELIV", data.SM_STATE_UNDELIVERABLE, "005"}
+	verdicts         = map[sim.Reason]*verdict{
+		sim.Expired:       {"EXPIRED", data.SM_STATE_EXPIRED, "034"},
+		sim.NotRegistered: {"UNDELIV", data.SM_STATE_UNDELIVERABLE, "001"},
+		sim.Barred:        {"REJECTD", data.SM_STATE_REJECTED, "013"},
+		sim.Declined:      {"REJECTD", data.SM_STATE_REJECTED, "020"},
+		sim.NoWord:        {"UNKNOWN", data.SM_STATE_INVALID, "000"},
+	}
+)
+
+// verdictOf is what the receipt of a plan says.
+func verdictOf(p sim.Plan) *verdict {
+	if p.Then == sim.Success {
+		return verdictDelivered
+	}
+	if v, ok := verdicts[p.Reason]; ok {
+		return v
+	}
+	return verdictFailed
+}
+
+// maxReceipts is how many receipts wait for a client that does not come for
+// them; beyond it the oldest are dropped, as an operator does after some days.
+const maxReceipts = 1_000_000
+
+// receiptQueue is a queue of receipts.
+type receiptQueue struct {
+	list  []receipt
+	head  int
+	limit int
+}
+
+func (q *receiptQueue) len() int { return len(q.list) - q.head }
+
+// push adds receipts and says how many of the oldest it dropped for them.
+func (q *receiptQueue) push(receipts ...receipt) (dropped int64) {
+	q.list = append(q.list, receipts...)
+	for q.len() > q.limit {
+		q.pop()
+		dropped++
+	}
+	return dropped
+}
+
+func (q *receiptQueue) pop() receipt {
+	r := q.list[q.head]
+	q.list[q.head] = receipt{}
+	q.head++
+	switch {
+	case q.head == len(q.list):
+		q.list, q.head = q.list[:0], 0
+	case q.head > 1024 && q.head > len(q.list)/2:
+		q.list = slices.Delete(q.list, 0, q.head)
+		q.head = 0
+	}
+	return r
+}
+
+// unpop puts receipts back in front, in the order in which they went out.
+func (q *receiptQueue) unpop(owed map[int32]receipt) {
+	if len(owed) == 0 {
+		return
+	}
+	list := make([]receipt, 0, len(owed)+q.len())
+	for _, sequence := range slices.Sorted(maps.Keys(owed)) {
+		list = append(list, owed[sequence])
+	}
+	q.list, q.head = append(list, q.list[q.head:]...), 0
+}
+
+// writeID writes a message's id in a form.
+func writeID(id uint64, form IDForm) string {
+	switch form {
+	case IDHex:
+		return strings.ToUpper(strconv.FormatUint(id, 16))
+	case IDDecimal:
+		return strconv.FormatUint(id, 10)
+	default:
+		return "MC-" + strings.ToUpper(strconv.FormatUint(id, 36))
+	}
+}
+
+// receiptTime is how a receipt writes a moment.
+const receiptTime = "0601021504"
+
+// fill makes d the deliver_sm of a receipt.
+func (r receipt) fill(d *pdu.DeliverSM, o *Options, now time.Time) {
+	clear(d.OptionalParameters)
+	setAddress(&d.SourceAddr, r.to)
+	setAddress(&d.DestAddr, r.from)
+	d.ServiceType = ""
+	if r.text != "" {
+		d.EsmClass = 0
+		octets, _ := data.UCS2.Encode(r.text)
+		_ = d.Message.SetMessageDataWithEncoding(octets[:min(len(octets), 140)], data.UCS2)
+		return
+	}
+	d.EsmClass = data.SM_SMSC_DLV_RCPT_TYPE
+	id := writeID(r.id, o.ReceiptIDs)
+	_ = d.Message.SetMessageDataWithEncoding(r.words(id, now), data.GSM7BIT) // always short enough
+	if r.odd {
+		d.ServiceType = "OVERLONG-SERVICE-TYPE"
+	}
+	if !o.BareReceipts && !r.odd {
+		d.RegisterOptionalParam(pdu.Field{Tag: pdu.TagReceiptedMessageID, Data: append([]byte(id), 0)})
+		d.RegisterOptionalParam(pdu.Field{Tag: pdu.TagMessageStateOption, Data: []byte{r.verdict.state}})
+	}
+}
+
+// words is the text of a receipt (appendix B of the specification). An odd one
+// is as real message centres write them: other spellings, impossible dates, and
+// a text of the message that looks like a receipt itself.
+func (r receipt) words(id string, now time.Time) []byte {
+	if r.odd {
+		return []byte("Id:" + strings.ToLower(id) + " Sub:1 Dlvrd:1 Submit Date:20260230250000 Done Date:0000000000 Stat:" +
+			strings.ToLower(r.verdict.word) + " Err:" + strings.TrimLeft(r.verdict.code, "0") + " Text:id:1 stat:UNDELIV err:099")
+	}
+	count := "000"
+	if r.verdict == verdictDelivered {
+		count = "001"
+	}
+	text := make([]byte, 0, 160)
+	text = append(append(text, "id:"...), id...)
+	text = append(append(text, " sub:001 dlvrd:"...), count...)
+	text = time.UnixMicro(r.submitted).UTC().AppendFormat(append(text, " submit date:"...), receiptTime)
+	text = now.AppendFormat(append(text, " done date:"...), receiptTime)
+	text = append(append(text, " stat:"...), r.verdict.word...)
+	text = append(append(text, " err:"...), r.verdict.code...)
+	return append(text, " text:"...)
+}
+
+// setAddress writes a number as international, anything else as alphanumeric.
+func setAddress(a *pdu.Address, address string) {
+	ton, npi := data.GSM_TON_INTERNATIONAL, data.GSM_NPI_E164
+	if strings.Trim(address, "0123456789") != "" {
+		ton, npi = data.GSM_TON_ALPHANUMERIC, data.GSM_NPI_UNKNOWN
+	}
+	a.SetTon(ton)
+	a.SetNpi(npi)
+	_ = a.SetAddress(address) // came in over the wire, so it fits
+}

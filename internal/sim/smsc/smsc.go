@@ -1,0 +1,111 @@
+// Package smsc is the simulated message centre of a mobile operator. It speaks SMPP
+// 3.4 on a listener of its own: sessions take submits, which come to receipts by
+// the plan of their number, and receipts go out through any connection that may
+// receive.
+//
+// Files, from the top down; each needs those below it alone:
+//
+//	smsc.go      the message centre, joined to a simulator and served
+//	control.go, session.go  its part of /sim/v1; the conversation with one client
+//	centre.go    a message taken, and how the centre behaves
+//	outbox.go    receipts on their way out, and those that wait
+//	moments.go, link.go, receipt.go  later; one connection; what a receipt contains
+//	count.go     segments counted
+//	text.go, plan.go, options.go  parts of a message joined; what a number leads to; habits and counts
+package smsc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/sim"
+)
+
+var errClosed = errors.New("the simulator's message centre is closed")
+
+// New returns a message centre. It works once a simulator has been opened with Join
+// among its parts.
+func New(o Options) *Centre {
+	c := &Centre{parts: newAssembly(), scripts: map[string]sim.Plan{}}
+	o = o.withDefaults()
+	c.options.Store(&o)
+	return c
+}
+
+// Join is the part of a simulator that is the message centre.
+func (c *Centre) Join(s *sim.Sim) sim.Provider {
+	c.s = s
+	c.moments = &moments{s: s, slots: map[int64][]func(){}}
+	c.outbox = newOutbox(&c.options, c.moments, &c.tally)
+	// Ids go on from where a message centre that ran before cannot have been.
+	c.lastID.Store(uint64(s.Clock().Now().UnixMilli()) << 12)
+	return sim.Provider{Name: Name, Adapter: "smpp", Messages: true, Control: c.control(), Worker: c}
+}
+
+// firstAcceptPause comes after an accept that failed, as for want of file descriptors; each one more doubles it.
+const firstAcceptPause = 5 * time.Millisecond
+
+// Announce records where the message centre will be served, before anybody can ask
+// for its account: Serve runs next to the interface that gives it.
+func (c *Centre) Announce(l net.Listener) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.address == "" {
+		c.address = l.Addr().String()
+	}
+}
+
+// Serve takes connections of SMPP clients until the simulator or the
+// listener is closed. The account is that of Account.
+func (c *Centre) Serve(l net.Listener) error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return errors.Join(errClosed, l.Close())
+	}
+	c.listeners = append(c.listeners, l)
+	c.mu.Unlock()
+	c.Announce(l)
+	for pause := firstAcceptPause; ; {
+		conn, err := l.Accept()
+		if err == nil {
+			pause = firstAcceptPause
+			newSession(c, conn).run()
+			continue
+		}
+		c.mu.Lock()
+		closed := c.closed
+		c.mu.Unlock()
+		if closed || errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		c.s.Log().Warn("the message centre accepts no connection now", "error", err)
+		time.Sleep(pause)
+		pause = min(2*pause, time.Second)
+	}
+}
+
+// Idle reports whether no receipt is under way.
+func (c *Centre) Idle() bool { return c.outbox.idle() }
+
+// Quiet waits until no receipt is under way.
+func (c *Centre) Quiet(ctx context.Context) error { return c.outbox.quiet(ctx) }
+
+// Close unbinds every connection and waits for its end.
+func (c *Centre) Close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, l := range c.listeners {
+		l.Close()
+	}
+	clients := slices.Clone(c.clients)
+	c.mu.Unlock()
+	c.outbox.close()
+	for _, by := range clients {
+		by.link.unbind()
+	}
+	c.running.Wait()
+}
