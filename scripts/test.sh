@@ -60,15 +60,29 @@ esac
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# tests is go test. When something fails, the gate's last lines say what and where: the logs of the programs that were under
-# test fill pages, and whoever sees the end of a log alone must see this.
+# failed ends the gate. Its last 20 lines have test, file and line of each failure: the logs of tested programs fill pages, and
+# the end of a log must be enough.
+failed() {
+	step "what failed"
+	awk -v root="$PWD" -f scripts/failures.awk "$1"
+	exit 1
+}
+
+# tests is go test.
 tests() {
-	{ go test -count=1 "$@" 2>&1 || echo $? >"$scratch/code"; } | tee "$scratch/tests"
-	if [ -e "$scratch/code" ]; then
-		step "what failed"
-		grep -E -e '^ *--- FAIL' -e '^(FAIL|panic:)' -e '_test\.go:[0-9]+: ' "$scratch/tests" | grep -v -e ' was ready after ' -e ': the end of what ' | cut -c1-300 | tail -40
-		exit "$(cat "$scratch/code")"
-	fi
+	{ go test -count=1 "$@" 2>&1 || touch "$scratch/failed"; } | tee "$scratch/tests"
+	if [ -e "$scratch/failed" ]; then failed "$scratch/tests"; fi
+}
+
+# beside is go test in the background; joined waits for it and prints its output.
+beside() {
+	go test -count=1 "$@" >"$scratch/beside" 2>&1 &
+	job=$!
+}
+joined() {
+	wait $job || touch "$scratch/failed"
+	cat "$scratch/beside"
+	if [ -e "$scratch/failed" ]; then failed "$scratch/beside"; fi
 }
 
 # Staticcheck computes while the next steps wait for downloads.
@@ -100,25 +114,34 @@ wait $staticcheck || {
 # watched, it alone takes more time than everything else together.
 unwatched='-gcflags=modernc.org/...=-race=false'
 
+# Under the race detector a package runs its tests on PostgreSQL, and on SQLite without it: the Go code that could race is the
+# same on both. These have code of their own for each engine, or lock what the others share.
+both='./internal/db ./internal/jobs ./internal/groupcommit'
+
 case " $* " in
 *" -race "*)
-	step "tests with the race detector"
+	others=$(go list ./... | grep -v -e '/internal/test/rules$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$' -e '/internal/db$' -e '/internal/jobs$' -e '/internal/groupcommit$')
+	onSQLite=$(grep -rl 'internal/test/dbtest"' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|' |
+		grep -v -x -e './internal/cli' -e './internal/db' -e './internal/jobs' -e './internal/test/dbtest')
+	step "tests with the race detector, on PostgreSQL; of the database and the jobs on both engines"
 	# Most packages wait for their database more than they compute: four at once keep two cores busy. Rules of the source and of the
 	# documents run beside nothing that could race, nor does what does one thing after another (commands, sample).
 	# The longest begin first: at the end, one alone would leave cores idle.
-	longest='./internal/app ./internal/payments ./internal/changes ./internal/messaging ./internal/db ./internal/relocation'
-	tests -p 4 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $longest $(go list ./... | grep -v -e '/internal/test/rules$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$')
+	longest='./internal/app ./internal/payments ./internal/changes ./internal/messaging ./internal/relocation'
+	beside -p 2 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $both
+	export MAKOLA_TEST_ENGINES=PostgreSQL
+	tests -p 3 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $longest $others
+	joined
+	step "the same tests on SQLite, without the race detector"
+	export MAKOLA_TEST_ENGINES=SQLite
+	tests -p 4 -timeout 40m -skip "$slow|$timed|^TestSimulation" $onSQLite
+	unset MAKOLA_TEST_ENGINES
 	step "the simulations and the built program, and what else is too slow for the race detector"
 	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together, and the commands,
 	# which do one thing after another, run beside them.
-	go test -count=1 -timeout 40m ./internal/test/rules ./docs ./internal/cli ./internal/sample >"$scratch/commands" 2>&1 &
-	commands=$!
+	beside -timeout 40m ./internal/test/rules ./docs ./internal/cli ./internal/sample
 	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/changes ./internal/app ./internal/messaging ./internal/payments/... ./internal/sheet
-	wait $commands || {
-		cat "$scratch/commands" >&2
-		exit 1
-	}
-	cat "$scratch/commands"
+	joined
 	step "what measures its own time"
 	tests -timeout 10m -parallel 1 -run "$timed" ./internal/app
 	;;

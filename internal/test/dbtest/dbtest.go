@@ -31,12 +31,26 @@ const Environment = "MAKOLA_TEST_POSTGRES"
 // packages are tested at once.
 const connections = 8
 
+// EnginesVariable names the one engine that Each runs on: the gate runs most packages on PostgreSQL with the race detector and on
+// SQLite without it.
+const EnginesVariable = "MAKOLA_TEST_ENGINES"
+
 // Engines are the engines that Each runs on: SQLite alone with go test -short, as make quick runs it.
 func Engines() []db.Engine {
+	all := []db.Engine{db.SQLite, db.Postgres}
+	named := os.Getenv(EnginesVariable)
 	if testing.Short() {
-		return []db.Engine{db.SQLite}
+		named = db.SQLite.String()
 	}
-	return []db.Engine{db.SQLite, db.Postgres}
+	if named == "" {
+		return all
+	}
+	for _, e := range all {
+		if e.String() == named {
+			return []db.Engine{e}
+		}
+	}
+	panic(EnginesVariable + " is " + named + ", which is no engine") // no engine would be a test that cannot fail
 }
 
 // Each runs fn as a subtest on a fresh database of each engine.

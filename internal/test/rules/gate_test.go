@@ -2,7 +2,6 @@ package rules
 
 import (
 	"go/ast"
-	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,22 +12,11 @@ import (
 // The gate runs its tests in two steps: with the race detector but for those that its pattern "slow" names, and those without it in
 // the packages that it lists. A test that the second step does not know is in neither.
 func TestTheGateRunsEveryTest(t *testing.T) {
-	script, err := fs.ReadFile(tree, "scripts/test.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	find := func(pattern string) string {
-		t.Helper()
-		found := regexp.MustCompile(pattern).FindSubmatch(script)
-		if found == nil {
-			t.Fatalf("scripts/test.sh has nothing like %s", pattern)
-		}
-		return string(found[1])
-	}
+	find := finder(t, "scripts/test.sh")
 	slow, timed := find(`(?m)^slow='(.*)'$`), find(`(?m)^timed='(.*)'$`)
 	unraced := regexp.MustCompile(slow + "|" + timed + "|" + find(`-run "\$slow\|(\S*?)\\?\$"`))
 	packages := strings.Fields(find(`-run "\$slow.*" (.*)`))
-	whole := strings.Fields(find(`go test -count=1 -timeout 40m (\S.*) >`))
+	whole := strings.Fields(find(`(?m)beside -timeout 40m (\./.*)$`))
 
 	named := map[string]bool{}
 	for _, s := range sources(t) {
@@ -60,6 +48,126 @@ func TestTheGateRunsEveryTest(t *testing.T) {
 	}
 }
 
+// Packages that the race detector sees on PostgreSQL alone run on SQLite without it; no package is left out of both.
+func TestGate_coversBothEngines(t *testing.T) {
+	find := finder(t, "scripts/test.sh")
+	elsewhere := slices.Concat(strings.Fields(find(`(?m)^both='(.*)'$`)), strings.Fields(find(`(?m)beside -timeout 40m (\./.*)$`)))
+	for _, step := range []struct{ name, left string }{
+		{"others", find(`(?m)others=\$\(go list \./\.\.\. \| grep -v (.*)\)$`)},
+		{"onSQLite", find(`(?s)onSQLite=.*?grep -v -x (.*?)\)\n`)},
+	} {
+		for _, left := range regexp.MustCompile(`'\.?/(\S+?)\$?'`).FindAllStringSubmatch(step.left, -1) {
+			if name := "./" + left[1]; name != "./internal/test/dbtest" && !slices.Contains(elsewhere, name) {
+				t.Errorf("scripts/test.sh leaves %s out of $%s, and no other step runs it", name, step.name)
+			}
+		}
+	}
+	find(`(?s)(MAKOLA_TEST_ENGINES=PostgreSQL\n\ttests .*"\$@" -skip "\$slow\|\$timed" \$longest \$others\n.*MAKOLA_TEST_ENGINES=SQLite\n\ttests .* \$onSQLite\n)`)
+}
+
+// skips are the tests that may leave themselves out for another reason than go test -short.
+var skips = map[string]string{
+	"internal/app/regular_files_test.go": "an old kernel has no such files",
+	"internal/cli/token_file_test.go":    "a system may have no named pipes",
+	"internal/config/config_test.go":     "a system may have no named pipes",
+	"internal/sheet/limits_test.go":      "fuzzing leaves out what is no input",
+	"internal/sheet/write_test.go":       "LibreOffice is large; the gate says when it is not installed",
+}
+
+// A test is in the gate, or make deep runs it: by its build tag, or in its whole length by MAKOLA_TEST_DEEP.
+func TestEveryTest_inTheGateOrDeep(t *testing.T) {
+	makefile := finder(t, "Makefile")
+	deep := makefile(`(?s)\ndeep: (.*?)\n\n`)
+	long := regexp.MustCompile(makefile(`MAKOLA_TEST_DEEP=1 .* -run '(.*?)'`))
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.test {
+			continue
+		}
+		name := s.dir + "/" + s.name
+		switch tag := buildTag(s.file); tag {
+		case "", "unix", "race", "!race": // TestTheGateRunsEveryTest
+		case "mutate":
+			if !strings.Contains(deep, tag) {
+				t.Errorf("%s: make deep does not run what needs the tag %s", name, tag)
+			}
+		default:
+			t.Errorf("%s: neither the gate nor make deep sets the tag %s", name, tag)
+		}
+		if mentions(s.file, "MAKOLA_TEST_DEEP") && !slices.ContainsFunc(testsOf(s.file), long.MatchString) && s.name != "gate_test.go" {
+			t.Errorf("%s: make deep runs none of its tests", name)
+		}
+		if !skipsFreely(s) {
+			continue
+		}
+		used[name] = true
+		if skips[name] == "" {
+			t.Errorf("%s: a test leaves itself out, so no step may run it; name the reason in skips", name)
+		}
+	}
+	for name := range skips {
+		if !used[name] {
+			t.Errorf("%s leaves nothing out: take it out of skips", name)
+		}
+	}
+}
+
+// finder returns a function that finds the first group of a pattern in a file.
+func finder(t *testing.T, name string) func(pattern string) string {
+	text := read(t, name)
+	return func(pattern string) string {
+		t.Helper()
+		found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+		if found == nil {
+			t.Fatalf("%s has nothing like %s", name, pattern)
+		}
+		return found[1]
+	}
+}
+
+// buildTag returns the condition of a file's build, empty where it has none.
+func buildTag(file *ast.File) string {
+	for _, group := range file.Comments {
+		for _, line := range group.List {
+			if tag, ok := strings.CutPrefix(line.Text, "//go:build "); ok && line.Pos() < file.Package {
+				return tag
+			}
+		}
+	}
+	return ""
+}
+
+// mentions reports whether a file has a string literal with this text.
+func mentions(file *ast.File, text string) (found bool) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		literal, ok := n.(*ast.BasicLit)
+		found = found || ok && strings.Contains(literal.Value, text)
+		return !found
+	})
+	return found
+}
+
+// skipsFreely reports whether a file skips a test other than under go test -short.
+func skipsFreely(s source) (found bool) {
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if i, ok := n.(*ast.IfStmt); ok {
+			if condition := text(s, i.Cond); strings.Contains(condition, "testing.Short()") || strings.Contains(condition, "dbtest.Engines()") {
+				return false
+			}
+		}
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+			receiver, named := method.X.(*ast.Ident)
+			found = found || named && (receiver.Name == "t" || receiver.Name == "b" || receiver.Name == "f") && (method.Sel.Name == "Skip" || method.Sel.Name == "Skipf" || method.Sel.Name == "SkipNow")
+		}
+		return true
+	})
+	return found
+}
+
 // testsOf gives the names of a file's tests.
 func testsOf(file *ast.File) (names []string) {
 	for _, d := range file.Decls {
@@ -71,8 +179,4 @@ func testsOf(file *ast.File) (names []string) {
 }
 
 // notRaced says whether a file is left out of builds with the race detector.
-func notRaced(file *ast.File) bool {
-	return slices.ContainsFunc(file.Comments, func(c *ast.CommentGroup) bool {
-		return slices.ContainsFunc(c.List, func(line *ast.Comment) bool { return line.Text == "//go:build !race" })
-	})
-}
+func notRaced(file *ast.File) bool { return buildTag(file) == "!race" }
