@@ -1,10 +1,7 @@
 package app
 
-// The files in which a recovery decides what may be debited and sent.
-const (
-	recoverySearch   = "internal/payments/recovery_search.go"
-	acceptInRecovery = "internal/payments/accept_in_recovery.go"
-)
+// recoverySearch is the file in which a recovery decides what may be debited and sent.
+const recoverySearch = "internal/payments/recovery_search.go"
 
 // recoveryRules: what keeps a database that went back in time from paying twice.
 func recoveryRules() []mutant {
@@ -12,7 +9,7 @@ func recoveryRules() []mutant {
 		{"recovery-asks-before-a-debit", "in a recovery every rail is asked before a debit", accepting,
 			`{p.prepare, p.beforeDebit, p.hold}`, `{p.prepare, p.hold}`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
-		{"recovery-adopts", "what a rail knows is asked about and not sent", acceptInRecovery,
+		{"recovery-adopts", "what a rail knows is asked about and not sent", accepting,
 			`a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1`, `a.tracked.rail = pay.Rail`,
 			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
 		{"ring-reference", "references stay under the first key of the installation", "internal/config/ring.go",
@@ -28,13 +25,13 @@ func recoveryRules() []mutant {
 		{"recovery-one-rail", "an amount that the wallet does not cover is no 400 while the one rail may have it", recoverySearch,
 			`found.unsure = found.wait > 0 || found.silent != ""`, `found.unsure = false`,
 			byTest("payments", "TestTheOneRailOfAPurchaseIsHeard/SQLite")},
-		{"recovery-conflict-over", "a conflict is over when its payment is adopted", acceptInRecovery,
+		{"recovery-conflict-over", "a conflict is over when its payment is adopted", accepting,
 			`if a.Adopted { // a conflict about it`, `if a.Adopted && a.claimed { // a conflict about it`,
 			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
 		{"recovery-silence", "a rail's silence lets nothing through", recoverySearch,
 			`found.silent = rails[i].Name`, `_ = rails[i].Name`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
-		{"recovery-closed", "nor does a closed recovery", acceptInRecovery,
+		{"recovery-closed", "nor does a closed recovery", accepting,
 			`	case s.Closed():
 		return errRecovering(`, `	case s.Closed() && pay.ID == "":
 		return errRecovering(`,
@@ -73,10 +70,10 @@ func recoveryRules() []mutant {
 `, `func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 `,
 			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/MTN gone elsewhere/SQLite")},
-		{"recovery-without-a-key", "a purchase that no key names waits for an operator", acceptInRecovery,
+		{"recovery-without-a-key", "a purchase that no key names waits for an operator", accepting,
 			`case pay.Details.Minted && pay.IdempotencyKey == "" && !s.Allows(pay.Tenant):`, `case pay.Details.Minted && pay.ID == "":`,
 			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
-		{"recovery-minted-days", "one with a key is looked for under the references of the days before", acceptInRecovery,
+		{"recovery-minted-days", "one with a key is looked for under the references of the days before", accepting,
 			`const mintedDays = 7`, `const mintedDays = 0`,
 			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
 		{"recovery-forgotten", "what may only be forgotten is not said to be unknown", recoverySearch,
@@ -84,10 +81,10 @@ func recoveryRules() []mutant {
 		return errRecovering(`, `	case s.Closed() && code == "":
 		return errRecovering(`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
-		{"recovery-claim", "a claim is never sent", acceptInRecovery,
+		{"recovery-claim", "a claim is never sent", accepting,
 			`if a.claimed && !a.Adopted {`, `if a.claimed && a.Adopted && false {`,
 			byTest("payments", "TestAClaimIsAdoptedAndNeverSent/SQLite")},
-		{"recovery-claim-late", "nor when its recovery has ended meanwhile", acceptInRecovery,
+		{"recovery-claim-late", "nor when its recovery has ended meanwhile", accepting,
 			`if err == nil && a.claimed {`, `if err == nil && a.claimed && false {`,
 			byTest("payments", "TestAClaimAfterTheRecoveryIsNotSent/SQLite")},
 		{"recovery-webhook-id", "both lives tell a word under one webhook-id", settling,

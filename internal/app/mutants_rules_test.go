@@ -8,7 +8,7 @@ const (
 	accepting  = "internal/payments/accept.go"
 	judging    = "internal/payments/judge.go"
 	standing   = "internal/payments/standing.go"
-	asking     = "internal/payments/status_questions.go"
+	asking     = "internal/payments/questions.go"
 )
 
 // holdRules: what acceptance takes out of the wallet, and what it refuses.
@@ -339,10 +339,10 @@ func settleRules() []mutant {
 			`WHERE due_at BETWEEN $2 AND $3 AND (due_at, payment) IN (SELECT due_at, payment FROM rows($1) AS l)`,
 			`WHERE $2 <= $3 AND payment IN (SELECT payment FROM rows($1) AS l)`,
 			byTest("payments", "TestAPaymentThatCameBackIsLookedAtAgain/SQLite")},
-		{"second-look-comes-again", "and an unanswered one comes again", "internal/payments/recheck_sweep.go",
+		{"second-look-comes-again", "and an unanswered one comes again", "internal/payments/recheck.go",
 			`			if !given {`, `			if !given && recheckers == 0 {`,
 			byTest("payments", "TestLooksThatNobodyAnswersHoldUpNobody/final at once/SQLite")},
-		{"second-look-passes", "and holds up no other", "internal/payments/recheck_sweep.go",
+		{"second-look-passes", "and holds up no other", "internal/payments/recheck.go",
 			`if err != nil || len(ripe) < recheckBatch {`, `if err != nil || len(ripe) < recheckBatch || len(again) > 0 {`,
 			byTest("payments", "TestLooksThatNobodyAnswersHoldUpNobody/final at once/SQLite")},
 		{"late-buys-nothing", "and buys nothing", settling,
@@ -377,10 +377,10 @@ func settleRules() []mutant {
 		{"ages-begin-anew", "a restart counts no time that its process has not seen", standing,
 			`openedAt: read, sentAt: read,`, `openedAt: read, sentAt: read.Add(-24 * time.Hour),`,
 			byTest("payments", "TestRestart_agesBeginAnew/SQLite")},
-		{"second-look-waits", "the second look at a payment waits for a day that has passed", "internal/payments/recheck_sweep.go",
+		{"second-look-waits", "the second look at a payment waits for a day that has passed", "internal/payments/recheck.go",
 			`r.c.clock.Passed(pay.CreatedAt) < book.RecheckAfter+book.RecheckSlack`, `now.Sub(pay.CreatedAt) < book.RecheckAfter+book.RecheckSlack`,
 			byTest("payments", "TestClockSetForward_secondLookWaits/final at once/SQLite")},
-		{"second-look-of-late-ones-waits", "also where it became final late", "internal/payments/recheck_sweep.go",
+		{"second-look-of-late-ones-waits", "also where it became final late", "internal/payments/recheck.go",
 			`pay.SettledLate() && left > 0`, `pay.SettledLate() && left > book.RecheckAfter`,
 			byTest("payments", "TestClockSetForward_secondLookWaits/final late/SQLite")},
 		{"clock-accepted", "a clock that an operator accepted is right after a restart too", "internal/timekeeping/timekeeping.go",

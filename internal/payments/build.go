@@ -12,7 +12,7 @@ import (
 // going.
 func New(d Deps) *Payments {
 	metrics := newMetrics()
-	calls := &rails{routes: d.Routes, clock: d.Clock, callbackURL: d.CallbackURL, metrics: metrics}
+	calls := &rails{routes: d.Routes, clock: d.Clock, callbackURL: d.CallbackURL, questions: questions{metrics: metrics}}
 	if calls.callbackURL == nil {
 		calls.callbackURL = func(provider.Rail) string { return "" }
 	}

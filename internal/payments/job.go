@@ -346,7 +346,7 @@ func (r *run) holdProbe(ctx context.Context, probe *route.Probe) {
 
 // follow asks for a payment that may have been sent.
 func (r *run) follow(ctx context.Context) jobs.Outcome {
-	o := r.f.rails.ask(ctx, r.rail, r.row)
+	o := r.f.rails.questions.ask(ctx, r.rail, r.row)
 	for _, id := range r.f.rails.questions.heard(railKindOf(r.row), r.row.ID, answersSomething(o)) {
 		r.f.jobs.Wake(id)
 	}

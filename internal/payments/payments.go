@@ -18,9 +18,7 @@
 //	                        what each product asks for, with its limits
 //	airtime.go              airtime that mobile money pays for
 //	topup.go                airtime from the wallet
-//	accept.go               what comes before the book: rail and ids
-//	accept_in_recovery.go   a new request that must be looked for at every rail first
-//	acceptance.go           a request as this node has it
+//	accept.go               what comes before the book: a request as this node has it, its rail and ids; in a recovery it is looked for at every rail first
 //	checks.go               what products check alike
 //	status.go               clients that ask for a payment
 //	callbacks.go            providers that speak of one
@@ -29,16 +27,12 @@
 //	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, tell operators, adopt; what could never be sent is given up
 //	follower.go             what becomes of open payments between runs: taken over, put off (with the pauses of questions), settled
 //	job_lines.go            the queue's lines by rail, and how many of one may be under way
-//	recheck_sweep.go        final payments asked about again, all in turn
-//	recheck.go              one final payment asked about again, and what a contradiction does
-//	recheck_queue.go        final payments that a callback spoke of, until they are asked about
-//	client_questions.go     how often clients may ask about an open payment
+//	recheck.go              final payments asked about again, after a callback and all in turn, and what a contradiction does
 //	tracked.go              one open payment in memory: its row in its first seconds, the request that waits for it
 //	recovery_search.go      one reference asked for at every rail, paused or not, after the database went back in time
 //	submission.go           the call that submits
-//	status_questions.go     the call that asks
 //	rails.go                the choice of a rail
-//	question_lines.go       how many questions a rail is asked at once
+//	questions.go            the call that asks: how many questions a rail has at once, and how often clients may ask about one payment
 //	judge.go                what an outcome may do to the money: the rules, with their counts and times; when a payment is for operators
 //	standing.go             the facts that the judge goes by, and how a row gives them; for how long a submission may be on its way
 //	moment.go               points of the time that this process has seen pass

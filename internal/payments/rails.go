@@ -15,8 +15,7 @@ type rails struct {
 	routes      *route.Table
 	clock       *clock.Clock
 	callbackURL func(provider.Rail) string // where a rail's callbacks arrive; nil or an empty answer: none are wanted
-	questions   questionLines
-	metrics     metrics
+	questions   questions
 }
 
 // operation is what a payment asks of a provider, and the channel on which.

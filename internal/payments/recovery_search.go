@@ -76,7 +76,7 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 	outcomes := make([]provider.Outcome, len(rails))
 	var group sync.WaitGroup
 	for i, rail := range rails {
-		group.Go(func() { outcomes[i] = rs.rails.ask(ctx, rail, pay) })
+		group.Go(func() { outcomes[i] = rs.rails.questions.ask(ctx, rail, pay) })
 	}
 	group.Wait()
 	var found searchResult

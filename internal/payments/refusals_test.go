@@ -409,7 +409,7 @@ func TestAnOpenRowOfAnEarlierVersionKeepsItsReference(t *testing.T) {
 // TestQuestionsHaveALineOfTheirOwn: from all askers together, a rail is asked so many questions
 // at once and no more.
 func TestQuestionsHaveALineOfTheirOwn(t *testing.T) {
-	var q questionLines
+	var q questions
 	rail := provider.Rail{Name: "mtn", Mode: "test"}
 	var leaves []func()
 	for range asksPerRail {

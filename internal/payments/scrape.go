@@ -14,7 +14,7 @@ import (
 // Collectors gives the metrics of payments for a registry. Some of them ask the
 // database at each scrape.
 func (p *Payments) Collectors() []prometheus.Collector {
-	return append(p.book.Collectors(), p.rails.metrics.contradictions, p.rails.metrics.asks, &scraped{p: p})
+	return append(p.book.Collectors(), p.rails.questions.metrics.contradictions, p.rails.questions.metrics.asks, &scraped{p: p})
 }
 
 // scrapeTime bounds what a scrape asks of the database.

@@ -92,7 +92,7 @@ func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment,
 	if !ok {
 		return pay, nil
 	}
-	o := p.rails.ask(ctx, rail, pay)
+	o := p.rails.questions.ask(ctx, rail, pay)
 	now := momentOf(p.clock)
 	s := standingOf(pay, rail, now) // ages are for the process that follows the payment
 	s.recovering = p.recovered.firstOfRecovery(ctx, rail)

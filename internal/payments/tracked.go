@@ -10,10 +10,8 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-const (
-	hintTime = 2 * time.Second // a callback moves a question forward at most this often
-	keptTime = 4 * time.Second // how long after its acceptance a payment's row is kept between runs
-)
+// keptTime is how long after its acceptance a payment's row is kept between runs.
+const keptTime = 4 * time.Second
 
 // A tracked is an open payment as this node remembers it between the runs of its
 // job. All of it may be lost: the row says what must not be forgotten. Only one run of the job uses it at a time; rail,
