@@ -33,6 +33,10 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepte
 			return book.Accepted{}, err
 		}
 	}
+	if a.tracked != nil {
+		p.follower.live.expect(a.tracked)
+		defer func() { p.follower.live.unexpect(a.tracked) }()
+	}
 	done, err = p.book.Accept(ctx, &a.Acceptance)
 	if errors.Is(err, db.ErrUnique) {
 		// The same Reference under another secret, which makes another
@@ -85,7 +89,6 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 		c.Parent, pay.Child = pay.ID, c.ID
 	}
 	a.tracked = track(*pay, momentOf(p.clock))
-	a.Memo = a.tracked
 	if a.waits {
 		a.reply = a.tracked.awaited()
 	}

@@ -22,14 +22,14 @@ func New(d Deps) *Payments {
 	f := &follower{jobs: d.Jobs, rails: calls, recovered: recovered, rechecks: queue, clock: d.Clock, log: d.Log}
 	f.live.init()
 	b := book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
-		book.Hooks{Answering: f.answering, Track: func(pay book.Payment) any { return trackOpened(pay, d.Clock) }, Opened: f.opened, Closed: f.drop})
+		book.Hooks{Answering: f.answering, Opened: f.opened, Closed: f.drop})
 	again.book, f.book = b, b
 	p := &Payments{
 		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, lookups: d.Lookups, treasury: d.Treasury, clock: d.Clock, log: d.Log,
 		development: d.Development, holds: d.Holds, references: newReferences(d.Secret.Derive("payments/provider-reference")),
 		rails: calls, recovered: recovered, follower: f, rechecker: again, rechecks: queue,
 	}
-	d.Jobs.Register(jobs.Handler{Kind: book.JobKind, Workers: workers, Key: jobLine, PerKey: perLine, Tenant: jobTenant, PerTurn: perTurn, Left: f.left, Run: f.runJob})
+	d.Jobs.Register(jobs.Handler{Kind: book.JobKind, Workers: workers, Key: f.jobLine, PerKey: perLine, Tenant: f.jobTenant, PerTurn: perTurn, Left: f.left, Run: f.runJob})
 	d.Jobs.Periodic("payments-second-look", recheckEvery, func(ctx context.Context) error {
 		if err := p.claims(ctx); err != nil {
 			return err

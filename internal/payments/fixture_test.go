@@ -490,7 +490,7 @@ func (n *node) resumeRail(name string) {
 
 // openJob is the job of an open payment as the table has it, in the state of another one.
 func openJob(pay book.Payment, at time.Time, as jobs.Job) jobs.Job {
-	job := book.JobOf(pay, at, nil)
+	job := book.JobOf(pay, at)
 	job.Adopted, job.Fresh = as.Adopted, as.Fresh
 	return job
 }

@@ -69,10 +69,8 @@ func (f *follower) answering(pay book.Payment) bool {
 }
 
 // opened begins to follow a payment that is committed.
-func (f *follower) opened(memo any, row book.Payment) {
-	t := memo.(*tracked)
-	t.begins(row)
-	f.live.accepted(t)
+func (f *follower) opened(row book.Payment) {
+	f.live.begin(row, func() *tracked { return trackOpened(row, f.clock) })
 }
 
 // left forgets an open payment whose job is not in this node's memory any more. Its
@@ -96,9 +94,6 @@ func (f *follower) drop(id string) {
 // accepted it, from an earlier run, or from the row alone. nil: there is nothing
 // to do.
 func (f *follower) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
-	if t, ok := job.Memo.(*tracked); ok {
-		return t, nil
-	}
 	if t := f.live.byID(job.Subject); t != nil {
 		return t, nil
 	}

@@ -28,9 +28,9 @@ func TestAMarkIsMadeOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
-		a, pay := n.accepted(t, "TELECEL", false)
+		_, pay := n.accepted(t, "TELECEL", false)
 		heir.follower.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
-		n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+		n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID})
 		if posts, _ := h.second.counts(); posts != 1 {
 			t.Errorf("%d POSTs", posts)
 		}
@@ -52,9 +52,9 @@ func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
 			return pending
 		}, always(pending))
 		for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
-			a, pay := n.accepted(t, "TELECEL", false)
+			_, pay := n.accepted(t, "TELECEL", false)
 			breakAt(f, db.BoundaryCommit, 1, fault)
-			n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+			n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID})
 			f.Decide(nil)
 		}
 		if posts, _ := h.second.counts(); posts != 2 {
@@ -109,7 +109,7 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 			left -= pay.Held()
 			n.pauseRail(tt.name)
 			h.clock.Advance(chosenTime)
-			n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+			n.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID})
 			h.clock.Advance(unsentTime)
 			n.resumeRail(tt.name)
 			heir.follower.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))

@@ -38,9 +38,9 @@ func perTurn(_, line string) int {
 	return most - most/spareTurns
 }
 
-// jobTenant says whose a job is. The work of one that was adopted does not know it.
-func jobTenant(j jobs.Job) string {
-	if t, ok := j.Memo.(*tracked); ok {
+// jobTenant returns the tenant of a job.
+func (f *follower) jobTenant(j jobs.Job) string {
+	if t := f.live.byID(j.Subject); t != nil {
 		return t.tenant
 	}
 	p, err := book.PayloadOf(j)
@@ -51,8 +51,8 @@ func jobTenant(j jobs.Job) string {
 }
 
 // jobLine sorts jobs by rail, questions apart.
-func jobLine(j jobs.Job) string {
-	if t, ok := j.Memo.(*tracked); ok {
+func (f *follower) jobLine(j jobs.Job) string {
+	if t := f.live.byID(j.Subject); t != nil {
 		if t.asking.Load() {
 			return t.rail + asking
 		}

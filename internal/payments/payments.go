@@ -24,9 +24,9 @@
 //	callbacks.go            providers that speak of one
 //	scrape.go               what is counted in the database for a scrape
 //	payments.go             the domain, and what it stands on
+//	job_lines.go            the queue's lines by rail, and how many of one may be under way
 //	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, tell operators, adopt; what could never be sent is given up
 //	follower.go             what becomes of open payments between runs: taken over, put off (with the pauses of questions), settled
-//	job_lines.go            the queue's lines by rail, and how many of one may be under way
 //	recheck.go              final payments asked about again, after a callback and all in turn, and what a contradiction does
 //	tracked.go              one open payment in memory: its row in its first seconds, the request that waits for it
 //	recovery_search.go      one reference asked for at every rail, paused or not, after the database went back in time

@@ -36,9 +36,9 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 					}
 					rail.script(always(rejected), always(unknown))
 					dying := h.stopped("dying")
-					a, pay := dying.accepted(t, network, false)
+					_, pay := dying.accepted(t, network, false)
 					for range 2 { // the POST, and the question in its own line
-						dying.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked})
+						dying.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID})
 					}
 					row := dying.must(book.KindPayout, pay.ID)
 					if row.Refusal != book.RefusalClear || row.RefusalReason != rejected.Reason || row.Status != book.StatusPending {
@@ -69,8 +69,8 @@ func TestAKnownPaymentHasNoRefusal(t *testing.T) {
 		h := newFixture(t, d)
 		h.second.script(always(rejected), inTurn(unknown, pending, notFound))
 		dying := h.stopped("dying")
-		a, pay := dying.accepted(t, "TELECEL", false)
-		job := jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked}
+		_, pay := dying.accepted(t, "TELECEL", false)
+		job := jobs.Job{ID: pay.ID, Subject: pay.ID}
 		dying.follower.runJob(t.Context(), job)
 		dying.follower.runJob(t.Context(), job)
 		h.clock.Advance(time.Second)

@@ -195,9 +195,9 @@ func TestOperatorsWord_afterARestart(t *testing.T) {
 // stand in line before it.
 func (n *node) late(t *testing.T) jobs.Job {
 	t.Helper()
-	a, pay := n.accepted(t, "MTN", false)
+	_, pay := n.accepted(t, "MTN", false)
 	n.clock.Advance(3 * time.Minute)
-	return jobs.Job{ID: pay.ID, Subject: pay.ID, Memo: a.tracked}
+	return jobs.Job{ID: pay.ID, Subject: pay.ID}
 }
 
 // TestNothingLeavesLongAfterItsMark: a node that was paused before its POST does not

@@ -49,6 +49,8 @@ type tracked struct {
 	asking atomic.Bool // the next run asks
 
 	reply atomic.Pointer[reply] // nil: no request waits, or the answer was given
+
+	begun bool // the payment is committed, and its job may run; under the lock of live
 }
 
 // An attemptState is what every submission changes in the row of an open payment. A row
@@ -105,7 +107,7 @@ func written(row book.Payment, wall time.Time, now moment) moment {
 	return now.Add(-age)
 }
 
-// begins sets the row of the first run. It comes before live knows the payment.
+// begins sets the row of the first run.
 func (t *tracked) begins(row book.Payment) {
 	t.id, t.kind, t.references, t.holder = row.ID, row.Kind, referencesOf(row), holderOf(row)
 	t.kept, t.attempt = &row, attemptStateOf(row)
@@ -179,24 +181,52 @@ func (l *live) init() {
 	l.ids, l.byReference = map[string]*tracked{}, map[string]string{}
 }
 
-// enter puts what is tracked of a payment first, and answers the one that there is: its job may be
-// found in the table and run before the transaction that accepted it hears of its COMMIT.
+// expect puts the attempt of a payment that is about to be committed. Only begin finds it.
+func (l *live) expect(t *tracked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ids[t.id] = t
+}
+
+// unexpect removes an attempt whose payment was not committed, or has no job.
+func (l *live) unexpect(t *tracked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ids[t.id] == t && !t.begun {
+		delete(l.ids, t.id)
+	}
+}
+
+// begin begins the attempt of a payment that is committed: the expected one, else the one that made returns. It does nothing
+// where the job of the payment was found in the table, and has begun before.
+func (l *live) begin(row book.Payment, made func() *tracked) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.ids[row.ID]
+	if t == nil {
+		t = made()
+	}
+	if !t.begun {
+		t.begins(row)
+		l.setLocked(t)
+	}
+}
+
+// enter puts an attempt that is known from its row alone, and returns the one that has begun before. The request
+// of an expected one goes with what it has: its job was found in the table before the transaction that accepted the
+// payment returned.
 func (l *live) enter(t *tracked) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if there := l.ids[t.id]; there != nil {
+	there := l.ids[t.id]
+	if there != nil && there.begun {
 		return there
+	}
+	if there != nil {
+		there.answer()
 	}
 	l.setLocked(t)
 	return t
-}
-
-// accepted puts what is tracked of a payment that is committed. Where its job runs already the request that waits goes
-// with what it has.
-func (l *live) accepted(t *tracked) {
-	if l.enter(t) != t {
-		t.answer()
-	}
 }
 
 // put finds a payment by the references of its row from now on.
@@ -216,7 +246,7 @@ func (l *live) moved(t *tracked, row book.Payment) {
 }
 
 func (l *live) setLocked(t *tracked) {
-	l.ids[t.id] = t
+	l.ids[t.id], t.begun = t, true
 	for _, reference := range t.references {
 		l.byReference[reference] = t.id
 	}
@@ -233,14 +263,20 @@ func (l *live) drop(id string) {
 func (l *live) dropLocked(t *tracked) {
 	delete(l.ids, t.id)
 	for _, reference := range t.references {
-		delete(l.byReference, reference)
+		if l.byReference[reference] == t.id {
+			delete(l.byReference, reference)
+		}
 	}
 }
 
+// byID returns the attempt of an open payment that has begun; nil: there is none.
 func (l *live) byID(id string) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ids[id]
+	if t := l.ids[id]; t != nil && t.begun {
+		return t
+	}
+	return nil
 }
 
 // known finds the id of the open payment that a provider, which holds it, calls reference.

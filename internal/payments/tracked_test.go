@@ -84,9 +84,11 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
 		n.follower.live.drop(pay.ID) // it has not been heard of
+		a.tracked.begun = false
+		n.follower.live.expect(a.tracked)
 		job := openJob(pay, h.clock.Now(), jobs.Job{Fresh: true})
 		n.follower.runJob(t.Context(), job)
-		n.follower.live.accepted(a.tracked)
+		n.follower.opened(pay)
 		select {
 		case <-a.reply.given:
 		default:

@@ -73,7 +73,7 @@ func (b *batch) acceptOne(a *Acceptance) (Result, error) {
 		}
 	}
 	if pay.Status.Open() && !pay.Waits() {
-		b.job(a.Memo, pay)
+		b.job(pay)
 	}
 	if a.Also != nil {
 		b.also = append(b.also, a.Also)

@@ -44,7 +44,7 @@ type batch struct {
 	contradictions []contradictionRow
 	released       []*Payment // that let go of their Idempotency-Keys
 	jobs           []jobs.Job
-	opened         []openPayment
+	opened         []Payment
 	finished       []string
 	closed         []string
 	events         []webhook.Event
@@ -80,16 +80,10 @@ func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 	}
 }
 
-// An openPayment is one that the transaction opened, with its memory.
-type openPayment struct {
-	memo any
-	row  Payment
-}
-
 // job adds the job of an open payment.
-func (b *batch) job(memo any, p Payment) {
-	b.opened = append(b.opened, openPayment{memo, p})
-	b.jobs = append(b.jobs, JobOf(p, b.book.clock.Now(), memo))
+func (b *batch) job(p Payment) {
+	b.opened = append(b.opened, p)
+	b.jobs = append(b.jobs, JobOf(p, b.book.clock.Now()))
 }
 
 // postings adds the transfers of an arrow to the page: all or none.

@@ -70,13 +70,9 @@ type Hooks struct {
 	// Answering says whether the request that made a payment may still wait for its
 	// answer. It is asked inside transactions.
 	Answering func(Payment) bool
-	// Track gives the memory (jobs.Job.Memo) of a payment that opens without a request
-	// of its own: the top-up of a collection that has succeeded. It is asked inside
-	// transactions, which may run again.
-	Track func(Payment) any
-	// Opened hears of an open payment with its memory after the COMMIT, before
-	// the payment's job can run from memory.
-	Opened func(memo any, pay Payment)
+	// Opened is called after the COMMIT that opened a payment, before the payment's job can run
+	// from memory. The row is as it was committed.
+	Opened func(Payment)
 	// Closed hears after the COMMIT that the payment with this id is final.
 	Closed func(id string)
 }

@@ -165,8 +165,8 @@ func (b *batch) write(tx *db.Tx) error {
 	if len(b.opened) > 0 || len(b.closed) > 0 {
 		opened, closed := b.opened, b.closed
 		tx.AfterCommit(func() {
-			for _, o := range opened {
-				b.book.hooks.Opened(o.memo, o.row)
+			for _, row := range opened {
+				b.book.hooks.Opened(row)
 			}
 			for _, id := range closed {
 				b.book.hooks.Closed(id)

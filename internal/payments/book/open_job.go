@@ -21,13 +21,13 @@ type JobPayload struct {
 	At      int64  `json:"at"` // microseconds: when the payment opened
 }
 
-// JobOf is the job of a payment that opens at a moment, with its memory.
-func JobOf(p Payment, at time.Time, memo any) jobs.Job {
+// JobOf returns the job of a payment that opens at a moment.
+func JobOf(p Payment, at time.Time) jobs.Job {
 	b, err := json.Marshal(JobPayload{Version: 1, Tenant: p.Tenant, Kind: p.Kind, Rail: p.Rail, At: db.Micros(at)})
 	if err != nil {
 		panic("book: a payload of strings does not encode: " + err.Error())
 	}
-	return jobs.Job{ID: p.ID, Kind: JobKind, Subject: p.ID, Payload: b, Memo: memo}
+	return jobs.Job{ID: p.ID, Kind: JobKind, Subject: p.ID, Payload: b}
 }
 
 // PayloadOf reads what a job's row says.

@@ -18,8 +18,6 @@ type Acceptance struct {
 	// top-up of airtime paid by mobile money; or the side of a transfer between
 	// wallets that is in the taker's list (EventReceived). Nil for every other.
 	Child *Payment
-	// Memo is the memory of the payment's job (jobs.Job.Memo), where it is open.
-	Memo any
 	// Repeats: the same request hears what became of it (tenant.RepeatDuplicates).
 	Repeats bool
 	// Daily is what its key may spend in a day; 0: all that is there.

@@ -147,7 +147,7 @@ func (b *batch) childOne(parent Payment, s *Settlement) error {
 	was := child.Status
 	child.Status = way.To[0]
 	if child.Status.Open() {
-		b.job(b.book.hooks.Track(*child), *child)
+		b.job(*child)
 	} else {
 		child.SettledAt, child.Reason = s.At, s.Reason
 	}
@@ -203,7 +203,7 @@ func (b *batch) markOne(row *Payment, s *Settlement) {
 	*row = s.Mark.Row
 	b.marks = append(b.marks, *s.Mark)
 	if opens {
-		b.job(b.book.hooks.Track(*row), *row)
+		b.job(*row)
 	}
 }
 
