@@ -3,7 +3,6 @@ package changes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -45,12 +44,11 @@ func under(reference string) string {
 // waitingAtOnce bounds how many acts that wait are looked at for a reference.
 const waitingAtOnce = 1000
 
-// WaitingUnder finds the act of a kind about a tenant that waits under a reference of its maker's.
+// WaitingUnder finds the request of a kind about a tenant that waits under a reference.
 func (a *Changes) WaitingUnder(ctx context.Context, kind, tenantID, reference string) (act Request, found bool, err error) {
 	list, err := a.Store.List(ctx, Filter{Tenant: tenantID, State: Waiting, Limit: waitingAtOnce})
 	for _, act := range list {
-		var p struct{ Reference string }
-		if act.Kind == kind && json.Unmarshal(act.Payload, &p) == nil && p.Reference == reference {
+		if act.Kind == kind && act.reference() == reference {
 			return act, true, nil
 		}
 	}

@@ -54,6 +54,9 @@ func (a *Changes) make(ctx context.Context, by By, d draft) (Request, error) {
 		return Request{}, problem.Field("id", "is not one of a form of ours: open it again")
 	}
 	reason := strings.TrimSpace(d.reason)
+	if d.reason == "" && by.Machine != "" {
+		reason = noReason
+	}
 	if reason == "" || utf8.RuneCountInString(reason) > maxReason {
 		return Request{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
 	}
@@ -66,7 +69,11 @@ func (a *Changes) make(ctx context.Context, by By, d draft) (Request, error) {
 	}
 	k := a.kinds[d.kind]
 	k.rule.Light = k.rule.Light || d.light
-	act, err := a.Store.Make(ctx, by, k.rule, Request{ID: d.id, Kind: d.kind, Tenant: d.tenant, Payload: text, Sentence: d.sentence, Reason: reason, Amount: d.amount})
+	request := Request{ID: d.id, Kind: d.kind, Tenant: d.tenant, Payload: text, Sentence: d.sentence, Reason: reason, Amount: d.amount}
+	if by.Machine != "" {
+		return a.do(ctx, by, k, a.Store.AtOnce(by, request))
+	}
+	act, err := a.Store.Make(ctx, by, k.rule, request)
 	if err != nil || act.Needs > 0 || act.State != Waiting {
 		return act, err
 	}
@@ -146,11 +153,10 @@ var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidd
 func (a *Changes) do(ctx context.Context, by By, k kind, act Request) (Request, error) {
 	var ended error // of the last run of the transaction
 	ran, made := false, []string(nil)
-	err := k.do(a, ctx, act, by.Visitor.Person.Email, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
+	err := k.do(a, ctx, &act, by.name(), func(tx *db.Tx, changes []audit.Change, secret ...string) error {
 		ran = true
 		ended = a.Store.Finish(tx, by, k.rule, act, changes)
-		if ended == nil && len(secret) > 0 {
-			made = secret
+		if made = secret; ended == nil && by.Machine == "" {
 			a.keep(tx, act, made)
 		}
 		return ended
@@ -161,10 +167,8 @@ func (a *Changes) do(ctx context.Context, by By, k kind, act Request) (Request, 
 	switch {
 	case err == nil:
 		done, err := a.after(ctx, act, nil)
-		if len(made) > 0 && act.Maker == by.Visitor.Person.ID {
-			done.Secret, done.Code = made[0], strings.Join(made[1:], "")
-		}
-		return done, err
+		done.Made = act.Made
+		return shown(done, by, made), err
 	case ended != nil:
 		return act, err
 	case errors.Is(err, db.ErrAmbiguous):
@@ -174,12 +178,23 @@ func (a *Changes) do(ctx context.Context, by By, k kind, act Request) (Request, 
 	if !errors.As(err, &refused) || !slices.Contains(refusals, refused.Kind) {
 		return act, err
 	}
+	if by.Machine != "" {
+		return act, refused
+	}
 	if err := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.rule, act, refused.Message) }); err != nil {
 		return act, err
 	}
 	act, err = a.after(ctx, act, nil)
 	act.Refused = refused
 	return act, err
+}
+
+// shown returns a request with what it made, for its requester.
+func shown(act Request, by By, made []string) Request {
+	if len(made) > 0 && act.Maker == by.id() {
+		act.Secret, act.Code = made[0], strings.Join(made[1:], "")
+	}
+	return act
 }
 
 // Reject ends an act that waits, by somebody who may check it.

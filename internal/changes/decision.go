@@ -208,6 +208,9 @@ func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) 
 // Finish makes an act done in tx, which does it: by the last of its checkers, or by its maker where it needs none. ErrMore
 // where it needs more.
 func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audit.Change) error {
+	if by.Machine != "" {
+		return s.finishAtOnce(tx, by, seen, changes)
+	}
 	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
 	if err != nil {
 		return err
@@ -221,6 +224,16 @@ func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audi
 		}
 	}
 	tx.Defer(endAct, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
+	return s.note(tx, by, a, a.Kind, string(Done), changes)
+}
+
+// finishAtOnce stores in tx, as done, a request of a command without a person.
+func (s *Store) finishAtOnce(tx *db.Tx, by By, a Request, changes []audit.Change) error {
+	if !a.byMachine() {
+		return problem.New(problem.Forbidden, "not_your_act", "Only a person can approve what a person requested")
+	}
+	a.State, a.EndedAt = Done, s.clock.Now()
+	s.insert(tx, a)
 	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }
 

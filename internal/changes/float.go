@@ -53,7 +53,7 @@ func floatKind() kind {
 
 // doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the
 // balance of its float.
-func (a *Changes) doFloat(ctx context.Context, act Request, actor string, end finish) error {
+func (a *Changes) doFloat(ctx context.Context, act *Request, actor string, end finish) error {
 	var p floated
 	if err := json.Unmarshal(act.Payload, &p); err != nil {
 		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
@@ -67,6 +67,6 @@ func (a *Changes) doFloat(ctx context.Context, act Request, actor string, end fi
 		if err := end(tx, []audit.Change{{What: "float at " + p.Provider, Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
 			return err
 		}
-		return a.book(tx, act, p.Reference, key, int64(p.Amount))
+		return a.book(tx, *act, p.Reference, key, int64(p.Amount))
 	})
 }

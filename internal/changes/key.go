@@ -97,6 +97,9 @@ func within(at identity.Site, role identity.Role, mode tenant.Mode, scopes []acc
 
 // makerWithin refuses, in the transaction that does an act, scopes beyond those of what its maker is now.
 func (a *Changes) makerWithin(tx *db.Tx, act Request, k key) error {
+	if act.byMachine() {
+		return nil
+	}
 	maker, err := a.People.Standing(tx, act.Maker, act.Place)
 	if err != nil {
 		return err
@@ -123,7 +126,7 @@ func (a *Changes) CreateKey(ctx context.Context, by By, id, tenantID string, o K
 		return Request{}, err
 	}
 	k.Scopes = m.Key.Scopes
-	if err := within(identity.SiteOf(by.Place), by.Visitor.Role(by.Place), t.Mode, k.Scopes); err != nil {
+	if err := within(identity.SiteOf(by.Place), by.role(), t.Mode, k.Scopes); err != nil {
 		return Request{}, err
 	}
 	sentence := fmt.Sprintf("Make an API key of %s (%s, %s) with the scopes %s", t.Name, t.Mode, t.ID, listed(k.Scopes))
@@ -149,7 +152,7 @@ func spends(t tenant.Tenant, daily money.Pesewas) string {
 
 func createKeyKind() kind {
 	return secretly("Making an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
-		func(a *Changes, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
+		func(_ context.Context, a *Changes, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
 		func(a *Changes, tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
 			err := a.makerWithin(tx, act, k)
 			if err == nil && k.Person != "" {
@@ -158,7 +161,7 @@ func createKeyKind() kind {
 			if err != nil {
 				return nil, nil, err
 			}
-			m.Key.Maker = act.Maker
+			m.Key.Maker = act.person()
 			a.Access.CreateKey(tx, m)
 			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, []string{m.Text}, nil
 		})
@@ -199,7 +202,7 @@ func (a *Changes) RotateKey(ctx context.Context, by By, id, tenantID, keyID stri
 	if overlap < 0 || overlap > access.MaxOverlap {
 		return Request{}, problem.Field("overlap", "must be between 0 and 7 days")
 	}
-	if err := within(identity.SiteOf(by.Place), by.Visitor.Role(by.Place), t.Mode, k.Scopes); err != nil {
+	if err := within(identity.SiteOf(by.Place), by.role(), t.Mode, k.Scopes); err != nil {
 		return Request{}, err
 	}
 	k.Overlap = int64(overlap / time.Second)
@@ -209,12 +212,12 @@ func (a *Changes) RotateKey(ctx context.Context, by By, id, tenantID, keyID stri
 
 func rotateKeyKind() kind {
 	return secretly("Replacing an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
-		func(a *Changes, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
+		func(_ context.Context, a *Changes, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
 		func(a *Changes, tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
 			if err := a.makerWithin(tx, act, k); err != nil {
 				return nil, nil, err
 			}
-			m.Key.Maker = act.Maker
+			m.Key.Maker = act.person()
 			old, err := a.Access.Rotate(tx, k.Tenant, k.ID, m, time.Duration(k.Overlap)*time.Second)
 			if err == nil && old.Daily != k.Before {
 				err = errChanged("What the key may spend in a day")
@@ -249,7 +252,7 @@ func (a *Changes) SetKey(ctx context.Context, by By, id, tenantID, keyID string,
 	if daily < 0 {
 		return Request{}, problem.Field("daily", "must not be negative")
 	}
-	if err := within(identity.SiteOf(by.Place), by.Visitor.Role(by.Place), t.Mode, k.Scopes); err != nil {
+	if err := within(identity.SiteOf(by.Place), by.role(), t.Mode, k.Scopes); err != nil {
 		return Request{}, err
 	}
 	k.Daily = daily

@@ -55,7 +55,7 @@ type finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 type kind struct {
 	does string // for the policy, such as "Putting money into a wallet"
 	rule Rule
-	do   func(a *Changes, ctx context.Context, act Request, actor string, end finish) error
+	do   func(a *Changes, ctx context.Context, act *Request, actor string, end finish) error
 	// undone ends an act of the kind that is not done, with what that means for what it is about; end ends the act in the
 	// transaction. nil: it means nothing.
 	undone func(a *Changes, ctx context.Context, act Request, end func(*db.Tx) error) error
@@ -70,6 +70,9 @@ func (a *Changes) Rule(name string) (Rule, bool) {
 // maxReason is how many characters a reason may have.
 const maxReason = 500
 
+// noReason stands for the reason that a command without a person did not give.
+const noReason = "none given"
+
 // draft is what somebody asks for.
 type draft struct {
 	id, kind, tenant, sentence, reason string
@@ -80,25 +83,25 @@ type draft struct {
 
 // written makes a kind whose work is done in a transaction of its own; work makes no secret.
 func written[P any](does string, rule Rule, work func(a *Changes, tx *db.Tx, act Request, p P) (changes []audit.Change, err error)) kind {
-	return secretly(does, rule, func(*Changes, P) (string, error) { return "", nil }, func(a *Changes, tx *db.Tx, act Request, p P, _ string) ([]audit.Change, []string, error) {
+	return secretly(does, rule, func(context.Context, *Changes, P) (string, error) { return "", nil }, func(a *Changes, tx *db.Tx, act Request, p P, _ string) ([]audit.Change, []string, error) {
 		changes, err := work(a, tx, act, p)
 		return changes, nil, err
 	})
 }
 
 // secretly is written for a kind that makes a secret. prepare runs once before the transaction, which may run twice.
-func secretly[P, S any](does string, rule Rule, prepare func(a *Changes, p P) (S, error), work func(a *Changes, tx *db.Tx, act Request, p P, s S) (changes []audit.Change, made []string, err error)) kind {
-	return kind{does: does, rule: rule, do: func(a *Changes, ctx context.Context, act Request, _ string, end finish) error {
+func secretly[P, S any](does string, rule Rule, prepare func(ctx context.Context, a *Changes, p P) (S, error), work func(a *Changes, tx *db.Tx, act Request, p P, s S) (changes []audit.Change, made []string, err error)) kind {
+	return kind{does: does, rule: rule, do: func(a *Changes, ctx context.Context, act *Request, _ string, end finish) error {
 		var p P
 		if err := json.Unmarshal(act.Payload, &p); err != nil {
 			return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
 		}
-		s, err := prepare(a, p)
+		s, err := prepare(ctx, a, p)
 		if err != nil {
 			return err
 		}
-		return a.Store.Write(ctx, func(tx *db.Tx) error {
-			changes, made, err := work(a, tx, act, p, s)
+		return a.Store.Apply(ctx, *act, func(tx *db.Tx) error {
+			changes, made, err := work(a, tx, *act, p, s)
 			if err != nil {
 				return err
 			}

@@ -51,13 +51,13 @@ func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 
 // onPayment is the kind of an act about a payment; the payload has a member "payment" with what was seen.
 func onPayment[P any](does string, do func(a *Changes, ctx context.Context, act Request, p P, actor string, end finish) error) kind {
-	return kind{does: does, rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: func(a *Changes, ctx context.Context, act Request, actor string, end finish) error {
+	return kind{does: does, rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: func(a *Changes, ctx context.Context, act *Request, actor string, end finish) error {
 		var p P
 		if err := json.Unmarshal(act.Payload, &p); err != nil {
 			return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
 		}
 		// A lane answers a caller who leaves before its batch has ended, and would go on with what the caller has left.
-		return do(a, context.WithoutCancel(ctx), act, p, actor, end)
+		return do(a, context.WithoutCancel(ctx), *act, p, actor, end)
 	}}
 }
 
@@ -76,7 +76,7 @@ func (a *Changes) askPayment(ctx context.Context, by By, d draft, p book.Payment
 func sent[P comparable](ctx context.Context, a *Changes, by By, id, kind, reason string, same func(P) bool) (Request, bool) {
 	act, err := a.Get(ctx, by.Place, id)
 	var p P
-	if err != nil || act.Maker != by.Visitor.Person.ID || act.Kind != kind || act.Reason != strings.TrimSpace(reason) || json.Unmarshal(act.Payload, &p) != nil {
+	if err != nil || act.Maker != by.id() || act.Kind != kind || act.Reason != strings.TrimSpace(reason) || json.Unmarshal(act.Payload, &p) != nil {
 		return Request{}, false
 	}
 	return act, same(p)
@@ -193,6 +193,9 @@ type contradiction struct {
 	Paid    bool `json:"paid"` // what it really was
 }
 
+// CodeContradicted is the code of the refusal to contradict a payment that is contradicted.
+const CodeContradicted = "contradicted_before"
+
 // Contradict asks for an operator's word to be taken back by which a payment was ended: paid is what it really was. A
 // rest in suspense, or one that is missing there, is for Decide.
 func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, paid bool, reason string) (Request, error) {
@@ -205,7 +208,7 @@ func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, pai
 		return act, nil
 	}
 	if c.Payment.Contradicted {
-		return Request{}, problem.New(problem.Duplicate, "contradicted_before", "The payment is contradicted already")
+		return Request{}, problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
 	}
 	sentence := fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!paid), worth(p, p.Amount))
 	return a.askPayment(ctx, by, draft{id: id, kind: KindContradict, reason: reason}, p, sentence, c)
@@ -264,8 +267,8 @@ func (a *Changes) Decide(ctx context.Context, by By, id, payment string, side Si
 	return a.askPayment(ctx, by, draft{id: id, kind: KindDecide, reason: reason}, p, sentence, d)
 }
 
-// Decided is what the audit log says of a decision.
-func Decided(p book.Payment, side Side) audit.Change {
+// decided is what the audit log says of a decision.
+func decided(p book.Payment, side Side) audit.Change {
 	switch {
 	case p.Kind == book.KindCollection:
 		return audit.Change{What: "taken back", Before: worth(p, p.Net()), After: "credited again"}
@@ -282,7 +285,7 @@ func decideKind() kind {
 			if err != nil {
 				return err
 			}
-			return end(tx, []audit.Change{Decided(p, d.For)})
+			return end(tx, []audit.Change{decided(p, d.For)})
 		}
 		if d.For == Provider {
 			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, actor, also)

@@ -97,7 +97,7 @@ func payoutKind() kind {
 }
 
 // approvePayout lets the payout go and ends the act in one transaction.
-func (a *Changes) approvePayout(ctx context.Context, act Request, _ string, end finish) error {
+func (a *Changes) approvePayout(ctx context.Context, act *Request, _ string, end finish) error {
 	var p heldPayout
 	if err := json.Unmarshal(act.Payload, &p); err != nil {
 		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
@@ -107,7 +107,7 @@ func (a *Changes) approvePayout(ctx context.Context, act Request, _ string, end 
 		if heldOf(row) != p {
 			return errChanged("The payout")
 		}
-		if err := a.keyStands(tx, act); err != nil {
+		if err := a.keyStands(tx, *act); err != nil {
 			return err
 		}
 		return end(tx, []audit.Change{{What: "payout", Before: "waits for approval", After: "is sent"}})

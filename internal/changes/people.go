@@ -35,6 +35,9 @@ var peopleRule = Rule{Make: identity.MakePeople, Check: identity.CheckPeople}
 // mayGive refuses, in the transaction that does an act, roles that its maker may not give or take: each right of such a role
 // is one that the maker has at that place. A person that may make people of the installation may give every role of a tenant.
 func (a *Changes) mayGive(tx *db.Tx, act Request, all ...identity.Membership) error {
+	if act.byMachine() {
+		return nil
+	}
 	maker, err := a.People.Standing(tx, act.Maker, act.Place)
 	if err != nil {
 		return err
@@ -100,6 +103,9 @@ func (a *Changes) Invite(ctx context.Context, by By, id, email, name string, m i
 	if m.Role == "" {
 		return Request{}, problem.Field("role", "is required")
 	}
+	if !slices.Contains(identity.Roles(identity.SiteOf(m.Tenant)), m.Role) {
+		return Request{}, problem.Field("role", "has no role named "+string(m.Role))
+	}
 	return a.askPerson(ctx, by, id, KindInvite, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", person{Email: email, Name: name, Tenant: m.Tenant, Role: m.Role}, reason)
 }
 
@@ -118,13 +124,26 @@ func roleAt(tenantID string) string {
 	return "role at the customer"
 }
 
-func invitation(*Changes, person) (identity.Invitation, error) { return identity.NewInvitation(), nil }
+// invitation makes a link and a code. Whom a command without a person invites depends on the machine, but for the first person of
+// an installation, who depends on nobody.
+func invitation(ctx context.Context, a *Changes, _ person) (identity.Invitation, error) {
+	by := identity.NewInvitation()
+	people, err := a.People.SetUp(ctx)
+	if people {
+		by.Sponsor = identity.Machine
+	}
+	return by, err
+}
 
 // from completes an invitation: who asked for it and, where nobody else had to approve, that the same person gets link and code.
 func from(act Request, by identity.Invitation) identity.Invitation {
 	by.By = act.MakerName
-	if act.Needs == 0 {
+	switch {
+	case act.byMachine():
+	case act.Needs == 0:
 		by.Sponsor = act.Maker
+	default:
+		by.Sponsor = ""
 	}
 	return by
 }

@@ -62,7 +62,7 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 		return Request{}, problem.Field("checkers", "must be 0, 1 or 2")
 	}
 	// A form that is sent twice would see its own line as the one before.
-	if act, err := a.Store.Get(ctx, id); err == nil && act.Maker == by.Visitor.Person.ID && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(reason) {
+	if act, err := a.Store.Get(ctx, id); err == nil && act.Maker == by.id() && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(reason) {
 		return act, nil
 	}
 	about, where := "", "everywhere"
@@ -90,7 +90,7 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 }
 
 // doPolicy changes the line and ends the act in one transaction.
-func (a *Changes) doPolicy(ctx context.Context, act Request, _ string, end finish) error {
+func (a *Changes) doPolicy(ctx context.Context, act *Request, _ string, end finish) error {
 	var p lined
 	if err := json.Unmarshal(act.Payload, &p); err != nil {
 		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
@@ -99,7 +99,7 @@ func (a *Changes) doPolicy(ctx context.Context, act Request, _ string, end finis
 	if !known {
 		return problem.New(problem.Invalid, "kind_unknown", "There is no such kind of act")
 	}
-	return a.Store.Write(ctx, func(tx *db.Tx) error {
+	return a.Store.Apply(ctx, *act, func(tx *db.Tx) error {
 		before, err := a.Store.SetLine(tx, rule, p.line())
 		if err != nil {
 			return err

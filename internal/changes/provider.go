@@ -35,8 +35,10 @@ func (a *Changes) Resume(ctx context.Context, by By, id, mode, provider string, 
 }
 
 func (a *Changes) askSwitch(ctx context.Context, by By, d draft, does, mode, provider string, op route.Operation) (Request, error) {
-	if err := a.Routes.CheckSwitch(mode, provider, op); err != nil {
-		return Request{}, err
+	if d.kind == KindPause { // the pause of a provider that has gone is ended, too: Apply refuses one that is not there
+		if err := a.Routes.CheckSwitch(mode, provider, op); err != nil {
+			return Request{}, err
+		}
 	}
 	what := string(op)
 	if op == route.Any {

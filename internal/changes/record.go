@@ -10,8 +10,7 @@ import (
 
 // Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate.
 func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request) (made Request, err error) {
-	p := by.Visitor.Person
-	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.Checks = p.ID, p.Email, by.Origin, by.Place, Waiting, nil
+	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.Checks = by.id(), by.name(), by.Origin, by.Place, Waiting, nil
 	landed := func(tx *db.Tx) (bool, error) {
 		made, err = s.read(tx, selectAct, a.ID)
 		if problem.Is(err, problem.NotFound) {
@@ -59,6 +58,14 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request) (made Req
 		return Request{}, problem.New(problem.Duplicate, "act_exists", "This form was used for something else. Open it again.")
 	}
 	return made, err
+}
+
+// AtOnce completes a request of a command without a person: the transaction that applies it stores it, too.
+func (s *Store) AtOnce(by By, a Request) Request {
+	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.MadeAt = by.id(), by.name(), by.Origin, by.Place, Waiting, s.clock.Now()
+	a.ExpiresAt = a.MadeAt.Add(Lasts)
+	a.Digest = a.digest()
+	return a
 }
 
 // Planned completes an act that waits for its checkers from the moment at which a transaction of its domain inserts it. It

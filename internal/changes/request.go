@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -60,6 +61,8 @@ type Request struct {
 	// Secret is what the act made and its maker is shown once, and Code what its approver is shown once. They are set where
 	// the maker has just done the act alone, and are never stored here.
 	Secret, Code string
+	// Made is the id of what the change made, such as the payment of a transfer, where that has just happened.
+	Made string
 }
 
 // Check is an approval of an act.
@@ -96,12 +99,54 @@ type Rule struct {
 	ByKey bool
 }
 
-// By is who does something to an act, and from where.
+// By is who requests or decides, and from where.
 type By struct {
 	Visitor identity.Visitor
-	Origin  string // an IP address
+	// Machine names the user of this machine, for the audit log, where a command names no person. Such a request needs no approver,
+	// and its Maker is identity.Machine. Whether a command may do without a person is decided by the command line.
+	Machine string
+	Origin  string // an IP address, or the machine
 	Place   string // where they do it: a tenant's id, or identity.Installation
 }
+
+// id returns the id under which the requester is stored.
+func (by By) id() string {
+	if by.Machine != "" {
+		return identity.Machine
+	}
+	return by.Visitor.Person.ID
+}
+
+// name returns how people know the requester.
+func (by By) name() string {
+	return cmp.Or(by.Machine, by.Visitor.Person.Email)
+}
+
+// role returns the requester's role at the place.
+func (by By) role() identity.Role {
+	if by.Machine != "" {
+		return identity.Owner
+	}
+	return by.Visitor.Role(by.Place)
+}
+
+// person returns the id of the person who made the request; empty where none did.
+func (a Request) person() string {
+	if a.byMachine() {
+		return ""
+	}
+	return a.Maker
+}
+
+// reference returns the requester's own reference, such as the number of a bank slip; empty where the kind has none.
+func (a Request) reference() string {
+	var p struct{ Reference string }
+	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
+	return p.Reference
+}
+
+// byMachine reports whether a command without a person made the request.
+func (a Request) byMachine() bool { return a.Maker == identity.Machine }
 
 // digest is over everything that a checker is shown. Each member is hashed with its length before it.
 func (a Request) digest() string {

@@ -121,6 +121,22 @@ func (s *Store) Waiting(ctx context.Context) (n int, err error) {
 // Write runs fn in one transaction, for acts that no domain has a verb for.
 func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return s.db.Write(ctx, fn) }
 
+// Apply is Write for the transaction that applies a request. One that it stores itself is recognised where the answer to COMMIT is
+// lost.
+func (s *Store) Apply(ctx context.Context, a Request, fn func(*db.Tx) error) error {
+	if !a.byMachine() {
+		return s.db.Write(ctx, fn)
+	}
+	landed := func(tx *db.Tx) (bool, error) {
+		_, err := s.read(tx, selectAct, a.ID)
+		if problem.Is(err, problem.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	return s.db.WriteRecognising(ctx, landed, fn)
+}
+
 func (s *Store) insert(tx *db.Tx, a Request) {
 	tx.Defer(insertAct, 1, a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin,
 		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "))
@@ -131,6 +147,9 @@ func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error { return s.Allow(tx, 
 
 // Allow refuses, in tx, a visitor whose session, token or role does not allow now what needs a permission at the place.
 func (s *Store) Allow(tx *db.Tx, by By, p identity.Permission) error {
+	if by.Machine != "" {
+		return nil
+	}
 	who, err := s.people.Standing(tx, by.Visitor.Person.ID, by.Place)
 	if err != nil {
 		return err
@@ -158,7 +177,7 @@ func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes 
 	if action != "act.make" {
 		before = string(Waiting)
 	}
-	e := audit.Entry{Actor: by.Visitor.Person.Email, Person: by.Visitor.Person.ID, Origin: by.Origin, Action: action, Tenant: a.Tenant, Subject: a.ID, Reason: a.Reason}
+	e := audit.Entry{Actor: by.name(), Person: by.Visitor.Person.ID, Origin: by.Origin, Action: action, Tenant: a.Tenant, Subject: a.ID, Reason: a.Reason}
 	switch {
 	case e.Actor == "" && action == "act.make":
 		e.Actor, e.Person, e.Origin = a.MakerName, a.Maker, a.Origin
@@ -168,8 +187,14 @@ func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes 
 	case e.Actor == "":
 		e.Actor = "makola"
 	}
-	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note,
-		"changes": append(changes, audit.Change{What: "act", Before: before, After: after})}
+	all := changes
+	if by.Machine == "" { // else the request begins and ends with this entry
+		all = append(all, audit.Change{What: "act", Before: before, After: after})
+	}
+	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note, "changes": all}
+	if reference := a.reference(); reference != "" {
+		e.Details.(map[string]any)["reference"] = reference
+	}
 	if n := len(a.Checks); n > 0 && a.Checks[n-1].Person == e.Person && a.Checks[n-1].Note != "" {
 		e.Details.(map[string]any)["approver"] = a.Checks[n-1].Note
 	}

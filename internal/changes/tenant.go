@@ -76,8 +76,11 @@ func limit(name, label string, get func(t tenant.Tenant) money.Pesewas, at func(
 			if errors.Is(err, money.ErrRange) {
 				return problem.Field(name, err.Error())
 			}
-			if err != nil || n <= 0 {
+			if err != nil {
 				return problem.Field(name, "must be an amount above zero, such as 15000.00")
+			}
+			if n <= 0 {
+				return problem.Field(name, "must be above zero")
 			}
 			*at(c) = &n
 			return nil
@@ -238,7 +241,7 @@ func (a *Changes) SetTenant(ctx context.Context, by By, id, tenantID string, val
 		return Request{}, err
 	}
 	if len(set) == 0 {
-		if act, err := a.Get(ctx, by.Place, id); err == nil && act.Maker == by.Visitor.Person.ID && act.Tenant == tenantID { // the same form again
+		if act, err := a.Get(ctx, by.Place, id); err == nil && act.Maker == by.id() && act.Tenant == tenantID { // the same form again
 			return act, nil
 		}
 		return Request{}, problem.New(problem.Invalid, "nothing_changed", "Nothing would change")
@@ -327,14 +330,11 @@ func (a *Changes) CreateTenant(ctx context.Context, by By, id, tenantID, name, m
 	if tenantID == "" {
 		tenantID = id
 	}
-	n := newTenant{ID: tenantID, Name: strings.TrimSpace(name), Mode: mode}
-	if n.Name == "" {
-		return Request{}, problem.Field("name", "is required")
+	n := newTenant{ID: tenantID, Name: name, Mode: mode}
+	err := n.tenant().Check()
+	if err != nil {
+		return Request{}, err
 	}
-	if n.Mode != string(tenant.Test) && n.Mode != string(tenant.Live) {
-		return Request{}, problem.Field("mode", "must be test or live")
-	}
-	var err error
 	if _, n.Set, _, err = changeOf(values, n.tenant(), ""); err != nil {
 		return Request{}, err
 	}

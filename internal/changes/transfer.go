@@ -71,12 +71,12 @@ func transferKind() kind {
 }
 
 // moveBetween moves the money, books it under the act's id or the maker's reference, and ends the act in one transaction.
-func (a *Changes) moveBetween(ctx context.Context, act Request, actor string, end finish) error {
+func (a *Changes) moveBetween(ctx context.Context, act *Request, actor string, end finish) error {
 	var p transfer
 	if err := json.Unmarshal(act.Payload, &p); err != nil {
 		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
 	}
-	_, err := a.Payments.Transfer(context.WithoutCancel(ctx), p.From, p.To, p.Amount, act.Reason, actor, func(tx *db.Tx) error {
+	pay, err := a.Payments.Transfer(context.WithoutCancel(ctx), p.From, p.To, p.Amount, act.Reason, actor, func(tx *db.Tx) error {
 		var changes []audit.Change
 		var to tenant.Tenant
 		for _, side := range []struct {
@@ -99,8 +99,9 @@ func (a *Changes) moveBetween(ctx context.Context, act Request, actor string, en
 		if err := end(tx, changes); err != nil {
 			return err
 		}
-		return a.book(tx, act, p.Reference, to.Wallet(), int64(p.Amount))
+		return a.book(tx, *act, p.Reference, to.Wallet(), int64(p.Amount))
 	})
+	act.Made = pay.ID
 	return err
 }
 
@@ -132,7 +133,7 @@ func recoverKind() kind {
 }
 
 // takeBack takes what is owed, if that is not more than its maker saw, and ends the act in one transaction.
-func (a *Changes) takeBack(ctx context.Context, act Request, actor string, end finish) error {
+func (a *Changes) takeBack(ctx context.Context, act *Request, actor string, end finish) error {
 	var p debt
 	if err := json.Unmarshal(act.Payload, &p); err != nil {
 		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)

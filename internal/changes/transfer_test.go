@@ -160,7 +160,7 @@ func TestADeadLetterIsGivenAnotherLifeAtOnce(t *testing.T) {
 		if err != nil || act.State != Done {
 			t.Fatalf("%s, %v", act.State, err)
 		}
-		if _, err := f.Rerun(t.Context(), f.maker, newID(), job, "again"); problem.From(err) == nil || problem.From(err).Code != "job_not_found" {
+		if _, err := f.Rerun(t.Context(), f.maker, newID(), job, "again"); problem.From(err) == nil || problem.From(err).Code != "job_alive" {
 			t.Error(err)
 		}
 	})

@@ -38,8 +38,8 @@ func walletKind(does string, verb mover) kind {
 	return kind{
 		does: does,
 		rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
-		do: func(a *Changes, ctx context.Context, act Request, actor string, end finish) error {
-			return a.move(ctx, verb, act, actor, end)
+		do: func(a *Changes, ctx context.Context, act *Request, actor string, end finish) error {
+			return a.move(ctx, verb, *act, actor, end)
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,27 +33,6 @@ func withChanges(list []change, more ...map[string]any) map[string]any {
 		}
 	}
 	return details
-}
-
-// changed compares a thing before and after an act, in the columns that it is printed with.
-func changed[T any](columns []column[T], before, after T, without ...string) (list []change) {
-	for _, c := range columns {
-		was, is := text(c.value(before)), text(c.value(after))
-		if was != is && !slices.Contains(without, c.name) {
-			list = append(list, change{c.name, was, is})
-		}
-	}
-	return list
-}
-
-// madeOf is changed for what was not there before.
-func madeOf[T any](columns []column[T], after T, without ...string) (list []change) {
-	for _, c := range columns {
-		if is := text(c.value(after)); is != "" && !slices.Contains(without, c.name) {
-			list = append(list, change{What: c.name, After: is})
-		}
-	}
-	return list
 }
 
 type auditList struct {

@@ -116,7 +116,8 @@ func errNobody() error {
 		"and give it by "+config.EnvToken+" or --token-file. In an emergency: --break-glass --reason TEXT")
 }
 
-// authorise finds out who gives the command, and refuses what they may not.
+// authorise finds out who gives the command, and refuses what they may not. Without a token it is the user of this machine, whose
+// requests need no approver: in development, before there are people, and with --break-glass.
 func (o *opened) authorise(e *env) (err error) {
 	if o.production, err = o.access.Production(e.ctx); err != nil {
 		return err
@@ -137,6 +138,7 @@ func (o *opened) authorise(e *env) (err error) {
 			return usage("--break-glass needs a --reason")
 		}
 		o.actor = audit.BreakGlass + loggedIn()
+		o.by.Machine = o.actor
 		return nil
 	}
 	token, err := a.token()
@@ -154,7 +156,7 @@ func (o *opened) authorise(e *env) (err error) {
 	if err != nil {
 		return err
 	}
-	o.by = &changes.By{Visitor: v, Origin: origin(), Place: identity.Installation}
+	o.by = changes.By{Visitor: v, Origin: origin(), Place: identity.Installation}
 	o.actor, o.permission = v.Person.Email, needs[a.command]
 	if a.reason == "" {
 		return problem.Field("reason", "is required with a personal token")
@@ -164,14 +166,11 @@ func (o *opened) authorise(e *env) (err error) {
 
 // allow refuses, in tx, a person whose token or role does not allow the command now.
 func (o *opened) allow(tx *db.Tx) error {
-	if o.by == nil {
-		return nil
-	}
-	return o.approvals().Allow(tx, *o.by, o.permission)
+	return o.approvals().Allow(tx, o.by, o.permission)
 }
 
-// changes makes changes of the person of a token. A secret that an act makes is printed, and kept for
-// nobody.
+// changes makes changes for the person of a token or for the user of this machine. A secret that a change makes is printed, and
+// kept for nobody.
 func (o *opened) changes(secret config.Secret) *changes.Changes {
 	return changes.New(changes.Deps{Store: o.approvals(), Ledger: o.ledger, Tenants: o.tenants, Access: o.access, People: o.people, Senders: o.senders(), Webhooks: o.webhooks(secret),
 		Treasury: o.treasury(), Routes: o.routes(), Jobs: o.jobs()})

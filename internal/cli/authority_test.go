@@ -432,7 +432,7 @@ func TestATokenComesFromTheEnvironment(t *testing.T) {
 		w.run(exitOK, block...)
 		// The line comes before the environment.
 		w.run(exitOK, "tenant", "set", id, "--blocked", "off", "--reason", "a mistake", glass)
-		if log, err := h.log.List(t.Context(), audit.Filter{Action: "tenant.set", Limit: 1}); err != nil || !log[0].BrokeGlass() {
+		if log, err := h.log.List(t.Context(), audit.Filter{Action: "tenant.block", Limit: 1}); err != nil || len(log) != 1 || !log[0].BrokeGlass() {
 			t.Fatalf("%+v, %v", log, err)
 		}
 	})

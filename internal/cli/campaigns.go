@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 )
 
@@ -95,31 +93,15 @@ type campaignsStop struct {
 // Run stops a campaign. The server that delivers it sees so within a second, or before its next slice.
 func (c *campaignsStop) Run(e *env) error {
 	return c.withMessaging(e, func(o *opened, m *messaging.Messaging) error {
-		campaign, err := m.CampaignOf(e.ctx, c.Campaign)
-		if err != nil {
-			return err
-		}
-		if o.by != nil {
-			a := o.changes(config.Secret{})
-			a.Messaging = m
-			act, err := a.StopCampaign(e.ctx, *o.by, newID(), c.Campaign, c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
-				stopped, err := m.CampaignOf(ctx, c.Campaign)
-				if err != nil {
-					return err
-				}
-				return printOne(e.stdout, c.Output, campaignColumns(), stopped)
-			})
-		}
-		entry := audit.Entry{Action: "campaign.stop", Tenant: campaign.Tenant, Subject: c.Campaign, Reason: c.Reason}
-		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			var err error
-			campaign, err = m.StopCampaign(tx, c.Campaign)
-			return withChanges([]change{{"status", string(messaging.CampaignActive), string(campaign.Status)}}, map[string]any{"chunks_left": campaign.Left}), err
+		a := o.changes(config.Secret{})
+		a.Messaging = m
+		r, err := a.StopCampaign(e.ctx, o.by, newID(), c.Campaign, c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error {
+			stopped, err := m.CampaignOf(ctx, c.Campaign)
+			if err != nil {
+				return err
+			}
+			return printOne(e.stdout, c.Output, campaignColumns(), stopped)
 		})
-		if err != nil {
-			return err
-		}
-		return printOne(e.stdout, c.Output, campaignColumns(), campaign)
 	})
 }

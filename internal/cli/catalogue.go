@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
@@ -109,47 +106,14 @@ func (c *catalogueSet) Run(e *env) error {
 		if edit == (route.Edit{}) {
 			return problem.New(problem.Invalid, "nothing_to_change", "Give at least one of --id, --name and --status")
 		}
-		if o.by != nil {
-			return c.changeAsPerson(e, o, routes, route.CatalogueChange{Kind: route.CatalogueKind(c.Kind), Key: c.Key, Edit: edit}, c.Reason, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
-		}
-		was, err := o.entry(e, routes, c.Kind, c.Key)
-		if err != nil {
-			return err
-		}
-		is := was
-		is.id, is.name, is.status = cmp.Or(c.ID, was.id), cmp.Or(c.Name, was.name), cmp.Or(c.Status, was.status)
-		details := withChanges(changed(catalogueColumns(), was, is))
-		err = o.act(e.ctx, audit.Entry{Action: "catalogue.set", Subject: c.Kind + "/" + c.Key, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			switch c.Kind {
-			case kindNetwork:
-				return details, routes.EditNetwork(tx, msisdn.Network(c.Key), edit)
-			case kindService:
-				return details, routes.EditService(tx, c.Key, edit)
-			default:
-				return details, routes.EditBank(tx, c.Key, edit)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		return o.printCatalogue(e, routes, c.Output, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
+		of := route.CatalogueChange{Kind: route.CatalogueKind(c.Kind), Key: c.Key, Edit: edit}
+		return c.change(e, o, routes, of, c.Reason, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
 	})
 }
 
-// entry is an entry as it is now; one that is not there has its kind and key alone.
-func (o *opened) entry(e *env, routes *route.Table, kind, key string) (catalogueEntry, error) {
-	all, err := o.catalogue(e, routes)
-	for _, x := range all {
-		if x.kind == kind && x.key == key {
-			return x, err
-		}
-	}
-	return catalogueEntry{kind: kind, key: key}, err
-}
-
-// changeAsPerson asks for a change by the person of the token, and prints the entries that show it.
-func (c *common) changeAsPerson(e *env, o *opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
-	act, err := o.changes(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), change, reason)
+// change requests a change of the catalogue, and prints the entries that show it.
+func (c *common) change(e *env, o *opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
+	act, err := o.changes(config.Secret{}).ChangeCatalogue(e.ctx, o.by, newID(), change, reason)
 	return o.asked(e, c.Output, act, err, func(context.Context) error { return o.printCatalogue(e, routes, c.Output, show) })
 }
 
@@ -166,26 +130,8 @@ type catalogueBankCode struct {
 func (c *catalogueBankCode) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
 		routes := o.routes()
-		if o.by != nil {
-			return c.changeAsPerson(e, o, routes, route.CatalogueChange{Kind: route.BankCodeEntry, Key: c.Bank, Provider: c.Provider, Value: c.Code}, c.Reason, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == c.Bank })
-		}
-		was, err := o.entry(e, routes, kindBank, c.Bank)
-		if err != nil {
-			return err
-		}
-		before := ""
-		for _, code := range was.codes {
-			if provider, its, _ := strings.Cut(code, "="); provider == c.Provider {
-				before = its
-			}
-		}
-		err = o.act(e.ctx, audit.Entry{Action: "catalogue.bank_code", Subject: c.Bank + "/" + c.Provider, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			return withChanges([]change{{"code", before, c.Code}}), routes.SetBankCode(tx, c.Bank, c.Provider, c.Code)
-		})
-		if err != nil {
-			return err
-		}
-		return o.printCatalogue(e, routes, c.Output, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == c.Bank })
+		of := route.CatalogueChange{Kind: route.BankCodeEntry, Key: c.Bank, Provider: c.Provider, Value: c.Code}
+		return c.change(e, o, routes, of, c.Reason, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == c.Bank })
 	})
 }
 
@@ -209,22 +155,8 @@ func (c *cataloguePrefix) Run(e *env) error {
 			network = known
 		}
 		routes := o.routes()
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).ChangeCatalogue(e.ctx, *o.by, newID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
-			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.printPrefixes(e, routes) })
-		}
-		before, err := routes.Catalogue(e.ctx)
-		if err != nil {
-			return err
-		}
-		was := string(before.Prefixes[c.Prefix])
-		err = o.act(e.ctx, audit.Entry{Action: "catalogue.prefix", Subject: c.Prefix, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			return withChanges([]change{{"network", was, string(network)}}), routes.SetPrefix(tx, c.Prefix, network)
-		})
-		if err != nil {
-			return err
-		}
-		return c.printPrefixes(e, routes)
+		r, err := o.changes(config.Secret{}).ChangeCatalogue(e.ctx, o.by, newID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
+		return o.asked(e, c.Output, r, err, func(context.Context) error { return c.printPrefixes(e, routes) })
 	})
 }
 

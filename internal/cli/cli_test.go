@@ -148,13 +148,13 @@ func TestTenantsAreMadeShownAndChanged(t *testing.T) {
 		for at, want := range [][]any{
 			{"payout_ips: 192.0.2.0/24 → -;"},
 			{"name: Adom Stores → Adom;", "payout_ips: 10.0.0.0/8 ::1/128 → 192.0.2.0/24;"},
-			{"blocked: no → yes;", "payouts: yes → no;", "fee_bearer: merchant → customer;", "duplicates: refuse → repeat;"},
+			{"blocked: off → on;", "payouts: on → off;", "fee_bearer: merchant → customer;", "duplicates: refuse → repeat;"},
 		} {
 			if got := log[at]["changes"].([]any); !slices.Equal(got, want) {
 				t.Errorf("the changes are %v, not %v", got, want)
 			}
 		}
-		if table, _ := w.run(exitOK, "audit", "list"); !strings.Contains(table, "transfer_limit: - → 200.50") || !strings.Contains(table, "Adom") {
+		if table, _ := w.run(exitOK, "audit", "list"); !strings.Contains(table, "transfer_limit: 15000.00 → 200.50") || !strings.Contains(table, "Adom") {
 			t.Errorf("the table is\n%s", table)
 		}
 		if !strings.HasPrefix(log[0]["actor"].(string), "cli:") {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
@@ -62,38 +61,21 @@ func (c *common) sell(e *env, flags orderFlags, tenantID string, credits, sign i
 			return err
 		}
 		key := t.SMSCredits()
-		action, book := "credits.sell", m.SellCredits
+		kind, request := changes.KindSellCredits, (*changes.Changes).SellCredits
 		sentence := fmt.Sprintf("Give %s %s for %s", called(t), worth(key.Asset, credits), worth(ledger.GHS, int64(price)))
 		if sign < 0 {
-			action, book = "credits.refund", m.TakeCredits
+			kind, request = changes.KindRefundCredits, (*changes.Changes).RefundCredits
 			sentence = fmt.Sprintf("Take %s from %s for %s", worth(key.Asset, credits), called(t), worth(ledger.GHS, int64(price)))
 		}
-		w, err := o.order(e, order{orderFlags: flags, action: action, tenant: t.ID, sentence: sentence,
-			sides: []side{{"SMS credits of " + t.Name, key, sign * credits}}, details: map[string]any{"price": price.String()}})
+		w, err := o.order(e, order{orderFlags: flags, kind: kind, tenant: t.ID, sentence: sentence, sides: []side{{"SMS credits of " + t.Name, key, sign * credits}}})
 		if err != nil {
 			return err
 		}
-		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
-		if o.by != nil {
-			a, ask := o.changes(config.Secret{}), (*changes.Changes).SellCredits
-			if a.Messaging = m; sign < 0 {
-				ask = (*changes.Changes).RefundCredits
-			}
-			return w.asPerson(e, c.Output, a, show, func(a *changes.Changes, id string) (changes.Request, error) {
-				return ask(a, e.ctx, *o.by, id, w.Reference, t.ID, credits, price, flags.Reason)
-			})
-		}
-		landed := func(tx *db.Tx) (bool, error) { return o.log.Landed(tx, t.ID, w.entry.ID) }
-		err = w.done(o.db.WriteRecognising(e.ctx, landed, func(tx *db.Tx) error {
-			if _, err := book(tx, t.ID, w.entry.ID, credits); err != nil {
-				return err
-			}
-			return w.write(tx)
-		}))
-		if err != nil {
-			return err
-		}
-		return show(e.ctx)
+		a := o.changes(config.Secret{})
+		a.Messaging = m
+		return w.do(e, c.Output, a, func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }, func(id, reference string) (changes.Request, error) {
+			return request(a, e.ctx, o.by, id, reference, t.ID, credits, price, flags.Reason)
+		})
 	})
 }
 

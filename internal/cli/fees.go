@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -72,13 +70,13 @@ func (c *feesShow) Run(e *env) error {
 				return err
 			}
 		}
-		return o.printPlan(e.ctx, e, c.Output, owner)
+		return o.printPlan(e.ctx, e, c.Output, owner, o.clock.Now())
 	})
 }
 
-// printPlan prints the fee plan that is in force for a customer.
-func (o *opened) printPlan(ctx context.Context, e *env, format, owner string) error {
-	rules, version, err := o.tenants.FeePlan(ctx, owner, o.clock.Now())
+// printPlan prints the fee plan that is in force for a customer at a time.
+func (o *opened) printPlan(ctx context.Context, e *env, format, owner string, at time.Time) error {
+	rules, version, err := o.tenants.FeePlan(ctx, owner, at)
 	if err != nil {
 		return err
 	}
@@ -113,24 +111,14 @@ func (c *feesSet) Run(e *env) error {
 		} else if err := o.known(e.ctx, &owner); err != nil {
 			return err
 		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).SetFees(e.ctx, *o.by, newID(), owner, rules, c.From, c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printPlan(ctx, e, c.Output, owner) })
-		}
-		was, _, err := o.tenants.FeePlan(e.ctx, owner, o.clock.Now())
-		if err != nil {
-			return err
-		}
-		var version int64
-		entry := audit.Entry{Action: "fees.set", Tenant: owner, Subject: c.Tenant, Reason: c.Reason}
-		err = o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
-			version, err = o.tenants.SetFeePlan(tx, owner, c.From, rules)
-			return withChanges([]change{{"fee plan", tenant.PlanText(was), tenant.PlanText(rules)}}, map[string]any{"version": version, "from": c.From}), err
+		r, err := o.changes(config.Secret{}).SetFees(e.ctx, o.by, newID(), owner, rules, c.From, c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error {
+			at := o.clock.Now()
+			if c.From.After(at) {
+				at = c.From
+			}
+			return o.printPlan(ctx, e, c.Output, owner, at)
 		})
-		if err != nil {
-			return err
-		}
-		return printAll(e.stdout, c.Output, ruleColumns(), ruleViews(rules, version))
 	})
 }
 

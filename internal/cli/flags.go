@@ -25,14 +25,6 @@ func (t *toggle) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// or gives what was said, or else what holds without the flag.
-func (t toggle) or(otherwise bool) bool {
-	if t.value == nil {
-		return otherwise
-	}
-	return *t.value
-}
-
 // amount is a flag in cedis, or nothing.
 type amount struct{ value *money.Pesewas }
 
@@ -62,14 +54,6 @@ func (q *quota) UnmarshalText(text []byte) error {
 	n, err := tenant.ParseQuota(string(text))
 	q.value = &n
 	return err
-}
-
-// orDefault gives what was said, or else that the installation's setting holds.
-func (q quota) orDefault() tenant.Quota {
-	if q.value == nil {
-		return tenant.InstallationQuota
-	}
-	return *q.value
 }
 
 // count is a flag that says how many, at least one.

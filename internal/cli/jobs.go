@@ -4,10 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 )
 
@@ -90,18 +87,8 @@ func (c *jobsRerun) Run(e *env) error {
 		show := func(context.Context) error {
 			return printOne(e.stdout, c.Output, []column[string]{{"rerun", func(id string) any { return id }}}, c.ID)
 		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).Rerun(e.ctx, *o.by, newID(), c.ID, c.Reason)
-			return o.asked(e, c.Output, act, err, show)
-		}
-		entry := audit.Entry{Action: changes.KindRerun, Subject: c.ID, Reason: c.Reason}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			return withChanges([]change{{"state", "dead letter", "waits"}}), o.jobs().RerunIn(tx, c.ID)
-		})
-		if err != nil {
-			return err
-		}
-		return show(e.ctx)
+		r, err := o.changes(config.Secret{}).Rerun(e.ctx, o.by, newID(), c.ID, c.Reason)
+		return o.asked(e, c.Output, r, err, show)
 	})
 }
 

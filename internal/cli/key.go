@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
-	"github.com/makola/makola/internal/tenant"
 )
 
 type keyCommands struct {
@@ -125,39 +122,17 @@ func (c *keyCreate) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		n := access.NewKey{Tenant: t.ID, Live: t.Mode == tenant.Live, Label: c.Label, Daily: c.Daily.or(0)}
+		of := changes.KeyOrder{Member: c.Member, Label: c.Label, Daily: c.Daily.or(0)}
 		if c.Expires != nil {
-			if n.Expiry = *c.Expires; n.Expiry == 0 { // which means no end to NewKey
+			if of.Expiry = *c.Expires; of.Expiry == 0 { // which means no end
 				return usage("--expires-in must be in the future")
 			}
 		}
 		for _, s := range c.Scope {
-			n.Scopes = append(n.Scopes, access.Scope(s))
+			of.Scopes = append(of.Scopes, access.Scope(s))
 		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).CreateKey(e.ctx, *o.by, newID(), t.ID, changes.KeyOrder{Member: c.Member, Label: c.Label, Scopes: n.Scopes, Expiry: n.Expiry, Daily: n.Daily}, c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, act.Secret) })
-		}
-		if c.Member != "" {
-			p, err := o.people.Member(e.ctx, t.ID, c.Member)
-			if err != nil {
-				return err
-			}
-			n.Person, n.Member = p.ID, p.Email
-		}
-		m, err := o.access.Mint(n)
-		if err != nil {
-			return err
-		}
-		entry := audit.Entry{Action: "key.create", Tenant: t.ID, Subject: m.Key.ID, Reason: c.Reason}
-		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			o.access.CreateKey(tx, m)
-			return withChanges(madeOf(keyColumns(), keyView{Key: m.Key, state: "active"}, "id", "created_at")), nil
-		})
-		if err != nil {
-			return err
-		}
-		return printMinted(e, c.Output, m, o.clock.Now())
+		r, err := o.changes(config.Secret{}).CreateKey(e.ctx, o.by, newID(), t.ID, of, c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, r.Secret) })
 	})
 }
 
@@ -175,21 +150,8 @@ func (c *keySet) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).SetKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Daily.or(0), c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
-		}
-		var k access.Key
-		entry := audit.Entry{Action: "key.set", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			old, is, err := o.access.SetDaily(tx, c.Tenant, c.ID, c.Daily.or(0))
-			k = is
-			return withChanges(changed(keyColumns(), keyView{Key: old}, keyView{Key: is})), err
-		})
-		if err != nil {
-			return err
-		}
-		return printOne(e.stdout, c.Output, keyColumns(), keyView{Key: k, state: k.State(o.clock.Now())})
+		r, err := o.changes(config.Secret{}).SetKey(e.ctx, o.by, newID(), c.Tenant, c.ID, c.Daily.or(0), c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
 	})
 }
 
@@ -227,33 +189,8 @@ func (c *keyRotate) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).RotateKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Overlap, c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, act.Secret) })
-		}
-		keys, err := o.access.Keys(e.ctx, c.Tenant)
-		if err != nil {
-			return err
-		}
-		for _, old := range keys {
-			if old.ID != c.ID {
-				continue
-			}
-			m, err := o.access.Successor(old)
-			if err != nil {
-				return err
-			}
-			entry := audit.Entry{Action: "key.rotate", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
-			err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-				replaced, err := o.access.Rotate(tx, c.Tenant, c.ID, m, c.Overlap)
-				return withChanges(changed(keyColumns(), keyView{Key: old}, keyView{Key: replaced})), err
-			})
-			if err != nil {
-				return err
-			}
-			return printMinted(e, c.Output, m, o.clock.Now())
-		}
-		return problem.New(problem.NotFound, "key_not_found", "API key not found")
+		r, err := o.changes(config.Secret{}).RotateKey(e.ctx, o.by, newID(), c.Tenant, c.ID, c.Overlap, c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.printKey(ctx, e, c.keyFlags, r.Secret) })
 	})
 }
 
@@ -270,19 +207,7 @@ func (c *keyRevoke) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).RevokeKey(e.ctx, *o.by, newID(), c.Tenant, c.ID, c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
-		}
-		var k access.Key
-		entry := audit.Entry{Action: "key.revoke", Tenant: c.Tenant, Subject: c.ID, Reason: c.Reason}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (details any, err error) {
-			k, err = o.access.RevokeKey(tx, c.Tenant, c.ID)
-			return withChanges([]change{{"state", "active", "revoked"}}, map[string]any{"member": k.Member, "hint": k.Hint}), err
-		})
-		if err != nil {
-			return err
-		}
-		return printOne(e.stdout, c.Output, keyColumns(), keyView{Key: k, state: k.State(o.clock.Now())})
+		r, err := o.changes(config.Secret{}).RevokeKey(e.ctx, o.by, newID(), c.Tenant, c.ID, c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.showKey(ctx, e, c.keyFlags, c.ID) })
 	})
 }

@@ -81,7 +81,7 @@ func TestSenderIDsAreReviewedByCommand(t *testing.T) {
 			t.Errorf("all: %v", list)
 		}
 		log := w.list("audit", "list", "--tenant", id)
-		if log[0]["action"] != "sender.rejected" || log[0]["reason"] != "not yours" || log[1]["action"] != "sender.approved" {
+		if log[0]["action"] != "sender.reject" || log[0]["reason"] != "not yours" || log[1]["action"] != "sender.approve" {
 			t.Errorf("the log is %v", log)
 		}
 	})
@@ -100,8 +100,9 @@ func TestCreditsAreSoldRefundedAndReported(t *testing.T) {
 		if len(log) != 3 || log[1]["action"] != "credits.sell" {
 			t.Fatalf("the log is %v", log)
 		}
-		has(t, log[1]["details"].(map[string]any), map[string]any{"amount": "1,000 credits", "price": "35.00",
-			"changes": []any{map[string]any{"what": "SMS credits of Adom Stores", "before": "0 credits", "after": "1,000 credits"}}})
+		has(t, log[1]["details"].(map[string]any), map[string]any{"reference": "r13",
+			"changes": []any{map[string]any{"what": "SMS credits of Adom Stores", "before": "0 credits", "after": "1,000 credits"},
+				map[string]any{"what": "price", "before": "", "after": "GHS 35.00"}}})
 		has(t, w.object("ledger", "check"), map[string]any{"ok": true, "campaigns": 0})
 	})
 }
@@ -129,7 +130,7 @@ func TestCampaignsAreListedAndStopped(t *testing.T) {
 		w.run(exitConflict, "campaigns", "stop", c.ID, "--reason", "again")
 		w.run(exitNotFound, "campaigns", "stop", "nobody's", "--reason", "x")
 		w.run(exitNotFound, "campaigns", "list", "nobody")
-		if log := w.list("audit", "list", "--tenant", id); log[0]["action"] != "campaign.stop" || log[0]["subject"] != c.ID {
+		if log := w.list("audit", "list", "--tenant", id); log[0]["action"] != "campaign.stop" || log[0]["changes"].([]any)[0] != "campaign "+c.ID+": active → stopped;" {
 			t.Errorf("the log is %v", log)
 		}
 		// The books notice what is wrong with messages, too.
@@ -160,7 +161,7 @@ func TestOTPRangesAreListedAndReopened(t *testing.T) {
 		if list := w.list("otp", "taps"); len(list) != 0 {
 			t.Errorf("closed: %v", list)
 		}
-		if log := w.list("audit", "list", "--tenant", id); log[0]["action"] != "otp.reopen" || log[0]["subject"] != "233241" || log[0]["reason"] != "a launch" {
+		if log := w.list("audit", "list", "--tenant", id); log[0]["action"] != "otp.reopen" || log[0]["changes"].([]any)[0] != "range 233241: closed: 4 of 50 verified → open;" || log[0]["reason"] != "a launch" {
 			t.Errorf("the log is %v", log)
 		}
 	})

@@ -57,8 +57,8 @@ type opened struct {
 	people  *identity.Identity
 	journal audit.Journal
 
-	actor      string      // in the audit log
-	by         *changes.By // the person of a token; nil: none was given
+	actor      string     // in the audit log
+	by         changes.By // the person of a token, or the user of this machine
 	permission identity.Permission
 	reason     string // that the command was given
 	production bool
@@ -121,7 +121,9 @@ func current(ctx context.Context, d *db.DB, which string) error {
 func assemble(d *db.DB, c *clock.Clock) *opened {
 	l := ledger.New(d, c, node)
 	log := audit.New(d, c)
-	return &opened{db: d, clock: c, ledger: l, people: identity.New(d, c, log, identity.Options{}), tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: log, actor: "cli:" + loggedIn()}
+	actor := "cli:" + loggedIn()
+	return &opened{db: d, clock: c, ledger: l, people: identity.New(d, c, log, identity.Options{}), tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: log, actor: actor,
+		by: changes.By{Machine: actor, Origin: origin(), Place: identity.Installation}}
 }
 
 // with opens the database, does the work and closes it again.
@@ -248,9 +250,7 @@ func (o *opened) audit(tx *db.Tx, e audit.Entry) error {
 	if err := o.allow(tx); err != nil {
 		return err
 	}
-	if o.by != nil {
-		e.Person = o.by.Visitor.Person.ID
-	}
+	e.Person = o.by.Visitor.Person.ID
 	if e.Reason == "" {
 		e.Reason = o.reason
 	}

@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -32,12 +31,10 @@ const alikeFor = 24 * time.Hour
 // An order is a movement of money or credits that an operator asks for.
 type order struct {
 	orderFlags
-	action   string // in the audit log, and the kind whose references are taken once
+	kind     string // of the change request, whose references are taken once
 	tenant   string // whom it concerns; empty for the house
-	subject  string // of the entry in the audit log; empty: the order's own id
 	sentence string // "Put GHS 5.00 into the wallet of Adom Stores"
 	sides    []side // whose balances it changes; the first one is its target
-	details  map[string]any
 }
 
 // A side is an account whose balance an order changes.
@@ -58,8 +55,8 @@ func (s side) balance(n int64) int64 {
 // An ordered is an order that may be done: what was to be asked was answered.
 type ordered struct {
 	order
-	o     *opened
-	entry audit.Entry
+	o  *opened
+	id string // of the change request
 }
 
 // order checks an order, shows it and asks for a yes where a person sits at a terminal. The figures that it
@@ -69,7 +66,7 @@ func (o *opened) order(e *env, w order) (*ordered, error) {
 		return nil, err
 	}
 	if w.Reference != "" {
-		by, taken, err := o.ledger.Booked(e.ctx, w.action, w.Reference)
+		by, taken, err := o.ledger.Booked(e.ctx, w.kind, w.Reference)
 		if err != nil {
 			return nil, err
 		}
@@ -81,15 +78,12 @@ func (o *opened) order(e *env, w order) (*ordered, error) {
 	if w.Reference == "" {
 		w.Reference = id
 	}
-	if w.subject == "" {
-		w.subject = id
-	}
 	if e.terminal {
 		if err := o.ask(e, w); err != nil {
 			return nil, err
 		}
 	}
-	return &ordered{w, o, audit.Entry{ID: id, Actor: o.actor, Action: w.action, Tenant: w.tenant, Subject: w.subject, Reason: w.Reason}}, nil
+	return &ordered{w, o, id}, nil
 }
 
 // check refuses what cannot be an order.
@@ -129,7 +123,7 @@ func (o *opened) ask(e *env, w order) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	alike, found, err := o.ledger.BookedAlike(e.ctx, w.booking(""), o.clock.Now().Add(-alikeFor))
+	alike, found, err := o.ledger.BookedAlike(e.ctx, ledger.Booking{Kind: w.kind, Reference: w.Reference, Account: w.sides[0].key, Amount: w.sides[0].amount}, o.clock.Now().Add(-alikeFor))
 	if err != nil {
 		return err
 	}
@@ -140,54 +134,23 @@ func (o *opened) ask(e *env, w order) error {
 	return e.confirm(question)
 }
 
-// booking is the order in the ledger's words.
-func (w order) booking(act string) ledger.Booking {
-	return ledger.Booking{Kind: w.action, Reference: w.Reference, Account: w.sides[0].key, Amount: w.sides[0].amount, Act: act}
-}
-
 // worth writes a number of an asset for a person.
 func worth(a ledger.Asset, n int64) string { return a.Text(n) }
 
-// write books the order's reference and its entry in the audit log, in the transaction that moves the amount and
-// before its deferred writes are sent.
-func (w *ordered) write(tx *db.Tx) error {
-	if err := w.o.ledger.Book(tx, w.booking(w.entry.ID)); err != nil {
-		return err
-	}
-	details := map[string]any{"reference": w.Reference, "amount": worth(w.sides[0].key.Asset, w.sides[0].amount)}
-	for name, value := range w.details {
-		details[name] = value
-	}
-	var list []change
-	for _, s := range w.sides {
-		n, err := w.o.ledger.BalanceIn(tx, s.key)
+// do requests the order's change under its reference, and prints what is there once it is applied. A repeat requests the same change
+// as the one that waits under the reference.
+func (w *ordered) do(e *env, output string, a *changes.Changes, show func(context.Context) error, request func(id, reference string) (changes.Request, error)) error {
+	if w.o.by.Machine == "" { // else nothing that waits for approval stands in the way, as in an emergency
+		waiting, found, err := a.WaitingUnder(e.ctx, w.kind, w.tenant, w.Reference)
 		if err != nil {
 			return err
 		}
-		list = append(list, change{s.name, worth(s.key.Asset, s.balance(n)), worth(s.key.Asset, s.balance(n)+s.amount)})
+		if found {
+			w.id = waiting.ID
+		}
 	}
-	entry := w.entry
-	entry.Details = withChanges(list, details)
-	return w.o.audit(tx, entry)
-}
-
-// actID is the id of the order's act: that of the one that waits under its reference, so that a repeat asks for the same act.
-func (w *ordered) actID(ctx context.Context, a *changes.Changes) (string, error) {
-	act, found, err := a.WaitingUnder(ctx, w.action, w.tenant, w.Reference)
-	if err != nil || !found {
-		return w.entry.ID, err
-	}
-	return act.ID, nil
-}
-
-// asPerson asks for the order's act by the person of the token; done prints what is there once the act is done.
-func (w *ordered) asPerson(e *env, output string, a *changes.Changes, done func(context.Context) error, ask func(a *changes.Changes, id string) (changes.Request, error)) error {
-	id, err := w.actID(e.ctx, a)
-	if err != nil {
-		return err
-	}
-	act, err := ask(a, id)
-	return w.o.asked(e, output, act, w.done(err), done)
+	r, err := request(w.id, w.Reference)
+	return w.done(w.o.asked(e, output, r, err, show))
 }
 
 // done says in an operator's words what became of an order whose transaction ended with err.

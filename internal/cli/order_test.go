@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
@@ -203,14 +205,18 @@ func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		fund := func(reference string) error {
-			w, err := o.order(&env{ctx: t.Context()}, order{orderFlags: orderFlags{reference, "bank slip"}, action: "wallet.fund", tenant: who.ID, sides: []side{walletOf(who, 500)}})
+			e := &env{ctx: t.Context(), stdout: io.Discard}
+			w, err := o.order(e, order{orderFlags: orderFlags{reference, "bank slip"}, kind: changes.KindFund, tenant: who.ID, sides: []side{walletOf(who, 500)}})
 			if err != nil {
 				return err
 			}
-			return w.done(o.treasury().Fund(t.Context(), who.ID, 500, "bank slip", "ama", w.write))
+			a := o.changes(config.Secret{})
+			return w.do(e, "json", a, func(context.Context) error { return nil }, func(id, reference string) (changes.Request, error) {
+				return a.FundUnder(t.Context(), o.by, id, reference, who.ID, 500, "bank slip")
+			})
 		}
 		for i, fault := range []db.Fault{db.FaultAfter, db.FaultBefore} {
-			reference := []string{"slip 1", "slip 2"}[i]
+			reference := fmt.Sprintf("slip 1/%d", i)
 			faults.At(db.BoundaryCommit, 1, fault)
 			if err := fund(reference); err != nil {
 				t.Fatalf("fault %d: %v", fault, err)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 )
 
@@ -56,37 +54,19 @@ func (c *otpReopen) Run(e *env) error {
 			return err
 		}
 		prefix := messaging.RangeOf(c.Range)
-		if o.by != nil {
-			return c.byPerson(e, o, m, prefix)
-		}
-		var opened messaging.ClosedRange
-		entry := audit.Entry{Action: "otp.reopen", Tenant: c.Tenant, Subject: prefix, Reason: c.Reason}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			var err error
-			opened, err = m.ReopenRange(tx, c.Tenant, prefix)
-			return map[string]any{"range": prefix, "sent": opened.Sent, "verified": opened.Verified, "closed_until": opened.Until}, err
-		})
+		all, err := m.ClosedRanges(e.ctx)
 		if err != nil {
 			return err
 		}
-		return printOne(e.stdout, c.Output, closedRangeColumns(), opened)
-	})
-}
-
-// byPerson asks for it by the person of the token, and prints the range as it was.
-func (c *otpReopen) byPerson(e *env, o *opened, m *messaging.Messaging, prefix string) error {
-	all, err := m.ClosedRanges(e.ctx)
-	if err != nil {
-		return err
-	}
-	a := o.changes(config.Secret{})
-	a.Messaging = m
-	act, err := a.ReopenRange(e.ctx, *o.by, newID(), c.Tenant, prefix, c.Reason)
-	return o.asked(e, c.Output, act, err, func(context.Context) error {
-		was := slices.IndexFunc(all, func(r messaging.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
-		if was < 0 { // it closed and opened meanwhile
-			return nil
-		}
-		return printOne(e.stdout, c.Output, closedRangeColumns(), all[was])
+		a := o.changes(config.Secret{})
+		a.Messaging = m
+		act, err := a.ReopenRange(e.ctx, o.by, newID(), c.Tenant, prefix, c.Reason)
+		return o.asked(e, c.Output, act, err, func(context.Context) error {
+			was := slices.IndexFunc(all, func(r messaging.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
+			if was < 0 { // it closed and opened meanwhile
+				return nil
+			}
+			return printOne(e.stdout, c.Output, closedRangeColumns(), all[was])
+		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
@@ -429,26 +428,10 @@ func (c *payoutsResolve) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		if o.by != nil {
-			a := o.changes(config.Secret{})
-			a.Payments = p
-			act, err := a.Resolve(e.ctx, *o.by, newID(), pay.ID, changes.Statement{Paid: c.Paid, Fee: c.Fee.value, Commission: c.Commission.value}, c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
-		}
-		entry := audit.Entry{Action: "payout.resolve", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason}
-		list := []change{{"status", pay.Word(), map[bool]string{true: "success", false: "failed"}[c.Paid]}}
-		if c.Fee.value == nil && c.Commission.value == nil {
-			entry.Details = withChanges(list, map[string]any{"paid": c.Paid})
-			pay, err = p.Resolve(e.ctx, pay.ID, c.Paid, c.Reason, o.actor, o.audited(entry))
-		} else {
-			fee, commission := c.Fee.or(0), c.Commission.or(0)
-			entry.Details = withChanges(list, map[string]any{"paid": true, "provider_fee": fee.String(), "commission": commission.String()})
-			pay, err = p.ResolvePaid(e.ctx, pay.ID, fee, commission, c.Reason, o.actor, o.audited(entry))
-		}
-		if err != nil {
-			return err
-		}
-		return o.printPayment(e, c.Output, pay)
+		a := o.changes(config.Secret{})
+		a.Payments = p
+		r, err := a.Resolve(e.ctx, o.by, newID(), pay.ID, changes.Statement{Paid: c.Paid, Fee: c.Fee.value, Commission: c.Commission.value}, c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
 	})
 }
 
@@ -462,49 +445,27 @@ type payoutsDecide struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
-// asPerson asks for the acts of the command, one after the other: what waits for a second person ends it.
-func (c *payoutsDecide) asPerson(e *env, o *opened, p *payments.Payments, pay book.Payment) error {
-	a := o.changes(config.Secret{})
-	a.Payments = p
-	decide := func(ctx context.Context) error {
-		act, err := a.Decide(ctx, *o.by, newID(), pay.ID, changes.Side(c.For), c.Reason)
-		return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
-	}
-	if !c.Paid && !c.Unpaid {
-		return decide(e.ctx)
-	}
-	act, err := a.Contradict(e.ctx, *o.by, newID(), pay.ID, c.Paid, c.Reason)
-	return o.asked(e, c.Output, act, err, decide)
-}
-
-// Run decides. An operator's own word that was wrong is taken back first.
+// Run decides. An operator's own resolution that was wrong is taken back first: each is a change of its own, and one that waits for a
+// second person ends the command.
 func (c *payoutsDecide) Run(e *env) error {
 	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
 		pay, err := p.Find(e.ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		if o.by != nil {
-			return c.asPerson(e, o, p, pay)
+		a := o.changes(config.Secret{})
+		a.Payments = p
+		decide := func(ctx context.Context) error {
+			r, err := a.Decide(ctx, o.by, newID(), pay.ID, changes.Side(c.For), c.Reason)
+			return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.showPayment(ctx, e, c.Output, p, pay.ID) })
 		}
-		if c.Paid || c.Unpaid {
-			list := []change{{"what it was", map[bool]string{true: "unpaid", false: "paid"}[c.Paid], map[bool]string{true: "paid", false: "unpaid"}[c.Paid]}}
-			entry := audit.Entry{Action: "payout.contradict", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: withChanges(list)}
-			if pay, err = p.Contradict(e.ctx, pay.ID, c.Paid, c.Reason, o.actor, o.audited(entry)); err != nil {
-				return err
-			}
+		if !c.Paid && !c.Unpaid {
+			return decide(e.ctx)
 		}
-		what := changes.Decided(pay, changes.Side(c.For))
-		list := []change{{what.What, what.Before, what.After}}
-		entry := audit.Entry{Action: "payout.decide", Tenant: pay.Tenant, Subject: pay.ID, Reason: c.Reason, Details: withChanges(list, map[string]any{"for": c.For})}
-		if c.For == "provider" {
-			err = p.Uphold(e.ctx, pay.ID, c.Reason, o.actor, o.audited(entry))
-		} else {
-			err = p.Decide(e.ctx, pay.ID, c.For == "customer", c.Reason, o.actor, o.audited(entry))
+		r, err := a.Contradict(e.ctx, o.by, newID(), pay.ID, c.Paid, c.Reason)
+		if err != nil && problem.From(err).Code == changes.CodeContradicted { // by this command, which broke off before it decided
+			return decide(e.ctx)
 		}
-		if err != nil {
-			return err
-		}
-		return o.printPayment(e, c.Output, pay)
+		return o.asked(e, c.Output, r, err, decide)
 	})
 }

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -52,14 +50,6 @@ type placeFlags struct {
 
 func (f placeFlags) membership() identity.Membership {
 	return identity.Membership{Tenant: f.Tenant, Role: identity.Role(f.Role)}
-}
-
-// place names where a role is, in the audit log.
-func place(tenant string) string {
-	if tenant == identity.Installation {
-		return "role at the installation"
-	}
-	return "role at the customer"
 }
 
 // invited is what a command answers that may print a link.
@@ -110,9 +100,6 @@ func (c *peopleInvite) Run(e *env) error {
 	return inviteTo(e, c.common, c.linkFlags, c.placeFlags, "people.invite", c.Email, c.Name, c.Reason)
 }
 
-// errThere refuses to make a person who is there.
-var errThere = errors.New("the person is there")
-
 // inviteTo makes a person with a role or, unless the action is to make one, gives one a role who is there.
 func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, email, name, reason string) error {
 	return flags.with(e, func(o *opened) error {
@@ -122,61 +109,18 @@ func inviteTo(e *env, flags common, links linkFlags, at placeFlags, action, emai
 		if name == "" {
 			name, _, _ = strings.Cut(email, "@")
 		}
-		if o.by != nil {
-			return o.inviteAsPerson(e, flags.Output, links, at.membership(), action, email, name, reason)
-		}
-		by, err := o.invitation(e.ctx)
-		if err != nil {
-			return err
-		}
-		m := at.membership()
-		var p identity.Person
-		withLink := false
-		err = o.act(e.ctx, audit.Entry{Action: action, Tenant: m.Tenant, Subject: strings.ToLower(email), Reason: reason}, func(tx *db.Tx) (_ any, err error) {
-			if p, withLink, err = o.people.Invite(tx, by, email, name, m); err != nil {
-				return nil, err
+		if action == "people.create" {
+			_, _, err := o.person(e.ctx, email)
+			if err == nil {
+				err = problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
 			}
-			if action == "people.create" && !by.Made(p) {
-				return nil, errThere
+			if !problem.Is(err, problem.NotFound) {
+				return err
 			}
-			return withChanges([]change{{place(m.Tenant), "", string(m.Role)}}, map[string]any{"person": p.ID}), nil
-		})
-		if errors.Is(err, errThere) || err != nil && action == "people.create" && problem.From(err).Code == "has_role" {
-			err = problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
 		}
-		if err != nil {
-			return err
-		}
-		answer := invited{Person: p}
-		if withLink {
-			answer.link, answer.code = links.link(by), by.Code
-		}
-		return answer.print(e, flags.Output)
+		r, err := o.changes(config.Secret{}).Invite(e.ctx, o.by, newID(), email, name, at.membership(), reason)
+		return o.asked(e, flags.Output, r, err, func(ctx context.Context) error { return o.printPerson(ctx, e, flags.Output, links, email, r) })
 	})
-}
-
-// invitation makes one for a command without a person: nobody approves it. The first person of an installation depends on nobody.
-func (o *opened) invitation(ctx context.Context) (identity.Invitation, error) {
-	by := identity.NewInvitation()
-	by.By = o.actor
-	people, err := o.people.SetUp(ctx)
-	if people {
-		by.Sponsor = identity.Machine
-	}
-	return by, err
-}
-
-// inviteAsPerson is inviteTo for the person of a token.
-func (o *opened) inviteAsPerson(e *env, output string, links linkFlags, m identity.Membership, action, email, name, reason string) error {
-	_, _, err := o.person(e.ctx, email)
-	if action == "people.create" && err == nil {
-		return problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
-	}
-	if err != nil && !problem.Is(err, problem.NotFound) {
-		return err
-	}
-	act, err := o.changes(config.Secret{}).Invite(e.ctx, *o.by, newID(), email, name, m, reason)
-	return o.asked(e, output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, output, links, email, act) })
 }
 
 // person finds a person by the e-mail address, with the roles.
@@ -201,10 +145,10 @@ func (o *opened) printPerson(ctx context.Context, e *env, output string, links l
 	return answer.print(e, output)
 }
 
-// asPerson asks for an act about a person, by the person of the token, and prints the former.
-func (f peopleFlags) asPerson(e *env, o *opened, links linkFlags, email string, ask func(a *changes.Changes, id string) (changes.Request, error)) error {
-	act, err := ask(o.changes(config.Secret{}), newID())
-	return o.asked(e, f.Output, act, err, func(ctx context.Context) error { return o.printPerson(ctx, e, f.Output, links, email, act) })
+// change requests a change of a person, and prints the person.
+func (f peopleFlags) change(e *env, o *opened, links linkFlags, email string, request func(a *changes.Changes, id string) (changes.Request, error)) error {
+	r, err := request(o.changes(config.Secret{}), newID())
+	return o.asked(e, f.Output, r, err, func(ctx context.Context) error { return o.printPerson(ctx, e, f.Output, links, email, r) })
 }
 
 type peopleRole struct {
@@ -223,40 +167,18 @@ func (c *peopleRole) Run(e *env) error {
 		if m.Role == "none" {
 			m.Role = ""
 		}
-		if o.by != nil {
-			_, roles, err := o.person(e.ctx, c.Email)
-			if err != nil {
-				return err
-			}
-			at := slices.IndexFunc(roles, func(r identity.Membership) bool { return r.Tenant == m.Tenant })
-			if at < 0 {
-				return problem.New(problem.NotFound, "no_role", c.Email+" has no role there: invite the person")
-			}
-			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-				return a.SetRole(e.ctx, *o.by, id, c.Email, m, roles[at].Role, c.Reason)
-			})
+		_, roles, err := o.person(e.ctx, c.Email)
+		if err != nil {
+			return err
 		}
-		return c.change(e, o, audit.Entry{Action: "people.role", Tenant: m.Tenant}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
-			p, before, err := o.people.SetRole(tx, c.Email, m)
-			return p, []change{{place(m.Tenant), string(before), string(m.Role)}}, err
+		before := identity.Role("")
+		if at := slices.IndexFunc(roles, func(r identity.Membership) bool { return r.Tenant == m.Tenant }); at >= 0 {
+			before = roles[at].Role
+		}
+		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.SetRole(e.ctx, o.by, id, c.Email, m, before, c.Reason)
 		})
 	})
-}
-
-// change makes a change of a person with its entry, and prints the person.
-func (f peopleFlags) change(e *env, o *opened, entry audit.Entry, email string, work func(tx *db.Tx) (identity.Person, []change, error)) error {
-	entry.Subject, entry.Reason = strings.ToLower(email), f.Reason
-	var p identity.Person
-	err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-		var list []change
-		var err error
-		p, list, err = work(tx)
-		return withChanges(list, map[string]any{"person": p.ID}), err
-	})
-	if err != nil {
-		return err
-	}
-	return invited{Person: p}.print(e, f.Output)
 }
 
 type peopleDisable struct {
@@ -267,14 +189,8 @@ type peopleDisable struct {
 // Run keeps a person out.
 func (c *peopleDisable) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if o.by != nil {
-			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-				return a.Disable(e.ctx, *o.by, id, c.Email, c.Reason)
-			})
-		}
-		return c.change(e, o, audit.Entry{Action: "people.disable"}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
-			p, err := o.people.Disable(tx, c.Email)
-			return p, []change{{"may sign in", "yes", "no"}}, err
+		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.Disable(e.ctx, o.by, id, c.Email, c.Reason)
 		})
 	})
 }
@@ -287,14 +203,8 @@ type peopleEnable struct {
 // Run lets a person in again.
 func (c *peopleEnable) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if o.by != nil {
-			return c.asPerson(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-				return a.Enable(e.ctx, *o.by, id, c.Email, c.Reason)
-			})
-		}
-		return c.change(e, o, audit.Entry{Action: "people.enable"}, c.Email, func(tx *db.Tx) (identity.Person, []change, error) {
-			p, err := o.people.Enable(tx, c.Email)
-			return p, []change{{"may sign in", "no", "yes"}}, err
+		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.Enable(e.ctx, o.by, id, c.Email, c.Reason)
 		})
 	})
 }
@@ -308,24 +218,9 @@ type peopleReset struct {
 // Run takes away what a person proves themselves with.
 func (c *peopleReset) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		if o.by != nil {
-			return c.asPerson(e, o, c.linkFlags, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-				return a.Reset(e.ctx, *o.by, id, c.Email, c.Reason)
-			})
-		}
-		by, err := o.invitation(e.ctx)
-		if err != nil {
-			return err
-		}
-		var p identity.Person
-		err = o.act(e.ctx, audit.Entry{Action: "people.reset", Subject: strings.ToLower(c.Email), Reason: c.Reason}, func(tx *db.Tx) (_ any, err error) {
-			p, err = o.people.Reset(tx, by, c.Email)
-			return withChanges([]change{{"password and second factor", "as they were", "none"}}, map[string]any{"person": p.ID}), err
+		return c.change(e, o, c.linkFlags, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.Reset(e.ctx, o.by, id, c.Email, c.Reason)
 		})
-		if err != nil {
-			return err
-		}
-		return invited{p, c.link(by), by.Code}.print(e, c.Output)
 	})
 }
 

@@ -68,9 +68,9 @@ func TestPeopleAreMadeInvitedAndTakenAway(t *testing.T) {
 				t.Error("a link or its code is in the audit log")
 			}
 		}
-		want := []string{"people.reset lost the phone password and second factor: as they were → none;", "people.enable is back may sign in: no → yes;", "people.disable left may sign in: yes → no;",
-			"people.role promoted role at the installation: support → owner;", "people.invite new role at the installation: - → support;",
-			"people.invite helps out role at the customer: - → finance;", "people.create  role at the installation: - → owner;"}
+		want := []string{"people.reset lost the phone password and second factor of ama@example.com: as they were → none;", "people.enable is back ama@example.com may sign in: no → yes;", "people.disable left ama@example.com may sign in: yes → no;",
+			"people.role promoted role at the installation of kofi@example.com: support → owner;", "people.invite new role at the installation of kofi@example.com: - → support;",
+			"people.invite helps out role at the customer of ama@example.com: - → finance;", "people.invite none given role at the installation of ama@example.com: - → owner;"}
 		if strings.Join(acts, "\n") != strings.Join(want, "\n") {
 			t.Fatal(strings.Join(acts, "\n"))
 		}

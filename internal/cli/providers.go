@@ -8,14 +8,11 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/app"
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
@@ -135,10 +132,6 @@ type providerSwitch struct {
 	Reason    string `name:"reason" required:"" help:"Why; it goes into the audit log."`
 }
 
-func (s providerSwitch) entry(action string) audit.Entry {
-	return audit.Entry{Action: action, Subject: s.Provider + "/" + s.Mode + "/" + s.Operation, Reason: s.Reason}
-}
-
 type providersPause struct {
 	common
 	providerSwitch
@@ -148,20 +141,8 @@ type providersPause struct {
 // Run pauses the provider.
 func (c *providersPause) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		routes := o.routes()
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).Pause(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
-			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.show(e, o, routes, c.Output) })
-		}
-		err := o.act(e.ctx, c.entry("provider.pause"), func(tx *db.Tx) (any, error) {
-			return withChanges([]change{{"pause", "", "paused"}}), routes.Pause(tx, route.Pause{
-				Mode: c.Mode, Provider: c.Provider, Operation: route.Operation(c.Operation), Reason: c.Reason, Actor: o.actor,
-			})
-		})
-		if err != nil {
-			return err
-		}
-		return c.show(e, o, routes, c.Output)
+		r, err := o.changes(config.Secret{}).Pause(e.ctx, o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+		return o.asked(e, c.Output, r, err, func(context.Context) error { return c.show(e, o, o.routes(), c.Output) })
 	})
 }
 
@@ -174,20 +155,8 @@ type providersResume struct {
 // Run resumes the provider.
 func (c *providersResume) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		routes := o.routes()
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).Resume(e.ctx, *o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
-			return o.asked(e, c.Output, act, err, func(context.Context) error { return c.show(e, o, routes, c.Output) })
-		}
-		err := o.act(e.ctx, c.entry("provider.resume"), func(tx *db.Tx) (any, error) {
-			paused, err := routes.Resume(tx, c.Mode, c.Provider, route.Operation(c.Operation))
-			was := map[bool]string{true: "paused", false: "not paused"}[paused]
-			return withChanges([]change{{"pause", was, "not paused"}}), err
-		})
-		if err != nil {
-			return err
-		}
-		return c.show(e, o, routes, c.Output)
+		r, err := o.changes(config.Secret{}).Resume(e.ctx, o.by, newID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+		return o.asked(e, c.Output, r, err, func(context.Context) error { return c.show(e, o, o.routes(), c.Output) })
 	})
 }
 
@@ -275,40 +244,12 @@ func (c *providersRoute) Run(e *env) error {
 		}
 		routes, r := o.routes(), c.route(o.actor)
 		show := func(ctx context.Context) error { return c.printRoutes(ctx, e, routes) }
-		if o.by != nil {
-			ask := (*changes.Changes).SetRoute
-			if c.Drop {
-				ask = (*changes.Changes).DropRoute
-			}
-			act, err := ask(o.changes(config.Secret{}), e.ctx, *o.by, newID(), r, c.Reason)
-			return o.asked(e, c.Output, act, err, show)
+		ask := (*changes.Changes).SetRoute
+		if c.Drop {
+			ask = (*changes.Changes).DropRoute
 		}
-		if err := c.change(e, o, routes, r); err != nil {
-			return err
-		}
-		return show(e.ctx)
-	})
-}
-
-// change writes the route without a person.
-func (c *providersRoute) change(e *env, o *opened, routes *route.Table, r route.Route) error {
-	entry := audit.Entry{Action: changes.KindRoute, Subject: strings.Join([]string{r.Tenant, r.Mode, c.Operation, r.Channel}, "/"), Reason: c.Reason}
-	if c.Tenant != route.Any {
-		entry.Tenant = c.Tenant
-	}
-	return o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-		was, _, err := routes.LeadsToIn(tx, r)
-		if err != nil {
-			return nil, err
-		}
-		if !c.Drop {
-			return withChanges([]change{{"providers", was, strings.Join(r.Providers, " ")}}), routes.SetRoute(tx, r)
-		}
-		dropped, err := routes.DropRoute(tx, r.Tenant, r.Mode, r.Operation, r.Channel)
-		if err == nil && !dropped {
-			err = problem.New(problem.NotFound, "route_not_found", "There is no such route")
-		}
-		return withChanges([]change{{"route", was, "dropped"}}), err
+		act, err := ask(o.changes(config.Secret{}), e.ctx, o.by, newID(), r, c.Reason)
+		return o.asked(e, c.Output, act, err, show)
 	})
 }
 

@@ -59,7 +59,7 @@ func TestProvidersPauseAndResume(t *testing.T) {
 			t.Errorf("resumed %v", got)
 		}
 		log := w.list("audit", "list")
-		if len(log) != 2 || log[1]["action"] != "provider.pause" || log[1]["subject"] != "mtn/live/collect" || log[1]["reason"] != "maintenance" {
+		if len(log) != 2 || log[1]["action"] != "provider.pause" || log[1]["changes"].([]any)[0] != "mtn (live) collect: not paused → paused;" || log[1]["reason"] != "maintenance" {
 			t.Errorf("audit %v", log)
 		}
 		w.run(exitUsage, "providers", "pause", "mtn", "--mode", "live", "--operation", "everything", "--reason", "x")

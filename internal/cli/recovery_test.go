@@ -98,7 +98,7 @@ func TestForgottenActsAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 		forgotten := w.object("recovery", "status")["forgotten_acts"].([]any)
-		if len(forgotten) != 2 || !strings.Contains(forgotten[1].(string), "tenant.set") {
+		if len(forgotten) != 2 || !strings.Contains(forgotten[1].(string), "tenant.block") {
 			t.Errorf("forgotten %v", forgotten)
 		}
 	})

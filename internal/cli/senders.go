@@ -3,11 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"strings"
 
-	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/senderid"
 )
 
@@ -87,63 +85,27 @@ func (c *sendersCreate) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		s := senderid.Sender{Tenant: c.Tenant, ID: cmp.Or(c.ID, newID()), Name: c.Name, Description: c.Desc}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).CreateSender(e.ctx, *o.by, newID(), s, c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
-				made, err := o.senders().Find(ctx, s.ID)
-				if err != nil {
-					return err
-				}
-				return o.printSender(e, c.Output, made)
-			})
-		}
-		entry := audit.Entry{Action: changes.KindCreateSender, Tenant: c.Tenant, Subject: s.ID, Reason: c.Reason}
-		var made senderid.Sender
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			var err error
-			made, err = o.senders().Create(tx, s, c.Reason, o.actor)
-			return withChanges([]change{{"sender ID " + s.Name, "", string(made.Status)}}), err
-		})
-		if err != nil {
-			return err
-		}
-		return o.printSender(e, c.Output, made)
+		s := senderid.Sender{Tenant: c.Tenant, ID: strings.ToLower(cmp.Or(c.ID, newID())), Name: c.Name, Description: c.Desc}
+		r, err := o.changes(config.Secret{}).CreateSender(e.ctx, o.by, newID(), s, c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.showSender(ctx, e, c.Output, s.ID) })
 	})
 }
 
 // review decides a sender ID.
 func (c *common) review(e *env, id string, to senderid.Status, reason string) error {
 	return c.with(e, func(o *opened) error {
-		s, err := o.senders().Find(e.ctx, id)
-		if err != nil {
-			return err
-		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).ReviewSender(e.ctx, *o.by, newID(), id, to, reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error {
-				if s, err = o.senders().Find(ctx, id); err != nil {
-					return err
-				}
-				return o.printSender(e, c.Output, s)
-			})
-		}
-		entry := audit.Entry{Action: "sender." + string(to), Tenant: s.Tenant, Subject: id, Reason: reason}
-		err = o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			var err error
-			s, err = o.senders().Review(tx, s.Tenant, id, to, reason, o.actor)
-			return withChanges([]change{{"status", string(senderid.Pending), string(s.Status)}}, map[string]any{"name": s.Name}), err
-		})
-		if err != nil {
-			return err
-		}
-		return o.printSender(e, c.Output, s)
+		r, err := o.changes(config.Secret{}).ReviewSender(e.ctx, o.by, newID(), id, to, reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.showSender(ctx, e, c.Output, id) })
 	})
 }
 
-// printSender prints one sender ID.
-func (o *opened) printSender(e *env, format string, s senderid.Sender) error {
-	names, err := o.named(e.ctx, []string{s.Tenant})
+// showSender reads and prints one sender ID.
+func (o *opened) showSender(ctx context.Context, e *env, format, id string) error {
+	s, err := o.senders().Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	names, err := o.named(ctx, []string{s.Tenant})
 	if err != nil {
 		return err
 	}

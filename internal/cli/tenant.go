@@ -1,15 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
-	"reflect"
 	"strings"
 
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
@@ -71,11 +69,6 @@ type quotaFlags struct {
 	Groups    quota `name:"groups" placeholder:"N|none|default" help:"Most contact groups."`
 	Senders   quota `name:"sender-ids" placeholder:"N|none|default" help:"Most sender IDs, those rejected among them."`
 	Campaigns quota `name:"campaigns" placeholder:"N|none|default" help:"Most campaigns under way at once, of those with more than 10 recipients."`
-}
-
-// change says what the flags ask for.
-func (q quotaFlags) change() tenant.QuotaChange {
-	return tenant.QuotaChange{Contacts: q.Contacts.value, Groups: q.Groups.value, Senders: q.Senders.value, Campaigns: q.Campaigns.value}
 }
 
 // tenantView is a customer as it is printed.
@@ -145,40 +138,9 @@ type tenantCreate struct {
 // Run makes the customer.
 func (c *tenantCreate) Run(e *env) error {
 	return c.with(e, func(o *opened) error {
-		t := tenant.Tenant{
-			ID: c.ID, Name: c.Name, Mode: tenant.Mode(c.Mode),
-			CollectionsEnabled: c.Collections.or(false), Blocked: c.Blocked.or(false), PayoutsStopped: !c.Payouts.or(true),
-			PayoutLimitWallet: c.TransferLimit.or(tenant.DefaultWalletLimit),
-			PayoutLimitBank:   c.BankLimit.or(tenant.DefaultBankLimit),
-			FeeBearer:         tenant.FeeBearer(c.FeeBearer),
-			Duplicates:        tenant.Duplicates(c.Duplicates),
-			Listed:            tenant.Listed(c.Listed),
-			Quotas: tenant.Quotas{Contacts: c.Quotas.Contacts.orDefault(), Groups: c.Quotas.Groups.orDefault(),
-				Senders: c.Quotas.Senders.orDefault(), Campaigns: c.Quotas.Campaigns.orDefault()},
-		}
-		if t.ID == "" {
-			t.ID = newID()
-		}
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).CreateTenant(e.ctx, *o.by, newID(), t.ID, t.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
-			return o.asked(e, c.Output, act, err, func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, t.ID) })
-		}
-		var made tenant.Tenant
-		err := o.act(e.ctx, audit.Entry{Action: "tenant.create", Tenant: t.ID, Subject: t.ID}, func(tx *db.Tx) (details any, err error) {
-			if made, err = o.tenants.Create(tx, t); err != nil {
-				return nil, err
-			}
-			_, err = o.access.SetPayoutIPs(tx, t.ID, c.PayoutIP)
-			return withChanges(madeOf(tenantDetails(), tenantView{Tenant: made, payoutIPs: textsOf(c.PayoutIP)}, "created_at", "updated_at", "wallet", "sms_credits")), err
-		})
-		if err != nil {
-			return err
-		}
-		view, err := o.view(e.ctx, made)
-		if err != nil {
-			return err
-		}
-		return printOne(e.stdout, c.Output, tenantDetails(), view)
+		id := cmp.Or(c.ID, newID())
+		r, err := o.changes(config.Secret{}).CreateTenant(e.ctx, o.by, newID(), id, c.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
+		return o.asked(e, c.Output, r, err, func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, id) })
 	})
 }
 
@@ -236,81 +198,27 @@ type tenantSet struct {
 	Reason     string  `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
 }
 
-// change says what the flags ask for.
-func (c *tenantSet) change() tenant.Change {
-	change := tenant.Change{
-		Name: c.Name, CollectionsEnabled: c.Collections.value, Blocked: c.Blocked.value,
-		PayoutLimitWallet: c.TransferLimit.value, PayoutLimitBank: c.BankLimit.value,
-		Quotas: c.Quotas.change(),
-	}
-	if c.Payouts.value != nil {
-		stopped := !*c.Payouts.value
-		change.PayoutsStopped = &stopped
-	}
-	if c.FeeBearer != "" {
-		bearer := tenant.FeeBearer(c.FeeBearer)
-		change.FeeBearer = &bearer
-	}
-	if c.Listed != "" {
-		listed := tenant.Listed(c.Listed)
-		change.Listed = &listed
-	}
-	if c.Duplicates != "" {
-		duplicates := tenant.Duplicates(c.Duplicates)
-		change.Duplicates = &duplicates
-	}
-	return change
-}
-
 // Run changes the customer.
 func (c *tenantSet) Run(e *env) error {
-	change, lists := c.change(), len(c.PayoutIP) > 0 || c.NoPayoutIP
 	if len(c.PayoutIP) > 0 && c.NoPayoutIP {
 		return usage("--payout-ip and --no-payout-ip exclude each other")
 	}
-	if !lists && reflect.ValueOf(change).IsZero() {
+	values := c.settings(c.PayoutIP, c.NoPayoutIP)
+	if c.Name != nil {
+		values["name"] = *c.Name
+	}
+	if len(values) == 0 {
 		return usage("Nothing to change: say at least one flag")
 	}
 	return c.with(e, func(o *opened) error {
 		if err := o.known(e.ctx, &c.ID); err != nil {
 			return err
 		}
-		if o.by != nil {
-			values := c.settings(c.PayoutIP, c.NoPayoutIP)
-			if c.Name != nil {
-				values["name"] = *c.Name
-			}
-			act, err := o.changes(config.Secret{}).SetTenant(e.ctx, *o.by, newID(), c.ID, values, c.Reason)
-			show := func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, c.ID) }
-			if err != nil && problem.From(err).Code == "nothing_changed" {
-				return show(e.ctx)
-			}
-			return o.asked(e, c.Output, act, err, show)
+		r, err := o.changes(config.Secret{}).SetTenant(e.ctx, o.by, newID(), c.ID, values, c.Reason)
+		show := func(ctx context.Context) error { return o.printTenant(ctx, e, c.Output, c.ID) }
+		if err != nil && problem.From(err).Code == "nothing_changed" {
+			return show(e.ctx)
 		}
-		var after tenant.Tenant
-		err := o.act(e.ctx, audit.Entry{Action: "tenant.set", Tenant: c.ID, Subject: c.ID, Reason: c.Reason}, func(tx *db.Tx) (any, error) {
-			was, is := tenantView{}, tenantView{payoutIPs: textsOf(c.PayoutIP)}
-			var err error
-			if was.Tenant, after, err = o.tenants.Set(tx, c.ID, change); err != nil {
-				return nil, err
-			}
-			is.Tenant = after
-			if lists {
-				list, err := o.access.SetPayoutIPs(tx, c.ID, c.PayoutIP)
-				if err != nil {
-					return nil, err
-				}
-				was.payoutIPs = textsOf(list)
-			}
-			return withChanges(changed(tenantDetails(), was, is, "updated_at")), nil
-		})
-		if err != nil {
-			return err
-		}
-		view, err := o.view(e.ctx, after)
-		if err != nil {
-			return err
-		}
-		return printOne(e.stdout, c.Output, tenantDetails(), view)
+		return o.asked(e, c.Output, r, err, show)
 	})
 }

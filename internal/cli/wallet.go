@@ -40,11 +40,6 @@ func (o *opened) treasury() *treasury.Treasury {
 	return treasury.New(o.db, o.ledger, o.tenants, o.clock, slog.New(slog.DiscardHandler), o.routes().CheckProvider)
 }
 
-// withTreasury opens the database for an order of money, which like the server needs the master key.
-func (c *common) withTreasury(e *env, work func(*opened, *treasury.Treasury) error) error {
-	return c.withSecret(e, func(o *opened, _ config.Secret) error { return work(o, o.treasury()) })
-}
-
 // withPayments opens the database and the domain.
 func (c *common) withPayments(e *env, work func(*opened, *payments.Payments) error) error {
 	return c.withSecret(e, func(o *opened, secret config.Secret) error {
@@ -118,7 +113,7 @@ type walletFund struct {
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *env) error {
-	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), changes.KindFund, (*treasury.Treasury).Fund, (*changes.Changes).FundUnder)
+	return c.move(e, c.orderFlags, c.Tenant, c.Amount.or(0), changes.KindFund, (*changes.Changes).FundUnder)
 }
 
 type walletAdjust struct {
@@ -136,18 +131,12 @@ func (c *walletAdjust) Run(e *env) error {
 	if c.Take {
 		by = -by
 	}
-	return c.move(e, c.orderFlags, c.Tenant, by, changes.KindAdjust, (*treasury.Treasury).Adjust, (*changes.Changes).AdjustUnder)
+	return c.move(e, c.orderFlags, c.Tenant, by, changes.KindAdjust, (*changes.Changes).AdjustUnder)
 }
 
-// mover is an operator's verb that moves money into a customer's wallet.
-type mover func(m *treasury.Treasury, ctx context.Context, tenant string, by money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
-
-// asker makes the act of such a movement.
-type asker func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
-
-// move orders such a movement and prints what the customer has then.
-func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, action string, verb mover, ask asker) error {
-	return c.withTreasury(e, func(o *opened, m *treasury.Treasury) error {
+// move orders money into a customer's wallet, or out of it below zero, and prints what the customer has then.
+func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewas, kind string, request mover) error {
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
 		t, err := o.tenant(e.ctx, tenantID)
 		if err != nil {
 			return err
@@ -156,22 +145,20 @@ func (c *common) move(e *env, flags orderFlags, tenantID string, by money.Pesewa
 		if by < 0 {
 			sentence = fmt.Sprintf("Take %s out of the wallet of %s", worth(t.Money(), int64(-by)), called(t))
 		}
-		w, err := o.order(e, order{orderFlags: flags, action: action, tenant: t.ID, subject: t.ID, sentence: sentence, sides: []side{walletOf(t, by)}})
+		w, err := o.order(e, order{orderFlags: flags, kind: kind, tenant: t.ID, sentence: sentence, sides: []side{walletOf(t, by)}})
 		if err != nil {
 			return err
 		}
+		a := o.changes(secret)
 		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
-		if o.by != nil {
-			return w.asPerson(e, c.Output, o.changes(config.Secret{}), show, func(a *changes.Changes, id string) (changes.Request, error) {
-				return ask(a, e.ctx, *o.by, id, w.Reference, t.ID, by, flags.Reason)
-			})
-		}
-		if err := w.done(verb(m, e.ctx, t.ID, by, flags.Reason, o.actor, w.write)); err != nil {
-			return err
-		}
-		return show(e.ctx)
+		return w.do(e, c.Output, a, show, func(id, reference string) (changes.Request, error) {
+			return request(a, e.ctx, o.by, id, reference, t.ID, by, flags.Reason)
+		})
 	})
 }
+
+// mover requests such a movement.
+type mover func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
 
 // called is a customer as a person knows it, with what tells it from others of its name.
 func called(t tenant.Tenant) string { return fmt.Sprintf("%s (%s, %s)", t.Name, t.Mode, t.ID) }
@@ -202,25 +189,25 @@ func (c *walletTransfer) Run(e *env) error {
 			return err
 		}
 		by := c.Amount.or(0)
-		w, err := o.order(e, order{orderFlags: c.orderFlags, action: changes.KindTransfer, tenant: from.ID, subject: to.ID,
+		w, err := o.order(e, order{orderFlags: c.orderFlags, kind: changes.KindTransfer, tenant: from.ID,
 			sentence: fmt.Sprintf("Move %s from the wallet of %s to the wallet of %s", worth(from.Money(), int64(by)), called(from), called(to)),
 			sides:    []side{walletOf(to, by), walletOf(from, -by)}})
 		if err != nil {
 			return err
 		}
-		if o.by != nil {
-			a := o.changes(config.Secret{})
-			a.Payments = p
-			show := func(context.Context) error { return printWallet(e, o, c.Output, from.ID) }
-			return w.asPerson(e, c.Output, a, show, func(a *changes.Changes, id string) (changes.Request, error) {
-				return a.Transfer(e.ctx, *o.by, id, w.Reference, from.ID, to.ID, by, c.Reason)
-			})
+		a := o.changes(config.Secret{})
+		a.Payments = p
+		var r changes.Request
+		show := func(ctx context.Context) error {
+			if o.by.Machine != "" {
+				return o.showPayment(ctx, e, c.Output, p, r.Made)
+			}
+			return printWallet(e, o, c.Output, from.ID)
 		}
-		pay, err := p.Transfer(e.ctx, from.ID, to.ID, by, c.Reason, o.actor, w.write)
-		if err := w.done(err); err != nil {
-			return err
-		}
-		return o.printPayment(e, c.Output, pay)
+		return w.do(e, c.Output, a, show, func(id, reference string) (changes.Request, error) {
+			r, err = a.Transfer(e.ctx, o.by, id, reference, from.ID, to.ID, by, c.Reason)
+			return r, err
+		})
 	})
 }
 
@@ -233,29 +220,13 @@ type walletRecover struct {
 
 // Run takes back what is owed.
 func (c *walletRecover) Run(e *env) error {
-	return c.withTreasury(e, func(o *opened, m *treasury.Treasury) error {
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
 		t, err := o.tenant(e.ctx, c.Tenant)
 		if err != nil {
 			return err
 		}
-		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
-		if o.by != nil {
-			act, err := o.changes(config.Secret{}).Recover(e.ctx, *o.by, newID(), t.ID, c.Reason)
-			return o.asked(e, c.Output, act, err, show)
-		}
-		_, err = m.Recover(e.ctx, t.ID, c.Reason, o.actor, func(tx *db.Tx, taken money.Pesewas) error {
-			debt, err := o.ledger.BalanceIn(tx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
-			if err != nil {
-				return err
-			}
-			owed := -debt
-			return o.audited(audit.Entry{Action: changes.KindRecover, Tenant: t.ID, Subject: t.ID, Reason: c.Reason,
-				Details: map[string]any{"amount": worth(t.Money(), int64(taken)), "changes": []change{{"owes", worth(t.Money(), owed), worth(t.Money(), owed-int64(taken))}}}})(tx)
-		})
-		if err != nil {
-			return err
-		}
-		return show(e.ctx)
+		r, err := o.changes(secret).Recover(e.ctx, o.by, newID(), t.ID, c.Reason)
+		return o.asked(e, c.Output, r, err, func(context.Context) error { return printWallet(e, o, c.Output, t.ID) })
 	})
 }
 
@@ -281,23 +252,17 @@ func (c *floatAdd) Run(e *env) error {
 		by, what = -by, "taken out"
 	}
 	asset := tenant.Tenant{Mode: tenant.Mode(c.Mode)}.Money()
-	return c.withTreasury(e, func(o *opened, m *treasury.Treasury) error {
-		w, err := o.order(e, order{orderFlags: c.orderFlags, action: "float.add", subject: c.Provider,
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
+		w, err := o.order(e, order{orderFlags: c.orderFlags, kind: changes.KindAddFloat,
 			sentence: fmt.Sprintf("Book that %s were %s at %s", worth(asset, int64(c.Amount.or(0))), what, c.Provider),
 			sides:    []side{{"float at " + c.Provider, ledger.Key{Asset: asset, ID: ledger.Float(c.Provider)}, int64(by)}}})
 		if err != nil {
 			return err
 		}
-		show := func(context.Context) error { return printFloats(e, o, c.Output) }
-		if o.by != nil {
-			return w.asPerson(e, c.Output, o.changes(config.Secret{}), show, func(a *changes.Changes, id string) (changes.Request, error) {
-				return a.AddFloat(e.ctx, *o.by, id, w.Reference, c.Provider, tenant.Mode(c.Mode), by, c.Reason)
-			})
-		}
-		if err := w.done(m.AddFloat(e.ctx, c.Provider, tenant.Mode(c.Mode), by, c.Reason, o.actor, w.write)); err != nil {
-			return err
-		}
-		return show(e.ctx)
+		a := o.changes(secret)
+		return w.do(e, c.Output, a, func(context.Context) error { return printFloats(e, o, c.Output) }, func(id, reference string) (changes.Request, error) {
+			return a.AddFloat(e.ctx, o.by, id, reference, c.Provider, tenant.Mode(c.Mode), by, c.Reason)
+		})
 	})
 }
 

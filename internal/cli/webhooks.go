@@ -172,23 +172,13 @@ func (c *webhooksSecret) Run(e *env) error {
 			return err
 		}
 		hooks := o.webhooks(secret)
-		entry := audit.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
-		if c.Rotate {
-			entry.Action = "webhook.rotate"
-		}
 		show := func(ctx context.Context) error { return c.show(ctx, e, hooks) }
-		if c.Rotate && o.by != nil {
-			act, err := o.changes(secret).RotateSecret(e.ctx, *o.by, newID(), c.Tenant, c.Reason)
+		if c.Rotate {
+			act, err := o.changes(secret).RotateSecret(e.ctx, o.by, newID(), c.Tenant, c.Reason)
 			return o.asked(e, c.Output, act, err, show)
 		}
-		err := o.act(e.ctx, entry, func(tx *db.Tx) (any, error) {
-			if !c.Rotate {
-				return nil, nil
-			}
-			_, err := hooks.RotateSecret(tx, c.Tenant)
-			return withChanges([]change{{"secret", "the one before", "a new one, and the one before for 24 hours"}}), err
-		})
-		if err != nil {
+		entry := audit.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
+		if err := o.act(e.ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return err
 		}
 		return show(e.ctx)

@@ -217,7 +217,7 @@ func TestDeadJobsAreListedAndRerun(t *testing.T) {
 			t.Fatalf("depth: %v", depth)
 		}
 		has(t, depth[0], map[string]any{"kind": "hopeless", "alive": 2, "dead": 0})
-		if log := w.list("audit", "list", "--action", "job.rerun"); len(log) != 1 || log[0]["subject"] != "0192-a" || log[0]["reason"] != "mended" {
+		if log := w.list("audit", "list", "--action", "job.rerun"); len(log) != 1 || log[0]["changes"].([]any)[0] != "job 0192-a: dead letter → waits;" || log[0]["reason"] != "mended" {
 			t.Errorf("the log is %v", log)
 		}
 	})

@@ -379,7 +379,7 @@ func newTenantOrder() asking {
 		},
 		ask: func(v *visit, id string) (changes.Request, error) {
 			value := v.r.PostFormValue
-			return v.console.Changes.CreateTenant(v.ctx, v.by(), id, "", value("name"), value("mode"), map[string]string{"collections": value("collections")}, value("reason"))
+			return v.console.Changes.CreateTenant(v.ctx, v.by(), id, "", strings.TrimSpace(value("name")), value("mode"), map[string]string{"collections": value("collections")}, value("reason"))
 		}}
 }
 

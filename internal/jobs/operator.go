@@ -146,7 +146,7 @@ func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
 func (q *Queue) DeadLetter(ctx context.Context, id string) (Listed, error) {
 	list, err := q.listed(ctx, sqlDeadLetter, id)
 	if err == nil && len(list) == 0 {
-		err = problem.New(problem.NotFound, "job_not_found", "There is no such dead letter")
+		err = q.db.Read(ctx, func(tx *db.Tx) error { return notDead(tx, id) })
 	}
 	if err != nil {
 		return Listed{}, err
@@ -194,18 +194,23 @@ func (q *Queue) RerunIn(tx *db.Tx, id string) error {
 		return err
 	}
 	if n == 0 {
-		var one int64
-		alive, err := tx.One(sqlThere, []any{id}, &one)
-		if err != nil {
-			return err
-		}
-		if alive {
-			return problem.New(problem.InProgress, "job_alive", "This job is not a dead letter: it runs by itself")
-		}
-		return problem.New(problem.NotFound, "job_not_found", "There is no such job")
+		return notDead(tx, id)
 	}
 	tx.AfterCommit(q.lookAgain)
 	return nil
+}
+
+// notDead returns the refusal of an id that is no dead letter's.
+func notDead(tx *db.Tx, id string) error {
+	var one int64
+	alive, err := tx.One(sqlThere, []any{id}, &one)
+	switch {
+	case err != nil:
+		return err
+	case alive:
+		return problem.New(problem.InProgress, "job_alive", "This job is not a dead letter: it runs by itself")
+	}
+	return problem.New(problem.NotFound, "job_not_found", "There is no such job")
 }
 
 // lookAgain makes the keeper look at everything now.

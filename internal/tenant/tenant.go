@@ -278,7 +278,7 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.Duplicates == "" {
 		t.Duplicates = RefuseDuplicates
 	}
-	if err := t.check(); err != nil {
+	if err := t.Check(); err != nil {
 		return Tenant{}, err
 	}
 	t.CreatedAt = s.clock.Now()
@@ -299,8 +299,8 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	return t, nil
 }
 
-// check holds a tenant to what the table allows, in words for a person.
-func (t Tenant) check() error {
+// Check refuses a tenant that cannot be stored, naming each bad field.
+func (t Tenant) Check() error {
 	var f problem.Fields
 	if !wellFormed(t.ID) {
 		f.Add("id", "must have 1 to 64 letters, digits and hyphens")
@@ -380,7 +380,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.Duplicates, c.Duplicates)
 	set(&after.Listed, c.Listed)
 	after.Quotas.set(c.Quotas)
-	if err := after.check(); err != nil {
+	if err := after.Check(); err != nil {
 		return Tenant{}, Tenant{}, err
 	}
 	after.UpdatedAt = s.clock.Now()

@@ -1,0 +1,58 @@
+package changes
+
+import (
+	"testing"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// machine is the user of this machine, who gave a command without a person.
+var machine = By{Machine: audit.BreakGlass + "root", Origin: "a machine", Place: identity.Installation}
+
+// A command without a person is applied at once by the same kinds, with their guards, and stored as done under the machine's user. A
+// refusal stores nothing.
+func TestMachine_appliesAtOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.line(Line{Kind: KindFund, Checkers: 2})
+		id := newID()
+		act, err := f.Fund(t.Context(), machine, id, f.tenant.ID, 50*money.Cedi, "the bank closes")
+		if err != nil || act.State != Done || act.Needs != 0 || act.MakerName != machine.Machine || act.Maker != identity.Machine {
+			t.Fatalf("%+v, %v", act, err)
+		}
+		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund})
+		if err != nil || len(log) != 1 || !log[0].BrokeGlass() || log[0].Subject != id || log[0].Person != "" {
+			t.Fatalf("%+v, %v", log, err)
+		}
+		if _, err := f.Adjust(t.Context(), machine, newID(), f.tenant.ID, -100*money.Cedi, "too much"); !problem.Is(err, problem.InsufficientFunds) {
+			t.Error(err)
+		}
+		if list, err := f.Store.List(t.Context(), Filter{Limit: 10}); err != nil || len(list) != 1 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+// The user of a machine approves, rejects and withdraws nothing that a person requested.
+func TestMachine_decidesNothing(t *testing.T) {
+	each(t, func(f *fixture) {
+		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 50*money.Cedi, "slip 17")
+		if err != nil || act.State != Waiting {
+			t.Fatalf("%+v, %v", act, err)
+		}
+		for name, decide := range map[string]func() error{
+			"approve":  func() error { _, err := f.Approve(t.Context(), machine, act.ID, act.Digest); return err },
+			"reject":   func() error { _, err := f.Reject(t.Context(), machine, act.ID, act.Digest, "no"); return err },
+			"withdraw": func() error { _, err := f.Withdraw(t.Context(), machine, act.ID, act.Digest); return err },
+		} {
+			if err := decide(); err == nil {
+				t.Errorf("the machine may %s", name)
+			}
+		}
+		if now, err := f.Get(t.Context(), identity.Installation, act.ID); err != nil || now.State != Waiting {
+			t.Errorf("%+v, %v", now, err)
+		}
+	})
+}
