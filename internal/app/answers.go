@@ -17,10 +17,11 @@ import (
 // which answerCost counts, and the bytes that were made for it alone.
 const (
 	answerCost     = 16 << 10
+	keylessCost    = 64 << 10 // with the requests that wait behind it on the same connection
 	nodeAnswers    = 32 << 20
 	addressAnswers = 8 << 20
 	connAnswers    = 4 << 20
-	keylessAnswers = 8        // on a connection, to requests without a key
+	keylessAnswers = 8        // at once on a connection without a key
 	smallAnswer    = 4 << 10  // of which a client with a key may have any number
 	answerChunk    = 16 << 10 // that a client must take in answerTime
 	answerTime     = 10 * time.Second
@@ -57,6 +58,13 @@ type connKey struct{}
 // serve answers a request within the limits.
 func (a *answers) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	if c, takes := below(conn).(*turnConn); takes {
+		leave, comes := c.begin(r.Context())
+		if !comes {
+			return
+		}
+		defer leave()
+	}
 	one := &answer{ResponseWriter: w, all: a, control: http.NewResponseController(w), conn: conn, many: r.ProtoMajor > 1}
 	if access.FromProxy(r.RemoteAddr, a.trusted) {
 		one.conn = nil
@@ -77,6 +85,7 @@ type answer struct {
 	many    bool // the connection carries many answers at once
 	known   bool // the request had a key that is right
 	wrote   int
+	counted bool // by the limits; what is not, takes no lock that a flood holds
 
 	// Below are guarded by all.mu.
 	cost   int
@@ -87,8 +96,13 @@ type answer struct {
 	closed bool // it is over, or was ended
 }
 
-// Known marks the answer as one to a request with a key: small ones cost nothing then.
-func (o *answer) Known() { o.known = true }
+// Known marks the answer as one to a request with a key: small ones cost nothing then, and its connection needs no more turns.
+func (o *answer) Known() {
+	o.known = true
+	if c, takes := below(o.conn).(*turnConn); takes {
+		c.know()
+	}
+}
 
 // Unwrap gives http.ResponseController the writer below.
 func (o *answer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
@@ -96,10 +110,11 @@ func (o *answer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 // Write passes text on in chunks, for each of which the client has its time.
 func (o *answer) Write(text []byte) (n int, err error) {
 	if !o.known || len(text) > smallAnswer {
-		cost := answerCost
+		cost := keylessCost
 		if o.known {
-			cost += len(text) // what is public has one copy for all
+			cost = answerCost + len(text) // what is public has one copy for all
 		}
+		o.counted = true
 		o.all.enter(o, cost)
 	}
 	for len(text) > 0 && err == nil {
@@ -109,7 +124,9 @@ func (o *answer) Write(text []byte) (n int, err error) {
 		var wrote int
 		wrote, err = o.ResponseWriter.Write(chunk)
 		n += wrote
-		o.all.taken(o)
+		if o.counted {
+			o.all.taken(o)
+		}
 	}
 	o.wrote += n
 	if err == nil {
@@ -144,6 +161,9 @@ func (o *answer) over() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
+	if !o.counted {
+		return
+	}
 	o.all.mu.Lock()
 	defer o.all.mu.Unlock()
 	o.all.leaveLocked(o)
@@ -198,7 +218,7 @@ func (a *answers) enter(o *answer, cost int) {
 	o.cost, o.at = max(cost, o.cost), time.Now()
 	most := [3]int{nodeAnswers, addressAnswers, connAnswers}
 	for i, p := range piles {
-		for p != nil && (p.bytes > most[i] || i == 2 && !o.known && p.waiting.Len() > keylessAnswers) {
+		for p != nil && p.bytes > most[i] {
 			oldest := p.waiting.Front().Value.(*answer)
 			if oldest == o || i > 0 && o.at.Sub(oldest.at) < answerRest {
 				break
@@ -250,12 +270,20 @@ func (a *answers) leaveLocked(o *answer) {
 
 // withConn gives the requests of a connection to know it, and bounds the bytes that the kernel keeps for it.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	plain := conn
-	if encrypted, is := conn.(*tls.Conn); is {
-		plain = encrypted.NetConn()
+	plain := below(conn)
+	if c, takes := plain.(*turnConn); takes {
+		plain = c.Conn
 	}
 	if tcp, is := plain.(*net.TCPConn); is {
 		_ = tcp.SetWriteBuffer(sendBuffer) // else it keeps the kernel's own
 	}
 	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// below is the connection under TLS, or the connection itself.
+func below(conn net.Conn) net.Conn {
+	if encrypted, is := conn.(*tls.Conn); is {
+		return encrypted.NetConn()
+	}
+	return conn
 }

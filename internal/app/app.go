@@ -13,7 +13,7 @@
 //	serve.go, listen.go            the listeners: the interface, metrics; one listener
 //	backlog_*.go                   connections that wait to be accepted
 //	clients.go, local_origin.go    how many connections; pages of other sites are kept from loopback
-//	answers.go                     how many answers wait for clients to read them
+//	answers.go, turns.go           how many answers wait for clients to read them; strangers are worked for in turns
 //	certificate.go                 TLS files that change on disk
 //	descriptors_*.go               how many files this process may open
 //	bounded_log.go                 lines that others could cause without end

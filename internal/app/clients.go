@@ -3,7 +3,6 @@ package app
 import (
 	"container/list"
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -145,10 +144,7 @@ func (c *clients) forgetLocked(conn net.Conn) {
 
 // hangUp closes a connection without a word: TLS would wait for a peer that does not read.
 func hangUp(conn net.Conn) {
-	if encrypted, is := conn.(*tls.Conn); is {
-		conn = encrypted.NetConn()
-	}
-	_ = conn.Close()
+	_ = below(conn).Close()
 }
 
 // crowded says whether a request came on a connection beyond the limit.

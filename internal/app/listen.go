@@ -45,7 +45,8 @@ type listener struct {
 	name   string
 	net    net.Listener
 	server *http.Server
-	tls    bool // the server's own TLSConfig changes while it starts
+	tls    bool   // the server's own TLSConfig changes while it starts
+	turns  *turns // its connections take turns; nil: they do not
 	// refuses is set before the socket is closed under a server that has not been shut down yet.
 	refuses atomic.Bool
 	ended   chan struct{} // closed when serve has returned, and accepts no more
@@ -116,11 +117,15 @@ func (l *listener) useTLS(certFile, keyFile string, log *slog.Logger) error {
 // serve blocks until the listener is shut down. It is called once.
 func (l *listener) serve() error {
 	defer close(l.ended)
+	in := l.net
+	if l.turns != nil {
+		in = turnListener{l.net, l.turns}
+	}
 	var err error
 	if l.tls {
-		err = l.server.ServeTLS(l.net, "", "")
+		err = l.server.ServeTLS(in, "", "")
 	} else {
-		err = l.server.Serve(l.net)
+		err = l.server.Serve(in)
 	}
 	if errors.Is(err, http.ErrServerClosed) || l.refuses.Load() && errors.Is(err, net.ErrClosed) {
 		return nil

@@ -34,6 +34,7 @@ func (a *App) bind(context.Context) error {
 			return err
 		}
 	}
+	l.turns = newTurns(a.cfg.TrustedProxies)
 	a.doors.api = l
 	if !a.cfg.Metrics() {
 		return nil

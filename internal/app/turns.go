@@ -1,0 +1,186 @@
+package app
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+)
+
+// turnTime is the longest turn. Work that takes longer waits for something other than a processor.
+const turnTime = 20 * time.Millisecond
+
+// turns bound the work for strangers: connections that have not yet carried a request with a key or of a session. A turn
+// begins with bytes that arrive, such as a TLS handshake or a hundred requests. It ends when the connection reads or writes
+// again. There are as many turns at once as processors, and the addresses of clients take them in rotation. Without them,
+// thousands of handshakes stand in Go's run queue before the requests of customers.
+type turns struct {
+	trusted []netip.Prefix // proxies, whose connections carry everybody's requests and need no turn
+
+	mu      sync.Mutex
+	free    int
+	waiting map[netip.Addr]*list.List // of chan struct{}, closed when the turn begins
+	next    list.List                 // the addresses in waiting, the next one first
+}
+
+func newTurns(trusted []netip.Prefix) *turns {
+	return &turns{trusted: trusted, free: runtime.GOMAXPROCS(0), waiting: map[netip.Addr]*list.List{}}
+}
+
+// take waits for a turn.
+func (t *turns) take(from netip.Addr) {
+	t.mu.Lock()
+	if t.free > 0 {
+		t.free--
+		t.mu.Unlock()
+		return
+	}
+	queue := t.waiting[from]
+	if queue == nil {
+		queue = list.New()
+		t.waiting[from] = queue
+		t.next.PushBack(from)
+	}
+	begins := make(chan struct{})
+	queue.PushBack(begins)
+	t.mu.Unlock()
+	<-begins
+}
+
+// give gives a turn to the next address, or back.
+func (t *turns) give() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.next.Front()
+	if first == nil {
+		t.free++
+		return
+	}
+	from := first.Value.(netip.Addr)
+	queue := t.waiting[from]
+	close(queue.Remove(queue.Front()).(chan struct{}))
+	if queue.Len() > 0 {
+		t.next.MoveToBack(first)
+		return
+	}
+	t.next.Remove(first)
+	delete(t.waiting, from)
+}
+
+// turnListener is a listener whose connections take turns.
+type turnListener struct {
+	net.Listener
+	turns *turns
+}
+
+// Accept implements net.Listener.
+func (l turnListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	from := conn.RemoteAddr().String()
+	if access.FromProxy(from, l.turns.trusted) {
+		return conn, nil
+	}
+	return newTurnConn(conn, l.turns, access.ClientIP(from, nil, nil)), nil
+}
+
+// turnConn is a connection that takes turns, and works for few requests at once, until it is known.
+type turnConn struct {
+	net.Conn
+	turns  *turns
+	from   netip.Addr
+	known  chan struct{} // closed when it has carried a request with a key or of a session
+	places chan struct{} // of requests that are worked for at once until then
+
+	knowOnce sync.Once
+
+	mu   sync.Mutex
+	over *time.Timer // ends the turn that it has; nil: it has none
+}
+
+func newTurnConn(conn net.Conn, t *turns, from netip.Addr) *turnConn {
+	return &turnConn{Conn: conn, turns: t, from: from, known: make(chan struct{}), places: make(chan struct{}, keylessAnswers)}
+}
+
+// Read implements net.Conn. The bytes that it returns begin a turn.
+func (c *turnConn) Read(b []byte) (int, error) {
+	c.leave()
+	n, err := c.Conn.Read(b)
+	if n == 0 || c.isKnown() {
+		return n, err
+	}
+	c.turns.take(c.from)
+	c.mu.Lock()
+	c.over = time.AfterFunc(turnTime, c.leave)
+	c.mu.Unlock()
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *turnConn) Write(b []byte) (int, error) {
+	c.leave()
+	return c.Conn.Write(b)
+}
+
+// CloseWrite closes the connection for what is sent, as *net.TCPConn does. net/http asks for it where it refuses a request
+// that it has not read.
+func (c *turnConn) CloseWrite() error {
+	if tcp, is := c.Conn.(*net.TCPConn); is {
+		return tcp.CloseWrite()
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (c *turnConn) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}
+
+// begin waits until a request may be worked for, at most until ctx ends. leave ends the work.
+func (c *turnConn) begin(ctx context.Context) (leave func(), begun bool) {
+	select {
+	case <-c.known:
+		return func() {}, true
+	default:
+	}
+	select {
+	case c.places <- struct{}{}:
+		return func() { <-c.places }, true
+	case <-c.known:
+		return func() {}, true
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+// know ends the limits of a connection that is not a stranger's.
+func (c *turnConn) know() { c.knowOnce.Do(func() { close(c.known) }) }
+
+func (c *turnConn) isKnown() bool {
+	select {
+	case <-c.known:
+		return true
+	default:
+		return false
+	}
+}
+
+// leave ends the turn that the connection has.
+func (c *turnConn) leave() {
+	c.mu.Lock()
+	over := c.over
+	c.over = nil
+	c.mu.Unlock()
+	if over != nil {
+		over.Stop()
+		c.turns.give()
+	}
+}
