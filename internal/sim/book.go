@@ -18,6 +18,7 @@ type book struct {
 	mu       sync.Mutex
 	entries  map[string]*Entry   // by provider and plain reference
 	parties  map[string][]*Entry // by party, oldest first
+	refunds  map[string][]*Entry // by provider and plain reference of the collection
 	pending  map[int64]*Entry
 	number   int64
 	first    money.Pesewas
@@ -30,7 +31,7 @@ type book struct {
 // openBook reads the book in dir, or makes one in memory when dir is empty.
 func openBook(dir string, opening money.Pesewas) (*book, error) {
 	b := &book{
-		entries: map[string]*Entry{}, parties: map[string][]*Entry{}, pending: map[int64]*Entry{},
+		entries: map[string]*Entry{}, parties: map[string][]*Entry{}, refunds: map[string][]*Entry{}, pending: map[int64]*Entry{},
 		first: opening, floats: map[string]money.Pesewas{}, incoming: map[string]money.Pesewas{}, reserved: map[string]money.Pesewas{},
 		users: map[string]User{},
 	}
@@ -71,6 +72,10 @@ func (b *book) close() error { return b.journal.close() }
 func (b *book) insertLocked(e *Entry) {
 	b.entries[key(e.Provider, e.Reference)] = e
 	b.parties[e.Party] = append(b.parties[e.Party], e)
+	if e.Refunds != "" {
+		of := key(e.Provider, e.Refunds)
+		b.refunds[of] = append(b.refunds[of], e)
+	}
 	b.number = max(b.number, e.Number)
 	b.pending[e.Number] = e
 	if out := -e.effect(); out > 0 {
@@ -113,6 +118,9 @@ func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e En
 		b.mu.Unlock()
 		return e, true, "", e.group.wait()
 	}
+	if o.Refunds != "" && p.Then == Success && o.Amount > b.refundableLocked(o) {
+		p.Then, p.Reason = Failed, OverRefunded
+	}
 	made := &Entry{Number: b.number + 1, Order: o, Plan: p, At: now, Status: Pending}
 	if !p.Wait || p.Delay > 0 {
 		made.Due = now.Add(p.Delay)
@@ -127,6 +135,23 @@ func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e En
 	entered(e)
 	b.mu.Unlock()
 	return e, false, "", e.group.wait()
+}
+
+// refundableLocked returns what is left of the collection that an order refunds:
+// its amount without the refunds that succeeded or may.
+func (b *book) refundableLocked(o Order) money.Pesewas {
+	of := key(o.Provider, o.Refunds)
+	collected := b.entries[of]
+	if collected == nil || collected.Kind != Collection || collected.Status != Success {
+		return 0
+	}
+	left := collected.Amount
+	for _, e := range b.refunds[of] {
+		if e.Status == Success || e.Status == Pending && e.Plan.Then == Success {
+			left -= e.Amount
+		}
+	}
+	return left
 }
 
 // get gives an entry once it is durable.

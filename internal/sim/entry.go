@@ -26,6 +26,10 @@ type Order struct {
 	// book does not look inside.
 	Wire string `json:"wire,omitempty"`
 
+	// Refunds is the reference of the collection that the order gives back; all
+	// such orders together are at most its amount.
+	Refunds string `json:"refunds,omitempty"`
+
 	// Fixed, when not nil, is the wire side's own plan, whatever the number is.
 	Fixed *Plan `json:"-"`
 }

@@ -46,7 +46,8 @@ const (
 	Internal      Reason = "internal"  // the provider's own failure
 	FloatLow      Reason = "float_low" // our float does not cover it
 	ReversedLater Reason = "reversed"
-	NoWord        Reason = "no_word" // the message centre does not know what became of a message
+	OverRefunded  Reason = "over_refunded" // more than is left of the collection
+	NoWord        Reason = "no_word"       // the message centre does not know what became of a message
 )
 
 // Plan is what an order will come to, fixed when it is accepted.

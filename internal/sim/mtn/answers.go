@@ -85,6 +85,8 @@ func codeOf(e sim.Entry) string {
 		return side("PAYER_LIMIT_REACHED", "PAYEE_LIMIT_REACHED")
 	case sim.Barred:
 		return side("SENDER_ACCOUNT_NOT_ACTIVE", "PAYEE_NOT_ALLOWED_TO_RECEIVE")
+	case sim.OverRefunded:
+		return "COULD_NOT_PERFORM_TRANSACTION"
 	case sim.ReversedLater:
 		return "TRANSACTION_CANCELED"
 	case sim.Internal, sim.Refused, "":

@@ -43,53 +43,10 @@ type echoed struct {
 // move answers the creation of a request to pay or withdraw, transfer, cash
 // transfer, deposit or refund.
 func (m *mtn) move(c *call, resource string) {
-	p := c.product
-	reference := c.Request.Header.Get("X-Reference-Id")
-	callback, hasCallback := c.Request.Header["X-Callback-Url"]
-	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
-	var b request
-	if err != nil || !uuid4(reference) || json.Unmarshal(raw, &b) != nil {
-		c.Write(http.StatusBadRequest, "application/json", nil)
+	o, ok := m.order(c, resource)
+	if !ok {
 		return
 	}
-	o := sim.Order{Provider: c.account.provider, Kind: p.kind, Reference: reference, Resource: p.name + "/" + resource}
-	if hasCallback {
-		u, err := url.Parse(callback[0])
-		if err != nil || u.Host == "" || !mayCall(c.user, u) {
-			c.fail(http.StatusBadRequest, "INVALID_CALLBACK_URL_HOST")
-			return
-		}
-		o.CallbackURL = callback[0]
-	}
-	other := b.Payer
-	if p.party == "payee" {
-		other = b.Payee
-	}
-	var refunded *sim.Plan
-	if resource == "refund" {
-		other, refunded = m.refund(c, b.Refund)
-		b.Payee = other
-	}
-	o.Amount, err = money.Parse(b.Amount)
-	if err != nil || o.Amount <= 0 || other == nil || !strings.EqualFold(other.Type, "MSISDN") || !digits(other.ID) ||
-		!noteFits(b.Message) || !noteFits(b.Note) {
-		c.Write(http.StatusBadRequest, "application/json", nil)
-		return
-	}
-	if b.Currency != c.account.currency {
-		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
-		return
-	}
-	o.Party, o.Text = other.ID, b.Message
-	if o.Text == "" && o.Kind == sim.Collection {
-		o.Text = "Pay " + b.Currency + " " + b.Amount + "? Enter your PIN to approve."
-	}
-	o.Fixed = fixture(resource, other.ID)
-	if resource == "refund" {
-		o.Fixed = refunded
-	}
-	echo, _ := json.Marshal(echoed{b.Amount, b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})
-	o.Wire = string(echo[1 : len(echo)-1])
 	placed, ok := c.Order(o)
 	switch {
 	case !ok:
@@ -106,9 +63,59 @@ func (m *mtn) move(c *call, resource string) {
 	}
 }
 
+// order reads the order of a request. ok is false when the request was answered.
+func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
+	p := c.product
+	o = sim.Order{Provider: c.account.provider, Kind: p.kind, Reference: c.Request.Header.Get("X-Reference-Id"), Resource: p.name + "/" + resource}
+	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
+	var b request
+	if err != nil || !uuid4(o.Reference) || json.Unmarshal(raw, &b) != nil {
+		c.Write(http.StatusBadRequest, "application/json", nil)
+		return o, false
+	}
+	if callback, has := c.Request.Header["X-Callback-Url"]; has {
+		u, err := url.Parse(callback[0])
+		if err != nil || u.Host == "" || !mayCall(c.user, u) {
+			c.fail(http.StatusBadRequest, "INVALID_CALLBACK_URL_HOST")
+			return o, false
+		}
+		o.CallbackURL = callback[0]
+	}
+	if resource == "refund" {
+		b.Payee, o.Fixed = m.refund(c, b.Refund)
+		if o.Fixed == nil {
+			o.Refunds = b.Refund
+		}
+	}
+	other := b.Payer
+	if p.party == "payee" {
+		other = b.Payee
+	}
+	o.Amount, err = money.Parse(b.Amount)
+	if err != nil || o.Amount <= 0 || other == nil || !strings.EqualFold(other.Type, "MSISDN") || !digits(other.ID) ||
+		!noteFits(b.Message) || !noteFits(b.Note) {
+		c.Write(http.StatusBadRequest, "application/json", nil)
+		return o, false
+	}
+	if b.Currency != c.account.currency {
+		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
+		return o, false
+	}
+	o.Party, o.Text = other.ID, b.Message
+	if o.Text == "" && o.Kind == sim.Collection {
+		o.Text = "Pay " + b.Currency + " " + b.Amount + "? Enter your PIN to approve."
+	}
+	if resource != "refund" {
+		o.Fixed = fixture(resource, other.ID)
+	}
+	echo, _ := json.Marshal(echoed{b.Amount, b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})
+	o.Wire = string(echo[1 : len(echo)-1])
+	return o, true
+}
+
 // refund returns the payee of a refund, and its plan where that differs from the
 // payee's own. The payee is nil where reference is neither a UUID nor one of
-// MTN's test references. That the refund of anything but a collection is
+// MTN's test references. That the refund of anything but a paid collection is
 // accepted and fails in its status is inferred from the suites of MTN's SDKs;
 // the reason is ours.
 func (m *mtn) refund(c *call, reference string) (payee *party, plan *sim.Plan) {
@@ -119,7 +126,7 @@ func (m *mtn) refund(c *call, reference string) (payee *party, plan *sim.Plan) {
 		return nil, nil
 	}
 	original, known := m.s.Status(c.account.provider, reference)
-	if !known || original.Kind != sim.Collection || original.Status == sim.Failed {
+	if !known || original.Kind != sim.Collection || original.Status != sim.Success {
 		return &party{"MSISDN", somebody}, &sim.Plan{Delay: sim.SettleSoon, Then: sim.Failed, Reason: "RESOURCE_NOT_FOUND"}
 	}
 	return &party{"MSISDN", original.Party}, nil

@@ -320,6 +320,64 @@ func TestRefund_ofNoCollection(t *testing.T) {
 	}
 }
 
+// TestRefund_neverMoreThanCollected: all refunds of a collection together are at most
+// its amount, also of many at once and after a restart. The one that is too much is
+// accepted and fails in its status. Of a collection that is not paid nothing is refunded.
+func TestRefund_neverMoreThanCollected(t *testing.T) {
+	dir := t.TempDir()
+	s, clock := simtest.New(t, sim.Options{Dir: dir}, New(Options{}))
+	c := newSDK(t, s, "collection")
+	c.login("collection", "/token/", "")
+	paid, open := uuid.NewString(), uuid.NewString()
+	c.wants("a collection", 202, "")(c.call("POST", "/collection/v1_0/requesttopay", movement("payer", "46733123499", "5"), "X-Reference-Id", paid))
+	c.wants("an open one", 202, "")(c.call("POST", "/collection/v1_0/requesttopay", movement("payer", "46733123454", "5"), "X-Reference-Id", open))
+	disburse := func() {
+		c = newSDK(t, s, "disbursement")
+		c.login("disbursement", "/token/", "")
+	}
+	disburse()
+	clock.Advance(3 * time.Second)
+	refund := func(of, amount string) string {
+		id := uuid.NewString()
+		body := `{"amount":"` + amount + `","currency":"EUR","externalId":"1","payerMessage":"","payeeNote":"","referenceIdToRefund":"` + of + `"}`
+		c.wants("the refund", 202, "")(c.call("POST", "/disbursement/v1_0/refund", body, "X-Reference-Id", id))
+		return id
+	}
+	ends := func(id, status string) {
+		t.Helper()
+		clock.Advance(3 * time.Second)
+		c.wants("its status", 200, status)(c.call("GET", "/disbursement/v1_0/refund/"+id, ""))
+	}
+	const success, failed = `"status":"SUCCESSFUL"`, `"status":"FAILED","reason":"COULD_NOT_PERFORM_TRANSACTION"`
+	before := s.Float(Sandbox)
+	ends(refund(open, "5"), `"status":"FAILED","reason":"RESOURCE_NOT_FOUND"`)
+	ends(refund(paid, "5.01"), failed)
+	ends(refund(paid, "2"), success)
+	ends(refund(paid, "3.01"), failed)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	now := clock.Now()
+	s, clock = simtest.New(t, sim.Options{Dir: dir}, New(Options{}))
+	clock.Advance(now.Sub(clock.Now()))
+	disburse()
+	var ids [9]string
+	var sent sync.WaitGroup
+	for i := range ids {
+		sent.Go(func() { ids[i] = refund(paid, "1") })
+	}
+	sent.Wait()
+	clock.Advance(3 * time.Second)
+	done := 0
+	for _, id := range ids {
+		_, status := c.call("GET", "/disbursement/v1_0/refund/"+id, "")
+		done += strings.Count(status, success)
+	}
+	if after := s.Float(Sandbox); done != 3 || before-after != 500 {
+		t.Errorf("%d of 9 refunds of 1 succeeded where 3 were left, and %v went out", done, before-after)
+	}
+}
+
 // TestActive_byFault: the errors that MTN's older documents have for an inactive
 // wallet are there on request, as the page on testing describes.
 func TestActive_byFault(t *testing.T) {
