@@ -12,7 +12,9 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -42,8 +44,10 @@ func (a *App) greet(ctx context.Context) error {
 		line("Simulator", "%s        control: %s", a.sim.url, a.ready.SimURL)
 	}
 	if a.sim != nil && a.sim.local != nil {
-		for i, text := range mtnSandbox(a.sim.url) {
-			line([]string{"MTN", ""}[min(i, 1)], "%s", text)
+		for _, each := range sandboxes(a.sim.url, a.sim.local.Centre.Account()) {
+			for i, text := range each.lines {
+				line([]string{each.name, ""}[min(i, 1)], "%s", text)
+			}
 		}
 	}
 	line("Providers", "simulator: mobile money (MTN, Telecel, AirtelTigo), banks, airtime, data, SMS")
@@ -87,7 +91,31 @@ func (a *App) demoHolds(ctx context.Context) (string, error) {
 	return fmt.Sprintf("GHS %s, %s SMS", money.Grouped(money.Pesewas(wallet).String()), money.Grouped(fmt.Sprint(credits))), err
 }
 
-// mtnSandbox says, in lines, what a client of MTN's needs to take the simulator at base for MTN's sandbox.
+// sandbox is what a client needs to use a simulated provider.
+type sandbox struct {
+	name  string
+	lines []string
+}
+
+// sandboxes lists what clients need to use the simulator at base in place of the providers.
+func sandboxes(base string, sms smsc.Account) []sandbox {
+	return []sandbox{
+		{"MTN", mtnSandbox(base)},
+		{"Hubtel", hubtelSandbox(base)},
+		{"SMS", []string{fmt.Sprintf("%s        SMPP 3.4  system ID %s  password %s", sms.Address, sms.SystemID, sms.Password)}},
+	}
+}
+
+// hubtelSandbox lists what a client of Hubtel needs to use the simulator at base.
+func hubtelSandbox(base string) []string {
+	c := hubtel.Config(base)
+	return []string{
+		base + "/hubtel        for clients of Hubtel (its hosts are paths: /docs/testing)",
+		fmt.Sprintf("client ID %s  client secret %s  POS Sales ID %s  Prepaid Deposit ID %s", c.ClientID, c.ClientSecret.Reveal(), c.POSSales, c.Prepaid),
+	}
+}
+
+// mtnSandbox lists what a client of MTN's sandbox needs to use the simulator at base.
 func mtnSandbox(base string) []string {
 	lines := []string{base + "/mtn        for clients of MTN's sandbox (X-Target-Environment: sandbox)"}
 	for _, c := range mtn.Credentials() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/mtn"
 )
 
@@ -43,6 +44,9 @@ func TestTheFirstScreen(t *testing.T) {
 	}
 	schema, first := fmt.Sprintf("schema %d", migrations[len(migrations)-1].Number), a.ready
 	shows("Simulator  "+a.sim.url, "MTN        "+a.sim.url+"/mtn", mtn.Credentials()[0].APIKey)
+	hub, account := hubtel.Config(a.sim.url), a.sim.local.Centre.Account()
+	shows("Hubtel     "+a.sim.url+"/hubtel", hub.ClientID, hub.ClientSecret.Reveal(), hub.POSSales, hub.Prepaid)
+	shows("SMS        "+account.Address, account.SystemID, account.Password)
 	shows("(new, "+schema+", demo data loaded)", `(demo account "Adom Stores", GHS 5,000.00, 1,000 SMS)`, "export KEY="+a.ready.APIKey)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.ready.APIURL+"/payment-api/momopay",
 		strings.NewReader(`{"amount":2,"network":"MTN","phone_number":"0240000001","transaction_id":"my-first-collection-1"}`))

@@ -196,9 +196,13 @@ func RunSimulator(ctx context.Context, o SimulatorOptions) (err error) {
 		}
 		defer func() { err = errors.Join(err, ready.remove(o.ReadyFile)) }()
 	}
-	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s, its message centre at %s\nUse it: makola serve --sim %s\nMTN: %s\n",
-		l.url(), smscAddress, l.url(), strings.Join(mtnSandbox(l.url()), "\n  ")); err != nil {
+	if _, err := fmt.Fprintf(o.Out, "Makola's simulator listens at %s, its message centre at %s\nUse it: makola serve --sim %s\n", l.url(), smscAddress, l.url()); err != nil {
 		return err
+	}
+	for _, each := range sandboxes(l.url(), s.Centre.Account()) {
+		if _, err := fmt.Fprintf(o.Out, "%s: %s\n", each.name, strings.Join(each.lines, "\n  ")); err != nil {
+			return err
+		}
 	}
 	select {
 	case err = <-served:

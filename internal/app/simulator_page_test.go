@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/openapi"
 )
@@ -26,6 +27,24 @@ func TestThePageExplainsEveryFault(t *testing.T) {
 	for _, path := range []string{"/sim/v1/faults", "/sim/v1/clock", "/sim/v1/transactions", "/sim/v1/statement", "/sim/v1/float"} {
 		if !strings.Contains(string(page), path) {
 			t.Errorf("the page does not name %s", path)
+		}
+	}
+}
+
+// TestScreen_hubtelAsOnThePage: a reader of the page, or of the first screen, can point a client of Hubtel at the simulator.
+func TestScreen_hubtelAsOnThePage(t *testing.T) {
+	t.Parallel()
+	page, err := guides.New(guides.Values{Document: openapi.For("", "", ""), MTN: "http://127.0.0.1:8191/mtn"}).Page("/docs/testing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	screen := strings.Join(hubtelSandbox("http://127.0.0.1:8191"), "\n")
+	c := hubtel.Config("http://127.0.0.1:8191")
+	for where, text := range map[string]string{"the page": string(page.Text), "the screen": screen} {
+		for _, word := range []string{"http://127.0.0.1:8191/hubtel", c.ClientID, c.ClientSecret.Reveal(), c.POSSales, c.Prepaid} {
+			if !strings.Contains(text, word) {
+				t.Errorf("%s does not contain %s", where, word)
+			}
 		}
 	}
 }
