@@ -26,8 +26,11 @@ import (
 // This suite makes bad requests of the console's own table of routes: a route that is added there is tried here without a
 // change of this file. Each answer is held to decent.
 
-// hostile is markup, a formula and a turned direction in one text, which must come out as text.
-const hostile = "=1+1|\"'><img src=x id=planted onerror=alert(1)></textarea></title></script><script id=planted>\u202e"
+// hostile is markup, a formula, invisible characters and a turned direction in one text, which must come out as text.
+const hostile = "=1+1|\"'><img src=x id=planted onerror=alert(1)></textarea></title></script><script id=planted>\u200b\u00ad\u0085\ufeff\u202e"
+
+// unseen are the characters of hostile that a reader does not see.
+const unseen = "\u200b\u00ad\u0085\ufeff\u202e"
 
 // badValues are what a parameter may be given instead of what it asks for. That of a megabyte is for forms: the server reads
 // no such address.
@@ -121,8 +124,8 @@ func (b *browsed) decent(r request, p page) {
 	if !strings.HasPrefix(kind, "text/csv") && (strings.Contains(p.text, "<img src=x") || strings.Contains(p.text, "<script id")) {
 		bad("it contains planted markup as it is")
 	}
-	if strings.Contains(exact.ReplaceAllString(p.text, ""), "\u202e") {
-		bad("it contains what turns the text around")
+	if shown := exact.ReplaceAllString(strings.TrimPrefix(p.text, "\ufeff"), ""); strings.ContainsAny(shown, unseen) { // a CSV file begins with a mark
+		bad("it contains characters that hide or turn text around: %+q", shown[strings.IndexAny(shown, unseen):][:8])
 	}
 	for name := range p.Header {
 		if strings.HasPrefix(name, "Set-Cookie") && strings.Contains(strings.Join(p.Header.Values(name), ""), "x=y") {

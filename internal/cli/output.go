@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sheet"
@@ -205,11 +206,11 @@ func text(value any) string {
 // terminal would obey.
 func cell(value any) string {
 	s := strings.Map(func(r rune) rune {
-		if usertext.IsControl(r) {
+		if usertext.IsControl(r) || r == unicode.ReplacementChar {
 			return '?'
 		}
 		return r
-	}, text(value))
+	}, usertext.Visible(text(value)))
 	if s == "" {
 		return "-"
 	}

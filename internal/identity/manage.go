@@ -69,6 +69,9 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 		if email, err = checkPerson(email, name, []Membership{m}); err != nil {
 			return Person{}, false, err
 		}
+		if err := checkNew(email, name); err != nil {
+			return Person{}, false, err
+		}
 		p = Person{ID: by.id, Email: email, Name: name, CreatedAt: i.clock.Now()}
 		_, err = tx.Exec(makePerson, p.ID, p.Email, p.Name, p.CreatedAt)
 	}
@@ -285,6 +288,9 @@ const markBootstrap = `UPDATE people SET bootstrap = 1 WHERE id = $1`
 // and says so.
 func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) (made bool, err error) {
 	email, err = checkPerson(email, name, []Membership{{Installation, Owner}})
+	if err == nil {
+		err = checkNew(email, name)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Installation is the tenant of a membership at the installation itself.
@@ -60,7 +62,11 @@ func (i *Identity) Ensure(ctx context.Context, email, name string, memberships [
 	id := uuid.Must(uuid.NewV7()).String()
 	err = i.db.Write(ctx, func(tx *db.Tx) error {
 		now := i.clock.Now()
-		if _, err := tx.Exec(insertPerson, id, email, name, now); err != nil {
+		n, err := tx.Exec(insertPerson, id, email, name, now)
+		if err == nil && n == 1 {
+			err = checkNew(email, name)
+		}
+		if err != nil {
 			return err
 		}
 		p = Person{}
@@ -91,6 +97,19 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 		}
 	}
 	return email, bad.Err()
+}
+
+// checkNew refuses a new person whom a reader could take for another: an address with letters other than ASCII's, or a name
+// with invisible or look-alike letters. Older people keep theirs.
+func checkNew(email, name string) error {
+	var bad problem.Fields
+	if strings.ContainsFunc(email, func(r rune) bool { return r > unicode.MaxASCII }) {
+		bad.Add("email", "must have ASCII characters alone, because other letters look like them: write the domain in its xn-- form")
+	}
+	if !usertext.Honest(name) {
+		bad.Add("name", "must have no invisible characters, and letters of one alphabet in a word: type it instead of pasting it")
+	}
+	return bad.Err()
 }
 
 // IsEmail says whether a text in small letters has the form of an e-mail address.

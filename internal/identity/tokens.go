@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // The life and the number of personal tokens.
@@ -44,8 +45,8 @@ const (
 // NewPersonalToken makes a token of the visitor, who must have given the second factor a moment ago and, in production, must have one.
 func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string, from netip.Addr) (text string, t PersonalToken, err error) {
 	name = strings.TrimSpace(name)
-	if name == "" || utf8.RuneCountInString(name) > maxTokenName || !plain(name) {
-		return "", t, problem.Field("name", fmt.Sprintf("must have 1 to %d characters", maxTokenName))
+	if name == "" || utf8.RuneCountInString(name) > maxTokenName || !usertext.Honest(name) {
+		return "", t, problem.Field("name", fmt.Sprintf("must have 1 to %d visible characters", maxTokenName))
 	}
 	if v.ByToken() {
 		return "", t, errSession()

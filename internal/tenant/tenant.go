@@ -23,6 +23,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // Mode says whether a tenant's money is real.
@@ -278,12 +279,16 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.Duplicates == "" {
 		t.Duplicates = RefuseDuplicates
 	}
-	if err := t.Check(); err != nil {
+	err := t.Check()
+	if err == nil {
+		err = checkName(t.Name)
+	}
+	if err != nil {
 		return Tenant{}, err
 	}
 	t.CreatedAt = s.clock.Now()
 	t.UpdatedAt = t.CreatedAt
-	_, err := tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
+	_, err = tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
 		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed,
 		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt)
 	if errors.Is(err, db.ErrUnique) {
@@ -297,6 +302,14 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	}
 	tx.AfterCommit(func() { s.tenants.Forget(t.ID) })
 	return t, nil
+}
+
+// checkName refuses a name that a reader could take for another one.
+func checkName(name string) error {
+	if usertext.Honest(name) {
+		return nil
+	}
+	return problem.Field("name", "must have no invisible characters, and letters of one alphabet in a word: type it instead of pasting it")
 }
 
 // Check refuses a tenant that cannot be stored, naming each bad field.
@@ -380,7 +393,11 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.Duplicates, c.Duplicates)
 	set(&after.Listed, c.Listed)
 	after.Quotas.set(c.Quotas)
-	if err := after.Check(); err != nil {
+	err = after.Check()
+	if err == nil && after.Name != before.Name { // an older name may stay
+		err = checkName(after.Name)
+	}
+	if err != nil {
 		return Tenant{}, Tenant{}, err
 	}
 	after.UpdatedAt = s.clock.Now()

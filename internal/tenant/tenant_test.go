@@ -100,6 +100,24 @@ func TestATenantNeedsANameAndAMode(t *testing.T) {
 	})
 }
 
+// An account's name looks like itself alone. One of an older release stays until it is changed.
+func TestName_lookAlikesAreRefused(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		s, _ := node(d)
+		made := create(t, d, s, Tenant{Name: "Adom", Mode: Live})
+		for _, name := range []string{"Ad\u043em", "Ado\u200bm", "Ado\u202em", "Ado\nm", "Ado\u0085m"} {
+			if err := d.Write(t.Context(), func(tx *db.Tx) error { _, err := s.Create(tx, Tenant{Name: name, Mode: Live}); return err }); !problem.Is(err, problem.Invalid) {
+				t.Errorf("%+q: %v", name, err)
+			}
+			if err := d.Write(t.Context(), func(tx *db.Tx) error { _, _, err := s.Set(tx, made.ID, Change{Name: &name}); return err }); !problem.Is(err, problem.Invalid) {
+				t.Errorf("%+q: %v", name, err)
+			}
+		}
+		write(t, d, func(tx *db.Tx) error { _, err := tx.Exec(`UPDATE tenants SET name = $1`, "Ad\u043em"); return err })
+		write(t, d, func(tx *db.Tx) error { _, _, err := s.Set(tx, made.ID, Change{Blocked: ptr(true)}); return err })
+	})
+}
+
 func TestAChangeHoldsWithinASecondOnEveryNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		here, hereClock := node(d)
