@@ -122,6 +122,11 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Reques
 	if by.Visitor.ByToken() {
 		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
 	}
+	return s.apart(tx, by, rule, people, a)
+}
+
+// apart is mayCheck but for the session, which may still need a code.
+func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.own(people[by.Visitor.Person.ID].Person) {
 		return problem.New(problem.Forbidden, "own_act", "Somebody else must approve this: you requested it, or the API key that did is yours, or was made or rotated by you")
 	}
@@ -134,6 +139,32 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Reques
 		}
 	}
 	return s.independent(tx, by, rule, a)
+}
+
+// Outlook is what an approver's page shows before the approval.
+type Outlook struct {
+	Refused error  // why the person may not approve; nil: nothing bars the person
+	Note    string // what others will know of the approval; empty: nothing
+}
+
+// Outlook reads, without locks, whether a person may approve an act that waits, and what the approval will say of the person.
+func (s *Store) Outlook(ctx context.Context, by By, rule Rule, a Request) (o Outlook, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		who, err := s.people.StandingNow(tx, by.Visitor.Person.ID, a.Place)
+		if err != nil {
+			return err
+		}
+		o = Outlook{Refused: s.apart(tx, by, rule, standings{by.Visitor.Person.ID: who}, a)}
+		var refused *problem.Error
+		if o.Refused != nil && !errors.As(o.Refused, &refused) {
+			return o.Refused
+		}
+		if o.Refused == nil {
+			o.Note, err = s.remark(tx, by, a)
+		}
+		return err
+	})
+	return o, err
 }
 
 // Approve takes an approval that is not the last one; ErrLast where it is.

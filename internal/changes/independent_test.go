@@ -70,6 +70,17 @@ func (f *fixture) pays(by By) Request {
 	return act
 }
 
+// outlook is what the page of an act shows a person before an approval.
+func (f *fixture) outlook(by By, act Request) Outlook {
+	f.t.Helper()
+	rule, _ := f.Rule(act.Kind)
+	o, err := f.Store.Outlook(f.t.Context(), by, rule, act)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return o
+}
+
 // The requester of an invitation or a reset has the link and never the code, the approver the code and never the link: neither
 // becomes the person.
 func TestRequester_isNotTheSecondPerson(t *testing.T) {
@@ -120,6 +131,12 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 		act = f.pays(boss)
 		if act.Needs != 1 {
 			t.Fatalf("with a third person: %+v", act)
+		}
+		if o := f.outlook(second, act); problem.From(o.Refused).Code != "not_independent" || o.Note != "" {
+			t.Errorf("the page of who is barred shows %+v", o)
+		}
+		if o := f.outlook(third, act); o.Refused != nil {
+			t.Errorf("the page of who may approve shows %+v", o)
 		}
 		_, err := f.Approve(t.Context(), second, act.ID, act.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
@@ -213,8 +230,13 @@ func TestFirstApprovals_nameTheInviter(t *testing.T) {
 		third := f.brings(boss, &other, "third@example.com", identity.Owner)
 		var notes []string
 		for range 4 {
-			act := f.approved(third, f.pays(boss))
+			act := f.pays(boss)
+			before := f.outlook(third, act)
+			act = f.approved(third, act)
 			notes = append(notes, act.Checks[0].Note)
+			if before.Note != act.Checks[0].Note || before.Refused != nil {
+				t.Errorf("before the approval the page says %+v", before)
+			}
 		}
 		want := "approval 1 of this person, invited or reset by boss@example.com, from a network of the requester, in the same kind of browser as the requester"
 		if notes[0] != want || !strings.HasPrefix(notes[2], "approval 3") || notes[3] != "" {

@@ -221,15 +221,28 @@ func actList(v *visit) (answer, error) {
 func actPage(v *visit) (answer, error) { return v.act(v.rejectForm(), "") }
 
 // may is what a visitor may do about an act, as far as the page can tell.
-type may struct{ approve, withdraw, again bool }
+type may struct {
+	approve, withdraw, again bool
+	barred                   string // why the visitor, whose role approves such acts, may not approve this one
+	note                     string // what others will know of the approval
+}
 
-func (v *visit) may(a changes.Request) (m may) {
+func (v *visit) may(a changes.Request) (m may, err error) {
 	rule, known := v.console.Changes.Rule(a.Kind)
 	if !known || a.State != changes.Waiting {
-		return m
+		return m, nil
 	}
 	own := a.Maker == v.who.Person.ID
-	return may{approve: !own && a.Needs > 0 && v.can(rule.Check), withdraw: own, again: own && a.Needs == 0}
+	m = may{withdraw: own, again: own && a.Needs == 0}
+	if own || a.Needs == 0 || !v.can(rule.Check) {
+		return m, nil
+	}
+	outlook, err := v.console.Changes.Store.Outlook(v.ctx, v.by(), rule, a)
+	m.approve, m.note = outlook.Refused == nil, outlook.Note
+	if outlook.Refused != nil {
+		m.barred = problem.From(outlook.Refused).Message
+	}
+	return m, err
 }
 
 // actPath is where the act of the page is.
@@ -279,8 +292,12 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 	if rule, known := v.console.Changes.Rule(a.Kind); known && a.State == changes.Done && a.Needs == 0 && !rule.Light && !v.console.Development {
 		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Mark(page.Badge{Tone: page.Bad, Word: "nobody else: applied at once"})})
 	}
+	may, err := v.may(a)
+	if err != nil {
+		return answer{}, err
+	}
 	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
-	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.actPath(), v.may(a), kept, facts, reject, wrong)}, nil
+	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.actPath(), may, kept, facts, reject, wrong)}, nil
 }
 
 // madeOf is a secret of an act that waits for the visitor.
@@ -365,7 +382,11 @@ func (v *visit) waitingActs() (forYou, byYou []page.Row, err error) {
 	}
 	var check, own []changes.Request
 	for _, a := range list {
-		switch m := v.may(a); {
+		m, err := v.may(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
 		case m.approve:
 			check = append(check, a)
 		case m.withdraw:
