@@ -243,6 +243,24 @@ func TestComplaintsOfListenersAreLinesOfTheLog(t *testing.T) {
 
 // Lines that strangers cause are few of each kind, whatever addresses they carry. The number of those that were left out
 // follows at the end of the minute, also if nothing is logged after it.
+// A message centre that sends receipts that cannot be read writes no more lines than anybody else.
+func TestSMPP_logIsBounded(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	a := startWith(t, config.Server{Ephemeral: true, Listen: "127.0.0.1:0", MetricsListen: "off", DrainFor: time.Minute}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, r := range a.sms {
+		for range 1_000 {
+			r.options.Log.Warn("a receipt could not be read and is acknowledged", "bind", "one")
+		}
+	}
+	if err := a.Stop(t.Context()); err != nil { // nothing writes any more
+		t.Error(err)
+	}
+	if got := strings.Count(log.String(), "a receipt could not be read"); got != linesOfAKind {
+		t.Errorf("%d lines, want %d", got, linesOfAKind)
+	}
+}
+
 func TestBoundedLog_countsWhatItLeavesOut(t *testing.T) {
 	var log bytes.Buffer
 	few := fewLines(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))

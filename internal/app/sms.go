@@ -89,10 +89,11 @@ func (a *App) buildMessaging() error {
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Contacts: a.contacts, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap, KeepOTPs: a.cfg.Keep.OTPs, KeepTexts: a.cfg.Keep.Texts})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
+	log := fewLines(a.log) // a message centre may send what cannot be read without end
 	for _, r := range a.sms {
 		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes
 		// at the hour at which its message went.
-		r.options = smpp.Options{Clock: clock.Real(), Log: a.log, Receipt: func(ctx context.Context, receipt provider.Receipt) func() error {
+		r.options = smpp.Options{Clock: clock.Real(), Log: log, Receipt: func(ctx context.Context, receipt provider.Receipt) func() error {
 			receipt.At = a.clock.Now()
 			return a.messaging.Receive(ctx, receipt)
 		}}

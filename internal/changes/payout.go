@@ -48,7 +48,7 @@ func (a *Changes) HoldPayout(ctx context.Context, by payments.Asker, pay book.Pa
 		return nil, err
 	}
 	act := Request{ID: pay.ID, Kind: KindSendPayout, Tenant: pay.Tenant, Place: pay.Tenant, Amount: pay.Amount,
-		Maker: by.Person, MakerName: by.Email, Origin: by.Origin, Reason: "Reference " + pay.Reference}
+		Maker: by.Person, MakerName: by.Email, Origin: by.Origin, Reason: "Reference " + reference(pay)}
 	// No name: who may see it finds it on the page of the payment, and there it is erased when the payee asks.
 	act.Sentence = fmt.Sprintf("Send %s to %s, with a fee of %s", worth(pay, pay.Amount), masked(pay), worth(pay, pay.Charges))
 	if by.Person == "" {
@@ -73,6 +73,14 @@ func masked(pay book.Payment) string {
 		return pay.Channel + " " + pay.MSISDN().Masked()
 	}
 	return "bank " + pay.BankID + ", account ****" + pay.Account[max(0, len(pay.Account)-4):]
+}
+
+// reference is a payout's reference as everybody may see it who sees the act: one that holds a number is masked like the number.
+func reference(pay book.Payment) string {
+	if !pay.ReferenceHoldsNumber() {
+		return pay.Reference
+	}
+	return "****" + pay.Reference[max(0, len(pay.Reference)-3):]
 }
 
 // byKey says which key asked for an act, and whose it is.

@@ -42,6 +42,22 @@ func (f *fixture) heldPayout(key string) (Request, error) {
 	return f.Store.Get(f.t.Context(), pay.ID)
 }
 
+// The reason of a payout's request shows no number that the customer's reference holds.
+func TestHeldPayout_masksItsReference(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		order := f.order()
+		order.Reference = "pay-0201234567-march"
+		pay, _, err := f.Payments.Payout(t.Context(), f.byKey(f.keyOf("", f.owner.Visitor.Person.ID)), order)
+		if err != nil || !pay.Waits() {
+			t.Fatalf("%+v, %v", pay, err)
+		}
+		act, err := f.Store.Get(t.Context(), pay.ID)
+		if err != nil || strings.Contains(act.Reason, "0201234567") || act.Reason != "Reference ****rch" {
+			t.Errorf("%q, %v", act.Reason, err)
+		}
+	})
+}
+
 // keyOf makes a key of the account, for a member and by a maker.
 func (f *fixture) keyOf(member, maker string) string {
 	f.t.Helper()

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
@@ -56,6 +60,40 @@ func TestAPaymentIsFoundAndShown(t *testing.T) {
 		if strings.Count(out, `"id"`) != 1 || !strings.Contains(errs, "Page 2 of 2") {
 			t.Errorf("a page: %s%s", out, errs)
 		}
+	})
+}
+
+// A search for a number by a command is limited and in the audit log, as it is in the console. A search for a reference is
+// neither.
+func TestFind_ofNumbersIsAudited(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip", "--reference", "slip 1")
+		pay := w.stuck(t, id, "order-000000001")
+		for _, text := range []string{"024 123 4567", "+233241234567", "0241234567"} { // one number
+			if found := w.list("payouts", "find", text); len(found) != 1 || found[0]["id"] != pay.ID {
+				t.Errorf("%q finds %v", text, found)
+			}
+		}
+		w.list("payouts", "find", "order-000000001")
+		w.list("payouts", "find", "10")
+		log := w.list("audit", "list", "--action", "numbers.search")
+		if len(log) != 1 || strings.Contains(fmt.Sprint(log), "241234567") || !strings.HasPrefix(fmt.Sprint(log[0]["actor"]), "cli:") {
+			t.Errorf("the audit log has %v", log)
+		}
+		w.run(exitOK, "payouts", "show", "0241234567") // the same number
+		people := identity.New(w.db, clock.Real(), audit.New(w.db, clock.Real()), identity.Options{})
+		for n := range identity.SearchesOfNumbers.Most - 1 { // as by further commands
+			if err := people.Use(t.Context(), identity.SearchesOfNumbers, "cli:"+loggedIn(), fmt.Sprint(n), audit.Entry{Actor: "x", Action: "x"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, command := range []string{"find", "show"} {
+			if _, errs := w.run(exitUnavailable, "payouts", command, "0241239999"); !strings.Contains(errs, "30 numbers an hour") {
+				t.Errorf("%s: %s", command, errs)
+			}
+		}
+		w.run(exitOK, "payouts", "find", "order-000000001")
 	})
 }
 

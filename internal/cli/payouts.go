@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
@@ -123,11 +125,13 @@ func (c *payoutsFind) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
+		p := o.payments(secret)
+		defer p.Close()
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		found, err := p.Search(e.ctx, book.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit), Windows: findWindows})
+		found, err := o.search(e.ctx, p, secret, book.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit), Windows: findWindows})
 		if err != nil {
 			return err
 		}
@@ -143,6 +147,27 @@ func (c *payoutsFind) Run(e *env) error {
 		}
 		return nil
 	})
+}
+
+// search finds payments. A search for a person is limited for each user of the machine, and is in the audit log with a keyed
+// hash, as it is in the console.
+func (o *opened) search(ctx context.Context, p *payments.Payments, secret config.Secret, s book.Search) (book.Found, error) {
+	s.Anonymous = true
+	if !s.Person() && !s.Number() {
+		return p.Search(ctx, s)
+	}
+	if !s.Number() {
+		if found, err := p.Search(ctx, s); err != nil || len(found.Payments) > 0 {
+			return found, err
+		}
+	}
+	hash := identity.NumberHash(secret.Derive(identity.NumberKey), s.Text)
+	entry := audit.Entry{Actor: o.actor, Origin: origin(), Action: "numbers.search", Tenant: s.Tenant, Subject: hash}
+	if err := o.people.Use(ctx, identity.SearchesOfNumbers, o.actor, hash, entry); err != nil {
+		return book.Found{}, err
+	}
+	s.Anonymous = false
+	return p.Search(ctx, s)
 }
 
 type payoutsList struct {
@@ -323,8 +348,8 @@ func shownColumns() []column[shown] {
 }
 
 // the finds the one payment that a text names.
-func (o *opened) the(e *env, p *payments.Payments, text string) (book.Payment, error) {
-	found, err := p.Search(e.ctx, book.Search{Text: text, Limit: named, Windows: findWindows})
+func (o *opened) the(e *env, p *payments.Payments, secret config.Secret, text string) (book.Payment, error) {
+	found, err := o.search(e.ctx, p, secret, book.Search{Text: text, Limit: named, Windows: findWindows})
 	switch {
 	case err != nil:
 		return book.Payment{}, err
@@ -344,8 +369,10 @@ func (o *opened) the(e *env, p *payments.Payments, text string) (book.Payment, e
 
 // Run shows one payment.
 func (c *payoutsShow) Run(e *env) error {
-	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
-		pay, err := o.the(e, p, c.ID)
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
+		p := o.payments(secret)
+		defer p.Close()
+		pay, err := o.the(e, p, secret, c.ID)
 		if err != nil {
 			return err
 		}

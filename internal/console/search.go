@@ -1,13 +1,7 @@
 package console
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"strings"
-
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 )
@@ -70,21 +64,10 @@ func (v *visit) payments(s book.Search) (book.Found, error) {
 			return found, err
 		}
 	}
-	hash := v.console.numberHash(s.Text)
+	hash := identity.NumberHash(v.console.NumberKey, s.Text)
 	if err := v.console.Identity.Use(v.ctx, identity.SearchesOfNumbers, v.who.Person.ID, hash, v.entry("numbers.search", v.tenant.ID, hash)); err != nil {
 		return book.Found{}, err
 	}
 	s.Anonymous = false
 	return v.console.Payments.Search(v.ctx, s)
-}
-
-// numberHash returns a keyed hash of a number, an account or a name, the same for each spelling.
-func (c *Console) numberHash(text string) string {
-	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
-	if m, err := msisdn.Parse(text); err == nil {
-		text = m.International()
-	}
-	mac := hmac.New(sha256.New, c.NumberKey)
-	mac.Write([]byte(text))
-	return hex.EncodeToString(mac.Sum(nil)[:16])
 }

@@ -2,12 +2,17 @@ package identity
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -25,6 +30,20 @@ var (
 	Reveals           = Limit{What: string(RevealNumbers), Most: 30, Of: "numbers and secrets"}
 	Exports           = Limit{What: string(ExportPayments), Most: 20, Each: true, Of: "files"}
 )
+
+// NumberKey names the use of the master key under which numbers that people search for are hashed.
+const NumberKey = "audit/numbers"
+
+// NumberHash returns a keyed hash of a number, an account or a name, the same for each spelling.
+func NumberHash(key []byte, text string) string {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	if m, err := msisdn.Parse(text); err == nil {
+		text = m.International()
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text)) // never fails
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
 
 // limitedFor is the time that a use counts.
 const limitedFor = time.Hour
