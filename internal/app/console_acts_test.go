@@ -134,6 +134,59 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 }
 
 // On a development server one person is enough.
+// The page of a request offers an approval to those alone who may approve it, and shows before it what it will say of the
+// approver.
+func TestApprove_isOfferedToWhoMay(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	maker, barred, second := b.joins("ama@example.com", identity.Operations), b.joins("kofi@example.com", identity.Approver), b.joins("esi@example.com", identity.Approver)
+	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE people SET sponsor = $1 WHERE id = $2`, maker.Person.ID, barred.Person.ID)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(identity.Freshness)
+	b.as(maker)
+	page := "/ops/tenants/" + shop.ID + "/fund"
+	p := b.post(http.StatusOK, page, "amount", "500000", "reason", "Paid by bank, slip 4711")
+	act := "/ops/acts/" + p.hidden(t, "id")
+	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "Paid by bank, slip 4711").leads(t, act)
+	b.as(barred)
+	if p := b.want(http.StatusOK, act, "You cannot approve this", "Somebody else must approve this"); strings.Contains(p.text, "Approve and do it") {
+		t.Error("somebody who is barred is offered to approve")
+	}
+	if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "Waits for your check") {
+		t.Error("it waits for somebody who is barred")
+	}
+	b.as(second)
+	b.want(http.StatusOK, "/ops", "Waits for your check", act)
+	b.want(http.StatusOK, act, "Approve and do it", "approval 1 of this person")
+}
+
+// While the clock of the node is wrong no page moves money, and what moves none goes on.
+func TestClock_stopsMoneyOnPages(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	b.as(b.joins("ama@example.com", identity.Owner))
+	page, form := "/ops/tenants/"+shop.ID+"/fund", []string{"amount", "5", "reason", "slip"}
+	b.post(http.StatusOK, page, form...)
+	b.clock.Set(-45 * time.Second) // more than money stands, and less than ends a session
+	if err := b.timekeeper.Look(t.Context()); err != nil || b.timekeeper.Stopped() == nil {
+		t.Fatal("the clock is right", err)
+	}
+	for _, path := range []string{page, page + "/confirm", "/ops/acts/x/approve", "/ops/acts/x/reject", "/ops/acts/x/withdraw", "/ops/acts/x/do"} {
+		if p := b.post(http.StatusServiceUnavailable, path, form...); p.Header.Get("Retry-After") == "" {
+			t.Errorf("%s has no Retry-After", path)
+		}
+	}
+	b.want(http.StatusOK, page)
+	b.post(http.StatusSeeOther, "/account/sessions/end")
+	b.wallet(shop, 0)
+}
+
 func TestMoneyIsPutIntoAWalletInDevelopment(t *testing.T) {
 	t.Parallel()
 	b := browse(t)

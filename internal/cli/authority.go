@@ -8,15 +8,18 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/timekeeping"
 )
 
 // writing is what every command takes that changes something: who gives it. In production, where there are people, a command
@@ -51,6 +54,12 @@ var needs = map[string]identity.Permission{
 	"campaigns stop": identity.StopCampaigns, "otp reopen": identity.MakeTenants,
 	"contacts add-group": identity.MakeTenants, "contacts import": identity.MakeTenants, "contacts optout": identity.MakeTenants, "contacts optin": identity.MakeTenants,
 	"privacy erase": identity.MakeTenants, "jobs rerun": identity.MakeMoney, "clock accept": identity.MakeMoney, "keys rotate": identity.MakePeople,
+}
+
+// moneyCommands are the commands that move money. A production machine whose clock is wrong does not run them.
+var moneyCommands = map[string]bool{
+	"wallet fund": true, "wallet adjust": true, "wallet transfer": true, "wallet recover": true, "float add": true,
+	"payouts resolve": true, "payouts decide": true, "credits sell": true, "credits refund": true,
 }
 
 // authority is what a command that changes something was given.
@@ -128,6 +137,12 @@ func (o *opened) authorise(e *env) (err error) {
 	}
 	if err := o.journalReady(); err != nil {
 		return err
+	}
+	if o.production && moneyCommands[a.command] {
+		newest := func(ctx context.Context) (time.Time, error) { return app.NewestRow(ctx, o.db) }
+		if err := timekeeping.Check(e.ctx, o.db, o.clock, newest); err != nil {
+			return err
+		}
 	}
 	o.reason = a.reason
 	if a.breakGlass {

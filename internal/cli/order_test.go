@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
@@ -285,4 +289,32 @@ func TestMoneyForAPerson(t *testing.T) {
 			t.Errorf("%s: %s, want %s", asset, got, want)
 		}
 	}
+}
+
+// A machine whose clock is wrong moves no money by a command in production, not even with --break-glass. What moves none goes on.
+func TestClock_wrongStopsMoneyCommands(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		if w.db.Engine() != db.SQLite {
+			return // the clock of the test's PostgreSQL is this machine's
+		}
+		id := w.tenant()
+		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip", "--reference", "slip 1")
+		pay := w.stuck(t, id, "order-000000001")
+		produce(w)
+		emergency := []string{"--reason", "x", glass}
+		w.run(exitOK, append([]string{"wallet", "fund", id, "1", "--reference", "slip 2"}, emergency...)...)
+		later := uuid.UUID{8: 0x80} // as a node made it whose clock was an hour ahead
+		binary.BigEndian.PutUint64(later[:8], uint64(time.Now().Add(time.Hour).UnixMilli())<<16|0x7000)
+		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE payments SET id = $1 WHERE id = $2`, later.String(), pay.ID)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, errs := w.run(exitUnavailable, append([]string{"wallet", "fund", id, "1", "--reference", "slip 3"}, emergency...)...); !strings.Contains(errs, "behind the newest row") {
+			t.Error(errs)
+		}
+		w.run(exitOK, append([]string{"clock", "accept"}, emergency...)...)
+		w.run(exitOK, append([]string{"wallet", "fund", id, "1", "--reference", "slip 3"}, emergency...)...)
+	})
 }

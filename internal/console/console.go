@@ -88,6 +88,8 @@ type Deps struct {
 	NumberKey []byte
 	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
 	NewLink func(ctx context.Context) error
+	// Stopped returns the refusal of what moves money while the clock of this node is wrong; nil for never.
+	Stopped func() error
 	// Observe is told how each request was answered; nil: nobody is.
 	Observe func(api.Seen)
 }

@@ -52,6 +52,12 @@ func (r *Route) body() int64 {
 
 func (r *Route) reads() bool { return !r.Machine }
 
+// moves reports whether the route moves money, or decides about it.
+func (r *Route) moves() bool {
+	moving := []identity.Permission{identity.MakeMoney, identity.MakeTreasury, identity.MakePayouts, identity.CheckActs}
+	return r.Method == http.MethodPost && (slices.Contains(moving, r.Permission) || r.Permission == identity.MakeActs && (strings.HasSuffix(r.Path, "/do") || strings.HasSuffix(r.Path, "/withdraw")))
+}
+
 // Routes is every route of the console.
 func Routes() []Route {
 	return withFormats(slices.Concat(signRoutes(), opsRoutes(), appRoutes(), simRoutes()))
@@ -83,7 +89,7 @@ func signRoutes() []Route {
 		{Method: http.MethodPost, Path: "/account/password", Inputs: []Input{{"current", identity.MaxPassword + 1}, {"password", identity.MaxPassword + 1}}, handle: changePassword},
 		{Method: http.MethodPost, Path: "/account/factor", Inputs: []Input{{"current", identity.MaxPassword + 1}}, handle: beginFactor},
 		{Method: http.MethodGet, Path: "/account/factor", handle: factorPage},
-		{Method: http.MethodPost, Path: "/account/factor/confirm", Inputs: []Input{code}, handle: confirmFactor},
+		{Method: http.MethodPost, Path: "/account/factor/confirm", Inputs: []Input{code, {"current", identity.MaxPassword + 1}}, handle: confirmFactor},
 		{Method: http.MethodPost, Path: "/account/recovery-codes", handle: renewCodes},
 		{Method: http.MethodPost, Path: "/account/sessions/end", Inputs: []Input{{"id", 36}}, handle: endSession},
 		{Method: http.MethodPost, Path: "/account/tokens", Inputs: []Input{{"name", 240}}, handle: makeToken},

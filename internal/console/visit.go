@@ -151,6 +151,9 @@ func (v *visit) admit() error {
 			return errNotAllowed(p)
 		}
 	}
+	if v.console.Stopped != nil && v.route.moves() {
+		return v.console.Stopped()
+	}
 	return nil
 }
 

@@ -222,6 +222,15 @@ func (k *Keeper) allow(ctx context.Context) {
 	}
 }
 
+// Check refuses money to a command whose clock is wrong, as Stopped does to a server. It stores nothing.
+func Check(ctx context.Context, d *db.DB, c *clock.Clock, newest func(context.Context) (time.Time, error)) error {
+	k := New(d, c, slog.New(slog.DiscardHandler), Options{Guard: true, Newest: newest})
+	if err := k.Look(ctx); err != nil {
+		return err
+	}
+	return k.Stopped()
+}
+
 // Stopped returns the refusal of money while the clock is wrong; its cause says why. nil: the clock is right.
 func (k *Keeper) Stopped() error {
 	if e := k.stopped.Load(); e != nil {

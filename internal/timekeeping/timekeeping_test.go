@@ -245,6 +245,36 @@ func TestStart_ownSteps(t *testing.T) {
 	})
 }
 
+// TestCheck_refusesACommand: a command looks at the clock once, as a server does all the time.
+func TestCheck_refusesACommand(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		right := morning
+		if d.Engine() == db.Postgres {
+			var err error
+			if right, err = d.Now(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		newest := func(context.Context) (time.Time, error) { return right, nil }
+		check := func(off time.Duration) error { return Check(t.Context(), d, clock.NewManual(right.Add(off)), newest) }
+		if err := check(0); err != nil {
+			t.Errorf("with the right clock: %v", err)
+		}
+		if err := check(-time.Hour); err == nil || problem.From(err).Code != "clock_wrong" {
+			t.Errorf("an hour behind: %v", err)
+		}
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			Accept(tx, right.Add(-time.Hour), right, "ama", "the clock ran fast")
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := check(-time.Hour); (err == nil) != (d.Engine() == db.SQLite) {
+			t.Errorf("accepted: %v", err)
+		}
+	})
+}
+
 // In development the clock is moved on purpose, and stops nothing.
 func TestGuard_notInDevelopment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
