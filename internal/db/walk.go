@@ -40,3 +40,18 @@ func WalkNaming(ctx context.Context, d *DB, sql string, limit int, text string, 
 		return *id, found == text, err
 	}, each)
 }
+
+// Prune runs a statement that deletes or clears at most so many rows, until it changes fewer, each time in a transaction of its
+// own. sql ends with a LIMIT, the last of its arguments, which Prune gives; args are those before it.
+func Prune(ctx context.Context, d *DB, sql string, limit int, args ...any) error {
+	args = append(args, limit)
+	for changed := int64(limit); changed == int64(limit); {
+		if err := d.Write(Bulk(ctx, ""), func(t *Tx) (err error) {
+			changed, err = t.Exec(sql, args...)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -110,14 +110,5 @@ const (
 
 // Sweep removes the answers that are older than Window, in small transactions.
 func (a *Answers) Sweep(ctx context.Context) error {
-	before := a.clock.Ago(Window)
-	for removed := int64(sweepAtOnce); removed == sweepAtOnce; {
-		if err := a.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
-			removed, err = tx.Exec(sweepAnswers, before, sweepAtOnce)
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.Prune(ctx, a.db, sweepAnswers, sweepAtOnce, a.clock.Ago(Window))
 }

@@ -196,14 +196,5 @@ const (
 
 // Prune removes the offers that expired more than a day ago, in small transactions.
 func (e *Lookups) Prune(ctx context.Context) error {
-	before := e.clock.Now().Add(-offerKept)
-	for removed := int64(pruneAtOnce); removed == pruneAtOnce; {
-		if err := e.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
-			removed, err = tx.Exec(pruneOffers, before, pruneAtOnce)
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.Prune(ctx, e.db, pruneOffers, pruneAtOnce, e.clock.Now().Add(-offerKept))
 }

@@ -139,7 +139,7 @@ const (
 // Prune removes what is older than keep (0: KeepFor), and of each tenant what is more than KeepOfTenant, in small transactions.
 func (l *Log) Prune(ctx context.Context, keep time.Duration) error {
 	before := l.clock.Now().Add(-cmp.Or(keep, KeepFor))
-	if err := l.remove(ctx, pruneOld, before, pruneAtOnce); err != nil {
+	if err := db.Prune(ctx, l.db, pruneOld, pruneAtOnce, before); err != nil {
 		return err
 	}
 	var crowded []string
@@ -170,19 +170,5 @@ func (l *Log) pruneTenant(ctx context.Context, tenant string) error {
 	if err != nil || !found {
 		return err
 	}
-	return l.remove(ctx, pruneTenant, tenant, id, pruneAtOnce)
-}
-
-// remove runs a statement until it removes less than a full set.
-func (l *Log) remove(ctx context.Context, sql string, args ...any) error {
-	for removed := int64(pruneAtOnce); removed == pruneAtOnce; {
-		err := l.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
-			removed, err = tx.Exec(sql, args...)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.Prune(ctx, l.db, pruneTenant, pruneAtOnce, tenant, id)
 }
