@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/api/wire"
-	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -154,8 +154,8 @@ func (f *form) oneTimeCode(name string) string {
 		f.bad(name, required)
 	case strings.Trim(code, "0123456789") != "":
 		f.bad(name, "must consist of digits")
-	case len(code) > messaging.OTPMostLength:
-		f.bad(name, "must be at most "+strconv.Itoa(messaging.OTPMostLength)+" digits")
+	case len(code) > otp.MostLength:
+		f.bad(name, "must be at most "+strconv.Itoa(otp.MostLength)+" digits")
 	default:
 		return code
 	}

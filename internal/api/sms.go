@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/senderid"
 )
@@ -116,13 +117,13 @@ func sendOTP(c *call) error {
 		Phone:    f.phone("phoneNumber"),
 		SenderID: f.ours("senderId"),
 		Message:  f.message("message"),
-		Length:   f.number("length", messaging.OTPLeastLength, messaging.OTPLeastLength, messaging.OTPMostLength),
-		Expiry: time.Minute * time.Duration(f.number("expiry", int(messaging.OTPDefaultExpiry/time.Minute),
-			int(messaging.OTPLeastExpiry/time.Minute), int(messaging.OTPMostExpiry/time.Minute))),
+		Length:   f.number("length", otp.LeastLength, otp.LeastLength, otp.MostLength),
+		Expiry: time.Minute * time.Duration(f.number("expiry", int(otp.DefaultExpiry/time.Minute),
+			int(otp.LeastExpiry/time.Minute), int(otp.MostExpiry/time.Minute))),
 	}
 	who := c.asker(f)
 	if f.refused() {
-		f.fields.Merge(messaging.CheckTemplate(in.Message))
+		f.fields.Merge(otp.CheckTemplate(in.Message))
 	}
 	if err := f.err(); err != nil {
 		return err
@@ -155,7 +156,7 @@ func verifyOTP(c *call) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	replayed, err := c.api.Messaging.VerifyOTP(c.ctx, who, request, phone, code)
+	replayed, err := c.api.Messaging.Codes.Verify(c.ctx, who, request, phone, code)
 	if err != nil {
 		return err
 	}

@@ -337,7 +337,7 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	if err == nil {
 		gauge(smsStrays, float64(strays.Receipts))
 	}
-	closed, err := s.app.messaging.CountClosedRanges(ctx)
+	closed, err := s.app.messaging.Codes.CountClosedRanges(ctx)
 	s.complain(err)
 	if err == nil {
 		gauge(otpTapsClosed, float64(closed))

@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/smsc"
@@ -272,8 +272,8 @@ func (s *texting) drawOTP(m *send) {
 		number = "0240000001"
 	}
 	m.otp, m.to[international(number)] = true, true
-	m.path, m.text = "/sms-api/otp/send", "Code "+messaging.Placeholder+" for "+m.id
-	m.body = map[string]any{"phoneNumber": number, "senderId": m.from.sender, "message": m.text, "length": 6, "expiry": messaging.OTPMostExpiry.Minutes()}
+	m.path, m.text = "/sms-api/otp/send", "Code "+otp.Placeholder+" for "+m.id
+	m.body = map[string]any{"phoneNumber": number, "senderId": m.from.sender, "message": m.text, "length": 6, "expiry": otp.MostExpiry.Minutes()}
 }
 
 // ask makes the request.

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/messaging/otp"
 )
 
 // KindReopen opens a range of numbers again that was closed to a customer's one-time passwords.
@@ -25,7 +25,7 @@ func (a *Changes) ReopenRange(ctx context.Context, by By, id, tenantID, digits, 
 	if err != nil {
 		return Request{}, err
 	}
-	prefix := messaging.RangeOf(digits)
+	prefix := otp.RangeOf(digits)
 	sentence := fmt.Sprintf("Open the range %s to one-time passwords of %s (%s, %s) again", prefix, t.Name, t.Mode, t.ID)
 	return a.make(ctx, by, draft{id: id, kind: KindReopen, tenant: t.ID, reason: reason, sentence: sentence, payload: reopened{t.ID, prefix}})
 }
@@ -33,7 +33,7 @@ func (a *Changes) ReopenRange(ctx context.Context, by By, id, tenantID, digits, 
 // reopenKind needs no check where no line of the policy says otherwise: a range that is still pumped closes by itself.
 func reopenKind() kind {
 	return written("Opening a closed range of numbers", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
-		was, err := a.Messaging.ReopenRange(tx, p.Tenant, p.Range)
+		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)
 		return []audit.Change{{What: "range " + p.Range, Before: fmt.Sprintf("closed: %d of %d verified", was.Verified, was.Sent), After: "open"}}, err
 	})
 }

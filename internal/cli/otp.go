@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/messaging/otp"
 )
 
 type otpCommands struct {
@@ -13,14 +14,14 @@ type otpCommands struct {
 	Reopen otpReopen `cmd:"" help:"Open a range again, before its time."`
 }
 
-func closedRangeColumns() []column[messaging.ClosedRange] {
-	return []column[messaging.ClosedRange]{
-		{"tenant", func(r messaging.ClosedRange) any { return r.Tenant }},
-		{"range", func(r messaging.ClosedRange) any { return r.Prefix }},
-		{"sent", func(r messaging.ClosedRange) any { return r.Sent }},
-		{"verified", func(r messaging.ClosedRange) any { return r.Verified }},
-		{"closed_at", func(r messaging.ClosedRange) any { return r.At }},
-		{"until", func(r messaging.ClosedRange) any { return r.Until }},
+func closedRangeColumns() []column[otp.ClosedRange] {
+	return []column[otp.ClosedRange]{
+		{"tenant", func(r otp.ClosedRange) any { return r.Tenant }},
+		{"range", func(r otp.ClosedRange) any { return r.Prefix }},
+		{"sent", func(r otp.ClosedRange) any { return r.Sent }},
+		{"verified", func(r otp.ClosedRange) any { return r.Verified }},
+		{"closed_at", func(r otp.ClosedRange) any { return r.At }},
+		{"until", func(r otp.ClosedRange) any { return r.Until }},
 	}
 }
 
@@ -31,7 +32,7 @@ type otpTaps struct {
 // Run lists closed ranges.
 func (c *otpTaps) Run(e *env) error {
 	return c.withMessaging(e, func(_ *opened, m *messaging.Messaging) error {
-		all, err := m.ClosedRanges(e.ctx)
+		all, err := m.Codes.ClosedRanges(e.ctx)
 		if err != nil {
 			return err
 		}
@@ -53,8 +54,8 @@ func (c *otpReopen) Run(e *env) error {
 		if err := o.known(e.ctx, &c.Tenant); err != nil {
 			return err
 		}
-		prefix := messaging.RangeOf(c.Range)
-		all, err := m.ClosedRanges(e.ctx)
+		prefix := otp.RangeOf(c.Range)
+		all, err := m.Codes.ClosedRanges(e.ctx)
 		if err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (c *otpReopen) Run(e *env) error {
 		a.Messaging = m
 		act, err := a.ReopenRange(e.ctx, o.by, newID(), c.Tenant, prefix, c.Reason)
 		return o.asked(e, c.Output, act, err, func(context.Context) error {
-			was := slices.IndexFunc(all, func(r messaging.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
+			was := slices.IndexFunc(all, func(r otp.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
 			if was < 0 { // it closed and opened meanwhile
 				return nil
 			}

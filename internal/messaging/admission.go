@@ -1,18 +1,17 @@
 package messaging
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/tenant"
@@ -25,10 +24,10 @@ type admission struct {
 	campaign Campaign
 	chunks   []chunk
 	invalid  []string
-	staged   bool // the chunks have rows
-	marked   bool // the messages are marked with the charge
-	tried    bool // a transaction may have written it
-	otp      *otpRow
+	staged   bool      // the chunks have rows
+	marked   bool      // the messages are marked with the charge
+	tried    bool      // a transaction may have written it
+	code     *otp.Code // of a one-time password
 }
 
 // admitted is the verdict on an admission.
@@ -46,14 +45,13 @@ type admissionLane struct {
 	watch    *recovery.Watch
 	clock    *clock.Clock
 	log      *slog.Logger
-	metrics  metrics
-	tap      config.OTPTap
+	codes    *otp.Codes
 	delivery *delivery
 	lane     *groupcommit.Committer[*admission, admitted]
 }
 
-func newAdmissionLane(d Deps, deliver *delivery, counters metrics) *admissionLane {
-	l := &admissionLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, watch: d.Watch, clock: d.Clock, log: d.Log, metrics: counters, tap: d.OTPTap, delivery: deliver}
+func newAdmissionLane(d Deps, deliver *delivery, codes *otp.Codes) *admissionLane {
+	l := &admissionLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, watch: d.Watch, clock: d.Clock, log: d.Log, codes: codes, delivery: deliver}
 	l.lane = groupcommit.New(groupcommit.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, l.admit)
 	return l
 }
@@ -138,20 +136,19 @@ type idempotencyKey struct{ tenant, key string }
 type earlierRequests struct {
 	byKey map[idempotencyKey]Campaign
 	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
-	codes allowances      // of the numbers to which one-time passwords are to go
-	taps  taps            // of the ranges of these numbers
+	codes *otp.Batch      // the one-time passwords of this batch, with the limits of their numbers
 	// released are the campaigns whose key is old enough to be used again, and is by this batch.
 	released []campaignKey
 }
 
 // queries gives the queries for earlier requests that concern a batch.
-func (p *earlierRequests) queries(batch []*admission, rule config.OTPTap) []db.Query {
-	*p = earlierRequests{taps: newTaps(rule), byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}, codes: allowances{}}
+func (p *earlierRequests) queries(batch []*admission, all *otp.Codes) []db.Query {
+	*p = earlierRequests{byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}}
 	var keyed, tried []*admission
-	var codes []*otpRow
+	var codes []*otp.Code
 	for _, a := range batch {
-		if a.otp != nil {
-			codes = append(codes, a.otp)
+		if a.code != nil {
+			codes = append(codes, a.code)
 		}
 		if a.campaign.IdempotencyKey != "" {
 			keyed = append(keyed, a)
@@ -177,13 +174,8 @@ func (p *earlierRequests) queries(batch []*admission, rule config.OTPTap) []db.Q
 			return err
 		}})
 	}
-	if len(codes) > 0 {
-		queries = append(queries, p.codes.query(codes))
-		if rule.Sends > 0 {
-			queries = append(queries, p.taps.query(codes))
-		}
-	}
-	return queries
+	p.codes = all.Batch(codes)
+	return append(queries, p.codes.Queries()...)
 }
 
 // earlier finds the campaign that the caller's idempotency key made. It comes before the checks of the request,
@@ -194,7 +186,7 @@ func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) 
 	}
 	asked := Campaign{Tenant: caller.Tenant, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash}
 	var before earlierRequests
-	err = l.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}}, l.tap)...) })
+	err = l.db.Read(ctx, func(tx *db.Tx) error { return tx.Gather(before.queries([]*admission{{campaign: asked}}, l.codes)...) })
 	known, found := before.byKey[idempotencyKey{asked.Tenant, asked.IdempotencyKey}]
 	if err != nil || !found || l.clock.Age(known.CreatedAt) >= idempotency.Window {
 		return Campaign{}, false, err
@@ -226,7 +218,7 @@ func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]groupc
 func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
 	var page ledger.Page
 	var before earlierRequests
-	queries := append([]db.Query{l.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, l.tap)...)
+	queries := append([]db.Query{l.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, l.codes)...)
 	for _, a := range batch {
 		a.tried = true
 	}
@@ -249,8 +241,13 @@ func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admissi
 	if err := l.store(tx, accepted); err != nil {
 		return nil, err
 	}
-	before.taps.deferAll(tx)
-	tx.AfterCommit(func() { l.tapsClosed(ctx, before.taps) })
+	var codes []*otp.Code
+	for _, a := range accepted {
+		if a.code != nil {
+			codes = append(codes, a.code)
+		}
+	}
+	before.codes.DeferAll(ctx, tx, codes)
 	return verdicts, nil
 }
 
@@ -266,9 +263,8 @@ func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlier
 		}
 		before.released = append(before.released, campaignKey{known.Tenant, known.ID}) // the sweep has not come yet
 	}
-	now := l.clock.Now()
-	if a.otp != nil {
-		if err := cmp.Or(before.taps.open(*a.otp, now), before.codes.take(*a.otp, now)); err != nil {
+	if a.code != nil {
+		if err := before.codes.Admit(a.code); err != nil {
 			return groupcommit.Verdict[admitted]{Err: err}
 		}
 	}
@@ -278,8 +274,8 @@ func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlier
 	} else if err != nil {
 		return groupcommit.Verdict[admitted]{Err: err}
 	}
-	if a.otp != nil {
-		before.taps.count(a.otp, now)
+	if a.code != nil {
+		before.codes.Charged(a.code)
 	}
 	return groupcommit.Verdict[admitted]{Value: admitted{campaign: c}}
 }
@@ -314,17 +310,14 @@ func (l *admissionLane) store(tx *db.Tx, accepted []*admission) error {
 				chunks = append(chunks, k)
 			}
 			if a.marked {
-				marked[a.campaign.Mode] = append(marked[a.campaign.Mode], l.delivery.otp.work(a.campaign, k, a.otp))
+				marked[a.campaign.Mode] = append(marked[a.campaign.Mode], l.delivery.newWork(a.campaign, k, a.code))
 				continue
 			}
-			job, err := l.delivery.chunkJob(a.campaign, k, a.otp, a.staged)
+			job, err := l.delivery.chunkJob(a.campaign, k, a.code, a.staged)
 			if err != nil {
 				return err
 			}
 			waiting = append(waiting, job)
-		}
-		if a.otp != nil {
-			l.storeOTP(tx, *a.otp)
 		}
 	}
 	for mode, works := range marked {
@@ -366,28 +359,4 @@ func (l *admissionLane) accept(ctx context.Context, a *admission) (Campaign, boo
 		l.delivery.sendingMarks.end(a.campaign.ID) // it has no job on this node
 	}
 	return r.campaign, r.replayed, err
-}
-
-// tapsClosed logs and counts the taps that a transaction closed.
-func (l *admissionLane) tapsClosed(ctx context.Context, s taps) {
-	for _, k := range s.closing {
-		t := s.read[k]
-		l.metrics.tapsClosed.WithLabelValues(t.prefix[:min(len(t.prefix), prefixLength)]).Inc()
-		l.log.WarnContext(ctx, "too few one-time passwords to a range of numbers are verified: it is closed", "tenant", t.tenant, "range", maskedRange(t.prefix),
-			"sent", t.fullSent, "verified", t.fullVerified, slog.Time("until", t.closedUntil))
-	}
-}
-
-const (
-	voidOTPs  = `UPDATE otps SET status = 'void' WHERE tenant = $1 AND msisdn = $2 AND status = 'open'`
-	insertOTP = `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at, tap_batch)
-		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8, $9)`
-)
-
-// storeOTP defers the row of a code, in the transaction that charges it.
-func (l *admissionLane) storeOTP(tx *db.Tx, o otpRow) {
-	tx.Defer(voidOTPs, -1, o.tenant, o.msisdn)
-	tx.Defer(insertOTP, 1, o.tenant, o.id, o.msisdn, o.prefix, o.hash, o.length, o.created, o.expires, o.batch)
-	now := l.clock.Now()
-	tx.Defer(countOTP, -1, o.tenant, o.msisdn, sendsCounter, now, now.Add(-otpSendWindow), now.Add(otpSendWindow), otpSendsInWindow)
 }

@@ -11,22 +11,30 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/tenant"
 )
 
 // chunkJob makes the job of a chunk that is not marked yet.
-func (d *delivery) chunkJob(c Campaign, k chunk, otp *otpRow, staged bool) (jobs.Job, error) {
+func (d *delivery) chunkJob(c Campaign, k chunk, code *otp.Code, staged bool) (jobs.Job, error) {
 	kind := bulkKind(c.Mode)
 	if len(k.Recipients) <= smallChunk {
 		kind = smallKind(c.Mode)
 	}
 	job, err := k.payload().job(kind)
 	if !staged { // the recipients of large campaigns do not wait in memory
-		job.Memo = d.otp.work(c, k, otp)
+		job.Memo = d.newWork(c, k, code)
 	}
 	return job, err
+}
+
+// newWork makes the work of a chunk that was just accepted. code is that of a one-time password, else nil.
+func (d *delivery) newWork(c Campaign, part chunk, code *otp.Code) *work {
+	w := &work{campaign: c, chunk: part, turn: c.turn}
+	w.render(d.codes, code)
+	return w
 }
 
 const (
@@ -43,7 +51,7 @@ type delivery struct {
 	jobs         *jobs.Queue
 	clock        *clock.Clock
 	sms          map[tenant.Mode]provider.SMSSender
-	otp          otpKeys
+	codes        *otp.Codes
 	recovery     *recovery.Recovery
 	owner        *chunkOwner
 	submitter    *submitter
@@ -52,9 +60,9 @@ type delivery struct {
 	states       *cache.Cache[campaignKey, CampaignStatus]
 }
 
-func newDelivery(d Deps, otp otpKeys, receipts *receiptBook, counters metrics) *delivery {
-	made := &delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, otp: otp, recovery: d.Recovery,
-		owner:     &chunkOwner{db: d.DB, resend: d.Resend, otp: otp, receipts: receipts},
+func newDelivery(d Deps, codes *otp.Codes, receipts *receiptBook, counters metrics) *delivery {
+	made := &delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, codes: codes, recovery: d.Recovery,
+		owner:     &chunkOwner{db: d.DB, resend: d.Resend, codes: codes, receipts: receipts},
 		submitter: newSubmitter(d, receipts, counters), steps: newStepLane(d, receipts)}
 	made.states = cache.New(d.Clock, freshness, cached, made.loadStatus)
 	return made

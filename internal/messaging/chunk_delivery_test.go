@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -519,7 +520,7 @@ func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
 		h.operator.setReady(provider.ErrElsewhere)
 		other := node(t, d, options{node: "two", at: h.clock})
 		small, large := h.mustSend("hello", "0241234567"), h.mustSend("hello", numbers(1_200)...)
-		otp, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + Placeholder, Phone: "233241234567"})
+		otp, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + otp.Placeholder, Phone: "233241234567"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -536,7 +537,7 @@ func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
 				code = after
 			}
 		}
-		if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "shop"}, otp.RequestID, "233241234567", code); err != nil {
+		if _, err := h.Codes.Verify(t.Context(), idempotency.Caller{Tenant: "shop"}, otp.RequestID, "233241234567", code); err != nil {
 			t.Errorf("the code %s that the other node wrote is refused: %v", code, err)
 		}
 		h.sound()
@@ -578,7 +579,7 @@ func TestOneTimePasswordsPassACampaign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := h2.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + Placeholder, Phone: "233501234567"}); err != nil {
+	if _, _, err := h2.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + otp.Placeholder, Phone: "233501234567"}); err != nil {
 		t.Fatal(err)
 	}
 	select {

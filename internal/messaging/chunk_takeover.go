@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/messaging/otp"
 )
 
 const rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
@@ -15,7 +16,7 @@ const rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WH
 type chunkOwner struct {
 	db       *db.DB
 	resend   bool
-	otp      otpKeys
+	codes    *otp.Codes
 	receipts *receiptBook
 }
 
@@ -46,15 +47,11 @@ func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 // readWork reads a chunk; lock is empty, or the clause that locks its row.
 func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
 	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Small: payload.Alone}}
-	var otp *otpRow
+	var code otp.Code
 	found := false
-	campaign := []any{payload.Tenant, payload.Campaign}
 	err := tx.Gather(
-		db.Query{SQL: selectOTP, Args: campaign, Each: func(r *db.Row) error {
-			otp = &otpRow{}
-			return r.Scan(&otp.length, &otp.hash, &otp.expires)
-		}},
-		db.Query{SQL: selectCampaign, Args: campaign, Each: w.campaign.scan},
+		code.Find(payload.Tenant, payload.Campaign),
+		db.Query{SQL: selectCampaign, Args: []any{payload.Tenant, payload.Campaign}, Each: w.campaign.scan},
 		db.Query{SQL: w.chunk.row().read + lock, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {
 			var list string
 			found = true
@@ -68,10 +65,7 @@ func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wo
 	if w.campaign.ID == "" {
 		return nil, fmt.Errorf("chunk %d has no campaign %s", payload.Chunk, payload.Campaign)
 	}
-	if w.campaign.Kind == KindOTP && otp == nil {
-		otp = &otpRow{length: OTPLeastLength, expires: w.campaign.CreatedAt} // swept, therefore expired
-	}
-	o.otp.render(w, otp)
+	w.render(o.codes, &code)
 	return w, nil
 }
 

@@ -2,6 +2,8 @@ package messaging
 
 import (
 	"time"
+
+	"github.com/makola/makola/internal/messaging/otp"
 )
 
 // work is the state of one chunk's delivery. The job of a fresh small chunk carries it in memory; otherwise it is
@@ -19,23 +21,18 @@ type work struct {
 	stale    bool          // a step failed: only the rows are right
 }
 
-// work makes the work of a chunk that was just accepted.
-func (k otpKeys) work(c Campaign, part chunk, otp *otpRow) *work {
-	w := &work{campaign: c, chunk: part, turn: c.turn}
-	k.render(w, otp)
-	return w
-}
-
-// render sets the text, and of a one-time password the time until which it is sent.
-func (k otpKeys) render(w *work, otp *otpRow) {
+// render sets the text, and of a one-time password the time until which it is sent. A code that cannot be made, because
+// its row or its key is gone, is not sent.
+func (w *work) render(codes *otp.Codes, code *otp.Code) {
 	w.text = w.campaign.Message
-	if otp != nil {
-		var known bool
-		if w.text, known = k.text(w.campaign, otp); known {
-			w.until = otp.expires
-		} else {
-			w.until = w.campaign.CreatedAt // a code that cannot be made is not sent
-		}
+	if w.campaign.Kind != KindOTP {
+		return
+	}
+	var known bool
+	if w.text, known = codes.Text(w.campaign.Message, code); known {
+		w.until = code.Expires
+	} else {
+		w.until = w.campaign.CreatedAt
 	}
 }
 

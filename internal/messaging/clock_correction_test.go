@@ -147,10 +147,10 @@ func TestOTPLimitsEndAfterTheClockWasSetBack(t *testing.T) {
 		h := open(t, d, options{credits: 100})
 		h.clock.Set(24 * time.Hour)
 		var sent OTPSent
-		for range otpSendsInWindow {
+		for range otpSends {
 			var code string
 			sent, code = h.mustOTP(OTP{})
-			for range otpFailsInWindow / otpSendsInWindow {
+			for range otpFails / otpSends {
 				h.wantVerify(sent, wrong(code), problem.Invalid)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/otp"
 )
 
 // erasureWindow is how many messages one statement looks at that searches for a number, which no index has.
@@ -18,37 +19,14 @@ AND open = 0 AND status NOT IN ('queued', 'sending', 'submitted')`
 	erasePart = `UPDATE parts SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND message = $3 AND state <> 'open'`
 	// The numbers of a small campaign are all of one length, and stay as many as its recipients.
 	eraseListed = `UPDATE campaigns SET numbers = replace(numbers, $3, $4) WHERE tenant = $1 AND id = $2 AND numbers <> ''`
-	eraseCode   = `UPDATE otps SET msisdn = $3, status = CASE WHEN status = 'open' THEN 'void' ELSE status END WHERE tenant = $1 AND id = $2`
 )
 
-const (
-	countersAfter = `SELECT tenant, msisdn, name FROM otp_counters WHERE (tenant, msisdn, name) > ($1, $2, $3) ORDER BY tenant, msisdn, name LIMIT $4`
-	eraseCounter  = `DELETE FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
-	eraseEarly    = `DELETE FROM early_receipts WHERE recipient = $1`
-)
+const eraseEarly = `DELETE FROM early_receipts WHERE recipient = $1`
 
-// EraseCounters deletes the counters of one-time passwords to a number, and receipts that match no message to it. Its next
-// code counts as the first. No message to the number may be open: its receipt could be among them.
+// EraseCounters deletes the counters of one-time passwords to a number, and receipts that match no message to it. No
+// message to the number may be open: its receipt could be among them.
 func (m *Messaging) EraseCounters(ctx context.Context, number string) (erased int, err error) {
-	type counter [3]string // tenant, number, name
-	after := func(c counter) []any { return []any{c[0], c[1], c[2]} }
-	scan := func(r *db.Row, c *counter) (counter, bool, error) {
-		err := r.Scan(&c[0], &c[1], &c[2])
-		return *c, c[1] == number, err
-	}
-	err = db.Walk(ctx, m.db, countersAfter, erasureWindow, after, scan, func(found []counter) error {
-		erased += len(found)
-		for _, c := range found {
-			if err := m.db.Write(db.Bulk(ctx, c[0]), func(tx *db.Tx) error {
-				tx.Defer(eraseCounter, -1, c[0], c[1], c[2])
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if erased, err = m.Codes.EraseCounters(ctx, number); err != nil {
 		return erased, err
 	}
 	return erased, m.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
@@ -95,5 +73,5 @@ func EraseRecipient(tx *db.Tx, s Sent, instead string) {
 	tx.Defer(eraseListed, -1, s.Tenant, s.Campaign, s.Recipient, instead) // first, in the order of a delivery's locks
 	tx.Defer(eraseRecipient, -1, s.Tenant, s.Campaign, s.No, instead)
 	tx.Defer(erasePart, -1, s.Tenant, s.Campaign, s.No, instead)
-	tx.Defer(eraseCode, -1, s.Tenant, s.Campaign, instead)
+	otp.EraseNumber(tx, s.Tenant, s.Campaign, instead)
 }

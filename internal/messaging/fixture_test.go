@@ -1,6 +1,7 @@
 package messaging
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,6 +154,7 @@ type options struct {
 	at      *clock.Clock
 	rail    *operator
 	tap     config.OTPTap
+	log     *slog.Logger
 }
 
 func node(t *testing.T, d *db.DB, o options) *fixture {
@@ -180,7 +182,7 @@ func nodeOn(t *testing.T, d *db.DB, o options, rail provider.SMSSender) *fixture
 	if o.node == "" {
 		o.node = "one"
 	}
-	log := slog.New(slog.DiscardHandler)
+	log := cmp.Or(o.log, slog.New(slog.DiscardHandler))
 	l := ledger.New(d, h.clock, o.node)
 	secret, err := config.NewSecret([]byte("a master key of thirty-two octets"))
 	if err != nil {
@@ -212,7 +214,7 @@ func (h *fixture) start() {
 
 // retention is the sweep of the node.
 func (h *fixture) retention() *retention {
-	return &retention{otps: otpsKept, db: h.d, clock: h.clock, receipts: h.receipts}
+	return &retention{db: h.d, clock: h.clock, receipts: h.receipts, codes: h.Codes}
 }
 
 // open makes a node with a tenant that has credits and an approved sender ID.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/test/clocktest"
@@ -397,7 +398,7 @@ func TestAVolleyRecordsWhatIsAnswered(t *testing.T) {
 		h := open(t, d, options{credits: 10})
 		h.operator.keeps("233241000002")
 		sent := []Campaign{}
-		batch := []*admission{h.admission(nil, "233241000001", "233241000002", "233241000003"), h.admission(nil, msisdn.MSISDN("233241000004"))}
+		batch := []*admission{h.admission(KindCampaign, "233241000001", "233241000002", "233241000003"), h.admission(KindCampaign, msisdn.MSISDN("233241000004"))}
 		verdicts, err := h.admissions.admit(t.Context(), batch)
 		if err != nil {
 			t.Fatal(err)
@@ -459,7 +460,7 @@ func TestAnOperatorTriesACodeUntilItExpiresAndAMessageForItsValidity(t *testing.
 			}
 			return h.operator.accept()
 		})
-		if _, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + Placeholder, Phone: "233241234567", Expiry: 5 * time.Minute}); err != nil {
+		if _, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: "Code " + otp.Placeholder, Phone: "233241234567", Expiry: 5 * time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		h.quiet()

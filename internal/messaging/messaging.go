@@ -1,6 +1,6 @@
 // Package messaging sends texts for tenants: it prices and charges campaigns and one-time passwords in SMS credits,
-// hands each segment to a mobile operator through an SMS rail, and matches the operators' receipts. Contacts and
-// sender IDs are packages of their own.
+// hands each segment to a mobile operator through an SMS rail, and matches the operators' receipts. Contacts,
+// sender IDs and the codes of one-time passwords (package otp) are packages of their own.
 //
 // A campaign is accepted in one transaction: its row, its recipients in chunks, the charge and the jobs. Each
 // chunk is delivered by a job; the messages that are submitted next are marked in the database before the first octet
@@ -12,11 +12,11 @@
 //
 // Files, each standing on those below it alone; no two of them need each other:
 //
-//	otp.go, stopped_campaigns.go      SendOTP and VerifyOTP; campaigns that an operator stopped
+//	otp.go, stopped_campaigns.go      SendOTP; campaigns that an operator stopped
 //	campaign.go, campaign_report.go   Send: checks, the text and its price (package smstext counts); campaigns and their messages, for tenants and operators
 //	recipients.go, quota.go           the numbers and groups of a send; quotas
 //	credits.go, credits_report.go     sales of credits; credits and costs
-//	otp_tap_operator.go, binds.go     closed ranges of numbers, for operators; connections with message centres
+//	binds.go                          connections with message centres
 //	check.go, erasure.go              the books of messages; a person's number, found and erased
 //	messaging.go                      the domain, and how its parts are put together
 //	admission.go                      the transaction that charges and stores campaigns
@@ -29,10 +29,9 @@
 //	unknown_messages.go               messages without an answer, and receipts that may be theirs
 //	unmatched_receipts.go             receipts without a message, counted and explained
 //	chunk_turn.go, sending_marks.go   the turn of the owner; how many campaigns may be marked with their charge
-//	otp_limits.go, otp_tap.go         limits of codes for each number; ranges that are closed: too few are verified
 //	receipts.go, early_receipts.go    receipts, also those before the answer to their submit
 //	chunk_work.go, chunk.go           a chunk's delivery in memory; its row and jobs
-//	submission.go, otp_code.go        the judge of an operator's answers; codes
+//	submission.go                     the judge of an operator's answers
 //	credit_transfers.go, metrics.go   charges and refunds; what a node counts
 //	campaign_recovery.go              campaigns that a recovery keeps back
 //	campaign_row.go, message.go       the rows
@@ -40,7 +39,6 @@
 package messaging
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -51,6 +49,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/senderid"
@@ -84,10 +83,12 @@ type Messaging struct {
 	clock    *clock.Clock
 	sms      map[tenant.Mode]provider.SMSSender
 	quotas   config.Quotas
-	otp      otpKeys
 	metrics  metrics
 	senders  *senderid.Store
 	contacts *contacts.Store
+
+	// Codes are the one-time passwords.
+	Codes *otp.Codes
 
 	admissions *admissionLane
 	delivery   *delivery
@@ -99,14 +100,13 @@ type Messaging struct {
 func New(d Deps) *Messaging {
 	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, jobs: d.Jobs, answers: d.Answers, senders: d.Senders, contacts: d.Contacts, clock: d.Clock, sms: d.SMS,
 		quotas: d.Quotas, recovery: d.Recovery, metrics: newMetrics()}
-	if !d.Secret.Empty() {
-		m.otp = newOTPKeys(d.Secret)
-	}
+	m.Codes = otp.New(otp.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Answers: d.Answers, Clock: d.Clock, Log: d.Log,
+		Secret: d.Secret, Tap: d.OTPTap, Keep: d.KeepOTPs})
 	m.receipts = newReceiptBook(d, m.metrics)
-	m.delivery = newDelivery(d, m.otp, m.receipts, m.metrics)
-	m.admissions = newAdmissionLane(d, m.delivery, m.metrics)
+	m.delivery = newDelivery(d, m.Codes, m.receipts, m.metrics)
+	m.admissions = newAdmissionLane(d, m.delivery, m.Codes)
 	m.register()
-	swept := &retention{otps: cmp.Or(d.KeepOTPs, otpsKept), texts: d.KeepTexts, db: d.DB, clock: d.Clock, receipts: m.receipts}
+	swept := &retention{texts: d.KeepTexts, db: d.DB, clock: d.Clock, receipts: m.receipts, codes: m.Codes}
 	m.jobs.Periodic("messaging-sweep", sweepEvery, swept.sweep)
 	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.receipts.matchRecentReceipts)
 	m.jobs.Periodic("messaging-unmatched", unmatchedAfter, m.receipts.logUnmatched)
@@ -143,5 +143,5 @@ func (m *Messaging) Close() {
 
 // Collectors gives the metrics of this node for a registry.
 func (m *Messaging) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.metrics.messages, m.metrics.segments, m.metrics.receipts, m.metrics.reports, m.metrics.sent, m.metrics.verified, m.metrics.tapsClosed}
+	return append(m.Codes.Collectors(), m.metrics.messages, m.metrics.segments, m.metrics.receipts, m.metrics.reports)
 }

@@ -7,16 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics count the messages and codes of this node. The labels are few and fixed: never a tenant, never a number.
+// metrics count the messages of this node. The labels are few and fixed: never a tenant, never a number.
 type metrics struct {
 	messages *prometheus.CounterVec
 	segments *prometheus.CounterVec
 	receipts *prometheus.CounterVec
 	reports  *prometheus.CounterVec
-	sent     *prometheus.CounterVec
-	verified *prometheus.CounterVec
-
-	tapsClosed *prometheus.CounterVec
 }
 
 func newMetrics() metrics {
@@ -28,19 +24,8 @@ func newMetrics() metrics {
 		segments: vec("makola_sms_segments_total", "Segments that operators took.", "network", "encoding"),
 		receipts: vec("makola_sms_receipts_total", "Receipts by what they said.", "network", "state"),
 		reports:  vec("makola_sms_receipt_matches_total", "Receipts by whether their message was known: matched, repeated, early.", "result"),
-		sent:     vec("makola_otp_sent_total", "One-time passwords accepted, by number range. Ranges that are rarely confirmed are pumped.", "prefix"),
-		verified: vec("makola_otp_verifications_total", "Codes told, by number range: right, wrong, closed (expired, used, void, unknown or out of tries).", "prefix", "result"),
-
-		tapsClosed: vec("makola_otp_taps_closed_total", "Times that this node closed a customer's range of numbers, because too few one-time passwords to it are verified.", "prefix"),
 	}
 }
-
-// The results of a verification.
-const (
-	otpRight  = "right"
-	otpWrong  = "wrong"
-	otpClosed = "closed"
-)
 
 // receiptMatch is the result of matching a receipt.
 type receiptMatch string
@@ -74,15 +59,4 @@ func (m metrics) received(r provider.Receipt, t receiptMatch) {
 	if t != matchedRepeat {
 		m.receipts.WithLabelValues(network(r.To), partStates[r.State]).Inc()
 	}
-}
-
-// prefixLength is the length of a number range in a metric: the country's code and the network's.
-const prefixLength = 5
-
-func prefix(n msisdn.MSISDN) string { return string(n[:min(len(n), prefixLength)]) }
-
-func (m metrics) otpSent(to msisdn.MSISDN) { m.sent.WithLabelValues(prefix(to)).Inc() }
-
-func (m metrics) otpVerified(by msisdn.MSISDN, result string) {
-	m.verified.WithLabelValues(prefix(by), result).Inc()
 }

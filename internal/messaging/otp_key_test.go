@@ -14,7 +14,7 @@ func TestARightCodeStaysRightForItsKeyAlone(t *testing.T) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{})
 		verify := func(key, body string) (bool, error) {
-			return h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "shop", IdempotencyKey: key, BodyHash: body}, sent.RequestID, ama, code)
+			return h.Codes.Verify(t.Context(), idempotency.Caller{Tenant: "shop", IdempotencyKey: key, BodyHash: body}, sent.RequestID, ama, code)
 		}
 		replays, failures := make([]bool, 4), make([]error, 4) // at once: a code has five tries
 		var all sync.WaitGroup

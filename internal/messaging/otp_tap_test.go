@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/test/dbtest"
-	"pgregory.net/rapid"
 )
 
 // tapRule closes a tap after few messages.
@@ -23,7 +23,7 @@ var tapRule = config.OTPTap{Sends: 10, Within: time.Hour, Wait: 3 * time.Minute,
 
 // ask sends a code to a number, and verifies it where verify is set.
 func (h *fixture) ask(phone msisdn.MSISDN, verify bool) error {
-	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: phone, Expiry: time.Hour})
+	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: phone, Expiry: time.Hour})
 	if err == nil && verify {
 		h.verifies(phone, sent)
 	}
@@ -32,7 +32,7 @@ func (h *fixture) ask(phone msisdn.MSISDN, verify bool) error {
 
 func (h *fixture) verifies(phone msisdn.MSISDN, sent OTPSent) {
 	h.t.Helper()
-	if _, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.Messaging.otp[0].of(sent.RequestID, OTPLeastLength)); err != nil {
+	if _, err := h.Codes.Verify(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.codeOf(sent)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -69,9 +69,8 @@ func (h *fixture) wantTapOpen(phone msisdn.MSISDN) {
 
 func TestAPumpedRangeIsClosed(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{credits: 100, tap: tapRule})
 		var log bytes.Buffer
-		h.admissions.log = slog.New(slog.NewTextHandler(&log, nil))
+		h := open(t, d, options{credits: 100, tap: tapRule, log: slog.New(slog.NewTextHandler(&log, nil))})
 		other, name := h.customer("neighbour", 100, "Neighbour")
 		h.pump("233241", 0, 12, 0)
 		h.pass(tapRule.Wait - time.Second)
@@ -89,11 +88,11 @@ func TestAPumpedRangeIsClosed(t *testing.T) {
 		h.wantTapOpen(inRange("233241", 60))
 		h.tenant, h.sender = own, sender
 
-		closed, err := h.ClosedRanges(t.Context())
+		closed, err := h.Codes.ClosedRanges(t.Context())
 		if err != nil || len(closed) != 1 || closed[0].Tenant != h.tenant.ID || closed[0].Prefix != "233241" || closed[0].Sent != 10 || closed[0].Verified != 0 {
 			t.Errorf("closed: %+v, %v", closed, err)
 		}
-		if n, err := h.CountClosedRanges(t.Context()); n != 1 || err != nil {
+		if n, err := h.Codes.CountClosedRanges(t.Context()); n != 1 || err != nil {
 			t.Errorf("%d are counted, %v", n, err)
 		}
 		if text := log.String(); strings.Count(text, "it is closed") != 1 || !strings.Contains(text, "range=233241******") {
@@ -117,7 +116,7 @@ func TestAnHonestRangeIsNeverClosed(t *testing.T) {
 		// In a burst of 100, six in ten are verified, but only minutes later.
 		var sent []OTPSent
 		for i := range 100 {
-			s, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: inRange("233241", i), Expiry: time.Hour})
+			s, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: inRange("233241", i), Expiry: time.Hour})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +142,7 @@ func TestAFewCodesAreNeverJudged(t *testing.T) {
 		h.pump("233241", 10*i, 9, 0)
 		h.pass(tapRule.Within)
 	}
-	if n, err := h.CountClosedRanges(t.Context()); n != 0 || err != nil {
+	if n, err := h.Codes.CountClosedRanges(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d are closed, %v", n, err)
 	}
 }
@@ -151,9 +150,9 @@ func TestAFewCodesAreNeverJudged(t *testing.T) {
 func TestAnOperatorReopensARange(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, tap: tapRule})
-		reopen := func() (r ClosedRange, err error) {
+		reopen := func() (r otp.ClosedRange, err error) {
 			err = h.d.Write(t.Context(), func(tx *db.Tx) error {
-				r, err = h.ReopenRange(tx, h.tenant.ID, "233241")
+				r, err = h.Codes.ReopenRange(tx, h.tenant.ID, "233241")
 				return err
 			})
 			return r, err
@@ -220,36 +219,4 @@ func TestTwoNodesAgreeOnAClosedRange(t *testing.T) {
 	late := nodeOn(t, h.d, options{node: "late", at: h.clock, tap: tapRule}, h.operator)
 	late.tenant, late.sender = h.tenant, h.sender
 	late.wantTapClosed(inRange("233242", 600), tapRule.Closed)
-}
-
-func TestATapOutlivesAClockThatIsSetBack(t *testing.T) {
-	now := morning
-	tap := otpTap{closedAt: now.Add(24 * time.Hour), closedUntil: now.Add(25 * time.Hour), fullAt: now.Add(24 * time.Hour), fullSent: 10}
-	if tap.closed(now) != 0 || tap.judge(tapRule, now) || !tap.fullAt.IsZero() {
-		t.Errorf("an entry dated in the future closes the tap: %+v", tap)
-	}
-}
-
-// A tap with more than a tenth of every batch verified never closes, whatever the order and the times.
-func TestATapClosesForUnverifiedCodesAlone(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		var tap otpTap
-		now := morning
-		batches := map[int64]int{}
-		for range rapid.IntRange(1, 300).Draw(r, "codes") {
-			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(r, "seconds")) * time.Second)
-			if tap.judge(tapRule, now) {
-				r.Fatalf("closed: %+v", tap)
-			}
-			batch := tap.count(tapRule, now)
-			if batches[batch]++; batches[batch]%5 == 1 {
-				switch batch { // as countVerified
-				case tap.batch:
-					tap.verified++
-				case tap.fullBatch:
-					tap.fullVerified++
-				}
-			}
-		}
-	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -19,12 +20,21 @@ import (
 
 const ama = msisdn.MSISDN("233241234567")
 
+// The limits of one-time passwords, as they are promised.
+const (
+	otpTries      = 5
+	otpSends      = 5
+	otpSendWindow = 10 * time.Minute
+	otpFails      = 20
+	otpFailWindow = time.Hour
+)
+
 func (h *fixture) otp(o OTP) (OTPSent, error) {
 	if o.SenderID == "" {
 		o.SenderID = h.sender.ID
 	}
 	if o.Message == "" {
-		o.Message = "Your code is " + Placeholder + ", tell nobody."
+		o.Message = "Your code is " + otp.Placeholder + ", tell nobody."
 	}
 	if o.Phone == "" {
 		o.Phone = ama
@@ -54,8 +64,22 @@ func (h *fixture) lastCode() string {
 	return digits.FindString(all[len(all)-1].text)
 }
 
+// codeOf is the code of a request, whether it was sent or not.
+func (h *fixture) codeOf(sent OTPSent) string {
+	h.t.Helper()
+	var code otp.Code
+	if err := h.d.Read(h.t.Context(), func(tx *db.Tx) error { return tx.Gather(code.Find(h.tenant.ID, sent.RequestID)) }); err != nil {
+		h.t.Fatal(err)
+	}
+	digits, known := h.Codes.Text(otp.Placeholder, &code)
+	if !known {
+		h.t.Fatal("the code has no row")
+	}
+	return digits
+}
+
 func (h *fixture) verify(sent OTPSent, code string) error {
-	_, err := h.VerifyOTP(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, ama, code)
+	_, err := h.Codes.Verify(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, ama, code)
 	return err
 }
 
@@ -96,10 +120,10 @@ func TestACodeHoldsForItsNumberAndTenantAlone(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.customer("other", 0, "Bantama")
 	sent, code := h.mustOTP(OTP{})
-	if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "shop"}, sent.RequestID, "233501234567", code); !problem.Is(err, problem.Unauthenticated) {
+	if _, err := h.Codes.Verify(t.Context(), idempotency.Caller{Tenant: "shop"}, sent.RequestID, "233501234567", code); !problem.Is(err, problem.Unauthenticated) {
 		t.Errorf("another number: %v", err)
 	}
-	if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "other"}, sent.RequestID, ama, code); !problem.Is(err, problem.Unauthenticated) {
+	if _, err := h.Codes.Verify(t.Context(), idempotency.Caller{Tenant: "other"}, sent.RequestID, ama, code); !problem.Is(err, problem.Unauthenticated) {
 		t.Errorf("another tenant: %v", err)
 	}
 	h.wantVerify(sent, code, "")
@@ -181,7 +205,7 @@ func TestOTPIsVoidedByANewerOne(t *testing.T) {
 		}
 		h.wantVerify(first, code1, problem.Unauthenticated)
 		h.wantVerify(second, code2, "")
-		if _, err := h.VerifyOTP(t.Context(), idempotency.Caller{Tenant: "shop"}, third.RequestID, "233501234567", h.lastCode()); err != nil {
+		if _, err := h.Codes.Verify(t.Context(), idempotency.Caller{Tenant: "shop"}, third.RequestID, "233501234567", h.lastCode()); err != nil {
 			t.Errorf("another number's: %v", err)
 		}
 	})
@@ -192,7 +216,7 @@ func TestOTPSendsAreCapped(t *testing.T) {
 		h := open(t, d, options{credits: 7})
 		// Refused requests do not count.
 		for range 10 {
-			_, err := h.otp(OTP{Message: strings.Repeat("a", 1_300) + Placeholder})
+			_, err := h.otp(OTP{Message: strings.Repeat("a", 1_300) + otp.Placeholder})
 			wantKind(t, err, problem.InsufficientCredits)
 		}
 		var wait sync.WaitGroup
@@ -201,7 +225,7 @@ func TestOTPSendsAreCapped(t *testing.T) {
 			wait.Add(1)
 			go func() {
 				defer wait.Done()
-				_, _, results[i] = h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama})
+				_, _, results[i] = h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama})
 			}()
 		}
 		wait.Wait()
@@ -216,7 +240,7 @@ func TestOTPSendsAreCapped(t *testing.T) {
 				t.Errorf("come again in %v", p.RetryAfter)
 			}
 		}
-		if sent != otpSendsInWindow {
+		if sent != otpSends {
 			t.Errorf("%d of 12 were sent", sent)
 		}
 		h.pass(otpSendWindow)
@@ -229,9 +253,9 @@ func TestOTPSendsAreCapped(t *testing.T) {
 func TestOTPFailuresOfANumberAreCapped(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 100})
 	failures := 0
-	for failures < otpFailsInWindow {
+	for failures < otpFails {
 		sent, code := h.mustOTP(OTP{Expiry: time.Hour})
-		for i := 0; i < otpTries && failures < otpFailsInWindow; i++ {
+		for i := 0; i < otpTries && failures < otpFails; i++ {
 			h.wantVerify(sent, wrong(code), problem.Invalid)
 			failures++
 		}
@@ -263,7 +287,7 @@ func TestOTPRefusesBadRequests(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder}); !problem.Is(err, problem.Invalid) {
+	if _, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder}); !problem.Is(err, problem.Invalid) {
 		t.Errorf("no number: %v", err)
 	}
 	h.wantBalance(10)
@@ -277,7 +301,7 @@ func TestACodeIsStoredNowhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		code := h.Messaging.otp[0].of(sent.RequestID, 10)
+		code := h.codeOf(sent)
 		h.findNowhere(code)
 		h.operator.setReady(nil)
 		h.pass(noBindPause)
@@ -288,7 +312,7 @@ func TestACodeIsStoredNowhere(t *testing.T) {
 		h.wantVerify(sent, wrong(code), problem.Invalid)
 		h.wantVerify(sent, code, "")
 		h.findNowhere(code)
-		if n := h.count("SELECT count(*) FROM campaigns WHERE message LIKE '%" + Placeholder + "%'"); n != 1 {
+		if n := h.count("SELECT count(*) FROM campaigns WHERE message LIKE '%" + otp.Placeholder + "%'"); n != 1 {
 			t.Errorf("the template is stored %d times: the search above would find nothing anyway", n)
 		}
 	})
@@ -344,7 +368,7 @@ func TestOTPThatExpiresBeforeItIsSentIsRefunded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.pass(OTPDefaultExpiry - time.Second)
+		h.pass(otp.DefaultExpiry - time.Second)
 		h.wantBalance(9)
 		h.pass(time.Minute)
 		h.wantBalance(10)
@@ -366,7 +390,7 @@ func TestOTPIsNeverSentTwice(t *testing.T) {
 			<-goOn
 			return h.operator.accept()
 		})
-		sent, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama, Expiry: time.Hour})
+		sent, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama, Expiry: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -413,7 +437,7 @@ func TestACodeUnderAnIdempotencyKeyIsSentOnce(t *testing.T) {
 		caller.IdempotencyKey, caller.BodyHash = "key", "body"
 		var first OTPSent
 		for i := range 8 { // more than the cap of sends
-			sent, replayed, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama})
+			sent, replayed, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -426,19 +450,19 @@ func TestACodeUnderAnIdempotencyKeyIsSentOnce(t *testing.T) {
 		h.quiet()
 		h.wantBalance(9)
 		// A replay is not counted.
-		for i := range otpSendsInWindow - 1 {
+		for i := range otpSends - 1 {
 			caller.IdempotencyKey = fmt.Sprint("another ", i)
-			if _, _, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama}); err != nil {
+			if _, _, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		caller.IdempotencyKey = "key"
-		sent, replayed, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama})
+		sent, replayed, err := h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama})
 		if err != nil || !replayed || sent != first {
 			t.Errorf("after all that may be sent: %+v, %v, %v", sent, replayed, err)
 		}
 		caller.BodyHash = "another body"
-		_, _, err = h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama})
+		_, _, err = h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama})
 		if p := wantKind(t, err, problem.Invalid); p.Code != "idempotency_key_mismatch" {
 			t.Errorf("another body is refused as %s", p.Code)
 		}
@@ -450,12 +474,12 @@ func TestOneRequestForACodeManyTimesAtOnceIsOneCode(t *testing.T) {
 		h := open(t, d, options{credits: 10})
 		caller := h.caller()
 		caller.IdempotencyKey, caller.BodyHash = "key", "body"
-		var sent [4 * otpSendsInWindow]OTPSent
+		var sent [4 * otpSends]OTPSent
 		var group sync.WaitGroup
 		for i := range sent {
 			group.Go(func() {
 				var err error
-				if sent[i], _, err = h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama}); err != nil {
+				if sent[i], _, err = h.SendOTP(t.Context(), caller, OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -469,50 +493,5 @@ func TestOneRequestForACodeManyTimesAtOnceIsOneCode(t *testing.T) {
 		h.quiet()
 		h.wantBalance(9)
 		h.sound()
-	})
-}
-
-func TestOTPCodesAreSpread(t *testing.T) {
-	k := otpKey{code: []byte("a key")}
-	seen := map[string]int{}
-	for i := range 20_000 {
-		code := k.of(fmt.Sprint(i), 4)
-		if len(code) != 4 {
-			t.Fatalf("code %q", code)
-		}
-		seen[code[:1]]++
-		seen[code[3:]]++
-	}
-	for digit, n := range seen {
-		if n < 3_600 || n > 4_400 { // 4000 expected, sigma 60
-			t.Errorf("digit %s comes %d times in 40000", digit, n)
-		}
-	}
-	if k.of("x", 4) == (otpKey{code: []byte("another key")}).of("x", 4) && k.of("y", 4) == (otpKey{code: []byte("another key")}).of("y", 4) {
-		t.Error("the code does not depend on the key")
-	}
-}
-
-// A code that was made before a rotation is good after it, on a node with the new ring, and a new one is made under the new key.
-func TestACodeOutlivesARotation(t *testing.T) {
-	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{credits: 10})
-		sent, code := h.mustOTP(OTP{})
-		fresh := otpKey{code: []byte("another code"), hash: []byte("another hash")}
-		first := h.Messaging.otp[0]
-		h.Messaging.otp = otpKeys{fresh, first}
-		h.wantVerify(sent, "0"+code, problem.Invalid)
-		h.wantVerify(sent, code, "")
-		row := &otpRow{length: 6, hash: first.hashed("id", first.of("id", 6))}
-		c := Campaign{ID: "id", Message: Placeholder}
-		if text, known := h.Messaging.otp.text(c, row); !known || text != first.of("id", 6) {
-			t.Errorf("another code is sent than the one that is stored: %q", text)
-		}
-		if text, known := (otpKeys{fresh}).text(c, row); known || text != "" {
-			t.Errorf("without its key: %q", text)
-		}
-		h.Messaging.otp = otpKeys{fresh}
-		again, code := sent, code
-		h.wantVerify(again, code, problem.Unauthenticated)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -29,7 +30,7 @@ func TestCampaignsWaitInARecovery(t *testing.T) {
 		if _, err := h.send("hello", "0241000002"); !problem.Is(err, problem.Unavailable) {
 			t.Errorf("a new campaign: %v", err)
 		}
-		if sent, code := h.mustOTP(OTP{SenderID: h.sender.ID, Message: Placeholder, Phone: ama}); sent.RequestID == "" || code == "" {
+		if sent, code := h.mustOTP(OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama}); sent.RequestID == "" || code == "" {
 			t.Errorf("a one-time password: %+v", sent)
 		}
 		if err := h.lost.Allow(t.Context(), h.tenant.ID, "the operator's statement", "ama"); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -46,24 +47,28 @@ func TestSmallCampaignsAreMarkedBeforeTheyLeave(t *testing.T) {
 }
 
 // admission is a message to numbers that is marked with its charge.
-func (h *fixture) admission(otp *otpRow, to ...msisdn.MSISDN) *admission {
+func (h *fixture) admission(kind Kind, to ...msisdn.MSISDN) *admission {
 	h.t.Helper()
 	c, err := h.newCampaign(h.t.Context(), h.tenant, h.caller(), "sender_id", h.sender.ID, "hello", problem.Fields{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	c.Recipients, c.numbers, c.turn, c.markedAt = int64(len(to)), to, newTurn(), c.CreatedAt
-	if otp != nil {
-		c.Kind, otp.tenant, otp.id, otp.created, otp.expires = KindOTP, c.Tenant, c.ID, c.CreatedAt, c.CreatedAt.Add(time.Hour)
+	var code *otp.Code
+	if c.Kind = kind; kind == KindOTP {
+		code, err = h.Codes.Make(otp.Code{Tenant: c.Tenant, ID: c.ID, Number: to[0], Created: c.CreatedAt, Expires: c.CreatedAt.Add(time.Hour)}, otp.LeastLength)
+		if err != nil {
+			h.t.Fatal(err)
+		}
 	}
-	return &admission{tenant: h.tenant, campaign: c, otp: otp, marked: true,
+	return &admission{tenant: h.tenant, campaign: c, code: code, marked: true,
 		chunks: []chunk{{Tenant: c.Tenant, Campaign: c.ID, State: chunkReady, Recipients: to, Small: true}}}
 }
 
 // marked accepts a message to numbers, as a node does that dies before it submits.
-func (h *fixture) marked(otp *otpRow, to ...msisdn.MSISDN) Campaign {
+func (h *fixture) marked(kind Kind, to ...msisdn.MSISDN) Campaign {
 	h.t.Helper()
-	a := h.admission(otp, to...)
+	a := h.admission(kind, to...)
 	v, err := h.admissions.admit(h.t.Context(), []*admission{a})
 	if err != nil || v[0].Err != nil {
 		h.t.Fatal(v, err)
@@ -77,8 +82,8 @@ func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {
 			name := fmt.Sprint("shop-", resend)
 			dead := node(t, d, options{node: name, sleep: true})
 			dead.tenant, dead.sender = dead.customer(name, 10, "Kejetia")
-			text := dead.marked(nil, "233241000001", "233241000002")
-			password := dead.marked(&otpRow{msisdn: "233241000003", length: OTPLeastLength, hash: "none"}, "233241000003")
+			text := dead.marked(KindCampaign, "233241000001", "233241000002")
+			password := dead.marked(KindOTP, "233241000003")
 			h := node(t, d, options{node: "heir-" + name, resend: resend, at: dead.clock})
 			h.tenant, h.sender = dead.tenant, dead.sender
 			h.operator.setReady(fmt.Errorf("no operator"))

@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/otp"
 )
 
 // How long rows are kept.
@@ -15,8 +16,6 @@ const (
 	sweepEvery = 10 * time.Minute
 	stagedFor  = time.Hour
 	earlyAfter = 24 * time.Hour
-	tapsKept   = 48 * time.Hour // longer than a code lives
-	otpsKept   = 7 * 24 * time.Hour
 )
 
 // Each statement removes at most $2 rows, the oldest first.
@@ -25,14 +24,8 @@ const (
 	(SELECT tenant, campaign, no FROM chunks WHERE state = 'staged' AND created_at < $1 ORDER BY created_at LIMIT $2)`
 	sweepEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN
 	(SELECT upstream_id, id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2)`
-	sweepOTPs = `DELETE FROM otps WHERE (tenant, id) IN
-	(SELECT tenant, id FROM otps WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)`
 	sweepTexts = `UPDATE campaigns SET message = '' WHERE (tenant, id) IN
 	(SELECT tenant, id FROM campaigns WHERE message <> '' AND status <> 'active' AND left_over = 0 AND created_at < $1 ORDER BY created_at LIMIT $2)`
-	sweepTaps = `DELETE FROM otp_taps WHERE (tenant, prefix) IN
-	(SELECT tenant, prefix FROM otp_taps WHERE closed_until < $1 AND began < $1 ORDER BY closed_until LIMIT $2)`
-	sweepCounts = `DELETE FROM otp_counters WHERE window_start < $1 AND (tenant, msisdn, name) IN
-	(SELECT tenant, msisdn, name FROM otp_counters WHERE window_start < $1 ORDER BY window_start LIMIT $2)`
 )
 
 // retention deletes rows that are no longer needed.
@@ -40,7 +33,7 @@ type retention struct {
 	db       *db.DB
 	clock    *clock.Clock
 	receipts *receiptBook
-	otps     time.Duration // that they are kept after they expired
+	codes    *otp.Codes
 	texts    time.Duration // that those of campaigns are kept; 0: for ever
 }
 
@@ -74,28 +67,15 @@ func (r *retention) sweep(ctx context.Context) error {
 	if err := r.drop(ctx, sweepEarly, r.clock.Ago(earlyAfter)); err != nil {
 		return err
 	}
-	for _, s := range []struct {
-		sql  string
-		keep time.Duration
-	}{{sweepStaged, stagedFor}, {sweepOTPs, r.otps}, {sweepTaps, tapsKept}, {sweepCounts, otpFailWindow}} {
-		if err := r.drop(ctx, s.sql, now.Add(-s.keep)); err != nil {
-			return err
-		}
+	if err := r.drop(ctx, sweepStaged, now.Add(-stagedFor)); err != nil {
+		return err
 	}
-	return nil
+	return r.codes.Sweep(ctx)
 }
 
 // drop runs a statement until no row from before a time is left, in small transactions.
 func (r *retention) drop(ctx context.Context, sql string, before time.Time) error {
-	for removed := int64(sweepAtOnce); removed == sweepAtOnce; {
-		if err := r.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
-			removed, err = tx.Exec(sql, before, sweepAtOnce)
-			return err
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.Prune(ctx, r.db, sql, sweepAtOnce, before)
 }
 
 const (

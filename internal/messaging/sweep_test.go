@@ -18,12 +18,6 @@ var sweptTables = []struct {
 		SELECT 'a tenant', 'a campaign', CAST(value AS BIGINT), 'staged', 0, 0, 0, 1, '', $2 FROM texts($1)`, stagedFor},
 	{"early_receipts", sweepEarly, `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT 'an id', value, '233241000001', 'delivered', '000', $2 FROM texts($1)`, earlyAfter},
-	{"otps", sweepOTPs, `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at)
-		SELECT 'a tenant', value, '233241000001', '', '', 6, 'used', 0, 0, $2 FROM texts($1)`, otpsKept},
-	{"otp_taps", sweepTaps, `INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent,
-		full_verified, closed_at, closed_until) SELECT 'a tenant', value, 1, $2, 0, 0, 0, 0, 0, 0, 0, $2 FROM texts($1)`, tapsKept},
-	{"otp_counters", sweepCounts, `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used)
-		SELECT 'a tenant', value, 'sent', $2, 1 FROM texts($1)`, otpFailWindow},
 }
 
 // A sweep that removed a day's rows in one transaction would block SQLite's one writer, and with it every payment.

@@ -15,7 +15,7 @@ func (h *fixture) volley(to ...msisdn.MSISDN) []Campaign {
 	h.t.Helper()
 	batch := make([]*admission, len(to))
 	for i, n := range to {
-		batch[i] = h.admission(nil, n)
+		batch[i] = h.admission(KindCampaign, n)
 	}
 	verdicts, err := h.admissions.admit(h.t.Context(), batch)
 	if err != nil {

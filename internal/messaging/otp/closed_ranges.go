@@ -1,4 +1,4 @@
-package messaging
+package otp
 
 import (
 	"context"
@@ -27,16 +27,16 @@ type ClosedRange struct {
 	Until    time.Time
 }
 
-func (t *otpTap) closedRange() ClosedRange {
+func (t *tap) closedRange() ClosedRange {
 	return ClosedRange{Tenant: t.tenant, Prefix: t.prefix, Sent: t.fullSent, Verified: t.fullVerified, At: t.closedAt, Until: t.closedUntil}
 }
 
 // ClosedRanges lists the ranges that are closed now, in the order in which they open.
-func (m *Messaging) ClosedRanges(ctx context.Context) (all []ClosedRange, err error) {
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
+func (c *Codes) ClosedRanges(ctx context.Context) (all []ClosedRange, err error) {
+	err = c.db.Read(ctx, func(tx *db.Tx) error {
 		all = nil
-		return tx.Query(closedTaps, []any{m.clock.Now()}, func(r *db.Row) error {
-			var t otpTap
+		return tx.Query(closedTaps, []any{c.clock.Now()}, func(r *db.Row) error {
+			var t tap
 			err := t.scan(r)
 			all = append(all, t.closedRange())
 			return err
@@ -46,9 +46,9 @@ func (m *Messaging) ClosedRanges(ctx context.Context) (all []ClosedRange, err er
 }
 
 // CountClosedRanges counts the ranges that are closed now.
-func (m *Messaging) CountClosedRanges(ctx context.Context) (n int64, err error) {
-	err = m.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(countTaps, []any{m.clock.Now()}, &n)
+func (c *Codes) CountClosedRanges(ctx context.Context) (n int64, err error) {
+	err = c.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countTaps, []any{c.clock.Now()}, &n)
 		return err
 	})
 	return n, err
@@ -56,22 +56,22 @@ func (m *Messaging) CountClosedRanges(ctx context.Context) (n int64, err error) 
 
 // ReopenRange opens a closed range, in tx, where the caller also writes the audit entry. Counting starts anew. A
 // range that is not closed is NotFound.
-func (m *Messaging) ReopenRange(tx *db.Tx, tenantID, prefix string) (ClosedRange, error) {
-	t, err := m.tenants.Locked(tx, tenantID)
+func (c *Codes) ReopenRange(tx *db.Tx, tenantID, prefix string) (ClosedRange, error) {
+	t, err := c.tenants.Locked(tx, tenantID)
 	if err != nil {
 		return ClosedRange{}, err
 	}
-	if _, err := m.ledger.Open(tx, t.SMSCredits()); err != nil { // the lock under which taps change
+	if _, err := c.ledger.Open(tx, t.SMSCredits()); err != nil { // the lock under which taps change
 		return ClosedRange{}, err
 	}
-	var tap otpTap
-	now := m.clock.Now()
-	if err := tx.Query(selectTap, []any{tenantID, prefix}, tap.scan); err != nil {
+	var found tap
+	now := c.clock.Now()
+	if err := tx.Query(selectTap, []any{tenantID, prefix}, found.scan); err != nil {
 		return ClosedRange{}, err
 	}
-	if tap.closed(now) == 0 {
+	if found.closed(now) == 0 {
 		return ClosedRange{}, problem.New(problem.NotFound, "range_not_closed", "This range is not closed for the tenant")
 	}
 	tx.Defer(reopenTap, 1, tenantID, prefix, now)
-	return tap.closedRange(), nil
+	return found.closedRange(), nil
 }

@@ -1,4 +1,4 @@
-package messaging
+package otp
 
 import (
 	"cmp"
@@ -37,10 +37,11 @@ func RangeOf(text string) string {
 // tapKey identifies a tap.
 type tapKey struct{ tenant, prefix string }
 
-func (o otpRow) tap() tapKey { return tapKey{o.tenant, rangeOf(o.msisdn)} }
+// tap returns the key of the code's tap.
+func (code *Code) tap() tapKey { return tapKey{code.Tenant, rangeOf(string(code.Number))} }
 
-// otpTap is the row of a tap.
-type otpTap struct {
+// tap is the row of a tap.
+type tap struct {
 	tapKey
 	batch, sent, verified             int64 // of the batch that is filling
 	began                             time.Time
@@ -50,12 +51,12 @@ type otpTap struct {
 }
 
 // begin starts a batch.
-func (t *otpTap) begin(now time.Time) {
+func (t *tap) begin(now time.Time) {
 	t.batch, t.began, t.sent, t.verified = t.batch+1, now, 0, 0
 }
 
 // judge judges the full batch once its codes had their time, and reports whether the tap closes.
-func (t *otpTap) judge(rule config.OTPTap, now time.Time) (closes bool) {
+func (t *tap) judge(rule config.OTPTap, now time.Time) (closes bool) {
 	age := now.Sub(t.fullAt)
 	if t.fullAt.IsZero() || age >= 0 && age < rule.Wait {
 		return false
@@ -70,7 +71,7 @@ func (t *otpTap) judge(rule config.OTPTap, now time.Time) (closes bool) {
 }
 
 // closed is how long the tap stays closed. A time in the future predates a clock correction.
-func (t *otpTap) closed(now time.Time) time.Duration {
+func (t *tap) closed(now time.Time) time.Duration {
 	if t.closedAt.After(now) {
 		return 0
 	}
@@ -78,7 +79,7 @@ func (t *otpTap) closed(now time.Time) time.Duration {
 }
 
 // count adds a code to the batch that is filling, and gives the batch's number.
-func (t *otpTap) count(rule config.OTPTap, now time.Time) (batch int64) {
+func (t *tap) count(rule config.OTPTap, now time.Time) (batch int64) {
 	if age := now.Sub(t.began); t.batch == 0 || age < 0 || age >= rule.Within {
 		t.begin(now)
 	}
@@ -94,13 +95,13 @@ func (t *otpTap) count(rule config.OTPTap, now time.Time) (batch int64) {
 // taps are those of one transaction's codes.
 type taps struct {
 	rule    config.OTPTap
-	read    map[tapKey]*otpTap
+	read    map[tapKey]*tap
 	changed map[tapKey]bool
 	closing []tapKey
 }
 
 func newTaps(rule config.OTPTap) taps {
-	return taps{rule: rule, read: map[tapKey]*otpTap{}, changed: map[tapKey]bool{}}
+	return taps{rule: rule, read: map[tapKey]*tap{}, changed: map[tapKey]bool{}}
 }
 
 const (
@@ -125,30 +126,30 @@ var tapKeyColumns = []db.Column[tapKey]{
 	{Name: "of_prefix", Text: func(k tapKey) string { return k.prefix }},
 }
 
-var tapColumns = []db.Column[*otpTap]{
-	{Name: "of_tenant", Text: func(t *otpTap) string { return t.tenant }},
-	{Name: "of_prefix", Text: func(t *otpTap) string { return t.prefix }},
-	{Name: "batch", Int: func(t *otpTap) int64 { return t.batch }},
-	{Name: "began", Time: func(t *otpTap) time.Time { return t.began }},
-	{Name: "sent", Int: func(t *otpTap) int64 { return t.sent }},
-	{Name: "full_batch", Int: func(t *otpTap) int64 { return t.fullBatch }},
-	{Name: "full_at", Time: func(t *otpTap) time.Time { return t.fullAt }},
-	{Name: "full_sent", Int: func(t *otpTap) int64 { return t.fullSent }},
-	{Name: "closed_at", Time: func(t *otpTap) time.Time { return t.closedAt }},
-	{Name: "closed_until", Time: func(t *otpTap) time.Time { return t.closedUntil }},
+var tapColumns = []db.Column[*tap]{
+	{Name: "of_tenant", Text: func(t *tap) string { return t.tenant }},
+	{Name: "of_prefix", Text: func(t *tap) string { return t.prefix }},
+	{Name: "batch", Int: func(t *tap) int64 { return t.batch }},
+	{Name: "began", Time: func(t *tap) time.Time { return t.began }},
+	{Name: "sent", Int: func(t *tap) int64 { return t.sent }},
+	{Name: "full_batch", Int: func(t *tap) int64 { return t.fullBatch }},
+	{Name: "full_at", Time: func(t *tap) time.Time { return t.fullAt }},
+	{Name: "full_sent", Int: func(t *tap) int64 { return t.fullSent }},
+	{Name: "closed_at", Time: func(t *tap) time.Time { return t.closedAt }},
+	{Name: "closed_until", Time: func(t *tap) time.Time { return t.closedUntil }},
 }
 
-func (t *otpTap) scan(r *db.Row) error {
+func (t *tap) scan(r *db.Row) error {
 	return r.Scan(&t.tenant, &t.prefix, &t.batch, &t.began, &t.sent, &t.verified, &t.fullBatch, &t.fullAt, &t.fullSent, &t.fullVerified, &t.closedAt, &t.closedUntil)
 }
 
 // query reads the taps of some codes.
-func (s taps) query(codes []*otpRow) db.Query {
-	for _, a := range codes {
-		s.read[a.tap()] = &otpTap{tapKey: a.tap()}
+func (s taps) query(codes []*Code) db.Query {
+	for _, code := range codes {
+		s.read[code.tap()] = &tap{tapKey: code.tap()}
 	}
 	return db.Query{SQL: readTaps, Args: []any{db.RowsOf(tapKeyColumns, slices.Collect(maps.Keys(s.read)))}, Each: func(r *db.Row) error {
-		var t otpTap
+		var t tap
 		err := t.scan(r)
 		s.read[t.tapKey] = &t
 		return err
@@ -156,8 +157,8 @@ func (s taps) query(codes []*otpRow) db.Query {
 }
 
 // open refuses a code whose tap is closed, or closes it after judging its full batch.
-func (s *taps) open(o otpRow, now time.Time) error {
-	t := s.read[o.tap()]
+func (s *taps) open(code *Code, now time.Time) error {
+	t := s.read[code.tap()]
 	if t == nil {
 		return nil
 	}
@@ -178,9 +179,9 @@ func (s *taps) open(o otpRow, now time.Time) error {
 }
 
 // count counts a code that is sent.
-func (s *taps) count(o *otpRow, now time.Time) {
-	if t := s.read[o.tap()]; t != nil {
-		o.batch = t.count(s.rule, now)
+func (s *taps) count(code *Code, now time.Time) {
+	if t := s.read[code.tap()]; t != nil {
+		code.batch = t.count(s.rule, now)
 		s.changed[t.tapKey] = true
 	}
 }
@@ -194,7 +195,7 @@ func (s *taps) deferAll(tx *db.Tx) {
 	keys := slices.SortedFunc(maps.Keys(s.changed), func(a, b tapKey) int {
 		return cmp.Or(strings.Compare(a.tenant, b.tenant), strings.Compare(a.prefix, b.prefix))
 	})
-	rows := make([]*otpTap, len(keys))
+	rows := make([]*tap, len(keys))
 	for i, k := range keys {
 		rows[i] = s.read[k]
 	}

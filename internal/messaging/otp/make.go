@@ -1,0 +1,47 @@
+package otp
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// errNoSecret is a mistake of the program: Codes without a secret were asked for a code.
+var errNoSecret = errors.New("otp: one-time passwords need the installation's secret")
+
+// Make returns a code of so many digits for the request, number and times in code. It stores nothing; Batch.DeferAll does.
+func (c *Codes) Make(code Code, length int) (*Code, error) {
+	if len(c.keys) == 0 {
+		return nil, errNoSecret
+	}
+	active := c.keys[0]
+	code.length, code.Prefix, code.hash = length, letters(), active.hashed(code.ID, active.of(code.ID, length))
+	return &code, nil
+}
+
+// Text returns a message with the code in its place. known is false where the row of the code is gone, or its key has
+// left the ring.
+func (c *Codes) Text(template string, code *Code) (text string, known bool) {
+	for _, k := range c.keys {
+		if digits := k.of(code.ID, code.length); code.hash != "" && k.hashed(code.ID, digits) == code.hash {
+			return strings.ReplaceAll(template, Placeholder, digits), true
+		}
+	}
+	return "", false
+}
+
+// CountSent counts a code that was accepted.
+func (c *Codes) CountSent(code *Code) { c.metrics.sent.WithLabelValues(labelOf(code.Number)).Inc() }
+
+const selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
+
+// Prefix reads the prefix of an earlier request.
+func (c *Codes) Prefix(ctx context.Context, tenant, id string) (prefix string, err error) {
+	err = c.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectPrefix, []any{tenant, id}, &prefix)
+		return err
+	})
+	return prefix, err
+}

@@ -1,0 +1,40 @@
+package otp
+
+import (
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics count the codes of this node. The labels are few and fixed: never a tenant, never a number.
+type metrics struct {
+	sent       *prometheus.CounterVec
+	verified   *prometheus.CounterVec
+	tapsClosed *prometheus.CounterVec
+}
+
+func newMetrics() metrics {
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	return metrics{
+		sent:       vec("makola_otp_sent_total", "One-time passwords accepted, by number range. Ranges that are rarely confirmed are pumped.", "prefix"),
+		verified:   vec("makola_otp_verifications_total", "Codes told, by number range: right, wrong, closed (expired, used, void, unknown or out of tries).", "prefix", "result"),
+		tapsClosed: vec("makola_otp_taps_closed_total", "Times that this node closed a customer's range of numbers, because too few one-time passwords to it are verified.", "prefix"),
+	}
+}
+
+// The results of a verification.
+const (
+	resultRight  = "right"
+	resultWrong  = "wrong"
+	resultClosed = "closed"
+)
+
+// labelLength is the length of a number range in a metric: the country's code and the network's.
+const labelLength = 5
+
+func labelOf(n msisdn.MSISDN) string { return string(n[:min(len(n), labelLength)]) }
+
+func (m metrics) countVerified(by msisdn.MSISDN, result string) {
+	m.verified.WithLabelValues(labelOf(by), result).Inc()
+}

@@ -1,0 +1,69 @@
+// Package otp makes and verifies one-time passwords. It stores a keyed hash of each code, limits how many are sent to a
+// number and how many are tried, and closes ranges of numbers to which too few are verified. It sends nothing: package
+// messaging charges for a code and delivers its text.
+//
+// Files, each standing on those below it alone; no two of them need each other:
+//
+//	make.go, verify.go       a new code and its text; a code that a user types
+//	batch.go                 the codes that one transaction charges for
+//	closed_ranges.go         closed ranges of numbers, for operators
+//	sweep.go                 what is deleted: old rows, and a person's number
+//	otp.go                   the domain
+//	limits.go, tap.go        limits for each number; ranges that are closed: too few codes are verified
+//	code.go, metrics.go      codes and their keys; what a node counts
+package otp
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// kept is how long the row of a code stays after it expired, unless Deps says otherwise.
+const kept = 7 * 24 * time.Hour
+
+// Deps is everything that Codes need.
+type Deps struct {
+	DB      *db.DB
+	Ledger  *ledger.Ledger
+	Tenants *tenant.Store
+	Answers *idempotency.Answers
+	Clock   *clock.Clock
+	Log     *slog.Logger
+	Secret  config.Secret // the keys of codes are derived from it; empty where none is made or verified
+	Tap     config.OTPTap // closes ranges of numbers; Sends of 0: never
+	Keep    time.Duration // how long a row stays after its code expired; 0 is 7 days
+}
+
+// Codes are the one-time passwords of an installation. They are safe for concurrent use.
+type Codes struct {
+	db      *db.DB
+	ledger  *ledger.Ledger
+	tenants *tenant.Store
+	answers *idempotency.Answers
+	clock   *clock.Clock
+	log     *slog.Logger
+	keys    keys
+	tap     config.OTPTap
+	keep    time.Duration
+	metrics metrics
+}
+
+// New makes Codes.
+func New(d Deps) *Codes {
+	return &Codes{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, answers: d.Answers, clock: d.Clock, log: d.Log,
+		keys: newKeys(d.Secret), tap: d.Tap, keep: cmp.Or(d.Keep, kept), metrics: newMetrics()}
+}
+
+// Collectors returns the metrics of this node for a registry.
+func (c *Codes) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.metrics.sent, c.metrics.verified, c.metrics.tapsClosed}
+}
