@@ -140,7 +140,3 @@ func (t *Table) edit(tx *db.Tx, sql, key string, e Edit) error {
 	}
 	return err
 }
-
-func noEntry(key string) error {
-	return problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+key+" in the catalogue")
-}

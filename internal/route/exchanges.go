@@ -10,13 +10,6 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-const (
-	queuedExchanges = 4096 // waiting to be written; more are dropped and counted
-	batchExchanges  = 256  // rows in one transaction
-	gatherFor       = 250 * time.Millisecond
-	writeWithin     = 10 * time.Second
-)
-
 // Record takes an exchange for the operators' log. It never waits: when the
 // writer cannot follow, the exchange is dropped and counted.
 func (t *Table) Record(e provider.Exchange) {

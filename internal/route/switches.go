@@ -11,17 +11,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Pause is an operator's decision that a provider gets no new work of one
-// operation, or of any. Payments that were sent already are still asked about.
-type Pause struct {
-	Mode      string // "test" or "live"
-	Provider  string
-	Operation Operation // Any: all of them
-	Reason    string
-	Actor     string
-	At        time.Time
-}
-
 const sqlPause = `INSERT INTO provider_pauses (mode, provider, operation, reason, actor, paused_at)
 	VALUES ($1, $2, $3, $4, $5, $6)
 	ON CONFLICT (mode, provider, operation) DO UPDATE SET reason = excluded.reason, actor = excluded.actor, paused_at = excluded.paused_at`
@@ -87,18 +76,6 @@ func joinOperations() string {
 		names = append(names, string(op))
 	}
 	return strings.Join(names, ", ")
-}
-
-// Route says which providers serve an operation, best first. No providers at
-// all means that it is not served.
-type Route struct {
-	Tenant    string // Any: every tenant without a route of its own
-	Mode      string // "test", "live" or Any
-	Operation Operation
-	Channel   string // a network, one of our bank ids, or Any
-	Providers []string
-	Actor     string
-	At        time.Time
 }
 
 const sqlSetRoute = `INSERT INTO provider_routes (tenant, mode, operation, channel, providers, actor, changed_at)
@@ -183,22 +160,6 @@ func (t *Table) LeadsToIn(tx *db.Tx, r Route) (providers string, found bool, err
 func (t *Table) leadsTo(tx *db.Tx, sql string, r Route) (providers string, found bool, err error) {
 	found, err = tx.One(sql, []any{r.Tenant, r.Mode, string(r.Operation), r.Channel}, &providers)
 	return strings.Join(split(providers), " "), found, err
-}
-
-func scanRoute(row *db.Row) (Route, error) {
-	var r Route
-	var op, names string
-	err := row.Scan(&r.Tenant, &r.Mode, &op, &r.Channel, &names, &r.Actor, &r.At)
-	r.Operation, r.Providers = Operation(op), split(names)
-	return r, err
-}
-
-func scanPause(row *db.Row) (Pause, error) {
-	var p Pause
-	var op string
-	err := row.Scan(&p.Mode, &p.Provider, &op, &p.Reason, &p.Actor, &p.At)
-	p.Operation = Operation(op)
-	return p, err
 }
 
 // Routes lists every route as stored.

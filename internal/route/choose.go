@@ -1,0 +1,145 @@
+package route
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+)
+
+// withBanks gives the rail its codes of our banks.
+func withBanks(r provider.Rail, c *catalogue) provider.Rail {
+	if c != nil {
+		r.Banks = c.bankCodes[r.Name]
+	}
+	return r
+}
+
+// Choose gives the rails that may be tried for an operation now, best first.
+// channel is a network, or for banks one of our bank ids. The probe is of the
+// first rail, and nil unless its breaker is half-open. The error is a problem of
+// kind Unavailable: with code "not_served" when no provider of ours does this at
+// all, with "provider_unavailable" and a RetryAfter when those that do are paused
+// or failing. Do not call it inside a transaction.
+func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode string) ([]provider.Rail, *Probe, error) {
+	return t.choose(ctx, op, channel, tenant, mode, func(provider.Rail) bool { return true })
+}
+
+// Admit says whether one rail may be tried for an operation now, as Choose would.
+// A rail that has no route to the channel any more is "not_served".
+func (t *Table) Admit(ctx context.Context, rail string, op Operation, channel, tenant, mode string) (*Probe, error) {
+	_, probe, err := t.choose(ctx, op, channel, tenant, mode, func(r provider.Rail) bool { return r.Name == rail })
+	return probe, err
+}
+
+func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode string, eligible func(provider.Rail) bool) ([]provider.Rail, *Probe, error) {
+	sw, err := t.switches.Get(ctx, struct{}{})
+	if err != nil {
+		return nil, nil, err
+	}
+	var banks *catalogue
+	if op == DisburseBank || op == BankName {
+		if banks, err = t.catalogue.Get(ctx, struct{}{}); err != nil {
+			return nil, nil, err
+		}
+	}
+	var chosen []provider.Rail
+	var probe *Probe
+	served, wait := false, maxHold
+	for _, r := range t.serving(sw, banks, op, channel, tenant, mode) {
+		if !eligible(r) {
+			continue
+		}
+		served = true
+		if sw.paused(mode, r.Name, op) {
+			continue
+		}
+		ok, taken, until := t.mayTry(ctx, breakerKey{mode, r.Name, op}, len(chosen) == 0)
+		if !ok {
+			wait = min(wait, until)
+			continue
+		}
+		if taken != nil {
+			probe = taken
+		}
+		chosen = append(chosen, r)
+	}
+	switch {
+	case len(chosen) > 0:
+		return chosen, probe, nil
+	case !served:
+		return nil, nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment")
+	default:
+		p := problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
+		p.RetryAfter = max(wait, time.Second)
+		return nil, nil, p
+	}
+}
+
+// serving gives the rails that do an operation at all, now or later, best first.
+func (t *Table) serving(sw *switches, banks *catalogue, op Operation, channel, tenant, mode string) []provider.Rail {
+	var rails []provider.Rail
+	for _, name := range sw.route(op, channel, tenant, mode) {
+		r, ok := t.Rail(name, mode)
+		if !ok || !Can(r, op) {
+			continue
+		}
+		if banks != nil {
+			r = withBanks(r, banks)
+			if r.Banks[channel] == "" {
+				continue
+			}
+		}
+		rails = append(rails, r)
+	}
+	return rails
+}
+
+const (
+	sqlRoutes   = `SELECT tenant, mode, operation, channel, providers, actor, changed_at FROM provider_routes ORDER BY tenant, mode, operation, channel`
+	sqlPauses   = `SELECT mode, provider, operation, reason, actor, paused_at FROM provider_pauses ORDER BY mode, provider, operation`
+	sqlBreakers = `SELECT mode, provider, operation, opened_at, open_until, hold, probe_until, why FROM provider_breakers`
+)
+
+// loadSwitches reads the three small tables in one exchange.
+func (t *Table) loadSwitches(ctx context.Context) (*switches, error) {
+	s, reading := &switches{}, t.breakers.reading()
+	err := t.db.Read(ctx, func(tx *db.Tx) error {
+		*s = switches{routes: map[routeKey][]string{}, pauses: map[breakerKey]Pause{}, breakers: map[breakerKey]breaker{}}
+		return tx.Gather(
+			db.Query{SQL: sqlRoutes, Each: func(row *db.Row) error {
+				r, err := scanRoute(row)
+				s.routes[routeKey{r.Tenant, r.Mode, r.Operation, r.Channel}] = r.Providers
+				return err
+			}},
+			db.Query{SQL: sqlPauses, Each: func(row *db.Row) error {
+				p, err := scanPause(row)
+				s.pauses[breakerKey{p.Mode, p.Provider, p.Operation}] = p
+				return err
+			}},
+			db.Query{SQL: sqlBreakers, Each: func(row *db.Row) error {
+				k, b, err := scanBreaker(row)
+				s.breakers[k] = b
+				return err
+			}},
+		)
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.breakers.seen(reading, s.breakers)
+	return s, nil
+}
+
+// Rail finds a rail by name and mode: statuses are asked for where the payment
+// was sent, paused or not.
+func (t *Table) Rail(name, mode string) (provider.Rail, bool) {
+	for _, r := range t.rails {
+		if r.Name == name && r.Mode == mode {
+			return withBanks(r, t.known.Load()), true
+		}
+	}
+	return provider.Rail{}, false
+}

@@ -1,0 +1,48 @@
+package route
+
+import (
+	"github.com/makola/makola/internal/provider"
+)
+
+// Operation is one kind of work that a provider can be given.
+type Operation string
+
+// The operations. The names are stored and typed by operators.
+const (
+	Collect        Operation = "collect"
+	DisburseWallet Operation = "disburse_wallet"
+	DisburseBank   Operation = "disburse_bank"
+	WalletName     Operation = "wallet_name"
+	BankName       Operation = "bank_name"
+	TopUp          Operation = "topup"
+	Offers         Operation = "offers"
+	Bundle         Operation = "bundle"
+)
+
+// Any stands for every tenant, mode, channel or operation.
+const Any = "*"
+
+// Operations gives every operation, in the order in which lists show them.
+func Operations() []Operation {
+	return []Operation{Collect, DisburseWallet, DisburseBank, WalletName, BankName, TopUp, Offers, Bundle}
+}
+
+// Can reports whether a rail has the role that an operation needs.
+func Can(r provider.Rail, op Operation) bool {
+	switch op {
+	case Collect:
+		return r.Collector != nil
+	case DisburseWallet, DisburseBank:
+		return r.Disburser != nil
+	case WalletName:
+		return r.WalletNames != nil
+	case BankName:
+		return r.BankNames != nil
+	case TopUp:
+		return r.TopUpper != nil
+	case Offers, Bundle:
+		return r.Bundles != nil
+	default:
+		return false
+	}
+}
