@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,14 +70,12 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
-			folder := filepath.Join(t.TempDir(), "sample")
-			bare := where{t: t}
-			bare.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
+			folder := sampleFolder(t)
 			w := where{t: t, flags: []string{"--data", folder}}
 			o := db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2}
 			if engine == db.Postgres {
 				url := dbtest.EmptyURL(t)
-				bare.run(exitOK, "migrate", "copy", "--data", folder, "--to", url)
+				where{t: t}.run(exitOK, "migrate", "copy", "--data", folder, "--to", url)
 				w.flags = []string{"--database", url, "--data", folder}
 				o = db.Options{URL: url, MaxConns: 2}
 			}
@@ -148,11 +150,57 @@ func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
 	}
 }
 
-// aSample is a folder with five days of history on SQLite.
+// sampleFiles makes five days of history once, for every test, and returns the files of its folder.
+var sampleFiles = sync.OnceValues(func() (map[string][]byte, error) {
+	place, err := os.MkdirTemp("", "sample")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(place)
+	folder := filepath.Join(place, "sample")
+	var out, errs bytes.Buffer
+	if code := Run([]string{"sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20"}, &out, &errs); code != exitOK {
+		return nil, fmt.Errorf("makola sample: exit %d: %s", code, errs.String())
+	}
+	files := map[string][]byte{}
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err == nil {
+			files[name], err = os.ReadFile(path)
+		}
+		return err
+	})
+	return files, err
+})
+
+// sampleFolder is a folder of the test's own with five days of history on SQLite.
+func sampleFolder(t *testing.T) string {
+	t.Helper()
+	files, err := sampleFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "sample")
+	for name, content := range files {
+		path := filepath.Join(folder, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = os.WriteFile(path, content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// aSample is five days of history on SQLite.
 func aSample(t *testing.T) where {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "sample")
-	where{t: t}.run(exitOK, "sample", "--data", folder, "--days", "5", "--seed", "7", "--until", "2026-11-20")
+	folder := sampleFolder(t)
 	return where{t: t, flags: []string{"--data", folder}, db: dbtest.OpenWith(t, db.Options{Path: filepath.Join(folder, "makola.db"), MaxConns: 2})}
 }
 
