@@ -2,6 +2,7 @@ package sample
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,10 @@ import (
 )
 
 const testDays = 4
+
+// storyOfSeed7 is the sum over the lines of the history. A change of it is right
+// when the sample was changed on purpose.
+const storyOfSeed7 = "26776659cfad1145e9af9ea82be783d74f3c2ba5dddc148d849fe3a0aca9baf8"
 
 var testEnd = time.Date(2026, 9, 12, 0, 0, 0, 0, time.UTC) // a Saturday
 
@@ -95,15 +100,8 @@ func TestTheSameSeedMakesTheSameHistory(t *testing.T) {
 	made := makeOne(t)
 	o := look(t, made)
 	all, lines := o.story(t)
-	_, again := look(t, makeOne(t)).story(t)
-	if !slices.Equal(lines, again) {
-		for i := range min(len(lines), len(again)) {
-			if lines[i] != again[i] {
-				t.Errorf("%s\nand with the same seed\n%s", lines[i], again[i])
-				break
-			}
-		}
-		t.Fatalf("two makings differ: %d lines and %d", len(lines), len(again))
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(lines, "\n")))); sum != storyOfSeed7 {
+		t.Errorf("the history of seed 7 has the sum %s, want %s; it begins %q", sum, storyOfSeed7, lines[:min(len(lines), 3)])
 	}
 
 	if len(all) != made.Payments || len(lines) != made.Payments+made.Campaigns+made.OTPs || made.Campaigns == 0 || made.OTPs == 0 || made.Webhooks < made.Payments*3/4 {
