@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs/scheduler"
 )
 
 const (
@@ -18,6 +19,8 @@ const (
 	wakeKept = 30 * time.Second // a hint that no node took in this time is dropped
 	// nearby jobs are never put out of memory: they would be back at once.
 	nearby = 30 * time.Second
+	// parkedWithin is by how much the time in the row of a job may differ from that in memory when the job leaves it.
+	parkedWithin = time.Second
 	// strayAge is the age after which a job of this node that is neither in
 	// memory nor known to be spilled is searched for.
 	strayAge = 30 * time.Second
@@ -107,7 +110,7 @@ func (q *Queue) takeParked(ctx context.Context) error {
 	q.mu.Lock()
 	owner := q.owner
 	var wanted []string
-	for _, k := range q.memory.kinds {
+	for _, k := range q.kinds {
 		if k.Takes != nil && k.Takes() {
 			wanted = append(wanted, parked(k.Kind))
 		}
@@ -222,7 +225,7 @@ func (q *Queue) wants(owner string) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k := q.memory.kinds[kind]
+	k := q.kinds[kind]
 	return k != nil && k.takes()
 }
 
@@ -230,8 +233,8 @@ func (q *Queue) wants(owner string) bool {
 // there are none or the memory is full.
 func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 	q.mu.Lock()
-	kinds := make([]string, 0, len(q.memory.kinds))
-	for name, k := range q.memory.kinds {
+	kinds := make([]string, 0, len(q.kinds))
+	for name, k := range q.kinds {
 		if k.takes() {
 			kinds = append(kinds, name)
 		}
@@ -240,7 +243,7 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 	slices.Sort(kinds)
 	for total := 0; ; {
 		q.mu.Lock()
-		room := q.opts.MemoryMax - len(q.memory.byID)
+		room := q.opts.MemoryMax - q.memory.Len()
 		current := q.owner == owner && q.phase == started
 		q.mu.Unlock()
 		if room <= 0 || !current {
@@ -254,7 +257,7 @@ func (q *Queue) adopt(ctx context.Context, owner, dead string) error {
 		if err != nil {
 			// Committed or not: a walk over the table finds out.
 			q.mu.Lock()
-			q.spilledLocked(q.nowLocked())
+			q.spilledLocked(q.clock.Now())
 			q.mu.Unlock()
 			return err
 		}
@@ -322,21 +325,21 @@ func (q *Queue) keepMemory(ctx context.Context) error {
 func (q *Queue) trim(ctx context.Context) error {
 	q.mu.Lock()
 	owner := q.owner
-	var out []*entry
+	var out []*scheduler.Entry[held]
 	var moved []note
-	now := q.nowLocked()
-	full := len(q.memory.byID) > q.opts.MemoryMax || q.spill.on && !q.spill.from.After(now)
-	if over := len(q.memory.byID) - q.opts.MemoryMax/2; full && over > 0 && owner != ownerNobody {
-		out = q.memory.furthest(over, now.Add(nearby))
+	m := q.momentLocked()
+	full := q.memory.Len() > q.opts.MemoryMax || q.spill.on && !q.spill.from.After(m.now)
+	if over := q.memory.Len() - q.opts.MemoryMax/2; full && over > 0 && owner != ownerNobody {
+		out = q.memory.Furthest(over, m.passed+nearby)
 		for _, e := range out {
-			if e.moved {
-				moved = append(moved, note{id: e.job.ID, owner: owner, at: e.due})
+			if at := m.wall(e.Due); at.Sub(e.Job.RunAt).Abs() > parkedWithin {
+				moved = append(moved, note{id: e.ID, owner: owner, at: at})
 			}
 		}
 	}
-	dues := make([]time.Time, len(out))
+	dues := make([]time.Duration, len(out))
 	for i, e := range out {
-		dues[i] = e.due
+		dues[i] = e.Due
 	}
 	q.mu.Unlock()
 	if len(moved) > 0 {
@@ -354,11 +357,11 @@ func (q *Queue) trim(ctx context.Context) error {
 		return nil
 	}
 	for i, e := range out {
-		if e.state == waiting && e.due.Equal(dues[i]) { // nothing happened to it meanwhile
-			q.memory.forget(e)
-			e.kind.leave(e.job)
+		if e.Waits() && e.Due == dues[i] { // nothing happened to it meanwhile
+			q.memory.Forget(e)
+			e.Job.kind.leaves(e.Job.Job)
 			q.counts.Spills++
-			q.spilledLocked(e.due)
+			q.spilledLocked(m.wall(e.Due))
 		}
 	}
 	return nil
@@ -389,13 +392,13 @@ func (q *Queue) findStrays(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	remembered := 0
-	for _, e := range q.memory.byID {
-		if e.created < before {
+	for e := range q.memory.All() {
+		if e.Job.created < before {
 			remembered++
 		}
 	}
 	if q.owner == owner && stored > remembered {
-		q.spilledLocked(q.nowLocked())
+		q.spilledLocked(q.clock.Now())
 	}
 	return nil
 }
@@ -405,7 +408,7 @@ func (q *Queue) findStrays(ctx context.Context) error {
 func (q *Queue) walk(ctx context.Context) error {
 	q.mu.Lock()
 	owner, times := q.owner, q.spill.times
-	room := q.opts.MemoryMax*3/4 - len(q.memory.byID)
+	room := q.opts.MemoryMax*3/4 - q.memory.Len()
 	begin := q.spill.on && owner != ownerNobody && room > 0 && q.phase == started
 	if begin {
 		q.spill.walked = map[string]bool{}
@@ -443,21 +446,21 @@ func (q *Queue) walkSet(owner string, times uint64, rows []row) bool {
 	if q.owner != owner || q.phase != started {
 		return true
 	}
-	now := q.nowLocked()
+	m := q.momentLocked()
 	defer q.dispatchLocked()
 	for i := range rows {
 		r := &rows[i]
-		if q.memory.byID[r.ID] != nil || q.spill.walked[r.ID] || q.memory.kinds[r.Kind] == nil {
+		if q.memory.Find(r.ID) != nil || q.spill.walked[r.ID] || q.kinds[r.Kind] == nil {
 			continue
 		}
-		if len(q.memory.byID) >= q.opts.MemoryMax*3/4 {
+		if q.memory.Len() >= q.opts.MemoryMax*3/4 {
 			q.spill.from = r.RunAt
 			return true
 		}
 		planned := *r // the walk goes on from the row's own time
 		planned.owner = owner
 		q.clamp(&planned)
-		q.putLocked(&planned, now)
+		q.putLocked(&planned, m)
 	}
 	if len(rows) < setSize {
 		if q.spill.times == times {
@@ -544,12 +547,12 @@ func (q *Queue) keepWakes(ctx context.Context) error {
 // takeWakes runs the jobs that were heard of.
 func (q *Queue) takeWakes(ctx context.Context, owner string, spilled bool, heard []wake, over []bool) error {
 	q.mu.Lock()
-	now := q.nowLocked()
+	m := q.momentLocked()
 	var done []wake
 	var unknown []string
 	for i, w := range heard {
 		switch {
-		case q.memory.wake(w.subject, now):
+		case q.memory.Wake(w.subject, m.passed):
 			done = append(done, w)
 		case over[i]:
 			done = append(done, w)
@@ -569,7 +572,7 @@ func (q *Queue) takeWakes(ctx context.Context, owner string, spilled bool, heard
 			return fmt.Errorf("fetch jobs that were heard of: %w", err)
 		}
 		for i := range rows {
-			rows[i].owner, rows[i].RunAt = owner, now
+			rows[i].owner, rows[i].RunAt = owner, m.now
 			if at := slices.IndexFunc(heard, func(w wake) bool { return w.subject == rows[i].Subject }); at >= 0 {
 				done = append(done, heard[at])
 			}

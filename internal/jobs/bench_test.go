@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -41,31 +40,6 @@ func BenchmarkLife(b *testing.B) {
 				b.ReportMetric(float64(q.Counts().Finished)/time.Since(begun).Seconds(), "jobs/s")
 				if err := q.Stop(b.Context()); err != nil {
 					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkMemory is what the queue itself costs a job that polls: from one
-// Later to the next, without a database.
-func BenchmarkMemory(b *testing.B) {
-	for _, held := range []int{100, 100_000} {
-		b.Run(fmt.Sprint(held, " held"), func(b *testing.B) {
-			m := newMemory()
-			k := newKind(Handler{Workers: 64})
-			now := epochStart
-			for i := range held {
-				id := fmt.Sprint(i)
-				m.put(&entry{job: Job{ID: id, Subject: id}, kind: k, due: now.Add(time.Duration(i) * time.Millisecond)}, now)
-			}
-			for b.Loop() {
-				now = now.Add(time.Millisecond)
-				m.due(now)
-				for e := m.take(k); e != nil; e = m.take(k) {
-					m.ended(e)
-					e.due = now.Add(time.Duration(held) * time.Millisecond)
-					m.schedule(e, now)
 				}
 			}
 		})

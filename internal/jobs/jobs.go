@@ -20,8 +20,7 @@
 //	jobs.go        Job, Handler with its limits, Outcome: done, later, again or dead; the queue and how it starts
 //	store.go       the rows: added, read, finished with an error's beginning, put off
 //	run.go         jobs taken from memory, the handler, and what comes of its Outcome (attempts, dead letters)
-//	memory.go      the jobs that a node holds, in the order in which they are due
-//	lines.go       lines within a kind, with their limits, fair turns of tenants within a line, pools of workers, and what a crowded tenant waits
+//	memory.go      what is kept with a job in memory, and times on the wall as lengths
 //	adoption.go    jobs of dead nodes, jobs that did not fit, hints from other nodes; memory kept within bounds
 //	periodic.go    work that comes again by the clock, on one node
 //	watchdog.go    what should come again and does not, in the log
@@ -45,6 +44,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/groupcommit"
 	"github.com/makola/makola/internal/jobs/lease"
+	"github.com/makola/makola/internal/jobs/scheduler"
 )
 
 // Job is one piece of work that is not finished.
@@ -71,6 +71,8 @@ type Job struct {
 	// and is not stored: what the handler would otherwise have to read. It is
 	// nil for a job that was adopted or did not fit into memory.
 	Memo any
+	// Crowd is how many jobs of its kind and tenant were in this node's memory when it began.
+	Crowd int
 }
 
 // Outcome is what a handler says about the job that it ran. A handler whose
@@ -138,16 +140,12 @@ type Handler struct {
 	// that a tenant who has all of its places leaves some to who comes. nil: as PerKey. It is asked often
 	// and must not block.
 	PerTurn func(tenant, key string) int
-	// Pools are parts of the workers, so that what takes long in one holds up nothing in another: a
-	// handler whose long jobs have fewer places than there are workers has the rest for what is quick.
-	// nil: one of all workers.
-	Pools []Pool
-	// Pool says in which of Pools the jobs of a tenant in the line of a key run from now on. It is asked when
-	// the first of them comes and after each run, and must not block. nil: in the first.
-	Pool func(tenant, key string) int
-	// Crowd is how many jobs of one tenant may be in memory until those that failed
-	// before are put off, by about ten minutes; 0: any number.
-	Crowd int
+	// Enter and Leave let the package of a handler give its workers away by rules of its own. Enter is asked for a place before
+	// a job of a tenant begins in the line of a key; where it says no, the tenant's jobs there wait until Leave offers them.
+	// Leave is called when such a job has ended, or has not begun after all, and offers who may enter now; offer says whether
+	// a job can use the place at once. They are called one at a time and must not block. nil: there is always a place.
+	Enter func(tenant, key string) bool
+	Leave func(tenant, key string, offer func(tenant, key string) (begins bool))
 	// Takes says whether this node can do such jobs at the moment, for work
 	// that needs something only one node has (Hold). While it says no, jobs
 	// that are added here are for another node and none are adopted. nil:
@@ -161,9 +159,6 @@ type Handler struct {
 	// stopping is over.
 	Run func(ctx context.Context, job Job) Outcome
 }
-
-// Pool is how many jobs of a pool may run at once: in all, and of one tenant.
-type Pool struct{ AtOnce, PerTenant int }
 
 // Options shape a Queue. Zero values take the defaults named here.
 type Options struct {
@@ -195,7 +190,8 @@ type Queue struct {
 
 	mu        sync.Mutex
 	phase     phase
-	memory    *memory
+	memory    *scheduler.Scheduler[held]
+	kinds     map[string]*kind
 	owner     string    // of what is in memory; "" when this node has no lease
 	peers     int       // other nodes that were alive at the last look
 	looked    bool      // whether the dead were looked for since the epoch began
@@ -204,9 +200,7 @@ type Queue struct {
 	spill     spill
 	wakes     map[string]bool // subjects to wake on other nodes; true: heard of since it was last written
 	timer     *clock.Timer
-	timerAt   time.Time
-	readAt    time.Time     // what the clock said when it was read last
-	passed    time.Duration // and what had passed
+	timerAt   time.Duration
 	counts    Counts
 	watchers  []chan struct{} // Quiet
 
@@ -240,7 +234,8 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	o.Node = strings.ReplaceAll(o.Node, "/", "-")
 	q := &Queue{
 		db: d, clock: c, log: log, opts: o, lookEvery: lookEvery,
-		memory:    newMemory(),
+		memory:    scheduler.New[held](),
+		kinds:     map[string]*kind{},
 		wakes:     map[string]bool{},
 		periodics: map[string]time.Duration{},
 		kick:      make(chan struct{}, 1),
@@ -250,7 +245,6 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	q.lease = lease.New(d, log, lease.Options{Node: o.Node, Shared: o.Shared, For: o.LeaseFor, Heartbeat: o.Heartbeat},
 		lease.Told{Taken: q.leaseTaken, Lost: q.leaseLost, Renewed: q.leaseRenewed})
 	q.runCtx, q.stopRun = context.WithCancel(context.Background())
-	q.readAt, q.passed = c.Reading()
 	q.notes = groupcommit.New(groupcommit.Options{Systemic: func(err error) bool { return errors.Is(err, db.ErrUnavailable) && !errors.Is(err, db.ErrAmbiguous) }}, q.writeNotes)
 	return q
 }
@@ -262,13 +256,17 @@ func (q *Queue) Register(h Handler) {
 	if q.phase != idle {
 		panic("jobs: Register after Start")
 	}
-	if h.Kind == "" || h.Run == nil || q.memory.kinds[h.Kind] != nil {
+	if h.Kind == "" || h.Run == nil || q.kinds[h.Kind] != nil {
 		panic(fmt.Sprintf("jobs: kind %q is registered badly or twice", h.Kind))
 	}
 	if h.Workers <= 0 {
 		h.Workers = 8
 	}
-	q.memory.kinds[h.Kind] = newKind(h)
+	q.kinds[h.Kind] = &kind{
+		Handler:  h,
+		lines:    q.memory.Kind(scheduler.Rules{PerLine: h.PerKey, PerTurn: h.PerTurn, Enter: h.Enter, Leave: h.Leave}),
+		periodic: strings.HasPrefix(h.Kind, periodicPrefix),
+	}
 }
 
 // Start takes a lease and begins to run jobs. The jobs that an earlier run of
@@ -336,7 +334,7 @@ func (q *Queue) Stop(ctx context.Context) error {
 	q.mu.Lock()
 	q.phase = stopped
 	q.owner = ""
-	q.memory.drop()
+	q.dropLocked()
 	if q.timer != nil {
 		q.timer.Stop()
 	}
@@ -371,7 +369,7 @@ func (q *Queue) leaseLost() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.owner = ownerNobody
-	q.memory.drop()
+	q.dropLocked()
 	q.spill = spill{}
 	q.looked = false
 	q.counts.LeasesLost++
@@ -404,7 +402,7 @@ func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 		}
 		rows[i] = row{Job: job, owner: owner, created: db.Micros(now)}
 		rows[i].Fresh = rows[i].fresh()
-		switch k := q.memory.kinds[job.Kind]; {
+		switch k := q.kinds[job.Kind]; {
 		case k == nil:
 			rows[i].owner = ownerNobody // another program's
 		case owner != ownerNobody && !k.takes():
@@ -464,7 +462,7 @@ func (q *Queue) Wake(subject string) {
 	if q.phase != started {
 		return
 	}
-	if q.memory.wake(subject, q.nowLocked()) {
+	if q.memory.Wake(subject, q.clock.Elapsed()) {
 		q.dispatchLocked()
 		return
 	}
@@ -515,11 +513,11 @@ func (q *Queue) quietLocked() bool {
 	if q.phase != started {
 		return true
 	}
-	now := q.nowLocked()
-	m := q.memory
-	next := len(m.waiting) > 0 && !m.waiting[0].due.After(now)
+	now, passed := q.clock.Reading()
+	at, next := q.memory.Next()
+	next = next && at <= passed
 	spilled := q.spill.on && !q.spill.from.After(now)
-	return q.looked && m.idle() && !next && !spilled && len(q.wakes) == 0
+	return q.looked && q.memory.Idle() && !next && !spilled && len(q.wakes) == 0
 }
 
 func (q *Queue) tellWatchersLocked() {

@@ -204,12 +204,12 @@ func TestAMemoThatComesLate(t *testing.T) {
 		}
 		j := Job{ID: "2", Kind: "k", RunAt: epochStart.Add(time.Hour)}
 		q.mu.Lock()
-		q.putLocked(&row{Job: j}, epochStart)
+		q.putLocked(&row{Job: j}, q.momentLocked())
 		q.mu.Unlock()
 		heard(j)
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if memo := q.memory.byID["2"].job.Memo; memo != 7 {
+		if memo := q.memory.Find("2").Job.Memo; memo != 7 {
 			t.Errorf("before it began: %v", memo)
 		}
 	})
@@ -276,8 +276,8 @@ func TestFinishBeforeItRuns(t *testing.T) {
 		}
 		q.Wake("s") // nothing is left of the subject
 		quiet(t, q)
-		if len(q.memory.bySubject) != 0 {
-			t.Error("the subject is still known")
+		if n := q.Counts().InMemory; n != 0 {
+			t.Errorf("%d jobs are still known", n)
 		}
 	})
 }
@@ -351,6 +351,37 @@ func TestAClockThatIsSetBack(t *testing.T) {
 		if n := rowsLeft(t, d); n != 0 {
 			t.Errorf("%d rows are left", n)
 		}
+	})
+}
+
+// Pauses in memory are lengths. A clock that was behind and is set right neither hurries a job that waits nor delays one
+// that is added afterwards.
+func TestPauses_clockSetForward(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		c := clock.NewManual(epochStart)
+		var r record
+		q := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
+		ran := func(when string, want ...string) {
+			t.Helper()
+			quiet(t, q)
+			var ids []string
+			for _, j := range r.all() {
+				ids = append(ids, j.ID)
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("%s %v ran, want %v", when, ids, want)
+			}
+		}
+		add(t, d, q, Job{ID: "before", Kind: "k", RunAt: c.Now().Add(30 * time.Minute)})
+		c.Set(time.Hour)
+		add(t, d, q, Job{ID: "after", Kind: "k", RunAt: c.Now().Add(10 * time.Minute)})
+		ran("at once")
+		c.Advance(10 * time.Minute)
+		ran("after ten minutes", "after")
+		c.Advance(20*time.Minute - 1)
+		ran("almost after thirty minutes", "after")
+		c.Advance(1)
+		ran("after thirty minutes", "after", "before")
 	})
 }
 

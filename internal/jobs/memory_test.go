@@ -14,9 +14,9 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs/scheduler"
 	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/test/dbtest"
-	"pgregory.net/rapid"
 )
 
 func TestWhatDoesNotFitIntoMemoryIsFetchedLater(t *testing.T) {
@@ -125,7 +125,8 @@ func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
 		var away string
 		for i := range 4 {
 			for n := range 10 {
-				if s := fmt.Sprintf("subject-%d-%d", i, n); q.memory.bySubject[s] == nil {
+				s := fmt.Sprintf("subject-%d-%d", i, n)
+				if !slices.ContainsFunc(slices.Collect(q.memory.All()), func(e *scheduler.Entry[held]) bool { return e.Subject == s }) {
 					away = s
 				}
 			}
@@ -396,11 +397,6 @@ func TestALongLineDoesNotHoldUpAShortOne(t *testing.T) {
 		if most.Load() != 2 {
 			t.Errorf("%d of one line ran at once, expected 2", most.Load())
 		}
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if n := len(q.memory.kinds["k"].lines); n != 0 {
-			t.Errorf("%d lines are remembered for ever", n)
-		}
 	})
 }
 
@@ -437,179 +433,4 @@ func TestALimitThatGrowsIsUsed(t *testing.T) {
 	}
 	add(t, d, q, jobs...)
 	quiet(t, q)
-}
-
-// waits says whether a job of the turn is ready, and no husk of one.
-func (t *turn) waits() bool {
-	for _, jobs := range []fifo[*entry]{t.first, t.repeats} {
-		for _, e := range jobs.items[jobs.head:] {
-			if e.state == ready && e.turn == t {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// TestMemoryKeepsItsBooks drives the memory with random operations beside a
-// plain model of it.
-func TestMemoryKeepsItsBooks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := newMemory()
-		inPool := [2]int{1, 1} // by key
-		k := newKind(Handler{Workers: 4, PerKey: func(string) int { return 3 }, PerTurn: func(_, _ string) int { return 2 },
-			Tenant: func(j Job) string { return string(j.Payload) }, Pools: []Pool{{AtOnce: 3, PerTenant: 2}, {AtOnce: 2, PerTenant: 2}},
-			Pool: func(_, key string) int { return inPool[key[0]-'0'] }})
-		pools := map[*entry]*share{} // of those that run
-		now := epochStart
-		var taken []*entry
-		live := map[string]*entry{}
-		next := 0
-		pick := func() *entry {
-			var ids []string
-			for id := range live {
-				ids = append(ids, id)
-			}
-			if len(ids) == 0 {
-				return nil
-			}
-			slices.Sort(ids)
-			return live[rapid.SampledFrom(ids).Draw(t, "id")]
-		}
-		delay := func() time.Time {
-			return now.Add(time.Duration(rapid.IntRange(-3, 3).Draw(t, "delay")) * time.Minute)
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"put": func(t *rapid.T) {
-				next++
-				e := &entry{job: Job{ID: fmt.Sprint(next), Subject: fmt.Sprint(next % 3), Payload: []byte(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "tenant")),
-					Tries: rapid.IntRange(0, 1).Draw(t, "tries")}, kind: k, key: fmt.Sprint(next % 2), due: delay()}
-				m.put(e, now)
-				live[e.job.ID] = e
-			},
-			"advance": func(t *rapid.T) {
-				now = now.Add(time.Minute)
-				m.due(now)
-			},
-			"take": func(t *rapid.T) {
-				if e := m.take(k); e != nil {
-					if e.due.After(now) || e.state != running {
-						t.Fatalf("took %+v at %v", e, now)
-					}
-					taken = append(taken, e)
-					pools[e] = e.share
-				}
-			},
-			"learn": func(t *rapid.T) {
-				inPool[rapid.IntRange(0, 1).Draw(t, "key")] = rapid.IntRange(0, 1).Draw(t, "pool")
-			},
-			"end": func(t *rapid.T) {
-				if len(taken) == 0 {
-					return
-				}
-				e := taken[0]
-				taken = taken[1:]
-				m.ended(e)
-				e.state = gone
-				if live[e.job.ID] != e {
-					return
-				}
-				if rapid.Bool().Draw(t, "again") {
-					e.due = delay()
-					m.schedule(e, now)
-					return
-				}
-				m.forget(e)
-				delete(live, e.job.ID)
-			},
-			"forget": func(t *rapid.T) {
-				if e := pick(); e != nil {
-					m.forget(e)
-					delete(live, e.job.ID)
-				}
-			},
-			"move": func(t *rapid.T) {
-				if e := pick(); e != nil && e.state != running {
-					m.move(e, delay(), now)
-				}
-			},
-			"wake": func(t *rapid.T) { m.wake(fmt.Sprint(rapid.IntRange(0, 3).Draw(t, "subject")), now) },
-			"": func(t *rapid.T) {
-				counts := map[state]int{}
-				for id, e := range live {
-					if m.byID[id] != e {
-						t.Fatalf("%s is lost", id)
-					}
-					counts[e.state]++
-				}
-				inSubjects := 0
-				for _, e := range m.bySubject {
-					for ; e != nil; e = e.next {
-						inSubjects++
-					}
-				}
-				perKey, perTurn, perShare, perPool := map[string]int{}, map[string]int{}, map[*share]int{}, map[*pool]int{}
-				for _, e := range taken {
-					perKey[e.key]++
-					perTurn[e.tenant.name+e.key]++
-					perShare[pools[e]]++
-					perPool[pools[e].pool]++
-				}
-				for s, n := range perShare {
-					if n > s.pool.PerTenant || n != s.running {
-						t.Fatalf("%d of a tenant run in a pool, %d by its books", n, s.running)
-					}
-				}
-				for _, p := range k.pools {
-					if n := perPool[p]; n > p.AtOnce || n != p.running {
-						t.Fatalf("%d run in a pool, %d by its books", n, p.running)
-					}
-				}
-				for _, l := range k.lines {
-					for _, one := range l.turns {
-						if k.ring.len() == 0 && one.waits() && one.share.room() > 0 && !k.turnFull(one) && l.running < k.limit(l.key) {
-							t.Fatalf("a job waits though it may run: %s of %s", l.key, one.tenant.name)
-						}
-					}
-				}
-				for of, n := range perTurn {
-					if n > 2 {
-						t.Fatalf("%d of the turn %s run", n, of)
-					}
-				}
-				switch {
-				case len(m.byID) != len(live), inSubjects != len(live), counts[gone] != 0:
-					t.Fatalf("%d live, %d by id, %d by subject, %d gone", len(live), len(m.byID), inSubjects, counts[gone])
-				case counts[waiting] != len(m.waiting), counts[ready] != m.ready, m.ready != k.ready, m.running != len(taken):
-					t.Fatalf("%v; heap %d, ready %d and %d, running %d of %d", counts, len(m.waiting), m.ready, k.ready, m.running, len(taken))
-				case perKey["0"] > 3, perKey["1"] > 3:
-					t.Fatalf("over a limit: %v", perKey)
-				}
-			},
-		})
-		// Whatever happened, everything that is due can still be taken.
-		for range 10_000 {
-			now = now.Add(time.Minute)
-			m.due(now)
-			for e := m.take(k); e != nil; e = m.take(k) {
-				taken = append(taken, e)
-			}
-			if len(taken) == 0 && len(m.byID) == 0 {
-				break
-			}
-			if len(taken) == 0 {
-				continue
-			}
-			e := taken[0]
-			taken = taken[1:]
-			m.ended(e)
-			if m.byID[e.job.ID] == e {
-				e.state = gone
-				m.forget(e)
-			}
-		}
-		if len(m.byID) != 0 || len(k.lines) != 0 || len(k.tenants) != 0 {
-			t.Fatalf("%d jobs, %d lines and %d tenants were never reached", len(m.byID), len(k.lines), len(k.tenants))
-		}
-	})
 }

@@ -28,7 +28,7 @@ func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.counts
-	c.InMemory, c.Ready, c.Running = len(q.memory.byID), q.memory.ready, q.memory.running
+	c.InMemory, c.Ready, c.Running = q.memory.Len(), q.memory.Ready(), q.memory.Running()
 	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.owner != ownerNobody && q.lease.Lasts()
 	if q.phase == started {
 		c.Unkept = time.Since(q.lookedAt)
@@ -42,24 +42,11 @@ func (q *Queue) Counts() Counts {
 func (q *Queue) Overdue() map[string]time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, late := q.nowLocked(), map[string]time.Duration{}
-	for name, k := range q.memory.kinds {
-		if strings.HasPrefix(name, periodicPrefix) {
-			continue
-		}
-		late[name] = 0
-		for _, l := range k.lines {
-			if first := l.first(); first != nil {
-				late[name] = max(late[name], now.Sub(first.due))
-			}
-		}
-	}
-	if w := q.memory.waiting; len(w) == 0 || w[0].due.After(now) {
-		return late
-	}
-	for _, e := range q.memory.waiting { // due, and not yet in their lines
-		if !strings.HasPrefix(e.job.Kind, periodicPrefix) {
-			late[e.job.Kind] = max(late[e.job.Kind], now.Sub(e.due))
+	late := map[string]time.Duration{}
+	overdue := q.memory.Overdue(q.clock.Elapsed())
+	for name, k := range q.kinds {
+		if !k.periodic {
+			late[name] = overdue[k.lines]
 		}
 	}
 	return late

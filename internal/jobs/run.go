@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs/scheduler"
 )
 
 // The pauses of Retry, before jitter.
@@ -26,51 +27,53 @@ func (q *Queue) remember(owner string, rows []row) {
 	defer q.mu.Unlock()
 	if q.owner != owner || q.phase == stopped {
 		for i := range rows { // the epoch is over: the rows will be adopted
-			if k := q.memory.kinds[rows[i].Kind]; k != nil {
-				k.leave(rows[i].Job)
+			if k := q.kinds[rows[i].Kind]; k != nil {
+				k.leaves(rows[i].Job)
 			}
 		}
 		return
 	}
-	now := q.nowLocked()
+	m := q.momentLocked()
 	for i := range rows {
 		if rows[i].owner == owner {
-			q.putLocked(&rows[i], now)
+			q.putLocked(&rows[i], m)
 		}
 	}
 	q.dispatchLocked()
 }
 
 // putLocked takes one row of this node into memory, or notes that it did not fit.
-func (q *Queue) putLocked(r *row, now time.Time) {
-	m := q.memory
-	if old := m.byID[r.ID]; old != nil {
+func (q *Queue) putLocked(r *row, m moment) {
+	if old := q.memory.Find(r.ID); old != nil {
 		// Fetched from the table before its own commit told us. A handler that has
 		// begun without the memo knows more than that by now.
-		if old.job.Memo == nil && !old.begun {
-			old.job.Memo = r.Memo
+		if old.Job.Memo == nil && !old.Job.begun {
+			old.Job.Memo = r.Memo
 		}
 		return
 	}
-	k := m.kinds[r.Kind]
+	k := q.kinds[r.Kind]
 	if k == nil {
 		return
 	}
-	if len(m.byID) >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
+	if q.memory.Len() >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
 		q.counts.Spills++
 		q.spilledLocked(r.RunAt)
-		k.leave(r.Job)
+		k.leaves(r.Job)
 		return
 	}
-	e := &entry{job: r.Job, kind: k, created: r.created, due: r.RunAt}
-	if e.due.After(now) && db.Micros(r.RunAt) == r.created {
-		e.due = now // it was to run at once, by a clock that was ahead
+	e := &scheduler.Entry[held]{
+		Job: held{Job: r.Job, kind: k, created: r.created},
+		ID:  r.ID, Subject: r.Subject, Line: k.line(r.Job), Repeat: r.Tries > 0, Due: m.due(r.RunAt),
 	}
-	if k.Key != nil {
-		e.key = k.Key(e.job)
+	if k.Tenant != nil {
+		e.Tenant = k.Tenant(r.Job)
 	}
-	m.put(e, now)
-	if len(m.byID) > q.opts.MemoryMax {
+	if e.Due > m.passed && db.Micros(r.RunAt) == r.created {
+		e.Due = m.passed // it was to run at once, by a clock that was ahead
+	}
+	q.memory.Put(k.lines, e, m.passed)
+	if q.memory.Len() > q.opts.MemoryMax {
 		q.nudge()
 	}
 }
@@ -83,13 +86,7 @@ func (q *Queue) forget(ids []string) {
 		if q.spill.walked != nil {
 			q.spill.walked[id] = true
 		}
-		if ghost := q.memory.ghosts[id]; ghost != nil {
-			ghost.heir = nil
-		}
-		if e := q.memory.byID[id]; e != nil {
-			e.decided = true
-			q.memory.forget(e)
-		}
+		q.memory.Finish(id)
 	}
 	q.counts.Finished += uint64(len(ids))
 	q.relaxLocked()
@@ -102,19 +99,15 @@ func (q *Queue) postponed(owner string, notes []note) {
 	if q.owner != owner {
 		return
 	}
-	now := q.nowLocked()
+	m := q.momentLocked()
 	for _, n := range notes {
-		e := q.memory.byID[n.id]
+		e := q.memory.Find(n.id)
 		if e == nil {
 			continue
 		}
-		e.job.Tries++
-		e.job.LastError, e.job.RunAt, e.moved = n.err, n.at, false
-		if e.state == running {
-			e.decided, e.due = true, n.at
-			continue
-		}
-		q.memory.move(e, n.at, now)
+		e.Job.Tries++
+		e.Job.LastError, e.Job.RunAt, e.Repeat = n.err, n.at, true
+		q.memory.Move(e, m.due(n.at), m.passed)
 	}
 	q.counts.Retried += uint64(len(notes))
 	q.dispatchLocked()
@@ -126,25 +119,11 @@ func (q *Queue) dispatchLocked() {
 	if !q.worksLocked() {
 		return
 	}
-	q.memory.due(q.nowLocked())
-	for _, k := range q.memory.kinds {
+	q.memory.Advance(q.clock.Elapsed())
+	for _, k := range q.kinds {
 		q.employLocked(k)
 	}
 	q.armLocked()
-}
-
-// setBackMin is how far the clock must have been set back for the jobs in memory to follow it.
-const setBackMin = time.Second
-
-// nowLocked is the time that the memory goes by. When the clock was set back since it was asked last, the jobs
-// in memory follow it: they wait for no longer than they had to. The rows stay as they are.
-func (q *Queue) nowLocked() time.Time {
-	now, passed := q.clock.Reading()
-	if back := (passed - q.passed) - now.Sub(q.readAt); back >= setBackMin {
-		q.memory.shift(-back)
-	}
-	q.readAt, q.passed = now, passed
-	return now
 }
 
 // worksLocked says whether jobs may be run.
@@ -160,7 +139,7 @@ const maxResting = 64
 // same for the next: so no more are busy than there are jobs that may run. The worker that began to
 // rest last comes first.
 func (q *Queue) employLocked(k *kind) {
-	if k.ring.len() == 0 || k.starting > 0 || k.workers >= k.Workers {
+	if !k.lines.Offers() || k.starting > 0 || k.workers >= k.Workers {
 		return
 	}
 	k.workers++
@@ -177,14 +156,14 @@ func (q *Queue) employLocked(k *kind) {
 // armLocked sets the timer to the time of the next job or look. A timer that is too early is left
 // alone: it finds nothing due and is set again.
 func (q *Queue) armLocked() {
-	due, ok := q.memory.next()
-	if !ok || q.timer != nil && !q.timerAt.After(due) {
+	due, ok := q.memory.Next()
+	if !ok || q.timer != nil && q.timerAt <= due {
 		return
 	}
 	if q.timer != nil {
 		q.timer.Stop()
 	}
-	q.timer, q.timerAt = q.clock.TimerAt(due), due
+	q.timer, q.timerAt = q.clock.TimerPassed(due), due
 	select {
 	case q.kick <- struct{}{}:
 	default:
@@ -239,7 +218,7 @@ func (q *Queue) work(k *kind) {
 
 // dismissLocked sends the resting workers home.
 func (q *Queue) dismissLocked() {
-	for _, k := range q.memory.kinds {
+	for _, k := range q.kinds {
 		for _, wake := range k.resting {
 			close(wake)
 		}
@@ -252,9 +231,9 @@ func (q *Queue) dismissLocked() {
 func (q *Queue) runAll(k *kind) {
 	k.starting--
 	for {
-		var e *entry
+		var e *scheduler.Entry[held]
 		if q.worksLocked() {
-			e = q.memory.take(k)
+			e = q.memory.Take(k.lines)
 		}
 		if e == nil {
 			k.workers--
@@ -262,11 +241,11 @@ func (q *Queue) runAll(k *kind) {
 			return
 		}
 		q.employLocked(k)
-		e.woken, e.decided = false, false
-		job := e.job
-		e.begun, e.job.Fresh = true, false
+		job := e.Job.Job
+		job.Crowd = e.Crowd()
+		e.Job.begun, e.Job.Fresh = true, false
 		if k.periodic {
-			e.since = time.Now()
+			e.Job.since = time.Now()
 		}
 		q.mu.Unlock()
 		out := q.run(k, job)
@@ -290,9 +269,9 @@ func (q *Queue) run(k *kind, job Job) (out Outcome) {
 
 // note writes what an outcome must leave behind, without the lock. It settles
 // the pause of a retry in out.
-func (q *Queue) note(e *entry, job Job, out *Outcome) error {
+func (q *Queue) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	q.mu.Lock()
-	skip := e.decided || e.lost || out.verb == verbLater
+	skip := e.Overtaken() || out.verb == verbLater
 	owner := q.owner
 	q.mu.Unlock()
 	if skip {
@@ -306,7 +285,7 @@ func (q *Queue) note(e *entry, job Job, out *Outcome) error {
 		n.err = clip(out.err.Error())
 	}
 	if out.verb == verbRetry {
-		if most := e.kind.MaxTries; most > 0 && n.tries >= most {
+		if most := e.Job.kind.MaxTries; most > 0 && n.tries >= most {
 			n.verb, out.verb = verbDead, verbDead
 		} else {
 			if out.after < 0 {
@@ -332,42 +311,34 @@ func (q *Queue) note(e *entry, job Job, out *Outcome) error {
 }
 
 // concludeLocked puts a job whose handler returned where it belongs now.
-func (q *Queue) concludeLocked(e *entry, out Outcome, failed error) {
-	m := q.memory
-	m.ended(e)
-	e.state = gone
-	now := q.nowLocked()
-	switch {
-	case e.lost:
-		if m.ghosts[e.job.ID] == e {
-			delete(m.ghosts, e.job.ID)
-			if e.heir != nil {
-				m.put(e.heir, now)
-			} else {
-				e.kind.leave(e.job)
-			}
-		}
+func (q *Queue) concludeLocked(e *scheduler.Entry[held], out Outcome, failed error) {
+	m, job := q.momentLocked(), &e.Job
+	due := m.passed + out.after
+	switch standing := q.memory.Ended(e, m.passed); {
+	case standing == scheduler.Finished:
+		return
+	case standing == scheduler.Lost:
+		job.kind.leaves(job.Job)
+		return
+	case standing == scheduler.Inherited:
 		q.dispatchLocked()
 		return
-	case m.byID[e.job.ID] != e: // finished by a transaction
-		return
-	case e.decided: // postponed by a transaction, which set due
+	case standing == scheduler.Settled:
+		due = e.Due
 	case failed != nil:
-		e.due, e.moved = now.Add(unwrittenPause), true
+		due = m.passed + unwrittenPause
 	case out.verb == verbLater:
-		e.due, e.moved = now.Add(out.after), true
 	case out.verb == verbRetry:
-		e.due, e.moved = now.Add(out.after), false
-		e.job.RunAt, e.job.Tries, e.job.LastError = e.due, e.job.Tries+1, ""
+		job.RunAt, job.Tries, job.LastError = m.now.Add(out.after), job.Tries+1, ""
 		if out.reset {
-			e.job.Tries = 0
+			job.Tries = 0
 		}
 		if !out.plain {
-			e.job.LastError = clip(out.err.Error())
+			job.LastError = clip(out.err.Error())
 			q.counts.Retried++
 		}
 	default:
-		m.forget(e)
+		q.memory.Forget(e)
 		switch out.verb {
 		case verbDead:
 			q.counts.Died++
@@ -375,23 +346,18 @@ func (q *Queue) concludeLocked(e *entry, out Outcome, failed error) {
 			q.counts.Finished++
 		}
 		if q.spill.walked != nil {
-			q.spill.walked[e.job.ID] = true
+			q.spill.walked[e.ID] = true
 		}
 		return
 	}
-	if e.woken {
-		e.due, e.moved = now, true
-	}
-	if k := e.kind; k.Key != nil {
-		e.key = k.Key(e.job) // what its run has learned may have changed its line
-	}
-	m.schedule(e, now)
+	e.Line, e.Repeat = job.kind.line(job.Job), job.Tries > 0 // what its run has learned may have changed its line
+	q.memory.Again(e, due, m.passed)
 	q.dispatchLocked()
 }
 
 // relaxLocked tells who waits for quiet, and the keeper when there is room again.
 func (q *Queue) relaxLocked() {
-	if q.spill.on && len(q.memory.byID) <= q.opts.MemoryMax/2 {
+	if q.spill.on && q.memory.Len() <= q.opts.MemoryMax/2 {
 		q.nudge()
 	}
 	if len(q.watchers) > 0 && q.quietLocked() {

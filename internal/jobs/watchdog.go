@@ -52,15 +52,15 @@ func (q *Queue) watch(missed map[string]bool) {
 func (q *Queue) Periodics() map[string]time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, since := q.nowLocked(), map[string]time.Duration{}
+	now, since := q.clock.Elapsed(), map[string]time.Duration{}
 	for id := range q.periodics {
-		e := q.memory.byID[id] // which is its kind
+		e := q.memory.Find(id) // which is its kind
 		if e == nil {
 			continue // another node's
 		}
-		late := max(0, now.Sub(e.due))
-		if e.state == running {
-			late = time.Since(e.since)
+		late := max(0, now-e.Due)
+		if e.Runs() {
+			late = time.Since(e.Job.since)
 		}
 		since[strings.TrimPrefix(id, periodicPrefix)] = late
 	}

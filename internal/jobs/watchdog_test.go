@@ -34,7 +34,7 @@ func TestWhatDoesNotComeAgainIsMissed(t *testing.T) {
 	<-begun
 	q.mu.Lock()
 	q.lookedAt = time.Now().Add(-5 * q.opts.Heartbeat)
-	q.memory.byID["periodic/sweep"].since = time.Now().Add(-periodicLate)
+	q.memory.Find("periodic/sweep").Job.since = time.Now().Add(-periodicLate)
 	q.mu.Unlock()
 	for range 2 {
 		q.watch(missed)

@@ -38,6 +38,9 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if r, waits := w.waiting(job); waits {
 		return w.record(ctx, r) // it is delivered; only the record is missing
 	}
+	if crowded(job) {
+		return jobs.Later(jobs.Jitter(job.ID, job.Tries, crowdPause))
+	}
 	e, out := w.eventOf(ctx, job)
 	if e == nil {
 		return out
@@ -60,6 +63,17 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	w.traffic.note(e.tenant, e.host, a.took)
 	return w.record(ctx, w.judge(e, job.Tries+1, a))
 }
+
+const (
+	// crowd is how many events of one tenant may be in memory until those that failed before are put off.
+	crowd = 10_000
+	// crowdPause is for how long they are.
+	crowdPause = 10 * time.Minute
+)
+
+// crowded says whether a delivery that failed before waits because its tenant has too many: those that have not been tried
+// yet come first.
+func crowded(job jobs.Job) bool { return job.Tries > 0 && job.Crowd > crowd }
 
 // explain puts into our log why there was no answer, which the customer is told without details. All attempts are there at
 // the level debug, and one a minute at info: receivers that are down are many, and a resolver of ours that is shows in any.

@@ -3,8 +3,6 @@ package webhook
 import (
 	"sync"
 	"time"
-
-	"github.com/makola/makola/internal/jobs"
 )
 
 const (
@@ -12,23 +10,6 @@ const (
 	maxPerReceiver = 32 // of one tenant to a quick host: one that stops to answer leaves some of the tenant's
 	leastAtOnce    = 2  // to one that is not known yet, and to one that does not answer
 )
-
-// The pools in which deliveries run. The slow ones and the unknown wait for their own kind alone, and the quick
-// ones, which are over in a moment, have what these leave of the workers.
-const (
-	quickPool = iota
-	newPool
-	slowPool
-)
-
-// pools gives the places of each pool.
-func pools(workers int) []jobs.Pool {
-	return []jobs.Pool{
-		quickPool: {AtOnce: workers, PerTenant: 40},
-		newPool:   {AtOnce: max(1, workers/4), PerTenant: 8},
-		slowPool:  {AtOnce: max(1, workers/2), PerTenant: 8},
-	}
-}
 
 // slow is how long attempts at a slow receiver take.
 const slow = time.Second

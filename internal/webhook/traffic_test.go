@@ -47,11 +47,11 @@ func TestTrafficGivesTheSlowOnesLittle(t *testing.T) {
 // The pools of unknown and slow receivers leave workers to those that are quick, and one quick receiver that dies leaves
 // places to its tenant's others and to other tenants at its host.
 func TestPoolsLeaveRoom(t *testing.T) {
-	p := pools(256)
-	if rest := 256 - p[newPool].AtOnce - p[slowPool].AtOnce; rest < 256/4 {
+	p := newPools(256, nil).all
+	if rest := 256 - p[newPool].atOnce - p[slowPool].atOnce; rest < 256/4 {
 		t.Errorf("%d workers are left to quick receivers", rest)
 	}
-	if maxPerReceiver >= p[quickPool].PerTenant || maxPerReceiver >= maxPerHost {
+	if maxPerReceiver >= p[quickPool].perTenant || maxPerReceiver >= maxPerHost {
 		t.Errorf("one receiver may have %d", maxPerReceiver)
 	}
 }
@@ -70,7 +70,7 @@ func TestEndlessReceiversHoldNobodyUp(t *testing.T) {
 			}
 		}
 		r.send(events...)
-		arrive(t, "a tenant's share", pools(workers)[newPool].PerTenant, inside)
+		arrive(t, "a tenant's share", newPools(workers, nil).all[newPool].perTenant, inside)
 		quick := make(chan struct{}, 50)
 		r.inbox.answers(func(int, http.ResponseWriter, *http.Request) { quick <- struct{}{} })
 		events = nil

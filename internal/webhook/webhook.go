@@ -23,6 +23,7 @@
 //	webhook.go     events: queued with what they tell, and their bodies
 //	deliver.go     the job of an event: one attempt, its record, the next one
 //	send.go        one request to a receiver, and what its answer means
+//	pools.go       parts of the workers for quick, new and slow receivers, and the tenants' shares of them
 //	traffic.go     how many requests a receiver, its tenant and its host have at once
 //	url.go         which addresses may be spoken to
 //	tunnel.go      the same addresses through an egress proxy
@@ -143,10 +144,11 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 	}
 	w.keys = cache.New(c, time.Second, 10_000, w.loadKeys)
 	w.records = groupcommit.New(groupcommit.Options{Systemic: systemic}, w.writeRecords)
+	shares := newPools(o.Workers, w.traffic.pool)
 	q.Register(jobs.Handler{
 		Kind: jobKind, Workers: o.Workers,
 		Key: hostOf, PerKey: func(string) int { return maxPerHost }, Tenant: tenantOf, PerTurn: w.traffic.limit,
-		Pools: pools(o.Workers), Pool: w.traffic.pool, Crowd: crowd,
+		Enter: shares.enter, Leave: shares.leave,
 		Run: w.deliver,
 	})
 	q.Periodic("webhook-prune", pruneEvery, func(ctx context.Context) error {
@@ -310,10 +312,6 @@ func jobOf(e *event) jobs.Job {
 	}
 	return jobs.Job{ID: e.id, Kind: jobKind, Payload: text, Memo: e}
 }
-
-// crowd is how many events of one tenant may wait until those that failed before are
-// put off.
-const crowd = 10_000
 
 // tenantOf says whose a delivery is.
 func tenantOf(job jobs.Job) string {

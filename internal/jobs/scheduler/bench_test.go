@@ -1,0 +1,31 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// BenchmarkScheduler is what the queue itself costs a job that polls: from one
+// Later to the next, without a database.
+func BenchmarkScheduler(b *testing.B) {
+	for _, held := range []int{100, 100_000} {
+		b.Run(fmt.Sprint(held, " held"), func(b *testing.B) {
+			s := New[int]()
+			k := s.Kind(Rules{})
+			now := time.Duration(0)
+			for i := range held {
+				id := fmt.Sprint(i)
+				s.Put(k, &Entry[int]{ID: id, Subject: id, Due: now + time.Duration(i)*time.Millisecond}, now)
+			}
+			for b.Loop() {
+				now += time.Millisecond
+				s.Advance(now)
+				for e := s.Take(k); e != nil; e = s.Take(k) {
+					s.Ended(e, now)
+					s.Again(e, now+time.Duration(held)*time.Millisecond, now)
+				}
+			}
+		})
+	}
+}

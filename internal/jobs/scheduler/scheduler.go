@@ -1,0 +1,312 @@
+// Package scheduler decides which job of a node runs next. It is pure: it
+// knows no database, has no clock and starts no goroutine. Its caller reports
+// events with the time that has passed, and asks for decisions. It needs a
+// lock around it where several goroutines use it.
+//
+// Time is a length: how much has passed since the caller began. A pause
+// therefore stays as long as it is when somebody sets the clock on the wall.
+//
+// Files:
+//
+//	scheduler.go   the jobs in memory: by id, by subject, by time; what happens to them
+//	heaps.go       jobs in the order in which they are due
+//	lines.go       lines within a kind, with their limits, and fair turns of tenants within a line
+//	fifo.go        a queue in one slice
+package scheduler
+
+import (
+	"container/heap"
+	"iter"
+	"maps"
+	"time"
+)
+
+// Scheduler holds the jobs of one epoch: a heap by time, and for each kind the
+// lines of those that are due. J is what its caller keeps with a job.
+type Scheduler[J any] struct {
+	byID      map[string]*Entry[J]
+	bySubject map[string]*Entry[J]
+	waiting   waitingHeap[J]
+	kinds     []*Kind[J]
+	ready     int
+	running   int
+	ghosts    map[string]*Entry[J] // running entries of lost epochs
+}
+
+// New makes a scheduler without jobs.
+func New[J any]() *Scheduler[J] {
+	return &Scheduler[J]{byID: map[string]*Entry[J]{}, bySubject: map[string]*Entry[J]{}, ghosts: map[string]*Entry[J]{}}
+}
+
+// Kind adds a kind of jobs, which runs by rules of its own.
+func (s *Scheduler[J]) Kind(r Rules) *Kind[J] {
+	k := &Kind[J]{Rules: r, lines: map[string]*line[J]{}, tenants: map[string]*tenant{}}
+	s.kinds = append(s.kinds, k)
+	return k
+}
+
+// Len returns how many jobs there are.
+func (s *Scheduler[J]) Len() int { return len(s.byID) }
+
+// Ready returns how many jobs are due and wait for a worker or their turn.
+func (s *Scheduler[J]) Ready() int { return s.ready }
+
+// Running returns how many jobs run, those of lost epochs with them.
+func (s *Scheduler[J]) Running() int { return s.running }
+
+// Find returns the job with an id, or nil.
+func (s *Scheduler[J]) Find(id string) *Entry[J] { return s.byID[id] }
+
+// All gives every job.
+func (s *Scheduler[J]) All() iter.Seq[*Entry[J]] { return maps.Values(s.byID) }
+
+// Put takes a job that is not there.
+func (s *Scheduler[J]) Put(k *Kind[J], e *Entry[J], now time.Duration) {
+	e.kind = k
+	if ghost := s.ghosts[e.ID]; ghost != nil {
+		// The old epoch's handler still runs it here: not both at once.
+		e.state, ghost.heir = gone, e
+		return
+	}
+	s.byID[e.ID] = e
+	e.tenant = k.tenantOf(e.Tenant)
+	e.tenant.pending++
+	if e.Subject != "" {
+		e.next = s.bySubject[e.Subject]
+		s.bySubject[e.Subject] = e
+	}
+	s.schedule(e, now)
+}
+
+// schedule puts an entry that is in no heap and no line where its time says.
+func (s *Scheduler[J]) schedule(e *Entry[J], now time.Duration) {
+	if e.Due > now {
+		e.state = waiting
+		heap.Push(&s.waiting, e)
+		return
+	}
+	e.state = ready
+	s.ready++
+	e.kind.add(e)
+}
+
+// Advance moves the jobs whose time has come into their lines.
+func (s *Scheduler[J]) Advance(now time.Duration) {
+	for len(s.waiting) > 0 && s.waiting[0].Due <= now {
+		s.schedule(heap.Pop(&s.waiting).(*Entry[J]), now)
+	}
+}
+
+// Next returns when the next job is due that is in no line yet.
+func (s *Scheduler[J]) Next() (at time.Duration, ok bool) {
+	if len(s.waiting) == 0 {
+		return 0, false
+	}
+	return s.waiting[0].Due, true
+}
+
+// Idle says whether nothing runs and nothing may be taken.
+func (s *Scheduler[J]) Idle() bool {
+	if s.running > 0 {
+		return false
+	}
+	if s.ready == 0 {
+		return true
+	}
+	for _, k := range s.kinds {
+		if k.Offers() {
+			return false
+		}
+	}
+	return true
+}
+
+// Take gives the next job of a kind to run, going round the lines, and in each round its
+// tenants, so that a long one does not hold up a short one. It is nil when none
+// may run.
+func (s *Scheduler[J]) Take(k *Kind[J]) *Entry[J] {
+	e := k.take()
+	if e == nil {
+		return nil
+	}
+	e.state, e.woken, e.settled = running, false, false
+	s.ready--
+	s.running++
+	return e
+}
+
+// Standing is how a job stands whose handler has returned.
+type Standing uint8
+
+// The standings.
+const (
+	Kept      Standing = iota // it is there: Again or Forget comes next
+	Settled                   // Move named its next time while it ran: Again comes next
+	Finished                  // it was finished while it ran
+	Lost                      // its epoch is over, and nobody here has it
+	Inherited                 // its epoch is over, and the same job of our new epoch takes its place
+)
+
+// Ended says that the handler of a job that Take gave has returned.
+func (s *Scheduler[J]) Ended(e *Entry[J], now time.Duration) Standing {
+	s.running--
+	e.state = gone
+	e.kind.ended(e)
+	switch {
+	case e.lost && s.ghosts[e.ID] != e:
+		return Finished
+	case e.lost:
+		delete(s.ghosts, e.ID)
+		if e.heir == nil {
+			return Lost
+		}
+		s.Put(e.heir.kind, e.heir, now)
+		return Inherited
+	case s.byID[e.ID] != e:
+		return Finished
+	case e.settled:
+		return Settled
+	}
+	return Kept
+}
+
+// Again runs a job that has ended at a time, or now if something was heard of it while it ran.
+func (s *Scheduler[J]) Again(e *Entry[J], due, now time.Duration) {
+	e.Due = due
+	if e.woken {
+		e.Due = now
+	}
+	s.schedule(e, now)
+}
+
+// unschedule takes an entry out of heap or line. One in a line stays there as
+// a husk that take passes over.
+func (s *Scheduler[J]) unschedule(e *Entry[J]) {
+	switch e.state {
+	case waiting:
+		heap.Remove(&s.waiting, e.index)
+	case ready:
+		s.ready--
+	}
+	e.state, e.turn = gone, nil
+}
+
+// Forget drops a job. A running one is only taken off the books.
+func (s *Scheduler[J]) Forget(e *Entry[J]) {
+	if e.state != running {
+		s.unschedule(e)
+	}
+	delete(s.byID, e.ID)
+	e.leaves()
+	if e.Subject == "" {
+		return
+	}
+	if s.bySubject[e.Subject] == e {
+		if e.next == nil {
+			delete(s.bySubject, e.Subject)
+		} else {
+			s.bySubject[e.Subject] = e.next
+		}
+		return
+	}
+	for p := s.bySubject[e.Subject]; p != nil; p = p.next {
+		if p.next == e {
+			p.next = e.next
+			return
+		}
+	}
+}
+
+// Finish drops the job with an id, which a transaction has finished.
+func (s *Scheduler[J]) Finish(id string) {
+	if ghost := s.ghosts[id]; ghost != nil {
+		ghost.heir = nil
+	}
+	if e := s.byID[id]; e != nil {
+		e.settled = true
+		s.Forget(e)
+	}
+}
+
+// Move gives a job a new time. Of one that runs it is the time of its next run, whatever its handler says.
+func (s *Scheduler[J]) Move(e *Entry[J], due, now time.Duration) {
+	switch {
+	case e.state == running:
+		e.Due, e.settled = due, true
+	case e.state != ready || due > now:
+		s.unschedule(e)
+		e.Due = due
+		s.schedule(e, now)
+	}
+}
+
+// Wake makes the jobs of a subject run now, or the job with the id that has none,
+// and says whether there were any.
+func (s *Scheduler[J]) Wake(subject string, now time.Duration) bool {
+	first := s.bySubject[subject]
+	if e := s.byID[subject]; first == nil && e != nil && e.Subject == "" {
+		first = e
+	}
+	for e := first; e != nil; e = e.next {
+		switch e.state {
+		case waiting:
+			s.Move(e, now, now)
+		case running:
+			e.woken = true
+		}
+	}
+	return first != nil
+}
+
+// Drop empties the scheduler: the epoch is over. A job that runs goes on as a ghost, whose
+// outcome counts for nothing. It returns those that did not run.
+func (s *Scheduler[J]) Drop() (left []*Entry[J]) {
+	for _, ghost := range s.ghosts {
+		ghost.heir = nil
+	}
+	for _, e := range s.byID {
+		e.leaves()
+		if e.state == running {
+			e.lost = true
+			s.ghosts[e.ID] = e
+			continue
+		}
+		s.unschedule(e)
+		left = append(left, e)
+	}
+	s.byID = map[string]*Entry[J]{}
+	s.bySubject = map[string]*Entry[J]{}
+	s.waiting = nil
+	return left
+}
+
+// Furthest gives up to n jobs that wait for a time after horizon, those
+// that are due last first.
+func (s *Scheduler[J]) Furthest(n int, horizon time.Duration) []*Entry[J] {
+	var last nearestHeap[J]
+	for _, e := range s.waiting {
+		if e.Due <= horizon {
+			continue
+		}
+		heap.Push(&last, e)
+		if len(last) > n {
+			heap.Pop(&last)
+		}
+	}
+	return last
+}
+
+// Overdue says of each kind for how long the job has been due that waits longest to be begun.
+func (s *Scheduler[J]) Overdue(now time.Duration) map[*Kind[J]]time.Duration {
+	late := map[*Kind[J]]time.Duration{}
+	for _, k := range s.kinds {
+		late[k] = k.overdue(now)
+	}
+	if at, ok := s.Next(); !ok || at > now {
+		return late
+	}
+	for _, e := range s.waiting { // due, and not yet in their lines
+		late[e.kind] = max(late[e.kind], now-e.Due)
+	}
+	return late
+}

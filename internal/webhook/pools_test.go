@@ -1,0 +1,290 @@
+package webhook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/jobs/scheduler"
+	"pgregory.net/rapid"
+)
+
+// stand holds jobs of a kind that is run by hand.
+type stand struct {
+	*scheduler.Scheduler[int]
+	k    *scheduler.Kind[int]
+	next int
+}
+
+func newStand(r scheduler.Rules) *stand {
+	s := &stand{Scheduler: scheduler.New[int]()}
+	s.k = s.Kind(r)
+	return s
+}
+
+func (s *stand) add(tenant, line string, n, tries int) {
+	for range n {
+		s.next++
+		s.Put(s.k, &scheduler.Entry[int]{ID: fmt.Sprint(s.next), Line: line, Tenant: tenant, Repeat: tries > 0}, 0)
+	}
+}
+
+// run takes all that may run and says whose it is.
+func (s *stand) run() (taken []*scheduler.Entry[int], tenants []string) {
+	for e := s.Take(s.k); e != nil; e = s.Take(s.k) {
+		taken = append(taken, e)
+		tenants = append(tenants, e.Tenant)
+	}
+	return taken, tenants
+}
+
+func (s *stand) end(e *scheduler.Entry[int]) {
+	s.Ended(e, 0)
+	s.Forget(e)
+}
+
+// turnsOf gives whose jobs ran in some rounds, each of which ends.
+func (s *stand) turnsOf(rounds int) (order []string) {
+	for range rounds {
+		taken, tenants := s.run()
+		order = append(order, tenants...)
+		for _, e := range taken {
+			s.end(e)
+		}
+	}
+	return order
+}
+
+// poolStand lets deliveries into pools.
+func poolStand(p *pools) *stand {
+	return newStand(scheduler.Rules{PerLine: func(string) int { return 8 }, Enter: p.enter, Leave: p.leave})
+}
+
+func onePool(only pool) *pools {
+	p := newPools(1, func(_, _ string) int { return 0 })
+	p.all = []*pool{&only}
+	return p
+}
+
+// However many lines a tenant has, it has its share of the workers and no more; what it leaves is the others'.
+func TestATenantWithEndlessLinesHasItsShare(t *testing.T) {
+	s := poolStand(onePool(pool{atOnce: 256, perTenant: 2}))
+	for i := range 1000 {
+		s.add("endless", fmt.Sprint("host ", i), 1, 0)
+	}
+	if _, tenants := s.run(); len(tenants) != 2 {
+		t.Errorf("%d of the endless ones run at once", len(tenants))
+	}
+	s.add("neighbour", "shop", 2, 0)
+	taken, tenants := s.run()
+	if !slices.Equal(tenants, []string{"neighbour", "neighbour"}) {
+		t.Errorf("beside them run: %v", tenants)
+	}
+	s.end(taken[0])
+	if taken, _ = s.run(); len(taken) != 0 {
+		t.Errorf("a neighbour's end let %d of the endless in", len(taken))
+	}
+}
+
+// twoPools are one for what is quick, and one for the receivers whose hosts begin with "slow".
+func twoPools(workers int, slow pool) *pools {
+	p := newPools(workers, func(_, host string) int {
+		if strings.HasPrefix(host, "slow") {
+			return 1
+		}
+		return 0
+	})
+	p.all = []*pool{{atOnce: workers, perTenant: workers}, &slow}
+	return p
+}
+
+// The slow lines of a tenant, however many, wait for each other alone: neither the tenant's own quick line nor another tenant's does.
+func TestAPoolHoldsUpNoOther(t *testing.T) {
+	s := poolStand(twoPools(8, pool{atOnce: 4, perTenant: 2}))
+	for i := range 100 {
+		s.add("slow one", fmt.Sprint("slow ", i), 5, i%2)
+		s.add("slow two", fmt.Sprint("slow ", i), 5, i%2)
+		s.add("slow three", fmt.Sprint("slow ", i), 5, i%2)
+	}
+	slow, tenants := s.run()
+	if slices.Sort(tenants); !slices.Equal(tenants, []string{"slow one", "slow one", "slow two", "slow two"}) {
+		t.Errorf("%v run at once", tenants)
+	}
+	s.add("slow one", "quick", 4, 0)
+	if _, tenants := s.run(); len(tenants) != 4 {
+		t.Errorf("beside the slow ones run: %v", tenants)
+	}
+	s.end(slow[0])
+	if _, tenants := s.run(); !slices.Equal(tenants, []string{"slow three"}) {
+		t.Errorf("after one of two tenants has ended the third waits: %v", tenants)
+	}
+}
+
+// At a pool that is full tenants take turns, however many lines each has.
+func TestTenantsTakeTurnsAtAPool(t *testing.T) {
+	s := poolStand(twoPools(8, pool{atOnce: 1, perTenant: 1}))
+	for i := range 100 {
+		s.add("many", fmt.Sprint("slow ", i), 1, 0)
+	}
+	s.add("few", "slow", 2, 0)
+	order := s.turnsOf(5)
+	if want := []string{"many", "few", "many", "few", "many"}; !slices.Equal(order, want) {
+		t.Errorf("turns: %v, want %v", order, want)
+	}
+}
+
+// A line whose runs turn out quick leaves its pool, also while it waits there, and its place is another's.
+func TestALineLeavesItsPool(t *testing.T) {
+	quick := map[string]bool{}
+	h := twoPools(8, pool{atOnce: 2, perTenant: 2})
+	h.choose = func(_, key string) int {
+		if quick[key] {
+			return 0
+		}
+		return 1
+	}
+	s := poolStand(h)
+	s.add("tenant", "one", 5, 0)
+	s.add("tenant", "two", 5, 0)
+	s.add("tenant", "three", 2, 0)
+	taken, _ := s.run()
+	if len(taken) != 2 || taken[0].Line != "one" || taken[1].Line != "two" {
+		t.Fatalf("at first run %d", len(taken))
+	}
+	quick["one"] = true
+	s.end(taken[0])
+	more, _ := s.run()
+	keys := map[string]int{}
+	for _, e := range more {
+		keys[e.Line]++
+	}
+	if keys["one"] != 4 || keys["three"] != 1 || len(more) != 5 {
+		t.Errorf("once one is quick these run: %v", keys)
+	}
+	for _, e := range append(more, taken[1]) {
+		s.end(e)
+	}
+	if rest, _ := s.run(); len(rest) != 2 || rest[0].Line == rest[1].Line {
+		t.Errorf("%d of the slow ones' rest run", len(rest))
+	}
+	if p := h.all; p[0].running != 0 || p[1].running != 2 {
+		t.Errorf("the pools count %d and %d", p[0].running, p[1].running)
+	}
+}
+
+// A line that had its turn in a pool and leaves it before it runs there gives the turn to who waits.
+func TestALineThatLeavesPassesItsTurnOn(t *testing.T) {
+	slow := map[string]bool{"two": true, "three": true}
+	h := twoPools(8, pool{atOnce: 1, perTenant: 1})
+	h.choose = func(_, key string) int {
+		if slow[key] {
+			return 1
+		}
+		return 0
+	}
+	s := poolStand(h)
+	s.add("tenant", "one", 2, 0)
+	s.add("tenant", "two", 1, 0)
+	taken, _ := s.run()
+	slices.SortFunc(taken, func(a, b *scheduler.Entry[int]) int { return strings.Compare(a.Line, b.Line) })
+	if len(taken) != 3 || taken[2].Line != "two" {
+		t.Fatalf("%d run", len(taken))
+	}
+	slow["one"] = true
+	s.end(taken[0])
+	s.add("tenant", "one", 1, 0)
+	s.add("tenant", "three", 1, 0)
+	s.end(taken[2]) // one has its turn
+	slow["one"] = false
+	s.end(taken[1])
+	if rest, _ := s.run(); len(rest) != 2 {
+		t.Errorf("%d of 2 run", len(rest))
+	}
+}
+
+// A tenant with too many events tries each once. What failed before waits until there are fewer.
+func TestCrowd_repeatsWait(t *testing.T) {
+	for tries, there := range map[int]int{0: crowd + 1, 1: crowd} {
+		if crowded(jobs.Job{Tries: tries, Crowd: there}) {
+			t.Errorf("after %d failures an event beside %d waits", tries, there)
+		}
+	}
+	if !crowded(jobs.Job{Tries: 1, Crowd: crowd + 1}) {
+		t.Error("an event that failed does not wait although its tenant has too many")
+	}
+}
+
+// TestPools_keepTheirBooks drives pools with random deliveries: no pool and no share has more than it may, nobody waits for
+// a place that is free, and in the end nothing is remembered.
+func TestPools_keepTheirBooks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := map[receiver]int{}
+		p := newPools(8, func(tenant, host string) int { return in[receiver{tenant, host}] })
+		p.all = []*pool{{atOnce: 3, perTenant: 2}, {atOnce: 2, perTenant: 2}}
+		s := newStand(scheduler.Rules{PerLine: func(string) int { return 3 }, Enter: p.enter, Leave: p.leave})
+		tenants, hosts := rapid.SampledFrom([]string{"a", "b", "c"}), rapid.SampledFrom([]string{"x", "y"})
+		var taken []*scheduler.Entry[int]
+		end := func() {
+			e := taken[0]
+			taken = taken[1:]
+			s.end(e)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) { s.add(tenants.Draw(t, "tenant"), hosts.Draw(t, "host"), 1, 0) },
+			"learn": func(t *rapid.T) {
+				in[receiver{tenants.Draw(t, "tenant"), hosts.Draw(t, "host")}] = rapid.IntRange(0, 1).Draw(t, "pool")
+			},
+			"take": func(*rapid.T) {
+				if e := s.Take(s.k); e != nil {
+					taken = append(taken, e)
+				}
+			},
+			"end": func(*rapid.T) {
+				if len(taken) > 0 {
+					end()
+				}
+			},
+			"forget": func(t *rapid.T) {
+				if e := s.Find(fmt.Sprint(rapid.IntRange(1, s.next+1).Draw(t, "id"))); e != nil && !e.Runs() {
+					s.Forget(e)
+				}
+			},
+			"": func(t *rapid.T) {
+				running := 0
+				for n, pool := range p.all {
+					running += pool.running
+					if pool.running > pool.atOnce || pool.running < 0 {
+						t.Fatalf("%d run in pool %d", pool.running, n)
+					}
+				}
+				for tenant, of := range p.shares {
+					for n := range of.of {
+						if sh := &of.of[n]; sh.running > sh.pool.perTenant || sh.running < 0 {
+							t.Fatalf("%d of %s run in pool %d", sh.running, tenant, n)
+						}
+					}
+				}
+				if running != len(taken) {
+					t.Fatalf("%d run, %d by the books", len(taken), running)
+				}
+			},
+		})
+		for s.Len() > 0 {
+			for e := s.Take(s.k); e != nil; e = s.Take(s.k) {
+				taken = append(taken, e)
+			}
+			if len(taken) == 0 {
+				t.Fatalf("%d deliveries wait for ever", s.Len())
+			}
+			end()
+		}
+		for s.Take(s.k) != nil {
+			t.Fatal("a delivery that was forgotten began")
+		}
+		if len(p.shares) != 0 || len(p.places) != 0 || s.Running() != 0 {
+			t.Fatalf("%d tenants and %d receivers are remembered for ever", len(p.shares), len(p.places))
+		}
+	})
+}
