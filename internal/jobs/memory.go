@@ -1,8 +1,11 @@
 package jobs
 
 import (
+	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs/scheduler"
 )
 
@@ -25,6 +28,27 @@ type held struct {
 	since   time.Time // of periodic work that runs, by the machine's clock
 }
 
+// node is what this process knows of its jobs, under one lock.
+type node struct {
+	clock *clock.Clock
+	opts  Options
+
+	mu        sync.Mutex
+	phase     phase
+	owner     string // of what is in memory; "" when this node has no lease
+	memory    *scheduler.Scheduler[held]
+	kinds     map[string]*kind
+	periodics map[string]time.Duration // by kind
+	spill     spill
+	wakes     map[string]bool // subjects to wake on other nodes; true: heard of since it was last written
+	peers     int             // other nodes that were alive at the last look
+	looked    bool            // whether the dead were looked for since the epoch began
+	lookedAt  time.Time       // by the machine's clock
+	counts    Counts
+	watchers  []chan struct{} // Quiet
+	look      chan struct{}   // the keeper has something to do
+}
+
 // takes says whether this node can do such jobs now.
 func (k *kind) takes() bool { return k.Takes == nil || k.Takes() }
 
@@ -44,8 +68,8 @@ func (k *kind) leaves(j Job) {
 }
 
 // dropLocked empties the memory of an epoch that is over.
-func (q *Queue) dropLocked() {
-	for _, e := range q.memory.Drop() {
+func (n *node) dropLocked() {
+	for _, e := range n.memory.Drop() {
 		e.Job.kind.leaves(e.Job.Job)
 	}
 }
@@ -57,8 +81,8 @@ type moment struct {
 	passed time.Duration
 }
 
-func (q *Queue) momentLocked() moment {
-	now, passed := q.clock.Reading()
+func (n *node) momentLocked() moment {
+	now, passed := n.clock.Reading()
 	return moment{now, passed}
 }
 
@@ -72,3 +96,118 @@ func (m moment) due(at time.Time) time.Duration {
 
 // wall is the time on the wall of a moment in memory, as it stands now.
 func (m moment) wall(due time.Duration) time.Time { return m.now.Add(due - m.passed) }
+
+// phase is where a queue is in its life.
+type phase uint8
+
+const (
+	idle     phase = iota // not started: jobs are added for the nodes that run
+	started               // runs jobs
+	draining              // finishes what it has begun
+	stopped
+)
+
+// Counts is what this node's queue did since its start, and what it holds now.
+type Counts struct {
+	InMemory, Ready, Running int
+	Ran, Finished            uint64
+	Retried, Died            uint64
+	Adopted, LeasesLost      uint64
+	Spills                   uint64 // jobs without room in memory, which come from the table later, without their Memos
+	Peers                    int    // other nodes that were alive at the last look
+	Spilled                  bool   // some jobs of this node are in the table alone
+	LeaseHolds               bool   // jobs may begin
+	// Unkept is for how long the keeper has not ended a look at everything.
+	Unkept time.Duration
+}
+
+// spill says that some jobs of this node are in the table alone.
+type spill struct {
+	on     bool
+	from   time.Time       // the earliest of them is due not before this
+	strays time.Time       // when those that no memory knows were looked for, by the machine's clock
+	times  uint64          // how often something spilled: a walk sees whether more came meanwhile
+	walked map[string]bool // finished while a walk reads the table
+}
+
+func (n *node) spilledLocked(at time.Time) {
+	if !n.spill.on || at.Before(n.spill.from) {
+		n.spill.from = at
+	}
+	n.spill.on = true
+	n.spill.times++
+	n.nudge()
+}
+
+// nudge calls the keeper.
+func (n *node) nudge() {
+	select {
+	case n.look <- struct{}{}:
+	default:
+	}
+}
+
+// putLocked takes one row of this node into memory, or notes that it did not fit.
+func (n *node) putLocked(r *row, m moment) {
+	if old := n.memory.Find(r.ID); old != nil {
+		// Fetched from the table before its own commit told us. A handler that has
+		// begun without the memo knows more than that by now.
+		if old.Job.Memo == nil && !old.Job.begun {
+			old.Job.Memo = r.Memo
+		}
+		return
+	}
+	k := n.kinds[r.Kind]
+	if k == nil {
+		return
+	}
+	if n.memory.Len() >= n.opts.MemoryMax+n.opts.MemoryMax/4 {
+		n.counts.Spills++
+		n.spilledLocked(r.RunAt)
+		k.leaves(r.Job)
+		return
+	}
+	e := &scheduler.Entry[held]{
+		Job: held{Job: r.Job, kind: k, created: r.created},
+		ID:  r.ID, Subject: r.Subject, Line: k.line(r.Job), Repeat: r.Tries > 0, Due: m.due(r.RunAt),
+	}
+	if k.Tenant != nil {
+		e.Tenant = k.Tenant(r.Job)
+	}
+	if e.Due > m.passed && db.Micros(r.RunAt) == r.created {
+		e.Due = m.passed // it was to run at once, by a clock that was ahead
+	}
+	n.memory.Put(k.lines, e, m.passed)
+	if n.memory.Len() > n.opts.MemoryMax {
+		n.nudge()
+	}
+}
+
+// relaxLocked tells who waits for quiet, and the keeper when there is room again.
+func (n *node) relaxLocked() {
+	if n.spill.on && n.memory.Len() <= n.opts.MemoryMax/2 {
+		n.nudge()
+	}
+	if len(n.watchers) > 0 && n.quietLocked() {
+		n.tellWatchersLocked()
+	}
+}
+
+// quietLocked is asked under the lock.
+func (n *node) quietLocked() bool {
+	if n.phase != started {
+		return true
+	}
+	now, passed := n.clock.Reading()
+	at, next := n.memory.Next()
+	next = next && at <= passed
+	spilled := n.spill.on && !n.spill.from.After(now)
+	return n.looked && n.memory.Idle() && !next && !spilled && len(n.wakes) == 0
+}
+
+func (n *node) tellWatchersLocked() {
+	for _, w := range n.watchers {
+		close(w)
+	}
+	n.watchers = nil
+}

@@ -173,7 +173,7 @@ func TestALostAnswerToCommitLosesNoJob(t *testing.T) {
 		}
 		c.Advance(2 * strayAge)
 		q.mu.Lock()
-		q.strayLook = time.Time{}
+		q.spill.strays = time.Time{}
 		q.mu.Unlock()
 		look(t, q)
 		quiet(t, q)

@@ -9,49 +9,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Counts is what this node's queue did since its start, and what it holds now.
-type Counts struct {
-	InMemory, Ready, Running int
-	Ran, Finished            uint64
-	Retried, Died            uint64
-	Adopted, LeasesLost      uint64
-	Spills                   uint64 // jobs without room in memory, which come from the table later, without their Memos
-	Peers                    int    // other nodes that were alive at the last look
-	Spilled                  bool   // some jobs of this node are in the table alone
-	LeaseHolds               bool   // jobs may begin
-	// Unkept is for how long the keeper has not ended a look at everything.
-	Unkept time.Duration
-}
-
-// Counts gives this node's numbers. It asks nothing of the database.
-func (q *Queue) Counts() Counts {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	c := q.counts
-	c.InMemory, c.Ready, c.Running = q.memory.Len(), q.memory.Ready(), q.memory.Running()
-	c.Peers, c.Spilled, c.LeaseHolds = q.peers, q.spill.on, q.owner != ownerNobody && q.lease.Lasts()
-	if q.phase == started {
-		c.Unkept = time.Since(q.lookedAt)
-	}
-	return c
-}
-
-// Overdue says of each kind, periodic work aside, for how long the job has been
-// due that waits longest on this node to be begun: for a worker, for the turn of
-// its key, or for the lease. It asks nothing of the database.
-func (q *Queue) Overdue() map[string]time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	late := map[string]time.Duration{}
-	overdue := q.memory.Overdue(q.clock.Elapsed())
-	for name, k := range q.kinds {
-		if !k.periodic {
-			late[name] = overdue[k.lines]
-		}
-	}
-	return late
-}
-
 // Depth is the jobs of one kind on all nodes.
 type Depth struct {
 	Kind  string

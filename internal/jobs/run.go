@@ -4,131 +4,136 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
+	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/jobs/scheduler"
-)
-
-// The pauses of Retry, before jitter.
-const (
-	pauseMin = time.Second
-	pauseMax = 5 * time.Minute
 )
 
 // unwrittenPause is how long a job waits whose outcome could not be written.
 const unwrittenPause = 2 * time.Second
 
+// runner runs the jobs in memory when they are due.
+type runner struct {
+	*node
+	db    *db.DB
+	log   *slog.Logger
+	lease *lease.Lease
+	notes *groupcommit.Committer[note, struct{}]
+
+	timer   *clock.Timer
+	timerAt time.Duration
+	kick    chan struct{} // the timer changed
+	quit    chan struct{} // closed when the loops shall end
+	loops   sync.WaitGroup
+	workers sync.WaitGroup
+	runCtx  context.Context // of the handlers
+	stopRun context.CancelFunc
+}
+
+// leaseTaken begins an epoch with an empty memory.
+func (r *runner) leaseTaken(owner string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = owner
+}
+
+// leaseLost drops everything that belonged to the epoch.
+func (r *runner) leaseLost() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.owner = ownerNobody
+	r.dropLocked()
+	r.spill = spill{}
+	r.looked = false
+	r.counts.LeasesLost++
+}
+
+// leaseRenewed begins what waited for the lease.
+func (r *runner) leaseRenewed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dispatchLocked()
+}
+
 // remember takes jobs that a transaction committed for owner into memory.
-func (q *Queue) remember(owner string, rows []row) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.owner != owner || q.phase == stopped {
+func (r *runner) remember(owner string, rows []row) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner != owner || r.phase == stopped {
 		for i := range rows { // the epoch is over: the rows will be adopted
-			if k := q.kinds[rows[i].Kind]; k != nil {
+			if k := r.kinds[rows[i].Kind]; k != nil {
 				k.leaves(rows[i].Job)
 			}
 		}
 		return
 	}
-	m := q.momentLocked()
+	m := r.momentLocked()
 	for i := range rows {
 		if rows[i].owner == owner {
-			q.putLocked(&rows[i], m)
+			r.putLocked(&rows[i], m)
 		}
 	}
-	q.dispatchLocked()
-}
-
-// putLocked takes one row of this node into memory, or notes that it did not fit.
-func (q *Queue) putLocked(r *row, m moment) {
-	if old := q.memory.Find(r.ID); old != nil {
-		// Fetched from the table before its own commit told us. A handler that has
-		// begun without the memo knows more than that by now.
-		if old.Job.Memo == nil && !old.Job.begun {
-			old.Job.Memo = r.Memo
-		}
-		return
-	}
-	k := q.kinds[r.Kind]
-	if k == nil {
-		return
-	}
-	if q.memory.Len() >= q.opts.MemoryMax+q.opts.MemoryMax/4 {
-		q.counts.Spills++
-		q.spilledLocked(r.RunAt)
-		k.leaves(r.Job)
-		return
-	}
-	e := &scheduler.Entry[held]{
-		Job: held{Job: r.Job, kind: k, created: r.created},
-		ID:  r.ID, Subject: r.Subject, Line: k.line(r.Job), Repeat: r.Tries > 0, Due: m.due(r.RunAt),
-	}
-	if k.Tenant != nil {
-		e.Tenant = k.Tenant(r.Job)
-	}
-	if e.Due > m.passed && db.Micros(r.RunAt) == r.created {
-		e.Due = m.passed // it was to run at once, by a clock that was ahead
-	}
-	q.memory.Put(k.lines, e, m.passed)
-	if q.memory.Len() > q.opts.MemoryMax {
-		q.nudge()
-	}
+	r.dispatchLocked()
 }
 
 // forget drops finished jobs from memory.
-func (q *Queue) forget(ids []string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (r *runner) forget(ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, id := range ids {
-		if q.spill.walked != nil {
-			q.spill.walked[id] = true
+		if r.spill.walked != nil {
+			r.spill.walked[id] = true
 		}
-		q.memory.Finish(id)
+		r.memory.Finish(id)
 	}
-	q.counts.Finished += uint64(len(ids))
-	q.relaxLocked()
+	r.counts.Finished += uint64(len(ids))
+	r.relaxLocked()
 }
 
 // postponed moves jobs in memory as a transaction moved their rows.
-func (q *Queue) postponed(owner string, notes []note) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.owner != owner {
+func (r *runner) postponed(owner string, notes []note) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner != owner {
 		return
 	}
-	m := q.momentLocked()
+	m := r.momentLocked()
 	for _, n := range notes {
-		e := q.memory.Find(n.id)
+		e := r.memory.Find(n.id)
 		if e == nil {
 			continue
 		}
 		e.Job.Tries++
 		e.Job.LastError, e.Job.RunAt, e.Repeat = n.err, n.at, true
-		q.memory.Move(e, m.due(n.at), m.passed)
+		r.memory.Move(e, m.due(n.at), m.passed)
 	}
-	q.counts.Retried += uint64(len(notes))
-	q.dispatchLocked()
-	q.relaxLocked()
+	r.counts.Retried += uint64(len(notes))
+	r.dispatchLocked()
+	r.relaxLocked()
 }
 
 // dispatchLocked starts workers for what is due and sets the timer for what is not.
-func (q *Queue) dispatchLocked() {
-	if !q.worksLocked() {
+func (r *runner) dispatchLocked() {
+	if !r.worksLocked() {
 		return
 	}
-	q.memory.Advance(q.clock.Elapsed())
-	for _, k := range q.kinds {
-		q.employLocked(k)
+	r.memory.Advance(r.clock.Elapsed())
+	for _, k := range r.kinds {
+		r.employLocked(k)
 	}
-	q.armLocked()
+	r.armLocked()
 }
 
 // worksLocked says whether jobs may be run.
-func (q *Queue) worksLocked() bool {
-	return q.phase == started && q.owner != ownerNobody && q.lease.Lasts()
+func (r *runner) worksLocked() bool {
+	return r.phase == started && r.owner != ownerNobody && r.lease.Lasts()
 }
 
 // maxResting is how many workers of a kind wait for their next job. A new
@@ -138,7 +143,7 @@ const maxResting = 64
 // employLocked sets one worker to work if there is something to take, which does the
 // same for the next: so no more are busy than there are jobs that may run. The worker that began to
 // rest last comes first.
-func (q *Queue) employLocked(k *kind) {
+func (r *runner) employLocked(k *kind) {
 	if !k.lines.Offers() || k.starting > 0 || k.workers >= k.Workers {
 		return
 	}
@@ -149,46 +154,46 @@ func (q *Queue) employLocked(k *kind) {
 		k.resting = k.resting[:last]
 		return
 	}
-	q.workers.Add(1)
-	go q.work(k)
+	r.workers.Add(1)
+	go r.work(k)
 }
 
 // armLocked sets the timer to the time of the next job or look. A timer that is too early is left
 // alone: it finds nothing due and is set again.
-func (q *Queue) armLocked() {
-	due, ok := q.memory.Next()
-	if !ok || q.timer != nil && q.timerAt <= due {
+func (r *runner) armLocked() {
+	due, ok := r.memory.Next()
+	if !ok || r.timer != nil && r.timerAt <= due {
 		return
 	}
-	if q.timer != nil {
-		q.timer.Stop()
+	if r.timer != nil {
+		r.timer.Stop()
 	}
-	q.timer, q.timerAt = q.clock.TimerPassed(due), due
+	r.timer, r.timerAt = r.clock.TimerPassed(due), due
 	select {
-	case q.kick <- struct{}{}:
+	case r.kick <- struct{}{}:
 	default:
 	}
 }
 
 // dispatchLoop waits for the timer.
-func (q *Queue) dispatchLoop() {
-	defer q.loops.Done()
+func (r *runner) dispatchLoop() {
+	defer r.loops.Done()
 	for {
-		q.mu.Lock()
+		r.mu.Lock()
 		var fires <-chan struct{}
-		if q.timer != nil {
-			fires = q.timer.C
+		if r.timer != nil {
+			fires = r.timer.C
 		}
-		q.mu.Unlock()
+		r.mu.Unlock()
 		select {
 		case <-fires:
-			q.mu.Lock()
-			q.timer = nil
-			q.dispatchLocked()
-			q.relaxLocked()
-			q.mu.Unlock()
-		case <-q.kick:
-		case <-q.quit:
+			r.mu.Lock()
+			r.timer = nil
+			r.dispatchLocked()
+			r.relaxLocked()
+			r.mu.Unlock()
+		case <-r.kick:
+		case <-r.quit:
 			return
 		}
 	}
@@ -196,20 +201,20 @@ func (q *Queue) dispatchLoop() {
 
 // work is a worker of one kind: it runs jobs until there are none, and rests
 // until there are more or enough others rest.
-func (q *Queue) work(k *kind) {
-	defer q.workers.Done()
+func (r *runner) work(k *kind) {
+	defer r.workers.Done()
 	wake := make(chan struct{}, 1)
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for {
-		q.runAll(k)
-		if q.phase != started || len(k.resting) >= maxResting {
+		r.runAll(k)
+		if r.phase != started || len(k.resting) >= maxResting {
 			return
 		}
 		k.resting = append(k.resting, wake)
-		q.mu.Unlock()
+		r.mu.Unlock()
 		_, employed := <-wake
-		q.mu.Lock()
+		r.mu.Lock()
 		if !employed {
 			return
 		}
@@ -217,8 +222,8 @@ func (q *Queue) work(k *kind) {
 }
 
 // dismissLocked sends the resting workers home.
-func (q *Queue) dismissLocked() {
-	for _, k := range q.kinds {
+func (r *runner) dismissLocked() {
+	for _, k := range r.kinds {
 		for _, wake := range k.resting {
 			close(wake)
 		}
@@ -228,56 +233,56 @@ func (q *Queue) dismissLocked() {
 
 // runAll runs jobs of one kind until there are none. It gives the lock away
 // while one runs.
-func (q *Queue) runAll(k *kind) {
+func (r *runner) runAll(k *kind) {
 	k.starting--
 	for {
 		var e *scheduler.Entry[held]
-		if q.worksLocked() {
-			e = q.memory.Take(k.lines)
+		if r.worksLocked() {
+			e = r.memory.Take(k.lines)
 		}
 		if e == nil {
 			k.workers--
-			q.relaxLocked()
+			r.relaxLocked()
 			return
 		}
-		q.employLocked(k)
+		r.employLocked(k)
 		job := e.Job.Job
 		job.Crowd = e.Crowd()
 		e.Job.begun, e.Job.Fresh = true, false
 		if k.periodic {
 			e.Job.since = time.Now()
 		}
-		q.mu.Unlock()
-		out := q.run(k, job)
-		failed := q.note(e, job, &out)
-		q.mu.Lock()
-		q.counts.Ran++
-		q.concludeLocked(e, out, failed)
+		r.mu.Unlock()
+		out := r.run(k, job)
+		failed := r.note(e, job, &out)
+		r.mu.Lock()
+		r.counts.Ran++
+		r.concludeLocked(e, out, failed)
 	}
 }
 
 // run calls the handler, without the lock.
-func (q *Queue) run(k *kind, job Job) (out Outcome) {
+func (r *runner) run(k *kind, job Job) (out Outcome) {
 	defer func() {
-		if r := recover(); r != nil {
-			q.log.Error("a job's handler panicked", "kind", job.Kind, "job", job.ID, "panic", r, "stack", string(debug.Stack()))
-			out = Retry(fmt.Errorf("panic: %v", r))
+		if cause := recover(); cause != nil {
+			r.log.Error("a job's handler panicked", "kind", job.Kind, "job", job.ID, "panic", cause, "stack", string(debug.Stack()))
+			out = Retry(fmt.Errorf("panic: %v", cause))
 		}
 	}()
-	return k.Run(q.runCtx, job)
+	return k.Run(r.runCtx, job)
 }
 
 // note writes what an outcome must leave behind, without the lock. It settles
 // the pause of a retry in out.
-func (q *Queue) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
-	q.mu.Lock()
+func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
+	r.mu.Lock()
 	skip := e.Overtaken() || out.verb == verbLater
-	owner := q.owner
-	q.mu.Unlock()
+	owner := r.owner
+	r.mu.Unlock()
 	if skip {
 		return nil
 	}
-	n := note{verb: out.verb, id: job.ID, kind: job.Kind, owner: owner, tries: job.Tries + 1, at: q.clock.Now()}
+	n := note{verb: out.verb, id: job.ID, kind: job.Kind, owner: owner, tries: job.Tries + 1, at: r.clock.Now()}
 	if out.err == nil && out.verb != verbDone && out.verb != verbPass && !out.plain {
 		out.err = errors.New("no reason given")
 	}
@@ -298,30 +303,30 @@ func (q *Queue) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 		n.tries = 0
 	}
 	// The lane must hear the outcome even while handlers are told to end.
-	_, err := q.notes.Do(context.WithoutCancel(q.runCtx), job.ID, 1, n)
+	_, err := r.notes.Do(context.WithoutCancel(r.runCtx), job.ID, 1, n)
 	switch {
 	case err != nil:
-		q.log.Error("a job's outcome could not be written", "kind", job.Kind, "job", job.ID, "error", err)
+		r.log.Error("a job's outcome could not be written", "kind", job.Kind, "job", job.ID, "error", err)
 	case out.verb == verbDead:
-		q.log.Error("a job became a dead letter", "kind", job.Kind, "job", job.ID, "tries", n.tries, "error", out.err)
+		r.log.Error("a job became a dead letter", "kind", job.Kind, "job", job.ID, "tries", n.tries, "error", out.err)
 	case out.verb == verbRetry && !out.plain:
-		q.log.Warn("a job failed and runs again", "kind", job.Kind, "job", job.ID, "tries", n.tries, "after", out.after, "error", out.err)
+		r.log.Warn("a job failed and runs again", "kind", job.Kind, "job", job.ID, "tries", n.tries, "after", out.after, "error", out.err)
 	}
 	return err
 }
 
 // concludeLocked puts a job whose handler returned where it belongs now.
-func (q *Queue) concludeLocked(e *scheduler.Entry[held], out Outcome, failed error) {
-	m, job := q.momentLocked(), &e.Job
+func (r *runner) concludeLocked(e *scheduler.Entry[held], out Outcome, failed error) {
+	m, job := r.momentLocked(), &e.Job
 	due := m.passed + out.after
-	switch standing := q.memory.Ended(e, m.passed); {
+	switch standing := r.memory.Ended(e, m.passed); {
 	case standing == scheduler.Finished:
 		return
 	case standing == scheduler.Lost:
 		job.kind.leaves(job.Job)
 		return
 	case standing == scheduler.Inherited:
-		q.dispatchLocked()
+		r.dispatchLocked()
 		return
 	case standing == scheduler.Settled:
 		due = e.Due
@@ -335,51 +340,22 @@ func (q *Queue) concludeLocked(e *scheduler.Entry[held], out Outcome, failed err
 		}
 		if !out.plain {
 			job.LastError = clip(out.err.Error())
-			q.counts.Retried++
+			r.counts.Retried++
 		}
 	default:
-		q.memory.Forget(e)
+		r.memory.Forget(e)
 		switch out.verb {
 		case verbDead:
-			q.counts.Died++
+			r.counts.Died++
 		case verbDone:
-			q.counts.Finished++
+			r.counts.Finished++
 		}
-		if q.spill.walked != nil {
-			q.spill.walked[e.ID] = true
+		if r.spill.walked != nil {
+			r.spill.walked[e.ID] = true
 		}
 		return
 	}
 	e.Line, e.Repeat = job.kind.line(job.Job), job.Tries > 0 // what its run has learned may have changed its line
-	q.memory.Again(e, due, m.passed)
-	q.dispatchLocked()
-}
-
-// relaxLocked tells who waits for quiet, and the keeper when there is room again.
-func (q *Queue) relaxLocked() {
-	if q.spill.on && q.memory.Len() <= q.opts.MemoryMax/2 {
-		q.nudge()
-	}
-	if len(q.watchers) > 0 && q.quietLocked() {
-		q.tellWatchersLocked()
-	}
-}
-
-// Backoff is the pause before the next try of a job that failed tries times
-// before: from one second doubling to five minutes, with a fifth of jitter
-// either way. The jitter follows from the id, so that a simulation repeats.
-func Backoff(id string, tries int) time.Duration {
-	pause := pauseMax
-	if tries < 9 {
-		pause = min(pauseMax, pauseMin<<max(0, tries))
-	}
-	return Jitter(id, tries, pause)
-}
-
-// Jitter moves a pause by up to a fifth either way, by a hash of id and n.
-func Jitter(id string, n int, pause time.Duration) time.Duration {
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s/%d", id, n)
-	part := int64(h.Sum64()%401) - 200 // thousandths
-	return pause + time.Duration(int64(pause)/1000*part)
+	r.memory.Again(e, due, m.passed)
+	r.dispatchLocked()
 }

@@ -21,6 +21,9 @@ const (
 // parked is the owner of a job that waits for a node that takes its kind.
 func parked(kind string) string { return ownerParked + kind }
 
+// setSize is how many jobs are adopted or fetched in one transaction.
+const setSize = 500
+
 // row is a job as it is stored.
 type row struct {
 	Job
@@ -111,7 +114,7 @@ const (
 )
 
 // writeNotes commits what the handlers of one moment decided.
-func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]groupcommit.Verdict[struct{}], error) {
+func writeNotes(ctx context.Context, d *db.DB, notes []note) ([]groupcommit.Verdict[struct{}], error) {
 	var finished []string
 	var postponed, dead, passed []note
 	for _, n := range notes {
@@ -126,7 +129,7 @@ func (q *Queue) writeNotes(ctx context.Context, notes []note) ([]groupcommit.Ver
 			passed = append(passed, n)
 		}
 	}
-	err := q.db.Write(ctx, func(tx *db.Tx) error {
+	err := d.Write(ctx, func(tx *db.Tx) error {
 		if len(finished) > 0 {
 			tx.Defer(sqlDelete, -1, finished)
 		}

@@ -1,0 +1,160 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+// lookEvery bounds the time between two looks by the keeper, by the
+// machine's clock: wakes of other nodes are seen within it.
+const lookEvery = time.Second
+
+// keeper looks after what is not in memory.
+type keeper struct {
+	*runner
+	lookEvery time.Duration // the constant, but in tests that look themselves
+	keeping   sync.Mutex
+}
+
+// keepLoop looks after what is not in memory: the jobs of dead owners, the jobs
+// that did not fit, and the hints for and from other nodes.
+func (k *keeper) keepLoop() {
+	defer k.loops.Done()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-k.quit
+		cancel()
+	}()
+	tick := time.NewTicker(min(k.lookEvery, k.opts.Heartbeat))
+	defer tick.Stop()
+	var told clock.Seldom
+	for {
+		look := k.look
+		if err := k.keepOnce(ctx); err != nil && ctx.Err() == nil {
+			look = nil // who failed calls, too: a database that takes no writes would be asked without a rest
+			if missed, ok := told.May(time.Now()); ok {
+				k.log.Warn("the keeper of the jobs failed and looks again", "node", k.opts.Node, "error", err, "times_since", missed)
+			}
+		}
+		select {
+		case <-look:
+		case <-tick.C:
+		case <-k.quit:
+			return
+		}
+	}
+}
+
+// keepOnce is one look: at everything once a heartbeat, else at the hints and
+// the memory only.
+func (k *keeper) keepOnce(ctx context.Context) error {
+	if err := k.keepWakes(ctx); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	whole := !k.looked || time.Since(k.lookedAt) >= k.opts.Heartbeat*3/4
+	k.mu.Unlock()
+	if whole {
+		return k.keep(ctx)
+	}
+	if err := k.takeParked(ctx); err != nil {
+		return err
+	}
+	return k.keepMemory(ctx)
+}
+
+const (
+	// The distinct owners, by hopping from one to the next in the index.
+	sqlOwners = `WITH RECURSIVE hop(owner) AS (
+			SELECT min(owner) FROM jobs
+			UNION ALL
+			SELECT (SELECT min(jobs.owner) FROM jobs WHERE jobs.owner > hop.owner) FROM hop WHERE hop.owner IS NOT NULL)
+		SELECT owner FROM hop WHERE owner IS NOT NULL`
+)
+
+// keep buries dead leases, adopts their jobs and keeps the memory in bounds.
+func (k *keeper) keep(ctx context.Context) error {
+	k.mu.Lock()
+	owner := k.owner
+	k.mu.Unlock()
+	if owner == ownerNobody {
+		return nil
+	}
+	var owners []string
+	var lapsed bool // or to be shortened
+	alive := map[string]bool{}
+	err := k.db.Read(ctx, func(tx *db.Tx) error {
+		owners, lapsed = nil, false
+		clear(alive)
+		return tx.Gather(
+			db.Query{SQL: sqlOwners, Each: func(r *db.Row) error {
+				var o string
+				err := r.Scan(&o)
+				owners = append(owners, o)
+				return err
+			}},
+			k.lease.Look(func(o string, lives, bury bool) {
+				lapsed = lapsed || bury
+				alive[o] = lives
+			}))
+	})
+	if err != nil {
+		return fmt.Errorf("look for the dead: %w", err)
+	}
+	if lapsed {
+		err := k.db.Write(ctx, func(tx *db.Tx) error {
+			k.lease.Bury(tx)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("bury the dead: %w", err)
+		}
+	}
+	k.mu.Lock()
+	k.peers = 0
+	for o, lives := range alive {
+		if lives && o != owner {
+			k.peers++
+		}
+	}
+	k.mu.Unlock()
+	for _, o := range owners {
+		if o == owner || o == ownerDead || alive[o] || !k.wants(o) {
+			continue
+		}
+		if err := k.adopt(ctx, owner, o); err != nil {
+			return fmt.Errorf("adopt the jobs of %q: %w", o, err)
+		}
+	}
+	if err := k.keepMemory(ctx); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.looked, k.lookedAt = true, time.Now()
+	k.relaxLocked()
+	return nil
+}
+
+// keepMemory puts far-off jobs out of a memory that is too full, and fetches
+// jobs from the table into one that has room.
+func (k *keeper) keepMemory(ctx context.Context) error {
+	k.keeping.Lock() // a walk is alone
+	defer k.keeping.Unlock()
+	if err := k.trim(ctx); err != nil {
+		return fmt.Errorf("make room in memory: %w", err)
+	}
+	if err := k.findStrays(ctx); err != nil {
+		return fmt.Errorf("count the jobs of this node: %w", err)
+	}
+	if err := k.walk(ctx); err != nil {
+		return fmt.Errorf("fetch jobs into memory: %w", err)
+	}
+	return nil
+}

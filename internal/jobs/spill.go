@@ -1,0 +1,177 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs/scheduler"
+)
+
+const (
+	// nearby jobs are never put out of memory: they would be back at once.
+	nearby = 30 * time.Second
+	// parkedWithin is by how much the time in the row of a job may differ from that in memory when the job leaves it.
+	parkedWithin = time.Second
+	// strayAge is the age after which a job of this node that is neither in
+	// memory nor known to be spilled is searched for.
+	strayAge = 30 * time.Second
+)
+
+const (
+	sqlWalk = `SELECT ` + jobColumns + ` FROM jobs
+		WHERE owner = $1 AND (run_at, id) > ($2, $3) ORDER BY run_at, id LIMIT $4`
+	sqlStrays = `SELECT count(*) FROM jobs WHERE owner = $1 AND created_at < $2`
+)
+
+// trim puts out of memory what is due last, when there is too much or what is
+// due now has no room.
+func (r *runner) trim(ctx context.Context) error {
+	r.mu.Lock()
+	owner := r.owner
+	var out []*scheduler.Entry[held]
+	var moved []note
+	m := r.momentLocked()
+	full := r.memory.Len() > r.opts.MemoryMax || r.spill.on && !r.spill.from.After(m.now)
+	if over := r.memory.Len() - r.opts.MemoryMax/2; full && over > 0 && owner != ownerNobody {
+		out = r.memory.Furthest(over, m.passed+nearby)
+		for _, e := range out {
+			if at := m.wall(e.Due); at.Sub(e.Job.RunAt).Abs() > parkedWithin {
+				moved = append(moved, note{id: e.ID, owner: owner, at: at})
+			}
+		}
+	}
+	dues := make([]time.Duration, len(out))
+	for i, e := range out {
+		dues[i] = e.Due
+	}
+	r.mu.Unlock()
+	if len(moved) > 0 {
+		err := r.db.Write(ctx, func(tx *db.Tx) error {
+			tx.Defer(sqlPark, -1, db.RowsOf(noteColumns, moved))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner != owner {
+		return nil
+	}
+	for i, e := range out {
+		if e.Waits() && e.Due == dues[i] { // nothing happened to it meanwhile
+			r.memory.Forget(e)
+			e.Job.kind.leaves(e.Job.Job)
+			r.counts.Spills++
+			r.spilledLocked(m.wall(e.Due))
+		}
+	}
+	return nil
+}
+
+// findStrays compares the table with the memory once in a while: a transaction
+// whose COMMIT went through although its caller was told otherwise leaves rows
+// that no memory holds.
+func (r *runner) findStrays(ctx context.Context) error {
+	r.mu.Lock()
+	owner, before := r.owner, db.Micros(r.clock.Now().Add(-strayAge))
+	due := !r.spill.on && owner != ownerNobody && time.Since(r.spill.strays) >= strayAge/2
+	if due {
+		r.spill.strays = time.Now()
+	}
+	r.mu.Unlock()
+	if !due {
+		return nil
+	}
+	var stored int
+	err := r.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(sqlStrays, []any{owner, before}, &stored)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	remembered := 0
+	for e := range r.memory.All() {
+		if e.Job.created < before {
+			remembered++
+		}
+	}
+	if r.owner == owner && stored > remembered {
+		r.spilledLocked(r.clock.Now())
+	}
+	return nil
+}
+
+// walk reads the jobs of this node in the order of their times and takes those
+// that are not in memory, until the memory is three quarters full.
+func (r *runner) walk(ctx context.Context) error {
+	r.mu.Lock()
+	owner, times := r.owner, r.spill.times
+	room := r.opts.MemoryMax*3/4 - r.memory.Len()
+	begin := r.spill.on && owner != ownerNobody && room > 0 && r.phase == started
+	if begin {
+		r.spill.walked = map[string]bool{}
+	}
+	r.mu.Unlock()
+	if !begin {
+		return nil
+	}
+	defer func() {
+		r.mu.Lock()
+		r.spill.walked = nil
+		r.mu.Unlock()
+	}()
+	for at, id := int64(0), ""; ; {
+		var rows []row
+		err := r.db.Read(ctx, func(tx *db.Tx) (err error) {
+			rows, err = queryRows(tx, sqlWalk, owner, at, id, setSize)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if over := r.walkSet(owner, times, rows); over {
+			return nil
+		}
+		last := rows[len(rows)-1]
+		at, id = db.Micros(last.RunAt), last.ID
+	}
+}
+
+// walkSet takes one set of a walk and says whether the walk is over.
+func (r *runner) walkSet(owner string, times uint64, rows []row) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner != owner || r.phase != started {
+		return true
+	}
+	m := r.momentLocked()
+	defer r.dispatchLocked()
+	for i := range rows {
+		found := &rows[i]
+		if r.memory.Find(found.ID) != nil || r.spill.walked[found.ID] || r.kinds[found.Kind] == nil {
+			continue
+		}
+		if r.memory.Len() >= r.opts.MemoryMax*3/4 {
+			r.spill.from = found.RunAt
+			return true
+		}
+		planned := *found // the walk goes on from the row's own time
+		planned.owner = owner
+		r.clamp(&planned)
+		r.putLocked(&planned, m)
+	}
+	if len(rows) < setSize {
+		if r.spill.times == times {
+			r.spill.on = false
+		}
+		r.relaxLocked()
+		return true
+	}
+	return false
+}
