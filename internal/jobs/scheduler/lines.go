@@ -52,9 +52,6 @@ type Entry[J any] struct {
 	heir    *Entry[J] // lost: the same job under our new epoch
 }
 
-// Kind returns the kind of a job.
-func (e *Entry[J]) Kind() *Kind[J] { return e.kind }
-
 // Waits says whether the job waits for its time.
 func (e *Entry[J]) Waits() bool { return e.state == waiting }
 
