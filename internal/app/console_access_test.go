@@ -233,6 +233,24 @@ func TestSettingsOfAnAccountOnPages(t *testing.T) {
 
 // An account sets how many checkers its own acts need on a page of its own, which no other account's people see, and what one
 // of its keys may spend in a day.
+// A kind without a template of its own has a page that is made from its fields, which shows what the fields refuse.
+func TestGeneratedPage_requestsAChange(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	owner, finance := b.enlists("owner@adom.example", shop.ID, identity.Owner), b.enlists("finance@adom.example", shop.ID, identity.Finance)
+	b.clock.Advance(identity.Freshness)
+	b.as(owner)
+	page := "/app/" + shop.ID + "/changes/tenant.low_balance"
+	b.want(http.StatusOK, "/app/"+shop.ID+"/access", "Low-balance threshold", "none", page)
+	id := b.want(http.StatusOK, page, "Low-balance threshold", "Warn below (GHS)").hidden(t, "id")
+	b.post(http.StatusUnprocessableEntity, page, "id", id, "reason", "payday", "amount", "much")
+	b.want(http.StatusOK, b.ordered(page, "amount", "250.00"), "Done", "from none to GHS 250.00")
+	b.want(http.StatusOK, "/app/"+shop.ID+"/access", "GHS 250.00")
+	b.as(finance)
+	b.want(http.StatusForbidden, page)
+}
+
 func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	t.Parallel()
 	b := produce(t)

@@ -13,9 +13,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MaxReference is the longest reference of an act, in characters.
-const MaxReference = 64
-
 // book takes the reference of an act's maker, or else the act's id, once for its kind.
 func (a *Changes) book(tx *db.Tx, act Request, reference string, key ledger.Key, amount int64) error {
 	err := a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: cmp.Or(reference, act.ID), Account: key, Amount: amount, Act: act.ID})

@@ -15,11 +15,12 @@
 //
 //	kinds.go        the table of all kinds
 //	wallet.go       money funded to a wallet or adjusted in it
-//	transfer.go, float.go, credits.go, payment.go, payout.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go  the other kinds, by what they change
+//	transfer.go, float.go, credits.go, payment.go, payout.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key
 //	changes.go      a request of any kind made, decided and applied
 //	kind.go         one kind of change: who may request and approve it, and how it is applied
+//	fields.go       the values that a kind is requested with
 //	sealed.go       a secret that waits until it is shown
 //	decision.go     a request approved, rejected, withdrawn, applied or expired
 //	record.go       a request written down
@@ -47,6 +48,18 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 )
+
+// Do requests a change of a kind by the values of its fields, and applies it where it needs no approver. id is that of the form.
+func (a *Changes) Do(ctx context.Context, by By, kind, id string, v Values, reason string) (Request, error) {
+	k, known := a.kinds[kind]
+	if !known || k.ask == nil {
+		return Request{}, problem.New(problem.NotFound, "kind_unknown", "There is no change "+kind+" that is requested by fields")
+	}
+	if err := checkValues(k.fields, v); err != nil {
+		return Request{}, err
+	}
+	return k.ask(a, ctx, by, id, v, reason)
+}
 
 // make writes an act down, and does it where it needs no check.
 func (a *Changes) make(ctx context.Context, by By, d draft) (Request, error) {

@@ -48,7 +48,17 @@ func (a *Changes) AddFloat(ctx context.Context, by By, id, reference, provider s
 }
 
 func floatKind() kind {
-	return kind{does: "Booking what was paid in at a provider", rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: (*Changes).doFloat}
+	return kind{does: "Booking what was paid in at a provider", rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: (*Changes).doFloat}.by("Float at a provider", askFloat,
+		Field{Name: "provider", Label: "Provider", Max: 40, Required: true}, Field{Name: "mode", Label: "Money", Options: []string{string(tenant.Live), string(tenant.Test)}, Max: 4, Required: true},
+		wayField, amountField, referenceField)
+}
+
+func askFloat(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
+	amount, err := v.moved()
+	if err != nil {
+		return Request{}, err
+	}
+	return a.AddFloat(ctx, by, id, v["reference"], v["provider"], tenant.Mode(v["mode"]), amount, reason)
 }
 
 // doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the

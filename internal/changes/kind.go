@@ -53,12 +53,23 @@ type finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 
 // kind is one kind of act.
 type kind struct {
+	// title, fields and ask are those of a kind that is requested by its fields alone; zero: its own page and command know more.
+	title  string
+	fields []Field
+	ask    func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error)
+
 	does string // for the policy, such as "Putting money into a wallet"
 	rule Rule
 	do   func(a *Changes, ctx context.Context, act *Request, actor string, end finish) error
 	// undone ends an act of the kind that is not done, with what that means for what it is about; end ends the act in the
 	// transaction. nil: it means nothing.
 	undone func(a *Changes, ctx context.Context, act Request, end func(*db.Tx) error) error
+}
+
+// by returns the kind with the fields by which it is requested.
+func (k kind) by(title string, ask func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error), fields ...Field) kind {
+	k.title, k.ask, k.fields = title, ask, fields
+	return k
 }
 
 // Rule returns the rule of a kind, and whether this program knows the kind.

@@ -159,6 +159,9 @@ func accountExamples() map[string]example {
 		KindSettings: {own: true, ask: func(x *examples, id string) (Request, error) {
 			return x.SetTenant(x.t.Context(), x.owner, id, x.tenant.ID, map[string]string{"fee_bearer": []string{"merchant", "customer"}[x.n%2]}, "as agreed")
 		}},
+		KindLowBalance: {own: true, ask: func(x *examples, id string) (Request, error) {
+			return x.Do(x.t.Context(), x.owner, KindLowBalance, id, Values{FieldTenant: x.tenant.ID, "amount": fmt.Sprint(x.n + 1)}, "payday")
+		}},
 		KindCreateKey: {ask: func(x *examples, id string) (Request, error) {
 			return x.CreateKey(x.t.Context(), x.boss, id, x.tenant.ID, KeyOrder{Scopes: []access.Scope{access.Payout}}, "for the shop")
 		}},

@@ -67,7 +67,16 @@ func (a *Changes) Transfer(ctx context.Context, by By, id, reference, from, to s
 }
 
 func transferKind() kind {
-	return kind{does: "Moving money between two wallets", rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, do: (*Changes).moveBetween}
+	return kind{does: "Moving money between two wallets", rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, do: (*Changes).moveBetween}.by("Transfer between wallets", askTransfer,
+		Field{Name: "from", Label: "From the account", Max: 64, Required: true}, Field{Name: "to", Label: "To the account", Max: 64, Required: true}, amountField, referenceField)
+}
+
+func askTransfer(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
+	amount, err := v.amount(amountField.Name)
+	if err != nil {
+		return Request{}, err
+	}
+	return a.Transfer(ctx, by, id, v[referenceField.Name], v["from"], v["to"], amount, reason)
 }
 
 // moveBetween moves the money, books it under the act's id or the maker's reference, and ends the act in one transaction.
@@ -129,7 +138,9 @@ func owing(t tenant.Tenant) ledger.Key {
 }
 
 func recoverKind() kind {
-	return kind{does: "Taking back what an account owes", rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, do: (*Changes).takeBack}
+	return kind{does: "Taking back what an account owes", rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, do: (*Changes).takeBack}.by("Recovery of a debt", func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
+		return a.Recover(ctx, by, id, v[FieldTenant], reason)
+	}, tenantField)
 }
 
 // takeBack takes what is owed, if that is not more than its maker saw, and ends the act in one transaction.

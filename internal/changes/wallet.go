@@ -44,6 +44,17 @@ func walletKind(does string, verb mover) kind {
 	}
 }
 
+// byAmount requests a movement of a wallet by its fields.
+func byAmount(request func(a *Changes, ctx context.Context, by By, id, reference, tenant string, amount money.Pesewas, reason string) (Request, error)) func(*Changes, context.Context, By, string, Values, string) (Request, error) {
+	return func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
+		amount, err := v.moved()
+		if err != nil {
+			return Request{}, err
+		}
+		return request(a, ctx, by, id, v[referenceField.Name], v[FieldTenant], amount, reason)
+	}
+}
+
 // Fund asks for money to be put into a tenant's wallet. id is that of the form, or of the command.
 func (a *Changes) Fund(ctx context.Context, by By, id, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.FundUnder(ctx, by, id, "", tenantID, amount, reason)

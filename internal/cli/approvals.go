@@ -1,14 +1,21 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
 )
 
 type actsCommands struct {
-	List actsList `cmd:"" help:"List acts, newest first. They are checked in the console alone."`
-	Show actsShow `cmd:"" help:"Show one act with who made it and who checked it."`
+	List  actsList  `cmd:"" help:"List acts, newest first. They are checked in the console alone."`
+	Kinds actsKinds `cmd:"" help:"List the kinds of changes that makola change requests, with their fields."`
+	Show  actsShow  `cmd:"" help:"Show one act with who made it and who checked it."`
 }
 
 // approvals is the store of acts.
@@ -79,4 +86,101 @@ func (c *actsShow) Run(e *env) error {
 		}})
 		return printOne(e.stdout, c.Output, columns, act)
 	})
+}
+
+type changeCommand struct {
+	common
+	reasoned
+	Kind string            `arg:"" help:"Kind of change, such as wallet.fund. List kinds and their fields with makola acts kinds."`
+	Set  map[string]string `name:"set" mapsep:"none" placeholder:"FIELD=VALUE" help:"Value of a field; --FIELD VALUE is the same. Repeat for more."`
+}
+
+// Run requests the change, and prints what became of the request.
+func (c *changeCommand) Run(e *env) error {
+	forms := changes.Forms()
+	n := slices.IndexFunc(forms, func(f changes.Form) bool { return f.Kind == c.Kind })
+	if n < 0 {
+		return problem.Field("kind", "must be one of those that makola acts kinds lists")
+	}
+	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+		for _, name := range []string{changes.FieldTenant, "from", "to"} {
+			id := c.Set[name]
+			if err := o.known(e.ctx, &id); err != nil {
+				return err
+			}
+			if id != "" {
+				c.Set[name] = id
+			}
+		}
+		a := o.changes(config.Secret{})
+		a.Payments = p
+		id := newID()
+		if reference := c.Set["reference"]; reference != "" && o.by.Machine == "" {
+			waiting, found, err := a.WaitingUnder(e.ctx, c.Kind, c.Set[changes.FieldTenant], reference)
+			if err != nil {
+				return err
+			}
+			if found {
+				id = waiting.ID
+			}
+		}
+		r, err := a.Do(e.ctx, o.by, c.Kind, id, c.Set, c.Reason)
+		return o.asked(e, c.Output, r, err, func(context.Context) error {
+			return printOne(e.stdout, c.Output, narrow(c.Output, actsColumns, "id", "kind", "state", "sentence"), r)
+		})
+	})
+}
+
+// fieldFlags writes --FIELD VALUE of a change as --set FIELD=VALUE.
+func fieldFlags(args []string) (set []string) {
+	if len(args) == 0 || args[0] != "change" {
+		return args
+	}
+	var fields []string
+	for _, f := range changes.Forms() {
+		if slices.Contains(args, f.Kind) {
+			for _, field := range f.Fields {
+				fields = append(fields, field.Name)
+			}
+		}
+	}
+	for i := 0; i < len(args); i++ {
+		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		switch {
+		case !strings.HasPrefix(args[i], "--") || !slices.Contains(fields, strings.ReplaceAll(name, "-", "_")):
+			set = append(set, args[i])
+			continue
+		case !joined && i+1 < len(args):
+			i++
+			value = args[i]
+		}
+		set = append(set, "--set="+strings.ReplaceAll(name, "-", "_")+"="+value)
+	}
+	return set
+}
+
+// fieldOf is a field of a kind, as acts kinds prints it.
+type fieldOf struct {
+	changes.Form
+	changes.Field
+}
+
+type actsKinds struct{ common }
+
+// Run lists the kinds that makola change requests, with their fields.
+func (c *actsKinds) Run(e *env) error {
+	var list []fieldOf
+	for _, form := range changes.Forms() {
+		for _, field := range form.Fields {
+			list = append(list, fieldOf{form, field})
+		}
+	}
+	return printAll(e.stdout, c.Output, []column[fieldOf]{
+		{"kind", func(f fieldOf) any { return f.Kind }},
+		{"title", func(f fieldOf) any { return f.Title }},
+		{"field", func(f fieldOf) any { return f.Name }},
+		{"required", func(f fieldOf) any { return f.Required }},
+		{"values", func(f fieldOf) any { return strings.Join(f.Options, "|") }},
+		{"hint", func(f fieldOf) any { return f.Hint }},
+	}, list)
 }

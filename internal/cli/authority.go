@@ -41,7 +41,7 @@ var needs = map[string]identity.Permission{
 	"tenant create": identity.MakeTenants, "tenant set": identity.MakeActs,
 	"people create": identity.MakePeople, "people invite": identity.MakePeople, "people role": identity.MakePeople,
 	"people disable": identity.MakePeople, "people enable": identity.MakePeople, "people reset": identity.MakePeople,
-	"fees set":   identity.MakeTenants,
+	"change": identity.MakeActs, "fees set": identity.MakeTenants,
 	"key create": identity.MakeKeys, "key set": identity.MakeKeys, "key rotate": identity.MakeKeys, "key revoke": identity.MakeKeys,
 	"wallet fund": identity.MakeMoney, "wallet adjust": identity.MakeMoney, "wallet transfer": identity.MakeMoney, "wallet recover": identity.MakeMoney,
 	"float add":       identity.MakeTreasury,

@@ -29,7 +29,7 @@ import (
 // reads are the commands that change nothing of an installation, or that are there for one without a server or without
 // people: whoever gives those owns the machine.
 var reads = map[string]string{
-	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "tenant": "list show", "people": "list", "acts": "list show",
+	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "tenant": "list show", "people": "list", "acts": "list show kinds",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
 	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
@@ -150,7 +150,7 @@ var changing = map[string]string{
 	"tenant create": "Kejetia --mode test", "tenant set": "ID --blocked on",
 	"people create": "--email x@example.com --role support", "people invite": "x@example.com --role support", "people role": "kofi@example.com --role support",
 	"people disable": "kofi@example.com", "people enable": "kofi@example.com", "people reset": "kofi@example.com",
-	"fees set": "ID --free", "key create": "--tenant ID", "key set": "x --tenant ID --daily 1", "key rotate": "x --tenant ID", "keys rotate": "", "key revoke": "x --tenant ID",
+	"fees set": "ID --free", "change": "wallet.recover --tenant ID", "key create": "--tenant ID", "key set": "x --tenant ID --daily 1", "key rotate": "x --tenant ID", "keys rotate": "", "key revoke": "x --tenant ID",
 	"wallet fund": "ID 5 --reference r1", "wallet adjust": "ID 5 --reference r2", "wallet transfer": "ID ID 5 --reference r3", "wallet recover": "ID",
 	"float add": "mtn 5 --reference r4", "payouts resolve": "x --paid", "payouts decide": "x --for house",
 	"providers pause": "mtn --mode live", "providers resume": "mtn --mode live", "providers route": "collect MTN mtn",

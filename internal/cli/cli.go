@@ -72,6 +72,7 @@ type commands struct {
 	Tenant    tenantCommands    `cmd:"" help:"Customers: make, list, show, change."`
 	People    peopleCommands    `cmd:"" help:"People of the console: create, list, invite, role, disable, enable, reset."`
 	Acts      actsCommands      `cmd:"" help:"What people asked for that needs a second person: list, show."`
+	Change    changeCommand     `cmd:"" help:"Request a change of any kind by its fields, such as makola change wallet.fund --tenant ID --amount 250 --reason TEXT."`
 	Fees      feesCommands      `cmd:"" help:"Fee plans: show and set."`
 	Key       keyCommands       `cmd:"" help:"API keys: make, list, rotate, revoke."`
 	Keys      keysCommands      `cmd:"" help:"Master keys, under which secrets are sealed: status, rotate. API keys are makola key."`
@@ -180,7 +181,7 @@ func run(args []string, e *env) (code int) {
 	case args[0] == "--version":
 		args = append([]string{"version"}, args[1:]...)
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(fieldFlags(args))
 	if err != nil {
 		fmt.Fprintln(e.stderr, "makola:", words(err.Error()))
 		var parse *kong.ParseError

@@ -39,6 +39,7 @@ type accessOf struct {
 	settings       []page.Fact
 	may            func(p identity.Permission) bool
 	changeSettings identity.Permission
+	more           []page.Link // to the generated pages
 }
 
 // accessPage shows by what an account is reached: keys, addresses, the secret of webhooks, settings.
@@ -71,6 +72,12 @@ func accessPage(v *visit) (answer, error) {
 	}
 	for _, s := range changes.Settings() {
 		a.settings = append(a.settings, page.Fact{Name: s.Label, Value: page.Text(s.Of(t))})
+	}
+	a.settings = append(a.settings, page.Fact{Name: "Low-balance threshold", Value: page.Text(changes.Threshold(t))})
+	for _, o := range generatedOrders(v.site()) {
+		if v.can(o.may) {
+			a.more = append(a.more, page.Link{Href: a.base + o.path, Text: "Change: " + o.title})
+		}
 	}
 	a.refused, err = v.refusedAddresses(t, a.base)
 	return answer{title: "Keys and settings", body: accessBody(t, a)}, err

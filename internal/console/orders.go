@@ -308,6 +308,55 @@ func accountOrders() []asking {
 	}
 }
 
+// templated are the kinds whose pages say more than their fields do.
+var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTransfer, changes.KindRecover, changes.KindAddFloat}
+
+// generatedOrders are the pages of kinds without a template that are about an account, made from their fields.
+func generatedOrders(at identity.Site) (orders []asking) {
+	for _, form := range changes.Forms() {
+		may := func(r identity.Role) bool { return identity.Can(at, r, form.Request) }
+		if slices.Contains(templated, form.Kind) || !form.About() || !slices.ContainsFunc(identity.Roles(at), may) {
+			continue
+		}
+		orders = append(orders, generated(form))
+	}
+	return orders
+}
+
+// generated is the page of a kind that is about an account.
+func generated(form changes.Form) asking {
+	o := asking{path: "/changes/" + form.Kind, title: form.Title, may: form.Request, submit: "Request the change", lead: ofAccount("")}
+	var own []changes.Field
+	for _, f := range form.Fields {
+		if f.Name != changes.FieldTenant {
+			own = append(own, f)
+			o.inputs = append(o.inputs, Input{f.Name, f.Max})
+		}
+	}
+	o.fields = func(v *visit) (fields []page.Field, _ error) {
+		for _, f := range own {
+			field := page.Field{Name: f.Name, Label: f.Label, Hint: f.Hint, Value: v.given(f.Name, ""), Max: f.Max, Required: f.Required}
+			for _, option := range f.Options {
+				field.Options = append(field.Options, page.Option{Value: option, Text: option})
+			}
+			fields = append(fields, field)
+		}
+		return fields, nil
+	}
+	o.ask = func(v *visit, id string) (changes.Request, error) {
+		t, err := v.subject()
+		if err != nil {
+			return changes.Request{}, err
+		}
+		values := changes.Values{changes.FieldTenant: t.ID}
+		for _, f := range own {
+			values[f.Name] = strings.TrimSpace(v.r.PostFormValue(f.Name))
+		}
+		return v.console.Changes.Do(v.ctx, v.by(), form.Kind, id, values, v.r.PostFormValue("reason"))
+	}
+	return o
+}
+
 // settingsOrder changes settings of an account: all of them, or its own.
 func settingsOrder(may identity.Permission, own bool) asking {
 	o := asking{path: "/settings", title: "Settings", may: may, submit: "Change the settings", lead: ofAccount("What you leave as it is stays as it is.")}

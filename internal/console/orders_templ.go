@@ -385,6 +385,12 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
+		for _, l := range a.more {
+			templ_7745c5c3_Err = buttonTo(l.Href, l.Text).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		}
 		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "</p></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

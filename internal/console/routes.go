@@ -145,7 +145,7 @@ func opsRoutes() []Route {
 	}
 	routes = append(routes, actRoutes("/ops")...)
 	routes = append(routes, policyRoutes("/ops", Input{"tenant", 36})...)
-	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(creditOrders(), transferOrder(), recoverOrder(), settingsOrder(identity.MakeTenants, false), blockOrder(), feesOrder(accountFees))...)...)
+	routes = append(routes, accountRoutes("/ops/tenants/{id}", append(append(creditOrders(), generatedOrders(identity.InstallationSite)...), transferOrder(), recoverOrder(), settingsOrder(identity.MakeTenants, false), blockOrder(), feesOrder(accountFees))...)...)
 	routes = append(routes, peopleRoutes("/ops")...)
 	for _, o := range slices.Concat(senderOrders(), paymentOrders(), switchOrders(), []asking{newTenantOrder(), floatOrder(), stopOrder(), feesOrder(defaultFees), routeOrder(), dropRouteOrder(), rerunOrder()}) {
 		routes = append(routes, o.routes("/ops")...)
@@ -226,7 +226,7 @@ func appRoutes() []Route {
 	}
 	routes = append(routes, actRoutes(base)...)
 	routes = append(routes, policyRoutes(base)...)
-	routes = append(routes, accountRoutes(base, settingsOrder(identity.MakeSettings, true))...)
+	routes = append(routes, accountRoutes(base, append(generatedOrders(identity.TenantSite), settingsOrder(identity.MakeSettings, true))...)...)
 	routes = append(routes, stopOrder().routes(base)...)
 	routes = append(routes, peopleRoutes(base)...)
 	for i := range routes {

@@ -99,6 +99,7 @@ type Tenant struct {
 	Duplicates         Duplicates
 	Listed             Listed
 	Quotas             Quotas
+	LowBalance         money.Pesewas // below which balance of the wallet the account wants to be warned; 0: never
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 }
@@ -182,14 +183,14 @@ func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 
 const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
 	wallet_limit, bank_limit, fee_bearer, duplicates, listed, quota_contacts, quota_groups, quota_sender_ids, quota_campaigns,
-	created_at, updated_at`
+	created_at, updated_at, low_balance`
 
 const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
 
 func (t *Tenant) scan(r *db.Row) error {
 	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
 		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.Listed,
-		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt)
+		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt, &t.LowBalance)
 }
 
 func (s *Store) load(ctx context.Context, id string) (lookup, error) {
@@ -254,7 +255,7 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 
 // Create makes a tenant in tx and opens its wallet and its credits. Members of
 // t that are zero get their default: an id, the limits, the merchant bearing
@@ -290,7 +291,7 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	t.UpdatedAt = t.CreatedAt
 	_, err = tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
 		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed,
-		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt)
+		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt, t.LowBalance)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
 	}
@@ -333,6 +334,9 @@ func (t Tenant) Check() error {
 	if t.Duplicates != RefuseDuplicates && t.Duplicates != RepeatDuplicates {
 		f.Add("duplicates", "must be refuse or repeat")
 	}
+	if t.LowBalance < 0 {
+		f.Add("low_balance", "must not be below zero")
+	}
 	if t.PayoutLimitWallet <= 0 {
 		f.Add("transfer_limit", "must be above zero")
 	}
@@ -363,6 +367,7 @@ type Change struct {
 	Duplicates         *Duplicates
 	Listed             *Listed
 	Quotas             QuotaChange
+	LowBalance         *money.Pesewas
 }
 
 func set[T any](to *T, from *T) {
@@ -373,7 +378,7 @@ func set[T any](to *T, from *T) {
 
 const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
 	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11,
-	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15 WHERE id = $1`
+	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16 WHERE id = $1`
 
 // Set changes a tenant in tx, where the caller also writes the audit entry, and
 // gives it as it was and as it is.
@@ -392,6 +397,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.FeeBearer, c.FeeBearer)
 	set(&after.Duplicates, c.Duplicates)
 	set(&after.Listed, c.Listed)
+	set(&after.LowBalance, c.LowBalance)
 	after.Quotas.set(c.Quotas)
 	err = after.Check()
 	if err == nil && after.Name != before.Name { // an older name may stay
@@ -403,7 +409,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	after.UpdatedAt = s.clock.Now()
 	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
 		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.Listed, after.UpdatedAt,
-		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns)
+		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns, after.LowBalance)
 	tx.AfterCommit(func() { s.tenants.Forget(id) })
 	return before, after, nil
 }

@@ -1,0 +1,68 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// KindLowBalance sets below which balance of its wallet an account wants to be warned.
+const KindLowBalance = "tenant.low_balance"
+
+// lowBalance is what its requester asked for and saw. Its members and their order are what is hashed: they never change.
+type lowBalance struct {
+	Tenant string        `json:"tenant"`
+	Name   string        `json:"name"`
+	Before money.Pesewas `json:"before"`
+	After  money.Pesewas `json:"after"`
+}
+
+// lowBalanceKind needs no approver where no line of the policy says otherwise: it moves nothing.
+func lowBalanceKind() kind {
+	apply := func(a *Changes, tx *db.Tx, _ Request, p lowBalance) ([]audit.Change, error) {
+		before, after, err := a.Tenants.Set(tx, p.Tenant, tenant.Change{LowBalance: &p.After})
+		switch {
+		case err != nil:
+			return nil, err
+		case before.Name != p.Name:
+			return nil, errChanged("The name of the account")
+		case before.LowBalance != p.Before:
+			return nil, errChanged("The low-balance threshold")
+		}
+		return []audit.Change{{What: "low-balance threshold", Before: Threshold(before), After: Threshold(after)}}, nil
+	}
+	return written("Setting a low-balance threshold", Rule{Make: identity.MakeSettings, Check: identity.CheckAccess, Light: true}, apply).by("Low-balance threshold", askLowBalance, tenantField,
+		Field{Name: "amount", Label: "Warn below (GHS)", Hint: "Enter 0 to be warned never.", Max: 20, Required: true})
+}
+
+func askLowBalance(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
+	t, err := a.Tenants.Get(ctx, v[FieldTenant])
+	if err != nil {
+		return Request{}, err
+	}
+	after, err := v.amount("amount")
+	if err != nil {
+		return Request{}, err
+	}
+	if after < 0 {
+		return Request{}, problem.Field("amount", "must not be below zero")
+	}
+	now := t
+	t.LowBalance = after
+	sentence := fmt.Sprintf("Set the low-balance threshold of %s (%s, %s) from %s to %s", t.Name, t.Mode, t.ID, Threshold(now), Threshold(t))
+	return a.make(ctx, by, draft{id: id, kind: KindLowBalance, tenant: t.ID, reason: reason, sentence: sentence, payload: lowBalance{t.ID, t.Name, now.LowBalance, after}})
+}
+
+// Threshold returns an account's low-balance threshold for people.
+func Threshold(t tenant.Tenant) string {
+	if t.LowBalance == 0 {
+		return "none"
+	}
+	return t.Money().Text(int64(t.LowBalance))
+}

@@ -1,0 +1,59 @@
+package changes
+
+import (
+	"testing"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// A kind is requested by its fields alone: the values are checked by the fields, applied once, and a threshold that was changed since
+// is left alone.
+func TestLowBalance_isSetByFields(t *testing.T) {
+	each(t, func(f *fixture) {
+		owner := f.member("owner@adom.example", f.tenant.ID, identity.Owner)
+		of := func(amount string) Values { return Values{FieldTenant: f.tenant.ID, "amount": amount} }
+		act, err := f.Do(t.Context(), owner, KindLowBalance, newID(), of("250.00"), "payday")
+		if err != nil || act.State != Done || act.Sentence != "Set the low-balance threshold of Adom Stores (live, "+f.tenant.ID+") from none to GHS 250.00" {
+			t.Fatalf("%+v, %v", act, err)
+		}
+		if now, err := f.Tenants.Get(t.Context(), f.tenant.ID); err != nil || now.LowBalance != 250*money.Cedi {
+			t.Fatalf("%+v, %v", now, err)
+		}
+		for name, bad := range map[string]Values{"amount": of("much"), "tenant": {"amount": "1"}, "colour": {FieldTenant: f.tenant.ID, "amount": "1", "colour": "red"}} {
+			if _, err := f.Do(t.Context(), owner, KindLowBalance, newID(), bad, "payday"); !problem.Is(err, problem.Invalid) || problem.From(err).Fields[name] == nil {
+				t.Errorf("%v is answered %v", bad, err)
+			}
+		}
+		if _, err := f.Do(t.Context(), owner, KindLowBalance, newID(), of("-1"), "payday"); !problem.Is(err, problem.Invalid) {
+			t.Error(err)
+		}
+		if _, err := f.Do(t.Context(), f.maker, KindLowBalance, newID(), of("1"), "not mine"); !problem.Is(err, problem.Forbidden) {
+			t.Error(err)
+		}
+		if _, err := f.Do(t.Context(), owner, KindRole, newID(), Values{}, "no fields"); !problem.Is(err, problem.NotFound) {
+			t.Error(err)
+		}
+	})
+}
+
+// Every form names its fields once, and the field of its account is called tenant.
+func TestForms_nameTheirFields(t *testing.T) {
+	forms := Forms()
+	if len(forms) < 6 {
+		t.Fatalf("%d forms", len(forms))
+	}
+	for _, form := range forms {
+		seen := map[string]bool{}
+		for _, field := range form.Fields {
+			if field.Name == "" || field.Label == "" || field.Max == 0 || seen[field.Name] {
+				t.Errorf("%s: %+v", form.Kind, field)
+			}
+			seen[field.Name] = true
+		}
+		if form.Title == "" || form.Request == "" {
+			t.Errorf("%+v", form)
+		}
+	}
+}
