@@ -10,7 +10,7 @@ func recoveryRules() []mutant {
 			`{p.prepare, p.beforeDebit, p.hold}`, `{p.prepare, p.hold}`,
 			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
 		{"recovery-adopts", "what a rail knows is asked about and not sent", accepting,
-			`a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1`, `a.tracked.rail = pay.Rail`,
+			`a.attempt.rail, a.attempt.stage, a.attempt.arrived = pay.Rail, stageSent, 1`, `a.attempt.rail = pay.Rail`,
 			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
 		{"ring-reference", "references stay under the first key of the installation", "internal/config/ring.go",
 			`		ring.key = one

@@ -170,7 +170,7 @@ func outcomeRules() []mutant {
 			`case !o.Final() || o.State == s.said:`, `case !o.Final() || o.State == s.said || s.wasContradicted:`,
 			byTest("payments", "TestWordsAboutAFinalPayment")},
 		{"refusal-stands", "an unconfirmed refusal stands on the row for the next owner", jobOfOne,
-			`if r.t.refusal != r.row.Refusal {`, `if false {`,
+			`if r.a.refusal != r.row.Refusal {`, `if false {`,
 			byTest("payments", "TestARefusalStandsForWhoTakesItOver/TELECEL not known/SQLite")},
 		{"refusal-of-its-posts", "a refusal ends only the POSTs that it was said of", judging,
 			`		s.Posts = pay.Posts
@@ -180,7 +180,7 @@ func outcomeRules() []mutant {
 			`(m.posts = 0 OR payments.posts = m.posts`, `(m.posts >= 0 OR payments.posts = m.posts`,
 			byTest("payments", "TestARefusalIsOfItsPosts/SQLite")},
 		{"mark-first", "what must not be sent twice is marked in the database before it is sent", jobOfOne,
-			`if !r.t.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {`, `if !r.t.writtenWithin(leaveTime, now) {`,
+			`if !r.a.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {`, `if !r.a.writtenWithin(leaveTime, now) {`,
 			byTest("payments", "TestTheMarkComesFirst/SQLite")},
 		{"mark-before-repeat", "also before it is sent again", jobOfOne,
 			"row.SendingAt = r.f.clock.Now()\n\tif ok, out := r.mark(ctx, book.EventRepeated", "row.SendingAt = time.Time{}\n\tif ok, out := r.mark(ctx, book.EventRepeated",
@@ -253,8 +253,8 @@ func outcomeRules() []mutant {
 `, ``,
 			byTest("payments", "TestGivingUpIsOfItsPosts/SQLite")},
 		{"reroute-by-socket", "a payment goes to another provider only when our own socket has sent nothing", jobOfOne,
-			`if r.t.arrived == 0 {
-		if out, moved`, `if r.t.arrived >= 0 {
+			`if r.a.arrived == 0 {
+		if out, moved`, `if r.a.arrived >= 0 {
 		if out, moved`,
 			byTest("payments", "TestNoRerouteAfterARefusalToListen/SQLite")},
 		{"reroute-one-reference", "and by the same reference there", jobOfOne,
@@ -396,10 +396,10 @@ func settleRules() []mutant {
 			`return p.WaitedFor.Equal(p.MayLeaveSince())`, `return !p.WaitedFor.IsZero()`,
 			byTest("payments", "TestOperatorsWord_isOfTheLastSubmission")},
 		{"resolve-by-no-clock", "whatever any clock says", jobOfOne,
-			`now.Sub(r.t.sentAt) < onItsWay {`, `r.f.clock.Since(r.row.MayLeaveSince()) < onItsWay {`,
+			`now.Sub(r.a.sentAt) < onItsWay {`, `r.f.clock.Since(r.row.MayLeaveSince()) < onItsWay {`,
 			byTest("payments", "TestOperatorsWord_afterARestart/SQLite")},
 		{"resolve-after-the-post", "the follower waits until a submission must have ended", jobOfOne,
-			`now.Sub(r.t.sentAt) < onItsWay {`, `now.Sub(r.t.sentAt) < leaveTime {`,
+			`now.Sub(r.a.sentAt) < onItsWay {`, `now.Sub(r.a.sentAt) < leaveTime {`,
 			byTest("payments", "TestOperatorsWord_afterARestart/SQLite")},
 		{"mark-is-for-a-moment", "what was marked long ago does not leave", "internal/payments/submission.go",
 			`momentOf(r.clock).Sub(mayLeave) >= leaveTime {`, `momentOf(r.clock).Sub(mayLeave) >= 2*leaveTime {`,

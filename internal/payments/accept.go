@@ -33,9 +33,9 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepte
 			return book.Accepted{}, err
 		}
 	}
-	if a.tracked != nil {
-		p.follower.live.expect(a.tracked)
-		defer func() { p.follower.live.unexpect(a.tracked) }()
+	if a.attempt != nil {
+		p.follower.live.expect(a.attempt)
+		defer func() { p.follower.live.unexpect(a.attempt) }()
 	}
 	done, err = p.book.Accept(ctx, &a.Acceptance)
 	if errors.Is(err, db.ErrUnique) {
@@ -88,9 +88,9 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 		c.Status = book.StatusWaiting
 		c.Parent, pay.Child = pay.ID, c.ID
 	}
-	a.tracked = track(*pay, momentOf(p.clock))
+	a.attempt = newAttempt(*pay, momentOf(p.clock))
 	if a.waits {
-		a.reply = a.tracked.awaited()
+		a.reply = a.attempt.awaited()
 	}
 	return nil
 }
@@ -171,11 +171,11 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 			c.ProviderReference = p.references.make(*c)
 			c.AttemptReference = c.ProviderReference
 		}
-		a.tracked.begins(*pay)
-		a.tracked.rail, a.tracked.stage, a.tracked.arrived = pay.Rail, stageSent, 1
+		a.attempt.begins(*pay)
+		a.attempt.rail, a.attempt.stage, a.attempt.arrived = pay.Rail, stageSent, 1
 		now := momentOf(p.clock)
-		a.tracked.openedAt, a.tracked.sentAt, a.tracked.acceptedAt, a.tracked.nextAsk = now, now, now, now
-		a.tracked.asking.Store(true)
+		a.attempt.openedAt, a.attempt.sentAt, a.attempt.acceptedAt, a.attempt.nextAsk = now, now, now, now
+		a.attempt.asking.Store(true)
 	case found.differs:
 		return p.recovered.conflict(ctx, *pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)
 	case found.silent != "":
@@ -192,7 +192,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 		}})
 	}
 	a.unsure = found.unsure
-	a.tracked.searched = true
+	a.attempt.searched = true
 	return nil
 }
 
@@ -213,7 +213,7 @@ type acceptance struct {
 	// unsure: while a recovery lasts, the one rail that serves it may have it yet.
 	unsure  bool
 	probe   *route.Probe // of the rail that prepare chose; nil unless its breaker is half-open
-	tracked *tracked     // made by prepare; nil for what has no job
+	attempt *attempt     // made by prepare; nil for what has no job
 	reply   *reply       // nil where no request waits
 }
 

@@ -88,7 +88,7 @@ func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone er
 		return gone
 	}
 	p.references.mint(&pay, p.clock.Now())
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true, tracked: track(pay, momentOf(p.clock))}
+	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true, attempt: newAttempt(pay, momentOf(p.clock))}
 	switch err := p.beforeDebit(ctx, a); {
 	case errors.Is(err, errUnclaimed):
 		return gone

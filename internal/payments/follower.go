@@ -70,18 +70,18 @@ func (f *follower) answering(pay book.Payment) bool {
 
 // opened begins to follow a payment that is committed.
 func (f *follower) opened(row book.Payment) {
-	f.live.begin(row, func() *tracked { return trackOpened(row, f.clock) })
+	f.live.begin(row, func() *attempt { return openedAttempt(row, f.clock) })
 }
 
 // left forgets an open payment whose job is not in this node's memory any more. Its
 // next run begins with the row.
 func (f *follower) left(job jobs.Job) {
-	t := f.live.byID(job.Subject)
-	if t == nil {
+	a := f.live.byID(job.Subject)
+	if a == nil {
 		return
 	}
-	t.answer()
-	f.drop(t.id)
+	a.answer()
+	f.drop(a.id)
 }
 
 // drop forgets a payment that is final, or that another node follows now.
@@ -93,9 +93,9 @@ func (f *follower) drop(id string) {
 // resume finds what is known of a job's payment: from the transaction that
 // accepted it, from an earlier run, or from the row alone. nil: there is nothing
 // to do.
-func (f *follower) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
-	if t := f.live.byID(job.Subject); t != nil {
-		return t, nil
+func (f *follower) resume(ctx context.Context, job jobs.Job) (*attempt, error) {
+	if a := f.live.byID(job.Subject); a != nil {
+		return a, nil
 	}
 	said, err := book.PayloadOf(job)
 	if err != nil {
@@ -107,43 +107,43 @@ func (f *follower) resume(ctx context.Context, job jobs.Job) (*tracked, error) {
 	}
 	wall, now := readingOf(f.clock)
 	age := wall.Sub(db.FromMicros(said.At))
-	t := track(row, 0)
+	a := newAttempt(row, 0)
 	// The age by the clock decides when operators are called, and how often the provider is asked: never about money.
-	t.openedAt = now.Add(-max(0, age))
-	t.asks = min(asksWithin(age), asksResumed)
-	f.resetFromRow(t, row)
-	t.kept = &row
+	a.openedAt = now.Add(-max(0, age))
+	a.asks = min(asksWithin(age), asksResumed)
+	f.resetFromRow(a, row)
+	a.kept = &row
 	if job.Fresh && row.SendingAt.IsZero() && row.Attempt == 1 && row.Posts == 1 {
-		t.stage, t.arrived = stageUnsent, 0 // it had no room in memory
-		t.mayLeave = written(row, wall, now)
+		a.stage, a.arrived = stageUnsent, 0 // it had no room in memory
+		a.mayLeave = written(row, wall, now)
 	}
-	return f.live.enter(t), nil
+	return f.live.enter(a), nil
 }
 
 // rowOf gives the row for a run: as the acceptance or the last run has left it, while
 // that is kept, and else as the database has it. Where another process has changed the
 // attempt meanwhile, what this one remembers of it is void. A kept row may be old: the
 // guards of every mark and settlement find that out.
-func (f *follower) rowOf(ctx context.Context, t *tracked) (book.Payment, error) {
-	if row := t.kept; row != nil {
-		t.kept = nil
-		if attemptStateOf(*row) == t.attempt {
+func (f *follower) rowOf(ctx context.Context, a *attempt) (book.Payment, error) {
+	if row := a.kept; row != nil {
+		a.kept = nil
+		if a.isOf(*row) {
 			return *row, nil
 		}
 	}
-	row, found, err := f.book.Row(ctx, t.tenant, t.id)
+	row, found, err := f.book.Row(ctx, a.tenant, a.id)
 	if err == nil && !found {
 		err = errors.New("payments: the row of an open payment is not there")
 	}
 	if err != nil {
 		return book.Payment{}, err
 	}
-	if t.upstreamID != "" {
-		row.UpstreamID = t.upstreamID
+	if a.upstreamID != "" {
+		row.UpstreamID = a.upstreamID
 	}
-	if row.Status == book.StatusPending && attemptStateOf(row) != t.attempt {
-		f.resetFromRow(t, row)
-		f.live.put(t, row)
+	if row.Status == book.StatusPending && !a.isOf(row) {
+		f.resetFromRow(a, row)
+		f.live.put(a, row)
 	}
 	return row, nil
 }
@@ -157,59 +157,59 @@ func asksWithin(age time.Duration) (n int) {
 }
 
 // resetFromRow makes the row all that is known of an attempt. The memory of this process is void.
-func (f *follower) resetFromRow(t *tracked, row book.Payment) {
-	t.attempt = attemptStateOf(row)
-	opened := t.openedAt
-	t.standing = standing{stage: stageUnsure, arrived: row.Posts}
+func (f *follower) resetFromRow(a *attempt, row book.Payment) {
+	a.saw(row)
+	opened := a.openedAt
+	a.observed = observed{stage: stageUnsure, arrived: row.Posts}
 	if rail, ok := f.rails.routes.Rail(row.Rail, row.Mode); ok {
-		t.standing = standingOf(row, rail, momentOf(f.clock))
+		a.observed = observedOf(row, rail, momentOf(f.clock))
 	}
-	t.openedAt, t.taken, t.mayLeave = opened, true, 0
-	if t.stage == stageUnsent && (row.Unsent > 0 || t.arrived > 0) {
-		t.resends = max(t.resends, 1)
+	a.openedAt, a.taken, a.mayLeave = opened, true, 0
+	if a.stage == stageUnsent && (row.Unsent > 0 || a.arrived > 0) {
+		a.resends = max(a.resends, 1)
 	}
 }
 
 // overtaken goes on from the row after another process has changed it.
-func (f *follower) overtaken(t *tracked, row book.Payment) jobs.Outcome {
-	t.answer()
+func (f *follower) overtaken(a *attempt, row book.Payment) jobs.Outcome {
+	a.answer()
 	if row.Status != book.StatusPending {
-		f.drop(t.id)
+		f.drop(a.id)
 		return jobs.Done()
 	}
-	f.resetFromRow(t, row)
-	f.live.put(t, row)
+	f.resetFromRow(a, row)
+	f.live.put(a, row)
 	return jobs.Later(troubleTime)
 }
 
 // finish settles. A final word that cannot be written down now is kept and
 // written before anything else is done.
-func (f *follower) finish(ctx context.Context, t *tracked, s book.Settlement) jobs.Outcome {
+func (f *follower) finish(ctx context.Context, a *attempt, s book.Settlement) jobs.Outcome {
 	s.Known = true
-	reply := t.reply.Load()
+	reply := a.reply.Load()
 	if s.Event == book.EventFailed && reply != nil {
 		// The request that waits is told of a refusal; one that went is not.
 		s.Refused = reply.waiter.CompareAndSwap(waiterThere, waiterTold) || reply.waiter.Load() == waiterTold
 	}
 	done, err := f.book.Settle(ctx, s)
 	if err != nil {
-		f.trouble(ctx, err, "a payment could not be settled", "payment", t.id, "event", string(s.Event))
-		t.unwritten = &s
+		f.trouble(ctx, err, "a payment could not be settled", "payment", a.id, "event", string(s.Event))
+		a.unwritten = &s
 		if s.Refused && !errors.Is(err, db.ErrAmbiguous) {
 			// There is nothing to tell yet. The request may go, and the webhook tells.
 			reply.waiter.CompareAndSwap(waiterTold, waiterThere)
 		}
 		return jobs.Later(troubleTime)
 	}
-	t.unwritten = nil
+	a.unwritten = nil
 	if !done.Changed && done.Payment.Status == book.StatusPending {
-		return f.overtaken(t, done.Payment)
+		return f.overtaken(a, done.Payment)
 	}
 	if done.Payment.Refused && reply != nil {
 		reply.refusal = &done.Payment
 	}
-	t.answer()
-	f.drop(t.id)
+	a.answer()
+	f.drop(a.id)
 	if !done.Changed && (s.Event == book.EventSucceeded) != (done.Payment.Status == book.StatusSuccess) {
 		f.rechecks.soon(done.Payment) // an operator, or another node, was told otherwise
 	}

@@ -114,7 +114,7 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 			n.resumeRail(tt.name)
 			heir.follower.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
 			rail, _ := n.routes.Rail(tt.name, "test")
-			(&run{f: n.follower, t: a.tracked, row: pay, rail: rail}).unsentYet(t.Context(), 0)
+			(&run{f: n.follower, a: a.attempt, row: pay, rail: rail}).unsentYet(t.Context(), 0)
 			posts, _ := tt.rail.counts()
 			if is := n.must(book.KindPayout, pay.ID); posts != 1 || is.Status != book.StatusPending || n.balance() != left {
 				t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", posts, tt.name, is.Status, n.balance())

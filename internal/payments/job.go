@@ -25,59 +25,59 @@ var resendPauses = []time.Duration{
 // runJob runs the job of an open payment: it submits, asks, and settles. The job ends in the
 // transaction that settles; until then it comes back from memory.
 func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
-	t, err := f.resume(ctx, job)
+	a, err := f.resume(ctx, job)
 	if err != nil {
 		f.trouble(ctx, err, "a payment could not be read", "payment", job.Subject)
 		return jobs.Later(troubleTime)
 	}
-	if t == nil {
+	if a == nil {
 		return jobs.Done()
 	}
-	if t.unwritten != nil {
-		return f.finish(ctx, t, *t.unwritten)
+	if a.unwritten != nil {
+		return f.finish(ctx, a, *a.unwritten)
 	}
-	if wait := t.hintedTooSoon(momentOf(f.clock)); wait > 0 {
+	if wait := a.hintedTooSoon(momentOf(f.clock)); wait > 0 {
 		return jobs.Later(wait)
 	}
-	row, err := f.rowOf(ctx, t)
+	row, err := f.rowOf(ctx, a)
 	switch {
 	case err != nil:
-		f.trouble(ctx, err, "a payment could not be read", "payment", t.id)
+		f.trouble(ctx, err, "a payment could not be read", "payment", a.id)
 		return jobs.Later(troubleTime)
 	case row.Status != book.StatusPending:
-		t.answer()
-		f.drop(t.id)
+		a.answer()
+		f.drop(a.id)
 		f.rechecks.soon(row) // an operator, or another node, ended it while this node followed it
 		return jobs.Done()
 	}
-	r := &run{f: f, t: t, row: row}
+	r := &run{f: f, a: a, row: row}
 	defer func() {
 		r.holdProbe(ctx, nil)
-		t.keep(r.row, momentOf(f.clock))
+		a.keep(r.row, momentOf(f.clock))
 	}()
 	if ok, out := r.waited(ctx); !ok {
 		return out
 	}
 	rail, ok := f.rails.routes.Rail(row.Rail, row.Mode)
 	if !ok {
-		t.answer()
+		a.answer()
 		f.log.Error("a payment's provider is not configured", "payment", row.ID, "provider", row.Rail, "mode", row.Mode)
 		return jobs.Later(railTime)
 	}
 	r.rail = rail
 	switch {
-	case t.stage == stageUnsent && t.resends == 0:
+	case a.stage == stageUnsent && a.resends == 0:
 		// The accepting node has just chosen this rail; a later owner, and a run that
 		// comes late, must check again.
-		if (t.taken || !t.writtenWithin(chosenTime, momentOf(f.clock))) && !r.mayUse(ctx) {
-			t.answer()
-			if t.since.IsZero() {
-				t.since = momentOf(f.clock)
+		if (a.taken || !a.writtenWithin(chosenTime, momentOf(f.clock))) && !r.mayUse(ctx) {
+			a.answer()
+			if a.since.IsZero() {
+				a.since = momentOf(f.clock)
 			}
 			return r.unsentYet(ctx, pause(resendPauses, 0))
 		}
 		return r.submit(ctx)
-	case t.stage == stageUnsent:
+	case a.stage == stageUnsent:
 		return r.resend(ctx)
 	}
 	return r.follow(ctx)
@@ -87,7 +87,7 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 // payment, and its row as it was last read or written.
 type run struct {
 	f    *follower
-	t    *tracked
+	a    *attempt
 	row  book.Payment
 	rail provider.Rail
 	// probe is what the run holds of a half-open breaker, and gives back if it ends
@@ -101,16 +101,16 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 		return out
 	}
 	now := momentOf(r.f.clock)
-	if r.t.openedAt.IsZero() {
-		r.t.openedAt = now
+	if r.a.openedAt.IsZero() {
+		r.a.openedAt = now
 	}
-	if !r.t.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {
+	if !r.a.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {
 		row := r.row
 		row.SendingAt = r.f.clock.Now()
 		if ok, out := r.mark(ctx, book.EventSending, row, ""); !ok {
 			return out
 		}
-		r.t.mayLeave = now
+		r.a.mayLeave = now
 	}
 	return r.call(ctx)
 }
@@ -118,12 +118,12 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 // call makes the submission that the row speaks of.
 func (r *run) call(ctx context.Context) jobs.Outcome {
 	// From here on the payment may have been sent, even if this goroutine ends.
-	r.t.stage, r.t.sentAt = stageUnsure, momentOf(r.f.clock)
-	r.t.arrived++
+	r.a.stage, r.a.sentAt = stageUnsure, momentOf(r.f.clock)
+	r.a.arrived++
 	if r.probe.Of(r.rail) {
 		r.probe = nil // its report ends it
 	}
-	return r.apply(ctx, fromPost, r.f.rails.submit(ctx, r.rail, r.row, r.t.mayLeave))
+	return r.apply(ctx, fromPost, r.f.rails.submit(ctx, r.rail, r.row, r.a.mayLeave))
 }
 
 // mark writes a change of the attempt. Without it nothing is submitted.
@@ -132,54 +132,53 @@ func (r *run) mark(ctx context.Context, e book.Event, row book.Payment, reason s
 		Mark: r.row.MarkTo(row)})
 	switch {
 	case err != nil:
-		r.t.answer()
+		r.a.answer()
 		r.f.trouble(ctx, err, "an attempt could not be marked", "payment", r.row.ID, "event", string(e))
 		return false, jobs.Later(troubleTime)
 	case !s.Changed:
-		return false, r.f.overtaken(r.t, s.Payment)
+		return false, r.f.overtaken(r.a, s.Payment)
 	}
 	if holderOf(s.Payment) != holderOf(r.row) {
-		r.f.live.moved(r.t, s.Payment)
+		r.f.live.moved(r.a, s.Payment)
 	}
 	r.row = s.Payment
-	r.t.attempt = attemptStateOf(r.row)
+	r.a.saw(r.row)
 	return true, jobs.Outcome{}
 }
 
 // apply has a word about a payment judged, and does what the verdict says.
 func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.Outcome {
-	r.t.row(r.row, r.rail)
-	r.t.recovering = r.f.recovered.firstOfRecovery(ctx, r.rail)
-	var v verdict
-	var reason string
-	r.t.standing, v, reason = judge(r.t.standing, report{from: from, outcome: o, at: momentOf(r.f.clock)})
+	s := standing{factsOf(r.row, r.rail), r.a.observed}
+	s.recovering = r.f.recovered.firstOfRecovery(ctx, r.rail)
+	s, v, reason := judge(s, report{from: from, outcome: o, at: momentOf(r.f.clock)})
+	r.a.observed = s.observed
 	if o.Class == provider.Accepted && o.UpstreamID != "" {
-		r.row.UpstreamID, r.t.upstreamID = o.UpstreamID, o.UpstreamID
+		r.row.UpstreamID, r.a.upstreamID = o.UpstreamID, o.UpstreamID
 	}
 	switch v {
 	case verdictPaid, verdictRefund:
-		return r.f.finish(ctx, r.t, final(r.row, v, reason, o))
+		return r.f.finish(ctx, r.a, final(r.row, v, reason, o))
 	case verdictAsk:
 		return r.askNow()
 	case verdictTaken:
 		return r.next(ctx)
 	case verdictRepeat:
-		r.t.answer()
+		r.a.answer()
 		if r.mayUse(ctx) {
 			return r.resubmit(ctx)
 		}
 	case verdictResend:
 		return r.notThrough(ctx, o)
 	}
-	call := v == verdictOperator || r.t.overdue(momentOf(r.f.clock))
+	call := v == verdictOperator || r.a.overdue(momentOf(r.f.clock))
 	return r.hold(ctx, call, reason)
 }
 
 // askNow has the provider asked before the request that waits is answered. The
 // question waits in the line of questions.
 func (r *run) askNow() jobs.Outcome {
-	r.t.nextAsk = momentOf(r.f.clock)
-	r.t.asking.Store(true)
+	r.a.nextAsk = momentOf(r.f.clock)
+	r.a.asking.Store(true)
 	return jobs.Later(0)
 }
 
@@ -193,8 +192,8 @@ func (r *run) next(ctx context.Context) jobs.Outcome {
 			return out
 		}
 	}
-	r.t.answer()
-	if r.t.overdue(momentOf(r.f.clock)) {
+	r.a.answer()
+	if r.a.overdue(momentOf(r.f.clock)) {
 		return r.escalate(ctx, provider.Accepted, "")
 	}
 	return r.schedule()
@@ -206,62 +205,62 @@ func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
 	if call && r.row.EscalatedAt.IsZero() {
 		return r.escalate(ctx, provider.Unknown, reason)
 	}
-	if r.t.refusal != r.row.Refusal {
+	if r.a.refusal != r.row.Refusal {
 		row := r.refusalOf()
 		row.Class, row.Classed = provider.Rejected, true
-		if ok, out := r.mark(ctx, book.EventRefused, row, r.t.refusalReason); !ok {
+		if ok, out := r.mark(ctx, book.EventRefused, row, r.a.refusalReason); !ok {
 			return out
 		}
 	}
-	r.t.answer()
+	r.a.answer()
 	return r.schedule()
 }
 
 // refusalOf is the row with what is known of its submissions and their refusal.
 func (r *run) refusalOf() book.Payment {
 	row := r.row
-	row.Unsent = max(0, row.Posts-r.t.arrived)
+	row.Unsent = max(0, row.Posts-r.a.arrived)
 	switch {
-	case r.t.refusal == book.RefusalNone:
+	case r.a.refusal == book.RefusalNone:
 		row.RefusedAt = time.Time{}
 	case row.RefusedAt.IsZero():
 		row.RefusedAt = r.f.clock.Now()
 	}
-	row.Refusal, row.RefusalReason = r.t.refusal, r.t.refusalReason
+	row.Refusal, row.RefusalReason = r.a.refusal, r.a.refusalReason
 	return row
 }
 
 // notThrough goes on after a submission that our socket did not write, or that was
 // turned away.
 func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
-	r.t.resends++
-	if r.t.since.IsZero() {
-		r.t.since = momentOf(r.f.clock)
+	r.a.resends++
+	if r.a.since.IsZero() {
+		r.a.since = momentOf(r.f.clock)
 	}
-	r.t.answer()
-	if r.t.arrived == 0 {
+	r.a.answer()
+	if r.a.arrived == 0 {
 		if out, moved := r.reroute(ctx, o); moved {
 			return out
 		}
 	}
 	if !r.row.SendingAt.IsZero() && !r.rail.MayRepeat {
 		row := r.row
-		row.SendingAt, row.Unsent = time.Time{}, row.Posts-r.t.arrived
+		row.SendingAt, row.Unsent = time.Time{}, row.Posts-r.a.arrived
 		row.Class, row.Classed = provider.NotSent, true
-		if r.t.turnedAway {
+		if r.a.turnedAway {
 			row.Class = provider.Barred
 		}
 		if ok, out := r.mark(ctx, book.EventUnsent, row, ""); !ok {
 			return out
 		}
 	}
-	return r.unsentYet(ctx, max(pause(resendPauses, r.t.resends-1), o.RetryAfter))
+	return r.unsentYet(ctx, max(pause(resendPauses, r.a.resends-1), o.RetryAfter))
 }
 
 // unsentYet waits for the next try of a submission that did not get through, until the
 // time for that is over.
 func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
-	left := unsentTime - momentOf(r.f.clock).Sub(r.t.since)
+	left := unsentTime - momentOf(r.f.clock).Sub(r.a.since)
 	if left <= 0 {
 		if ok, out := r.beforePost(ctx); !ok { // it may have been sent in the time that was lost
 			return out
@@ -284,7 +283,7 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 	}
 	r.holdProbe(ctx, probe)
 	for _, rail := range rails {
-		if rail.Name == r.row.Rail || slices.Contains(r.t.tried, rail.Name) {
+		if rail.Name == r.row.Rail || slices.Contains(r.a.tried, rail.Name) {
 			continue
 		}
 		row := r.row
@@ -292,13 +291,13 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 		row.Posts, row.Unsent, row.SendingAt = 1, 0, time.Time{}
 		old := r.row.Rail
 		if !r.row.SendingAt.IsZero() { // the mark goes, and the row then says the time of the acceptance
-			r.t.mayLeave = 0
+			r.a.mayLeave = 0
 		}
 		if ok, out := r.mark(ctx, book.EventRerouted, row, reasonOf(o)); !ok {
 			return out, true
 		}
-		r.t.tried = append(r.t.tried, old)
-		r.t.resends = 0
+		r.a.tried = append(r.a.tried, old)
+		r.a.resends = 0
 		r.rail = rail
 		return r.submit(ctx), true
 	}
@@ -309,7 +308,7 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 // same reference.
 func (r *run) resend(ctx context.Context) jobs.Outcome {
 	if !r.mayUse(ctx) {
-		return r.unsentYet(ctx, pause(resendPauses, r.t.resends))
+		return r.unsentYet(ctx, pause(resendPauses, r.a.resends))
 	}
 	return r.resubmit(ctx)
 }
@@ -326,7 +325,7 @@ func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 	if ok, out := r.mark(ctx, book.EventRepeated, row, ""); !ok {
 		return out
 	}
-	r.t.mayLeave = now
+	r.a.mayLeave = now
 	return r.call(ctx)
 }
 
@@ -364,7 +363,7 @@ func (r *run) escalate(ctx context.Context, class provider.Class, reason string)
 	if !ok {
 		return out
 	}
-	r.t.answer()
+	r.a.answer()
 	r.f.log.Warn("a payment needs an operator", "payment", r.row.ID, "tenant", r.row.Tenant, "kind", string(r.row.Kind),
 		"provider", r.row.Rail, "provider_reference", r.row.AttemptReference, "class", class.String(), "reason", reason, "posts", r.row.Posts)
 	return r.schedule()
@@ -373,17 +372,17 @@ func (r *run) escalate(ctx context.Context, class provider.Class, reason string)
 // schedule sets the next question.
 func (r *run) schedule() jobs.Outcome {
 	now := momentOf(r.f.clock)
-	if now >= r.t.nextAsk {
-		wait := askPause(r.t.asks, r.t.refusal)
-		if !r.t.unpaidAt.IsZero() { // the second Unpaid ends it
+	if now >= r.a.nextAsk {
+		wait := askPause(r.a.asks, r.a.refusal)
+		if !r.a.unpaidAt.IsZero() { // the second Unpaid ends it
 			wait = min(wait, unpaidApart)
 		}
-		r.t.nextAsk = now.Add(wait)
-		r.t.asks++
+		r.a.nextAsk = now.Add(wait)
+		r.a.asks++
 	}
-	r.t.asking.Store(true)
-	wait := r.t.nextAsk.Sub(now)
-	if left := max(0, onItsWay-now.Sub(r.t.sentAt)); !r.row.Waited() && wait > left+doubtTime {
+	r.a.asking.Store(true)
+	wait := r.a.nextAsk.Sub(now)
+	if left := max(0, onItsWay-now.Sub(r.a.sentAt)); !r.row.Waited() && wait > left+doubtTime {
 		wait = left
 	}
 	return jobs.Later(wait)
@@ -393,10 +392,10 @@ func (r *run) schedule() jobs.Outcome {
 // operator may decide.
 func (r *run) waited(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	now := momentOf(r.f.clock)
-	if r.t.sentAt.IsZero() {
-		r.t.sentAt = now
+	if r.a.sentAt.IsZero() {
+		r.a.sentAt = now
 	}
-	if r.row.Waited() || now.Sub(r.t.sentAt) < onItsWay {
+	if r.row.Waited() || now.Sub(r.a.sentAt) < onItsWay {
 		return true, out
 	}
 	row := r.row
@@ -411,13 +410,13 @@ func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	s, err := r.f.recovered.state(ctx)
 	switch {
 	case err != nil:
-		r.t.answer()
+		r.a.answer()
 		r.f.trouble(ctx, err, "whether a recovery lasts could not be read", "payment", r.row.ID)
 		return false, jobs.Later(troubleTime)
-	case !s.Lasts() || r.t.searched && !s.Closed():
+	case !s.Lasts() || r.a.searched && !s.Closed():
 		return true, out
 	case s.Closed():
-		r.t.answer()
+		r.a.answer()
 		return false, jobs.Later(recoveryPause)
 	}
 	found := r.f.recovered.askAllRails(ctx, s, r.row, false)
@@ -425,16 +424,16 @@ func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	case found.known:
 		return false, r.adopt(ctx, found)
 	case found.differs:
-		r.t.answer()
+		r.a.answer()
 		return false, r.escalate(ctx, provider.Unknown, provider.ReasonMismatch)
 	case found.silent != "":
-		r.t.answer()
+		r.a.answer()
 		return false, jobs.Later(recoveryPause)
 	case found.wait > 0:
-		r.t.answer()
+		r.a.answer()
 		return false, jobs.Later(found.wait)
 	}
-	r.t.searched = true
+	r.a.searched = true
 	return true, out
 }
 
@@ -449,8 +448,8 @@ func (r *run) adopt(ctx context.Context, found searchResult) jobs.Outcome {
 		return out
 	}
 	r.f.log.Warn("recovery: a payment was adopted where a provider has it", "payment", r.row.ID, "provider", row.Rail)
-	r.t.searched, r.t.stage, r.t.arrived = true, stageSent, 1
-	r.t.acceptedAt, r.t.sentAt, r.t.upstreamID = momentOf(r.f.clock), momentOf(r.f.clock), row.UpstreamID
+	r.a.searched, r.a.stage, r.a.arrived = true, stageSent, 1
+	r.a.acceptedAt, r.a.sentAt, r.a.upstreamID = momentOf(r.f.clock), momentOf(r.f.clock), row.UpstreamID
 	r.rail = found.rail
 	return r.apply(ctx, fromQuestion, found.outcome)
 }

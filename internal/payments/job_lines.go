@@ -40,8 +40,8 @@ func perTurn(_, line string) int {
 
 // jobTenant returns the tenant of a job.
 func (f *follower) jobTenant(j jobs.Job) string {
-	if t := f.live.byID(j.Subject); t != nil {
-		return t.tenant
+	if a := f.live.byID(j.Subject); a != nil {
+		return a.tenant
 	}
 	p, err := book.PayloadOf(j)
 	if err != nil {
@@ -52,11 +52,11 @@ func (f *follower) jobTenant(j jobs.Job) string {
 
 // jobLine sorts jobs by rail, questions apart.
 func (f *follower) jobLine(j jobs.Job) string {
-	if t := f.live.byID(j.Subject); t != nil {
-		if t.asking.Load() {
-			return t.rail + asking
+	if a := f.live.byID(j.Subject); a != nil {
+		if a.asking.Load() {
+			return a.rail + asking
 		}
-		return t.rail
+		return a.rail
 	}
 	p, err := book.PayloadOf(j)
 	if err != nil {

@@ -256,8 +256,8 @@ func (s standing) doubted(at moment) standing {
 }
 
 // overdue says that a payment was open for so long that operators are called.
-func (s standing) overdue(at moment) bool {
-	return !s.doubtAt.IsZero() && at.Sub(s.doubtAt) >= doubtTime || s.stage == stageSent && at.Sub(s.openedAt) >= pendingTime
+func (o observed) overdue(at moment) bool {
+	return !o.doubtAt.IsZero() && at.Sub(o.doubtAt) >= doubtTime || o.stage == stageSent && at.Sub(o.openedAt) >= pendingTime
 }
 
 // reasonOf is the reason of a refusal; a provider that gives none has one, too.

@@ -20,8 +20,10 @@ const begun moment = 1
 
 // sentOnce is a payout whose only POST was just answered.
 func sentOnce(mayRepeat bool) standing {
-	s := standing{kind: book.KindPayout, status: book.StatusPending, stage: stageUnsure, arrived: 1, openedAt: begun, sentAt: begun, lastPost: begun,
-		mayRepeat: mayRepeat, visibleAfter: 5 * time.Minute, unpaidAfter: 5 * time.Minute}
+	s := standing{
+		facts{kind: book.KindPayout, status: book.StatusPending, mayRepeat: mayRepeat, visibleAfter: 5 * time.Minute, unpaidAfter: 5 * time.Minute},
+		observed{stage: stageUnsure, arrived: 1, openedAt: begun, sentAt: begun, lastPost: begun},
+	}
 	if mayRepeat {
 		s.visibleAfter, s.unpaidAfter = time.Minute, 0
 	}

@@ -28,13 +28,13 @@
 //	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, tell operators, adopt; what could never be sent is given up
 //	follower.go             what becomes of open payments between runs: taken over, put off (with the pauses of questions), settled
 //	recheck.go              final payments asked about again, after a callback and all in turn, and what a contradiction does
-//	tracked.go              one open payment in memory: its row in its first seconds, the request that waits for it
+//	attempt.go              one open payment in memory: its row in its first seconds, the request that waits for it
 //	recovery_search.go      one reference asked for at every rail, paused or not, after the database went back in time
 //	submission.go           the call that submits
 //	rails.go                the choice of a rail
 //	questions.go            the call that asks: how many questions a rail has at once, and how often clients may ask about one payment
 //	judge.go                what an outcome may do to the money: the rules, with their counts and times; when a payment is for operators
-//	standing.go             the facts that the judge goes by, and how a row gives them; for how long a submission may be on its way
+//	standing.go             what the judge goes by, and how a row gives it; for how long a submission may be on its way
 //	moment.go               points of the time that this process has seen pass
 //	reference.go            references of our own
 //	metrics.go              what a node counts of its providers

@@ -6,24 +6,24 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
 )
 
 // keptTime is how long after its acceptance a payment's row is kept between runs.
 const keptTime = 4 * time.Second
 
-// A tracked is an open payment as this node remembers it between the runs of its
+// An attempt is an open payment as this node remembers it between the runs of its
 // job. All of it may be lost: the row says what must not be forgotten. Only one run of the job uses it at a time; rail,
 // asking and reply alone are for others.
-type tracked struct {
+type attempt struct {
 	id         string
-	kind       book.Kind
 	references [2]string     // by which live finds it; under the lock of live
 	holder     book.RailName // whose words about it count; under the lock of live
 	kept       *book.Payment // the row as it was last written or read, for the next run; nil: it is read
-	attempt    attemptState
-	standing
+	// The submission that this process made or read last. A row with another one was changed by another process.
+	number, posts int
+	sendingAt     time.Time
+	observed
 	// upstreamID is the provider's own id, from an answer that has settled nothing.
 	upstreamID string
 
@@ -53,17 +53,6 @@ type tracked struct {
 	begun bool // the payment is committed, and its job may run; under the lock of live
 }
 
-// An attemptState is what every submission changes in the row of an open payment. A row
-// with another one was changed by another process.
-type attemptState struct {
-	attempt, posts int
-	sendingAt      int64 // microseconds
-}
-
-func attemptStateOf(row book.Payment) attemptState {
-	return attemptState{row.Attempt, row.Posts, db.Micros(row.SendingAt)}
-}
-
 // A reply is what the request that waits for a submission hears of it.
 type reply struct {
 	waiter  atomic.Int32  // who may still speak to the request
@@ -79,22 +68,22 @@ const (
 	waiterTold
 )
 
-// track begins with a payment that was not sent. written is the moment at which this process wrote its row.
-func track(row book.Payment, written moment) *tracked {
-	t := &tracked{standing: standing{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail, mayLeave: written}
-	t.begins(row)
-	return t
+// newAttempt begins with a payment that was not sent. written is the moment at which this process wrote its row.
+func newAttempt(row book.Payment, written moment) *attempt {
+	a := &attempt{observed: observed{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail, mayLeave: written}
+	a.begins(row)
+	return a
 }
 
-// trackOpened begins with a payment that opens without a request of its own. One that a provider has already,
+// openedAttempt begins with a payment that opens without a request of its own. One that a provider has already,
 // adopted in a recovery, is asked about.
-func trackOpened(row book.Payment, c *clock.Clock) *tracked {
+func openedAttempt(row book.Payment, c *clock.Clock) *attempt {
 	wall, now := readingOf(c)
-	t := track(row, written(row, wall, now))
+	a := newAttempt(row, written(row, wall, now))
 	if !row.SendingAt.IsZero() {
-		t.stage, t.arrived, t.sentAt = stageUnsure, 1, now
+		a.stage, a.arrived, a.sentAt = stageUnsure, 1, now
 	}
-	return t
+	return a
 }
 
 // written returns the moment at which a row of this process was accepted. The zero moment, where that is not a moment
@@ -108,16 +97,27 @@ func written(row book.Payment, wall time.Time, now moment) moment {
 }
 
 // begins sets the row of the first run.
-func (t *tracked) begins(row book.Payment) {
-	t.id, t.kind, t.references, t.holder = row.ID, row.Kind, referencesOf(row), holderOf(row)
-	t.kept, t.attempt = &row, attemptStateOf(row)
+func (a *attempt) begins(row book.Payment) {
+	a.id, a.references, a.holder = row.ID, referencesOf(row), holderOf(row)
+	a.kept = &row
+	a.saw(row)
+}
+
+// saw notes the submission of a row.
+func (a *attempt) saw(row book.Payment) {
+	a.number, a.posts, a.sendingAt = row.Attempt, row.Posts, row.SendingAt
+}
+
+// isOf reports whether a row has the submission that this process knows.
+func (a *attempt) isOf(row book.Payment) bool {
+	return row.Attempt == a.number && row.Posts == a.posts && row.SendingAt.Equal(a.sendingAt)
 }
 
 // keep leaves the row to the next run. Most payments end in their first seconds,
 // with a callback; older ones wait for long, and their rows would fill the memory.
-func (t *tracked) keep(row book.Payment, now moment) {
-	if t.writtenWithin(keptTime, now) {
-		t.kept = &row
+func (a *attempt) keep(row book.Payment, now moment) {
+	if a.writtenWithin(keptTime, now) {
+		a.kept = &row
 	}
 }
 
@@ -133,148 +133,148 @@ func holderOf(row book.Payment) book.RailName {
 
 // hintedTooSoon says how long a run waits that a hint has woken before the next
 // question is due: a hint moves a question forward once in hintTime.
-func (t *tracked) hintedTooSoon(now moment) time.Duration {
-	if t.stage == stageUnsent || now >= t.nextAsk {
+func (a *attempt) hintedTooSoon(now moment) time.Duration {
+	if a.stage == stageUnsent || now >= a.nextAsk {
 		return 0
 	}
-	if next := t.lastHint.Add(hintTime); !t.lastHint.IsZero() && now < next {
-		return min(next.Sub(now), t.nextAsk.Sub(now))
+	if next := a.lastHint.Add(hintTime); !a.lastHint.IsZero() && now < next {
+		return min(next.Sub(now), a.nextAsk.Sub(now))
 	}
-	t.lastHint = now
+	a.lastHint = now
 	return 0
 }
 
 // writtenWithin reports whether this process wrote less than d ago that a submission may begin.
-func (t *tracked) writtenWithin(d time.Duration, now moment) bool {
-	return !t.mayLeave.IsZero() && now.Sub(t.mayLeave) < d
+func (a *attempt) writtenWithin(d time.Duration, now moment) bool {
+	return !a.mayLeave.IsZero() && now.Sub(a.mayLeave) < d
 }
 
 // awaited gives it a request that waits.
-func (t *tracked) awaited() *reply {
+func (a *attempt) awaited() *reply {
 	r := &reply{given: make(chan struct{})}
-	t.reply.Store(r)
+	a.reply.Store(r)
 	return r
 }
 
 // answer lets the request that waits for the submission go.
-func (t *tracked) answer() {
-	if r := t.reply.Swap(nil); r != nil {
+func (a *attempt) answer() {
+	if r := a.reply.Swap(nil); r != nil {
 		close(r.given)
 	}
 }
 
 // isAnswered says that no request waits for the submission: the request has its answer,
 // or went with what it had while the provider's call goes on.
-func (t *tracked) isAnswered() bool {
-	r := t.reply.Load()
+func (a *attempt) isAnswered() bool {
+	r := a.reply.Load()
 	return r == nil || r.waiter.Load() == waiterGone
 }
 
 // live are the open payments that this node works on.
 type live struct {
 	mu          sync.Mutex
-	ids         map[string]*tracked
+	ids         map[string]*attempt
 	byReference map[string]string // ids
 }
 
 func (l *live) init() {
-	l.ids, l.byReference = map[string]*tracked{}, map[string]string{}
+	l.ids, l.byReference = map[string]*attempt{}, map[string]string{}
 }
 
 // expect puts the attempt of a payment that is about to be committed. Only begin finds it.
-func (l *live) expect(t *tracked) {
+func (l *live) expect(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ids[t.id] = t
+	l.ids[a.id] = a
 }
 
 // unexpect removes an attempt whose payment was not committed, or has no job.
-func (l *live) unexpect(t *tracked) {
+func (l *live) unexpect(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ids[t.id] == t && !t.begun {
-		delete(l.ids, t.id)
+	if l.ids[a.id] == a && !a.begun {
+		delete(l.ids, a.id)
 	}
 }
 
 // begin begins the attempt of a payment that is committed: the expected one, else the one that made returns. It does nothing
 // where the job of the payment was found in the table, and has begun before.
-func (l *live) begin(row book.Payment, made func() *tracked) {
+func (l *live) begin(row book.Payment, made func() *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.ids[row.ID]
-	if t == nil {
-		t = made()
+	a := l.ids[row.ID]
+	if a == nil {
+		a = made()
 	}
-	if !t.begun {
-		t.begins(row)
-		l.setLocked(t)
+	if !a.begun {
+		a.begins(row)
+		l.setLocked(a)
 	}
 }
 
 // enter puts an attempt that is known from its row alone, and returns the one that has begun before. The request
 // of an expected one goes with what it has: its job was found in the table before the transaction that accepted the
 // payment returned.
-func (l *live) enter(t *tracked) *tracked {
+func (l *live) enter(a *attempt) *attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	there := l.ids[t.id]
+	there := l.ids[a.id]
 	if there != nil && there.begun {
 		return there
 	}
 	if there != nil {
 		there.answer()
 	}
-	l.setLocked(t)
-	return t
+	l.setLocked(a)
+	return a
 }
 
 // put finds a payment by the references of its row from now on.
-func (l *live) put(t *tracked, row book.Payment) {
+func (l *live) put(a *attempt, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dropLocked(t)
-	t.references, t.holder = referencesOf(row), holderOf(row)
-	l.setLocked(t)
+	l.dropLocked(a)
+	a.references, a.holder = referencesOf(row), holderOf(row)
+	l.setLocked(a)
 }
 
 // moved says that a payment was given to the rail of its row.
-func (l *live) moved(t *tracked, row book.Payment) {
+func (l *live) moved(a *attempt, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t.holder = holderOf(row)
+	a.holder = holderOf(row)
 }
 
-func (l *live) setLocked(t *tracked) {
-	l.ids[t.id], t.begun = t, true
-	for _, reference := range t.references {
-		l.byReference[reference] = t.id
+func (l *live) setLocked(a *attempt) {
+	l.ids[a.id], a.begun = a, true
+	for _, reference := range a.references {
+		l.byReference[reference] = a.id
 	}
 }
 
 func (l *live) drop(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.ids[id]; t != nil {
-		l.dropLocked(t)
+	if a := l.ids[id]; a != nil {
+		l.dropLocked(a)
 	}
 }
 
-func (l *live) dropLocked(t *tracked) {
-	delete(l.ids, t.id)
-	for _, reference := range t.references {
-		if l.byReference[reference] == t.id {
+func (l *live) dropLocked(a *attempt) {
+	delete(l.ids, a.id)
+	for _, reference := range a.references {
+		if l.byReference[reference] == a.id {
 			delete(l.byReference, reference)
 		}
 	}
 }
 
 // byID returns the attempt of an open payment that has begun; nil: there is none.
-func (l *live) byID(id string) *tracked {
+func (l *live) byID(id string) *attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.ids[id]; t != nil && t.begun {
-		return t
+	if a := l.ids[id]; a != nil && a.begun {
+		return a
 	}
 	return nil
 }
@@ -284,6 +284,6 @@ func (l *live) known(reference string, by book.RailName) (id string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id, ok = l.byReference[reference]
-	t := l.ids[id]
-	return id, ok && t != nil && t.holder == by
+	a := l.ids[id]
+	return id, ok && a != nil && a.holder == by
 }

@@ -84,8 +84,8 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
 		n.follower.live.drop(pay.ID) // it has not been heard of
-		a.tracked.begun = false
-		n.follower.live.expect(a.tracked)
+		a.attempt.begun = false
+		n.follower.live.expect(a.attempt)
 		job := openJob(pay, h.clock.Now(), jobs.Job{Fresh: true})
 		n.follower.runJob(t.Context(), job)
 		n.follower.opened(pay)
