@@ -18,13 +18,13 @@ import (
 // refusals are *problem.Error: InsufficientFunds, Duplicate (Data is the
 // existing Payment), InProgress, Invalid, Unavailable. None of them leaves a
 // row.
-func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepted, err error) {
+func (p *Payments) accept(ctx context.Context, a *request) (done book.Accepted, err error) {
 	defer func() {
 		if err != nil || done.Replayed || a.Adopted || done.Payment.Waits() {
 			a.probe.GiveBack(ctx) // nothing is submitted
 		}
 	}()
-	for _, step := range []func(context.Context, *acceptance) error{p.prepare, p.beforeDebit, p.hold} {
+	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit, p.hold} {
 		if err := step(ctx, a); err != nil {
 			// A request that came before gets its answer even while nothing is served.
 			if old, replayed, known := p.book.Earlier(ctx, &a.Acceptance); known != nil || replayed {
@@ -57,8 +57,8 @@ func (p *Payments) accept(ctx context.Context, a *acceptance) (done book.Accepte
 	return done, err
 }
 
-// prepare makes everything about an acceptance that does not need the lock.
-func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
+// prepare makes everything about a request that does not need the lock.
+func (p *Payments) prepare(ctx context.Context, a *request) error {
 	now := p.clock.Now()
 	pay := &a.Payment
 	if pay.Channel == book.ChannelWallet {
@@ -97,7 +97,7 @@ func (p *Payments) prepare(ctx context.Context, a *acceptance) error {
 
 // hold marks a payout that must be approved. One that a provider has already, adopted in a recovery, was approved in the time
 // that was lost.
-func (p *Payments) hold(ctx context.Context, a *acceptance) error {
+func (p *Payments) hold(ctx context.Context, a *request) error {
 	if p.holds == nil || a.asker == nil || a.Adopted {
 		return nil
 	}
@@ -130,7 +130,7 @@ var errUnclaimed = problem.New(problem.NotFound, "claim_not_known", "No provider
 // beforeDebit looks for a new request at every rail. One that a rail knows is
 // adopted there: it is debited and asked about, never sent. The refusals leave no
 // row.
-func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
+func (p *Payments) beforeDebit(ctx context.Context, a *request) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil || !s.Lasts() || a.Payment.Channel == book.ChannelWallet {
 		if err == nil && a.claimed { // as a new payment it would be sent
@@ -196,10 +196,10 @@ func (p *Payments) beforeDebit(ctx context.Context, a *acceptance) error {
 	return nil
 }
 
-// An acceptance is a request to accept a payment, as this node has it. The caller
+// A request asks to accept a payment, as this node has it. The caller
 // fills in what the request says; prepare adds to the payment its ID, CreatedAt, Status,
 // ProviderReference and Rail.
-type acceptance struct {
+type request struct {
 	book.Acceptance
 	// field is the request's field that a channel without a provider is
 	// blamed on, childField the one of the child.

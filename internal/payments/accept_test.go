@@ -21,11 +21,11 @@ import (
 )
 
 // draft is a payout of one cedi as the verbs hand it to accept, prepared.
-func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount money.Pesewas) *acceptance {
+func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount money.Pesewas) *request {
 	t.Helper()
 	pay := asked(idempotency.Caller{Tenant: who.ID}, who, book.KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = "MTN", "233241234567", reference, amount, 10
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}}
+	a := &request{Acceptance: book.Acceptance{Payment: pay}}
 	if err := n.prepare(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	}
 	pay = asked(c, t, book.KindBundle)
 	pay.Reference, pay.Channel, pay.Account, pay.Details.OfferID = r.Reference, string(r.Network), string(r.MSISDN), r.OfferID
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "service_id"}
+	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "service_id"}
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return old, replayed, err
 	}
@@ -88,7 +88,7 @@ func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone er
 		return gone
 	}
 	p.references.mint(&pay, p.clock.Now())
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true, attempt: newAttempt(pay, momentOf(p.clock))}
+	a := &request{Acceptance: book.Acceptance{Payment: pay}, claimed: true, attempt: newAttempt(pay, momentOf(p.clock))}
 	switch err := p.beforeDebit(ctx, a); {
 	case errors.Is(err, errUnclaimed):
 		return gone

@@ -62,7 +62,7 @@ func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 			return err
 		}
 	}
-	_, err = p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay}, claimed: true})
+	_, err = p.accept(ctx, &request{Acceptance: book.Acceptance{Payment: pay}, claimed: true})
 	if err == nil {
 		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimAdopted, "")
 	}

@@ -56,6 +56,6 @@ func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect)
 	pay.Channel, pay.Reference, pay.Account = string(r.Network), r.Reference, string(r.MSISDN)
 	pay.Amount, pay.Charges, pay.Plan = r.Amount, charges, plan
 	pay.Label, pay.CallbackURL = cut(r.Label, labelLength), r.CallbackURL
-	done, err := p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network"})
+	done, err := p.accept(ctx, &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network"})
 	return done.Payment, done.Replayed, err
 }

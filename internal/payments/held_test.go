@@ -90,7 +90,7 @@ func TestAnApprovedPayoutIsSentOnce(t *testing.T) {
 				n := h.node("a")
 				h.first.script(always(pending), always(success))
 				h.second.script(always(pending), always(success))
-				a := &acceptance{asker: &Asker{}, waits: true}
+				a := &request{asker: &Asker{}, waits: true}
 				a.Payment = asked(h.caller(), h.tenant, book.KindPayout)
 				a.Payment.Channel, a.Payment.Account, a.Payment.Reference, a.Payment.Amount, a.Payment.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
 				a.Payment.CallbackURL = h.hooks.URL

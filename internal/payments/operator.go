@@ -137,7 +137,7 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 	}
 	got := pay
 	got.Tenant, got.FeeBearer, got.Account, got.AccountName, got.Details.To = taker.ID, string(taker.FeeBearer), giver.ID, giver.Name, ""
-	done, err := p.accept(ctx, &acceptance{Acceptance: book.Acceptance{Payment: pay, Child: &got, Also: all(also)}})
+	done, err := p.accept(ctx, &request{Acceptance: book.Acceptance{Payment: pay, Child: &got, Also: all(also)}})
 	return done.Payment, err
 }
 

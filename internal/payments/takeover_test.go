@@ -22,12 +22,12 @@ func (n *node) crash(t *testing.T, network string) book.Payment {
 }
 
 // accepted accepts a payout and does nothing for its request, which waits for the answer or not.
-func (n *node) accepted(t *testing.T, network string, waits bool) (*acceptance, book.Payment) {
+func (n *node) accepted(t *testing.T, network string, waits bool) (*request, book.Payment) {
 	t.Helper()
 	h := n.fixture
 	pay := asked(h.caller(), h.tenant, book.KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay}, waits: waits}
+	a := &request{Acceptance: book.Acceptance{Payment: pay}, waits: waits}
 	done, err := n.accept(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)

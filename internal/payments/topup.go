@@ -49,7 +49,7 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
 	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
 	pay.Details.NetworkID = r.NetworkID
-	a := &acceptance{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"}
+	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"}
 	if served := found && network.Status == route.Active; !served && bad.Err() == nil {
 		// The network may have gone since the same request came before. One that is served is looked for by accept.
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
