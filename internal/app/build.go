@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/ledger"
@@ -56,33 +57,34 @@ const (
 
 // parts is the domain, built and wired.
 type parts struct {
-	db        *db.DB
-	recovery  *recovery.Recovery
-	watch     *recovery.Watch
-	ledger    *ledger.Ledger
-	tenants   *tenant.Store
-	access    *access.Access
-	audit     *audit.Log
-	auditHead audit.Head // that the last check saw, of the one that checks
-	identity  *identity.Identity
-	changes   *changes.Changes
-	jobs      *jobs.Queue
-	webhooks  *webhook.Webhooks
-	requests  *requestlog.Log
-	routes    *route.Table
-	lookups   *lookup.Lookups
-	treasury  *treasury.Treasury
-	payments  *payments.Payments
-	senders   *senderid.Store
-	contacts  *contacts.Store
-	messaging *messaging.Messaging
-	sms       []*smsRail      // that of test money is the last
-	proxy     *outbound.Proxy // of requests that leave; nil: none
-	api       *api.API
-	console   *console.Console
-	meters    *meters
-	rails     []provider.Rail
-	closers   []func()
+	db           *db.DB
+	recovery     *recovery.Recovery
+	watch        *recovery.Watch
+	ledger       *ledger.Ledger
+	tenants      *tenant.Store
+	access       *access.Access
+	installation *installation.Store
+	audit        *audit.Log
+	auditHead    audit.Head // that the last check saw, of the one that checks
+	identity     *identity.Identity
+	changes      *changes.Changes
+	jobs         *jobs.Queue
+	webhooks     *webhook.Webhooks
+	requests     *requestlog.Log
+	routes       *route.Table
+	lookups      *lookup.Lookups
+	treasury     *treasury.Treasury
+	payments     *payments.Payments
+	senders      *senderid.Store
+	contacts     *contacts.Store
+	messaging    *messaging.Messaging
+	sms          []*smsRail      // that of test money is the last
+	proxy        *outbound.Proxy // of requests that leave; nil: none
+	api          *api.API
+	console      *console.Console
+	meters       *meters
+	rails        []provider.Rail
+	closers      []func()
 
 	timekeeper *timekeeping.Keeper
 }
@@ -119,9 +121,9 @@ func (a *App) openDatabase(ctx context.Context) error {
 		}
 	}
 	if len(pending) == 0 {
-		return nil // CheckInstallation refuses a database with a mark
+		return nil // installation.Check refuses a database with a mark
 	}
-	if err := access.New(d, a.clock).CheckMark(ctx, pending); err != nil {
+	if err := installation.New(d, a.clock).CheckMark(ctx, pending); err != nil {
 		return err
 	}
 	if a.production && d.Engine() == db.Postgres {
@@ -181,7 +183,7 @@ func (a *App) buildProxy(ctx context.Context) (err error) {
 }
 
 func (a *App) buildParts(ctx context.Context) error {
-	a.access = access.New(a.db, a.clock)
+	a.access, a.installation = access.New(a.db, a.clock), installation.New(a.db, a.clock)
 	journal := audit.Journal{Folder: a.cfg.Storage.Data, Failed: func(path string, err error) {
 		a.log.Error("an act is done, and could not be noted beside the database", "file", path, "error", err)
 	}}
@@ -192,11 +194,11 @@ func (a *App) buildParts(ctx context.Context) error {
 	}
 	a.audit = a.audit.Keyed(a.cfg.Secret)
 	a.identity = identity.New(a.db, a.clock, a.audit, identity.Options{Secret: a.cfg.Secret, Development: !a.production})
-	if err := a.access.CheckInstallation(ctx, a.cfg.Secret); err != nil {
+	if err := a.installation.Check(ctx, a.cfg.Secret); err != nil {
 		return err
 	}
 	if a.production {
-		if err := a.access.MarkProduction(ctx); err != nil {
+		if err := a.installation.MarkProduction(ctx); err != nil {
 			return err
 		}
 	}

@@ -363,7 +363,7 @@ func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
 	}
 	b.clock.Advance(identity.StepUpLasts)
 	b.post(http.StatusSeeOther, "/account/tokens", "name", "the laptop").leads(t, "/account/step-up?back=%2Faccount")
-	if marked, err := b.access.Production(t.Context()); err != nil || !marked {
+	if marked, err := b.installation.Production(t.Context()); err != nil || !marked {
 		t.Fatal("commands do not learn that this is production", marked, err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -43,7 +43,7 @@ func (s site) refused(t *testing.T, args ...string) string {
 }
 
 // mark is that of the site's database; none where it has no tables.
-func (s site) mark(t *testing.T) (mark access.Mark) {
+func (s site) mark(t *testing.T) (mark installation.Mark) {
 	t.Helper()
 	o := db.Options{URL: s.url, MaxConns: 1}
 	if s.engine == db.SQLite {
@@ -59,7 +59,7 @@ func (s site) mark(t *testing.T) (mark access.Mark) {
 		if err != nil || !slices.Contains(tables, "installation") {
 			return err
 		}
-		mark, err = access.ReadMark(tx)
+		mark, err = installation.ReadMark(tx)
 		return err
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func TestAnInstallationMovesToPostgreSQLUnderKills(t *testing.T) {
 	server.kill()
 
 	random := rand.New(rand.NewPCG(4, 1))
-	states := map[access.MarkState]int{}
+	states := map[installation.MarkState]int{}
 	for n := range killsOfCopy {
 		command := exec.Command(program(t), append(move, there.url)...)
 		if err := command.Start(); err != nil {

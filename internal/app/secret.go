@@ -38,7 +38,7 @@ func (a *App) findSecret(ctx context.Context) error {
 	if !a.cfg.Secret.Empty() {
 		return nil
 	}
-	tied, err := a.access.Tied(ctx)
+	tied, err := a.installation.Tied(ctx)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -152,7 +152,7 @@ func (c *auditVerify) keyed(e *env, o *opened) (*audit.Log, error) {
 	}
 	secret, err := storedSecret(c.Storage)
 	if err == nil {
-		err = o.access.CheckSecret(e.ctx, secret)
+		err = o.installation.CheckSecret(e.ctx, secret)
 	}
 	switch {
 	case err == nil:
@@ -160,7 +160,7 @@ func (c *auditVerify) keyed(e *env, o *opened) (*audit.Log, error) {
 	case set.Empty():
 		fmt.Fprintln(e.stderr, "makola: This machine has no master key: links with a key are not checked")
 		return o.log, nil
-	case errors.Is(err, access.ErrWrongSecret):
+	case errors.Is(err, installation.ErrWrongSecret):
 		return nil, unusable(err)
 	default:
 		return nil, err

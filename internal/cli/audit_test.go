@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 )
 
 // TestTheAuditLogIsVerifiedAndExported: what a command did is in the log with the machine, is exported with its link, and
@@ -68,7 +68,7 @@ func TestAuditVerify_withAndWithoutTheMasterKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := access.New(w.db, clock.Real()).CheckInstallation(t.Context(), secret); err != nil {
+		if err := installation.New(w.db, clock.Real()).Check(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 		log := audit.New(w.db, clock.Real()).Keyed(secret)

@@ -128,7 +128,7 @@ func errNobody() error {
 // authorise finds out who gives the command, and refuses what they may not. Without a token it is the user of this machine, whose
 // requests need no approver: in development, before there are people, and with --break-glass.
 func (o *opened) authorise(e *env) (err error) {
-	if o.production, err = o.access.Production(e.ctx); err != nil {
+	if o.production, err = o.installation.Production(e.ctx); err != nil {
 		return err
 	}
 	a := e.authority

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/route"
@@ -109,10 +110,11 @@ func produce(w where) *house {
 	h := &house{where: w, log: audit.New(w.db, c)}
 	h.people = identity.New(w.db, c, h.log, identity.Options{Secret: secret, HashMemory: identitytest.HashMemory})
 	a := access.New(w.db, c)
-	if err := a.CheckInstallation(w.t.Context(), secret); err != nil {
+	of := installation.New(w.db, c)
+	if err := of.Check(w.t.Context(), secret); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := a.MarkProduction(w.t.Context()); err != nil {
+	if err := of.MarkProduction(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	l := ledger.New(w.db, c, "test")

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -80,7 +80,7 @@ func (c *backupCreate) Run(e *env) error {
 	return c.unmigrated(e, func(d *db.DB) error {
 		pending, err := d.PendingMigrations(e.ctx)
 		if err == nil {
-			err = access.New(d, clock.Real()).CheckMark(e.ctx, pending)
+			err = installation.New(d, clock.Real()).CheckMark(e.ctx, pending)
 		}
 		if err != nil {
 			return err

@@ -15,12 +15,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/timekeeping"
@@ -339,9 +339,9 @@ func (d *doctor) installation(ctx context.Context, o *opened) {
 	if d.secret.Empty() {
 		return // said before
 	}
-	err := o.access.CheckSecret(ctx, d.secret)
+	err := o.installation.CheckSecret(ctx, d.secret)
 	switch {
-	case errors.Is(err, access.ErrWrongSecret):
+	case errors.Is(err, installation.ErrWrongSecret):
 		d.fail("key of the database", "the database was made with another master key", "find the key that the servers use: without it references and secrets are lost")
 		d.secret = config.Secret{}
 	case problem.Is(err, problem.Forbidden):

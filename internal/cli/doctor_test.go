@@ -128,7 +128,7 @@ func TestADoctorFindsWhatTheDatabaseKnows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := o.access.CheckInstallation(t.Context(), secret); err != nil {
+		if err := o.installation.Check(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 		d := patient(t)

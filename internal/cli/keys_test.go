@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/installation"
 )
 
 // The whole way of an operator: a new key in front of the old one, a rotation, the old key out of the ring and kept as the
@@ -20,7 +20,7 @@ func TestAMasterKeyIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := access.New(w.db, clock.Real()).CheckInstallation(t.Context(), first); err != nil {
+		if err := installation.New(w.db, clock.Real()).Check(t.Context(), first); err != nil {
 			t.Fatal(err)
 		}
 		id := w.tenant()

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/relocation"
 )
@@ -122,8 +122,8 @@ func prepare(ctx context.Context, to *db.DB) error {
 	if err != nil || len(pending) == 0 {
 		return err
 	}
-	if !slices.ContainsFunc(pending, access.MakesMark) {
-		tied, err := access.New(to, clock.Real()).Tied(ctx)
+	if !slices.ContainsFunc(pending, installation.MakesMark) {
+		tied, err := installation.New(to, clock.Real()).Tied(ctx)
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
@@ -47,15 +48,16 @@ const connections = 2
 
 // opened is the database with what commands use of it.
 type opened struct {
-	db      *db.DB
-	clock   *clock.Clock
-	ledger  *ledger.Ledger
-	tenants *tenant.Store
-	answers *idempotency.Answers
-	access  *access.Access
-	log     *audit.Log
-	people  *identity.Identity
-	journal audit.Journal
+	db           *db.DB
+	clock        *clock.Clock
+	ledger       *ledger.Ledger
+	tenants      *tenant.Store
+	answers      *idempotency.Answers
+	access       *access.Access
+	installation *installation.Store
+	log          *audit.Log
+	people       *identity.Identity
+	journal      audit.Journal
 
 	actor      string     // in the audit log
 	by         changes.By // the person of a token, or the user of this machine
@@ -88,7 +90,7 @@ func (c *common) open(ctx context.Context) (*opened, error) {
 	}
 	err = current(ctx, d, "database")
 	if err == nil {
-		err = access.New(d, clock.Real()).CheckMark(ctx, nil)
+		err = installation.New(d, clock.Real()).CheckMark(ctx, nil)
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -122,7 +124,7 @@ func assemble(d *db.DB, c *clock.Clock) *opened {
 	l := ledger.New(d, c, node)
 	log := audit.New(d, c)
 	actor := "cli:" + loggedIn()
-	return &opened{db: d, clock: c, ledger: l, people: identity.New(d, c, log, identity.Options{}), tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), log: log, actor: actor,
+	return &opened{db: d, clock: c, ledger: l, people: identity.New(d, c, log, identity.Options{}), tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), access: access.New(d, c), installation: installation.New(d, c), log: log, actor: actor,
 		by: changes.By{Machine: actor, Origin: origin(), Place: identity.Installation}}
 }
 
@@ -152,8 +154,8 @@ func (c *common) withSecret(e *env, work func(*opened, config.Secret) error) err
 		return err
 	}
 	return c.with(e, func(o *opened) error {
-		err := o.access.CheckSecret(e.ctx, secret)
-		if errors.Is(err, access.ErrWrongSecret) {
+		err := o.installation.CheckSecret(e.ctx, secret)
+		if errors.Is(err, installation.ErrWrongSecret) {
 			return unusable(err)
 		}
 		if err != nil {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -146,8 +146,8 @@ func TestJournal_noFolderInProduction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	installation := access.New(d, clock.Real())
-	if err := errors.Join(installation.CheckInstallation(t.Context(), secret), installation.MarkProduction(t.Context())); err != nil {
+	of := installation.New(d, clock.Real())
+	if err := errors.Join(of.Check(t.Context(), secret), of.MarkProduction(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	if _, said := w.run(exitUnavailable, "tenant", "set", id, "--blocked", "on", "--reason", "asked"); !strings.Contains(said, "--data or MAKOLA_DATA") {

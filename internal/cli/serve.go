@@ -17,10 +17,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -189,7 +189,7 @@ func serveProblem(err error) error {
 	switch {
 	case errors.Is(err, db.ErrLocked):
 		return problem.Wrap(err, problem.InProgress, "folder_in_use", strings.TrimPrefix(err.Error(), "db: "))
-	case errors.Is(err, access.ErrWrongSecret):
+	case errors.Is(err, installation.ErrWrongSecret):
 		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used: "+err.Error())
 	case errors.Is(err, app.ErrAddressInUse):
 		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nTake another address, for example: --listen 127.0.0.1:8081, or for the metrics: --metrics-listen 127.0.0.1:9091", err))

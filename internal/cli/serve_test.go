@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -126,7 +126,7 @@ func TestServersThatCannotStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := access.New(dbtest.OpenWith(t, db.Options{Path: other.SQLite()}), clock.Real()).CheckInstallation(t.Context(), secret); err != nil {
+	if err := installation.New(dbtest.OpenWith(t, db.Options{Path: other.SQLite()}), clock.Real()).Check(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	start(other.Data, exitUsage, "not the one this database was made with")

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -156,7 +156,7 @@ func TestTheMasterKeyIsTheServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := access.New(w.db, clock.Real()).CheckInstallation(t.Context(), servers); err != nil {
+		if err := installation.New(w.db, clock.Real()).Check(t.Context(), servers); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv(config.EnvMasterKey, testMasterKey)

@@ -1,6 +1,6 @@
 // Package relocation moves an installation from SQLite to PostgreSQL, for a business that outgrows one machine. Nothing runs on
 // it meanwhile. A mark in both databases, in the place of the master key's fingerprint, keeps servers of every release away from
-// them (access.Mark): first the source is marked as about to move, then the empty target as being copied into, then the source as
+// them (installation.Mark): first the source is marked as about to move, then the empty target as being copied into, then the source as
 // moving. Then the rows are copied table by table in the order of their keys, counted, and compared by a digest; the books of the
 // copy are checked; and one transaction takes the target's mark away and writes the move into its audit log. That transaction is
 // the switch: before it the move can be abandoned, after it the source keeps its mark for ever.
@@ -19,10 +19,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/problem"
 )
@@ -69,7 +69,7 @@ func (m Move) Run(ctx context.Context) (Moved, error) {
 	if err != nil {
 		return Moved{}, err
 	}
-	if source.State == access.Moving {
+	if source.State == installation.Moving {
 		if done, err := m.switched(ctx, source.Token); done || err != nil {
 			return Moved{Token: source.Token, Already: true}, err
 		}
@@ -82,7 +82,7 @@ func (m Move) Run(ctx context.Context) (Moved, error) {
 		return moved, err
 	}
 	copying := source
-	copying.State = access.Copying
+	copying.State = installation.Copying
 	if err := m.carry(ctx, tables, copying); err != nil {
 		return moved, stopped(err)
 	}
@@ -96,9 +96,9 @@ func (m Move) Run(ctx context.Context) (Moved, error) {
 	return moved, stopped(m.switchOver(ctx, copying, moved))
 }
 
-func markOf(ctx context.Context, d *db.DB) (mark access.Mark, err error) {
+func markOf(ctx context.Context, d *db.DB) (mark installation.Mark, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
-		mark, err = access.ReadMark(tx)
+		mark, err = installation.ReadMark(tx)
 		return err
 	})
 	return mark, err
@@ -114,18 +114,18 @@ func stopped(err error) error {
 
 // begin marks the source as about to move, the target as its target, and the source as moving: a source that moves has a target
 // with the same token, and a token is of one target. One that broke off before is begun anew with another token.
-func (m Move) begin(ctx context.Context, source access.Mark) (moving access.Mark, err error) {
+func (m Move) begin(ctx context.Context, source installation.Mark) (moving installation.Mark, err error) {
 	switch {
-	case source.State == access.Copying, source.State == access.Abandoned:
+	case source.State == installation.Copying, source.State == installation.Abandoned:
 		return moving, problem.New(problem.Forbidden, "source_marked", "The source is itself the target of a move")
 	case source.Fingerprint == "":
 		return moving, problem.New(problem.Invalid, "source_empty", "No server was ever started on the source: there is nothing to move")
 	}
-	claiming := access.Mark{State: access.Claiming, Token: uuid.Must(uuid.NewV7()).String(), Fingerprint: source.Fingerprint}
+	claiming := installation.Mark{State: installation.Claiming, Token: uuid.Must(uuid.NewV7()).String(), Fingerprint: source.Fingerprint}
 	moving, copying := claiming, claiming
-	moving.State, copying.State = access.Moving, access.Copying
+	moving.State, copying.State = installation.Moving, installation.Copying
 	earlier := source // the target's, where this source has marked it before
-	earlier.State = access.Copying
+	earlier.State = installation.Copying
 	if err := m.To.Read(ctx, func(tx *db.Tx) error { _, err := free(tx, earlier); return err }); err != nil {
 		return moving, err
 	}
@@ -134,7 +134,7 @@ func (m Move) begin(ctx context.Context, source access.Mark) (moving access.Mark
 	}
 	if err := m.claim(ctx, earlier, copying); err != nil {
 		if problem.Is(err, problem.Forbidden) { // another one has taken it since
-			err = errors.Join(err, replaceMark(ctx, m.From, claiming, access.Mark{Fingerprint: source.Fingerprint}))
+			err = errors.Join(err, replaceMark(ctx, m.From, claiming, installation.Mark{Fingerprint: source.Fingerprint}))
 		}
 		return moving, err
 	}
@@ -142,9 +142,9 @@ func (m Move) begin(ctx context.Context, source access.Mark) (moving access.Mark
 }
 
 // claim marks a target that is free.
-func (m Move) claim(ctx context.Context, earlier, copying access.Mark) error {
-	var about access.Installation
-	if err := m.From.Read(ctx, func(tx *db.Tx) (err error) { about, err = access.ReadInstallation(tx); return err }); err != nil {
+func (m Move) claim(ctx context.Context, earlier, copying installation.Mark) error {
+	var about installation.Row
+	if err := m.From.Read(ctx, func(tx *db.Tx) (err error) { about, err = installation.ReadRow(tx); return err }); err != nil {
 		return err
 	}
 	err := m.To.WriteRecognising(ctx, hasMark(copying), func(tx *db.Tx) error {
@@ -153,9 +153,9 @@ func (m Move) claim(ctx context.Context, earlier, copying access.Mark) error {
 		case err != nil:
 			return err
 		case marked:
-			access.ReplaceMark(tx, earlier, copying)
+			installation.ReplaceMark(tx, earlier, copying)
 		default:
-			access.InsertMarked(tx, copying, about)
+			installation.InsertMarked(tx, copying, about)
 		}
 		return nil
 	})
@@ -166,16 +166,16 @@ func (m Move) claim(ctx context.Context, earlier, copying access.Mark) error {
 }
 
 // hasMark recognises a commit whose answer was lost.
-func hasMark(want access.Mark) func(*db.Tx) (bool, error) {
+func hasMark(want installation.Mark) func(*db.Tx) (bool, error) {
 	return func(tx *db.Tx) (bool, error) {
-		is, err := access.ReadMark(tx)
+		is, err := installation.ReadMark(tx)
 		return is == want, err
 	}
 }
 
-func replaceMark(ctx context.Context, d *db.DB, from, to access.Mark) error {
+func replaceMark(ctx context.Context, d *db.DB, from, to installation.Mark) error {
 	return d.WriteRecognising(ctx, hasMark(to), func(tx *db.Tx) error {
-		access.ReplaceMark(tx, from, to)
+		installation.ReplaceMark(tx, from, to)
 		return nil
 	})
 }
@@ -185,7 +185,7 @@ func taken(why string) error {
 }
 
 // free refuses a target with rows, or with a mark that is not this source's earlier one.
-func free(tx *db.Tx, earlier access.Mark) (marked bool, err error) {
+func free(tx *db.Tx, earlier installation.Mark) (marked bool, err error) {
 	nodes, err := lease.AliveNodes(tx)
 	if err != nil {
 		return false, err
@@ -193,10 +193,10 @@ func free(tx *db.Tx, earlier access.Mark) (marked bool, err error) {
 	if len(nodes) > 0 {
 		return false, taken("A server runs on the target (" + strings.Join(nodes, ", ") + ")")
 	}
-	switch mark, err := access.ReadMark(tx); {
+	switch mark, err := installation.ReadMark(tx); {
 	case err != nil:
 		return false, err
-	case mark == (access.Mark{}):
+	case mark == (installation.Mark{}):
 	case mark == earlier && earlier.Token != "":
 		marked = true
 	case mark.State == "":
@@ -238,7 +238,7 @@ func (m Move) tables(ctx context.Context) (tables []string, err error) {
 	return slices.DeleteFunc(tables, func(name string) bool { return leftOut[name] != "" }), nil
 }
 
-func (m Move) carry(ctx context.Context, tables []string, copying access.Mark) error {
+func (m Move) carry(ctx context.Context, tables []string, copying installation.Mark) error {
 	total, err := rowsOf(ctx, m.From, tables)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (m Move) carry(ctx context.Context, tables []string, copying access.Mark) e
 	if err != nil {
 		return err
 	}
-	require := func(tx *db.Tx) { access.RequireMark(tx, copying) }
+	require := func(tx *db.Tx) { installation.RequireMark(tx, copying) }
 	for _, table := range tables {
 		err := db.Carry(ctx, m.From, m.To, table, require, func(rows int) {
 			done += int64(rows)
@@ -303,11 +303,11 @@ func (m Move) check(ctx context.Context) error {
 }
 
 // switchOver makes the target the installation's database.
-func (m Move) switchOver(ctx context.Context, copying access.Mark, moved Moved) error {
+func (m Move) switchOver(ctx context.Context, copying installation.Mark, moved Moved) error {
 	log := audit.New(m.To, m.Clock)
 	done := func(tx *db.Tx) (bool, error) { return log.Landed(tx, "", copying.Token) }
 	return m.To.WriteRecognising(ctx, done, func(tx *db.Tx) error {
-		access.ReplaceMark(tx, copying, access.Mark{Fingerprint: copying.Fingerprint})
+		installation.ReplaceMark(tx, copying, installation.Mark{Fingerprint: copying.Fingerprint})
 		return log.Write(tx, m.Entry(moved))
 	})
 }
@@ -322,14 +322,14 @@ func (m Move) Entry(moved Moved) audit.Entry {
 func (m Move) switched(ctx context.Context, token string) (done bool, err error) {
 	log := audit.New(m.To, m.Clock)
 	err = m.To.Read(ctx, func(tx *db.Tx) error {
-		mark, err := access.ReadMark(tx)
+		mark, err := installation.ReadMark(tx)
 		if err != nil {
 			return err
 		}
 		if done, err = log.Landed(tx, "", token); done || err != nil {
 			return err
 		}
-		if mark.State != access.Copying || mark.Token != token {
+		if mark.State != installation.Copying || mark.Token != token {
 			return problem.New(problem.Invalid, "other_target", fmt.Sprintf("The source is being moved (move %s), and this is not the database that it moves to, or the move was abandoned there", token))
 		}
 		return nil
@@ -343,11 +343,11 @@ func (m Move) Abandon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if source.State != access.Moving { // nothing was copied, or nothing moves
+	if source.State != installation.Moving { // nothing was copied, or nothing moves
 		return m.Release(ctx)
 	}
 	copying, abandoned := source, source
-	copying.State, abandoned.State = access.Copying, access.Abandoned
+	copying.State, abandoned.State = installation.Copying, installation.Abandoned
 	target, err := markOf(ctx, m.To)
 	if err != nil {
 		return err
@@ -374,8 +374,8 @@ func (m Move) Release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if source.State != access.Claiming && source.State != access.Moving {
+	if source.State != installation.Claiming && source.State != installation.Moving {
 		return problem.New(problem.Invalid, "not_moving", "The source is not being moved: there is nothing to abandon")
 	}
-	return replaceMark(ctx, m.From, source, access.Mark{Fingerprint: source.Fingerprint})
+	return replaceMark(ctx, m.From, source, installation.Mark{Fingerprint: source.Fingerprint})
 }

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/relocation"
@@ -37,7 +37,7 @@ func newSource(t *testing.T, f *db.Faults) *db.DB {
 	o.Faults = f
 	d := dbtest.OpenWith(t, o)
 	c := clock.Real()
-	if err := access.New(d, c).CheckInstallation(t.Context(), key(t, 1)); err != nil {
+	if err := installation.New(d, c).Check(t.Context(), key(t, 1)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range tenants {
@@ -77,7 +77,7 @@ func newMove(from, to *db.DB) relocation.Move {
 // serves says whether a server would go on with the installation in a database.
 func serves(t *testing.T, d *db.DB) bool {
 	t.Helper()
-	a := access.New(d, clock.Real())
+	a := installation.New(d, clock.Real())
 	tied, err := a.Tied(t.Context())
 	if err == nil {
 		err = a.CheckSecret(t.Context(), key(t, 1))
@@ -91,7 +91,7 @@ func serves(t *testing.T, d *db.DB) bool {
 func isMarked(t *testing.T, d *db.DB) (marked bool) {
 	t.Helper()
 	err := d.Read(t.Context(), func(tx *db.Tx) error {
-		mark, err := access.ReadMark(tx)
+		mark, err := installation.ReadMark(tx)
 		marked = mark.State != ""
 		return err
 	})
@@ -233,7 +233,7 @@ func TestATargetThatIsNotEmptyIsRefused(t *testing.T) {
 		t.Errorf("it was taken: %v", err)
 	}
 	to = newTarget(t, nil)
-	if err := access.New(to, clock.Real()).CheckInstallation(t.Context(), key(t, 1)); err != nil {
+	if err := installation.New(to, clock.Real()).Check(t.Context(), key(t, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := newMove(from, to).Run(t.Context()); problem.From(err).Code != "target_taken" {

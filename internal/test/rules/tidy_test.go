@@ -58,13 +58,14 @@ var mayImport = map[string][]string{
 	"timekeeping":       {"db"},
 	"access":            {"db"},
 	"changes":           {"access", "audit", "db", "identity", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "route", "senderid", "tenant", "treasury", "webhook"},
+	"installation":      {"db"},
 	"audit":             {"db"},
 	"route":             {"db", "provider"},
 	"webhook":           {"db", "jobs"},
 	"ledger":            {"db"},
 	"backup":            {"db", "jobs/lease", "ledger"},
 	"recovery":          {"db", "sheet"},
-	"relocation":        {"access", "audit", "db", "jobs/lease"},
+	"relocation":        {"audit", "db", "installation", "jobs/lease"},
 	"privacy":           {"contacts", "db", "messaging", "payments/book", "route", "webhook"},
 	"requestlog":        {"db"},
 	"contacts":          {"db", "idempotency", "sheet", "tenant"},
@@ -99,6 +100,7 @@ var ownerLine = regexp.MustCompile(`(?m)^-- owner: ([a-z/]+)`)
 // moved names the writers of tables whose migration names the package that they have come from: a migration that was
 // shipped does not change.
 var moved = map[string]string{
+	"installation":           "installation",
 	"act_checks":             "changes",
 	"act_policy":             "changes",
 	"act_policy_own":         "changes",

@@ -1,4 +1,4 @@
-package access
+package installation
 
 import (
 	"context"
@@ -61,8 +61,8 @@ func ReplaceMark(tx *db.Tx, from, to Mark) { tx.Defer(updateMark, 1, to.stored()
 // it until the transaction ends.
 func RequireMark(tx *db.Tx, m Mark) { ReplaceMark(tx, m, m) }
 
-// Installation is the row of the installation beside its mark.
-type Installation struct {
+// Row is the row of the installation without its mark.
+type Row struct {
 	CreatedAt  int64 // microseconds
 	Production bool
 }
@@ -72,23 +72,23 @@ const (
 	insertMarked       = `INSERT INTO installation (id, fingerprint, created_at, production) VALUES (1, $1, $2, $3)`
 )
 
-// ReadInstallation reads the row.
-func ReadInstallation(tx *db.Tx) (i Installation, err error) {
+// ReadRow reads the row.
+func ReadRow(tx *db.Tx) (i Row, err error) {
 	_, err = tx.One(selectInstallation, nil, &i.CreatedAt, &i.Production)
 	return i, err
 }
 
 // InsertMarked makes the row of a database that has none.
-func InsertMarked(tx *db.Tx, m Mark, i Installation) {
+func InsertMarked(tx *db.Tx, m Mark, i Row) {
 	tx.Defer(insertMarked, 1, m.stored(), i.CreatedAt, i.Production)
 }
 
 // CheckMark refuses a database that is part of a move, or was left by one. pending are the migrations that it lacks.
-func (a *Access) CheckMark(ctx context.Context, pending []db.Migration) error {
+func (s *Store) CheckMark(ctx context.Context, pending []db.Migration) error {
 	if slices.ContainsFunc(pending, MakesMark) {
 		return nil
 	}
-	stored, err := a.storedFingerprint(ctx)
+	stored, err := s.storedFingerprint(ctx)
 	if err != nil {
 		return err
 	}
