@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -25,17 +24,16 @@ func other(d *db.DB, at time.Time) (*Access, *clock.Clock) {
 	return New(d, c), c
 }
 
-// allowed asks n times and counts.
-func allowed(t *testing.T, a *Access, tenant string, l Limit, n int) (yes int) {
+func read(t *testing.T, d *db.DB, sql string, dest ...any) {
 	t.Helper()
-	for range n {
-		d, err := a.Take(context.Background(), tenant, l)
-		if err != nil {
-			t.Fatal(err)
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		found, err := tx.One(sql, nil, dest...)
+		if !found && err == nil {
+			t.Errorf("%s found nothing", sql)
 		}
-		if d.Allowed {
-			yes++
-		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return yes
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -29,7 +30,7 @@ func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
 		if _, err := a.AuthenticateFrom(t.Context(), right.Text, attacker); err != nil {
 			t.Fatal(err)
 		}
-		for n := range guessesAtOnce {
+		for n := range ratelimit.GuessesAtOnce {
 			if err := wrong(attacker); !problem.Is(err, problem.Unauthenticated) {
 				t.Fatalf("wrong key %d: %v", n, err)
 			}
@@ -37,7 +38,7 @@ func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
 		next := netip.MustParseAddr("2001:db8::ffff:1") // of the same network
 		err := wrong(next)
 		if p := problem.From(err); !problem.Is(err, problem.RateLimited) || p.RetryAfter != time.Second {
-			t.Errorf("after %d wrong keys: %v", guessesAtOnce, err)
+			t.Errorf("after %d wrong keys: %v", ratelimit.GuessesAtOnce, err)
 		}
 		if _, err := a.AuthenticateFrom(t.Context(), right.Text, attacker); err != nil {
 			t.Errorf("a right key from there: %v", err)
@@ -45,7 +46,7 @@ func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
 		if err := wrong(neighbour); !problem.Is(err, problem.Unauthenticated) {
 			t.Errorf("from another address: %v", err)
 		}
-		for range 2 * guessesAtOnce {
+		for range 2 * ratelimit.GuessesAtOnce {
 			if _, err := a.AuthenticateFrom(t.Context(), "no key", neighbour); !problem.Is(err, problem.Unauthenticated) {
 				t.Fatalf("what is no key: %v", err)
 			}
@@ -55,13 +56,13 @@ func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
 			t.Errorf("two seconds later: %v", err)
 		}
 		c.Advance(time.Hour)
-		for range guessesAtOnce {
+		for range ratelimit.GuessesAtOnce {
 			if err := wrong(attacker); !problem.Is(err, problem.Unauthenticated) {
 				t.Fatalf("an hour later: %v", err)
 			}
 		}
 		if err := wrong(attacker); !problem.Is(err, problem.RateLimited) {
-			t.Errorf("more than %d are saved up: %v", guessesAtOnce, err)
+			t.Errorf("more than %d are saved up: %v", ratelimit.GuessesAtOnce, err)
 		}
 	})
 }
@@ -80,7 +81,7 @@ func TestAuthenticateFrom_clockSet(t *testing.T) {
 			_, err = a.AuthenticateFrom(t.Context(), m.Text, from)
 			return err
 		}
-		for range guessesAtOnce {
+		for range ratelimit.GuessesAtOnce {
 			if err := wrong(); !problem.Is(err, problem.Unauthenticated) {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"math/big"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -210,6 +211,26 @@ func (a *Access) Authenticate(ctx context.Context, text string) (Caller, error) 
 	}
 	k := row.key
 	return Caller{Tenant: k.Tenant, KeyID: k.ID, Member: k.Member, Scopes: k.Scopes, Daily: k.Daily}, nil
+}
+
+// AuthenticateFrom is Authenticate for a caller at an address. An address that sent too many wrong keys is RateLimited,
+// unless the key was right before on this node.
+func (a *Access) AuthenticateFrom(ctx context.Context, text string, from netip.Addr) (Caller, error) {
+	if !wellFormed(text) {
+		return Caller{}, errKey() // which costs nothing
+	}
+	hash := hashKey(text)
+	if err := a.guesses.Refused(from, hash); err != nil {
+		return Caller{}, err
+	}
+	caller, err := a.Authenticate(ctx, text)
+	switch {
+	case err == nil:
+		a.guesses.Right(hash)
+	case problem.Is(err, problem.Unauthenticated):
+		a.guesses.Wrong(from, hash)
+	}
+	return caller, err
 }
 
 // NewKey says what key to make.

@@ -56,6 +56,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
@@ -67,6 +68,7 @@ import (
 // Deps is what the interface stands on.
 type Deps struct {
 	Access    *access.Access
+	Limits    *ratelimit.Limiter
 	Tenants   *tenant.Store
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
@@ -128,7 +130,7 @@ type API struct {
 	routes    []*Route
 	static    map[string]*endpoint // paths without parameters
 	patterns  []*endpoint
-	general   access.Limit
+	general   ratelimit.Limit
 	callbacks []callback
 	calls     sync.Pool
 	public    atomic.Pointer[public]
@@ -150,8 +152,8 @@ type Route struct {
 	Method string
 	Path   string // under /api/v1, parameters in braces
 	Scope  access.Scope
-	Limit  access.Limit // none when Max is 0
-	Body   int64        // bytes
+	Limit  ratelimit.Limit // none when Max is 0
+	Body   int64           // bytes
 	// Open says that a blocked account may call it, and that no general limit
 	// counts it: clients poll it to learn what became of their money.
 	Open bool

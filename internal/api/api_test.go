@@ -27,6 +27,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
@@ -85,8 +86,8 @@ type house struct {
 var probes = []Route{
 	{Method: http.MethodPost, Path: "probe/payout", Scope: access.Payout, Body: 1 << 10, Listed: true, handle: echo},
 	{Method: http.MethodPost, Path: "probe/collect", Scope: access.Collect, Body: 1 << 10, Collects: true, handle: echo},
-	{Method: http.MethodGet, Path: "probe/limited/{id}", Scope: access.Read, Body: 1 << 10, Limit: access.Limit{Name: "probe", Max: 3, Window: time.Minute}, handle: echo},
-	{Method: http.MethodGet, Path: "probe/shared", Scope: access.Read, Body: 1 << 10, Limit: access.Limit{Name: "shared", Max: 3, OfKey: 2, Window: time.Minute}, handle: echo},
+	{Method: http.MethodGet, Path: "probe/limited/{id}", Scope: access.Read, Body: 1 << 10, Limit: ratelimit.Limit{Name: "probe", Max: 3, Window: time.Minute}, handle: echo},
+	{Method: http.MethodGet, Path: "probe/shared", Scope: access.Read, Body: 1 << 10, Limit: ratelimit.Limit{Name: "shared", Max: 3, OfKey: 2, Window: time.Minute}, handle: echo},
 	{Method: http.MethodGet, Path: "probe/open/{id}", Scope: access.Read, Body: 1 << 10, Open: true, handle: echo},
 	{Method: http.MethodDelete, Path: "probe/open/{id}", Scope: access.Read, Body: 1 << 10, handle: echo},
 	{Method: http.MethodGet, Path: "probe/panic", Scope: access.Read, handle: func(*call) error { panic("the secret of the house") }},
@@ -142,7 +143,7 @@ func open(t testing.TB, change func(*Deps)) *house {
 		t.Fatal(err)
 	}
 	deps := Deps{
-		Access: h.access, Tenants: h.tenants, Ledger: books, Clock: h.clock, Secret: secret, PublicURL: "https://pay.example",
+		Access: h.access, Limits: ratelimit.New(h.db, h.clock), Tenants: h.tenants, Ledger: books, Clock: h.clock, Secret: secret, PublicURL: "https://pay.example",
 		Recovery: recovery.New(d, h.clock, slog.New(slog.DiscardHandler)),
 		Routes:   route.New(d, h.clock, slog.New(slog.DiscardHandler), nil, nil),
 		Log:      slog.New(slog.NewTextHandler(&h.log, nil)), Observe: func(s Seen) { h.seen = append(h.seen, s) },

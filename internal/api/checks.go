@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -68,13 +68,13 @@ func windowName(window time.Duration) string {
 }
 
 // take counts one request against limits until one of them refuses, and tells the client of the one that leaves fewest.
-func (c *call) take(ctx context.Context, name string, limits ...access.Limit) error {
-	d := access.Decision{Allowed: true}
+func (c *call) take(ctx context.Context, name string, limits ...ratelimit.Limit) error {
+	d := ratelimit.Decision{Allowed: true}
 	for _, l := range limits {
 		if l.Max <= 0 || !d.Allowed {
 			continue
 		}
-		one, err := c.api.Access.Take(ctx, c.caller.Tenant, l)
+		one, err := c.api.Limits.Take(ctx, c.caller.Tenant, l)
 		if err != nil {
 			return err
 		}

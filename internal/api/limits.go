@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -90,7 +90,7 @@ func (c *call) writeRates(w *writer) error {
 
 // ratedPaths are the endpoints that share one limit.
 type ratedPaths struct {
-	limit access.Limit
+	limit ratelimit.Limit
 	paths []string
 }
 
@@ -112,12 +112,12 @@ func limitsOf(routes []*Route) (all []ratedPaths) {
 }
 
 // writeRate writes one limit: of the account, and where a key has a smaller part, that part.
-func (c *call) writeRate(w *writer, l access.Limit, paths []string) error {
-	left, err := c.api.Access.Left(c.ctx, c.tenant.ID, l)
+func (c *call) writeRate(w *writer, l ratelimit.Limit, paths []string) error {
+	left, err := c.api.Limits.Left(c.ctx, c.tenant.ID, l)
 	if err != nil {
 		return err
 	}
-	ofKey, err := c.api.Access.Left(c.ctx, c.tenant.ID, l.ForKey(c.caller.KeyID))
+	ofKey, err := c.api.Limits.Left(c.ctx, c.tenant.ID, l.ForKey(c.caller.KeyID))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/ratelimit"
 )
 
 // Routes gives the whole interface. The OpenAPI document lists the same, and a
@@ -18,29 +19,29 @@ func Routes() []Route {
 		{Method: http.MethodPost, Path: "payment-api/send/bank", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: payoutToBank},
 		{Method: http.MethodGet, Path: "payment-api/banks/list", Scope: access.Read, Body: moneyBody, handle: banks},
 		{Method: http.MethodGet, Path: "payment-api/banks", Scope: access.Read, Body: moneyBody, handle: banks},
-		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Limit: access.NameLimit(), Body: moneyBody, handle: bankName},
-		{Method: http.MethodGet, Path: "kyc-api/msisdNameQuery", Scope: access.Read, Limit: access.NameLimit(), Body: moneyBody, handle: walletName},
+		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Limit: ratelimit.NameLimit(), Body: moneyBody, handle: bankName},
+		{Method: http.MethodGet, Path: "kyc-api/msisdNameQuery", Scope: access.Read, Limit: ratelimit.NameLimit(), Body: moneyBody, handle: walletName},
 		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
 		{Method: http.MethodGet, Path: "account-api/limits", Scope: access.Read, Body: moneyBody, handle: limits},
 		{Method: http.MethodGet, Path: "account-api/requests/{request_id}", Scope: access.Webhooks, Body: moneyBody, handle: refusedRequests},
 		{Method: http.MethodGet, Path: "account-api/webhooks", Scope: access.Webhooks, Body: moneyBody, handle: listWebhooks},
-		{Method: http.MethodPost, Path: "account-api/webhooks/replay", Scope: access.Webhooks, Limit: access.ReplayLimit(), Body: moneyBody, handle: replayFailed},
+		{Method: http.MethodPost, Path: "account-api/webhooks/replay", Scope: access.Webhooks, Limit: ratelimit.ReplayLimit(), Body: moneyBody, handle: replayFailed},
 		{Method: http.MethodGet, Path: "account-api/webhooks/payment/{transaction_id}", Scope: access.Webhooks, Body: moneyBody, handle: paymentWebhooks},
-		{Method: http.MethodPost, Path: "account-api/webhooks/payment/{transaction_id}/replay", Scope: access.Webhooks, Limit: access.ReplayLimit(), Body: moneyBody, handle: replayWebhook},
+		{Method: http.MethodPost, Path: "account-api/webhooks/payment/{transaction_id}/replay", Scope: access.Webhooks, Limit: ratelimit.ReplayLimit(), Body: moneyBody, handle: replayWebhook},
 		{Method: http.MethodGet, Path: "account-api/webhook-secret", Scope: access.Webhooks, Body: moneyBody, handle: webhookSecret},
 		{Method: http.MethodGet, Path: "account-api/addresses", Scope: access.Webhooks, Body: moneyBody, handle: addresses},
 
 		{Method: http.MethodGet, Path: "airtime-api/networks", Scope: access.Read, Body: moneyBody, handle: networks},
 		{Method: http.MethodPost, Path: "airtime-api/sendAirtime", Spends: true, Scope: access.Airtime, Body: moneyBody, Reference: "transaction_id", handle: sendAirtime},
-		{Method: http.MethodPost, Path: "airtime-api/buy", Scope: access.Airtime, Limit: access.AirtimeBuyLimit(), Body: moneyBody, Collects: true, Reference: "transaction_id", handle: buyAirtime},
-		{Method: http.MethodGet, Path: "airtime-api/checkstatus/{transaction_id}", Scope: access.Read, Limit: access.AirtimeStatusLimit(), Body: moneyBody, Open: true, handle: airtimeStatus},
+		{Method: http.MethodPost, Path: "airtime-api/buy", Scope: access.Airtime, Limit: ratelimit.AirtimeBuyLimit(), Body: moneyBody, Collects: true, Reference: "transaction_id", handle: buyAirtime},
+		{Method: http.MethodGet, Path: "airtime-api/checkstatus/{transaction_id}", Scope: access.Read, Limit: ratelimit.AirtimeStatusLimit(), Body: moneyBody, Open: true, handle: airtimeStatus},
 
 		{Method: http.MethodGet, Path: "databundle-api-v2/services", Scope: access.Read, Body: moneyBody, handle: services},
-		{Method: http.MethodGet, Path: "databundle-api-v2/offers/{service_id}/{phone_number}", Scope: access.Read, Limit: access.OfferLimit(), Body: moneyBody, handle: offers},
+		{Method: http.MethodGet, Path: "databundle-api-v2/offers/{service_id}/{phone_number}", Scope: access.Read, Limit: ratelimit.OfferLimit(), Body: moneyBody, handle: offers},
 		{Method: http.MethodPost, Path: "databundle-api-v2/buy", Spends: true, Scope: access.Airtime, Body: moneyBody, Reference: "client_reference", handle: buyBundle},
-		{Method: http.MethodGet, Path: "databundle-api-v2/checkstatus/{ext_transaction_id}", Scope: access.Read, Limit: access.BundleStatusLimit(), Body: moneyBody, Open: true, handle: bundleStatus},
+		{Method: http.MethodGet, Path: "databundle-api-v2/checkstatus/{ext_transaction_id}", Scope: access.Read, Limit: ratelimit.BundleStatusLimit(), Body: moneyBody, Open: true, handle: bundleStatus},
 
-		{Method: http.MethodPost, Path: "sms-api/requestSenderId", Stores: true, Scope: access.SMS, Limit: access.SenderIDLimit(), Body: moneyBody, handle: requestSender},
+		{Method: http.MethodPost, Path: "sms-api/requestSenderId", Stores: true, Scope: access.SMS, Limit: ratelimit.SenderIDLimit(), Body: moneyBody, handle: requestSender},
 		{Method: http.MethodGet, Path: "sms-api/senderIds", Scope: access.SMS, Body: moneyBody, handle: senders},
 		{Method: http.MethodPost, Path: "sms-api/send", Spends: true, Stores: true, Scope: access.SMS, Body: bulkBody, handle: sendSMS},
 		{Method: http.MethodGet, Path: "sms-api/send", Spends: true, Stores: true, Scope: access.SMS, Body: moneyBody, handle: sendSMS},
@@ -62,7 +63,7 @@ func Routes() []Route {
 
 // New builds the interface.
 func New(d Deps) *API {
-	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: access.GeneralLimit(d.GeneralLimit),
+	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: ratelimit.GeneralLimit(d.GeneralLimit),
 		small: newRoom(smallRoom, smallShare), large: newRoom(largeRoom, largeShare), scans: newScans()}
 	a.calls.New = func() any { return &call{api: a} }
 	for _, r := range Routes() {

@@ -28,6 +28,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
@@ -63,6 +64,7 @@ type parts struct {
 	ledger       *ledger.Ledger
 	tenants      *tenant.Store
 	access       *access.Access
+	limits       *ratelimit.Limiter
 	installation *installation.Store
 	audit        *audit.Log
 	auditHead    audit.Head // that the last check saw, of the one that checks
@@ -183,7 +185,7 @@ func (a *App) buildProxy(ctx context.Context) (err error) {
 }
 
 func (a *App) buildParts(ctx context.Context) error {
-	a.access, a.installation = access.New(a.db, a.clock), installation.New(a.db, a.clock)
+	a.access, a.installation, a.limits = access.New(a.db, a.clock), installation.New(a.db, a.clock), ratelimit.New(a.db, a.clock)
 	journal := audit.Journal{Folder: a.cfg.Storage.Data, Failed: func(path string, err error) {
 		a.log.Error("an act is done, and could not be noted beside the database", "file", path, "error", err)
 	}}
@@ -341,7 +343,7 @@ func (a *App) askNotKnown(ctx context.Context) {
 
 // prune removes what has served its time, everywhere.
 func (a *App) prune(ctx context.Context) error {
-	if _, err := a.access.PruneCounters(ctx); err != nil {
+	if _, err := a.limits.Prune(ctx); err != nil {
 		return err
 	}
 	if err := a.identity.Prune(ctx); err != nil {

@@ -518,9 +518,9 @@ func gateRules() []mutant {
 		{"collections-off", "an account that may not collect does not", "internal/payments/checks.go",
 			`if !t.CollectionsEnabled {`, `if !t.CollectionsEnabled && t.Blocked {`,
 			byTest("payments", "TestRefusalsLeaveNothing/SQLite")},
-		{"rate-exact", "sixty requests an hour are sixty", "internal/access/rate.go",
+		{"rate-exact", "sixty requests an hour are sixty", "internal/ratelimit/ratelimit.go",
 			`d.left = min(max(l.Max-(used-block), 0), block)`, `d.left = min(max(l.Max+1-(used-block), 0), block)`,
-			byTest("access", "TestExactlyTheLimitIsAllowedOverAllNodes/SQLite")},
+			byTest("ratelimit", "TestExactlyTheLimitIsAllowedOverAllNodes/SQLite")},
 	}
 }
 

@@ -24,7 +24,7 @@ func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 	d := console.Deps{
 		Hosts:    hosts,
 		Observe:  a.seen,
-		Identity: a.identity, Tenants: a.tenants, Access: a.access, Audit: a.audit, Changes: a.changes, Ledger: a.ledger, Messaging: a.messaging, Routes: a.routes, Checks: a.checks, Payments: a.payments, Webhooks: a.webhooks, Senders: a.senders, Requests: a.requests, Jobs: a.jobs, Lookups: a.lookups, FormKey: a.cfg.Secret.Derive("console/forms"), NumberKey: a.cfg.Secret.Derive(identity.NumberKey), Clock: a.clock, Log: a.callers,
+		Identity: a.identity, Tenants: a.tenants, Access: a.access, Limits: a.limits, Audit: a.audit, Changes: a.changes, Ledger: a.ledger, Messaging: a.messaging, Routes: a.routes, Checks: a.checks, Payments: a.payments, Webhooks: a.webhooks, Senders: a.senders, Requests: a.requests, Jobs: a.jobs, Lookups: a.lookups, FormKey: a.cfg.Secret.Derive("console/forms"), NumberKey: a.cfg.Secret.Derive(identity.NumberKey), Clock: a.clock, Log: a.callers,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
 		Stopped: a.timekeeper.Stopped,

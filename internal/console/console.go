@@ -40,6 +40,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
@@ -52,6 +53,7 @@ type Deps struct {
 	Identity  *identity.Identity
 	Tenants   *tenant.Store
 	Access    *access.Access
+	Limits    *ratelimit.Limiter
 	Audit     *audit.Log
 	Changes   *changes.Changes
 	Ledger    *ledger.Ledger

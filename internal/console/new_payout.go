@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
@@ -23,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -236,7 +236,7 @@ func stored(p payments.Payout) (channel, account string) {
 
 // registered asks whose the number is. The warning says that nobody could tell.
 func (v *visit) registered(p payments.Payout) (name, warning string, err error) {
-	took, err := v.console.Access.Take(v.ctx, v.tenant.ID, access.NameLimit())
+	took, err := v.console.Limits.Take(v.ctx, v.tenant.ID, ratelimit.NameLimit())
 	if err != nil {
 		return "", "", err
 	}

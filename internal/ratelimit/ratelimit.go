@@ -1,12 +1,31 @@
-package access
+// Package ratelimit counts: how often each tenant, and each of its keys, calls an endpoint, exactly over all nodes, and how many
+// wrong keys an address sends, on this node.
+//
+// Files: ratelimit.go (calls), guesses.go (wrong keys).
+package ratelimit
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 )
+
+// Limiter counts the calls of tenants. It is safe for concurrent use.
+type Limiter struct {
+	db    *db.DB
+	clock *clock.Clock
+
+	mu    sync.Mutex
+	drawn map[drawnKey]*drawn // what is left of the blocks of this node
+}
+
+// New makes a Limiter.
+func New(d *db.DB, c *clock.Clock) *Limiter {
+	return &Limiter{db: d, clock: c, drawn: map[drawnKey]*drawn{}}
+}
 
 // Limit is how many requests of one tenant are allowed in a window. Windows
 // are fixed and begin at whole multiples of their length: on the hour, on the
@@ -88,15 +107,15 @@ const readRate = `SELECT window_start, used FROM rate_counters WHERE tenant = $1
 
 // Left says what a limit would leave a tenant now, and counts nothing. Calls that this node has drawn and not used are left;
 // those that other nodes have drawn are taken for used.
-func (a *Access) Left(ctx context.Context, tenant string, l Limit) (Decision, error) {
+func (r *Limiter) Left(ctx context.Context, tenant string, l Limit) (Decision, error) {
 	if l.Max <= 0 {
 		return Decision{Allowed: true}, nil
 	}
-	now := a.clock.Now()
+	now := r.clock.Now()
 	begun := now.Truncate(l.Window)
 	var start time.Time
 	var used int64
-	err := a.db.Read(ctx, func(tx *db.Tx) error {
+	err := r.db.Read(ctx, func(tx *db.Tx) error {
 		found, err := tx.One(readRate, []any{tenant, l.Name}, &start, &used)
 		if !found || now.Sub(start) >= l.Window || start.After(l.furthest(begun)) {
 			start, used = begun, 0
@@ -106,7 +125,7 @@ func (a *Access) Left(ctx context.Context, tenant string, l Limit) (Decision, er
 	if err != nil {
 		return Decision{}, err
 	}
-	d := a.drawnFor(drawnKey{tenant, l.Name})
+	d := r.drawnFor(drawnKey{tenant, l.Name})
 	select {
 	case d.lock <- struct{}{}:
 	case <-ctx.Done():
@@ -140,12 +159,12 @@ type drawn struct {
 // Take counts one request of a tenant against a limit. Over all nodes exactly
 // Max requests of a window are allowed (with blocks: at most Max). A window
 // that is known to be used up costs no more writes.
-func (a *Access) Take(ctx context.Context, tenant string, l Limit) (Decision, error) {
+func (r *Limiter) Take(ctx context.Context, tenant string, l Limit) (Decision, error) {
 	if l.Max <= 0 {
 		return Decision{Allowed: true}, nil
 	}
-	now := a.clock.Now()
-	d := a.drawnFor(drawnKey{tenant, l.Name})
+	now := r.clock.Now()
+	d := r.drawnFor(drawnKey{tenant, l.Name})
 	select {
 	case d.lock <- struct{}{}:
 	case <-ctx.Done():
@@ -156,7 +175,7 @@ func (a *Access) Take(ctx context.Context, tenant string, l Limit) (Decision, er
 		d.start, d.left, d.rest, d.spent = begun, 0, 0, false
 	}
 	if d.left == 0 && !d.spent {
-		if err := a.draw(ctx, tenant, l, d); err != nil {
+		if err := r.draw(ctx, tenant, l, d); err != nil {
 			return Decision{}, err
 		}
 	}
@@ -170,11 +189,11 @@ func (a *Access) Take(ctx context.Context, tenant string, l Limit) (Decision, er
 
 // draw takes the next block, and learns whether another node began a later
 // window or used this one up.
-func (a *Access) draw(ctx context.Context, tenant string, l Limit, d *drawn) error {
+func (r *Limiter) draw(ctx context.Context, tenant string, l Limit, d *drawn) error {
 	block := max(l.Block, 1)
 	var start time.Time
 	var used int64
-	err := a.db.Write(ctx, func(tx *db.Tx) error {
+	err := r.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(takeRate, []any{tenant, l.Name, d.start, block, l.furthest(d.start)}, &start, &used)
 		return err
 	})
@@ -188,13 +207,13 @@ func (a *Access) draw(ctx context.Context, tenant string, l Limit, d *drawn) err
 	return nil
 }
 
-func (a *Access) drawnFor(key drawnKey) *drawn {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	d := a.drawn[key]
+func (r *Limiter) drawnFor(key drawnKey) *drawn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := r.drawn[key]
 	if d == nil {
 		d = &drawn{lock: make(chan struct{}, 1)}
-		a.drawn[key] = d
+		r.drawn[key] = d
 	}
 	return d
 }
@@ -210,24 +229,24 @@ const farAhead = time.Hour
 
 const pruneCounters = `DELETE FROM rate_counters WHERE window_start < $1 OR window_start > $2`
 
-// PruneCounters removes the counters of tenants that have not called for two
+// Prune removes the counters of tenants that have not called for two
 // days, here and in the memory of this node, and those that a wrong clock made,
 // and says how many rows went.
-func (a *Access) PruneCounters(ctx context.Context) (rows int64, err error) {
-	now := a.clock.Now()
+func (r *Limiter) Prune(ctx context.Context) (rows int64, err error) {
+	now := r.clock.Now()
 	before := now.Add(-keepCounters)
-	err = a.db.Write(ctx, func(tx *db.Tx) error {
+	err = r.db.Write(ctx, func(tx *db.Tx) error {
 		rows, err = tx.Exec(pruneCounters, before, now.Add(farAhead))
 		return err
 	})
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for key, d := range a.drawn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, d := range r.drawn {
 		// A counter in use is not old; its caller keeps it.
 		select {
 		case d.lock <- struct{}{}:
 			if d.start.Before(before) {
-				delete(a.drawn, key)
+				delete(r.drawn, key)
 			}
 			<-d.lock
 		default:

@@ -1,6 +1,7 @@
-package access
+package ratelimit
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,37 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/test/dbtest"
 )
+
+var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
+
+// write runs fn in one transaction and fails the test if it does.
+func write(t *testing.T, d *db.DB, fn func(tx *db.Tx) error) {
+	t.Helper()
+	if err := d.Write(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// other is a second node on the same database, with a clock of its own.
+func other(d *db.DB, at time.Time) (*Limiter, *clock.Clock) {
+	c := clock.NewManual(at)
+	return New(d, c), c
+}
+
+// allowed asks n times and counts.
+func allowed(t *testing.T, a *Limiter, tenant string, l Limit, n int) (yes int) {
+	t.Helper()
+	for range n {
+		d, err := a.Take(context.Background(), tenant, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed {
+			yes++
+		}
+	}
+	return yes
+}
 
 func TestExactlyTheLimitIsAllowedOverAllNodes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -81,7 +113,7 @@ func TestWhatIsLeftIsReadWithoutCountingARequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start.Add(15*time.Second))
 		b := New(d, c)
-		want := func(a *Access, l Limit, left int64, reset time.Duration) {
+		want := func(a *Limiter, l Limit, left int64, reset time.Duration) {
 			t.Helper()
 			for range 2 {
 				got, err := a.Left(t.Context(), "t", l)
@@ -232,11 +264,11 @@ func TestCountersGoWhenTheirWindowIsOver(t *testing.T) {
 		allowed(t, a, "old", limit, 5)
 		c.Advance(keepCounters)
 		allowed(t, a, "new", limit, 5)
-		if n, err := a.PruneCounters(t.Context()); err != nil || n != 0 {
+		if n, err := a.Prune(t.Context()); err != nil || n != 0 {
 			t.Fatalf("%d rows went too early, %v", n, err)
 		}
 		c.Advance(time.Microsecond)
-		if n, err := a.PruneCounters(t.Context()); err != nil || n != 1 {
+		if n, err := a.Prune(t.Context()); err != nil || n != 1 {
 			t.Fatalf("%d rows went, %v", n, err)
 		}
 		if len(a.drawn) != 1 {
