@@ -165,7 +165,7 @@ func rerunOrder() asking {
 	return asking{path: "/jobs/{id}/rerun", title: "Run it again", may: identity.MakeMoney, submit: "Run it again",
 		lead: func(v *visit) (string, error) {
 			j, err := v.console.Jobs.DeadLetter(v.ctx, v.r.PathValue("id"))
-			if problem.Is(err, problem.NotFound) {
+			if problem.Is(err, problem.NotFound) || problem.Is(err, problem.InProgress) { // a living job has no such page
 				err = errNoPage()
 			}
 			return "The job " + j.Kind + " of " + j.Subject + " was given up after " + page.Times(j.Tries) + ": " + cmp.Or(j.LastError, "no error was kept") + ". A server takes it within seconds.", err
