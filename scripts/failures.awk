@@ -43,7 +43,7 @@ broken != "" && /^\t/ && place($0) != "" { say(place($0) ": " broken); broken = 
 
 /^ *--- FAIL: / { current = names[++tests] = $3; next }
 /^ *--- / { current = ""; next }
-current != "" && /^ +[A-Za-z0-9_]+\.go:[0-9]+: / && !/ was ready after |: the end of what / {
+current != "" && /^ +[A-Za-z0-9_]+\.go:[0-9]+: / && !/ was ready after |: the end of what |: time=[^ ]+ level=/ {
 	text = $0
 	sub(/^ +/, "", text)
 	if (!(current in first)) first[current] = text

@@ -168,6 +168,21 @@ func skipsFreely(s source) (found bool) {
 	return found
 }
 
+// Names of tests that make quick leaves out are those of tests.
+func TestQuick_leavesOutTests(t *testing.T) {
+	all := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, name := range testsOf(s.file) {
+			all[name] = true
+		}
+	}
+	for name := range strings.SplitSeq(finder(t, "scripts/test.sh")(`(?m)^waiting='\^\((.*)\)\$'$`), "|") {
+		if !all[name] {
+			t.Errorf("scripts/test.sh names %s, which is no test", name)
+		}
+	}
+}
+
 // testsOf gives the names of a file's tests.
 func testsOf(file *ast.File) (names []string) {
 	for _, d := range file.Decls {
