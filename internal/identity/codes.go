@@ -71,3 +71,8 @@ func (i *Identity) tryCode(ctx context.Context, token, code string, p Person, fr
 	}
 	return err
 }
+
+// errLink is the one refusal of a link: which of its reasons it was is not told.
+func errLink() error {
+	return problem.New(problem.Unauthenticated, "link_not_valid", "This link does not work: it was used, it is too old, or it is incomplete")
+}

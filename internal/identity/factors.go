@@ -2,9 +2,6 @@ package identity
 
 import (
 	"context"
-	"encoding/base64"
-	"errors"
-	"fmt"
 	"net/netip"
 	"time"
 
@@ -13,54 +10,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/usertext"
 )
-
-const (
-	// StepUpLasts is how long after a code what needs a second factor can be done.
-	StepUpLasts = 5 * time.Minute
-	// pendingLasts is how long a factor that was shown waits for its first code.
-	pendingLasts = 15 * time.Minute
-	// RecoveryCodes are made at once.
-	RecoveryCodes = 10
-)
-
-// sealLabel names the use of the master key under which the keys of factors are stored.
-const sealLabel = "identity factors"
-
-var errNoMaster = errors.New("identity: factors need the master key")
-
-// sealKey seals the key of a person's factor, which opens for no other person.
-func (i *Identity) sealKey(person string, key []byte) (string, error) {
-	if i.sealer == nil {
-		return "", errNoMaster
-	}
-	return base64.StdEncoding.EncodeToString(i.sealer.Seal(key, []byte(person))), nil
-}
-
-func (i *Identity) unseal(person, sealed string) ([]byte, error) {
-	if i.sealer == nil {
-		return nil, errNoMaster
-	}
-	text, err := base64.StdEncoding.DecodeString(sealed)
-	if err != nil {
-		return nil, fmt.Errorf("identity: the factor of %s cannot be read: %w", person, err)
-	}
-	key, err := i.sealer.Open(text, []byte(person))
-	if err != nil {
-		return nil, fmt.Errorf("identity: the factor of %s cannot be opened: %w", person, err)
-	}
-	return key, nil
-}
-
-// errStepUp asks for the second factor again.
-func errStepUp() error {
-	return problem.New(problem.Forbidden, "step_up_needed", "Give the code of your app again: the last one is more than five minutes ago")
-}
-
-// SteppedUp says whether the visitor gave the second factor within the last five minutes.
-func (i *Identity) SteppedUp(v Visitor) bool {
-	at := v.Session.FactorAt
-	return !at.IsZero() && i.within(at, at.Add(StepUpLasts))
-}
 
 // NeedFactor refuses a visitor who has a factor and did not give it within the last five minutes. It reads the session
 // anew: one that has ended, or whose person was reset, does not pass.
@@ -172,7 +121,6 @@ const (
 	confirmFactor = `UPDATE factors SET sealed = pending, pending = '', confirmed_at = $3, last_step = $4, first_at = CASE WHEN sealed = '' THEN $6 ELSE first_at END
 		WHERE person = $1 AND pending = $2 AND pending_session = $5`
 	markFactor = `UPDATE sessions SET factor_at = $2 WHERE hash = $1 AND ended_at = 0`
-	endOthers  = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND hash <> $2 AND ended_at = 0`
 	dropCodes  = `DELETE FROM recovery_codes WHERE person = $1`
 	insertCode = `INSERT INTO recovery_codes (hash, person, created_at) VALUES ($1, $2, $3)`
 )

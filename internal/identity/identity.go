@@ -6,30 +6,41 @@
 // hash. A request reads the session, the person and the memberships at most once a second on each node: what was ended
 // or taken away is in force everywhere within one second.
 //
-// Files:
+// Files, each standing on those below it alone; no two of them need each other:
 //
-//	identity.go   the service; what ended sessions and links are pruned after
-//	policy.go     which role may do what
-//	people.go     a person and their memberships, stored
-//	named.go      whether a free text may mean a person
-//	manage.go     what one person does about another: invite, give a role, disable, reset
-//	links.go      links that work once: to accept an invitation, to sign in
-//	codes.go      the code without which the link of an invitation does not work
-//	signin.go     proof of who somebody is: the password, then the code
-//	password.go   passwords, hashed
-//	totp.go       codes of an authenticator
-//	factors.go    the second factor enrolled, and recovery codes
-//	reseal.go     second factors under another master key
-//	tries.go      how often a password or a code may be tried
-//	uses.go       limits for each person, such as of searches by number
-//	devices.go    browsers in which a person signed in before
-//	sessions.go   who is signed in, and for how long they may be idle
-//	tokens.go     personal tokens, by which commands know a person
-//	standing.go   what a person may do at this moment, read inside the transaction that does it
+//	build.go         how the service is made; what ended sessions and links are pruned after
+//	manage.go        what one person does about another: invite, give a role, disable, reset
+//	links.go         links that work once: to accept an invitation, to sign in
+//	signin.go        proof of who somebody is: the password, then the code
+//	factors.go       the second factor enrolled, and recovery codes
+//	tries.go         how often a password or a code may be tried
+//	devices.go       browsers in which a person signed in before
+//	sessions.go      who is signed in, and how sessions end
+//	tokens.go        personal tokens, by which commands know a person
+//	in_force.go      whether a visitor may still act, read inside the transaction that does it
+//	bearer.go, step_up.go
+//	                 the person of a personal token; how long a second factor counts
+//	standing.go      what a person may do at this moment, read inside the transaction that does it
+//	session_rows.go  a session as it is stored, and for how long it may be idle
+//	codes.go         the code without which the link of an invitation does not work
+//	proof.go         what is stored of how a person proves themselves, and the comparison with it
+//	password.go      which passwords are refused
+//	reseal.go        second factors under another master key
+//	people.go        a person and their memberships, stored
+//	named.go         whether a free text may mean a person
+//	record.go        entries of the audit log
+//	sealing.go       the keys of second factors, sealed
+//	uses.go          limits for each person, such as of searches by number
+//	visitor.go       the person behind a request, with the session and the roles
+//	identity.go      the service
+//	person.go        a person and a membership
+//	hasher.go        passwords, hashed
+//	policy.go        which role may do what
+//	token_limits.go  the life and the number of personal tokens
+//	totp.go          codes of an authenticator
 package identity
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -72,25 +83,6 @@ type Identity struct {
 	sessions    *cache.Cache[string, sessionRow]
 }
 
-// Options are what an Identity needs to know of its installation.
-type Options struct {
-	Secret      config.Secret // empty: factors cannot be used, only taken away
-	Development bool          // links of the first screen work
-	// HashMemory is what the hash of a password takes, in KiB; 0: what protects real people. Tests of what people do take little.
-	// Passwords that were stored under another one are not readable.
-	HashMemory uint32
-}
-
-// New makes an Identity.
-func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
-	i := &Identity{db: d, clock: c, audit: log, sealer: o.Secret.Sealer(sealLabel), development: o.Development, hasher: newHasher(o.HashMemory)}
-	if !o.Secret.Empty() {
-		i.devices = o.Secret.Derive("identity/devices")
-	}
-	i.sessions = cache.New(c, Freshness, cachedSessions, i.loadSession)
-	return i
-}
-
 // newToken makes the text of a link or a session. It must be called before the transaction that stores its hash,
 // which may run twice.
 func newToken() string {
@@ -105,26 +97,4 @@ var tokenLength = base64.RawURLEncoding.EncodedLen(tokenBytes)
 func hashToken(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
-}
-
-const (
-	pruneSessions = `DELETE FROM sessions WHERE created_at < $1`
-	pruneLinks    = `DELETE FROM sign_in_links WHERE expires_at < $1`
-	pruneTokens   = `DELETE FROM personal_tokens WHERE expires_at < $1`
-)
-
-// Prune removes sessions, links and personal tokens that ended long ago.
-func (i *Identity) Prune(ctx context.Context) error {
-	before := i.clock.Now().Add(-keepEnded)
-	err := i.db.Write(ctx, func(tx *db.Tx) error {
-		tx.Defer(pruneSessions, -1, before)
-		tx.Defer(pruneLinks, -1, before)
-		tx.Defer(pruneTokens, -1, before)
-		tx.Defer(pruneTries, -1, i.clock.Now())
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return i.pruneUses(ctx)
 }

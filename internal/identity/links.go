@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/problem"
 )
 
 // The kinds of links. One of development signs its bearer in; an invitation lets a person without a password choose
@@ -39,11 +38,6 @@ func (i *Identity) NewLink(ctx context.Context, person string) (token string, er
 
 const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', l.kind, l.created_at, l.expires_at, l.used_at
 	FROM sign_in_links l JOIN people p ON p.id = l.person WHERE l.hash = $1 AND l.kind = 'development' OR l.hash = $2 AND l.code <> ''`
-
-// errLink is the one refusal of a link: which of its reasons it was is not told.
-func errLink() error {
-	return problem.New(problem.Unauthenticated, "link_not_valid", "This link does not work: it was used, it is too old, or it is incomplete")
-}
 
 // Link says whom a link is for, and leaves it as it is.
 func (i *Identity) Link(ctx context.Context, token string) (LinkOf, error) {

@@ -326,3 +326,12 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 
 // Made says whether a person was made by this invitation.
 func (by Invitation) Made(p Person) bool { return p.ID == by.id }
+
+// Locked finds a person by the e-mail address, with all memberships, and keeps the person as it is until tx ends.
+func (i *Identity) Locked(tx *db.Tx, email string) (p Person, all []Membership, err error) {
+	if p, _, err = i.locked(tx, email); err != nil {
+		return p, nil, err
+	}
+	all, err = rolesOf(tx, p.ID)
+	return p, all, err
+}

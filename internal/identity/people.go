@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -12,24 +11,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/usertext"
 )
-
-// Installation is the tenant of a membership at the installation itself.
-const Installation = ""
-
-// Person is a human being who can sign in.
-type Person struct {
-	ID         string
-	Email      string
-	Name       string
-	CreatedAt  time.Time
-	DisabledAt time.Time // zero: may sign in
-}
-
-// Membership is the role of a person at one tenant or at the installation.
-type Membership struct {
-	Tenant string // Installation, or an id
-	Role   Role
-}
 
 const selectAnybody = `SELECT id FROM people LIMIT 1`
 

@@ -60,14 +60,6 @@ var strong = map[Site][]Role{
 // NeedsFactor says whether the people of a role must have a second factor in production.
 func (r Role) NeedsFactor(s Site) bool { return slices.Contains(strong[s], r) }
 
-// Lacks says what a visitor must set up in production before anything else.
-func (v Visitor) Lacks() (password, factor bool) {
-	for _, m := range v.Memberships {
-		factor = factor || m.Role.NeedsFactor(SiteOf(m.Tenant))
-	}
-	return !v.HasPassword, factor && !v.HasFactor
-}
-
 // Permission is one right of a role.
 type Permission string
 
@@ -298,8 +290,5 @@ func (r Role) Covers(s Site, other Role) bool {
 	return r.at(s) && other.at(s)
 }
 
-// Can says whether the visitor has a permission at a tenant or at the Installation by a role there.
-func (v Visitor) Can(tenant string, p Permission) bool {
-	r := v.Role(tenant)
-	return r != "" && Can(SiteOf(tenant), r, p)
-}
+// Installation is the tenant of a membership at the installation itself.
+const Installation = ""

@@ -102,15 +102,6 @@ func (i *Identity) Acquainted(tx *db.Tx, approver Visitor, requester string) (a 
 
 const selectRolesOf = `SELECT tenant, role FROM memberships WHERE person = $1 ORDER BY tenant`
 
-// Locked finds a person by the e-mail address, with all memberships, and keeps the person as it is until tx ends.
-func (i *Identity) Locked(tx *db.Tx, email string) (p Person, all []Membership, err error) {
-	if p, _, err = i.locked(tx, email); err != nil {
-		return p, nil, err
-	}
-	all, err = rolesOf(tx, p.ID)
-	return p, all, err
-}
-
 // rolesOf lists what a person is, and where.
 func rolesOf(tx *db.Tx, person string) (all []Membership, err error) {
 	err = tx.Query(selectRolesOf, []any{person}, func(r *db.Row) error {
@@ -120,23 +111,4 @@ func rolesOf(tx *db.Tx, person string) (all []Membership, err error) {
 		return err
 	})
 	return all, err
-}
-
-// InForce refuses, in tx, a visitor whose session has ended meanwhile, or who has a factor and did not give it within the
-// last five minutes. The factor of a personal token was given when it was made.
-func (i *Identity) InForce(tx *db.Tx, v Visitor) error {
-	if v.token != "" {
-		_, err := i.bearer(tx, v.token)
-		return err
-	}
-	row, err := readSession(tx, v.hash)
-	switch {
-	case err != nil:
-		return err
-	case !row.live(i.clock.Now()):
-		return errSession()
-	case row.visitor.HasFactor && !i.SteppedUp(row.visitor):
-		return errStepUp()
-	}
-	return nil
 }

@@ -15,18 +15,6 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// The life and the number of personal tokens.
-const (
-	TokenLasts = 12 * time.Hour
-	MostTokens = 10 // of a person at once
-	// TokensWait is how long personal tokens can neither be made nor used after a first factor. Somebody else may have enrolled
-	// it: the person, whose other sessions it ended, has the hour to notice.
-	TokensWait = time.Hour
-	// tokenPrefix lets a scanner know a leaked token.
-	tokenPrefix  = "mk_person_"
-	maxTokenName = 60
-)
-
 // PersonalToken lets commands name the person that gives them. Its text is shown once, and only its hash is kept.
 type PersonalToken struct {
 	ID        string
@@ -99,25 +87,6 @@ func (i *Identity) mayHaveTokens(tx *db.Tx, person string) error {
 	return i.waited(tokensFrom(firstAt))
 }
 
-// tokensFrom returns when personal tokens work after a first factor. Zero stays zero.
-func tokensFrom(firstAt time.Time) time.Time {
-	if firstAt.IsZero() {
-		return time.Time{}
-	}
-	return firstAt.Add(TokensWait)
-}
-
-// waited refuses personal tokens before the hour after a first factor is over.
-func (i *Identity) waited(from time.Time) error {
-	if !i.clock.Now().Before(from) {
-		return nil
-	}
-	return problem.New(problem.Forbidden, "factor_new", "Your second factor is new: personal tokens can be made and used from "+from.UTC().Format("2006-01-02 15:04 UTC"))
-}
-
-// ByToken says whether the visitor is a command's, by a personal token, and not a browser's.
-func (v Visitor) ByToken() bool { return v.token != "" }
-
 const selectTokens = `SELECT id, name, created_at, expires_at FROM personal_tokens
 	WHERE person = $1 AND ended_at = 0 AND expires_at > $2 ORDER BY id DESC LIMIT 100`
 
@@ -151,17 +120,6 @@ func (i *Identity) EndPersonalToken(ctx context.Context, v Visitor, id string, f
 	})
 }
 
-const (
-	selectBearer = `SELECT t.id, t.name, t.created_at, t.expires_at, t.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> '', coalesce(f.first_at, 0)
-		FROM personal_tokens t JOIN people p ON p.id = t.person LEFT JOIN factors f ON f.person = p.id WHERE t.hash = $1`
-	selectRolesOfBearer = `SELECT m.tenant, m.role FROM personal_tokens t JOIN memberships m ON m.person = t.person WHERE t.hash = $1 ORDER BY m.tenant`
-)
-
-// errToken is the one refusal of a token.
-func errToken() error {
-	return problem.New(problem.Forbidden, "token_not_valid", "This personal token does not work: it is unknown, has ended or is older than 12 hours. Make another one on the page Your account of the console")
-}
-
 // Bearer is the person of a personal token, for a command. It is a visitor whose second factor was given when the token was
 // made.
 func (i *Identity) Bearer(ctx context.Context, text string) (v Visitor, err error) {
@@ -171,32 +129,6 @@ func (i *Identity) Bearer(ctx context.Context, text string) (v Visitor, err erro
 	}
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
 		v, err = i.bearer(tx, hashToken(text))
-		return err
-	})
-	return v, err
-}
-
-// bearer reads the person of a token that works now.
-func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
-	v := Visitor{token: hash}
-	var name string
-	var expires, ended, firstAt time.Time
-	p, s := &v.Person, &v.Session
-	found, err := tx.One(selectBearer, []any{hash}, &s.ID, &name, &s.CreatedAt, &expires, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &v.HasPassword, &v.HasFactor, &firstAt)
-	if err != nil {
-		return Visitor{}, err
-	}
-	if !found || !ended.IsZero() || !p.DisabledAt.IsZero() || !i.within(s.CreatedAt, expires) {
-		return Visitor{}, errToken()
-	}
-	v.TokensFrom = tokensFrom(firstAt)
-	if err := i.waited(v.TokensFrom); err != nil {
-		return Visitor{}, err
-	}
-	err = tx.Query(selectRolesOfBearer, []any{hash}, func(r *db.Row) error {
-		var m Membership
-		err := r.Scan(&m.Tenant, &m.Role)
-		v.Memberships = append(v.Memberships, m)
 		return err
 	})
 	return v, err

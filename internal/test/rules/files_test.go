@@ -15,8 +15,9 @@ import (
 )
 
 // The packages whose files stand on each other in one direction. The opening prose lists their files from the top down.
-var oneWay = []string{"internal/api", "internal/changes", "internal/jobs", "internal/messaging", "internal/messaging/otp",
-	"internal/payments", "internal/payments/book", "internal/route", "internal/sim", "internal/sim/hubtel", "internal/sim/mtn", "internal/sim/smsc"}
+var oneWay = []string{"internal/api", "internal/changes", "internal/identity", "internal/jobs", "internal/messaging", "internal/messaging/otp",
+	"internal/payments", "internal/payments/book", "internal/route", "internal/sim", "internal/sim/hubtel",
+	"internal/sim/mtn", "internal/sim/smsc"}
 
 // Of another package above largeLines no cycle of files has more than mostInCycle, but for those that had larger ones when this
 // rule came. Their figures may only shrink.
@@ -26,11 +27,10 @@ const (
 )
 
 var largestCycle = map[string]int{
-	"internal/app":      14,
-	"internal/cli":      40,
-	"internal/console":  28,
-	"internal/db":       17,
-	"internal/identity": 16,
+	"internal/app":     14,
+	"internal/cli":     40,
+	"internal/console": 28,
+	"internal/db":      17,
 }
 
 // fileGraph says of each file of a package which others declare what it uses.

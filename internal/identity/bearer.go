@@ -1,0 +1,53 @@
+package identity
+
+import (
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	selectBearer = `SELECT t.id, t.name, t.created_at, t.expires_at, t.ended_at, p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', coalesce(f.sealed, '') <> '', coalesce(f.first_at, 0)
+		FROM personal_tokens t JOIN people p ON p.id = t.person LEFT JOIN factors f ON f.person = p.id WHERE t.hash = $1`
+	selectRolesOfBearer = `SELECT m.tenant, m.role FROM personal_tokens t JOIN memberships m ON m.person = t.person WHERE t.hash = $1 ORDER BY m.tenant`
+)
+
+// errToken is the one refusal of a token.
+func errToken() error {
+	return problem.New(problem.Forbidden, "token_not_valid", "This personal token does not work: it is unknown, has ended or is older than 12 hours. Make another one on the page Your account of the console")
+}
+
+// bearer reads the person of a token that works now.
+func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
+	v := Visitor{token: hash}
+	var name string
+	var expires, ended, firstAt time.Time
+	p, s := &v.Person, &v.Session
+	found, err := tx.One(selectBearer, []any{hash}, &s.ID, &name, &s.CreatedAt, &expires, &ended, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &v.HasPassword, &v.HasFactor, &firstAt)
+	if err != nil {
+		return Visitor{}, err
+	}
+	if !found || !ended.IsZero() || !p.DisabledAt.IsZero() || !i.within(s.CreatedAt, expires) {
+		return Visitor{}, errToken()
+	}
+	v.TokensFrom = tokensFrom(firstAt)
+	if err := i.waited(v.TokensFrom); err != nil {
+		return Visitor{}, err
+	}
+	err = tx.Query(selectRolesOfBearer, []any{hash}, func(r *db.Row) error {
+		var m Membership
+		err := r.Scan(&m.Tenant, &m.Role)
+		v.Memberships = append(v.Memberships, m)
+		return err
+	})
+	return v, err
+}
+
+// waited refuses personal tokens before the hour after a first factor is over.
+func (i *Identity) waited(from time.Time) error {
+	if !i.clock.Now().Before(from) {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "factor_new", "Your second factor is new: personal tokens can be made and used from "+from.UTC().Format("2006-01-02 15:04 UTC"))
+}

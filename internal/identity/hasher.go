@@ -1,0 +1,157 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/problem"
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/text/secure/precis"
+)
+
+// The limits of passwords and of hashing them.
+const (
+	MinPassword = 12  // characters
+	MaxPassword = 128 // characters
+
+	// hashesAtOnce are computed on a node; each takes hashMemory.
+	hashesAtOnce = 2
+	// hashesForStrangers of these are for visitors from networks and browsers that their account does not know.
+	hashesForStrangers = 1
+	// hashesWaiting may wait for that, and as many again of visitors who are known.
+	hashesWaiting = 20
+
+	hashTime   = 3
+	hashMemory = 19 << 10 // KiB: two at once fit beside a server that promises to need no more than 200 MB
+	saltBytes  = 16
+	hashBytes  = 32
+)
+
+// hasher hashes passwords, few at once.
+type hasher struct {
+	line, known  chan struct{} // places of strangers, and of visitors who are known
+	turn, share  chan struct{} // the hashes at once, and those of them that strangers may have
+	stranger     bool          // the place is one of strangers
+	memory, time uint32
+}
+
+func newHasher(memory uint32) hasher {
+	const places = hashesAtOnce + hashesWaiting
+	return hasher{line: make(chan struct{}, places), known: make(chan struct{}, places), turn: make(chan struct{}, hashesAtOnce), share: make(chan struct{}, hashesForStrangers),
+		memory: cmp.Or(memory, hashMemory), time: hashTime}
+}
+
+// form begins what is stored of a password.
+func (h hasher) form() string {
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$", argon2.Version, h.memory, h.time)
+}
+
+// enter gives a place in the line for a hash, or refuses at once. It comes before anything is counted: a flood of tries costs
+// no more hashes than the line is long. Visitors who are known have a line and a turn that strangers cannot fill.
+func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
+	line := h.line
+	if known {
+		line = h.known
+	}
+	h.stranger = !known
+	select {
+	case line <- struct{}{}:
+		return h, func() { <-line }, nil
+	default:
+		return h, nil, problem.New(problem.Unavailable, "too_busy", "Too many people sign in at this moment. Try again in a few seconds.")
+	}
+}
+
+// hash computes the hash of a password under a salt, in its turn.
+func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte, error) {
+	if h.stranger {
+		select {
+		case h.share <- struct{}{}:
+			defer func() { <-h.share }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return argon2.IDKey([]byte(password), salt, h.time, h.memory, 1, hashBytes), nil
+}
+
+// seal makes what is stored of a password.
+func (h hasher) seal(ctx context.Context, password string) (string, error) {
+	salt := make([]byte, saltBytes)
+	rand.Read(salt) // never fails
+	sum, err := h.hash(ctx, normal(password), salt)
+	if err != nil {
+		return "", err
+	}
+	b64 := base64.RawStdEncoding
+	return h.form() + b64.EncodeToString(salt) + "$" + b64.EncodeToString(sum), nil
+}
+
+// The largest parameters of a stored hash that are computed.
+const (
+	maxHashMemory = 128 << 10 // KiB
+	maxHashTime   = 10
+)
+
+// parse reads a stored hash with its own parameters, which are those of the program that stored it.
+func (h hasher) parse(stored string) (of hasher, salt, sum []byte, err error) {
+	var version int
+	parts := strings.Split(stored, "$")
+	if len(parts) == 6 {
+		_, err = fmt.Sscanf(stored[:len(stored)-len(parts[4])-len(parts[5])-1], "$argon2id$v=%d$m=%d,t=%d,p=1$", &version, &h.memory, &h.time)
+	}
+	if err != nil || version != argon2.Version || h.memory < 8 || h.memory > maxHashMemory || h.time < 1 || h.time > maxHashTime {
+		return h, nil, nil, errStored
+	}
+	salt, saltErr := base64.RawStdEncoding.DecodeString(parts[4])
+	sum, sumErr := base64.RawStdEncoding.DecodeString(parts[5])
+	if saltErr != nil || sumErr != nil || len(sum) != hashBytes {
+		return h, nil, nil, errStored
+	}
+	return h, salt, sum, nil
+}
+
+var errStored = errors.New("identity: stored password hash is unreadable")
+
+// matches reports whether a password is the stored one, and whether the stored hash should be replaced: it has other
+// parameters, or was made of the password before normalisation. Without a stored hash it takes as long and reports false.
+func (h hasher) matches(ctx context.Context, stored, password string) (same, stale bool, err error) {
+	of, salt, want := h, make([]byte, saltBytes), make([]byte, hashBytes)
+	if stored != "" {
+		if of, salt, want, err = h.parse(stored); err != nil {
+			return false, false, err
+		}
+	}
+	for n, form := range slices.Compact([]string{normal(password), password}) {
+		sum, err := of.hash(ctx, form, salt)
+		if err != nil {
+			return false, false, err
+		}
+		if subtle.ConstantTimeCompare(sum, want) == 1 && stored != "" {
+			return true, n > 0 || !strings.HasPrefix(stored, h.form()), nil
+		}
+	}
+	return false, false, nil
+}
+
+// normal returns the form of a password that is hashed: keyboards and systems send one text as different characters.
+// A text that RFC 8265 refuses stays as it is; it cannot be chosen, but may have been before this rule.
+func normal(password string) string {
+	if text, err := precis.OpaqueString.String(password); err == nil {
+		return text
+	}
+	return password
+}

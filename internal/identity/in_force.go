@@ -1,0 +1,24 @@
+package identity
+
+import (
+	"github.com/makola/makola/internal/db"
+)
+
+// InForce refuses, in tx, a visitor whose session has ended meanwhile, or who has a factor and did not give it within the
+// last five minutes. The factor of a personal token was given when it was made.
+func (i *Identity) InForce(tx *db.Tx, v Visitor) error {
+	if v.token != "" {
+		_, err := i.bearer(tx, v.token)
+		return err
+	}
+	row, err := readSession(tx, v.hash)
+	switch {
+	case err != nil:
+		return err
+	case !row.live(i.clock.Now()):
+		return errSession()
+	case row.visitor.HasFactor && !i.SteppedUp(row.visitor):
+		return errStepUp()
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+package identity
+
+import (
+	"net/netip"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+)
+
+// note writes an entry of what a person did with their own account.
+func (i *Identity) note(tx *db.Tx, p Person, from netip.Addr, e audit.Entry) error {
+	e.Actor, e.Person, e.Subject = p.Email, p.ID, p.ID
+	if from.IsValid() {
+		e.Origin = from.String()
+	}
+	return i.audit.WriteNoted(tx, e) // after a restore an old password or factor works again
+}
+
+func changesOf(what, before, after string) any {
+	return map[string]any{"changes": []audit.Change{{What: what, Before: before, After: after}}}
+}

@@ -1,0 +1,56 @@
+package identity
+
+import "time"
+
+// Visitor is the person behind a request, with the session and the roles.
+type Visitor struct {
+	Person      Person
+	Session     Session
+	Memberships []Membership
+	HasPassword bool
+	HasFactor   bool
+	TokensFrom  time.Time // when a first factor lets personal tokens be made and used; zero: they do not wait
+	hash        string    // of the session's token; empty: it is a command's, by a personal token
+	token       string    // the hash of that one
+}
+
+// ByToken says whether the visitor is a command's, by a personal token, and not a browser's.
+func (v Visitor) ByToken() bool { return v.token != "" }
+
+// Can says whether the visitor has a permission at a tenant or at the Installation by a role there.
+func (v Visitor) Can(tenant string, p Permission) bool {
+	r := v.Role(tenant)
+	return r != "" && Can(SiteOf(tenant), r, p)
+}
+
+// Session is one browser in which a person is signed in.
+type Session struct {
+	ID        string
+	Agent     string // the browser, in its own words
+	CreatedAt time.Time
+	UsedAt    time.Time // to the minute
+	FactorAt  time.Time // when the second factor was last given; zero: never
+	Source    string    // the network that it began from; empty: not known
+	First     bool      // of an invitation or of the bootstrap
+}
+
+// Role is the visitor's role at a tenant or at the Installation; empty: none.
+func (v Visitor) Role(tenant string) Role {
+	for _, m := range v.Memberships {
+		if m.Tenant == tenant {
+			return m.Role
+		}
+	}
+	return ""
+}
+
+// Operator says whether the visitor has a role at the installation.
+func (v Visitor) Operator() bool { return v.Role(Installation) != "" }
+
+// Lacks says what a visitor must set up in production before anything else.
+func (v Visitor) Lacks() (password, factor bool) {
+	for _, m := range v.Memberships {
+		factor = factor || m.Role.NeedsFactor(SiteOf(m.Tenant))
+	}
+	return !v.HasPassword, factor && !v.HasFactor
+}
