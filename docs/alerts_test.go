@@ -97,7 +97,7 @@ var panels = []panel{
 	{"Time to answer, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, route) (rate(makola_http_request_seconds_bucket[5m])))`}},
 	{"Open payments of unknown outcome", "short", []string{`max by (provider, mode) (makola_unknown_outcome)`}},
 	{"Their amounts, in cedis", "short", []string{`max by (provider, mode) (makola_unknown_outcome_ghs)`}},
-	{"Held at providers, in cedis", "short", []string{`max by (provider, mode) (makola_provider_float_ghs)`}},
+	{"Held at providers, in cedis", "short", []string{`max by (provider, account, mode) (makola_provider_float_ghs)`}},
 	{"Providers' answers a second", "ops", []string{`sum by (provider, operation, class) (rate(makola_provider_requests_total[5m]))`}},
 	{"Providers' time to answer, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, provider, operation) (rate(makola_provider_request_seconds_bucket[5m])))`}},
 	{"Jobs that are not finished", "short", []string{`max by (queue) (makola_queue_depth)`}},

@@ -330,7 +330,7 @@ func TestTheChartHasEveryAccount(t *testing.T) {
 	text := read(t, "docs/ledger.md")
 	for _, id := range []ledger.AccountID{
 		ledger.Wallet("<tenant>"), ledger.Credits("<tenant>"), ledger.Receivable("<tenant>"),
-		ledger.Float("<provider>"), ledger.ProviderFees("<provider>"), ledger.Commission("<provider>"),
+		ledger.FloatAt("<provider>", "<account>"), ledger.Float("<provider>"), ledger.ProviderFees("<provider>"), ledger.Commission("<provider>"),
 		ledger.Clearing, ledger.Fees, ledger.Suspense, ledger.Funding, ledger.Used,
 	} {
 		if !strings.Contains(text, "| `"+string(id)+"` |") {

@@ -1,5 +1,7 @@
 package alerts
 
+import "fmt"
+
 // Links of the runbooks that several alerts share.
 const (
 	seeDatabase = "[database down](#the-database-is-down)"
@@ -82,8 +84,27 @@ func people() []Alert {
 	}
 }
 
-// spent is the part of the amounts of payments that leaves floats: transfers between wallets have no provider.
-const spent = `makola_payment_amount_ghs_total{mode="live",product!="collection",provider!=""}`
+const (
+	// held is the money in an account at a provider. Money that is unassigned there may be in any of its accounts.
+	held = `min by (provider, account, mode) (makola_provider_float_ghs{mode="live",account!="unassigned"})` +
+		` + on (provider, mode) group_left () min by (provider, mode) (makola_provider_float_ghs{mode="live",account="unassigned"})`
+	// spent is the part of the amounts of payments that leaves floats: transfers between wallets have no provider.
+	spent = `makola_payment_amount_ghs_total{mode="live",product!="collection",provider!=""}`
+)
+
+// spentIn is what left each account at a provider within a time.
+func spentIn(window string) string {
+	return `sum by (provider, account, mode) (increase(` + spent + `[` + window + `]))`
+}
+
+// floatAt and paidFrom are series of an account at a provider.
+func floatAt(provider, account, mode string, ghs int) string {
+	return series(fmt.Sprintf(`makola_provider_float_ghs{provider=%q,account=%q,mode=%q}`, provider, account, mode), ghs)
+}
+
+func paidFrom(product, provider, account, mode string) string {
+	return fmt.Sprintf(`makola_payment_amount_ghs_total{product=%q,provider=%q,account=%q,mode=%q}`, product, provider, account, mode)
+}
 
 // money are alerts on payments whose outcome is not known, and on floats.
 func money() []Alert {
@@ -101,16 +122,16 @@ func money() []Alert {
 		Alert{Name: "MakolaContradictions", Severity: Page, Expr: `sum by (product, event) (increase(makola_payment_contradictions_total[15m])) > 0`}.
 			says("`makola_payment_contradictions_total` grows", "{{ $labels.product }} {{ $labels.event }}: a provider contradicted its final status. Run makola payouts contradicted.", seeUnknown).
 			playing([]string{growing(`makola_payment_contradictions_total{product="payout",event="reversed"}`, 1)}, []string{series(`makola_payment_contradictions_total{product="payout",event="reversed"}`, 7)}),
-		Alert{Name: "MakolaFloatLow", Severity: Page,
-			Expr: `min by (provider, mode) (makola_provider_float_ghs{mode="live"}) < (sum by (provider, mode) (increase(` + spent + `[1d])) > sum by (provider, mode) (increase(` + spent + `[7d])) / 7 or sum by (provider, mode) (increase(` + spent + `[7d])) / 7)`}.
-			says("`makola_provider_float_ghs` of a provider below a day of its payouts, airtime and data: the last day, or a seventh of the last week if that is more",
-				"{{ $labels.provider }} {{ $labels.mode }}: the float is below a day's payments; payouts will be refused. Pay in at the provider, then run makola float add.", seeFloat).
-			playing([]string{series(`makola_provider_float_ghs{provider="mtn",mode="live"}`, 0), series(`makola_provider_float_ghs{provider="hubtel",mode="live"}`, 900000),
-				growing(`makola_payment_amount_ghs_total{product="payout",provider="mtn",mode="live"}`, 10), growing(`makola_payment_amount_ghs_total{product="payout",provider="hubtel",mode="live"}`, 10)},
-				[]string{series(`makola_provider_float_ghs{provider="mtn",mode="live"}`, 9000), growing(`makola_payment_amount_ghs_total{product="payout",provider="mtn",mode="live"}`, 10),
-					growing(`makola_payment_amount_ghs_total{product="payout",network="WALLET",provider="",mode="live"}`, 1000),
-					series(`makola_provider_float_ghs{provider="hubtel",mode="live"}`, 0), growing(`makola_payment_amount_ghs_total{product="collection",provider="hubtel",mode="live"}`, 10),
-					series(`makola_provider_float_ghs{provider="mtn",mode="test"}`, 0), growing(`makola_payment_amount_ghs_total{product="payout",provider="mtn",mode="test"}`, 10)}),
+		Alert{Name: "MakolaFloatLow", Severity: Page, Expr: held + ` < (` + spentIn("1d") + ` > ` + spentIn("7d") + ` / 7 or ` + spentIn("7d") + ` / 7)`}.
+			says("`makola_provider_float_ghs` of an account at a provider, with what is unassigned there, below a day of the payouts, airtime and data paid from it: the last day, or a seventh of the last week if that is more",
+				"{{ $labels.provider }} {{ $labels.account }} {{ $labels.mode }}: the float is below a day's payments; payouts will be refused. Pay in at the provider, then run makola float add.", seeFloat).
+			playing([]string{floatAt("mtn", "disbursement", "live", 0), floatAt("mtn", "collection", "live", 900000), floatAt("mtn", "unassigned", "live", 0),
+				floatAt("hubtel", "disbursement", "live", 900000), floatAt("hubtel", "unassigned", "live", 0),
+				growing(paidFrom("payout", "mtn", "disbursement", "live"), 10), growing(paidFrom("payout", "hubtel", "disbursement", "live"), 10)},
+				[]string{floatAt("mtn", "disbursement", "live", 0), floatAt("mtn", "unassigned", "live", 9000), growing(paidFrom("payout", "mtn", "disbursement", "live"), 10),
+					growing(paidFrom("payout", "", "", "live"), 1000),
+					floatAt("hubtel", "collection", "live", 0), floatAt("hubtel", "unassigned", "live", 0), growing(paidFrom("collection", "hubtel", "collection", "live"), 10),
+					floatAt("mtn", "disbursement", "test", 0), floatAt("mtn", "unassigned", "test", 0), growing(paidFrom("payout", "mtn", "disbursement", "test"), 10)}),
 	}
 }
 

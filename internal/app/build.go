@@ -222,7 +222,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	})
 	a.routes = route.New(a.db, a.clock, a.log, Providers(), a.rails)
 	a.lookups = lookup.New(a.db, a.tenants, a.routes, a.clock)
-	a.treasury = treasury.New(a.db, a.ledger, a.tenants, a.clock, a.log, a.routes.CheckProvider)
+	a.treasury = treasury.New(a.db, a.ledger, a.tenants, a.clock, a.log, a.routes.CheckFloat)
 	a.payments = payments.New(payments.Deps{
 		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Lookups: a.lookups, Treasury: a.treasury, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,

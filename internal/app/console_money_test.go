@@ -12,7 +12,9 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
 
@@ -23,13 +25,16 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 	shop := b.live()
 	maker, checker := b.joins("ama@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
 	b.clock.Advance(identity.Freshness)
-	held := func() int64 {
-		n, err := b.ledger.Balance(t.Context(), ledger.Key{Asset: ledger.GHS, ID: ledger.Float("mtn")})
-		if err != nil {
-			return 0
+	float := func(account string) func() int64 {
+		return func() int64 {
+			n, err := b.ledger.Balance(t.Context(), ledger.Key{Asset: ledger.GHS, ID: ledger.FloatAt("mtn", account)})
+			if err != nil {
+				return 0
+			}
+			return -n
 		}
-		return -n
 	}
+	held, paidOut := float(""), float("disbursement")
 	credits := func() int64 {
 		n, err := b.ledger.Balance(t.Context(), shop.SMSCredits())
 		if err != nil {
@@ -46,6 +51,7 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 		want       int64
 	}{
 		{"/ops/float", "/ops/float/add", []string{"provider", "mtn", "mode", "live", "way", "in", "amount", "9000", "reference", "slip 1"}, []string{"provider", "mtn", "mode", "live", "way", "up", "amount", "9000"}, held, 900_000},
+		{"/ops/float", "/ops/float/add", []string{"provider", "mtn", "mode", "live", "account", "disbursement", "way", "in", "amount", "7000", "reference", "slip 2"}, []string{"provider", "mtn", "mode", "live", "account", "services", "way", "in", "amount", "7000"}, paidOut, 700_000},
 		{account, account + "/credits/sell", []string{"credits", "20000", "price", "700"}, []string{"credits", "0", "price", "700"}, credits, 20_000},
 		{account, account + "/credits/refund", []string{"credits", "20000", "price", "700"}, []string{"credits", "many"}, credits, 0},
 	} {
@@ -82,6 +88,13 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 	}
 	// The reference of the slip is taken.
 	b.as(maker)
+	// The page lists each account of a configured provider, and what is in none.
+	for at, amount := range map[treasury.Float]money.Pesewas{{Provider: "mtn", Mode: tenant.Test}: 123_00, {Provider: "mtn", Account: "disbursement", Mode: tenant.Test}: 456_00} {
+		if err := b.treasury.AddFloat(t.Context(), at, amount, "paid in", "ama"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.want(http.StatusOK, "/ops/float", "collection", "disbursement", "GHS 456.00", "unassigned", "GHS 123.00")
 	act := b.ordered("/ops/float/add", "provider", "mtn", "mode", "live", "way", "in", "amount", "1", "reference", "slip 1")
 	if p := b.get(act); !strings.Contains(p.text, "Failed") && !strings.Contains(p.text, "Waits") || held() != 900_000 {
 		t.Errorf("the same slip again: %s", p.text)

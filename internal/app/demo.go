@@ -189,12 +189,14 @@ func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err er
 		if rail.Mode != string(tenant.Test) || rail.Floats == nil {
 			continue
 		}
-		held, outcome := rail.Floats.Float(ctx)
+		accounts, outcome := rail.Floats.Float(ctx)
 		if outcome.Class != provider.Accepted {
 			return nil, fmt.Errorf("the simulator does not say what %s holds: %s %s", rail.Name, outcome.Class, outcome.Message)
 		}
-		if held != 0 {
-			list = append(list, treasury.AddedFloat(rail.Name, tenant.Test, held, "demo", "float/"+rail.Name, a.clock.Now()))
+		for _, held := range accounts {
+			if at := (treasury.Float{Provider: rail.Name, Account: held.Account, Mode: tenant.Test}); held.Amount != 0 {
+				list = append(list, treasury.AddedFloat(at, held.Amount, "demo", string(at.Key().ID), a.clock.Now()))
+			}
 		}
 	}
 	return list, nil

@@ -297,7 +297,7 @@ func settleRules() []mutant {
 			`{LegFinalFee, PlaceClearing, PlaceFees, SumCharges}`, `{LegFinalFee, PlaceClearing, PlaceFloat, SumCharges}`,
 			byScenario("send-mobilemoney", "A payout is accepted, settles")},
 		{"provider-fee", "what a provider takes for itself is booked", "internal/payments/book/provider_costs.go",
-			"\t\tcost{LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.Outcome.Fee},\n", "",
+			"\t\tcost{LegProviderFee, ledger.ProviderFees(p.Rail), b.float(p), s.Outcome.Fee},\n", "",
 			byTest("payments", "TestFloatAgreesWithTheProvidersBook/SQLite")},
 		{"collection-net", "a collection brings its amount less the charges", stateTable,
 			`{LegFinal, PlaceFloat, PlaceWallet, SumNet}`, `{LegFinal, PlaceFloat, PlaceWallet, SumAmount}`,

@@ -97,7 +97,7 @@ func floats(t testing.TB, where site, sim *process, api *client) map[string]floa
 	}
 	for _, f := range ours {
 		held, err := strconv.ParseFloat(f.Held, 64)
-		if name := f.Account[strings.LastIndexAny(f.Account, "/:")+1:]; err == nil && f.Asset != "GHS" {
+		if name, _, _ := strings.Cut(strings.TrimPrefix(f.Account, "float/"), "/"); err == nil && f.Asset != "GHS" {
 			gap[name] -= math.Round(held * 100)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/sim/smsc"
@@ -496,6 +497,11 @@ func (a *actor) leave() {
 		theirs := s.sim.Float(rail)
 		if off, err := s.app.payments.CheckFloat(ctx, rail, string(tenant.Test), theirs); err != nil || off != 0 {
 			a.t.Errorf("the float at %s is %v in its own book, ours is off by %v: %v", rail, theirs, off, err)
+		}
+		in, out := s.sim.Accounts(rail)
+		ours, err := s.app.payments.Floats(ctx, rail, string(tenant.Test))
+		if err != nil || ours[provider.AccountCollection] != in || ours[provider.AccountDisbursement] != out || ours[""] != 0 {
+			a.t.Errorf("the accounts at %s hold %v and %v in its own book, ours %v: %v", rail, in, out, ours, err)
 		}
 	}
 	clearing, err := s.app.ledger.Balance(ctx, ledger.Key{Asset: ledger.TestGHS, ID: ledger.Clearing})

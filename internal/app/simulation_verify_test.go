@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -232,6 +233,11 @@ func (w *world) checkHouse() {
 		gap, err := n.payments.CheckFloat(ctx, name, "test", w.sim.Float(name))
 		if err != nil || gap != 0 {
 			w.t.Errorf("the float at %s is off by %v pesewas (%v)", name, gap, err)
+		}
+		in, out := w.sim.Accounts(name)
+		ours, err := n.payments.Floats(ctx, name, "test")
+		if err != nil || ours[provider.AccountCollection] != in || ours[provider.AccountDisbursement]+ours[provider.AccountServices] != out || ours[""] != 0 {
+			w.t.Errorf("the accounts at %s hold %v and %v, ours %v (%v)", name, in, out, ours, err)
 		}
 	}
 	depth, err := n.jobs.Depth(ctx)

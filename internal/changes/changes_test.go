@@ -84,7 +84,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 		SMS: map[tenant.Mode]provider.SMSSender{tenant.Live: unsent{}}})
 	f.rail = &silent{}
 	routes := route.New(d, c, quiet, []string{"hubtel"}, []provider.Rail{{Name: "hubtel", Mode: "live", VisibleAfter: 5 * time.Minute, Disburser: f.rail}})
-	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckProvider)
+	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckFloat)
 	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Lookups: lookup.New(d, tenants, routes, c),
 		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" },
 		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {

@@ -8,10 +8,10 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // KindAddFloat books money that was paid in at a provider, or taken out there.
@@ -24,33 +24,37 @@ type floated struct {
 	Amount   money.Pesewas `json:"pesewas"` // paid in; taken out below zero
 	// Reference is its maker's, which the kind takes once; empty: the act's id stands for it.
 	Reference string `json:"reference,omitempty"`
+	Account   string `json:"account,omitempty"` // at the provider; empty: not assigned to one, as in acts of before
+}
+
+func (p floated) float() treasury.Float {
+	return treasury.Float{Provider: p.Provider, Account: p.Account, Mode: tenant.Mode(p.Mode)}
 }
 
 // AddFloat asks for money to be booked that was paid in at a provider, or taken out there where the amount is below zero. id
 // is that of the form; of all such acts under one reference that is not empty one is done.
-func (a *Changes) AddFloat(ctx context.Context, by By, id, reference, provider string, mode tenant.Mode, amount money.Pesewas, reason string) (Request, error) {
-	if mode != tenant.Live && mode != tenant.Test {
+func (a *Changes) AddFloat(ctx context.Context, by By, id, reference string, at treasury.Float, amount money.Pesewas, reason string) (Request, error) {
+	if at.Mode != tenant.Live && at.Mode != tenant.Test {
 		return Request{}, problem.Field("mode", "must be live or test")
 	}
 	if err := checkReference(reference); err != nil {
 		return Request{}, err
 	}
-	if err := a.Treasury.CheckAddFloat(ctx, provider, mode, amount); err != nil {
+	if err := a.Treasury.CheckAddFloat(ctx, at, amount); err != nil {
 		return Request{}, err
 	}
 	did, size := "paid in", amount
 	if amount < 0 {
 		did, size = "taken out", -amount
 	}
-	asset := tenant.Tenant{Mode: mode}.Money()
-	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", asset.Text(int64(size)), mode, did, provider) + under(reference)
-	return a.make(ctx, by, draft{id: id, kind: KindAddFloat, reason: reason, sentence: sentence, amount: size, payload: floated{provider, string(mode), amount, reference}})
+	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", at.Key().Asset.Text(int64(size)), at.Mode, did, at) + under(reference)
+	return a.make(ctx, by, draft{id: id, kind: KindAddFloat, reason: reason, sentence: sentence, amount: size, payload: floated{at.Provider, string(at.Mode), amount, reference, at.Account}})
 }
 
 func floatKind() kind {
 	return kind{does: "Booking what was paid in at a provider", rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: (*Changes).doFloat}.by("Float at a provider", askFloat,
 		Field{Name: "provider", Label: "Provider", Max: 40, Required: true}, Field{Name: "mode", Label: "Money", Options: []string{string(tenant.Live), string(tenant.Test)}, Max: 4, Required: true},
-		wayField, amountField, referenceField)
+		Field{Name: "account", Label: "Account at the provider", Hint: "Write collection, disbursement or services. Leave empty for money in none of them.", Max: 12}, wayField, amountField, referenceField)
 }
 
 func askFloat(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
@@ -58,7 +62,8 @@ func askFloat(a *Changes, ctx context.Context, by By, id string, v Values, reaso
 	if err != nil {
 		return Request{}, err
 	}
-	return a.AddFloat(ctx, by, id, v["reference"], v["provider"], tenant.Mode(v["mode"]), amount, reason)
+	at := treasury.Float{Provider: v["provider"], Account: v["account"], Mode: tenant.Mode(v["mode"])}
+	return a.AddFloat(ctx, by, id, v["reference"], at, amount, reason)
 }
 
 // doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the
@@ -68,13 +73,14 @@ func (a *Changes) doFloat(ctx context.Context, act *Request, actor string, end f
 	if err := json.Unmarshal(act.Payload, &p); err != nil {
 		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
 	}
-	key := ledger.Key{Asset: tenant.Tenant{Mode: tenant.Mode(p.Mode)}.Money(), ID: ledger.Float(p.Provider)}
-	return a.Treasury.AddFloat(ctx, p.Provider, tenant.Mode(p.Mode), p.Amount, act.Reason, actor, func(tx *db.Tx) error {
+	at := p.float()
+	key := at.Key()
+	return a.Treasury.AddFloat(ctx, at, p.Amount, act.Reason, actor, func(tx *db.Tx) error {
 		balance, err := a.Ledger.BalanceIn(tx, key)
 		if err != nil {
 			return err
 		}
-		if err := end(tx, []audit.Change{{What: "float at " + p.Provider, Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
+		if err := end(tx, []audit.Change{{What: "float at " + at.String(), Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
 			return err
 		}
 		return a.book(tx, *act, p.Reference, key, int64(p.Amount))

@@ -102,7 +102,7 @@ func moneyExamples() map[string]example {
 			return x.Adjust(x.t.Context(), x.boss, id, x.tenant.ID, -7, "booked twice")
 		}},
 		KindAddFloat: {has: floatKey, by: -500, ask: func(x *examples, id string) (Request, error) {
-			return x.AddFloat(x.t.Context(), x.boss, id, "", "hubtel", tenant.Live, 500, "paid in")
+			return x.AddFloat(x.t.Context(), x.boss, id, "", treasury.Float{Provider: "hubtel", Mode: tenant.Live}, 500, "paid in")
 		}},
 		KindSellCredits: {has: creditsKey, by: 11, ask: func(x *examples, id string) (Request, error) {
 			return x.SellCredits(x.t.Context(), x.boss, id, "", x.tenant.ID, 11, 40, "paid by bank")

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // silent is a provider whose answers are all lost, or that says pending for ever.
@@ -336,6 +338,37 @@ func TestSuspenseThatChangedSinceIsLeft(t *testing.T) {
 	})
 }
 
+// An account at the provider is the last member of the payload. Requests made before there was one are read as they are.
+func TestFloat_bookedInItsAccount(t *testing.T) {
+	each(t, func(f *fixture) {
+		treasurer := f.join("esi@example.com", identity.Treasury)
+		at := treasury.Float{Provider: "hubtel", Account: "disbursement", Mode: tenant.Live}
+		act, err := f.AddFloat(t.Context(), treasurer, newID(), "slip 1", at, 700, "transfer of 3 March")
+		f.asked(act, err, KindAddFloat, 1)
+		if want := `{"provider":"hubtel","mode":"live","pesewas":700,"reference":"slip 1","account":"disbursement"}`; string(act.Payload) != want {
+			t.Errorf("the payload is %s", act.Payload)
+		}
+		if want := "Book that GHS 7.00 (live) were paid in at hubtel disbursement, reference \"slip 1\""; act.Sentence != want {
+			t.Errorf("the sentence is %q", act.Sentence)
+		}
+		f.approved(f.first, act)
+		if n, err := f.ledger.Balance(t.Context(), at.Key()); err != nil || n != -700 || at.Key().ID != "float/hubtel/disbursement" {
+			t.Errorf("%s has %d, %v", at.Key().ID, n, err)
+		}
+		var before floated
+		if err := json.Unmarshal([]byte(`{"provider":"hubtel","mode":"live","pesewas":700}`), &before); err != nil || before.float().Key().ID != "float/hubtel" {
+			t.Errorf("a payload of before is %+v, %v", before, err)
+		}
+		if again, err := json.Marshal(before); err != nil || string(again) != `{"provider":"hubtel","mode":"live","pesewas":700}` {
+			t.Errorf("a payload of before becomes %s, %v", again, err)
+		}
+		at.Account = "savings"
+		_, err = f.AddFloat(t.Context(), treasurer, newID(), "", at, 700, "x")
+		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
+		f.sound()
+	})
+}
+
 func TestFloatIsBookedOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		treasurer := f.join("esi@example.com", identity.Treasury)
@@ -348,7 +381,7 @@ func TestFloatIsBookedOnce(t *testing.T) {
 			return n
 		}
 		for i, amount := range []money.Pesewas{50_000, -20_000} {
-			act, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", tenant.Live, amount, "transfer of 3 March")
+			act, err := f.AddFloat(t.Context(), treasurer, newID(), "", treasury.Float{Provider: "hubtel", Mode: tenant.Live}, amount, "transfer of 3 March")
 			f.asked(act, err, KindAddFloat, 1)
 			if want := []string{"Book that GHS 500.00 (live) were paid in at hubtel", "Book that GHS 200.00 (live) were taken out at hubtel"}[i]; act.Sentence != want || act.Amount <= 0 || act.Tenant != "" {
 				t.Fatalf("%+v", act)
@@ -370,15 +403,15 @@ func TestFloatIsBookedOnce(t *testing.T) {
 		}
 		for _, wrong := range []func() error{
 			func() error {
-				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "vodafone", tenant.Live, 1, "x")
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", treasury.Float{Provider: "vodafone", Mode: tenant.Live}, 1, "x")
 				return err
 			},
 			func() error {
-				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", "real", 1, "x")
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", treasury.Float{Provider: "hubtel", Mode: "real"}, 1, "x")
 				return err
 			},
 			func() error {
-				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", "hubtel", tenant.Live, 0, "x")
+				_, err := f.AddFloat(t.Context(), treasurer, newID(), "", treasury.Float{Provider: "hubtel", Mode: tenant.Live}, 0, "x")
 				return err
 			},
 		} {
@@ -386,7 +419,7 @@ func TestFloatIsBookedOnce(t *testing.T) {
 		}
 		_, err = f.Fund(t.Context(), treasurer, newID(), f.tenant.ID, 1, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
-		_, err = f.AddFloat(t.Context(), f.first, newID(), "", "hubtel", tenant.Live, 1, "x")
+		_, err = f.AddFloat(t.Context(), f.first, newID(), "", treasury.Float{Provider: "hubtel", Mode: tenant.Live}, 1, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.sound()
 	})

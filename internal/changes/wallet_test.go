@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // bearing is somebody by a personal token instead of a browser.
@@ -73,7 +74,7 @@ func TestOrders_beyondWhatAWalletHolds(t *testing.T) {
 			"fund":   func() (Request, error) { return f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
 			"adjust": func() (Request, error) { return f.Adjust(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
 			"float": func() (Request, error) {
-				return f.AddFloat(t.Context(), f.maker, newID(), "", "hubtel", f.tenant.Mode, 2*money.Most, "x")
+				return f.AddFloat(t.Context(), f.maker, newID(), "", treasury.Float{Provider: "hubtel", Mode: f.tenant.Mode}, 2*money.Most, "x")
 			},
 		} {
 			_, err := ask()

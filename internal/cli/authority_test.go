@@ -119,7 +119,7 @@ func produce(w where) *house {
 	}
 	l := ledger.New(w.db, c, "test")
 	tenants := tenant.New(w.db, l, c)
-	orders := treasury.New(w.db, l, tenants, c, slog.New(slog.DiscardHandler), func(*problem.Fields, string) {})
+	orders := treasury.New(w.db, l, tenants, c, slog.New(slog.DiscardHandler), func(*problem.Fields, string, string) {})
 	h.acts = changes.New(changes.Deps{Store: changes.NewStore(w.db, c, h.log, h.people, true), Ledger: l, Tenants: tenants, Access: a, People: h.people, Seal: changes.NewSealer(secret), Treasury: orders})
 	h.maker, h.second = h.joins("ama@example.com", identity.Operations), h.joins("kofi@example.com", identity.Approver)
 	return h

@@ -230,6 +230,7 @@ func (d *doctor) stored(ctx context.Context) {
 	d.recoveryState(ctx, o)
 	d.oldestUnknown(ctx, o)
 	d.lastBackup(ctx, o)
+	d.unassigned(ctx, o)
 }
 
 // exhaustedFix is what to do where PostgreSQL has no more of a resource.

@@ -47,6 +47,15 @@ func TestWalletsAndFloats(t *testing.T) {
 			t.Fatalf("floats: %v", floats)
 		}
 		has(t, floats[0], map[string]any{"asset": "TEST_GHS", "account": "float/hubtel", "held": "900.00"})
+		w.run(exitOK, "float", "add", "hubtel", "300", "--take", "--mode", "test", "--reason", "to its account", "--reference", "r12")
+		w.run(exitOK, "float", "add", "hubtel", "300", "--account", "disbursement", "--mode", "test", "--reason", "to its account", "--reference", "r13")
+		w.run(exitUsage, "float", "add", "hubtel", "300", "--account", "savings", "--mode", "test", "--reason", "mistyped", "--reference", "r14")
+		floats = w.list("float", "show")
+		if len(floats) != 2 {
+			t.Fatalf("floats: %v", floats)
+		}
+		has(t, floats[0], map[string]any{"account": "float/hubtel", "held": "600.00"})
+		has(t, floats[1], map[string]any{"account": "float/hubtel/disbursement", "held": "300.00"})
 
 		w.run(exitUsage, "wallet", "recover", from, "--reason", "owes nothing")
 		w.owe(t, to, 100_00)

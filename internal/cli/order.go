@@ -46,7 +46,7 @@ type side struct {
 
 // balance is a side's as a person counts it: a float's account is below zero while the provider holds money for us.
 func (s side) balance(n int64) int64 {
-	if strings.HasPrefix(string(s.key.ID), string(ledger.Float(""))) {
+	if s.key.ID.IsFloat() {
 		return -n
 	}
 	return n

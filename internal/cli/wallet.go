@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 
+	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
@@ -37,7 +37,7 @@ func (o *opened) payments(secret config.Secret) *payments.Payments {
 
 // treasury moves operators' money.
 func (o *opened) treasury() *treasury.Treasury {
-	return treasury.New(o.db, o.ledger, o.tenants, o.clock, slog.New(slog.DiscardHandler), o.routes().CheckProvider)
+	return treasury.New(o.db, o.ledger, o.tenants, o.clock, slog.New(slog.DiscardHandler), o.routes().CheckFloat)
 }
 
 // withPayments opens the database and the domain.
@@ -232,7 +232,7 @@ func (c *walletRecover) Run(e *env) error {
 
 type floatCommands struct {
 	Add  floatAdd  `cmd:"" help:"Book money that was paid in at a provider, or with --take taken out there."`
-	Show floatShow `cmd:"" help:"Show what the ledger says that each provider holds for us."`
+	Show floatShow `cmd:"" help:"Show what the ledger says that each account at a provider holds for us."`
 }
 
 type floatAdd struct {
@@ -242,6 +242,7 @@ type floatAdd struct {
 	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
 	Amount   amount `arg:"" help:"Amount in cedis."`
 	Mode     string `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
+	Account  string `name:"account" enum:"collection,disbursement,services," default:"" help:"The account at the provider. Without it the money is in none of them: unassigned."`
 	Take     bool   `name:"take" help:"The money was taken out."`
 }
 
@@ -251,17 +252,17 @@ func (c *floatAdd) Run(e *env) error {
 	if c.Take {
 		by, what = -by, "taken out"
 	}
-	asset := tenant.Tenant{Mode: tenant.Mode(c.Mode)}.Money()
+	at := treasury.Float{Provider: c.Provider, Account: c.Account, Mode: tenant.Mode(c.Mode)}
 	return c.withSecret(e, func(o *opened, secret config.Secret) error {
 		w, err := o.order(e, order{orderFlags: c.orderFlags, kind: changes.KindAddFloat,
-			sentence: fmt.Sprintf("Book that %s were %s at %s", worth(asset, int64(c.Amount.or(0))), what, c.Provider),
-			sides:    []side{{"float at " + c.Provider, ledger.Key{Asset: asset, ID: ledger.Float(c.Provider)}, int64(by)}}})
+			sentence: fmt.Sprintf("Book that %s were %s at %s", worth(at.Key().Asset, int64(c.Amount.or(0))), what, at),
+			sides:    []side{{"float at " + at.String(), at.Key(), int64(by)}}})
 		if err != nil {
 			return err
 		}
 		a := o.changes(secret)
 		return w.do(e, c.Output, a, func(context.Context) error { return printFloats(e, o, c.Output) }, func(id, reference string) (changes.Request, error) {
-			return a.AddFloat(e.ctx, o.by, id, reference, c.Provider, tenant.Mode(c.Mode), by, c.Reason)
+			return a.AddFloat(e.ctx, o.by, id, reference, at, by, c.Reason)
 		})
 	})
 }
@@ -280,7 +281,7 @@ func printFloats(e *env, o *opened, format string) error {
 	}
 	var floats []ledger.Account
 	for _, a := range all {
-		if strings.HasPrefix(string(a.ID), string(ledger.Float(""))) {
+		if a.ID.IsFloat() {
 			floats = append(floats, a)
 		}
 	}
@@ -289,4 +290,28 @@ func printFloats(e *env, o *opened, format string) error {
 		{"account", func(a ledger.Account) any { return string(a.ID) }},
 		{"held", func(a ledger.Account) any { return money.Pesewas(-a.Balance) }},
 	}, floats)
+}
+
+// unassigned finds live money at a provider that is in none of the accounts there.
+func (d *doctor) unassigned(ctx context.Context, o *opened) {
+	const check = "floats"
+	var ids []ledger.AccountID
+	for _, name := range app.Providers() {
+		ids = append(ids, ledger.Float(name))
+	}
+	balances, err := o.ledger.Balances(ctx, ledger.GHS, ids)
+	if err != nil {
+		d.fail(check, err.Error(), "look at the database's log")
+		return
+	}
+	found := len(d.found)
+	for _, id := range ids {
+		if held := -balances[id]; held != 0 {
+			d.warn(check, fmt.Sprintf("%s of %s are in none of the accounts at the provider", ledger.GHS.Text(held), id),
+				"compare with the provider's balances, and move it by makola float add with --take and with --account")
+		}
+	}
+	if len(d.found) == found {
+		d.ok(check, "all money is in an account at its provider")
+	}
 }

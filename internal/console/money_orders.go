@@ -12,7 +12,9 @@ import (
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // choice reads which of the options a form means.
@@ -25,7 +27,10 @@ func (v *visit) choice(name string, options []page.Option) (string, error) {
 }
 
 var (
-	floatWays   = []page.Option{{Value: "in", Text: "Paid in at the provider"}, {Value: "out", Text: "Taken out there"}}
+	floatWays = []page.Option{{Value: "in", Text: "Paid in at the provider"}, {Value: "out", Text: "Taken out there"}}
+	// floatAccounts are the accounts that any provider may keep for us.
+	floatAccounts = []page.Option{{Value: provider.AccountDisbursement, Text: "Disbursement: payouts"}, {Value: provider.AccountCollection, Text: "Collection"},
+		{Value: provider.AccountServices, Text: "Services: airtime and data"}, {Value: "", Text: "Unassigned"}}
 	moneyModes  = []page.Option{{Value: string(tenant.Live), Text: "Live"}, {Value: string(tenant.Test), Text: "Test"}}
 	endings     = []page.Option{{Value: "paid", Text: "It was paid"}, {Value: "unpaid", Text: "It was not paid"}}
 	suspenseFor = []page.Option{{Value: string(changes.Customer), Text: "The customer"}, {Value: string(changes.House), Text: "The house"}, {Value: string(changes.Provider), Text: "The provider: its last word is right"}}
@@ -33,12 +38,13 @@ var (
 
 // floatOrder books what was paid in at a provider, or taken out there.
 func floatOrder() asking {
-	return asking{path: "/float/add", title: "Book money at a provider", may: identity.MakeTreasury, submit: "Book it", inputs: []Input{{"provider", 40}, {"mode", 4}, {"way", 3}, {"amount", 20}, {"reference", changes.MaxReference}},
+	return asking{path: "/float/add", title: "Book money at a provider", may: identity.MakeTreasury, submit: "Book it", inputs: []Input{{"provider", 40}, {"mode", 4}, {"account", 12}, {"way", 3}, {"amount", 20}, {"reference", changes.MaxReference}},
 		lead: func(*visit) (string, error) {
 			return "What was paid in or taken out at the provider, outside of Makola. The float and the provider's own balance agree after it.", nil
 		},
 		fields: func(v *visit) ([]page.Field, error) {
 			return []page.Field{{Name: "provider", Label: "Provider", Value: v.given("provider", ""), Options: v.providerOptions()}, {Name: "mode", Label: "Money", Value: v.given("mode", string(tenant.Live)), Options: moneyModes},
+				{Name: "account", Label: "Account at the provider", Value: v.given("account", provider.AccountDisbursement), Options: floatAccounts},
 				{Name: "way", Label: "Direction", Value: v.given("way", "in"), Options: floatWays}, amountField(v), referenceField(v)}, nil
 		},
 		ask: func(v *visit, id string) (changes.Request, error) {
@@ -53,8 +59,13 @@ func floatOrder() asking {
 			if way == "out" {
 				amount = -amount
 			}
+			account, err := v.choice("account", floatAccounts)
+			if err != nil {
+				return changes.Request{}, err
+			}
 			value := v.r.PostFormValue
-			return v.console.Changes.AddFloat(v.ctx, v.by(), id, value("reference"), value("provider"), tenant.Mode(value("mode")), amount, value("reason"))
+			at := treasury.Float{Provider: value("provider"), Account: account, Mode: tenant.Mode(value("mode"))}
+			return v.console.Changes.AddFloat(v.ctx, v.by(), id, value("reference"), at, amount, value("reason"))
 		}}
 }
 

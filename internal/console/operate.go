@@ -10,12 +10,11 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
-	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -305,19 +304,20 @@ func providerList(v *visit) (answer, error) {
 
 // floats is what we hold at providers, by our own ledger.
 func floats(v *visit) (answer, error) {
-	l := page.List{Title: "Float", Actions: v.actions(identity.MakeTreasury, page.Link{Href: "/ops/float/add", Text: "Book money"}), Lead: "What the ledger says that each provider holds for us.",
-		Columns: []page.Column{{Name: "Provider"}, {Name: "Money"}, {Name: "Held", Right: true}},
+	l := page.List{Title: "Float", Actions: v.actions(identity.MakeTreasury, page.Link{Href: "/ops/float/add", Text: "Book money"}), Lead: "What the ledger says that each account at a provider holds for us. Unassigned is money that was booked without an account.",
+		Columns: []page.Column{{Name: "Provider"}, {Name: "Account"}, {Name: "Money"}, {Name: "Held", Right: true}},
 		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
 	for _, r := range v.console.Routes.Rails() {
-		asset := tenant.Tenant{Mode: tenant.Mode(r.Mode)}.Money()
-		balance, err := v.console.Ledger.Balance(v.ctx, ledger.Key{Asset: asset, ID: ledger.Float(r.Name)})
-		if problem.Is(err, problem.NotFound) {
-			balance, err = 0, nil
-		}
+		held, err := v.console.Payments.Floats(v.ctx, r.Name, r.Mode)
 		if err != nil {
 			return answer{}, err
 		}
-		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(providerName(r.Name)), page.Text(r.Mode), page.Money(money.Pesewas(-balance))}})
+		for _, account := range append(provider.AccountNames(), "") {
+			amount, used := held[account]
+			if used || slices.Contains(r.Accounts.Names(), account) {
+				l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(providerName(r.Name)), page.Text(cmp.Or(account, "unassigned")), page.Text(r.Mode), page.Money(amount)}})
+			}
+		}
 	}
 	live, err := v.part("float", 5, page.Listing(l))
 	return answer{title: l.Title, body: live}, err

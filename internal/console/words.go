@@ -169,7 +169,8 @@ func accountWord(id ledger.AccountID) string {
 		return "Wallet"
 	}
 	if of != "" {
-		return upper(name) + " at " + providerName(of)
+		provider, account, _ := strings.Cut(of, "/")
+		return strings.TrimSuffix(upper(name)+" at "+providerName(provider)+", "+account, ", ")
 	}
 	return upper(strings.ReplaceAll(name, "_", " "))
 }

@@ -52,6 +52,7 @@ const (
 const (
 	walletPrefix  = "wallet:"
 	creditsPrefix = "credits:"
+	floatPrefix   = "float/"
 )
 
 // Wallet is the money of a tenant; it has a floor.
@@ -60,8 +61,20 @@ func Wallet(tenant string) AccountID { return AccountID(walletPrefix + tenant) }
 // Credits are the message credits of a tenant; they have a floor.
 func Credits(tenant string) AccountID { return AccountID(creditsPrefix + tenant) }
 
-// Float is our money at a provider.
-func Float(provider string) AccountID { return AccountID("float/" + provider) }
+// Float is our money at a provider that is not assigned to one of the accounts there: what was posted before there was
+// one account here for each account there.
+func Float(provider string) AccountID { return AccountID(floatPrefix + provider) }
+
+// FloatAt is our money in one account at a provider. Without an account it is Float.
+func FloatAt(provider, account string) AccountID {
+	if account == "" {
+		return Float(provider)
+	}
+	return AccountID(floatPrefix + provider + "/" + account)
+}
+
+// IsFloat reports whether the account is our money at a provider.
+func (id AccountID) IsFloat() bool { return strings.HasPrefix(string(id), floatPrefix) }
 
 // ProviderFees is what a provider charged us.
 func ProviderFees(provider string) AccountID { return AccountID("provider_fees/" + provider) }
@@ -190,4 +203,27 @@ func (l *Ledger) BalanceIn(tx *db.Tx, key Key) (balance int64, err error) {
 		err = fmt.Errorf("%w: %s", ErrNoAccount, key.ID)
 	}
 	return balance, err
+}
+
+const sqlShardBalances = `SELECT id, CAST(sum(balance) AS INTEGER) FROM shards WHERE id IN (SELECT value FROM texts($1)) AND asset = $2 GROUP BY id`
+
+// Balances returns what accounts without a floor hold now, of one snapshot. An account in which nothing ever moved is not
+// in the map.
+func (l *Ledger) Balances(ctx context.Context, asset Asset, ids []AccountID) (map[AccountID]int64, error) {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = string(id)
+	}
+	var balances map[AccountID]int64
+	err := l.db.Read(ctx, func(tx *db.Tx) error {
+		balances = make(map[AccountID]int64, len(ids))
+		return tx.Query(sqlShardBalances, []any{names, asset}, func(r *db.Row) error {
+			var id AccountID
+			var balance int64
+			err := r.Scan(&id, &balance)
+			balances[id] = balance
+			return err
+		})
+	})
+	return balances, err
 }

@@ -22,7 +22,7 @@ func New(d Deps) *Payments {
 	f := &follower{jobs: d.Jobs, rails: calls, recovered: recovered, rechecks: queue, clock: d.Clock, log: d.Log}
 	f.live.init()
 	b := book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
-		book.Hooks{Answering: f.answering, Opened: f.opened, Closed: f.drop})
+		book.Hooks{Answering: f.answering, Opened: f.opened, Closed: f.drop, Account: calls.account})
 	again.book, f.book = b, b
 	p := &Payments{
 		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, lookups: d.Lookups, treasury: d.Treasury, clock: d.Clock, log: d.Log,

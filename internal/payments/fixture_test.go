@@ -275,7 +275,7 @@ func (h *fixture) made(o jobs.Options) *node {
 		n.lost = recovery.New(h.db, h.clock, log)
 	}
 	tenants := tenant.New(h.db, l, h.clock)
-	n.Treasury = treasury.New(h.db, l, tenants, h.clock, log, n.routes.CheckProvider)
+	n.Treasury = treasury.New(h.db, l, tenants, h.clock, log, n.routes.CheckFloat)
 	n.Payments = New(Deps{
 		Recovery: n.lost, Treasury: n.Treasury,
 		DB: h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Lookups: lookup.New(h.db, tenants, n.routes, h.clock),

@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // What a node knows of a row may be old: it was paused, and another one has gone on. So the
@@ -285,7 +286,7 @@ func TestNothingIsBookedUnaudited(t *testing.T) {
 			"transfer":  given,
 			"fund":      n.Fund(t.Context(), h.tenant.ID, 5, "paid in", "ama", audit),
 			"adjust":    n.Adjust(t.Context(), h.tenant.ID, -5, "a mistake", "ama", audit),
-			"add float": n.AddFloat(t.Context(), "mtn", tenant.Test, 5, "paid in", "ama", audit),
+			"add float": n.AddFloat(t.Context(), treasury.Float{Provider: "mtn", Mode: tenant.Test}, 5, "paid in", "ama", audit),
 		} {
 			if !errors.Is(err, full) {
 				t.Errorf("%s: %v", what, err)

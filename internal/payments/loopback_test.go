@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
@@ -119,8 +118,10 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 				if paid != tt.paid {
 					t.Errorf("the provider's book has it %d times, want %d", paid, tt.paid)
 				}
-				if book, float := simulator.Float(mtnmomo.Name)-simulator.Opening(mtnmomo.Name), -n.account(ledger.Float(mtnmomo.Name)); book != float {
-					t.Errorf("the provider's book moved by %s, our float by %s", book, float)
+				in, out := simulator.Accounts(mtnmomo.Name)
+				ours, err := n.Floats(t.Context(), mtnmomo.Name, "test")
+				if out -= simulator.Opening(mtnmomo.Name); err != nil || ours["collection"] != in || ours["disbursement"] != out {
+					t.Errorf("the provider's accounts moved by %s and %s, our floats by %v (%v)", in, out, ours, err)
 				}
 				word := []string{"success"}
 				if tt.refused {

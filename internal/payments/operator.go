@@ -266,7 +266,10 @@ func upholdable(pay book.Payment) error {
 // upheld is what puts the money back where it was before the contradiction.
 func (p *Payments) upheld(ctx context.Context, pay book.Payment) (treasury.Movement, error) {
 	fee, commission, err := p.book.Costs(ctx, pay)
-	float := ledger.Float(pay.Rail)
+	if err != nil {
+		return treasury.Movement{}, err
+	}
+	float, err := p.book.FloatOf(ctx, pay)
 	m := treasury.Movement{Asset: pay.Money(), From: ledger.Suspense, To: float, Amount: pay.Amount, Kind: "uphold", Subject: pay.ID, Leg: LegDecided}
 	beside := []treasury.Movement{
 		{From: ledger.ProviderFees(pay.Rail), To: float, Amount: fee, Leg: LegUpheldProviderFee},

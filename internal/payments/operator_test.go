@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // costly is a success with what the provider took for itself and gave us.
@@ -153,11 +154,11 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 				t.Errorf("after %s the float is off by %s (%v)", after, gap, err)
 			}
 		}
-		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, theirs, "paid in", "ama"); err != nil {
+		if err := n.AddFloat(t.Context(), treasury.Float{Provider: "hubtel", Mode: tenant.Test}, theirs, "paid in", "ama"); err != nil {
 			t.Fatal(err)
 		}
 		agrees("the first deposit")
-		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, -theirs/2, "taken out", "ama"); err != nil {
+		if err := n.AddFloat(t.Context(), treasury.Float{Provider: "hubtel", Mode: tenant.Test}, -theirs/2, "taken out", "ama"); err != nil {
 			t.Fatal(err)
 		}
 		theirs /= 2
@@ -165,11 +166,11 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 		h.rails = []provider.Rail{} // as in a command
 		command := h.stopped("command")
 		for _, each := range []*node{n, command} {
-			e := wantKind(t, each.AddFloat(t.Context(), "nobody", tenant.Test, 0, "paid in", "ama"), problem.Invalid)
+			e := wantKind(t, each.AddFloat(t.Context(), treasury.Float{Provider: "nobody", Mode: tenant.Test}, 0, "paid in", "ama"), problem.Invalid)
 			if got := e.FieldNames(); !slices.Equal(got, []string{"amount", "provider"}) {
 				t.Errorf("refused for %v", got)
 			}
-			wantKind(t, each.AddFloat(t.Context(), "nobody", tenant.Test, theirs, "paid in", "ama"), problem.Invalid)
+			wantKind(t, each.AddFloat(t.Context(), treasury.Float{Provider: "nobody", Mode: tenant.Test}, theirs, "paid in", "ama"), problem.Invalid)
 		}
 
 		h.second.script(always(pending), always(costly(5, 0)))
@@ -542,7 +543,7 @@ func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		if err := n.AddFloat(t.Context(), "hubtel", tenant.Test, 500*money.Cedi, "paid in", "ama"); err != nil {
+		if err := n.AddFloat(t.Context(), treasury.Float{Provider: "hubtel", Mode: tenant.Test}, 500*money.Cedi, "paid in", "ama"); err != nil {
 			t.Fatal(err)
 		}
 		h.first.script(always(pending), always(success))
@@ -585,7 +586,8 @@ func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
 		for _, want := range []string{
 			"makola_payments_total MTN payout success as wanted", "makola_payments_total TELECEL payout pending as wanted",
 			"makola_unknown_outcome test hubtel as wanted", "makola_unknown_outcome test mtn", "makola_unknown_outcome_oldest_seconds test hubtel old",
-			"makola_payment_amount_ghs_total test MTN payout mtn", "makola_provider_float_ghs test hubtel as wanted", "makola_payment_settle_seconds MTN payout",
+			"makola_payment_amount_ghs_total disbursement test MTN payout mtn", "makola_provider_float_ghs unassigned test hubtel as wanted",
+			"makola_provider_float_ghs disbursement test hubtel", "makola_provider_float_ghs collection test mtn", "makola_payment_settle_seconds MTN payout",
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("there is no %q in\n%s", want, strings.Join(lines, "\n"))

@@ -152,7 +152,7 @@ func TestOutcomesOfAPayout(t *testing.T) {
 					t.Errorf("%d jobs for a %s payment", open, got.Status)
 				}
 				if got.Status == book.StatusSuccess {
-					if f := n.account(ledger.Float(got.Rail)); f != amount {
+					if f := n.account(ledger.FloatAt(got.Rail, "disbursement")); f != amount {
 						t.Errorf("float %s, want %s", f, money.Pesewas(amount))
 					}
 					if f := n.account(ledger.Fees); f != fee {

@@ -33,6 +33,20 @@ func operation(p book.Payment) (route.Operation, string) {
 	return route.DisburseWallet, p.Channel
 }
 
+// account names the account at the provider that a payment's money leaves, or comes into. Commands have no rails: they go by
+// the accounts that a provider has by default.
+func (r *rails) account(p book.Payment) string {
+	rail, _ := r.routes.Rail(p.Rail, p.Mode)
+	accounts := rail.Accounts.Full()
+	switch p.Kind {
+	case book.KindCollection:
+		return accounts.Collect
+	case book.KindTopUp, book.KindBundle:
+		return accounts.Sell
+	}
+	return accounts.Disburse
+}
+
 // choose gives a payment the best rail of now, or looks whether the one that it has may be used. The probe is of that
 // rail, and must be given back unless the payment is submitted.
 func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (probe *route.Probe, err error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // A teller is behind a scripted rail: it keeps the provider's own book of what
@@ -225,7 +226,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
 			return pay.Kind
 		}
 		one.rail.script(one.post, one.ask)
-		if err := n.AddFloat(t.Context(), name, tenant.Test, one.opening, "paid in", "ama"); err != nil {
+		if err := n.AddFloat(t.Context(), treasury.Float{Provider: name, Mode: tenant.Test}, one.opening, "paid in", "ama"); err != nil {
 			t.Fatal(err)
 		}
 	}

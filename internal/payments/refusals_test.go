@@ -237,7 +237,7 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.pass(2 * time.Second)
-				float, wallet := n.account(ledger.Float("mtn")), n.balance()
+				float, wallet := n.account(ledger.FloatAt("mtn", "disbursement")), n.balance()
 				uphold := func() error { return n.Uphold(t.Context(), pay.ID, "the statement of the month", "ama") }
 				if err := uphold(); !problem.Is(err, problem.Invalid) {
 					t.Errorf("before any contradiction: %v", err)
@@ -264,7 +264,7 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 				if err := uphold(); !problem.Is(err, problem.Duplicate) {
 					t.Errorf("again: %v", err)
 				}
-				if is := n.account(ledger.Float("mtn")); is != float || n.account(ledger.Suspense) != 0 || n.balance() != wallet {
+				if is := n.account(ledger.FloatAt("mtn", "disbursement")); is != float || n.account(ledger.Suspense) != 0 || n.balance() != wallet {
 					t.Errorf("float %s, was %s; suspense %s; wallet %s, was %s", is, float, n.account(ledger.Suspense), n.balance(), wallet)
 				}
 				n.sound()
@@ -295,7 +295,7 @@ func TestACollectionThatWasPaidAfterAllIsCreditedAgain(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				float, wallet, fees := n.account(ledger.Float("mtn")), n.balance(), n.account(ledger.Fees)
+				float, wallet, fees := n.account(ledger.FloatAt("mtn", "collection")), n.balance(), n.account(ledger.Fees)
 				uphold := func() error { return n.Uphold(t.Context(), pay.ID, "the statement of the month", "ama") }
 				for _, word := range []provider.Outcome{failed, paid} {
 					if err := uphold(); !problem.Is(err, problem.Invalid) {
@@ -324,8 +324,8 @@ func TestACollectionThatWasPaidAfterAllIsCreditedAgain(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if n.account(ledger.Float("mtn")) != float || n.balance() != wallet || n.account(ledger.Fees) != fees || n.account(ledger.Receivable(pay.Tenant)) != 0 {
-					t.Errorf("float %s, was %s; wallet %s, was %s; fees %s, were %s; owed %s", n.account(ledger.Float("mtn")), float, n.balance(), wallet,
+				if n.account(ledger.FloatAt("mtn", "collection")) != float || n.balance() != wallet || n.account(ledger.Fees) != fees || n.account(ledger.Receivable(pay.Tenant)) != 0 {
+					t.Errorf("float %s, was %s; wallet %s, was %s; fees %s, were %s; owed %s", n.account(ledger.FloatAt("mtn", "collection")), float, n.balance(), wallet,
 						n.account(ledger.Fees), fees, -n.account(ledger.Receivable(pay.Tenant)))
 				}
 				n.sound()

@@ -117,7 +117,7 @@ func TestARepeatOfAPaymentThatSettlesMeanwhileIsAnswered(t *testing.T) {
 				was := stale
 				stale = false
 				return was || p.Status.Open() && settle()
-			}})
+			}, Account: n.rails.account})
 		again := &book.Acceptance{Payment: asked(c, h.tenant, book.KindPayout)}
 		if old, replayed, err := b.Earlier(t.Context(), again); err != nil || !replayed || old.ID != first.ID || old.Status != book.StatusSuccess {
 			t.Errorf("before the checks: %+v, replayed %v, %v", old, replayed, err)

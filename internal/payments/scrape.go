@@ -3,12 +3,14 @@ package payments
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
 )
 
 // Collectors gives the metrics of payments for a registry. Some of them ask the
@@ -36,7 +38,7 @@ var (
 	unansweredCount = prometheus.NewDesc("makola_payments_unanswered",
 		"Open payments of this node whose last question got no answer.", []string{"provider", "mode"}, nil)
 	floatCedis = prometheus.NewDesc("makola_provider_float_ghs",
-		"What we have at a provider by our own books, in cedis.", []string{"provider", "mode"}, nil)
+		"What we have in an account at a provider by our own books, in cedis; unassigned: in none of them.", []string{"provider", "account", "mode"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -70,11 +72,16 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	}
 	if err == nil {
 		for _, rail := range s.p.rails.routes.Rails() {
-			float, failed := s.p.Float(ctx, rail.Name, rail.Mode)
+			floats, failed := s.p.Floats(ctx, rail.Name, rail.Mode)
 			if err = failed; err != nil {
 				break
 			}
-			gauge(floatCedis, float64(float)/100, rail.Name, rail.Mode)
+			gauge(floatCedis, floats[""].Float(), rail.Name, "unassigned", rail.Mode)
+			for _, account := range provider.AccountNames() {
+				if held, used := floats[account]; used || slices.Contains(rail.Accounts.Names(), account) {
+					gauge(floatCedis, held.Float(), rail.Name, account, rail.Mode)
+				}
+			}
 		}
 	}
 	if err != nil {

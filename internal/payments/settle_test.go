@@ -68,8 +68,8 @@ func TestOutcomesOfACollection(t *testing.T) {
 				if told := h.hooks.of(r.Reference); !slices.Equal(told, []string{tt.told}) {
 					t.Errorf("the customer was told %v", told)
 				}
-				if tt.credited > 0 && (n.account(ledger.Float("mtn")) != -tt.asked || n.account(ledger.Fees) != 10) {
-					t.Errorf("float %s, fees %s", n.account(ledger.Float("mtn")), n.account(ledger.Fees))
+				if tt.credited > 0 && (n.account(ledger.FloatAt("mtn", "collection")) != -tt.asked || n.account(ledger.Fees) != 10) {
+					t.Errorf("float %s, fees %s", n.account(ledger.FloatAt("mtn", "collection")), n.account(ledger.Fees))
 				}
 				n.books()
 			})
@@ -107,8 +107,8 @@ func TestWhatNeverLeftTakesAnotherRail(t *testing.T) {
 				t.Errorf("by %s: %v, %v", reference, ok, err)
 			}
 		}
-		if n.account(ledger.Float("mtn")) != 0 || n.account(ledger.Float("hubtel")) != got.Amount {
-			t.Errorf("floats %s and %s", n.account(ledger.Float("mtn")), n.account(ledger.Float("hubtel")))
+		if n.account(ledger.FloatAt("mtn", "disbursement")) != 0 || n.account(ledger.FloatAt("hubtel", "disbursement")) != got.Amount {
+			t.Errorf("floats %s and %s", n.account(ledger.FloatAt("mtn", "disbursement")), n.account(ledger.FloatAt("hubtel", "disbursement")))
 		}
 		n.books()
 	})

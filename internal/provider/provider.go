@@ -230,6 +230,7 @@ type Rail struct {
 	Bundles     BundleSeller
 	Floats      FloatReader
 	Callbacks   CallbackParser
+	Accounts    Accounts // at the provider, by what moves their money
 	// Banks gives the provider's code for each of our bank ids.
 	Banks map[string]string
 }

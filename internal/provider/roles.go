@@ -118,9 +118,16 @@ type BundleSeller interface {
 	BundleStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
-// FloatReader tells what the provider holds for us, all its accounts together.
+// Held is what one account at a provider holds for us.
+type Held struct {
+	Account string // one of AccountNames
+	Amount  money.Pesewas
+}
+
+// FloatReader reads the balance of each account that the provider keeps for us. An outcome that is not Accepted comes
+// without balances.
 type FloatReader interface {
-	Float(ctx context.Context) (money.Pesewas, Outcome)
+	Float(ctx context.Context) ([]Held, Outcome)
 }
 
 // CallbackRequest is a callback as it arrived, already bounded in size.

@@ -74,6 +74,26 @@ func (t *Table) CheckProvider(f *problem.Fields, name string) {
 	}
 }
 
+// CheckFloat adds complaints about a provider that does not exist and about an account that none has. An empty account is
+// the money that is not assigned to one.
+func (t *Table) CheckFloat(f *problem.Fields, name, account string) {
+	t.CheckProvider(f, name)
+	var names []string
+	for _, r := range t.rails {
+		if r.Name == name {
+			names = append(names, r.Accounts.Names()...)
+		}
+	}
+	if len(names) == 0 { // as in commands
+		names = provider.AccountNames()
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if account != "" && !slices.Contains(names, account) {
+		f.Add("account", "must be one of "+strings.Join(names, ", "))
+	}
+}
+
 // Rails gives every rail that exists.
 func (t *Table) Rails() []provider.Rail { return slices.Clone(t.rails) }
 

@@ -21,17 +21,17 @@ import (
 
 // Treasury moves operators' money. It is safe for concurrent use.
 type Treasury struct {
-	db            *db.DB
-	ledger        *ledger.Ledger
-	tenants       *tenant.Store
-	clock         *clock.Clock
-	log           *slog.Logger
-	checkProvider func(bad *problem.Fields, name string)
+	db         *db.DB
+	ledger     *ledger.Ledger
+	tenants    *tenant.Store
+	clock      *clock.Clock
+	log        *slog.Logger
+	checkFloat func(bad *problem.Fields, provider, account string)
 }
 
-// New makes a Treasury. checkProvider adds a complaint about a name that no provider has.
-func New(d *db.DB, l *ledger.Ledger, t *tenant.Store, c *clock.Clock, log *slog.Logger, checkProvider func(bad *problem.Fields, name string)) *Treasury {
-	return &Treasury{db: d, ledger: l, tenants: t, clock: c, log: log, checkProvider: checkProvider}
+// New makes a Treasury. checkFloat adds a complaint about a name that no provider has, or that no account there has.
+func New(d *db.DB, l *ledger.Ledger, t *tenant.Store, c *clock.Clock, log *slog.Logger, checkFloat func(bad *problem.Fields, provider, account string)) *Treasury {
+	return &Treasury{db: d, ledger: l, tenants: t, clock: c, log: log, checkFloat: checkFloat}
 }
 
 // CheckSigned adds a complaint about an order without a reason or without the name of its operator.
@@ -131,6 +131,26 @@ func (t *Treasury) CheckAdjust(ctx context.Context, of tenant.Tenant, amount mon
 	return t.checkRoom(ctx, adjusted(of, amount))
 }
 
+// Float names our money at a provider.
+type Float struct {
+	Provider string
+	Account  string // at the provider; empty: not assigned to one
+	Mode     tenant.Mode
+}
+
+// Key is the float's account in the ledger. The provider holds the negative of its balance.
+func (f Float) Key() ledger.Key {
+	return ledger.Key{Asset: tenant.Tenant{Mode: f.Mode}.Money(), ID: ledger.FloatAt(f.Provider, f.Account)}
+}
+
+// String names the float for a person: "mtn", or "mtn disbursement".
+func (f Float) String() string {
+	if f.Account == "" {
+		return f.Provider
+	}
+	return f.Provider + " " + f.Account
+}
+
 // AddFloat books money that was paid in at a provider (or, with a negative
 // amount, taken out there).
 //
@@ -138,36 +158,37 @@ func (t *Treasury) CheckAdjust(ctx context.Context, of tenant.Tenant, amount mon
 // collection that succeeds goes from float to wallet, so that the provider's
 // having taken 1.00 for us reads -1.00, and a payout's success brings it back to
 // zero. Money paid in therefore leaves the float, too: float -> funding.
-func (t *Treasury) AddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
-	if err := t.CheckAddFloat(ctx, rail, mode, amount); err != nil {
+func (t *Treasury) AddFloat(ctx context.Context, at Float, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if err := t.CheckAddFloat(ctx, at, amount); err != nil {
 		return err
 	}
-	return t.Move(ctx, addedFloat(rail, mode, amount), reason, actor, also...)
+	return t.Move(ctx, addedFloat(at, amount), reason, actor, also...)
 }
 
 // CheckAddFloat refuses what AddFloat cannot book.
-func (t *Treasury) CheckAddFloat(ctx context.Context, rail string, mode tenant.Mode, amount money.Pesewas) error {
+func (t *Treasury) CheckAddFloat(ctx context.Context, at Float, amount money.Pesewas) error {
 	var bad problem.Fields
 	if amount == 0 {
 		bad.Add("amount", "must not be zero")
 	}
-	t.checkProvider(&bad, rail)
+	t.checkFloat(&bad, at.Provider, at.Account)
 	if err := bad.Err(); err != nil {
 		return err
 	}
-	return t.checkRoom(ctx, addedFloat(rail, mode, amount))
+	return t.checkRoom(ctx, addedFloat(at, amount))
 }
 
 // AddedFloat is the transfer of AddFloat, for a caller that books it in a transaction of
 // its own under a subject and a leg; amount is not zero.
-func AddedFloat(rail string, mode tenant.Mode, amount money.Pesewas, subject, leg string, at time.Time) ledger.Transfer {
-	m := addedFloat(rail, mode, amount)
+func AddedFloat(f Float, amount money.Pesewas, subject, leg string, at time.Time) ledger.Transfer {
+	m := addedFloat(f, amount)
 	m.Subject, m.Leg = subject, leg
 	return m.Transfer(at)
 }
 
-func addedFloat(rail string, mode tenant.Mode, amount money.Pesewas) Movement {
-	return Movement{Asset: tenant.Tenant{Mode: mode}.Money(), From: ledger.Float(rail), To: ledger.Funding, Amount: amount, Kind: "add float"}
+func addedFloat(f Float, amount money.Pesewas) Movement {
+	key := f.Key()
+	return Movement{Asset: key.Asset, From: key.ID, To: ledger.Funding, Amount: amount, Kind: "add float"}
 }
 
 // Movement is one transfer of an operator's; a negative amount (pesewas) goes the other way.

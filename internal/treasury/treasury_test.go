@@ -32,9 +32,12 @@ func open(t *testing.T, d *db.DB) *fixture {
 	c := clock.NewManual(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
 	l := ledger.New(d, c, "test")
 	tenants := tenant.New(d, l, c)
-	known := func(bad *problem.Fields, name string) {
+	known := func(bad *problem.Fields, name, account string) {
 		if name != "mtn" {
 			bad.Add("provider", "must be mtn")
+		}
+		if account != "" && account != "disbursement" {
+			bad.Add("account", "must be disbursement")
 		}
 	}
 	f := &fixture{t: t, Treasury: New(d, l, tenants, c, slog.New(slog.DiscardHandler), known)}
@@ -139,13 +142,13 @@ func TestOrders_beyondWhatAnAccountHolds(t *testing.T) {
 			amount money.Pesewas
 			want   string
 		}{{money.Most, ""}, {1, "must be at most test GHS 0.00" + limit}, {-money.Most, ""}, {math.MaxInt64, "must be at most test GHS 10,000,000,000,000.00" + limit}, {-math.MaxInt64, "must be at most test GHS 0.01" + limit}} {
-			err := f.AddFloat(t.Context(), "mtn", tenant.Test, step.amount, "paid in", "ama")
+			err := f.AddFloat(t.Context(), Float{Provider: "mtn", Mode: tenant.Test}, step.amount, "paid in", "ama")
 			if step.want == "" && err != nil {
 				t.Errorf("float by %s: %v", step.amount, err)
 			}
 			if step.want != "" {
 				refused("float by "+step.amount.String(), step.want, err)
-				refused("float that is asked for", step.want, f.CheckAddFloat(t.Context(), "mtn", tenant.Test, step.amount))
+				refused("float that is asked for", step.want, f.CheckAddFloat(t.Context(), Float{Provider: "mtn", Mode: tenant.Test}, step.amount))
 			}
 		}
 		if got := f.holds(of.Wallet().ID); got != money.Most-1 {
@@ -161,16 +164,20 @@ func TestAddedFloatIsMissingInTheFloat(t *testing.T) {
 		for _, step := range []struct {
 			amount, at money.Pesewas
 		}{{500, -500}, {-200, -300}} {
-			if err := f.AddFloat(t.Context(), "mtn", tenant.Test, step.amount, "paid in", "ama"); err != nil {
+			if err := f.AddFloat(t.Context(), Float{Provider: "mtn", Mode: tenant.Test}, step.amount, "paid in", "ama"); err != nil {
 				t.Fatal(err)
 			}
 			if got := f.holds(ledger.Float("mtn")); got != step.at {
 				t.Errorf("after %s the float is %s, want %s", step.amount, got, step.at)
 			}
 		}
-		err := f.AddFloat(t.Context(), "unknown", tenant.Test, 0, "paid in", "ama")
+		at := Float{Provider: "mtn", Account: "disbursement", Mode: tenant.Test}
+		if err := f.AddFloat(t.Context(), at, 70, "paid in", "ama"); err != nil || f.holds(ledger.Float("mtn")) != -300 || f.holds("float/mtn/disbursement") != -70 {
+			t.Errorf("%s has %s, what is unassigned %s (%v)", at, f.holds("float/mtn/disbursement"), f.holds(ledger.Float("mtn")), err)
+		}
+		err := f.AddFloat(t.Context(), Float{Provider: "unknown", Account: "savings", Mode: tenant.Test}, 0, "paid in", "ama")
 		var refused *problem.Error
-		if !errors.As(err, &refused) || !slices.Equal(refused.FieldNames(), []string{"amount", "provider"}) {
+		if !errors.As(err, &refused) || !slices.Equal(refused.FieldNames(), []string{"account", "amount", "provider"}) {
 			t.Errorf("refused with %v", err)
 		}
 		f.sound()

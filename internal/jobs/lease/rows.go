@@ -24,8 +24,8 @@ func AliveNodes(tx *db.Tx) (nodes []string, err error) {
 }
 
 // level is stored with each lease of this program. It grows by one with each change that every living node must know before it
-// begins: 1 keys the links of the audit chain. The release before has level 0.
-const level = 1
+// begins: 1 keys the links of the audit chain, 2 posts floats by account. The release before has level 0.
+const level = 2
 
 const sqlOlder = `SELECT 1 FROM job_leases WHERE expires_at > now_micros() AND level < $1 LIMIT 1`
 

@@ -23,6 +23,8 @@ type batch struct {
 	// blind: the settlements are judged by what memory says of their rows, and
 	// the guards of the writes hold it to the truth.
 	blind bool
+	// split: the float's postings name the account at the provider.
+	split bool
 
 	verdicts []groupcommit.Verdict[Result]
 	page     *ledger.Page
@@ -91,7 +93,7 @@ func (b *batch) postings(way Arrow, p Payment, at time.Time) error {
 	transfers := make([]ledger.Transfer, 0, len(way.Postings))
 	for _, posting := range way.Postings {
 		if amount := b.sum(posting.Sum, p); amount > 0 {
-			transfers = append(transfers, transfer(p, way.Event, posting.Leg, account(posting.From, p), account(posting.To, p), amount, at))
+			transfers = append(transfers, transfer(p, way.Event, posting.Leg, b.account(posting.From, p), b.account(posting.To, p), amount, at))
 		}
 	}
 	return b.add(p, transfers...)
@@ -136,7 +138,7 @@ func (b *batch) covered(p Payment) int64 {
 }
 
 // account is the ledger account behind a place.
-func account(at Place, p Payment) ledger.AccountID {
+func (b *batch) account(at Place, p Payment) ledger.AccountID {
 	switch at {
 	case PlaceWallet:
 		return ledger.Wallet(p.Tenant)
@@ -145,7 +147,7 @@ func account(at Place, p Payment) ledger.AccountID {
 	case PlaceClearing:
 		return ledger.Clearing
 	case PlaceFloat:
-		return ledger.Float(p.Rail)
+		return b.float(p)
 	case PlaceFees:
 		return ledger.Fees
 	case PlaceSuspense:
@@ -154,6 +156,18 @@ func account(at Place, p Payment) ledger.AccountID {
 		return ledger.Receivable(p.Tenant)
 	}
 	panic("book: no account is called " + string(at))
+}
+
+// float is our money at the payment's provider.
+func (b *batch) float(p Payment) ledger.AccountID { return b.book.floatOf(p, b.split) }
+
+// floatOf is our money at the payment's provider: one account for each account there, or one for the whole provider while
+// older nodes live.
+func (bk *Book) floatOf(p Payment, split bool) ledger.AccountID {
+	if !split {
+		return ledger.Float(p.Rail)
+	}
+	return ledger.FloatAt(p.Rail, bk.hooks.Account(p))
 }
 
 func errNoArrow(p Payment, e Event) error {

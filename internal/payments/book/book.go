@@ -35,6 +35,7 @@
 //	find.go                     one payment, by whatever names it
 //	check.go                    whether the book agrees with the ledger
 //	payment_row.go              the columns of a row: read, and inserted
+//	floats.go                   what is in each account at a provider, and from when on postings name it
 //	reader.go                   what reads only
 //	open_job.go                 the job of an open payment
 //	payment.go, states.go       one payment, and the table of its states
@@ -75,6 +76,8 @@ type Hooks struct {
 	Opened func(Payment)
 	// Closed hears after the COMMIT that the payment with this id is final.
 	Closed func(id string)
+	// Account names the account at the provider that a payment's money leaves, or comes into.
+	Account func(Payment) string
 }
 
 // Book is the one writer of payments: it accepts, marks and settles them. It is
@@ -89,6 +92,7 @@ type Book struct {
 	lanes    lanes
 	reads    *readLane
 	counts   counts
+	floats   floatSwitch
 }
 
 // Row reads the row of a payment whose job runs on this node; found is false where

@@ -42,6 +42,10 @@ func blind(ops []*Op) bool {
 // run is the transaction. It may run more than once.
 func (b *batch) run(tx *db.Tx) error {
 	b.reset()
+	var err error
+	if b.split, err = b.book.floats.read(tx, b.book.clock.Now()); err != nil {
+		return err
+	}
 	if err := b.gather(tx); err != nil {
 		return err
 	}

@@ -8,15 +8,17 @@ type counts struct {
 	payments *prometheus.CounterVec
 	cedis    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	account  func(Payment) string
 }
 
-func newCounts() counts {
+func newCounts(account func(Payment) string) counts {
 	labels := []string{"product", "network"}
 	return counts{
+		account: account,
 		payments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payments_total",
 			Help: "Payments by the status that they came to; pending when they were accepted."}, append(labels, "status")),
 		cedis: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_amount_ghs_total",
-			Help: "Amounts of the payments that succeeded, in cedis."}, append(labels, "provider", "mode")),
+			Help: "Amounts of the payments that succeeded, in cedis."}, append(labels, "provider", "account", "mode")),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_payment_settle_seconds",
 			Help: "From acceptance to the final status.", Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}}, labels),
 	}
@@ -44,6 +46,10 @@ func (c counts) committed(inserts []*Payment, moves []move) {
 // succeeded adds the amount of a payment that has come to success.
 func (c counts) succeeded(pay Payment) {
 	if pay.Status == StatusSuccess {
-		c.cedis.WithLabelValues(string(pay.Kind), pay.Channel, pay.Rail, pay.Mode).Add(pay.Amount.Float())
+		account := ""
+		if pay.Rail != "" {
+			account = c.account(pay)
+		}
+		c.cedis.WithLabelValues(string(pay.Kind), pay.Channel, pay.Rail, account, pay.Mode).Add(pay.Amount.Float())
 	}
 }

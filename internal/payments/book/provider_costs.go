@@ -23,8 +23,8 @@ func (b *batch) providerCosts(p Payment, s *Settlement) error {
 		return nil
 	}
 	return b.addCosts(p, s,
-		cost{LegProviderFee, ledger.ProviderFees(p.Rail), ledger.Float(p.Rail), s.Outcome.Fee},
-		cost{LegCommission, ledger.Float(p.Rail), ledger.Commission(p.Rail), s.Outcome.Commission})
+		cost{LegProviderFee, ledger.ProviderFees(p.Rail), b.float(p), s.Outcome.Fee},
+		cost{LegCommission, b.float(p), ledger.Commission(p.Rail), s.Outcome.Commission})
 }
 
 // A cost is one posting of what a provider took or gave.
@@ -53,8 +53,8 @@ func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
 		return b.providerCosts(p, s)
 	}
 	return b.addCosts(p, s,
-		cost{LegContradictedProviderFee, ledger.Float(p.Rail), ledger.ProviderFees(p.Rail), s.Outcome.Fee},
-		cost{LegContradictedCommission, ledger.Commission(p.Rail), ledger.Float(p.Rail), s.Outcome.Commission})
+		cost{LegContradictedProviderFee, b.float(p), ledger.ProviderFees(p.Rail), s.Outcome.Fee},
+		cost{LegContradictedCommission, ledger.Commission(p.Rail), b.float(p), s.Outcome.Commission})
 }
 
 // Costs reads what a provider took and gave for a payment, as it is booked.
@@ -69,6 +69,16 @@ func (bk *Book) Costs(ctx context.Context, pay Payment) (fee, commission money.P
 		}
 	}
 	return fee, commission, err
+}
+
+// FloatOf returns the ledger account that the next posting of the payment takes for its float.
+func (bk *Book) FloatOf(ctx context.Context, p Payment) (id ledger.AccountID, err error) {
+	err = bk.db.Read(ctx, func(tx *db.Tx) error {
+		split, err := bk.floats.read(tx, bk.clock.Now())
+		id = bk.floatOf(p, split)
+		return err
+	})
+	return id, err
 }
 
 const paymentLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 FOR UPDATE`
@@ -97,6 +107,9 @@ func (bk *Book) BookCosts(ctx context.Context, pay Payment, fee, commission mone
 			return err
 		}
 		b := &batch{book: bk, page: page}
+		if b.split, err = bk.floats.read(tx, at); err != nil {
+			return err
+		}
 		s := Settlement{Event: EventSucceeded, At: at, Outcome: provider.Outcome{Fee: fee, Commission: commission, FeeKnown: true}}
 		if err := b.providerCosts(rows[0], &s); err != nil {
 			return err

@@ -43,7 +43,7 @@ const (
 	PlaceWallet     Place = "wallet:<tenant>"
 	PlaceOther      Place = "wallet:<other tenant>"
 	PlaceClearing   Place = "clearing"
-	PlaceFloat      Place = "float/<provider>"
+	PlaceFloat      Place = "float/<provider>/<account>"
 	PlaceFees       Place = "fees"
 	PlaceSuspense   Place = "suspense"
 	PlaceReceivable Place = "receivable/<tenant>"

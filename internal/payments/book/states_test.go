@@ -15,6 +15,7 @@ func TestArrowsAreWhole(t *testing.T) {
 		event Event
 	}
 	seen := map[start]bool{}
+	b := &batch{book: &Book{}}
 	for _, a := range Arrows {
 		for _, k := range a.Kinds {
 			s := start{k, a.From, a.Event}
@@ -27,8 +28,8 @@ func TestArrowsAreWhole(t *testing.T) {
 				t.Errorf("the arrow of %v is not found", s)
 			}
 			for _, p := range a.Postings {
-				account(p.From, Payment{Tenant: "t", Rail: "r"})
-				account(p.To, Payment{Tenant: "t", Rail: "r"})
+				b.account(p.From, Payment{Tenant: "t", Rail: "r"})
+				b.account(p.To, Payment{Tenant: "t", Rail: "r"})
 			}
 			// Each settler of an open payment posts the leg that all others
 			// would post: the ledger lets one of them win.

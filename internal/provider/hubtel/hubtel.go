@@ -97,6 +97,9 @@ func (h *Adapter) Rail() provider.Rail {
 	r.NotKnownSettings = map[string]string{
 		"collect": transactions, "topup": transactions, "bundle": transactions, "disburse": "MAKOLA_HUBTEL_SEND_STATUS_NOT_KNOWN",
 	}
+	if h.account.Commission != h.account.Prepaid {
+		r.Accounts.Sell = provider.AccountServices
+	}
 	if h.account.POSSales != "" {
 		r.Collector, r.WalletNames, r.BankNames = h, h, h
 	}
@@ -249,27 +252,32 @@ func (h *Adapter) BundleStatus(ctx context.Context, r provider.StatusRequest) pr
 	return h.served(ctx, "bundle_status", r)
 }
 
-// Float is the sum of the account's balances.
-func (h *Adapter) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
-	paths := []string{}
+// Float reads the balance of each account of ours at Hubtel: POS sales, prepaid deposit, and commission services where
+// they have a deposit of their own.
+func (h *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome) {
+	paths := map[string]string{}
 	if h.account.POSSales != "" {
-		paths = append(paths, url.PathEscape(h.account.POSSales))
+		paths[provider.AccountCollection] = url.PathEscape(h.account.POSSales)
 	}
 	if h.account.Prepaid != "" {
-		paths = append(paths, "prepaid/"+url.PathEscape(h.account.Prepaid))
+		paths[provider.AccountDisbursement] = "prepaid/" + url.PathEscape(h.account.Prepaid)
 	}
 	if h.account.Commission != h.account.Prepaid {
-		paths = append(paths, "prepaid/"+url.PathEscape(h.account.Commission))
+		paths[provider.AccountServices] = "prepaid/" + url.PathEscape(h.account.Commission)
 	}
-	var total money.Pesewas
-	for _, path := range paths {
+	var held []provider.Held
+	for _, account := range provider.AccountNames() {
+		path, there := paths[account]
+		if !there {
+			continue
+		}
 		amount, o := balance(h.get(ctx, "float", "", h.account.BalanceURL+"/api/inter-transfers/"+path))
 		if o.Class != provider.Accepted {
-			return 0, o
+			return nil, o
 		}
-		total += amount
+		held = append(held, provider.Held{Account: account, Amount: amount})
 	}
-	return total, provider.Outcome{Class: provider.Accepted, State: provider.Success}
+	return held, provider.Outcome{Class: provider.Accepted, State: provider.Success}
 }
 
 // ParseCallback finds the payment that a callback speaks of. Its claims about the payment are not

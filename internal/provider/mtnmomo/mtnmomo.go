@@ -224,31 +224,35 @@ func (a *Adapter) Active(ctx context.Context, m msisdn.MSISDN) (bool, provider.O
 	return false, provider.Unreadable(ans, "MTN does not say whether the wallet is active")
 }
 
-// Float gives what MTN holds for us in all configured accounts, in pesewas.
-func (a *Adapter) Float(ctx context.Context) (money.Pesewas, provider.Outcome) {
-	var sum money.Pesewas
+// Float reads the balance of each account of ours at MTN. Each product has its own.
+func (a *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome) {
+	var held []provider.Held
 	for _, p := range []*mtnProduct{a.collection, a.disbursement} {
 		if p == nil {
 			continue
 		}
+		account := provider.AccountCollection
+		if p == a.disbursement {
+			account = provider.AccountDisbursement
+		}
 		ans, early := p.do(ctx, provider.Request{Method: http.MethodGet, URL: p.url + "/v1_0/account/balance", Operation: "balance"})
 		if early != nil {
-			return 0, *early
+			return nil, *early
 		}
 		if o, ok := provider.StatusUnanswered(ans); ok {
-			return 0, o
+			return nil, o
 		}
 		var b struct{ AvailableBalance, Currency string }
 		if json.Unmarshal(ans.Body, &b) != nil || b.Currency != a.config.Currency {
-			return 0, provider.Unreadable(ans, "MTN's balance cannot be read")
+			return nil, provider.Unreadable(ans, "MTN's balance cannot be read")
 		}
 		amount, err := money.ParseLenient(b.AvailableBalance)
 		if err != nil {
-			return 0, provider.Unreadable(ans, "MTN's balance is no amount")
+			return nil, provider.Unreadable(ans, "MTN's balance is no amount")
 		}
-		sum += amount
+		held = append(held, provider.Held{Account: account, Amount: amount})
 	}
-	return sum, provider.Outcome{Class: provider.Accepted, State: provider.Success}
+	return held, provider.Outcome{Class: provider.Accepted, State: provider.Success}
 }
 
 var errNoReference = errors.New("callback names no payment of ours")

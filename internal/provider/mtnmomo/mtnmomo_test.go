@@ -14,7 +14,6 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/mtnmomo"
@@ -117,7 +116,7 @@ func TestMTNConformsToEveryRole(t *testing.T) {
 			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
 			t.Run("float", func(t *testing.T) {
-				providertest.FloatReader(t, b.Bench, func() money.Pesewas { return b.sim.Float(simmtn.Name) })
+				providertest.FloatReader(t, b.Bench, func() []provider.Held { return accounts(b.sim) })
 			})
 		})
 	}
@@ -183,4 +182,10 @@ func (b *bench) collect(reference string) provider.Outcome {
 	return b.Rail.Collector.Collect(context.Background(), provider.CollectRequest{
 		ProviderReference: reference, Reference: "ref-000000001", Amount: 500, MSISDN: b.Wallet("000"), Network: msisdn.MTN,
 	})
+}
+
+// accounts is what the simulator's accounts hold for us.
+func accounts(s *sim.Sim) []provider.Held {
+	in, out := s.Accounts(simmtn.Name)
+	return []provider.Held{{Account: provider.AccountCollection, Amount: in}, {Account: provider.AccountDisbursement, Amount: out}}
 }

@@ -593,16 +593,21 @@ func resolver(t *testing.T, b Bench, op string, resolve func(code string) (strin
 	}
 }
 
-// FloatReader holds a rail's FloatReader to its role; want gives the float in
-// the provider's book.
-func FloatReader(t *testing.T, b Bench, want func() money.Pesewas) {
+// FloatReader holds a rail's FloatReader to its role: it reads each of the rail's accounts. want gives what is in them
+// by the provider's own book.
+func FloatReader(t *testing.T, b Bench, want func() []provider.Held) {
 	got, o := b.Rail.Floats.Float(context.Background())
-	if o.Class != provider.Accepted || got != want() {
+	if o.Class != provider.Accepted || !slices.Equal(got, want()) {
 		t.Errorf("float %v, want %v (%+v)", got, want(), o)
+	}
+	for _, held := range got {
+		if !slices.Contains(b.Rail.Accounts.Names(), held.Account) {
+			t.Errorf("the rail posts nothing to its account %s", held.Account)
+		}
 	}
 	for _, fault := range []string{"answer_lost", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden"} {
 		b.Fault("balance", fault, questions)
-		if got, o := b.Rail.Floats.Float(context.Background()); o.Class == provider.Accepted || got != 0 {
+		if got, o := b.Rail.Floats.Float(context.Background()); o.Class == provider.Accepted || got != nil {
 			t.Errorf("%s: %v, %+v", fault, got, o)
 		}
 		b.Clear()
