@@ -14,14 +14,6 @@ import (
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 
-// write runs fn in one transaction and fails the test if it does.
-func write(t *testing.T, d *db.DB, fn func(tx *db.Tx) error) {
-	t.Helper()
-	if err := d.Write(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // other is a second node on the same database, with a clock of its own.
 func other(d *db.DB, at time.Time) (*Limiter, *clock.Clock) {
 	c := clock.NewManual(at)
