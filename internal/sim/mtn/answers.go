@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/sim"
 )
 
@@ -30,6 +29,18 @@ func says(op, code string, _ sim.Order) (status int, body []byte) {
 	body, _ = json.Marshal(reason{code, sentence(code)})
 	return http.StatusBadRequest, body
 }
+
+// party is the other side of a movement.
+type party struct {
+	Type string `json:"partyIdType"`
+	ID   string `json:"partyId"`
+}
+
+func (p *party) isNumber() bool {
+	return p != nil && strings.EqualFold(p.Type, "MSISDN") && digits(p.ID)
+}
+
+func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 type reason struct {
 	Code    string `json:"code"`
@@ -95,64 +106,5 @@ func codeOf(e sim.Entry) string {
 	return string(e.Reason)
 }
 
-// render writes the status object. A reason is a bare text, as the live system
-// has it, or the object of the specification.
-func (m *mtn) render(e sim.Entry) []byte {
-	b := make([]byte, 0, 384)
-	b = append(b, `{"amount":"`...)
-	amount, echo := amountOf(e)
-	b = append(b, amount...)
-	b = append(b, `",`...)
-	b = append(b, echo...)
-	if e.Status == sim.Success {
-		b = append(b, `,"financialTransactionId":"`...)
-		b = strconv.AppendInt(b, 4_000_000_000+e.Number, 10)
-		b = append(b, '"')
-	}
-	b = append(b, `,"status":"`...)
-	switch e.Status {
-	case sim.Success:
-		b = append(b, `SUCCESSFUL"`...)
-	case sim.Pending:
-		b = append(b, `PENDING"`...)
-	default:
-		b = append(b, `FAILED","reason":`...)
-		code := codeOf(e)
-		if m.reasonObject {
-			object, _ := json.Marshal(reason{code, sentence(code)})
-			b = append(b, object...)
-		} else {
-			b = strconv.AppendQuote(b, code)
-		}
-	}
-	return append(b, '}')
-}
-
-// callback is what MTN sends, once: the status object, by PUT for collections
-// and by POST for disbursements, because clients must take both.
-func (m *mtn) callback(e sim.Entry) sim.Callback {
-	method := http.MethodPost
-	if e.Kind == sim.Collection {
-		method = http.MethodPut
-	}
-	return sim.Callback{
-		Method: method, URL: e.CallbackURL,
-		Header: http.Header{"Content-Type": {"application/json"}, "X-Reference-Id": {e.Reference}},
-		Body:   m.render(e),
-	}
-}
-
-// amountOf takes the amount off the echo of an entry. It is the one that was sent
-// ("5" stays "5"), unless the answer speaks of another amount or the book is of a
-// time when the echo had none.
-func amountOf(e sim.Entry) (amount, echo string) {
-	sent, has := strings.CutPrefix(e.Wire, `"amount":"`)
-	amount, echo, cut := strings.Cut(sent, `",`)
-	if !has || !cut {
-		return e.Amount.String(), e.Wire
-	}
-	if is, err := money.Parse(amount); err != nil || is != e.Amount {
-		return e.Amount.String(), echo
-	}
-	return amount, echo
-}
+// transactionID is the network's id of a movement.
+func transactionID(e sim.Entry) string { return strconv.FormatInt(4_000_000_000+e.Number, 10) }

@@ -47,8 +47,6 @@ func noteFits(s string) bool {
 	return len([]rune(s)) <= 160 && !strings.ContainsAny(s, "'\"<>&\\\n\r\t")
 }
 
-func digits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
 // uuid4 reports whether s is a version 4 UUID with its hyphens.
 func uuid4(s string) bool {
 	if len(s) != 36 {

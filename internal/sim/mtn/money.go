@@ -11,12 +11,6 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// party is the other side of a movement.
-type party struct {
-	Type string `json:"partyIdType"`
-	ID   string `json:"partyId"`
-}
-
 type request struct {
 	Amount   string `json:"amount"`
 	Currency string `json:"currency"`
@@ -43,10 +37,13 @@ type echoed struct {
 // move answers the creation of a request to pay or withdraw, transfer, cash
 // transfer, deposit or refund.
 func (m *mtn) move(c *call, resource string) {
-	o, ok := m.order(c, resource)
-	if !ok {
-		return
+	if o, ok := m.order(c, resource); ok {
+		m.place(c, o)
 	}
+}
+
+// place enters an order in the book and answers its creation.
+func (m *mtn) place(c *call, o sim.Order) {
 	placed, ok := c.Order(o)
 	switch {
 	case !ok:
@@ -63,13 +60,12 @@ func (m *mtn) move(c *call, resource string) {
 	}
 }
 
-// order reads the order of a request. ok is false when the request was answered.
-func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
-	p := c.product
-	o = sim.Order{Provider: c.account.provider, Kind: p.kind, Reference: c.Request.Header.Get("X-Reference-Id"), Resource: p.name + "/" + resource}
+// started reads what every creation has: its reference, its body and where its
+// result is sent. ok is false when the request was answered.
+func (m *mtn) started(c *call, resource string, body any) (o sim.Order, ok bool) {
+	o = sim.Order{Provider: c.account.provider, Kind: c.product.kind, Reference: c.Request.Header.Get("X-Reference-Id"), Resource: c.product.name + "/" + resource}
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
-	var b request
-	if err != nil || !uuid4(o.Reference) || json.Unmarshal(raw, &b) != nil {
+	if err != nil || !uuid4(o.Reference) || json.Unmarshal(raw, body) != nil {
 		c.Write(http.StatusBadRequest, "application/json", nil)
 		return o, false
 	}
@@ -81,6 +77,15 @@ func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
 		}
 		o.CallbackURL = callback[0]
 	}
+	return o, true
+}
+
+// order reads the order of a request. ok is false when the request was answered.
+func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
+	var b request
+	if o, ok = m.started(c, resource, &b); !ok {
+		return o, false
+	}
 	if resource == "refund" {
 		b.Payee, o.Fixed = m.refund(c, b.Refund)
 		if o.Fixed == nil {
@@ -88,11 +93,12 @@ func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
 		}
 	}
 	other := b.Payer
-	if p.party == "payee" {
+	if c.product.party == "payee" {
 		other = b.Payee
 	}
+	var err error
 	o.Amount, err = money.Parse(b.Amount)
-	if err != nil || o.Amount <= 0 || other == nil || !strings.EqualFold(other.Type, "MSISDN") || !digits(other.ID) ||
+	if err != nil || o.Amount <= 0 || !other.isNumber() ||
 		!noteFits(b.Message) || !noteFits(b.Note) {
 		c.Write(http.StatusBadRequest, "application/json", nil)
 		return o, false

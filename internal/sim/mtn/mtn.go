@@ -7,8 +7,11 @@
 //
 //	mtn.go       the paths
 //	notify.go, consent.go, holder.go  texts to a customer; who a customer is; wallets and balances
+//	agreed.go    invoices, pre-approvals and payments of bills
 //	money.go     payments and their status
 //	users.go     API users and tokens
+//	render.go    the status object of a movement, and callbacks
+//	agreed_answers.go                 the status objects of invoices, pre-approvals and bills
 //	answers.go, call.go, fixtures.go  the objects of answers; one request; test numbers
 //	account.go   products and credentials
 //	notified.go  how often a customer may be written to
@@ -82,6 +85,8 @@ func (m *mtn) resource(p *product, method, resource string, rest []string) (op s
 		return sim.OpWalletName, func(c *call) { m.holder(c, rest[0], rest[1], rest[2]) }
 	case resource == "bc-authorize" && len(rest) == 0 && method == http.MethodPost:
 		return sim.OpWalletName, m.authorize
+	case p.name == "collection":
+		return m.agreed(method, resource, rest)
 	}
 	return "", nil
 }

@@ -262,7 +262,7 @@ func TestTheSandboxsNumbers(t *testing.T) {
 			number := "4673312345" + string('0'+byte(n))
 			c.wants(each.product+" "+number+" active", 200, `{"result":`+want+`}`)(c.call("GET", "/"+each.product+"/v1_0/accountholder/MSISDN/"+number+"/active", ""))
 		}
-		c.wants("what the simulator does not do", 404, "Resource not found")(c.call("POST", "/"+each.product+"/v2_0/invoice", `{}`, "X-Reference-Id", uuid.NewString()))
+		c.wants("what MTN does not have", 404, "Resource not found")(c.call("POST", "/"+each.product+"/v2_0/voucher", `{}`, "X-Reference-Id", uuid.NewString()))
 	}
 }
 

@@ -1,0 +1,131 @@
+package mtn
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/sim"
+)
+
+// The resources of collection beside requests to pay. Paths and members are those
+// of MTN's portal, as exported by maxkabechani/mtn-momo-sdk@cda0a69 (2026-04-20).
+// MTN publishes neither test numbers nor times for them: a number leads to what it
+// leads to for a request to pay.
+const (
+	invoices     = "collection/invoice"
+	preapprovals = "collection/preapproval"
+	bills        = "collection/payment"
+)
+
+// agreedStatus gives the status object of an entry by its resource.
+var agreedStatus = map[string]func(sim.Entry) any{invoices: invoiceStatus, preapprovals: preapprovalStatus, bills: billStatus}
+
+// invoice is the body of an invoice. Its answers repeat it.
+type invoice struct {
+	External    string `json:"externalId"`
+	Amount      string `json:"amount"`
+	Currency    string `json:"currency"`
+	Validity    string `json:"validityDuration,omitempty"` // seconds
+	Payer       *party `json:"intendedPayer"`
+	Payee       *party `json:"payee,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// invoiceStatus never has the state CREATED: the payer is asked at once.
+func invoiceStatus(e sim.Entry) any {
+	var b invoice
+	_ = json.Unmarshal([]byte(e.Wire), &b) // written by invoice
+	validity, _ := strconv.ParseInt(b.Validity, 10, 64)
+	b.Amount, b.Payee, b.Validity = e.Amount.String(), nil, ""
+	status := struct {
+		Reference string `json:"referenceId"`
+		invoice
+		Status  string  `json:"status"`
+		Payment string  `json:"paymentReference,omitempty"`
+		ID      string  `json:"invoiceId"`
+		Expires string  `json:"expiryDateTime,omitempty"`
+		Reason  *reason `json:"errorReason,omitempty"`
+	}{Reference: e.Reference, invoice: b, Status: stateOf(e), ID: "INV-" + strconv.FormatInt(e.Number, 10), Reason: reasonOf(e)}
+	if validity > 0 {
+		status.Expires = e.At.Add(time.Duration(validity) * time.Second).UTC().Format(time.RFC3339)
+	}
+	if e.Status == sim.Success {
+		status.Payment = transactionID(e)
+	}
+	return status
+}
+
+// preapproval is the body of a pre-approval: a customer lets the merchant debit
+// their wallet without being asked each time.
+type preapproval struct {
+	Payer    *party `json:"payer"`
+	Currency string `json:"payerCurrency"`
+	Message  string `json:"payerMessage"`
+	Validity int64  `json:"validityTime,omitempty"` // seconds, from the approval
+}
+
+// ends is when a pre-approval that was given ends.
+func (b preapproval) ends(e sim.Entry) time.Time {
+	return e.Settled.Add(time.Duration(b.Validity) * time.Second)
+}
+
+func preapprovalStatus(e sim.Entry) any {
+	var b preapproval
+	_ = json.Unmarshal([]byte(e.Wire), &b) // written by preapprove
+	ends := int64(0)
+	if e.Status == sim.Success {
+		ends = b.ends(e).Unix()
+	}
+	b.Validity = 0
+	return struct {
+		preapproval
+		Status  string  `json:"status"`
+		Expires int64   `json:"expirationDateTime,omitempty"`
+		Reason  *reason `json:"reason,omitempty"`
+	}{b, stateOf(e), ends, reasonOf(e)}
+}
+
+// bill is the body of a payment of a bill, or of airtime, from our account.
+type bill struct {
+	External string `json:"externalTransactionId"`
+	Money    struct {
+		Amount   string `json:"amount"`
+		Currency string `json:"currency"`
+	} `json:"money"`
+	Customer string `json:"customerReference"`
+	Company  string `json:"serviceProviderUserName"`
+}
+
+func billStatus(e sim.Entry) any {
+	status := struct {
+		Reference   string  `json:"referenceId"`
+		Status      string  `json:"status"`
+		Transaction string  `json:"financialTransactionId,omitempty"`
+		Reason      *reason `json:"reason,omitempty"`
+	}{Reference: e.Reference, Status: stateOf(e), Reason: reasonOf(e)}
+	if e.Status == sim.Success {
+		status.Transaction = transactionID(e)
+	}
+	return status
+}
+
+// stateOf is MTN's word for the state of an entry.
+func stateOf(e sim.Entry) string {
+	switch e.Status {
+	case sim.Success:
+		return "SUCCESSFUL"
+	case sim.Pending:
+		return "PENDING"
+	}
+	return "FAILED"
+}
+
+// reasonOf is the object of the specification; nil where nothing failed.
+func reasonOf(e sim.Entry) *reason {
+	if e.Status == sim.Success || e.Status == sim.Pending {
+		return nil
+	}
+	code := codeOf(e)
+	return &reason{code, sentence(code)}
+}
