@@ -611,7 +611,7 @@ func creditRules() []mutant {
 		{"sms-late-password", "a one-time password that is over is not sent", "internal/messaging/chunk_work.go",
 			`return !w.until.IsZero() && !now.Before(w.until)`, `return w == nil || now.IsZero()`,
 			byTest("messaging", "TestOTPThatExpiresBeforeItIsSentIsRefunded/SQLite")},
-		{"sms-otp-tap", "a range of numbers whose codes are not verified is closed", "internal/messaging/otp_tap.go",
+		{"sms-otp-tap", "a range of numbers whose codes are not verified is closed", "internal/messaging/otp/tap.go",
 			`(t.fullSent-t.fullVerified)*100 < t.fullSent*rule.Unverified`, `t.fullSent > 0`,
 			byScenario("otp", "A range of numbers whose codes are never verified is closed")},
 		{"sms-in-flight", "a chunk does not end while an answer is missing", "internal/messaging/chunk_delivery.go",
