@@ -350,7 +350,8 @@ func TestHelpOfSettings(t *testing.T) {
 func TestTheThreeForms(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.run(exitOK, "tenant", "create", "Kofi, \"Ama\" & Co", "--mode", "test", "--id", "t-1")
-		w.run(exitOK, "tenant", "create", "\x1b[2Jclear", "--mode", "test", "--id", "t-2")
+		w.run(exitUsage, "tenant", "create", "\x1b[2Jclear", "--mode", "test", "--id", "t-2") // a terminal would obey it
+		w.run(exitOK, "tenant", "create", "Ama Mensah", "--mode", "test", "--id", "t-2")
 		out, _ := w.run(exitOK, "tenant", "list", "-o", "csv")
 		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff"))).ReadAll()
 		if err != nil || len(rows) != 3 || rows[0][1] != "name" || rows[1][1] != `Kofi, "Ama" & Co` || rows[1][3] != "no" {
@@ -359,9 +360,6 @@ func TestTheThreeForms(t *testing.T) {
 		out, _ = w.run(exitOK, "tenant", "list")
 		if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "ID ") || !strings.HasPrefix(lines[1], "t-1 ") {
 			t.Errorf("the table is\n%s", out)
-		}
-		if strings.Contains(out, "\x1b") {
-			t.Error("the terminal would obey a name")
 		}
 		out, _ = w.run(exitOK, "tenant", "show", "t-1")
 		if !strings.Contains(out, "transfer limit ") || !strings.Contains(out, "15000.00") || !strings.Contains(out, "payout ips") {
