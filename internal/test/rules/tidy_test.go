@@ -155,7 +155,7 @@ var readSources = sync.OnceValues(func() (found []source, err error) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && p != "." || d.Name() == "testdata" || d.Name() == "makola-data") {
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && p != "." || d.Name() == "testdata" || d.Name() == "makola-data" || p == "build") {
 			return fs.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(p, ".go") {
