@@ -100,15 +100,10 @@ func (a *Changes) make(ctx context.Context, by By, d draft) (Request, error) {
 // Approve approves an act that is what its digest says and, with the last approval that it needs, does it. The act that it
 // answers says what became of it.
 func (a *Changes) Approve(ctx context.Context, by By, id, digest string) (Request, error) {
-	act, err := a.Get(ctx, by.Place, id)
+	act, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
 		return act, err
 	}
-	k, err := a.known(act)
-	if err != nil {
-		return act, err
-	}
-	act.Digest = digest
 	last := act.Approvals()+1 >= act.Needs
 	for range 2 { // somebody else may check at the same moment
 		if !last {
@@ -134,11 +129,22 @@ func (a *Changes) known(act Request) (kind, error) {
 	return k, nil
 }
 
+// seen returns an act of the place with the digest of what was shown of it, and its kind.
+func (a *Changes) seen(ctx context.Context, by By, id, digest string) (act Request, k kind, err error) {
+	if act, err = a.Get(ctx, by.Place, id); err == nil {
+		k, err = a.known(act)
+	}
+	if err == nil {
+		act.Digest = digest
+	}
+	return act, k, err
+}
+
 // Get finds an act of a place.
 func (a *Changes) Get(ctx context.Context, place, id string) (Request, error) {
 	act, err := a.Store.Get(ctx, id)
 	if err == nil && act.Place != place {
-		err = problem.New(problem.NotFound, "act_not_found", "There is no such act")
+		err = errNotFound()
 	}
 	if err != nil {
 		return Request{}, err
@@ -212,29 +218,19 @@ func shown(act Request, by By, made []string) Request {
 
 // Reject ends an act that waits, by somebody who may check it.
 func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Request, error) {
-	act, err := a.Get(ctx, by.Place, id)
+	act, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
 		return act, err
 	}
-	k, err := a.known(act)
-	if err != nil {
-		return act, err
-	}
-	act.Digest = digest
 	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.rule, act, why) }))
 }
 
 // Withdraw ends an act that waits, by its maker.
 func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Request, error) {
-	act, err := a.Get(ctx, by.Place, id)
+	act, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
 		return act, err
 	}
-	k, err := a.known(act)
-	if err != nil {
-		return act, err
-	}
-	act.Digest = digest
 	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Withdraw(tx, by, act) }))
 }
 

@@ -32,7 +32,7 @@ const (
 	Failed    State = "failed" // refused by what it is about
 )
 
-// Act is what a person asked for.
+// Request is what a person asked for.
 type Request struct {
 	ID        string // that of the form: a form that is sent twice makes one act
 	Kind      string // such as "wallet.fund"

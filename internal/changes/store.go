@@ -23,7 +23,7 @@ type Store struct {
 	ownLines   *cache.Cache[ownKind, []Line]
 }
 
-// New makes a Store. In production the acts of somebody need a check by another person, where there is one who may.
+// NewStore makes a Store. In production the acts of somebody need a check by another person, where there is one who may.
 func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, production bool) *Store {
 	s := &Store{db: d, clock: c, audit: log, people: people, production: production}
 	s.ownLines = cache.New(c, linesFresh, linesKept, func(ctx context.Context, of ownKind) ([]Line, error) { return loadOwnLines(ctx, d, of) })
