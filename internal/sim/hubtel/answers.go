@@ -94,7 +94,7 @@ func codeOf(r sim.Reason, kind sim.Kind) (code, message string) {
 	}
 }
 
-// told is the code and sentence of an entry as it stands.
+// outcome is the code and sentence of an entry as it stands.
 func outcome(e sim.Entry) (code, message string) {
 	switch e.Status {
 	case sim.Success:

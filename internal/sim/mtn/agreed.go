@@ -1,6 +1,7 @@
 package mtn
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -44,16 +45,13 @@ func (m *mtn) invoice(c *call) {
 	if !ok {
 		return
 	}
-	validity, err := strconv.ParseUint(b.Validity, 10, 31)
-	if b.Validity == "" {
-		err = nil
-	}
-	var wrong error
-	o.Amount, wrong = money.Parse(b.Amount)
-	if err != nil || wrong != nil || o.Amount <= 0 || !b.Payer.isNumber() {
+	validity, invalid := strconv.ParseUint(cmp.Or(b.Validity, "0"), 10, 31)
+	amount, err := money.Parse(b.Amount)
+	if invalid != nil || err != nil || amount <= 0 || !b.Payer.isNumber() {
 		c.Write(http.StatusBadRequest, "application/json", nil)
 		return
 	}
+	o.Amount = amount
 	o.Party, o.Text = b.Payer.ID, strings.TrimSpace("Pay the invoice of "+b.Currency+" "+b.Amount+"? "+b.Description)
 	m.placeAgreed(c, o, b.Currency, time.Duration(validity)*time.Second, b)
 }

@@ -108,3 +108,23 @@ func codeOf(e sim.Entry) string {
 
 // transactionID is the network's id of a movement.
 func transactionID(e sim.Entry) string { return strconv.FormatInt(4_000_000_000+e.Number, 10) }
+
+// stateOf is MTN's word for the state of an entry.
+func stateOf(e sim.Entry) string {
+	switch e.Status {
+	case sim.Success:
+		return "SUCCESSFUL"
+	case sim.Pending:
+		return "PENDING"
+	}
+	return "FAILED"
+}
+
+// reasonOf is the object of the specification; nil where nothing failed.
+func reasonOf(e sim.Entry) *reason {
+	if e.Status == sim.Success || e.Status == sim.Pending {
+		return nil
+	}
+	code := codeOf(e)
+	return &reason{code, sentence(code)}
+}

@@ -29,19 +29,15 @@ func (m *mtn) render(e sim.Entry) []byte {
 		b = append(b, '"')
 	}
 	b = append(b, `,"status":"`...)
-	switch e.Status {
-	case sim.Success:
-		b = append(b, `SUCCESSFUL"`...)
-	case sim.Pending:
-		b = append(b, `PENDING"`...)
-	default:
-		b = append(b, `FAILED","reason":`...)
-		code := codeOf(e)
+	b = append(b, stateOf(e)...)
+	b = append(b, '"')
+	if why := reasonOf(e); why != nil {
+		b = append(b, `,"reason":`...)
 		if m.reasonObject {
-			object, _ := json.Marshal(reason{code, sentence(code)})
+			object, _ := json.Marshal(why)
 			b = append(b, object...)
 		} else {
-			b = strconv.AppendQuote(b, code)
+			b = strconv.AppendQuote(b, why.Code)
 		}
 	}
 	return append(b, '}')
