@@ -32,6 +32,13 @@ func (c *call) within(d time.Duration) {
 	c.ctx, c.cancel = context.WithTimeout(c.whole, d)
 }
 
+// MarkKnown lifts the limits of strangers from the connection of w, where it has some: its client has a key or a session.
+func MarkKnown(w http.ResponseWriter) {
+	if limited, is := w.(interface{ Known() }); is {
+		limited.Known()
+	}
+}
+
 // RequestID takes over the client's id if it is fit to be shown, else makes one.
 func RequestID(r *http.Request) string {
 	given := r.Header.Get("X-Request-Id")

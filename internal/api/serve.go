@@ -156,9 +156,7 @@ func (c *call) interfaces(path string) error {
 		}
 		return err
 	}
-	if w, bounded := c.w.(interface{ Known() }); bounded {
-		w.Known()
-	}
+	MarkKnown(c.w)
 	if e == nil {
 		return noEndpoint()
 	}

@@ -147,11 +147,6 @@ func (c *turnConn) Close() error {
 // begin waits until a request may be worked for, at most until ctx ends. leave ends the work.
 func (c *turnConn) begin(ctx context.Context) (leave func(), begun bool) {
 	select {
-	case <-c.known:
-		return func() {}, true
-	default:
-	}
-	select {
 	case c.places <- struct{}{}:
 		return func() { <-c.places }, true
 	case <-c.known:

@@ -130,9 +130,7 @@ func (v *visit) admit() error {
 	if v.who, err = v.console.Identity.Visit(v.ctx, cookie.Value, !v.polls()); err != nil {
 		return err
 	}
-	if w, bounded := v.w.(interface{ Known() }); bounded {
-		w.Known() // not a stranger's connection any more
-	}
+	api.MarkKnown(v.w)
 	if err := v.ready(); err != nil {
 		return err
 	}
