@@ -412,16 +412,6 @@ func errKeyNotFound() error {
 	return problem.New(problem.NotFound, "key_not_found", "API key not found")
 }
 
-// Successor mints the key that Rotate will put in the place of an old one: the
-// same tenant, member, rights and lifetime, a new text.
-func (a *Access) Successor(old Key) (Minted, error) {
-	n := NewKey{Tenant: old.Tenant, Live: strings.HasPrefix(old.Hint, livePrefix), Member: old.Member, Person: old.Person, Label: old.Label, Scopes: old.Scopes, Daily: old.Daily}
-	if !old.ExpiresAt.IsZero() {
-		n.Expiry = old.ExpiresAt.Sub(old.CreatedAt)
-	}
-	return a.Mint(n)
-}
-
 const replaceKey = `UPDATE api_keys SET expires_at = $3, replaced_by = $4
 	WHERE tenant = $1 AND id = $2 AND revoked_at = 0 AND replaced_by = ''`
 
