@@ -116,12 +116,9 @@ func (k *Keeper) Watch(ctx context.Context) {
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	seen := k.clock.Steps()
-	for _, s := range seen {
+	for _, s := range k.clock.Steps() {
 		k.steps.Add(1)
 		k.log.WarnContext(ctx, "machine clock set", "by", s.By.Round(time.Millisecond), "to", s.At)
-	}
-	for _, s := range seen {
 		if k.unsaved != nil && k.unsaved.By+s.By != 0 { // a row without a length would be an acceptance
 			s.By += k.unsaved.By
 		}
