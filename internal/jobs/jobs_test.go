@@ -104,7 +104,7 @@ func kill(t *testing.T, d *db.DB, q *Queue) {
 	}
 }
 
-// log collects what handlers saw.
+// record collects what handlers saw.
 type record struct {
 	mu   sync.Mutex
 	seen []Job

@@ -365,7 +365,7 @@ func TestAirtimeThatNobodySells(t *testing.T) {
 
 var oneGiga = provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money.Cedi}
 
-// offer fetches the packages of a number and gives the first.
+// offered fetches the packages of a number and gives the first.
 func (n *node) offered(service string, number msisdn.MSISDN) lookup.Offer {
 	n.fixture.t.Helper()
 	all, holder, err := n.lookups.Offers(n.fixture.t.Context(), n.fixture.tenant.ID, n.serviceID(service), number)

@@ -31,7 +31,7 @@ const storyOfSeed7 = "26776659cfad1145e9af9ea82be783d74f3c2ba5dddc148d849fe3a0ac
 
 var testEnd = time.Date(2026, 9, 12, 0, 0, 0, 0, time.UTC) // a Saturday
 
-// make makes a sample in a folder of its own.
+// makeOne makes a sample in a folder of its own.
 func makeOne(t *testing.T) Made {
 	t.Helper()
 	told := time.Duration(-1)

@@ -353,7 +353,7 @@ func TestAStatementCanDisagreeOnPurpose(t *testing.T) {
 	}
 }
 
-// control asks the control interface.
+// ask asks the control interface.
 func ask(t *testing.T, url, method, path, body string, data any) int {
 	t.Helper()
 	req, _ := http.NewRequest(method, url+path, strings.NewReader(body))
