@@ -27,17 +27,6 @@ import (
 // version is set by the linker for a release; else the commit is shown.
 var version = ""
 
-// gcPercent lets garbage grow to four times the live memory, which is small: every collection is taken from
-// requests. The limits make the collector work harder before the server outgrows the 200 MB that the documents
-// promise: the program itself comes on top of them, and what SQLite keeps outside of Go's memory.
-// The simulator, which answers a load test's every request too, has no limit: its book is in memory.
-const (
-	gcPercent           = 400
-	gcPercentSimulator  = 200
-	memoryLimitPostgres = 178 << 20
-	memoryLimitSQLite   = 126 << 20
-)
-
 // serveCommand starts the server.
 type serveCommand struct {
 	config.Server `embed:""`
@@ -57,7 +46,7 @@ func (c *serveCommand) Run(e *env) error {
 	}
 	outliveTheLog()
 	collectLess(gcPercent)
-	limitMemory(c.Database != "")
+	limitMemory(e.ctx, c.Database != "")
 	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
 	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log, Supervisor: supervisor(os.Getpid(), os.Getenv)})
 	if err != nil {
@@ -134,25 +123,6 @@ func hasPassword(database string) bool {
 // outliveTheLog lets a server go on when its output is closed: the signal that tells of it would end the
 // process at the next line of the log.
 func outliveTheLog() { signal.Ignore(syscall.SIGPIPE) }
-
-// collectLess lets garbage grow to percent of the live memory, unless the environment says how far.
-func collectLess(percent int) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(percent)
-	}
-}
-
-// limitMemory gives the garbage collector a limit, unless the environment has one.
-func limitMemory(postgres bool) {
-	if os.Getenv("GOMEMLIMIT") != "" {
-		return
-	}
-	if postgres {
-		debug.SetMemoryLimit(memoryLimitPostgres)
-	} else {
-		debug.SetMemoryLimit(memoryLimitSQLite)
-	}
-}
 
 // masterKey reads the ring of master keys, and the reference key where it is apart, from the environment, or from the files
 // that the environment names.
