@@ -17,7 +17,7 @@ import (
 // which answerCost counts, and the bytes that were made for it alone.
 const (
 	answerCost     = 16 << 10
-	keylessCost    = 64 << 10 // with the requests that wait behind it on the same connection
+	keylessCost    = 192 << 10 // with the requests that wait behind it on the same connection
 	nodeAnswers    = 32 << 20
 	addressAnswers = 8 << 20
 	connAnswers    = 4 << 20

@@ -14,6 +14,7 @@
 //	backlog_*.go                   connections that wait to be accepted
 //	clients.go, local_origin.go    how many connections; pages of other sites are kept from loopback
 //	answers.go, turns.go           how many answers wait for clients to read them; strangers are worked for in turns
+//	strangers.go                   how many connections are not known yet
 //	certificate.go                 TLS files that change on disk
 //	descriptors_*.go               how many files this process may open
 //	bounded_log.go                 lines that others could cause without end

@@ -36,10 +36,11 @@ func dialed(t *testing.T, address string) *caller {
 	return &caller{t, conn, bufio.NewReader(conn)}
 }
 
-// get asks for a path and gives the status; 0 when the connection has ended.
-func (c *caller) get(path string) int {
+// get asks for a path, with lines for the header, and gives the status; 0 when the connection has ended.
+func (c *caller) get(path string, header ...string) int {
 	c.t.Helper()
-	if _, err := io.WriteString(c.conn, "GET "+path+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
+	lines := strings.Join(append([]string{"GET " + path + " HTTP/1.1", "Host: 127.0.0.1"}, header...), "\r\n")
+	if _, err := io.WriteString(c.conn, lines+"\r\n\r\n"); err != nil {
 		return 0
 	}
 	answer, err := http.ReadResponse(c.read, nil)

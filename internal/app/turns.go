@@ -20,7 +20,8 @@ const turnTime = 20 * time.Millisecond
 // again. There are as many turns at once as processors, and the addresses of clients take them in rotation. Without them,
 // thousands of handshakes stand in Go's run queue before the requests of customers.
 type turns struct {
-	trusted []netip.Prefix // proxies, whose connections carry everybody's requests and need no turn
+	trusted   []netip.Prefix // proxies, whose connections carry everybody's requests and need no turn
+	strangers *strangers
 
 	mu      sync.Mutex
 	free    int
@@ -29,7 +30,7 @@ type turns struct {
 }
 
 func newTurns(trusted []netip.Prefix) *turns {
-	return &turns{trusted: trusted, free: runtime.GOMAXPROCS(0), waiting: map[netip.Addr]*list.List{}}
+	return &turns{trusted: trusted, strangers: newStrangers(mostStrangers), free: runtime.GOMAXPROCS(0), waiting: map[netip.Addr]*list.List{}}
 }
 
 // take waits for a turn.
@@ -88,7 +89,11 @@ func (l turnListener) Accept() (net.Conn, error) {
 	if access.FromProxy(from, l.turns.trusted) {
 		return conn, nil
 	}
-	return newTurnConn(conn, l.turns, access.ClientIP(from, nil, nil)), nil
+	stranger := newTurnConn(conn, l.turns, access.ClientIP(from, nil, nil))
+	if oldest := l.turns.strangers.arrive(stranger); oldest != nil {
+		_ = oldest.Conn.Close() // its server notices at its next read or write
+	}
+	return stranger, nil
 }
 
 // turnConn is a connection that takes turns, and works for few requests at once, until it is known.
@@ -100,6 +105,8 @@ type turnConn struct {
 	places chan struct{} // of requests that are worked for at once until then
 
 	knowOnce sync.Once
+	place    *list.Element // among the strangers, which guard it and number
+	number   uint64        // in the order of arrival
 
 	mu   sync.Mutex
 	over *time.Timer // ends the turn that it has; nil: it has none
@@ -141,6 +148,7 @@ func (c *turnConn) CloseWrite() error {
 // Close implements net.Conn.
 func (c *turnConn) Close() error {
 	c.leave()
+	c.turns.strangers.leave(c)
 	return c.Conn.Close()
 }
 
@@ -157,7 +165,12 @@ func (c *turnConn) begin(ctx context.Context) (leave func(), begun bool) {
 }
 
 // know ends the limits of a connection that is not a stranger's.
-func (c *turnConn) know() { c.knowOnce.Do(func() { close(c.known) }) }
+func (c *turnConn) know() {
+	c.knowOnce.Do(func() {
+		close(c.known)
+		c.turns.strangers.leave(c)
+	})
+}
 
 func (c *turnConn) isKnown() bool {
 	select {

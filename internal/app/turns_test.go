@@ -13,7 +13,9 @@ import (
 )
 
 // oneTurn are turns of which there is one at a time.
-func oneTurn() *turns { return &turns{free: 1, waiting: map[netip.Addr]*list.List{}} }
+func oneTurn() *turns {
+	return &turns{free: 1, waiting: map[netip.Addr]*list.List{}, strangers: newStrangers(mostStrangers)}
+}
 
 // Addresses take turns one after the other, however many connections of one address wait.
 func TestTurns_addressesAlternate(t *testing.T) {

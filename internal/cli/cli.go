@@ -15,7 +15,8 @@
 //	authority.go               who gives a command (a person, or a user of the machine), and whether they may
 //	order.go                   an order about money: checked, asked about, done
 //	output.go, progress.go     tables, JSON and CSV; how far a long command is
-//	serve.go                   the server: limits of memory, master key, log
+//	serve.go                   the server: master key, log
+//	collector.go               how much garbage the server may hold
 //	doctor.go, health.go       what is wrong with an installation (doctor_scrape.go: by its metrics); whether a server is well
 //	migrate.go                 the schema; migrate_copy.go: a move to PostgreSQL
 //	backup.go                  backups made, checked and restored

@@ -1,0 +1,72 @@
+package app
+
+import (
+	"container/list"
+	"net/netip"
+	"sync"
+)
+
+// mostStrangers is how many connections there are at once that have not yet carried a request with a key or of a session.
+// Each costs up to 150 KB while its requests wait.
+const mostStrangers = 1024
+
+// strangers are the connections that are not known yet. One more than the limit ends the oldest one of the address that has
+// the most, so that a client which opens thousands takes its own places.
+type strangers struct {
+	most int
+
+	mu        sync.Mutex
+	count     int
+	arrived   uint64                    // ever
+	addresses map[netip.Addr]*list.List // of *turnConn, the oldest first
+}
+
+func newStrangers(most int) *strangers {
+	return &strangers{most: most, addresses: map[netip.Addr]*list.List{}}
+}
+
+// arrive counts a connection. It returns the connection that must end for it, or nil.
+func (s *strangers) arrive(c *turnConn) (ends *turnConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.addresses[c.from]
+	if own == nil {
+		own = list.New()
+		s.addresses[c.from] = own
+	}
+	c.place = own.PushBack(c)
+	s.count++
+	s.arrived++
+	c.number = s.arrived
+	if s.count <= s.most {
+		return nil
+	}
+	for _, own := range s.addresses {
+		oldest := own.Front().Value.(*turnConn)
+		if ends == nil || own.Len() > s.addresses[ends.from].Len() || own.Len() == s.addresses[ends.from].Len() && oldest.number < ends.number {
+			ends = oldest
+		}
+	}
+	s.removeLocked(ends)
+	return ends
+}
+
+// leave takes out a connection that is known now, or has ended.
+func (s *strangers) leave(c *turnConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removeLocked(c)
+}
+
+func (s *strangers) removeLocked(c *turnConn) {
+	if c.place == nil {
+		return
+	}
+	own := s.addresses[c.from]
+	own.Remove(c.place)
+	c.place = nil
+	s.count--
+	if own.Len() == 0 {
+		delete(s.addresses, c.from)
+	}
+}
