@@ -82,6 +82,9 @@ func ProviderFees(provider string) AccountID { return AccountID("provider_fees/"
 // Commission is what a provider paid us.
 func Commission(provider string) AccountID { return AccountID("commission/" + provider) }
 
+// Reserve is a tenant's money for payouts of its batches that are not accepted yet.
+func Reserve(tenant string) AccountID { return AccountID("reserve/" + tenant) }
+
 // Receivable is what a tenant owes the house.
 func Receivable(tenant string) AccountID { return AccountID("receivable/" + tenant) }
 

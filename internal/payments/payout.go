@@ -68,16 +68,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 		return book.Payment{}, false, refused
 	}
 	pay = asked(c, t, book.KindPayout)
-	pay.Reference, pay.Amount, pay.CallbackURL = r.Reference, r.Amount, r.CallbackURL
-	pay.AccountName = cut(r.Name, nameLength)
-	field := "channel"
-	if r.BankID != "" {
-		field = "bank_id"
-		pay.Channel, pay.BankID, pay.Account = book.ChannelBank, r.BankID, r.AccountNumber
-	} else {
-		pay.Channel, pay.Account = string(r.Network), string(r.MSISDN)
-		pay.Details.AccountType = r.AccountType
-	}
+	field := r.fill(&pay)
 	if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Payout, pay.Channel, pay.Amount, begun); err != nil {
 		return book.Payment{}, false, err
 	}
@@ -106,6 +97,19 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 		return book.Payment{}, false, err
 	}
 	return done.Payment, false, nil
+}
+
+// fill gives a payment what the payout asks for. It returns the request's field that a channel without a provider is blamed on.
+func (r Payout) fill(pay *book.Payment) (field string) {
+	pay.Reference, pay.Amount, pay.CallbackURL = r.Reference, r.Amount, r.CallbackURL
+	pay.AccountName = cut(r.Name, nameLength)
+	if r.BankID != "" {
+		pay.Channel, pay.BankID, pay.Account = book.ChannelBank, r.BankID, r.AccountNumber
+		return "bank_id"
+	}
+	pay.Channel, pay.Account = string(r.Network), string(r.MSISDN)
+	pay.Details.AccountType = r.AccountType
+	return "channel"
 }
 
 func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) error {

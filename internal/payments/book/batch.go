@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/history"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -31,6 +32,7 @@ type batch struct {
 	ends     history.Ends
 	today    int64
 	spending spending
+	reserves map[string]*reserve // by batch
 	// Rows that were read, or that are about to be written.
 	rows        map[string]*Payment
 	touched     map[string]bool
@@ -56,6 +58,13 @@ type batch struct {
 	also           []func(*db.Tx) error
 }
 
+// A reserve is the locked reserve of a batch.
+type reserve struct {
+	by      *Drawing // the one drawing of the transaction that may take from it
+	rest    money.Pesewas
+	refusal error
+}
+
 func (b *batch) reset() {
 	n := len(b.ops)
 	*b = batch{book: b.book, shard: b.shard, ops: b.ops, blind: b.blind,
@@ -63,6 +72,7 @@ func (b *batch) reset() {
 		ends:        history.Ends{},
 		today:       clock.Day(b.book.clock.Now()),
 		spending:    spending{},
+		reserves:    map[string]*reserve{},
 		rows:        make(map[string]*Payment, n),
 		touched:     make(map[string]bool, n),
 		byReference: make(map[referenceKey]*Payment, n),
@@ -144,6 +154,8 @@ func (b *batch) account(at Place, p Payment) ledger.AccountID {
 		return ledger.Wallet(p.Tenant)
 	case PlaceOther:
 		return ledger.Wallet(p.Details.To)
+	case PlaceReserve:
+		return ledger.Reserve(p.Tenant)
 	case PlaceClearing:
 		return ledger.Clearing
 	case PlaceFloat:

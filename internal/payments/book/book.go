@@ -11,6 +11,7 @@
 //
 //	build.go                    how the parts are put together
 //	commit.go                   one transaction for many requests: its locks in their order, what it reads, what it writes
+//	drawing.go                  requests to accept rows of a batch, paid from its reserve, judged under the locks
 //	acceptance.go               requests to accept a payment, judged under the locks
 //	settle.go                   requests to settle one, the same, and whether the customer hears of it
 //	repeated_requests.go        what a repeated request is answered

@@ -95,7 +95,7 @@ func (rd *Reader) checkClearing(tx *db.Tx, report *Report) error {
 // Each of these lists payments whose legs in the ledger are not what their state
 // asks for.
 const (
-	// A payment that takes from the wallet has taken exactly once. A top-up that
+	// A payment that takes from the wallet, or from the reserve of its batch, has taken exactly once. A top-up that
 	// waits for its payer has not, and one that was never paid for never did; nor
 	// does the taker's side of a transfer between wallets.
 	wrongHolds = `SELECT p.id, p.kind, p.status, COALESCE(h.amount, 0), COALESCE(f.amount, 0) FROM payments AS p
@@ -104,7 +104,7 @@ LEFT JOIN transfers AS f ON f.subject = p.id AND f.leg = 'fee'
 WHERE p.kind = 'collection' AND (h.amount IS NOT NULL OR f.amount IS NOT NULL)
 OR p.kind <> 'collection' AND (COALESCE(f.amount, 0) <> CASE WHEN h.amount IS NULL THEN 0 ELSE p.charges END
 	OR h.amount IS NULL AND NOT (p.parent <> '' AND (p.channel = 'WALLET' OR p.status IN ('waiting', 'failed')))
-	OR h.amount IS NOT NULL AND (h.amount <> p.amount OR p.status = 'waiting' OR h.from_account <> 'wallet:' || p.tenant))
+	OR h.amount IS NOT NULL AND (h.amount <> p.amount OR p.status = 'waiting' OR h.from_account <> CASE WHEN p.batch = '' THEN 'wallet:' ELSE 'reserve/' END || p.tenant))
 ORDER BY p.id LIMIT 100`
 
 	// An account at the provider counts as its float, because earlier releases posted without an account.

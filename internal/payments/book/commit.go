@@ -49,12 +49,18 @@ func (b *batch) run(tx *db.Tx) error {
 	if err := b.gather(tx); err != nil {
 		return err
 	}
+	if err := b.lockReserves(tx); err != nil {
+		return err
+	}
 	for i, o := range b.ops {
 		var r Result
 		var err error
-		if o.Accept != nil {
+		switch {
+		case o.Accept != nil:
 			r, err = b.acceptOne(o.Accept)
-		} else {
+		case o.Draw != nil:
+			err = b.drawOne(o.Draw)
+		default:
 			r, err = b.settleOne(o.Settle)
 		}
 		var refusal *problem.Error
@@ -81,6 +87,12 @@ func (b *batch) gather(tx *db.Tx) error {
 			}
 			if a.limited() {
 				b.spending[spenderOf(a.Payment)] = &spent{}
+			}
+			continue
+		}
+		if o.Draw != nil {
+			for _, pay := range o.Draw.Payments {
+				b.note(pay, wallets, references, keys)
 			}
 			continue
 		}

@@ -90,6 +90,7 @@ type Payment struct {
 	IdempotencyHash   string
 	Parent            string // of a top-up paid by mobile money: its collection; of a received transfer: the one given
 	Child             string // of such a collection: its top-up
+	Batch             string // of a payout that the reserve of a batch pays: the batch
 	Details           Details
 
 	Status  Status
@@ -245,7 +246,7 @@ const (
 // debit is what acceptance takes out of the wallet.
 func (p Payment) debit() money.Pesewas {
 	switch {
-	case p.Status == StatusWaiting || p.Received():
+	case p.Status == StatusWaiting, p.Received(), p.Batch != "":
 		return 0
 	case p.Channel == ChannelWallet:
 		return p.Amount

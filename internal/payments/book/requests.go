@@ -45,6 +45,23 @@ type Shortfall struct {
 // of the database that was lost, is taken over whatever the limit.
 func (a *Acceptance) limited() bool { return a.Daily > 0 && !a.Adopted && a.Payment.debit() > 0 }
 
+// A Drawing accepts payouts that the reserve of a batch pays instead of the wallet. One transaction accepts all of them.
+type Drawing struct {
+	Batch    string
+	Payments []Payment // of the batch and of one tenant, with their ids
+	// Lock locks the row of the batch, and returns the rest of its reserve. A *problem.Error refuses the drawing, and no other
+	// request of the transaction.
+	Lock func(tx *db.Tx) (rest money.Pesewas, err error)
+	// Write stores, in the same transaction, what became of each payment, in their order.
+	Write func(tx *db.Tx, drawn []Drawn) error
+}
+
+// Drawn is what became of a payment of a drawing.
+type Drawn struct {
+	Payment Payment // as it was accepted
+	Refused error   // Duplicate, with the payment that has the Reference as Data; nil: it was accepted
+}
+
 // A Settlement asks for one arrow of the table: a final word, a word that
 // contradicts an earlier one, or a mark on an open payment.
 type Settlement struct {
@@ -107,9 +124,10 @@ func (m *Mark) starts(row Payment) bool {
 	return row.Attempt == m.WasAttempt && row.Posts == m.WasPosts && row.SendingAt.Equal(m.WasSending) && row.HeldUntil.Equal(m.WasHeld)
 }
 
-// An Op is one request to a lane: one of the two is set.
+// An Op is one request to a lane: one of the three is set.
 type Op struct {
 	Accept *Acceptance
+	Draw   *Drawing
 	Settle *Settlement
 }
 

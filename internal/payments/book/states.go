@@ -12,6 +12,7 @@ type Event string
 // The events.
 const (
 	EventAccepted  Event = "accepted"
+	EventDrawn     Event = "drawn"      // accepted from a batch, whose reserve pays
 	EventReserved  Event = "reserved"   // a top-up waits for its payer
 	EventFunded    Event = "funded"     // the payer paid: the top-up opens
 	EventUnpaid    Event = "unpaid"     // the payer did not pay: the top-up ends
@@ -42,6 +43,7 @@ type Place string
 const (
 	PlaceWallet     Place = "wallet:<tenant>"
 	PlaceOther      Place = "wallet:<other tenant>"
+	PlaceReserve    Place = "reserve/<tenant>"
 	PlaceClearing   Place = "clearing"
 	PlaceFloat      Place = "float/<provider>/<account>"
 	PlaceFees       Place = "fees"
@@ -101,6 +103,8 @@ type Arrow struct {
 var Arrows = []Arrow{
 	{Event: EventAccepted, Kinds: []Kind{KindPayout}, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}, Note: "where it must be approved it waits, without a job"},
+	{Event: EventDrawn, Kinds: []Kind{KindPayout}, To: []Status{StatusPending}, Postings: []Posting{
+		{LegHold, PlaceReserve, PlaceClearing, SumAmount}, {LegFee, PlaceReserve, PlaceClearing, SumCharges}}, Note: "a row of a batch, in the transaction that links the two"},
 	{Event: EventAccepted, Kinds: []Kind{KindTopUp, KindBundle}, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}},
 	{Event: EventAccepted, Kinds: []Kind{KindCollection}, To: []Status{StatusPending}, Note: "nothing moves before the payer has paid"},

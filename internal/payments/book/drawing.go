@@ -1,0 +1,81 @@
+package book
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Draw accepts the payments of a drawing through the lane of the tenant's wallet. A payment whose Reference is taken is
+// skipped. The refusals are those of Lock, and InProgress.
+func (bk *Book) Draw(ctx context.Context, tenant string, d *Drawing) error {
+	_, err := bk.lanes.wallet(tenant).Do(ctx, tenant, rowsOf*len(d.Payments)+1, &Op{Draw: d})
+	return err
+}
+
+// lockReserves locks the batches from which the transaction draws, in the order of their ids. It comes after the locks of
+// wallets and lists.
+func (b *batch) lockReserves(tx *db.Tx) error {
+	var drawings []*Drawing
+	for _, o := range b.ops {
+		if o.Draw != nil {
+			drawings = append(drawings, o.Draw)
+		}
+	}
+	slices.SortStableFunc(drawings, func(x, y *Drawing) int { return cmp.Compare(x.Batch, y.Batch) })
+	for _, d := range drawings {
+		if b.reserves[d.Batch] != nil {
+			continue
+		}
+		r := &reserve{by: d}
+		var refusal *problem.Error
+		rest, err := d.Lock(tx)
+		if errors.As(err, &refusal) {
+			r.refusal, err = refusal, nil
+		}
+		if err != nil {
+			return err
+		}
+		r.rest = rest
+		b.reserves[d.Batch] = r
+	}
+	return nil
+}
+
+// drawOne judges a drawing inside the transaction, and adds what it writes: all of it, or nothing with a refusal.
+func (b *batch) drawOne(d *Drawing) error {
+	r := b.reserves[d.Batch]
+	switch {
+	case r.by != d:
+		return problem.New(problem.InProgress, "batch_in_progress", "Rows of the batch are being accepted by another request")
+	case r.refusal != nil:
+		return r.refusal
+	}
+	rest := r.rest
+	for _, pay := range d.Payments {
+		if b.byReference[referenceOf(pay)] == nil {
+			rest -= pay.Held()
+		}
+	}
+	if rest < 0 {
+		return problem.New(problem.Internal, "reserve_short", "The reserve of the batch does not cover its rows")
+	}
+	drawn := make([]Drawn, len(d.Payments))
+	for i, pay := range d.Payments {
+		if old := b.byReference[referenceOf(pay)]; old != nil {
+			drawn[i] = Drawn{Refused: duplicate(*old)}
+			continue
+		}
+		if err := b.open(&pay, EventDrawn); err != nil {
+			return err
+		}
+		b.job(pay)
+		drawn[i] = Drawn{Payment: pay}
+	}
+	b.also = append(b.also, func(tx *db.Tx) error { return d.Write(tx, drawn) })
+	return nil
+}

@@ -1,0 +1,141 @@
+package payments
+
+import (
+	"context"
+	"slices"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Row is a payout of a batch. Its fee and name are those that its approver saw.
+type Row struct {
+	Payout
+	Charges money.Pesewas
+	Plan    int64 // version of the fee plan that made Charges
+}
+
+// Rows asks for payouts of a batch, which its reserve pays.
+type Rows struct {
+	Caller idempotency.Caller // who sends the batch; neither its Idempotency-Key nor its daily limit counts
+	Batch  string
+	Rows   []Row
+	// Lock locks the row of the batch, and returns the rest of its reserve. It may refuse with a *problem.Error.
+	Lock func(tx *db.Tx) (rest money.Pesewas, err error)
+	// Write stores, in the transaction that accepts the payouts, what became of the rows, in their order. There are fewer than
+	// Rows where a row could not be accepted now.
+	Write func(tx *db.Tx, results []RowResult) error
+}
+
+// RowResult is what became of a row: Payment was accepted, or Refused says why none ever will be.
+type RowResult struct {
+	Payment book.Payment
+	Refused *problem.Error // Invalid, NotFound, or Duplicate with the payment that has the Reference as Data
+}
+
+// PayRows accepts payouts of a batch, in one transaction and in their order, up to the first that cannot be accepted now. It
+// waits for no provider. It returns how many rows have a result; cause says why the next row has none. Any other failure
+// is err: then the rows of the batch tell what happened.
+func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause *problem.Error, err error) {
+	t, err := p.tenants.Get(ctx, r.Caller.Tenant)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case t.Blocked:
+		return 0, problem.From(tenant.Blocked()), nil
+	case t.PayoutsStopped:
+		return 0, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped"), nil
+	}
+	var requests []*request
+	results := make([]RowResult, 0, len(r.Rows))
+	for _, row := range r.Rows {
+		a, refused, err := p.prepareRow(ctx, t, r, row)
+		if err != nil {
+			if cause = problem.From(err); cause.Kind == problem.Internal {
+				return 0, nil, err
+			}
+			break
+		}
+		results = append(results, RowResult{Refused: refused})
+		if refused == nil {
+			results[len(results)-1].Payment = a.Payment
+			requests = append(requests, a)
+		}
+	}
+	if len(results) == 0 {
+		return 0, cause, nil
+	}
+	if err := p.draw(ctx, r, requests, results); err != nil {
+		return 0, nil, err
+	}
+	return len(results), cause, nil
+}
+
+// prepareRow makes everything about a row that does not need the lock. refused is final; err is not.
+func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row Row) (a *request, refused *problem.Error, err error) {
+	if err := p.checkPayout(ctx, t, row.Payout); err != nil {
+		if e := problem.From(err); e.Kind == problem.Invalid || e.Kind == problem.NotFound {
+			return nil, e, nil
+		}
+		return nil, nil, err
+	}
+	pay := asked(idempotency.Caller{Tenant: t.ID, Key: r.Caller.Key}, t, book.KindPayout)
+	row.fill(&pay)
+	pay.Batch, pay.Charges, pay.Plan = r.Batch, row.Charges, row.Plan
+	a = &request{Acceptance: book.Acceptance{Payment: pay}}
+	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit} {
+		if err := step(ctx, a); err != nil {
+			a.probe.GiveBack(ctx)
+			return nil, nil, err
+		}
+	}
+	return a, nil, nil
+}
+
+// draw accepts what was prepared, and stores all results.
+func (p *Payments) draw(ctx context.Context, r Rows, requests []*request, results []RowResult) (err error) {
+	d := &book.Drawing{Batch: r.Batch, Lock: r.Lock}
+	for _, a := range requests {
+		d.Payments = append(d.Payments, a.Payment)
+		p.follower.live.expect(a.attempt)
+	}
+	var drawn []book.Drawn
+	d.Write = func(tx *db.Tx, of []book.Drawn) error {
+		drawn = of
+		for _, a := range requests {
+			if a.Also != nil {
+				if err := a.Also(tx); err != nil {
+					return err
+				}
+			}
+		}
+		return r.Write(tx, completed(results, of))
+	}
+	err = p.book.Draw(ctx, r.Caller.Tenant, d)
+	for i, a := range requests {
+		p.follower.live.unexpect(a.attempt)
+		if err != nil || a.Adopted || drawn[i].Refused != nil {
+			a.probe.GiveBack(ctx) // nothing is submitted
+		}
+	}
+	return err
+}
+
+// completed returns results with what became of the prepared ones, in their order. The transaction may run again, so it
+// changes nothing.
+func completed(results []RowResult, drawn []book.Drawn) []RowResult {
+	results = slices.Clone(results)
+	next := 0
+	for i := range results {
+		if results[i].Refused != nil {
+			continue
+		}
+		results[i] = RowResult{Payment: drawn[next].Payment, Refused: problem.From(drawn[next].Refused)}
+		next++
+	}
+	return results
+}
