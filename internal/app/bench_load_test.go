@@ -218,7 +218,7 @@ func (w workload) body(to []byte, reference string) []byte {
 }
 
 func head(to []byte, key string, length int) []byte {
-	to = append(to, "POST /api/v1/payment-api/send/mobilemoney HTTP/1.1\r\nHost: makola\r\nContent-Type: application/json\r\nx-api-key: "...)
+	to = append(to, "POST /api/v1/payment-api/send/mobilemoney HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nx-api-key: "...)
 	to = append(to, key...)
 	to = append(to, "\r\nContent-Length: "...)
 	to = strconv.AppendInt(to, int64(length), 10)

@@ -156,7 +156,7 @@ func windowLimit(b *testing.B, c *centre) float64 {
 
 // smsRequest writes the requests of a benchmark, each to other numbers than the one before.
 func smsRequest(key, sender string, recipients int) func(to []byte, n int) []byte {
-	head := "POST /api/v1/sms-api/send HTTP/1.1\r\nHost: makola\r\nContent-Type: application/json\r\nx-api-key: " + key + "\r\nContent-Length: "
+	head := "POST /api/v1/sms-api/send HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nx-api-key: " + key + "\r\nContent-Length: "
 	return func(to []byte, n int) []byte {
 		body := `{"sender_id":"` + sender + `","message":"` + smsText + `","recipients":["` + strings.Join(recipientsOf(n, recipients), `","`) + `"]}`
 		return append(to, head+strconv.Itoa(len(body))+"\r\n\r\n"+body...)
