@@ -145,7 +145,7 @@ func (c *call) refusalData(data any) {
 	default:
 		text, err := json.Marshal(d)
 		if err != nil || len(text) == 0 || text[0] != '{' {
-			c.api.log.Error("the data of a refusal is no object", "request_id", c.id, "error", err)
+			c.api.log.Error("error data is not a JSON object", "request_id", c.id, "error", err)
 			return
 		}
 		c.out.JSON("data", text)

@@ -74,6 +74,6 @@ func (l *accessLog) write(now time.Time, s api.Seen) {
 	}
 	if err != nil && (l.failed.IsZero() || now.Sub(l.failed) >= failurePause) {
 		l.failed = now
-		l.log.Error("access log: line not written", "error", err)
+		l.log.Error("failed to write access log", "error", err)
 	}
 }

@@ -86,7 +86,7 @@ func (k *logKinds) end(kind string) {
 	delete(k.lines, kind)
 	k.mu.Unlock()
 	if left > 0 {
-		k.log.Warn("similar log lines left out", "kind", kind, "lines", left)
+		k.log.Warn("suppressed similar log lines", "kind", kind, "lines", left)
 	}
 }
 

@@ -179,7 +179,7 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 func (a *App) buildProxy(ctx context.Context) (err error) {
 	a.proxy, err = a.cfg.Egress.Proxy(fewLines(a.log))
 	if a.proxy != nil {
-		a.log.InfoContext(ctx, "egress proxy set", "proxy", a.proxy.Address())
+		a.log.InfoContext(ctx, "using egress proxy", "proxy", a.proxy.Address())
 	}
 	return err
 }
@@ -187,7 +187,7 @@ func (a *App) buildProxy(ctx context.Context) (err error) {
 func (a *App) buildParts(ctx context.Context) error {
 	a.access, a.installation, a.limits = access.New(a.db, a.clock), installation.New(a.db, a.clock), ratelimit.New(a.db, a.clock)
 	journal := audit.Journal{Folder: a.cfg.Storage.Data, Failed: func(path string, err error) {
-		a.log.Error("an act is done, and could not be noted beside the database", "file", path, "error", err)
+		a.log.Error("change applied, but not recorded in the file outside the database", "file", path, "error", err)
 	}}
 	a.audit = audit.New(a.db, a.clock).Keeping(journal)
 	a.timekeeper = timekeeping.New(a.db, a.clock, a.log, timekeeping.Options{Node: a.cfg.Node, Guard: a.production, Newest: func(ctx context.Context) (time.Time, error) { return NewestRow(ctx, a.db) }})
@@ -315,7 +315,7 @@ func (a *App) keepAudit(ctx context.Context) {
 		select {
 		case <-a.draining:
 		default:
-			a.log.ErrorContext(ctx, "this node links no entries of the audit log any more", "error", err)
+			a.log.ErrorContext(ctx, "audit chain worker stopped", "error", err)
 		}
 	}()
 }
@@ -327,7 +327,7 @@ func (a *App) askNotKnown(ctx context.Context) {
 	go func() {
 		defer close(done)
 		if err := a.routes.AskNotKnown(ctx); err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "what providers say of references that no payment has could not be kept", "error", err)
+			a.log.WarnContext(ctx, "failed to store provider responses to unknown references", "error", err)
 		}
 	}()
 	a.later(func(stop context.Context) error {
@@ -416,7 +416,7 @@ func (a *App) checkBook(ctx context.Context, name string, check func(context.Con
 	book.faults.Store(int64(len(problems)))
 	book.checked.Store(a.clock.Now().Unix())
 	if len(problems) > 0 {
-		a.log.ErrorContext(ctx, "the books do not add up", "book", name, "problems", problems)
+		a.log.ErrorContext(ctx, "books do not balance", "book", name, "problems", problems)
 	}
 	return nil
 }

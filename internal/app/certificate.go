@@ -51,9 +51,9 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c.looked = now
 		if c.stamps() != c.stamp {
 			if err := c.load(); err != nil {
-				c.log.Warn("the certificate has changed and cannot be used: the one before stays", "error", err)
+				c.log.Warn("failed to reload TLS certificate, keeping previous one", "error", err)
 			} else {
-				c.log.Info("the certificate has changed", "not_after", c.pair.Leaf.NotAfter)
+				c.log.Info("reloaded TLS certificate", "not_after", c.pair.Leaf.NotAfter)
 			}
 		}
 	}

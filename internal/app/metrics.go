@@ -363,5 +363,5 @@ func (s *stored) complain(err error) {
 		}
 		level, err = slog.LevelWarn, fmt.Errorf("%w (and %d times since the last line)", err, missed)
 	}
-	s.app.log.Log(context.Background(), level, "a metric could not be read", "error", err)
+	s.app.log.Log(context.Background(), level, "failed to read metric", "error", err)
 }

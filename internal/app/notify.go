@@ -23,7 +23,7 @@ func (a *App) tell(state string) {
 		_, err = conn.Write([]byte(state))
 	}
 	if err != nil {
-		a.log.Warn("the supervisor could not be told", "state", state, "error", err)
+		a.log.Warn("failed to notify supervisor", "state", state, "error", err)
 	}
 }
 

@@ -45,7 +45,7 @@ func (a *App) invite(ctx context.Context) error {
 	if a.production {
 		set, err := a.identity.SetUp(ctx)
 		if err == nil && !set {
-			a.log.InfoContext(ctx, "the console has no people yet", "command", "makola people create --email you@example.com --role owner")
+			a.log.InfoContext(ctx, "console has no users yet", "command", "makola people create --email you@example.com --role owner")
 		}
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *App) bootstrap(ctx context.Context) error {
 	case problem.Is(err, problem.Invalid):
 		return noFirstOwner(err)
 	case made:
-		a.log.InfoContext(ctx, "the first owner was made", "email", a.cfg.BootstrapEmail)
+		a.log.InfoContext(ctx, "created first owner", "email", a.cfg.BootstrapEmail)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func (a *App) printLink(ctx context.Context) error {
 		return err
 	}
 	if a.opts.Out == nil {
-		a.log.InfoContext(ctx, "a new sign-in link was asked for", "sign_in", link)
+		a.log.InfoContext(ctx, "created new sign-in link", "sign_in", link)
 		return nil
 	}
 	_, err = a.opts.Out.Write([]byte("\n  Sign in    " + link + "        (works once, 30 minutes)\n"))

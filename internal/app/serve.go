@@ -118,7 +118,7 @@ func (a *App) serve(l *listener, stop func(context.Context) error) {
 func (a *App) stopListening(ctx context.Context) error {
 	if a.cfg.Notice() > 0 { // without it, nobody has another node to turn to
 		if err := a.doors.api.refuse(ctx); err != nil {
-			a.log.WarnContext(ctx, "connections that wait to be accepted may be reset", "error", err)
+			a.log.WarnContext(ctx, "pending connections may be reset", "error", err)
 		}
 		a.crowd.answered(ctx)
 	}

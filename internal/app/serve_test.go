@@ -250,7 +250,7 @@ func TestSMPP_logIsBounded(t *testing.T) {
 	a := startWith(t, config.Server{Ephemeral: true, Listen: "127.0.0.1:0", MetricsListen: "off", DrainFor: time.Minute}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, r := range a.sms {
 		for range 1_000 {
-			r.options.Log.Warn("a receipt could not be read and is acknowledged", "bind", "one")
+			r.options.Log.Warn("acknowledged unreadable delivery receipt", "bind", "one")
 		}
 	}
 	if err := a.Stop(t.Context()); err != nil { // nothing writes any more

@@ -109,7 +109,7 @@ func (a *App) startMessaging(ctx context.Context) {
 			select {
 			case <-a.draining:
 			default:
-				a.log.ErrorContext(ctx, "this node sends no SMS any more", "mode", r.mode, "error", err)
+				a.log.ErrorContext(ctx, "SMS sending stopped on this node", "mode", r.mode, "error", err)
 			}
 		}()
 	}
@@ -182,7 +182,7 @@ func (a *App) noteBinds(ctx context.Context, mode tenant.Mode, client *smpp.Clie
 			if err := a.messaging.NoteBinds(ctx, mode, binds); err == nil {
 				noted, at = states, now
 			} else if ctx.Err() == nil {
-				a.log.DebugContext(ctx, "how the binds stand could not be kept", "error", err)
+				a.log.DebugContext(ctx, "failed to store SMPP bind status", "error", err)
 			}
 		}
 		select {
@@ -218,7 +218,7 @@ func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) [
 				return binds
 			}
 			if err != nil && held.Err() == nil && err.Error() != told {
-				a.log.WarnContext(held, "the message centre is not known", "mode", r.mode, "error", err)
+				a.log.WarnContext(held, "message centre not configured", "mode", r.mode, "error", err)
 				told = err.Error()
 			}
 		}

@@ -210,15 +210,15 @@ func (l *Log) Keep(ctx context.Context, log *slog.Logger, older func(*db.Tx) (bo
 		if err == nil && (logged.IsZero() || time.Since(logged) >= headEvery) {
 			var h Head
 			if h, err = l.Head(ctx); err == nil {
-				log.InfoContext(ctx, "head of the audit chain", "number", h.Number, "hash", h.Hash, "keyed", keyed)
+				log.InfoContext(ctx, "audit chain head", "number", h.Number, "hash", h.Hash, "keyed", keyed)
 				logged = time.Now()
 			}
 		}
 		switch {
 		case err != nil && healthy && ctx.Err() == nil:
-			log.ErrorContext(ctx, "entries of the audit log are not linked", "error", err)
+			log.ErrorContext(ctx, "failed to link audit log entries", "error", err)
 		case err == nil && !healthy:
-			log.InfoContext(ctx, "entries of the audit log are linked again")
+			log.InfoContext(ctx, "resumed linking audit log entries")
 		}
 		healthy = err == nil
 		select {

@@ -325,7 +325,7 @@ func (v *visit) send(status int, body templ.Component) {
 			v.w.WriteHeader(api.StatusLeft)
 			return
 		}
-		v.console.Log.Error("page not rendered", "request_id", v.id, "path", v.path(), "error", err)
+		v.console.Log.Error("failed to render page", "request_id", v.id, "path", v.path(), "error", err)
 		http.Error(v.w, "The page could not be made. Request "+v.id, http.StatusInternalServerError)
 		return
 	}
@@ -342,7 +342,7 @@ func (v *visit) sendFile(a answer) {
 		return
 	}
 	if v.r.Context().Err() == nil { // the visitor is there still
-		v.console.Log.Error("file broke off", "request_id", v.id, "path", v.path(), "error", err)
+		v.console.Log.Error("file download interrupted", "request_id", v.id, "path", v.path(), "error", err)
 	}
 	panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
 }

@@ -105,7 +105,7 @@ func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 				if strings.Contains(dead, "/") {
 					level = slog.LevelInfo
 				}
-				r.log.Log(ctx, level, "jobs were adopted", "node", r.opts.Node, "from", dead, "jobs", total)
+				r.log.Log(ctx, level, "adopted jobs of dead node", "node", r.opts.Node, "from", dead, "jobs", total)
 			}
 			return nil
 		}

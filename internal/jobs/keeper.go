@@ -39,7 +39,7 @@ func (k *keeper) keepLoop() {
 		if err := k.keepOnce(ctx); err != nil && ctx.Err() == nil {
 			look = nil // who failed calls, too: a database that takes no writes would be asked without a rest
 			if missed, ok := told.May(time.Now()); ok {
-				k.log.Warn("the keeper of the jobs failed and looks again", "node", k.opts.Node, "error", err, "times_since", missed)
+				k.log.Warn("job maintenance failed, retrying", "node", k.opts.Node, "error", err, "times_since", missed)
 			}
 		}
 		select {

@@ -265,7 +265,7 @@ func (r *runner) runAll(k *kind) {
 func (r *runner) run(k *kind, job Job) (out Outcome) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			r.log.Error("a job's handler panicked", "kind", job.Kind, "job", job.ID, "panic", cause, "stack", string(debug.Stack()))
+			r.log.Error("job handler panicked", "kind", job.Kind, "job", job.ID, "panic", cause, "stack", string(debug.Stack()))
 			out = Retry(fmt.Errorf("panic: %v", cause))
 		}
 	}()
@@ -306,11 +306,11 @@ func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	_, err := r.notes.Do(context.WithoutCancel(r.runCtx), job.ID, 1, n)
 	switch {
 	case err != nil:
-		r.log.Error("a job's outcome could not be written", "kind", job.Kind, "job", job.ID, "error", err)
+		r.log.Error("failed to record job outcome", "kind", job.Kind, "job", job.ID, "error", err)
 	case out.verb == verbDead:
-		r.log.Error("a job became a dead letter", "kind", job.Kind, "job", job.ID, "tries", n.tries, "error", out.err)
+		r.log.Error("job moved to dead letters", "kind", job.Kind, "job", job.ID, "tries", n.tries, "error", out.err)
 	case out.verb == verbRetry && !out.plain:
-		r.log.Warn("a job failed and runs again", "kind", job.Kind, "job", job.ID, "tries", n.tries, "after", out.after, "error", out.err)
+		r.log.Warn("job failed, retrying", "kind", job.Kind, "job", job.ID, "tries", n.tries, "after", out.after, "error", out.err)
 	}
 	return err
 }

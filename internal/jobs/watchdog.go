@@ -34,10 +34,10 @@ func (r *runner) watch(missed map[string]bool) {
 		switch {
 		case since >= late && !missed[what]:
 			missed[what] = true
-			r.log.Error("this work should have ended and has not: what waits for it goes on waiting", "node", r.opts.Node, "work", what, "since", since)
+			r.log.Error("periodic work overdue, dependent work is waiting", "node", r.opts.Node, "work", what, "since", since)
 		case since < late && missed[what]:
 			delete(missed, what)
-			r.log.Info("this work goes on again", "node", r.opts.Node, "work", what)
+			r.log.Info("periodic work recovered", "node", r.opts.Node, "work", what)
 		}
 	}
 	tell("keeper of the jobs", r.Counts().Unkept, max(keeperLate, 5*r.opts.Heartbeat))

@@ -104,7 +104,7 @@ func (l *admissionLane) unstage(ctx context.Context, a *admission) {
 		return nil
 	})
 	if err != nil {
-		l.log.WarnContext(ctx, "the chunks of a campaign that is not charged are left to the sweep", "campaign", a.campaign.ID, "error", err)
+		l.log.WarnContext(ctx, "left chunks of uncharged campaign to the sweep", "campaign", a.campaign.ID, "error", err)
 	}
 }
 

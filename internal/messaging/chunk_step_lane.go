@@ -45,7 +45,7 @@ func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
 		}
 		if try == 0 {
 			if missed, ok := l.uncommitted.May(l.clock.Now()); ok {
-				l.log.WarnContext(ctx, "a step of a chunk was not committed and is tried again", "campaign", s.work.campaign.ID, "error", err, "others", missed)
+				l.log.WarnContext(ctx, "chunk step not committed, retrying", "campaign", s.work.campaign.ID, "error", err, "others", missed)
 			}
 		}
 		if l.clock.Sleep(ctx, min(leastRetry<<min(try, 8), mostRetry)) != nil {

@@ -157,7 +157,7 @@ func (b *receiptBook) logUnmatched(ctx context.Context) error {
 	u, err := b.unmatched(ctx)
 	if now := passed(b.clock); err == nil && u.Receipts > 0 && (b.loggedAt == 0 || now-b.loggedAt >= unmatchedLogged) {
 		b.loggedAt = now
-		b.log.WarnContext(ctx, "receipts of message centres match no message", "receipts", u.Receipts, "since", u.Since, "id", u.ID, "base", u.Base, "answered", u.Answered)
+		b.log.WarnContext(ctx, "unmatched delivery receipts", "receipts", u.Receipts, "since", u.Since, "id", u.ID, "base", u.Base, "answered", u.Answered)
 	}
 	return err
 }

@@ -83,7 +83,7 @@ func (p *Payments) Disapprove(ctx context.Context, id string, also func(*db.Tx) 
 	}
 	done, err := p.book.Settle(ctx, s)
 	if err = changed(done, err); err == nil && found.known {
-		p.log.Warn("recovery: a payout that waits for its approval was adopted where a provider has it", "payment", pay.ID, "provider", found.rail.Name)
+		p.log.Warn("recovery: adopted payout pending approval, found at provider", "payment", pay.ID, "provider", found.rail.Name)
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	rail, ok := f.rails.routes.Rail(row.Rail, row.Mode)
 	if !ok {
 		a.answer()
-		f.log.Error("a payment's provider is not configured", "payment", row.ID, "provider", row.Rail, "mode", row.Mode)
+		f.log.Error("provider of payment not configured", "payment", row.ID, "provider", row.Rail, "mode", row.Mode)
 		return jobs.Later(railTime)
 	}
 	r.rail = rail
@@ -364,7 +364,7 @@ func (r *run) escalate(ctx context.Context, class provider.Class, reason string)
 		return out
 	}
 	r.a.answer()
-	r.f.log.Warn("a payment needs an operator", "payment", r.row.ID, "tenant", r.row.Tenant, "kind", string(r.row.Kind),
+	r.f.log.Warn("payment needs attention", "payment", r.row.ID, "tenant", r.row.Tenant, "kind", string(r.row.Kind),
 		"provider", r.row.Rail, "provider_reference", r.row.AttemptReference, "class", class.String(), "reason", reason, "posts", r.row.Posts)
 	return r.schedule()
 }
@@ -447,7 +447,7 @@ func (r *run) adopt(ctx context.Context, found searchResult) jobs.Outcome {
 	if ok, out := r.mark(ctx, book.EventAdopted, row, ""); !ok {
 		return out
 	}
-	r.f.log.Warn("recovery: a payment was adopted where a provider has it", "payment", r.row.ID, "provider", row.Rail)
+	r.f.log.Warn("recovery: adopted payment found at provider", "payment", r.row.ID, "provider", row.Rail)
 	r.a.searched, r.a.stage, r.a.arrived = true, stageSent, 1
 	r.a.acceptedAt, r.a.sentAt, r.a.upstreamID = momentOf(r.f.clock), momentOf(r.f.clock), row.UpstreamID
 	r.rail = found.rail

@@ -62,7 +62,7 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	if err := changed(done, err); err != nil {
 		return book.Payment{}, err
 	}
-	p.log.Warn("an operator resolved a payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
+	p.log.Warn("operator resolved payment", "payment", pay.ID, "paid", o.State == provider.Success, "actor", actor, "reason", reason)
 	return done.Payment, nil
 }
 
@@ -174,7 +174,7 @@ func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason,
 		return book.Payment{}, err
 	}
 	if done.Changed {
-		p.log.Warn("an operator took a word back", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
+		p.log.Warn("operator reversed a manual resolution", "payment", pay.ID, "paid", paid, "actor", actor, "reason", reason)
 	}
 	return done.Payment, nil
 }

@@ -59,7 +59,7 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 	if err != nil || !done.Changed {
 		return true, err
 	}
-	c.log.Error("a provider contradicts its own final word", "payment", pay.ID, "tenant", pay.Tenant, "kind", string(pay.Kind),
+	c.log.Error("provider contradicted its final status", "payment", pay.ID, "tenant", pay.Tenant, "kind", string(pay.Kind),
 		"provider", pay.Rail, "provider_reference", pay.AttemptReference, "was", string(pay.Status), "event", string(s.Event))
 	c.metrics.contradicted(pay, s.Event)
 	return true, nil
@@ -68,7 +68,7 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 // recheckNow is recheck for the queue: an error is logged.
 func (c *rechecker) recheckNow(ctx context.Context, pay book.Payment) {
 	if _, err := c.recheck(ctx, pay); err != nil && ctx.Err() == nil {
-		c.log.Error("a final payment could not be rechecked", "payment", pay.ID, "error", err)
+		c.log.Error("failed to recheck final payment", "payment", pay.ID, "error", err)
 	}
 }
 
@@ -308,7 +308,7 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 			answered[i], err = r.c.recheck(ctx, pay)
 			if err != nil {
 				answered[i] = false
-				r.c.log.Error("a final payment could not be rechecked", "payment", pay.ID, "error", err)
+				r.c.log.Error("failed to recheck final payment", "payment", pay.ID, "error", err)
 			}
 		})
 	}

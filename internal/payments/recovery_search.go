@@ -110,7 +110,7 @@ func (rs *recoverySearch) conflict(ctx context.Context, pay book.Payment, rail, 
 	if err != nil {
 		return err
 	}
-	rs.log.Error("recovery: a payment that a provider has done needs an operator", "tenant", pay.Tenant, "kind", string(pay.Kind),
+	rs.log.Error("recovery: payment completed at provider needs attention", "tenant", pay.Tenant, "kind", string(pay.Kind),
 		"reference", pay.Reference, "provider", rail, "why", why)
 	return errRecovering("The service is being recovered, and an operator looks at this request. Do not send it under another reference.", recoveryPause)
 }

@@ -89,7 +89,7 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 		if _, ok := s.told.May(s.p.clock.Now()); ok && !book.Systemic(err) {
 			level = slog.LevelWarn
 		}
-		s.p.log.Log(ctx, level, "the metrics of payments could not be read", "error", err)
+		s.p.log.Log(ctx, level, "failed to read payment metrics", "error", err)
 	}
 }
 

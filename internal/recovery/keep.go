@@ -108,7 +108,7 @@ func (w *Watch) rows(ctx context.Context) ([]row, error) {
 		err = json.Unmarshal(text, &k)
 	}
 	if err != nil {
-		w.r.log.WarnContext(ctx, "the last rows that this node has seen cannot be read, and are not looked for", "file", seenFile, "error", err)
+		w.r.log.WarnContext(ctx, "failed to read last seen rows, continuity not checked", "file", seenFile, "error", err)
 		return nil, nil
 	}
 	var s standing
@@ -135,7 +135,7 @@ func (w *Watch) keep(ctx context.Context) {
 		if len(rows) > 0 && !slices.Equal(rows, last) {
 			err := w.write(rows)
 			if err != nil && !failed {
-				w.r.log.Warn("the last rows that this node has seen cannot be kept", "folder", w.o.Folder, "error", err)
+				w.r.log.Warn("failed to store last seen rows", "folder", w.o.Folder, "error", err)
 			}
 			if failed = err != nil; !failed {
 				last = rows
@@ -176,9 +176,9 @@ func (w *Watch) remind(ctx context.Context) bool {
 	if err != nil || !s.Lasts() {
 		return false
 	}
-	w.r.log.ErrorContext(ctx, "a recovery lasts", "phase", string(s.Phase), "cause", s.Cause, "begun_at", s.BegunAt)
+	w.r.log.ErrorContext(ctx, "recovery in progress", "phase", string(s.Phase), "cause", s.Cause, "begun_at", s.BegunAt)
 	if err := w.r.Use(ctx, w.o.Accounts); err != nil {
-		w.r.log.WarnContext(ctx, "the providers' accounts of this node could not be noted", "error", err)
+		w.r.log.WarnContext(ctx, "failed to store provider accounts of this node", "error", err)
 	}
 	return true
 }

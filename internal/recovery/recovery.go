@@ -198,7 +198,7 @@ func (r *Recovery) begin(tx *db.Tx, s State, life string) error {
 }
 
 func (r *Recovery) begun(cause string, since time.Time, actor string) {
-	r.log.Error("recovery: the database may have gone back in time", "cause", cause, "since", since, "actor", actor)
+	r.log.Error("recovery started: database may be older than its last known state", "cause", cause, "since", since, "actor", actor)
 }
 
 // Open lets customers in.

@@ -274,7 +274,7 @@ func (l *Log) writeBatch(batch []Request) []Request {
 	})
 	if err != nil {
 		l.dropped.WithLabelValues("database").Add(float64(len(batch)))
-		l.log.Warn("write the log of requests", "rows", len(batch), "error", err)
+		l.log.Warn("failed to write request log", "rows", len(batch), "error", err)
 	}
 	return batch[:0]
 }

@@ -85,7 +85,7 @@ func why(o provider.Outcome) string {
 }
 
 func (t *Table) announce(k breakerKey, state, why string) {
-	t.log.Warn("provider circuit breaker", "provider", k.provider, "mode", k.mode, "operation", string(k.op), "state", state, "why", why)
+	t.log.Warn("circuit breaker changed state", "provider", k.provider, "mode", k.mode, "operation", string(k.op), "state", state, "why", why)
 	t.wakePublisher()
 }
 
@@ -136,7 +136,7 @@ func (p *Probe) GiveBack(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		t.log.Warn("provider circuit breaker: probe given back", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
+		t.log.Warn("circuit breaker probe released", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
 	}
 	t.wakePublisher() // the row may have been written, with the probe, meanwhile
 }
@@ -183,7 +183,7 @@ func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, 
 	b.mu.Unlock()
 	won, err := t.takeProbe(ctx, probe, reached)
 	if err != nil {
-		t.log.Warn("provider circuit breaker: probe", "provider", k.provider, "operation", string(k.op), "error", err)
+		t.log.Warn("failed to claim circuit breaker probe", "provider", k.provider, "operation", string(k.op), "error", err)
 	}
 	if !won {
 		return false, nil, probeFor

@@ -97,7 +97,7 @@ func (t *Table) publishOrRetry() {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
 	if err := t.publishBreakers(ctx); err != nil {
-		t.log.Warn("publish circuit breakers", "error", err)
+		t.log.Warn("failed to publish circuit breakers", "error", err)
 	}
 }
 
@@ -119,7 +119,7 @@ func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 	})
 	if err != nil {
 		t.metrics.dropped.Add(float64(len(batch)))
-		t.log.Warn("write the log of exchanges", "rows", len(batch), "error", err)
+		t.log.Warn("failed to write exchange log", "rows", len(batch), "error", err)
 	}
 	return batch[:0]
 }

@@ -75,7 +75,7 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 			understood++
 		}
 	}
-	t.log.InfoContext(ctx, "providers were asked for a reference that no payment has", "asked", len(said), "understood", understood)
+	t.log.InfoContext(ctx, "probed providers with unknown reference", "asked", len(said), "understood", understood)
 	return t.db.Write(ctx, func(tx *db.Tx) error {
 		for _, k := range said {
 			if _, err := tx.Exec(sqlNotKnownSaid, k.Mode, k.Provider, string(k.Operation), k.State, k.Answer, db.Micros(k.At)); err != nil {
@@ -119,13 +119,13 @@ func (t *Table) askNotKnown(ctx context.Context, r provider.Rail, op Operation, 
 		k.State = Understood
 	case unanswered(o.Code):
 		k.State = NoAnswer
-		t.log.WarnContext(ctx, "a provider could not be asked for a reference that no payment has", append(about, "error", o.Message)...)
+		t.log.WarnContext(ctx, "failed to probe provider with unknown reference", append(about, "error", o.Message)...)
 	default:
 		set := "nothing: this is not the provider's own answer"
 		if setting != "" && strings.Contains(k.Answer, ":") {
 			set = setting + "=" + k.Answer + ", if the provider agrees that it means this and nothing else"
 		}
-		t.log.WarnContext(ctx, "a provider's answer for a reference that no payment has is not understood: payments that it refused will wait for an operator",
+		t.log.WarnContext(ctx, "provider response to unknown reference not recognized, its refused payments will wait for an operator",
 			append(about, "said", o.Message, "set", set)...)
 	}
 	return k

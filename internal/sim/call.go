@@ -137,7 +137,7 @@ func (c *Call) Order(o Order) (p Placed, ok bool) {
 		}
 	})
 	if err != nil {
-		c.s.log.Error("simulator's book does not take an order", "error", err)
+		c.s.log.Error("simulator failed to store order", "error", err)
 		c.Write(http.StatusInternalServerError, "application/json", nil)
 		return p, false
 	}

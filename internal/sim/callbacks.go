@@ -121,19 +121,19 @@ func (c *callbacks) run() {
 func (c *callbacks) post(b Callback) {
 	address, err := outbound.EncodeURL(b.URL)
 	if err != nil {
-		c.log.Info("simulator cannot send a callback", "error", err)
+		c.log.Info("simulator failed to send callback", "error", err)
 		return
 	}
 	req, err := http.NewRequest(b.Method, address, bytes.NewReader(b.Body))
 	if err != nil {
-		c.log.Info("simulator cannot send a callback", "error", err)
+		c.log.Info("simulator failed to send callback", "error", err)
 		return
 	}
 	if b.Header != nil {
 		req.Header = b.Header
 	}
 	if a := c.client.Do(req, callbackTime); a.Status == 0 {
-		c.log.Info("simulator's callback got no answer", "error", a.Err)
+		c.log.Info("simulator callback got no response", "error", a.Err)
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *Sim) reply(w http.ResponseWriter, data any, err error) {
 			status = http.StatusConflict
 		default:
 			status = http.StatusInternalServerError
-			s.log.Error("simulator's control", slog.Any("error", err))
+			s.log.Error("simulator control request failed", slog.Any("error", err))
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

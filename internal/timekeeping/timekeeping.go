@@ -107,7 +107,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 func (k *Keeper) Watch(ctx context.Context) {
 	for k.clock.Sleep(ctx, LookEvery) == nil {
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
-			k.log.WarnContext(ctx, "clock not checked", "error", err)
+			k.log.WarnContext(ctx, "failed to check clock", "error", err)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	defer k.mu.Unlock()
 	for _, s := range k.clock.Steps() {
 		k.steps.Add(1)
-		k.log.WarnContext(ctx, "machine clock set", "by", s.By.Round(time.Millisecond), "to", s.At)
+		k.log.WarnContext(ctx, "machine clock stepped", "by", s.By.Round(time.Millisecond), "to", s.At)
 		if k.unsaved != nil && k.unsaved.By+s.By != 0 { // a row without a length would be an acceptance
 			s.By += k.unsaved.By
 		}
@@ -206,7 +206,7 @@ const retryAfter = 30 * time.Second
 
 func (k *Keeper) stop(ctx context.Context, why string) {
 	if k.stopped.Load() == nil {
-		k.log.ErrorContext(ctx, "money stopped: clock wrong", "why", why)
+		k.log.ErrorContext(ctx, "money operations stopped, clock wrong", "why", why)
 	}
 	e := problem.New(problem.Unavailable, "clock_wrong", "The service is not available at the moment. Nothing was recorded; try again shortly.")
 	e.RetryAfter, e.Cause = retryAfter, fmt.Errorf("timekeeping: %s", why)
@@ -215,7 +215,7 @@ func (k *Keeper) stop(ctx context.Context, why string) {
 
 func (k *Keeper) allow(ctx context.Context) {
 	if k.stopped.Swap(nil) != nil {
-		k.log.WarnContext(ctx, "money allowed again: clock right")
+		k.log.WarnContext(ctx, "money operations resumed, clock right")
 	}
 }
 

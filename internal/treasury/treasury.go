@@ -108,7 +108,7 @@ func (t *Treasury) Recover(ctx context.Context, tenantID, reason, actor string, 
 	if err != nil {
 		return 0, err
 	}
-	t.log.Warn("an operator took back what was owed", "tenant", of.ID, "amount", taken.String(), "actor", actor, "reason", reason)
+	t.log.Warn("operator recovered debt", "tenant", of.ID, "amount", taken.String(), "actor", actor, "reason", reason)
 	return taken, nil
 }
 
@@ -259,7 +259,7 @@ func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, a
 	case errors.Is(err, ledger.ErrInsufficient):
 		return problem.Wrap(err, problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet does not cover it")
 	case err == nil:
-		t.log.Warn("an operator moved money", "kind", first.Kind, "from", string(first.From), "to", string(first.To), "amount", money.Pesewas(first.Amount).String(), "actor", actor, "reason", reason)
+		t.log.Warn("operator moved money", "kind", first.Kind, "from", string(first.From), "to", string(first.To), "amount", money.Pesewas(first.Amount).String(), "actor", actor, "reason", reason)
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	keys, err := w.keys.Get(ctx, e.tenant)
 	if err != nil {
 		if errors.Is(err, errSealed) || errors.Is(err, errNoMaster) {
-			w.log.Error("a webhook waits for its tenant's secret", "tenant", e.tenant, "event", e.id, "error", err)
+			w.log.Error("webhook delayed: signing secret unavailable", "tenant", e.tenant, "event", e.id, "error", err)
 			return jobs.Later(secretTime)
 		}
 		return jobs.Later(troubleTime)
@@ -82,7 +82,7 @@ func (w *Webhooks) explain(e *event, a answer) {
 	if _, ok := w.explained.May(w.clock.Now()); ok {
 		level = slog.LevelInfo
 	}
-	w.log.Log(context.Background(), level, "a webhook had no answer", "tenant", e.tenant, "event", e.id, "host", e.host, "error", a.err)
+	w.log.Log(context.Background(), level, "webhook attempt got no response", "tenant", e.tenant, "event", e.id, "host", e.host, "error", a.err)
 }
 
 // eventOf gives the event of a job: from memory while it is fresh, else from
@@ -169,7 +169,7 @@ func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
 		r.doubtful = r.doubtful || errors.Is(err, db.ErrAmbiguous)
 		w.unrecorded[r.id] = r
 		if !systemic(err) {
-			w.log.Error("a webhook's attempt could not be recorded", "tenant", r.tenant, "event", r.id, "error", err)
+			w.log.Error("failed to record webhook attempt", "tenant", r.tenant, "event", r.id, "error", err)
 		}
 		return jobs.Later(troubleTime)
 	}

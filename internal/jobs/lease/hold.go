@@ -44,7 +44,7 @@ func (l *Lease) Hold(ctx context.Context, name string, fn func(ctx context.Conte
 		if owner != "" && free.Err() == nil {
 			mine, err := l.grasp(ctx, name, owner)
 			if err != nil && ctx.Err() == nil {
-				l.log.Warn("a hold could not be asked for", "name", name, "error", err)
+				l.log.Warn("failed to request lease", "name", name, "error", err)
 			}
 			if mine {
 				if ended := l.holding(ctx, free, name, owner, fn); ended {
@@ -100,7 +100,7 @@ func (l *Lease) holding(ctx, free context.Context, name, owner string, fn func(c
 	defer cancel()
 	stop := context.AfterFunc(free, cancel)
 	defer stop()
-	l.log.Info("a hold was taken", "name", name, "node", l.opts.Node)
+	l.log.Info("acquired lease", "name", name, "node", l.opts.Node)
 	fn(held)
 	lost := held.Err() != nil && ctx.Err() == nil
 	release, done := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -110,7 +110,7 @@ func (l *Lease) holding(ctx, free context.Context, name, owner string, fn func(c
 		return nil
 	})
 	if err != nil {
-		l.log.Warn("a hold could not be given back", "name", name, "error", err)
+		l.log.Warn("failed to release lease", "name", name, "error", err)
 	}
 	return !lost
 }

@@ -203,7 +203,7 @@ func (l *Lease) awaitName(ctx context.Context) error {
 			return l.nameTaken()
 		}
 		if before == 0 {
-			l.log.Info("waiting for the end of the lease of an earlier process of this name", "node", l.opts.Node, "at_most", left)
+			l.log.Info("waiting for node lease of previous process to expire", "node", l.opts.Node, "at_most", left)
 		}
 		before = expires
 		wait := time.NewTimer(min(left, l.opts.Heartbeat))
@@ -256,9 +256,9 @@ func (l *Lease) Keep(quit <-chan struct{}, renewed func()) {
 		cancel()
 		switch {
 		case err != nil && healthy:
-			l.log.Error("the heartbeat failed: no job begins until it is back", "node", l.opts.Node, "error", err)
+			l.log.Error("heartbeat failed, no job starts until it recovers", "node", l.opts.Node, "error", err)
 		case err == nil && !healthy:
-			l.log.Info("the heartbeat is back", "node", l.opts.Node)
+			l.log.Info("heartbeat recovered", "node", l.opts.Node)
 		}
 		if healthy = err == nil; healthy {
 			watchdog.Reset(l.holdFor() - time.Since(sent))
@@ -285,7 +285,7 @@ func (l *Lease) Beat(ctx context.Context) error {
 	}
 	if renewed == 0 {
 		if owner != "" {
-			l.log.Warn("this node's lease was lost: it goes on under a new epoch", "node", l.opts.Node)
+			l.log.Warn("node lease lost, continuing under new epoch", "node", l.opts.Node)
 			l.lose()
 		}
 		if err := l.take(ctx, false); err != nil {

@@ -67,7 +67,7 @@ func (c *Codes) tapsClosed(ctx context.Context, s taps) {
 	for _, k := range s.closing {
 		t := s.read[k]
 		c.metrics.tapsClosed.WithLabelValues(t.prefix[:min(len(t.prefix), labelLength)]).Inc()
-		c.log.WarnContext(ctx, "too few one-time passwords to a range of numbers are verified: it is closed", "tenant", t.tenant, "range", maskedRange(t.prefix),
+		c.log.WarnContext(ctx, "closed number range: too few one-time passwords verified", "tenant", t.tenant, "range", maskedRange(t.prefix),
 			"sent", t.fullSent, "verified", t.fullVerified, slog.Time("until", t.closedUntil))
 	}
 }

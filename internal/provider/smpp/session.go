@@ -325,7 +325,7 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 	receipt, kind := parseReceipt(p.body, s.link.bind, s.link.clock.Now())
 	if kind != matchable {
 		if kind == unreadable { // refused, it would come again for ever
-			s.link.log.WarnContext(ctx, "a receipt could not be read and is acknowledged", "bind", s.link.bind.Name, "octets", len(p.body))
+			s.link.log.WarnContext(ctx, "acknowledged unreadable delivery receipt", "bind", s.link.bind.Name, "octets", len(p.body))
 		}
 		s.send(p.answer(statusOK))
 		return
@@ -341,7 +341,7 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 			if ctx.Err() != nil { // the connection ends: the operator gets no answer, and sends the receipt again
 				level = slog.LevelDebug
 			}
-			s.link.log.Log(ctx, level, "a receipt could not be stored", "bind", s.link.bind.Name, "error", err)
+			s.link.log.Log(ctx, level, "failed to store delivery receipt", "bind", s.link.bind.Name, "error", err)
 			s.send(p.answer(statusTryLater))
 			return
 		}

@@ -71,7 +71,7 @@ func (m *mtn) makeUser(c *call) {
 	}
 	switch made, err := m.s.AddUser(sim.User{ID: id, Host: b.Host}); {
 	case err != nil:
-		m.s.Log().Error("simulator's book does not take an API user", "error", err)
+		m.s.Log().Error("simulator failed to store API user", "error", err)
 		c.fail(http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR")
 	case !made:
 		c.fail(http.StatusConflict, "RESOURCE_ALREADY_EXIST")
@@ -87,7 +87,7 @@ func (m *mtn) makeKey(c *call, id string) {
 	text := hex.EncodeToString(key)
 	switch known, err := m.s.SetKey(id, text); {
 	case err != nil:
-		m.s.Log().Error("simulator's book does not take an API key", "error", err)
+		m.s.Log().Error("simulator failed to store API key", "error", err)
 		c.fail(http.StatusInternalServerError, "INTERNAL_PROCESSING_ERROR")
 	case !known:
 		c.fail(http.StatusNotFound, "RESOURCE_NOT_FOUND")

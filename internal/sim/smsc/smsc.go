@@ -82,7 +82,7 @@ func (c *Centre) Serve(l net.Listener) error {
 		if closed || errors.Is(err, net.ErrClosed) {
 			return nil
 		}
-		c.s.Log().Warn("the message centre accepts no connection now", "error", err)
+		c.s.Log().Warn("message centre failed to accept connection", "error", err)
 		time.Sleep(pause)
 		pause = min(2*pause, time.Second)
 	}
