@@ -76,22 +76,23 @@ func (o *opened) statement(ctx context.Context, p *payments.Payments, t tenant.T
 		opening.at = t.CreatedAt
 	}
 	in, out := statementRow{what: "total in", asset: key.Asset, total: true}, statementRow{what: "total out", asset: key.Asset, total: true}
+	stretch, err := o.ledger.Stretch(ctx, key, from, to)
+	if err != nil {
+		return nil, err
+	}
+	opening.balance, closing.balance = stretch.Opening, stretch.Closing
 	rows := []statementRow{opening}
-	for page := 1; ; page++ {
-		s, err := o.ledger.Statement(ctx, key, from, to, page, statementPage)
+	for skip := int64(0); skip < stretch.Total(); skip += statementPage {
+		lines, err := o.ledger.Lines(ctx, stretch, skip, statementPage)
 		if err != nil {
 			return nil, err
 		}
-		rows[0].balance, closing.balance = s.Opening, s.Closing
-		for _, l := range s.Lines {
+		for _, l := range lines {
 			if last := &rows[len(rows)-1]; last.subject == l.Subject && last.at.Equal(l.At) {
 				last.change, last.balance = last.change+l.Change, l.Balance
 				continue
 			}
 			rows = append(rows, statementRow{at: l.At, what: l.Kind, subject: l.Subject, change: l.Change, balance: l.Balance, asset: key.Asset, first: l})
-		}
-		if int64(page*statementPage) >= s.Total {
-			break
 		}
 	}
 	if err := o.explain(ctx, p, t, rows[1:]); err != nil {

@@ -244,37 +244,44 @@ func TestAStatementIsInTheOrderOfTheSequence(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := l.Statement(t.Context(), wallet("efua"), time.Time{}, time.Time{}, 1, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Opening != 0 || s.Closing != 750 || s.Total != 26 || len(s.Lines) != 26 {
+		s, lines := stretch(t, l, time.Time{}, time.Time{}, 0, 100)
+		if s.Opening != 0 || s.Closing != 750 || s.Total() != 26 || len(lines) != 26 {
 			t.Fatalf("the whole: %+v", s)
 		}
 		running := s.Opening
-		for i, line := range s.Lines {
-			if running += line.Change; running != line.Balance || line.Sequence != int64(i+1) || i > 0 && line.At.Before(s.Lines[i-1].At) {
+		for i, line := range lines {
+			if running += line.Change; running != line.Balance || line.Sequence != int64(i+1) || i > 0 && line.At.Before(lines[i-1].At) {
 				t.Errorf("line %d: %+v", i, line)
 			}
 		}
 		// Hours 5 (included) to 20 (excluded): numbers 6 to 20, the late one among them.
-		s, err = l.Statement(t.Context(), wallet("efua"), start.Add(5*time.Hour), start.Add(20*time.Hour), 2, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Opening != 960 || s.Closing != 810 || s.Total != 15 || len(s.Lines) != 5 || s.Lines[0].Sequence != 16 {
+		s, lines = stretch(t, l, start.Add(5*time.Hour), start.Add(20*time.Hour), 10, 10)
+		if s.Opening != 960 || s.Closing != 810 || s.Total() != 15 || len(lines) != 5 || lines[0].Sequence != 16 {
 			t.Fatalf("a stretch: %+v", s)
 		}
 		for _, empty := range []struct{ from, to time.Time }{{start.Add(100 * time.Hour), time.Time{}}, {start.Add(time.Minute), start.Add(2 * time.Minute)}, {start.Add(3 * time.Hour), start.Add(time.Hour)}} {
-			s, err = l.Statement(t.Context(), wallet("efua"), empty.from, empty.to, 1, 10)
-			if err != nil || s.Total != 0 || len(s.Lines) != 0 || s.Opening != s.Closing {
-				t.Fatalf("an empty stretch: %+v, %v", s, err)
+			if s, lines := stretch(t, l, empty.from, empty.to, 0, 10); s.Total() != 0 || len(lines) != 0 || s.Opening != s.Closing {
+				t.Fatalf("an empty stretch: %+v", s)
 			}
 		}
-		if _, err := l.Statement(t.Context(), wallet("nobody"), time.Time{}, time.Time{}, 1, 10); !errors.Is(err, ledger.ErrNoAccount) {
+		if _, err := l.Stretch(t.Context(), wallet("nobody"), time.Time{}, time.Time{}); !errors.Is(err, ledger.ErrNoAccount) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// stretch reads a part of efua's transfers, and lines of it.
+func stretch(t *testing.T, l *ledger.Ledger, from, to time.Time, skip int64, size int) (ledger.Stretch, []ledger.Line) {
+	t.Helper()
+	s, err := l.Stretch(t.Context(), wallet("efua"), from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := l.Lines(t.Context(), s, skip, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, lines
 }
 
 // The check is worth what it finds: each break of the books is reported.

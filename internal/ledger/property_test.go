@@ -196,9 +196,12 @@ func compareWithModel(t *testing.T, r *rapid.T, l *ledger.Ledger, asset ledger.A
 		if !id.Floored() {
 			continue
 		}
-		s, err := l.Statement(t.Context(), key, time.Time{}, time.Time{}, 1, 1000)
-		if err != nil || s.Closing != want || s.Total != m.lines[id] || int64(len(s.Lines)) != s.Total {
-			r.Fatalf("the statement of %s: %+v (%v), the model says %d after %d", id, s, err, want, m.lines[id])
+		s, err := l.Stretch(t.Context(), key, time.Time{}, time.Time{})
+		if err != nil || s.Closing != want || s.Total() != m.lines[id] {
+			r.Fatalf("the transfers of %s: %+v (%v), the model says %d after %d", id, s, err, want, m.lines[id])
+		}
+		if lines, err := l.Lines(t.Context(), s, 0, 1000); err != nil || int64(len(lines)) != s.Total() {
+			r.Fatalf("%s has %d lines (%v), want %d", id, len(lines), err, s.Total())
 		}
 	}
 }

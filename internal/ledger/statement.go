@@ -8,14 +8,16 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Statement is a stretch of a wallet's life: what it held before, the transfers
-// of one page of it, oldest first, and what it held after.
-type Statement struct {
-	Opening int64 // pesewas or credits before the first transfer of the stretch
-	Closing int64 // and after the last one, whatever the page
-	Total   int64 // transfers in the stretch
-	Lines   []Line
+// Stretch is the part of a wallet's transfers between two times. It does not change when transfers are added later.
+type Stretch struct {
+	Key
+	First, End int64 // numbers of its transfers in the wallet: First <= number < End
+	Opening    int64 // pesewas or credits before the first transfer
+	Closing    int64 // and after the last one
 }
+
+// Total returns the number of transfers in the stretch.
+func (s Stretch) Total() int64 { return s.End - s.First }
 
 // Line is one transfer of a wallet.
 type Line struct {
@@ -33,17 +35,10 @@ const (
 WHERE wallet = $1 AND sequence BETWEEN $2 AND $3 ORDER BY sequence`
 )
 
-// Statement reads the transfers of a wallet or credits account with
-// from <= at < to; a zero time is no bound. page counts from 1, size is lines a
-// page. Any page of any stretch costs some tens of look-ups, not a scan: within
-// a wallet the times never go back, so that the ends are found by halving.
-func (l *Ledger) Statement(ctx context.Context, key Key, from, to time.Time, page, size int) (Statement, error) {
-	var s Statement
-	if page < 1 || size < 1 {
-		return s, fmt.Errorf("ledger: page %d of %d lines", page, size)
-	}
-	err := l.db.Read(ctx, func(tx *db.Tx) error {
-		s = Statement{}
+// Stretch finds the transfers of a wallet or credits account with from <= at < to; a zero time is no bound. It costs some
+// tens of look-ups, not a scan: within a wallet the times never go back, so that the ends are found by halving.
+func (l *Ledger) Stretch(ctx context.Context, key Key, from, to time.Time) (s Stretch, err error) {
+	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		var last int64
 		found, err := tx.One(sqlLastLine, []any{key.ID, key.Asset}, &last)
 		if err != nil {
@@ -52,39 +47,45 @@ func (l *Ledger) Statement(ctx context.Context, key Key, from, to time.Time, pag
 		if !found {
 			return fmt.Errorf("%w: %s", ErrNoAccount, key.ID)
 		}
-		first, end := int64(1), last+1
+		s = Stretch{Key: key, First: 1, End: last + 1}
 		if !from.IsZero() {
-			if first, err = firstAt(tx, key.ID, last, from); err != nil {
+			if s.First, err = firstAt(tx, key.ID, last, from); err != nil {
 				return err
 			}
 		}
 		if !to.IsZero() {
-			if end, err = firstAt(tx, key.ID, last, to); err != nil {
+			if s.End, err = firstAt(tx, key.ID, last, to); err != nil {
 				return err
 			}
 		}
-		end = max(first, end)
-		s.Total = end - first
-		if s.Opening, err = balanceAfter(tx, key.ID, first-1); err != nil {
+		s.End = max(s.First, s.End)
+		if s.Opening, err = balanceAfter(tx, key.ID, s.First-1); err != nil {
 			return err
 		}
-		if s.Closing, err = balanceAfter(tx, key.ID, end-1); err != nil {
-			return err
-		}
-		begin := first + int64(page-1)*int64(size)
-		return tx.Query(sqlLines, []any{key.ID, begin, min(begin+int64(size), end) - 1}, func(r *db.Row) error {
+		s.Closing, err = balanceAfter(tx, key.ID, s.End-1)
+		return err
+	})
+	return s, err
+}
+
+// Lines reads size transfers of a stretch, oldest first, after skip of them.
+func (l *Ledger) Lines(ctx context.Context, s Stretch, skip int64, size int) (lines []Line, err error) {
+	first := s.First + skip
+	err = l.db.Read(ctx, func(tx *db.Tx) error {
+		lines = nil
+		return tx.Query(sqlLines, []any{s.ID, first, min(first+int64(size), s.End) - 1}, func(r *db.Row) error {
 			var n Line
 			if err := r.Scan(&n.Sequence, &n.Balance, &n.Amount, &n.At, &n.Asset, &n.Subject, &n.Leg, &n.Kind, &n.From, &n.To); err != nil {
 				return err
 			}
-			if n.Change = n.Amount; n.From == key.ID {
+			if n.Change = n.Amount; n.From == s.ID {
 				n.Change = -n.Amount
 			}
-			s.Lines = append(s.Lines, n)
+			lines = append(lines, n)
 			return nil
 		})
 	})
-	return s, err
+	return lines, err
 }
 
 // firstAt is the number of the first transfer that is not before t, one more
