@@ -17,6 +17,7 @@
 //	                               the endpoints of one product each
 //	history.go                     pages of payments
 //	lists.go                       balances, banks, networks, services, names
+//	statement.go                   movements of a balance
 //	requests.go                    refused requests
 //	webhooks.go                    deliveries and replays; the fingerprint of the secret
 //	addresses.go                   addresses that may pay out
@@ -61,28 +62,30 @@ import (
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/statement"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
 
 // Deps is what the interface stands on.
 type Deps struct {
-	Access    *access.Access
-	Limits    *ratelimit.Limiter
-	Tenants   *tenant.Store
-	Ledger    *ledger.Ledger
-	Payments  *payments.Payments
-	Lookups   *lookup.Lookups
-	Senders   *senderid.Store
-	Contacts  *contacts.Store
-	Messaging *messaging.Messaging
-	Routes    *route.Table
-	Webhooks  *webhook.Webhooks
-	Requests  *requestlog.Log
-	Recovery  *recovery.Recovery
-	Clock     *clock.Clock
-	Log       *slog.Logger
-	Secret    config.Secret
+	Access     *access.Access
+	Limits     *ratelimit.Limiter
+	Tenants    *tenant.Store
+	Ledger     *ledger.Ledger
+	Payments   *payments.Payments
+	Statements *statement.Reader
+	Lookups    *lookup.Lookups
+	Senders    *senderid.Store
+	Contacts   *contacts.Store
+	Messaging  *messaging.Messaging
+	Routes     *route.Table
+	Webhooks   *webhook.Webhooks
+	Requests   *requestlog.Log
+	Recovery   *recovery.Recovery
+	Clock      *clock.Clock
+	Log        *slog.Logger
+	Secret     config.Secret
 
 	// PublicURL is the address that links carry, without a slash at its end.
 	PublicURL string

@@ -16,15 +16,20 @@ const (
 
 // pages writes the links and the numbers of a page of rows that has no filters.
 func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
+	query := url.Values{}
+	if size != defaultSize {
+		query.Set("page_size", strconv.Itoa(size))
+	}
+	c.filteredPages(query, number, size, total, rows)
+}
+
+// filteredPages writes the links, which keep the filters of query, and the numbers of a page of rows.
+func (c *call) filteredPages(query url.Values, number, size int, total int64, rows int) {
 	last := max(1, (total+int64(size)-1)/int64(size))
 	from, to := int64(0), int64(0)
 	if rows > 0 {
 		from = int64(number-1)*int64(size) + 1
 		to = from + int64(rows) - 1
-	}
-	query := url.Values{}
-	if size != defaultSize {
-		query.Set("page_size", strconv.Itoa(size))
 	}
 	c.links(query, int64(number), last)
 	w := &c.out

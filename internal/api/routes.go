@@ -22,6 +22,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Limit: ratelimit.NameLimit(), Body: moneyBody, handle: bankName},
 		{Method: http.MethodGet, Path: "kyc-api/msisdNameQuery", Scope: access.Read, Limit: ratelimit.NameLimit(), Body: moneyBody, handle: walletName},
 		{Method: http.MethodGet, Path: "account-api/balance", Scope: access.Read, Body: moneyBody, handle: balance},
+		{Method: http.MethodGet, Path: "account-api/statement", Scope: access.Read, Body: moneyBody, handle: statementPage},
 		{Method: http.MethodGet, Path: "account-api/limits", Scope: access.Read, Body: moneyBody, handle: limits},
 		{Method: http.MethodGet, Path: "account-api/requests/{request_id}", Scope: access.Webhooks, Body: moneyBody, handle: refusedRequests},
 		{Method: http.MethodGet, Path: "account-api/webhooks", Scope: access.Webhooks, Body: moneyBody, handle: listWebhooks},

@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/statement"
 )
 
 // doors are the listeners, which are bound before they serve.
@@ -83,7 +84,7 @@ func (a *App) listen(context.Context) error {
 	a.callers = fewLines(a.log)
 	a.api = api.New(api.Deps{
 		Hosts:  hosts,
-		Access: a.access, Limits: a.limits, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Lookups: a.lookups, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
+		Access: a.access, Limits: a.limits, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Statements: statement.New(a.ledger, a.payments.Reader, a.tenants), Lookups: a.lookups, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
 		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Stopped: a.timekeeper.Stopped, Observe: a.seen, Refused: a.requests.Record,
 	})

@@ -1,0 +1,158 @@
+package statement
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Type is the type of a movement. Programs read it in files and in the interface.
+type Type string
+
+// The types of movements.
+const (
+	Collection    Type = "collection"
+	Payout        Type = "payout"
+	Airtime       Type = "airtime"
+	Data          Type = "data"
+	Charges       Type = "charges"
+	Return        Type = "return"   // the amount and charges of a payment that failed
+	Reversal      Type = "reversal" // a collection that its provider took back
+	TransferIn    Type = "transfer_in"
+	TransferOut   Type = "transfer_out"
+	BatchReserve  Type = "batch_reserve" // amounts and charges of a batch's rows
+	BatchReturn   Type = "batch_return"  // the part of the reserve that no row needed
+	Funding       Type = "funding"
+	Correction    Type = "correction"
+	Debt          Type = "debt" // taken for money that the account owed
+	Messages      Type = "messages"
+	MessageReturn Type = "message_return"
+	CreditSale    Type = "credit_sale"
+	CreditReturn  Type = "credit_return" // credits of a sale that was reversed
+	Other         Type = "other"
+)
+
+var types = []Type{Collection, Payout, Airtime, Data, Charges, Return, Reversal, TransferIn, TransferOut, BatchReserve, BatchReturn,
+	Funding, Correction, Debt, Messages, MessageReturn, CreditSale, CreditReturn, Other}
+
+// Types returns every type, in the order of totals.
+func Types() []Type { return types }
+
+var titles = map[Type]string{Collection: "Collection", Payout: "Payout", Airtime: "Airtime", Data: "Data package", Charges: "Charges",
+	Return: "Returned to wallet", Reversal: "Collection reversed", TransferIn: "Transfer in", TransferOut: "Transfer out",
+	BatchReserve: "Batch reserved", BatchReturn: "Batch returned", Funding: "Wallet funded", Correction: "Correction", Debt: "Debt recovered",
+	Messages: "Messages sent", MessageReturn: "Credits returned", CreditSale: "Credits bought", CreditReturn: "Credits taken back", Other: "Other"}
+
+// Title returns the type as people read it.
+func (t Type) Title() string { return titles[t] }
+
+// Entry is one movement.
+type Entry struct {
+	Number    int64 // in the wallet, from 1
+	At        time.Time
+	Type      Type
+	Channel   string // of a payment: a network, BANK or WALLET
+	Reference string // the client's for a payment, the operator's for an order
+	Account   string // the other party's whole number or bank account; callers mask it
+	Name      string // the other party's, where it is known
+	Subject   string // id of the payment, campaign, batch or order
+	Change    int64  // pesewas or credits; below zero they left the account
+	Balance   int64  // after the movement
+
+	// Charged, Returned and Deducted are the charges in the movement, in pesewas: taken from the wallet, given back to it,
+	// and kept from a collection before its money came.
+	Charged, Returned, Deducted money.Pesewas
+}
+
+// entry explains a line of the ledger by the payment that it belongs to, or by an operator's order.
+func (r *Reader) entry(ctx context.Context, s Statement, l ledger.Line, payments map[string]book.Payment) (Entry, error) {
+	e := Entry{Number: l.Sequence, At: l.At, Subject: l.Subject, Change: l.Change, Balance: l.Balance, Type: Other}
+	if p, is := payments[l.Subject]; is {
+		return r.ofPayment(ctx, s, e, l, p)
+	}
+	e.Type = typeOf(s, l)
+	switch e.Type {
+	case BatchReserve, BatchReturn, Messages, MessageReturn:
+		return e, nil
+	}
+	b, found, err := r.ledger.BookingOf(ctx, l)
+	if found {
+		e.Reference = b.Reference
+	}
+	return e, err
+}
+
+// typeOf finds the type of a movement without a payment by the account on its other side.
+func typeOf(s Statement, l ledger.Line) Type {
+	in := l.Change > 0
+	other := l.From
+	if !in {
+		other = l.To
+	}
+	pick := func(into, outOf Type) Type {
+		if in {
+			return into
+		}
+		return outOf
+	}
+	switch other {
+	case ledger.Reserve(s.Tenant.ID):
+		return pick(BatchReturn, BatchReserve)
+	case ledger.Receivable(s.Tenant.ID):
+		return Debt
+	case ledger.Used:
+		return pick(MessageReturn, Messages)
+	case ledger.Funding:
+		switch l.Kind {
+		case "fund":
+			return Funding
+		case "sms_sale":
+			return CreditSale
+		case "sms_sale_reversed":
+			return CreditReturn
+		}
+		return Correction
+	}
+	return Other
+}
+
+// paid are the types of payments by kind.
+var paid = map[book.Kind]Type{book.KindCollection: Collection, book.KindPayout: Payout, book.KindTopUp: Airtime, book.KindBundle: Data}
+
+func (r *Reader) ofPayment(ctx context.Context, s Statement, e Entry, l ledger.Line, p book.Payment) (Entry, error) {
+	e.Channel, e.Reference, e.Account, e.Name = p.Channel, p.Reference, p.Account, p.AccountName
+	switch l.Leg {
+	case book.LegHold:
+		e.Type = paid[p.Kind]
+	case book.LegFee:
+		e.Type, e.Charged = Charges, p.Charges
+	case book.LegFinal:
+		if e.Type = Return; p.Kind == book.KindCollection {
+			e.Type, e.Deducted = Collection, p.Charges
+			if p.FeeBearer == book.BearerCustomer {
+				e.Deducted = 0
+			}
+		} else if p.Channel != book.ChannelWallet && p.Batch == "" { // the charges of a batch are part of its reserve
+			e.Returned = p.Charges
+		}
+	case book.LegContradicted:
+		e.Type = Reversal
+	}
+	if p.Channel != book.ChannelWallet {
+		return e, nil
+	}
+	other := p.Details.To
+	if e.Type = TransferOut; l.Change > 0 {
+		e.Type, other = TransferIn, p.Tenant
+	}
+	t, err := r.tenants.Get(ctx, other)
+	if err != nil && !problem.Is(err, problem.NotFound) {
+		return e, err
+	}
+	e.Account, e.Name = "", t.Name
+	return e, nil
+}
