@@ -2,9 +2,11 @@ package docs_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,13 +20,13 @@ import (
 // printAlerts is the table of alerts.
 func printAlerts(*testing.T) string {
 	var out table
-	out.head("rule", "alert on", "summary", "see")
+	out.head("rule", "alert on", "summary", "page")
 	for _, a := range alerts.All() {
 		name := code(a.Name)
 		if a.Severity == alerts.Ticket {
 			name += " (ticket)"
 		}
-		out.row(name, a.When, a.Text(), a.See)
+		out.row(name, a.When, a.Text(), fmt.Sprintf("[%s](../runbooks/%s.md)", a.Runbook, a.Runbook))
 	}
 	return out.String()
 }
@@ -38,6 +40,53 @@ func TestFilesForPrometheusAndGrafanaAreWhatTheTablesSay(t *testing.T) {
 		}
 		if was := read(t, name); was != text {
 			t.Errorf("%s is not what its table says; go test ./docs -update writes it. First difference:\n%s", name, difference(was, text))
+		}
+	}
+}
+
+// runbookParts are the headings of a runbook, in their order.
+const runbookParts = "What it means\nLook at\nDo\nWhen it is over"
+
+// A runbook has the same four parts on every page. Its third line names the alerts that lead to it, or the symptom, and
+// docs/operations.md lists both, so that a page is found from an alert and from a symptom.
+func TestRunbooks_formAndAlerts(t *testing.T) {
+	leading := map[string][]string{}
+	for _, a := range alerts.All() {
+		leading[a.Page()] = append(leading[a.Page()], fmt.Sprintf("`%s` (%s)", a.Name, a.Severity))
+		if !exists(a.Page()) {
+			t.Errorf("%s leads to %s, which is not there", a.Name, a.Page())
+		}
+	}
+	index := read(t, "docs/operations.md")
+	for _, name := range documents(t) {
+		page, is := strings.CutPrefix(name, "docs/runbooks/")
+		if !is {
+			continue
+		}
+		text := read(t, name)
+		var parts []string
+		for _, h := range heading.FindAllStringSubmatch(text, -1)[1:] {
+			parts = append(parts, h[1])
+		}
+		if strings.Join(parts, "\n") != runbookParts {
+			t.Errorf("%s has the parts %q, want %q", name, parts, runbookParts)
+		}
+		opening := strings.Split(text, "\n")[2]
+		named := regexp.MustCompile("`Makola[A-Za-z]+` \\([a-z]+\\)").FindAllString(opening, -1)
+		slices.Sort(named)
+		want := slices.Sorted(slices.Values(leading[name]))
+		if !slices.Equal(named, want) || len(want) == 0 && !strings.HasPrefix(opening, "Symptom: ") && !strings.HasPrefix(opening, "Alerts: none") {
+			t.Errorf("%s opens with %q; the alerts %q lead to it", name, opening, want)
+		}
+		row := regexp.MustCompile(`(?m)^\|.*\(runbooks/` + regexp.QuoteMeta(page) + `\) \|(.*)\|$`).FindStringSubmatch(index)
+		if row == nil {
+			t.Errorf("docs/operations.md does not list %s", name)
+			continue
+		}
+		for _, a := range want {
+			if alert, _, _ := strings.Cut(a, " "); !strings.Contains(row[1], alert) {
+				t.Errorf("docs/operations.md does not list %s beside %s", alert, name)
+			}
 		}
 	}
 }

@@ -4,7 +4,6 @@
 package docs_test
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -39,7 +38,7 @@ const root = ".."
 func documents(t *testing.T) []string {
 	t.Helper()
 	var found []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "internal/guides/pages/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "internal/guides/pages/*.md"} {
 		matches, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -78,14 +77,11 @@ var printed = map[string]struct {
 	"payout":           {"docs/ledger.md", arrowsOf(book.KindPayout)},
 	"top-up":           {"docs/ledger.md", arrowsOf(book.KindTopUp)},
 	"bundle":           {"docs/ledger.md", arrowsOf(book.KindBundle)},
-	"settings":         {"docs/operations.md", printSettings},
-	"common flags":     {"docs/operations.md", printCommonFlags},
-	"given flags":      {"docs/operations.md", printGivenFlags},
-	"commands":         {"docs/operations.md", printCommands},
-	"metrics":          {"docs/operations.md", printMetrics},
-	"alerts":           {"docs/operations.md", printAlerts},
-	"exit codes":       {"docs/operations.md", printExitCodes},
-	"production needs": {"docs/operations.md", printProduction},
+	"settings":         {"docs/operations/settings.md", printSettings},
+	"metrics":          {"docs/operations/monitoring.md", printMetrics},
+	"alerts":           {"docs/operations/monitoring.md", printAlerts},
+	"exit codes":       {"docs/operations/commands.md", printExitCodes},
+	"production needs": {"docs/operations/install.md", printProduction},
 	"common sql":       {"docs/decisions.md", printCommonSQL},
 
 	"tenant roles":       {"docs/people.md", rolesOf(identity.TenantSite)},
@@ -302,44 +298,8 @@ func printSettings(t *testing.T) string {
 	return out.String()
 }
 
-// common are the flags that are said once for all commands.
+// common are the flags that the manual explains once for all commands.
 var common = []string{"help", "data", "database", "output", "wide"}
-
-// given are those of every command that changes something.
-var given = []string{"token-file", "break-glass"}
-
-func printCommonFlags(t *testing.T) string {
-	return printFlags(commandAt(model(t), "tenant", "list"), func(f *kong.Flag) bool { return slices.Contains(common, f.Name) })
-}
-
-func printGivenFlags(t *testing.T) string {
-	return printFlags(commandAt(model(t), "wallet", "fund"), func(f *kong.Flag) bool { return slices.Contains(given, f.Name) })
-}
-
-func printFlags(n *kong.Node, want func(*kong.Flag) bool) string {
-	var out table
-	for _, f := range n.Flags {
-		if !want(f) || f.Hidden {
-			continue
-		}
-		if out.Len() == 0 {
-			out.head("flag", "default", "meaning")
-		}
-		name := "--" + f.Name
-		if !f.IsBool() {
-			name += " " + cmp.Or(f.PlaceHolder, strings.ReplaceAll(strings.TrimSuffix(f.Enum, ","), ",", "|"), strings.ToUpper(f.Name))
-		}
-		if f.Short != 0 {
-			name = "-" + string(f.Short) + ", " + name
-		}
-		help := f.Help
-		if f.Required {
-			help += " Required."
-		}
-		out.row(code(name), code(f.Default), help)
-	}
-	return out.String()
-}
 
 // commandAt finds a command by its words; nil when there is none.
 func commandAt(m *kong.Application, words ...string) *kong.Node {
@@ -355,41 +315,6 @@ next:
 		return nil
 	}
 	return n
-}
-
-// printCommands lists every command with its help.
-func printCommands(t *testing.T) string {
-	var out strings.Builder
-	for _, noun := range model(t).Children {
-		if noun.Hidden {
-			continue
-		}
-		fmt.Fprintf(&out, "### `makola %s`\n\n%s\n", noun.Name, noun.Help)
-		switch {
-		case noun.Name == "doctor":
-			out.WriteString("\nIts flags are the [settings](#settings), and:\n")
-			serve := commandAt(model(t), "serve").Flags
-			out.WriteString("\n" + printFlags(noun, func(f *kong.Flag) bool {
-				return !slices.ContainsFunc(serve, func(s *kong.Flag) bool { return s.Name == f.Name })
-			}))
-		case noun.Name == "serve":
-			out.WriteString("\nIts flags are the [settings](#settings).\n")
-		case noun.Leaf():
-			out.WriteString(printArguments(noun, "help"))
-		}
-		for _, leaf := range noun.Leaves(true) {
-			if leaf.Help == "" {
-				t.Errorf("makola %s has no help", leaf.Path())
-			}
-			fmt.Fprintf(&out, "\n**`makola %s`** %s\n", usage(leaf), leaf.Help)
-			out.WriteString(printArguments(leaf, slices.Concat(common, given)...))
-			if slices.ContainsFunc(leaf.Flags, func(f *kong.Flag) bool { return f.Name == "break-glass" }) {
-				out.WriteString("\nIn production it needs a [person](people.md#commands).\n")
-			}
-		}
-		out.WriteString("\n")
-	}
-	return out.String()
 }
 
 // usage is how a command is typed: its words and its positional arguments.
@@ -409,21 +334,6 @@ func usage(leaf *kong.Node) string {
 		words = append(words, word)
 	}
 	return strings.Join(words, " ")
-}
-
-// printArguments lists what a command takes, some flags aside.
-func printArguments(leaf *kong.Node, without ...string) string {
-	text := ""
-	for _, p := range leaf.Positional {
-		text += fmt.Sprintf("- `%s`: %s\n", strings.ToUpper(p.Name), p.Help)
-	}
-	if text != "" {
-		text = "\n" + text
-	}
-	if flags := printFlags(leaf, func(f *kong.Flag) bool { return !slices.Contains(without, f.Name) }); flags != "" {
-		text += "\n" + flags
-	}
-	return text
 }
 
 // description is how the metrics library describes a metric in words.

@@ -64,6 +64,9 @@ func manual(t *testing.T) string {
 			if leaf == noun && !noun.Leaf() || leaf != noun && noun.Leaf() {
 				continue
 			}
+			if leaf.Help == "" {
+				t.Errorf("makola %s has no help", leaf.Path())
+			}
 			line(".SS makola %s\n%s", roff(usage(leaf)), roff(leaf.Help))
 			if leaf.Name != "doctor" { // it has the flags of serve
 				flags(leaf)
@@ -77,7 +80,7 @@ func manual(t *testing.T) string {
 		}
 	}
 	line(".SH FILES\n.TP\n.I /etc/makola/makola.env\nSettings of the unit of systemd.\n.TP\n.I /etc/makola/master.key\nThe master key.\n.TP\n.I /var/lib/makola\nData, where there is no PostgreSQL.")
-	line(".SH SEE ALSO\nThe guides of a server at /docs, and operations.md.")
+	line(".SH SEE ALSO\nThe guides of a server at /docs, and /usr/share/doc/makola/operations.md.")
 	return out.String()
 }
 

@@ -1,5 +1,5 @@
 // Package alerts holds the table of alerts of an installation, from which deploy/alerts.yml and the table in
-// docs/operations.md are printed. The program itself does not import it.
+// docs/operations/monitoring.md are printed. The program itself does not import it.
 package alerts
 
 import "fmt"
@@ -21,7 +21,7 @@ type Alert struct {
 	For      string // how long Expr must hold; empty: at once
 	When     string // Expr and For in words
 	Summary  string // what is broken, with the labels of Expr, and the first step
-	See      string // a link of docs/operations.md
+	Runbook  string // a page of docs/runbooks, without .md
 	// Fires and Quiet are series with which the alert fires and does not fire, in the notation of promtool with one value a
 	// minute for five hours.
 	Fires, Quiet []string

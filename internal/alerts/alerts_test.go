@@ -69,7 +69,7 @@ func TestSummaries_labelsAndFirstStep(t *testing.T) {
 			t.Errorf("%s is there twice", a.Name)
 		}
 		seen[a.Name] = true
-		if a.When == "" || a.See == "" || len(a.Fires) == 0 || len(a.Quiet) == 0 {
+		if a.When == "" || a.Runbook == "" || len(a.Fires) == 0 || len(a.Quiet) == 0 {
 			t.Errorf("%s is not complete: %+v", a.Name, a)
 		}
 		if strings.Count(a.Summary, ". ") != 1 || !strings.HasSuffix(a.Summary, ".") {

@@ -13,17 +13,11 @@ var label = regexp.MustCompile(`\{\{ \$labels\.([a-z]+) \}\}`)
 // Text returns the summary with the names of labels in place of their values, as Markdown.
 func (a Alert) Text() string { return label.ReplaceAllString(a.Summary, "`$1`") }
 
-// anchor finds the target of a Markdown link.
-var anchor = regexp.MustCompile(`\]\(([^)]*)\)`)
+// home is where the repository's files are read, for links in alerts.
+const home = "https://github.com/makola/makola/blob/main/"
 
-// runbook returns the path of the runbook in the repository.
-func (a Alert) runbook() string {
-	link := anchor.FindStringSubmatch(a.See)[1]
-	if strings.HasPrefix(link, "#") {
-		return "docs/operations.md" + link
-	}
-	return "docs/" + link
-}
+// Page returns the path of the runbook in the repository.
+func (a Alert) Page() string { return "docs/runbooks/" + a.Runbook + ".md" }
 
 // quoted returns a text as YAML, which accepts JSON.
 func quoted(text string) string {
@@ -45,7 +39,8 @@ func Rules() string {
 		if a.For != "" {
 			fmt.Fprintf(&out, "        for: %s\n", a.For)
 		}
-		fmt.Fprintf(&out, "        labels:\n          severity: %s\n        annotations:\n          summary: %s\n          runbook: %s\n", a.Severity, quoted(a.Summary), quoted(a.runbook()))
+		fmt.Fprintf(&out, "        labels:\n          severity: %s\n        annotations:\n          summary: %s\n          runbook: %s\n          runbook_url: %s\n",
+			a.Severity, quoted(a.Summary), quoted(a.Page()), quoted(home+a.Page()))
 	}
 	return out.String()
 }

@@ -29,13 +29,11 @@ const lost = 24
 // runbook gives the commands of the page for a restore, a block a step.
 func runbook(t testing.TB) (blocks [][]string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile("../../docs/runbooks/restore.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, page, _ := strings.Cut(string(text), "\n## Restore from a backup\n")
-	page, _, _ = strings.Cut(page, "\n## ")
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(page, -1) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		var lines []string
 		for line := range strings.Lines(block[1]) {
 			if line = strings.TrimSpace(line); line != "" {

@@ -346,7 +346,7 @@ func (d *doctor) installation(ctx context.Context, o *opened) {
 		d.fail("key of the database", "the database was made with another master key", "find the key that the servers use: without it references and secrets are lost")
 		d.secret = config.Secret{}
 	case problem.Is(err, problem.Forbidden):
-		d.fail("installation", problem.From(err).Message, "look at docs/operations.md, From SQLite to PostgreSQL")
+		d.fail("installation", problem.From(err).Message, "look at docs/operations/scale.md, Move from SQLite to PostgreSQL")
 		d.secret = config.Secret{}
 	case err != nil:
 		d.fail("key of the database", err.Error(), "look at the database's log")
@@ -418,7 +418,7 @@ func (d *doctor) oldestUnknown(ctx context.Context, o *opened) {
 	}
 	age := d.clock.Since(oldest)
 	fact := fmt.Sprintf("%d payments, the oldest %s old", count, age.Round(time.Second))
-	const fix = "makola payouts stuck, then as the runbook of unknown outcomes says"
+	const fix = "makola payouts stuck, then docs/runbooks/payout-stuck.md"
 	if age > unknownFail {
 		d.fail("unknown outcomes", fact, fix)
 	} else {
@@ -674,7 +674,7 @@ func (d *doctor) books(all readings) {
 		book := s.labels["book"]
 		check := "last check of " + book
 		if faults := all.sum("makola_ledger_faults", "book", book); faults > 0 {
-			d.fail(check, fmt.Sprintf("it found %.0f faults", faults), "makola ledger check, makola audit verify, then the runbook of a ledger that does not add up")
+			d.fail(check, fmt.Sprintf("it found %.0f faults", faults), "makola ledger check, makola audit verify, then docs/runbooks/ledger-fault.md")
 			continue
 		}
 		if s.value == 0 {
