@@ -1,7 +1,6 @@
-// Package cache keeps values that are read far more often than they change,
-// such as keys and tenants, for at most a moment. The moment counts from the
-// start of the load, so that no answer is ever older than it, whoever sets the
-// clock; callers that come together share one load; and an error is never kept.
+// Package cache keeps values that are read far more often than they change, such as keys and tenants, for a short
+// time. The time counts from the start of the load, so no value is older than that, even if the clock is set.
+// Concurrent callers share one load. Errors are never kept.
 package cache
 
 import (
@@ -68,8 +67,8 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	}
 }
 
-// moment is a time by both of the machine's clocks: the wall clock may be set, and the other one may stand still while the
-// machine sleeps.
+// moment is a time by both clocks of the machine. The wall clock may be set, and the monotonic clock may stop while
+// the machine sleeps.
 type moment struct {
 	wall    time.Time
 	elapsed time.Duration
@@ -106,15 +105,15 @@ func (c *Cache[K, V]) fill(ctx context.Context, k K, e *entry[V]) {
 	close(e.done)
 }
 
-// Forget drops the value of k: the next Get loads it, and a load that is under
-// way answers only those that already wait for it.
+// Forget drops the value of k. The next Get loads it. A load under way serves only the callers that already wait for
+// it.
 func (c *Cache[K, V]) Forget(k K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, k)
 }
 
-// evictLocked makes room: first what is too old, then anything.
+// evictLocked makes room: expired values first, then any.
 func (c *Cache[K, V]) evictLocked(now moment) {
 	for k, e := range c.entries {
 		if c.old(e, now) {

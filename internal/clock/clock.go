@@ -1,9 +1,7 @@
-// Package clock is the one source of time. Everything that needs the time or
-// waits for it is given a *Clock when it is made, so that a simulated Makola
-// can be moved forward hours in a moment and a test never sleeps. There is one
-// concrete type: a real clock follows the machine plus an offset that Advance
-// moves (the simulator's control endpoint does), a manual one stands still
-// until Advance moves it.
+// Package clock is the one source of time. Everything that needs the time or waits for it gets a *Clock when it is
+// made. So a simulated Makola can be moved forward by hours at once, and tests never sleep. There is one concrete
+// type. A real clock is the machine's time plus an offset that Advance changes, as the simulator's control endpoint
+// does. A manual clock stands still until Advance moves it.
 package clock
 
 import (
@@ -13,7 +11,7 @@ import (
 	"time"
 )
 
-// Clock tells the time and wakes timers. It is safe for concurrent use.
+// Clock returns the time and fires timers. It is safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex
 	manual bool
@@ -27,7 +25,7 @@ type Clock struct {
 // Real gives a clock that follows the machine's.
 func Real() *Clock { return &Clock{made: time.Now()} }
 
-// NewManual gives a clock that stands at start until it is advanced.
+// NewManual returns a clock that stands still at start until it is advanced.
 func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start.Round(0)} }
 
 // Now gives the time in UTC, cut to the microsecond that the database stores.
@@ -38,9 +36,8 @@ func (c *Clock) Now() time.Time {
 	return now
 }
 
-// Reading gives the time like Now, and how much has passed since the clock was
-// made. It cannot be set, and it may stand still while the machine
-// sleeps: what waits in memory sees by it that the time was set.
+// Reading returns the time like Now, and the time that has passed since the clock was made. The latter cannot be set,
+// and may stop while the machine sleeps. Waits in memory use it to notice that the wall clock was set.
 func (c *Clock) Reading() (now time.Time, passed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,8 +62,8 @@ func (c *Clock) readLocked() (now time.Time, passed time.Duration) {
 	return now, passed
 }
 
-// exactLocked gives the uncut time, in which timers are kept: a deadline cut down to
-// a microsecond would let a timer fire early by Now's reckoning.
+// exactLocked returns the time without truncation, for timers. With a deadline cut to a microsecond a timer could
+// fire before Now reaches it.
 func (c *Clock) exactLocked() time.Time {
 	if c.manual {
 		return c.at
@@ -102,8 +99,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// Set moves the time of a manual clock by d, forward or back, as an operator sets
-// that of a machine: nothing passes, and timers have as long to wait as before.
+// Set changes the wall time of a manual clock by d, forward or back, as an operator sets a machine's. No time passes,
+// and timers keep their remaining time.
 func (c *Clock) Set(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,16 +123,16 @@ type Timer struct {
 	index int         // in the heap, -1 when not waiting
 }
 
-// Timer gives a timer that fires once d has passed, by the machine's clock or
-// by Advance. One that is due already fires at once.
+// Timer returns a timer that fires once d has passed, by the machine's clock or by Advance. A timer that is already
+// due fires at once.
 func (c *Clock) Timer(d time.Duration) *Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.timerLocked(c.exactLocked(), d)
 }
 
-// TimerAt gives a timer that fires at a time. A length that is reckoned from Now
-// would make it late by what the clock is moved before the timer is set.
+// TimerAt returns a timer that fires at a time. A length computed from Now would be late if the clock moves before
+// the timer is set.
 func (c *Clock) TimerAt(due time.Time) *Timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +182,7 @@ func (c *Clock) fireLocked(t *Timer) {
 	close(t.c)
 }
 
-// Stop gives the timer up and says whether it was still waiting. C is not
-// closed by it.
+// Stop stops the timer and reports whether it was still waiting. It does not close C.
 func (t *Timer) Stop() bool {
 	t.clock.mu.Lock()
 	defer t.clock.mu.Unlock()

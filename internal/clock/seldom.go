@@ -17,8 +17,7 @@ type Seldom struct {
 // seldomTime is the interval.
 const seldomTime = time.Minute
 
-// May says whether this one gets through, and how many did not since the last
-// that did.
+// May reports whether this call may proceed, and returns how many were stopped since the last one that could.
 func (s *Seldom) May(now time.Time) (missed int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

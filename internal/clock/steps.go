@@ -97,8 +97,8 @@ func (c *Clock) Passed(since time.Time) time.Duration {
 	return max(now.Sub(since)-max(0, forward), now.Sub(from))
 }
 
-// Age returns how much time has at least passed since a moment of the wall clock: where the clock was set since, the time
-// since then. So a clock that is set forward ends nothing that has to be kept for a time.
+// Age returns the least time that has passed since a moment of the wall clock. If the clock was set since then, only
+// the time since that step counts. So a clock that is set forward does not end anything early.
 func (c *Clock) Age(of time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

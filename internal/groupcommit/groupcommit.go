@@ -1,9 +1,7 @@
-// Package groupcommit commits requests in groups, whatever they do. While a Committer runs one batch,
-// the requests that arrive wait together and go into the next one; a lone
-// request runs at once, and no timer makes anybody wait. A batch that fails is
-// run again, then halved until the request that poisons it stands alone with
-// its error, and the key of that request (its tenant) goes alone for a while.
-// A group commit is speed, never safety: each request must be right without it.
+// Package groupcommit commits requests in groups. While a Committer runs one batch, new requests wait and go into the
+// next one. A lone request runs at once, and no timer delays anybody. A batch that fails is run again, then halved
+// until the request that causes the failure is alone with its error. The key of that request (its tenant) then runs
+// alone for a while. A group commit is for speed, never for safety: each request must be right without it.
 package groupcommit
 
 import (
@@ -24,13 +22,13 @@ type Verdict[Res any] struct {
 // Options bound a Committer; zero values take the defaults.
 type Options struct {
 	MaxRequests int           // in one batch, 256
-	MaxRows     int           // in one batch, 2000; a request with more goes alone
+	MaxRows     int           // in one batch, 2000; a larger request runs alone
 	Timeout     time.Duration // of one batch, 60 s
-	// Systemic says that an error concerns no single request (the database is
-	// away): all requests of the batch get it and nothing is split.
+	// Systemic reports whether an error concerns no single request, such as a lost database. All requests of the
+	// batch get it, and the batch is not split.
 	Systemic func(error) bool
-	// Unsure is the answer to a request whose ctx ends while its batch runs, which
-	// goes on. nil: it waits for the verdict, however long that takes.
+	// Unsure is the error of a request whose ctx ends while its batch runs. The batch goes on. If it is nil, the
+	// request waits for its verdict, however long that takes.
 	Unsure error
 }
 
@@ -38,8 +36,7 @@ type Options struct {
 var ErrClosed = errors.New("groupcommit: closed")
 
 const (
-	// aloneFor is how many requests of a poisoned key must succeed alone before
-	// it joins the others again.
+	// aloneFor is the number of requests of a poisoned key that must succeed alone before it joins the others again.
 	aloneFor = 8
 	// alonesKept bounds the keys that are remembered as poisoned.
 	alonesKept = 1024
@@ -65,9 +62,8 @@ type request[Req, Res any] struct {
 	done chan Verdict[Res]
 }
 
-// New makes a Committer. run gets at least one request and answers one verdict for
-// each, in order; an error of run itself means that nothing of the batch
-// happened, or that run recognises what did when it runs again.
+// New returns a Committer. run gets at least one request and returns one verdict for each, in order. An error of run
+// means that nothing of the batch happened, or that run recognizes its earlier work when it runs again.
 func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Res], error)) *Committer[Req, Res] {
 	if o.MaxRequests <= 0 {
 		o.MaxRequests = 256
@@ -84,16 +80,15 @@ func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Re
 	return &Committer[Req, Res]{options: o, run: run, idle: make(chan struct{}), alone: map[string]int{}}
 }
 
-// Do runs r in a batch and waits for its verdict. key says whose request it is
-// and rows how many rows it writes. A request whose ctx ends while it waits for
-// its batch is taken out; once the batch runs only its verdict is the truth, and
-// Do waits for that or answers Options.Unsure.
+// Do runs r in a batch and waits for its verdict. key identifies the request's owner, and rows is the number of rows
+// that it writes. A request whose ctx ends before its batch begins is taken out. Once the batch runs, only its
+// verdict counts: Do waits for it, or returns Options.Unsure.
 func (l *Committer[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (Res, error) {
 	return l.Queue(ctx, key, rows, r)()
 }
 
-// Queue is Do in two steps: r has its place behind the requests that came before
-// when Queue returns, and wait returns its verdict. wait is called once.
+// Queue is Do in two steps. When Queue returns, r is queued behind earlier requests. wait returns its verdict, and is
+// called once.
 func (l *Committer[Req, Res]) Queue(ctx context.Context, key string, rows int, r Req) (wait func() (Res, error)) {
 	none := func(err error) func() (Res, error) {
 		return func() (res Res, _ error) { return res, err }
@@ -186,8 +181,8 @@ func (l *Committer[Req, Res]) work() {
 	}
 }
 
-// gatherLocked takes the next batch: what waits, in order, up to the bounds. A
-// poisoned key's request goes alone when it is first and waits otherwise.
+// gatherLocked takes the next batch: waiting requests in order, up to the limits. A poisoned key's request runs alone
+// when it is first, and waits otherwise.
 func (l *Committer[Req, Res]) gatherLocked() []*request[Req, Res] {
 	if len(l.queue) == 0 {
 		return nil

@@ -29,7 +29,7 @@ type ranks struct {
 const countersOf = `SELECT block, n FROM payment_counters
 WHERE tenant = $1 AND kind = $2 AND status IN ($3, $4, $5, $6) AND level = $7 AND block BETWEEN $8 AND $9`
 
-// counters is the query for what is stored of some blocks of one level.
+// counters returns the query for the counters of some blocks of one level.
 func (r *ranks) counters(level int, first, last int64, into map[int64]int64) db.Query {
 	s := r.finals
 	return db.Query{SQL: countersOf, Args: []any{r.list.Tenant, r.list.Kind, s[0], s[1], s[2], s[3], level, first, last}, Each: func(row *db.Row) error {

@@ -61,10 +61,9 @@ const counterUpsert = `INSERT INTO payment_counters (tenant, kind, status, level
 SELECT c.tenant, c.kind, c.status, c.level, c.block, CAST($2 AS BIGINT), c.n FROM rows($1) AS c WHERE true
 ON CONFLICT (tenant, kind, status, level, block, shard) DO UPDATE SET n = payment_counters.n + excluded.n`
 
-// Defer writes the changes with the COMMIT, in the order of the key so that two
-// transactions never wait for each other crosswise. Each lane of each node adds to
-// a shard of its own, so that no two of them contend for the counters of a busy
-// tenant's newest block.
+// Defer writes the changes with the COMMIT. They are in the order of the key, so two transactions never wait for each
+// other. Each lane of each node adds to its own shard, so lanes do not contend for the counters of a busy tenant's
+// newest block.
 func (t Tally) Defer(tx *db.Tx, shard int) {
 	changes := make([]counterRow, 0, len(t))
 	for k, n := range t {

@@ -8,9 +8,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Ends are the newest ends of the lists that one transaction appends to. The
-// transaction names the lists with Add, locks them with LockQuery, gives every
-// new entry its place with Append, and defers the ends before it inserts the
+// Ends are the newest ends of the lists that one transaction appends to. The transaction names the lists with Add,
+// locks them with LockQuery, and places every new entry with Append. It defers the ends before it inserts the
 // entries.
 type Ends map[List]*end
 
@@ -59,10 +58,9 @@ func (e Ends) lists() []List {
 	return lists
 }
 
-// Append gives a new entry its number and its time. The time is at, moved so that
-// it is not before the list's last: two requests may meet in another order than
-// they came, and the clocks of two nodes differ a little. Where the last is later
-// by more than clock.Skew, one clock ran far ahead, and the list does not follow it.
+// Append returns the number and the time of a new entry. The time is at, moved so that it is not before the list's
+// last one: requests overtake each other, and clocks of nodes differ a little. If the last one is later by more than
+// clock.Skew, a clock ran far ahead, and the entry keeps its own time.
 func (e Ends) Append(l List, at time.Time) (seq int64, placed time.Time) {
 	end := e[l]
 	if ahead := end.lastAt.Sub(at); ahead > 0 && ahead <= clock.Skew {
@@ -115,7 +113,7 @@ SELECT e.tenant, e.kind, e.total, e.last_at FROM rows($1) AS e WHERE true ON CON
 SELECT d.tenant, d.kind, d.day, min(d.first) FROM rows($1) AS d WHERE true GROUP BY d.tenant, d.kind, d.day ON CONFLICT (tenant, kind, day) DO NOTHING`
 )
 
-// Defer writes what has changed of the ends, with the COMMIT.
+// Defer writes the changed ends with the COMMIT.
 func (e Ends) Defer(tx *db.Tx) {
 	var known, fresh []endRow
 	var days, past []dayRow

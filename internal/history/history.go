@@ -1,25 +1,20 @@
-// Package history keeps numbered lists that only grow, and answers exact totals
-// and any page of them in the same time at any size, whatever the filter. It
-// knows positions and never money: what an entry is, its owner keeps beside the
-// list, List, sequence number and all.
+// Package history keeps numbered lists that only grow, and answers exact totals and any page at the same cost at any size.
+// It knows positions and never money: the owner of an entry stores it next to List and sequence number.
 //
-// A list is what one tenant has of one kind. Its entries are numbered 1, 2, 3,
-// ... without a gap, under the lock of the list's end, so that a position is a
-// number and the n-th page needs no counting; a row for each day says with which
-// number the day begins. For a filter by status the lists are cut into blocks of
-// three sizes. For each final status a smallest block has a number whose bits say
-// which of its entries have the status, and a larger block has a count. The
-// transactions that change a status keep them by adding: an entry gets a status
-// once and loses it at most once, so that adding its bit is setting it, in
-// whichever shard. An entry without a final status needs nothing: it is the rest.
-// Nothing here is an index on the status, so that a change of it touches no index.
+// A list has the entries of one tenant and kind. They are numbered 1, 2, 3, ... without a gap, under the lock of the
+// list's end. So a position is a number, and the n-th page needs no counting. A row for each day has the number of
+// its first entry.
 //
-// Files: ends.go numbers new entries; counters.go counts final statuses; pages.go
-// reads a list; blocks.go finds the entries of a status by their blocks; check.go
-// compares lists and counters with the table of payments.
+// For a filter by status the lists are cut into blocks of three sizes. For each final status, a smallest block has a
+// number whose bits are the entries with that status, and a larger block has a count. An entry gets a status once and
+// loses it at most once, so transactions only add: adding the bit sets it, in whichever shard. Entries without a
+// final status are the rest. No index has the status, so a change of status touches no index.
 //
-// Writes run inside a transaction of the entries' owner, which takes the locks
-// with Ends.LockQuery and defers the writes with Ends.Defer and Tally.Defer.
+// Files: ends.go numbers new entries; counters.go counts final statuses; pages.go reads a list; blocks.go finds the
+// entries of a status by their blocks; check.go compares lists and counters with the table of payments.
+//
+// Writes run inside a transaction of the entries' owner. It takes the locks with Ends.LockQuery and defers the writes
+// with Ends.Defer and Tally.Defer.
 package history
 
 import (
@@ -28,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// A List names one list: what a tenant has of one kind.
+// A List identifies a list: the entries of one tenant and kind.
 type List struct{ Tenant, Kind string }
 
 func compareLists(a, b List) int {

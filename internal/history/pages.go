@@ -31,7 +31,7 @@ type Reader struct {
 	total int64 // entries in the list, and the last number; known after Bounds
 }
 
-// Read reads a list in tx. now tells which days are still to come.
+// Read reads a list in tx. Days after now have no entries yet.
 func Read(tx *db.Tx, l List, now time.Time) *Reader {
 	return &Reader{tx: tx, list: l, today: clock.Day(now.Add(clock.Skew))}
 }
@@ -43,13 +43,13 @@ const (
 	countAll = `SELECT CAST(COALESCE(sum(total), 0) AS BIGINT) FROM payment_ends`
 )
 
-// CountAll says how many entries all lists have together.
+// CountAll returns the number of entries of all lists.
 func CountAll(tx *db.Tx) (n int64, err error) {
 	_, err = tx.One(countAll, nil, &n)
 	return n, err
 }
 
-// Total says how many entries a list has.
+// Total returns the number of entries of a list.
 func Total(tx *db.Tx, l List) (n int64, err error) {
 	_, err = tx.One(endTotal, []any{l.Tenant, l.Kind}, &n)
 	return n, err
@@ -74,13 +74,13 @@ func (r *Reader) Page(f Filter) (seqs []int64, total int64, err error) {
 	return seqs, total, nil
 }
 
-// Bounds turns days, both inclusive and zero for open, into the first and the last
-// number; the last is below the first where there is no entry.
+// Bounds returns the first and the last number of a range of days. Both days are inclusive, and zero is open. The
+// last number is below the first if there is no entry.
 func (r *Reader) Bounds(from, to time.Time) (low, high int64, err error) {
 	return r.boundsAnd(from, to)
 }
 
-// boundsAnd is Bounds, and runs besides what else is needed in the same exchange.
+// boundsAnd is Bounds, with more queries in the same exchange.
 func (r *Reader) boundsAnd(from, to time.Time, besides ...db.Query) (low, high int64, err error) {
 	var since, until *int64 // the first number on or after from, and after to
 	first := func(into **int64) func(*db.Row) error {
@@ -112,8 +112,8 @@ func (r *Reader) boundsAnd(from, to time.Time, besides ...db.Query) (low, high i
 	return low, high, nil
 }
 
-// pageByStatus finds the page by the blocks' counts and bits: an entry with the
-// status has a rank among those with it, from the list's beginning.
+// pageByStatus finds the page by the blocks' counts and bits. An entry's rank is its position among the entries with
+// the status.
 func (r *Reader) pageByStatus(f Filter) ([]int64, int64, error) {
 	b := &ranks{Reader: r, rest: f.Status.Rest, below: map[blockKey][]block{}}
 	for i := range b.finals { // the statement takes four

@@ -27,9 +27,9 @@ const (
 		WHERE answers.created_at < $6`
 )
 
-// Once does what a request asks, in one transaction, and keeps the answer where the caller gave a key. A key that was
-// used before is answered with what was made then, and replayed is true; with another request it is Invalid. do may
-// run twice. The result of do is kept as JSON.
+// Once runs do in one transaction and stores its result under the caller's key, if there is one. If the key was used
+// before, Once returns the stored result, and replayed is true. If it was used with another request, Once returns
+// Invalid. do may run twice. The result is stored as JSON.
 func Once[T any](ctx context.Context, a *Answers, caller Caller, do func(*db.Tx) (T, error)) (made T, replayed bool, err error) {
 	run := func() error {
 		return a.db.Write(ctx, func(tx *db.Tx) error {
@@ -46,12 +46,12 @@ func Once[T any](ctx context.Context, a *Answers, caller Caller, do func(*db.Tx)
 	}
 	err = run()
 	if errors.Is(err, db.ErrUnique) || caller.IdempotencyKey != "" && problem.Is(err, problem.Duplicate) {
-		err = run() // another request made it meanwhile, perhaps with the same key
+		err = run() // another request made it in between, perhaps with the same key
 	}
 	return made, replayed, err
 }
 
-// Recall gives what the caller's key was answered with, if it was used.
+// Recall returns the stored answer of the caller's key, if there is one.
 func Recall[T any](ctx context.Context, a *Answers, caller Caller) (made T, replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return made, false, nil
@@ -81,7 +81,7 @@ func recall[T any](tx *db.Tx, a *Answers, caller Caller, made *T) (replayed bool
 	return true, json.Unmarshal([]byte(text), made)
 }
 
-// Keep keeps the answer of the caller's request in the transaction that did what it asks.
+// Keep stores the answer of the caller's request in the transaction that does the request's work.
 func (a *Answers) Keep(tx *db.Tx, caller Caller, made any) error {
 	if caller.IdempotencyKey == "" {
 		return nil
@@ -93,7 +93,7 @@ func (a *Answers) Keep(tx *db.Tx, caller Caller, made any) error {
 	now := a.clock.Now()
 	kept, err := tx.Exec(insertAnswer, caller.Tenant, caller.IdempotencyKey, caller.BodyHash, string(text), now, a.clock.Ago(Window).Add(time.Microsecond))
 	if err == nil && kept == 0 {
-		err = db.ErrUnique // another request with the key was answered meanwhile
+		err = db.ErrUnique // another request with the key was answered in between
 	}
 	return err
 }

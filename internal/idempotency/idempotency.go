@@ -1,8 +1,7 @@
-// Package idempotency says who asks for something, and whether the same was asked for before. A client that lost an
-// answer sends its request again with the same Idempotency-Key. A request that makes a row of its own, such as a
-// payment or a campaign, keeps the key in that row. Any other request (for a sender ID, a contact, a code that was
-// right) has its answer kept here, in the transaction that did what it asks, and hears it again for a day. A key that
-// comes with another request is refused.
+// Package idempotency identifies callers and repeated requests. A client that lost an answer sends its request again
+// with the same Idempotency-Key. A request that makes a row of its own, such as a payment or a campaign, stores the
+// key in that row. For any other request (a sender ID, a contact, a correct code) this package stores the answer, in
+// the transaction that did the work, and returns it for a day. A key that comes with a different request is refused.
 package idempotency
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Caller says on whose behalf a request came, and how to know it again.
+// Caller identifies the sender of a request, and the request itself if it is repeated.
 type Caller struct {
 	Tenant         string        // id
 	Key            string        // id of the access key

@@ -20,7 +20,7 @@ type Booking struct {
 
 // TakenError refuses a reference that its kind has taken. It is db.ErrUnique.
 type TakenError struct {
-	By Booking // what was booked under the reference
+	By Booking // the booking that took the reference
 }
 
 // Error names the reference.
@@ -28,8 +28,7 @@ func (e *TakenError) Error() string {
 	return "ledger: " + e.By.Kind + " has taken the reference " + e.By.Reference
 }
 
-// Unwrap says what kind of refusal it is: after a lost answer to COMMIT the
-// taker may be this very booking.
+// Unwrap returns db.ErrUnique. After a lost response to COMMIT the reference may be taken by this very booking.
 func (e *TakenError) Unwrap() error { return db.ErrUnique }
 
 const (
@@ -66,7 +65,7 @@ func (l *Ledger) Book(tx *db.Tx, b Booking) error {
 	return taken
 }
 
-// Booked finds what was booked under a reference.
+// Booked returns the booking of a kind and reference.
 func (l *Ledger) Booked(ctx context.Context, kind, reference string) (b Booking, found bool, err error) {
 	return l.booking(ctx, selectBooking, kind, reference)
 }
@@ -74,8 +73,7 @@ func (l *Ledger) Booked(ctx context.Context, kind, reference string) (b Booking,
 const selectBookingOf = `SELECT ` + bookingColumns + ` FROM bookings
 WHERE account = $1 AND asset = $2 AND amount = $3 AND at BETWEEN $4 AND $5 ORDER BY at LIMIT 1`
 
-// BookingOf finds what a line of a statement was booked by: the first booking of
-// its account and amount that was written down with it or soon after.
+// BookingOf returns the booking of a wallet's line: the first one of its account and amount within a minute of it.
 func (l *Ledger) BookingOf(ctx context.Context, line Line) (b Booking, found bool, err error) {
 	account := line.To
 	if line.Change < 0 {

@@ -77,11 +77,10 @@ type Report struct {
 	Problems  []string
 }
 
-// OK says that nothing is wrong.
+// OK reports whether the check found no problem.
 func (r Report) OK() bool { return len(r.Problems) == 0 }
 
-// problemsShown bounds a report: where this much is wrong, more lines say no
-// more.
+// problemsShown bounds a report. Beyond it, more lines do not help anybody.
 const problemsShown = 100
 
 func (r *Report) add(format string, args ...any) {
@@ -110,7 +109,7 @@ ORDER BY w.id`
 ) AS r WHERE balance <> before + change ORDER BY wallet, sequence LIMIT 100`
 	sqlCheckOrphans = `SELECT t.wallet, count(*) FROM transfers t LEFT JOIN wallets w ON w.id = t.wallet AND w.asset = t.asset
 WHERE t.wallet IS NOT NULL AND w.id IS NULL GROUP BY t.wallet ORDER BY t.wallet LIMIT 100`
-	// Each other account: its shards and its transfers say the same.
+	// Every other account: the sum of its shards equals the sum of its transfers.
 	sqlCheckShards = `SELECT id, asset, CAST(sum(held) AS INTEGER), CAST(sum(moved) AS INTEGER) FROM (
 	SELECT id, asset, balance AS held, 0 AS moved FROM shards
 	UNION ALL SELECT to_account, asset, 0, amount FROM transfers WHERE wallet IS NULL OR wallet <> to_account
@@ -118,10 +117,9 @@ WHERE t.wallet IS NOT NULL AND w.id IS NULL GROUP BY t.wallet ORDER BY t.wallet 
 ) AS x GROUP BY id, asset HAVING sum(held) <> sum(moved) ORDER BY id, asset LIMIT 100`
 )
 
-// Check reads the whole ledger on one snapshot and says what does not agree:
-// each wallet with the sum and the number of its transfers, each balance after a
-// transfer with the one before it, every other account with its transfers, and
-// all accounts of an asset with zero.
+// Check reads the whole ledger in one snapshot and reports every contradiction. It compares each wallet with the sum
+// and the number of its transfers, and each balance after a transfer with the balance before it. It compares every
+// other account with its transfers, and the sum of all accounts of an asset with zero.
 func (l *Ledger) Check(ctx context.Context) (report Report, err error) {
 	err = l.db.ReadWhole(ctx, func(tx *db.Tx) error {
 		report, err = l.CheckIn(tx)
@@ -205,9 +203,8 @@ const sqlHeld = `SELECT subject, CAST(sum(CASE WHEN to_account = $1 THEN amount 
 WHERE asset = $2 AND (to_account = $1 OR from_account = $1) GROUP BY subject
 HAVING sum(CASE WHEN to_account = $1 THEN amount ELSE -amount END) <> 0 ORDER BY subject`
 
-// HeldBySubject calls each for every subject whose transfers leave something in
-// the account (in clearing: what is accepted and not settled), for the checks of
-// the domain that knows the subjects. It reads all transfers: use ReadWhole.
+// HeldBySubject calls each for every subject whose transfers leave an amount in the account. In clearing, these are
+// the payments that are accepted and not settled. It reads all transfers: call it within ReadWhole.
 func (l *Ledger) HeldBySubject(tx *db.Tx, key Key, each func(subject string, amount int64) error) error {
 	return tx.Query(sqlHeld, []any{key.ID, key.Asset}, func(r *db.Row) error {
 		var subject string

@@ -1,15 +1,12 @@
-// Package ledger holds the money and the credits: accounts, and transfers that
-// move a positive amount of one asset from one account to another. A transfer is
-// never changed or deleted, and (subject, leg) is taken once: what a payment
-// must not do twice has a leg of that name.
+// Package ledger holds money and credits: accounts, and transfers that move a positive amount of one asset from one
+// account to another. A transfer is never changed or deleted. (subject, leg) is unique, so a payment posts each of
+// its movements once: each has a leg of its own.
 //
-// Wallets and credits have a floor and one row each. A Page locks such rows,
-// decides in Go for a whole batch which transfers they cover, and posts all that
-// were added as deferred writes of the caller's transaction; each transfer of a
-// wallet carries its number there and the balance after it. All other accounts
-// (clearing, float, fees, ...) are sums of shards that are not locked, so that they
-// are exact and never contended. The ledger knows accounts, subjects and legs as
-// words and nothing of what they mean.
+// Wallets and credits have a floor and one row each. A Page locks such rows, decides in Go which transfers of a batch
+// they cover, and posts them as deferred writes of the caller's transaction. Each transfer of a wallet has its number
+// there and the balance after it. All other accounts (clearing, float, fees, ...) are sums of shards. Shards are not
+// locked, so these accounts are exact and never contended. The ledger does not know the meaning of accounts, subjects
+// and legs.
 package ledger
 
 import (
@@ -26,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Asset is what an account holds, in its smallest unit: pesewas or credits.
+// Asset is the unit of an account: pesewas or credits.
 type Asset string
 
 // The assets. Test money is an asset of its own and never meets the other.
@@ -43,7 +40,7 @@ type AccountID string
 // The accounts that exist once an asset.
 const (
 	Clearing AccountID = "clearing" // accepted, not yet settled
-	Fees     AccountID = "fees"     // what the house earned
+	Fees     AccountID = "fees"     // earned by the installation
 	Suspense AccountID = "suspense" // contradicted by a provider; an operator decides
 	Funding  AccountID = "funding"  // where money and credits enter
 	Used     AccountID = "used"     // credits spent
@@ -61,8 +58,8 @@ func Wallet(tenant string) AccountID { return AccountID(walletPrefix + tenant) }
 // Credits are the message credits of a tenant; they have a floor.
 func Credits(tenant string) AccountID { return AccountID(creditsPrefix + tenant) }
 
-// Float is our money at a provider that is not assigned to one of the accounts there: what was posted before there was
-// one account here for each account there.
+// Float returns the account of our money at a provider that is not assigned to one of the accounts there. It has the
+// postings from before there was one account for each of them.
 func Float(provider string) AccountID { return AccountID(floatPrefix + provider) }
 
 // FloatAt is our money in one account at a provider. Without an account it is Float.
@@ -76,19 +73,19 @@ func FloatAt(provider, account string) AccountID {
 // IsFloat reports whether the account is our money at a provider.
 func (id AccountID) IsFloat() bool { return strings.HasPrefix(string(id), floatPrefix) }
 
-// ProviderFees is what a provider charged us.
+// ProviderFees returns the account of fees that a provider charged us.
 func ProviderFees(provider string) AccountID { return AccountID("provider_fees/" + provider) }
 
-// Commission is what a provider paid us.
+// Commission returns the account of commissions that a provider paid us.
 func Commission(provider string) AccountID { return AccountID("commission/" + provider) }
 
 // Reserve is a tenant's money for payouts of its batches that are not accepted yet.
 func Reserve(tenant string) AccountID { return AccountID("reserve/" + tenant) }
 
-// Receivable is what a tenant owes the house.
+// Receivable returns the account of a tenant's debt to the installation.
 func Receivable(tenant string) AccountID { return AccountID("receivable/" + tenant) }
 
-// Floored says that the account is one locked row with a floor.
+// Floored reports whether the account is one locked row with a floor.
 func (id AccountID) Floored() bool {
 	return strings.HasPrefix(string(id), walletPrefix) || strings.HasPrefix(string(id), creditsPrefix)
 }
@@ -109,13 +106,13 @@ type Transfer struct {
 	Asset    Asset
 	From, To AccountID
 	Amount   int64
-	Subject  string    // what it is about: the id of a payment, a campaign, ...
+	Subject  string    // id of a payment, a campaign, ...
 	Leg      string    // which of the subject's movements; taken once
 	Kind     string    // the event's name, for statements
 	At       time.Time // in a wallet never before the transfer before it
 }
 
-// The errors that callers tell apart with errors.Is.
+// Errors that callers distinguish with errors.Is.
 var (
 	// ErrInsufficient is a wallet that does not cover what leaves it.
 	ErrInsufficient = errors.New("ledger: the balance does not cover the transfer")
@@ -131,8 +128,8 @@ type Ledger struct {
 	slots slots
 }
 
-// shardsANode bounds the shards that one node makes of an account, nodesApart
-// how many nodes have shards of their own: names of nodes come and go, rows stay.
+// shardsANode bounds the shards of an account that one node writes. nodesApart bounds the nodes with shards of their
+// own, because names of nodes come and go and rows stay.
 const (
 	shardsANode = 256
 	nodesApart  = 256
@@ -185,8 +182,8 @@ const (
 	sqlShardBalance  = `SELECT CAST(COALESCE(sum(balance), 0) AS INTEGER) FROM shards WHERE id = $1 AND asset = $2`
 )
 
-// Balance is what the account holds now. A wallet that was never created is
-// ErrNoAccount; any other account holds zero until something moves.
+// Balance returns the balance of an account. A wallet that was never created is ErrNoAccount. Any other account has
+// zero until the first transfer.
 func (l *Ledger) Balance(ctx context.Context, key Key) (balance int64, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		balance, err = l.BalanceIn(tx, key)

@@ -20,7 +20,7 @@ type Page struct {
 	posted    bool
 }
 
-// A wallet is a locked row and what the page made of it.
+// A wallet is a locked row with the transfers of this page added.
 type wallet struct {
 	key      Key
 	floor    int64
@@ -89,11 +89,10 @@ func (l *Ledger) OpenQuery(tx *db.Tx, keys []Key, page *Page) db.Query {
 	}}
 }
 
-// Exists says that the page has locked this wallet.
+// Exists reports whether the page has locked this wallet.
 func (p *Page) Exists(key Key) bool { return p.wallets[key] != nil }
 
-// Balance is what the wallet holds with everything that was added; zero for one
-// that does not exist.
+// Balance returns the balance of the wallet with all added transfers. It is zero for a wallet that does not exist.
 func (p *Page) Balance(key Key) int64 {
 	if w := p.wallets[key]; w != nil {
 		return w.balance
@@ -109,7 +108,7 @@ func (p *Page) Available(key Key) int64 {
 	return 0
 }
 
-// Covers says that amount can leave the wallet.
+// Covers reports whether amount can leave the wallet.
 func (p *Page) Covers(key Key, amount int64) bool {
 	return p.wallets[key] != nil && amount <= p.Available(key)
 }
@@ -203,7 +202,7 @@ func (p *Page) revert(added []undo) {
 }
 
 const (
-	// The number guards what the lock promises.
+	// The number makes sure that the row is as it was locked.
 	sqlPostWallets = `UPDATE wallets SET balance = wallets.balance + r.delta, sequence = r.sequence, at = r.at
 FROM rows($1) AS r WHERE wallets.id = r.id AND wallets.sequence = r.was`
 	sqlPostShards = `INSERT INTO shards (id, asset, shard, balance) SELECT id, asset, shard, balance FROM rows($1) AS r WHERE true
@@ -232,7 +231,7 @@ var walletColumns = []db.Column[*wallet]{
 	{Name: "was", Int: func(w *wallet) int64 { return w.was }},
 }
 
-// A shard is a part of an account and what is added to it.
+// A shard is a part of an account and the amount added to it.
 type shard struct {
 	key   Key
 	delta int64

@@ -5,8 +5,8 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Most is the most that an order of an operator may leave on an account, in its smallest unit; -Most is the least. It
-// keeps every sum of accounts far from what a number of 64 bits holds. A payment, and its refund, is never refused for it.
+// Most is the largest balance, in the smallest unit, that an operator's order may leave on an account. -Most is the
+// smallest. The limit keeps sums of accounts far below the range of 64 bits. Payments and their refunds ignore it.
 const Most = int64(money.Most)
 
 // RoomError refuses a transfer that would leave more than Most on an account.

@@ -1,8 +1,6 @@
-// Package money holds the amount of money that Makola counts: pesewas, each a
-// hundredth of a Ghana cedi. They are whole numbers of their own type, so that
-// no count is mistaken for one (SMS credits are plain integers), and no amount
-// is a float anywhere between the decoder and the renderer. Parsing is written
-// by hand because the decimal libraries we tried accept exponents or round
+// Package money holds amounts in pesewas, each a hundredth of a Ghana cedi. They are whole numbers of their own type,
+// so a count such as SMS credits is never taken for money. No amount is a float anywhere between the decoder and the
+// renderer. Parsing is written by hand because the decimal libraries that we tried accept exponents or round
 // silently.
 package money
 
@@ -32,8 +30,8 @@ var (
 	ErrRange    = errors.New("must be at most " + Most.String())
 )
 
-// maxDigits bounds what a parser looks at; noise of a double has at most 17
-// significant digits, and some languages print all of them after zeros.
+// maxDigits bounds the digits that the parser reads. The noise of a double has at most 17 significant digits, and
+// some languages print all of them after zeros.
 const maxDigits = 64
 
 // String renders cedis with two decimals, such as "12.34".
@@ -96,9 +94,8 @@ func round(whole, fraction string) (Pesewas, error) {
 	if err != nil || extra == "" {
 		return amount, err
 	}
-	// The first extra digit is worth 0.001, so the fourth is worth 0.000001:
-	// the rest is below that when four zeros lead, or when it is that near to
-	// the next pesewa.
+	// The first extra digit is worth 0.001 and the fourth 0.000001. The rest is below that if four zeros lead, or if
+	// it is that near to the next pesewa.
 	lead := extra
 	for len(lead) < 4 {
 		lead += "0"

@@ -1,11 +1,8 @@
-// Package problem is the one error type that crosses package borders in
-// Makola. A domain package that refuses something returns an *Error, says what
-// kind of refusal it is in words that do not depend on a transport, and wraps
-// the cause if there is one. The transports (JSON, command line, console) turn
-// the kind into their own status and log the error once, at the edge; nothing
-// in between does. A provider's answer is never one of these: it is a value
-// (see package provider), because "an error means refund" must be impossible
-// to write by accident.
+// Package problem is the one error type that crosses package borders. A domain package that refuses a request returns
+// an *Error. Its kind does not depend on a transport, and it wraps the cause if there is one. The transports (JSON,
+// command line, console) map the kind to their own status and log the error once, at the edge. Nothing in between
+// logs it. A provider's response is never an Error but a value (see package provider): code in which an error means a
+// refund must be impossible to write by accident.
 package problem
 
 import (
@@ -15,8 +12,7 @@ import (
 	"time"
 )
 
-// Kind says what sort of refusal an error is. A transport maps each kind to
-// exactly one status of its own.
+// Kind classifies an error. A transport maps each kind to exactly one of its statuses.
 type Kind string
 
 // The kinds, with the HTTP status that the JSON transport gives each.
@@ -29,7 +25,7 @@ const (
 	Duplicate           Kind = "duplicate"            // 422: a reference that was used before
 	InsufficientFunds   Kind = "insufficient_funds"   // 400
 	InsufficientCredits Kind = "insufficient_credits" // 402
-	Refused             Kind = "refused"              // 400: the provider said no, and the money is back
+	Refused             Kind = "refused"              // 400: the provider refused it, and the money is back
 	InProgress          Kind = "in_progress"          // 409
 	Gone                Kind = "gone"                 // 410
 	TooLarge            Kind = "too_large"            // 413
@@ -111,7 +107,7 @@ func From(err error) *Error {
 	return &Error{Kind: Internal, Code: "internal_error", Message: "Something went wrong", Cause: err}
 }
 
-// Is says whether err is, or wraps, a refusal of kind k.
+// Is reports whether err is, or wraps, an Error of kind k.
 func Is(err error, k Kind) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Kind == k
@@ -133,7 +129,7 @@ func (f *Fields) Add(field, text string) {
 	}
 }
 
-// Merge adds every field of err if err lists fields, and says whether it did.
+// Merge adds every field of err, if err lists fields, and reports whether it did.
 func (f *Fields) Merge(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {
@@ -147,7 +143,7 @@ func (f *Fields) Merge(err error) bool {
 	return true
 }
 
-// Has says whether field was noted as bad.
+// Has reports whether field was noted as bad.
 func (f *Fields) Has(field string) bool { return len(f.texts[field]) > 0 }
 
 // Err is nil when no field is bad.

@@ -42,7 +42,7 @@ func source(from netip.Addr) netip.Prefix {
 	return p
 }
 
-// left says how many guesses a source has, and how long until the next.
+// left returns the number of guesses that a source has left, and the time until the next one.
 func (g *Guesses) left(from netip.Prefix, now time.Duration) (left float64, next time.Duration) {
 	who, known := g.of[from]
 	if !known {

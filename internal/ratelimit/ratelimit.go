@@ -1,5 +1,5 @@
-// Package ratelimit counts: how often each tenant, and each of its keys, calls an endpoint, exactly over all nodes, and how many
-// wrong keys an address sends, on this node.
+// Package ratelimit counts two things: calls of each tenant and key to an endpoint, exactly over all nodes, and wrong
+// keys of an address, on this node.
 //
 // Files: ratelimit.go (calls), guesses.go (wrong keys).
 package ratelimit
@@ -19,7 +19,7 @@ type Limiter struct {
 	clock *clock.Clock
 
 	mu    sync.Mutex
-	drawn map[drawnKey]*drawn // what is left of the blocks of this node
+	drawn map[drawnKey]*drawn // unused tokens of the blocks of this node
 }
 
 // New makes a Limiter.
@@ -35,10 +35,9 @@ type Limit struct {
 	Max    int64  // requests in a window; 0 is no limit
 	OfKey  int64  // of these for one key, so that a stolen one leaves the others some; 0: all
 	Window time.Duration
-	// Block is how many requests a node draws at once. At 1 or less every
-	// request is counted in the database. More saves writes, and what a node
-	// drew and did not use is lost for the window: never too many are allowed,
-	// but fewer may be.
+	// Block is the number of requests that a node draws at once. At 1 or less every request is counted in the
+	// database. More saves writes. Tokens that a node drew and did not use are lost for the window: a tenant never
+	// gets too many requests, but may get fewer.
 	Block int64
 }
 
@@ -82,7 +81,7 @@ func GeneralLimit(perMinute int64) Limit {
 	return Limit{Name: "general", Max: perMinute, Window: time.Minute, Block: max(1, perMinute/blocksInWindow)}
 }
 
-// Decision is what a limit says about one request.
+// Decision is the verdict of a limit about one request.
 type Decision struct {
 	Allowed    bool
 	Max        int64
@@ -105,8 +104,8 @@ const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) V
 
 const readRate = `SELECT window_start, used FROM rate_counters WHERE tenant = $1 AND name = $2`
 
-// Left says what a limit would leave a tenant now, and counts nothing. Calls that this node has drawn and not used are left;
-// those that other nodes have drawn are taken for used.
+// Left returns what a limit leaves a tenant now, without counting a request. Tokens that this node has drawn and not
+// used are left. Tokens that other nodes have drawn count as used.
 func (r *Limiter) Left(ctx context.Context, tenant string, l Limit) (Decision, error) {
 	if l.Max <= 0 {
 		return Decision{Allowed: true}, nil
@@ -139,15 +138,14 @@ func (r *Limiter) Left(ctx context.Context, tenant string, l Limit) (Decision, e
 	return Decision{Allowed: left > 0, Max: l.Max, Window: l.Window, Remaining: left, ResetAfter: min(start.Add(l.Window).Sub(now), l.Window)}, nil
 }
 
-// furthest returns when a window of another node may begin at the latest, where this node's window began at a time: clocks of
-// nodes differ by clock.Skew at most.
+// furthest returns the latest time at which another node may begin the window that this node began at a time: clocks
+// of nodes differ by clock.Skew at most.
 func (l Limit) furthest(begun time.Time) time.Time { return begun.Add(l.Window + clock.Skew) }
 
 type drawnKey struct{ tenant, name string }
 
-// drawn is what this node knows of one counter: the tokens it drew and has not
-// used, and whether any are left to draw, which does not change before the
-// window ends.
+// drawn is this node's share of one counter: the unused tokens, and whether the counter has any left to draw. The
+// latter does not change before the window ends.
 type drawn struct {
 	lock  chan struct{} // holds one while a caller uses it: waiting for it has a time limit
 	start time.Time
@@ -222,16 +220,14 @@ func (r *Limiter) drawnFor(key drawnKey) *drawn {
 // longer than the longest window.
 const keepCounters = 48 * time.Hour
 
-// farAhead is how far a window may begin in the time to come, because clocks of
-// nodes differ. Beyond it a clock was wrong for a while, and what it counted would
-// close the endpoint to the tenant until that time comes.
+// farAhead bounds how far in the future a window may begin, because clocks of nodes differ. A window further ahead
+// was made by a wrong clock. Its count would close the endpoint to the tenant until then.
 const farAhead = time.Hour
 
 const pruneCounters = `DELETE FROM rate_counters WHERE window_start < $1 OR window_start > $2`
 
-// Prune removes the counters of tenants that have not called for two
-// days, here and in the memory of this node, and those that a wrong clock made,
-// and says how many rows went.
+// Prune removes counters of tenants that have not called for two days, here and in memory, and counters made by a
+// wrong clock. It returns the number of rows removed.
 func (r *Limiter) Prune(ctx context.Context) (rows int64, err error) {
 	now := r.clock.Now()
 	before := now.Add(-keepCounters)

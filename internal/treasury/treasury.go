@@ -1,6 +1,6 @@
-// Package treasury moves the installation's and its tenants' money on an operator's order: it puts money into a wallet,
-// corrects one, takes back what is owed, and books what was paid in at a provider. Each movement is one transfer of the
-// ledger, in a transaction in which the caller also writes who ordered it and why. It knows no payment.
+// Package treasury moves money on an operator's order. It funds a wallet, corrects one, recovers a debt, and books
+// deposits at a provider. Each movement is one transfer of the ledger. The caller stores the operator and the reason
+// in the same transaction. The package does not know payments.
 package treasury
 
 import (
@@ -61,10 +61,9 @@ func (t *Treasury) Adjust(ctx context.Context, tenantID string, amount money.Pes
 	return t.adjust(ctx, tenantID, amount, "adjust", reason, actor, also)
 }
 
-// Recover takes back what a tenant owes since a reversal that its wallet did not
-// cover: as much as the wallet has now, or all of it. also runs in the same
-// transaction and is told how much that is. Payouts that the reversal stopped
-// stay stopped.
+// Recover takes a tenant's debt, left by a reversal that its wallet did not cover, from the wallet: all of it, or as
+// much as the wallet has. also runs in the same transaction and receives the amount. Payouts that the reversal
+// stopped stay stopped.
 func (t *Treasury) Recover(ctx context.Context, tenantID, reason, actor string, also func(tx *db.Tx, taken money.Pesewas) error) (taken money.Pesewas, err error) {
 	var bad problem.Fields
 	CheckSigned(&bad, reason, actor)
@@ -151,13 +150,11 @@ func (f Float) String() string {
 	return f.Provider + " " + f.Account
 }
 
-// AddFloat books money that was paid in at a provider (or, with a negative
-// amount, taken out there).
+// AddFloat books a deposit at a provider, or with a negative amount a withdrawal there.
 //
-// Our money at a provider is the negative of the float's balance: a
-// collection that succeeds goes from float to wallet, so that the provider's
-// having taken 1.00 for us reads -1.00, and a payout's success brings it back to
-// zero. Money paid in therefore leaves the float, too: float -> funding.
+// Our money at a provider is the negative of the float's balance. A successful collection moves its amount from float
+// to wallet, so 1.00 collected reads -1.00, and a successful payout brings it back to zero. A deposit leaves the
+// float as well: float -> funding.
 func (t *Treasury) AddFloat(ctx context.Context, at Float, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if err := t.CheckAddFloat(ctx, at, amount); err != nil {
 		return err
@@ -178,8 +175,8 @@ func (t *Treasury) CheckAddFloat(ctx context.Context, at Float, amount money.Pes
 	return t.checkRoom(ctx, addedFloat(at, amount))
 }
 
-// AddedFloat is the transfer of AddFloat, for a caller that books it in a transaction of
-// its own under a subject and a leg; amount is not zero.
+// AddedFloat returns the transfer of AddFloat, for a caller that books it in its own transaction under its own
+// subject and leg. amount is not zero.
 func AddedFloat(f Float, amount money.Pesewas, subject, leg string, at time.Time) ledger.Transfer {
 	m := addedFloat(f, amount)
 	m.Subject, m.Leg = subject, leg
@@ -202,7 +199,7 @@ type Movement struct {
 	Beside   []ledger.Transfer // in the same transaction, between accounts that are sums
 }
 
-// Transfer is the movement in the ledger's words.
+// Transfer returns the movement as a transfer of the ledger.
 func (m Movement) Transfer(at time.Time) ledger.Transfer {
 	if m.Amount < 0 {
 		m.From, m.To, m.Amount = m.To, m.From, -m.Amount
@@ -220,8 +217,9 @@ func (t *Treasury) checkRoom(ctx context.Context, m Movement) error {
 	return err
 }
 
-// Move books a movement once, and runs also in its transaction. A wallet that does not cover it is InsufficientFunds; an
-// account that has no room for it is Invalid; a subject and leg that are booked already are db.ErrUnique.
+// Move books a movement once, and runs also in its transaction. It returns InsufficientFunds if the wallet does not
+// cover the amount, Invalid if an account has no room for it, and db.ErrUnique if the subject and leg are booked
+// already.
 func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, also ...func(*db.Tx) error) error {
 	var bad problem.Fields
 	CheckSigned(&bad, reason, actor)
