@@ -65,10 +65,9 @@ deep: ## What takes longer than the gate: clients of openapi.json, a release, ev
 	@$(MAKE) --no-print-directory mutate
 
 .PHONY: screens
-screens: ## Pictures of every screen, theme and width in build/screens, and those of the README.
+screens: ## Pictures of every screen, theme and width in build/screens, and that of the README.
 	@mkdir -p build/screens docs/pictures
 	@MAKOLA_TEST_CHROMIUM=$$(scripts/chromium.sh) MAKOLA_SCREENS=$(CURDIR)/build/screens $(GO) test ./internal/app -count=1 -run '^TestInABrowserEvery(Screen|Guide)IsFit$$'
-	@cp build/screens/readme-payment.png docs/pictures/payment.png
 	@cp build/screens/readme-handsets.png docs/pictures/handsets.png
 	@echo build/screens/index.html
 
