@@ -150,7 +150,7 @@ func (s *texting) wait(d time.Duration) {
 	if !s.connected() {
 		<-s.look.C
 	}
-	s.clock.Advance(d)
+	s.advance(d)
 }
 
 // undelivered counts the chunks that are not over, those without a row of their own too; -1: the database
@@ -177,7 +177,7 @@ func (s *texting) deliver() {
 			s.t.Fatalf("round %d: %d chunks are not delivered: %+v", s.rounds, s.undelivered(), s.nodes[0].jobs.Counts())
 		}
 		<-s.look.C
-		s.clock.Advance(200 * time.Millisecond)
+		s.advance(200 * time.Millisecond)
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *texting) passing() func() {
 		for {
 			select {
 			case <-tick.C:
-				s.clock.Advance(100 * time.Millisecond)
+				s.advance(100 * time.Millisecond)
 			case <-end:
 				return
 			}
@@ -206,12 +206,12 @@ func (s *texting) clearUp() {
 	s.deliver()
 	for _, step := range []time.Duration{30 * time.Second, time.Minute, 5 * time.Minute, 11 * time.Minute} {
 		s.rest()
-		s.clock.Advance(step)
+		s.advance(step)
 	}
 	s.rest()
 	s.checkStrangers()
 	for range 5 {
-		s.clock.Advance(12 * time.Hour)
+		s.advance(12 * time.Hour)
 		s.rest()
 	}
 	s.keyed = nil

@@ -409,7 +409,7 @@ func (s *texting) round() {
 	s.change()
 	for _, step := range []time.Duration{3 * time.Second, 5 * time.Second, 10 * time.Second} {
 		s.rest()
-		s.clock.Advance(step)
+		s.advance(step)
 	}
 	s.rest()
 }

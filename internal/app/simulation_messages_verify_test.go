@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -102,10 +103,7 @@ func (s *texting) cover() {
 }
 
 func (s *texting) missing() (missing []textPair, shown []string) {
-	weather := map[string]string{}
-	for _, m := range s.sends {
-		weather[m.text] = m.weather
-	}
+	weather := s.weathers()
 	seen := map[textPair]int{}
 	for _, row := range s.texts() {
 		seen[textPair{row.outcome(), weather[row.text]}]++
@@ -126,6 +124,8 @@ func (s *texting) verify() {
 	rows := s.texts()
 	s.checkSends(rows)
 	s.checkCentre(rows)
+	s.checkReceipts(rows)
+	s.checkClocks()
 	s.checkCredits(rows)
 	ctx, n := context.Background(), s.nodes[0]
 	if report, err := n.messaging.Check(ctx); err != nil || !report.OK() {
@@ -252,6 +252,36 @@ func (s *texting) checkCentre(rows []textRow) {
 		}
 	}
 	s.t.Logf("%d segments came again", resent)
+}
+
+// noReceipt is the end of the numbers for which the message centre gives no receipt.
+const noReceipt = "0000003"
+
+// checkReceipts holds that every receipt that the message centre had was sent and acknowledged, and that a message without
+// one was sent where the message centre gives none.
+func (s *texting) checkReceipts(rows []textRow) {
+	c := s.sim.Centre.Totals()
+	if c.Receipts-c.Repeated != c.Confirmed || c.Dropped != 0 {
+		s.t.Errorf("of %d receipts %d were sent again, %d acknowledged, %d dropped", c.Receipts, c.Repeated, c.Confirmed, c.Dropped)
+	}
+	weather, waiting := s.weathers(), map[string]int{}
+	for i := range rows {
+		if m := &rows[i]; m.status == "submitted" && weather[m.text] != string(sim.CallbackMissing) && !strings.HasSuffix(m.recipient, noReceipt) {
+			waiting[weather[m.text]]++
+		}
+	}
+	if len(waiting) > 0 {
+		s.t.Errorf("messages wait for their receipt at the end, by weather: %v", waiting)
+	}
+}
+
+// weathers are the weathers of the texts.
+func (s *texting) weathers() map[string]string {
+	weather := map[string]string{}
+	for _, m := range s.sends {
+		weather[m.text] = m.weather
+	}
+	return weather
 }
 
 // checkCredits computes from the rows alone what each customer has left.

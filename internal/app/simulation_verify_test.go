@@ -83,7 +83,17 @@ func (w *world) verify() {
 	w.checkWallets(rows)
 	w.checkWebhooks(rows, byReference)
 	w.checkHouse()
+	w.checkClocks()
 	w.t.Logf("%d operations in %d rounds on %v: %v; operators rearranged %v; %d steps of the clock", w.asked, w.rounds, w.engine, outcome, w.changes, w.steps)
+}
+
+// checkClocks holds that as much time passed for the providers as for the nodes. A provider whose clock stands still
+// sends no callback, and the run tests nothing that follows one.
+func (w *world) checkClocks() {
+	w.t.Helper()
+	if ours, theirs := w.clock.Elapsed(), w.theirs.Elapsed(); ours != theirs {
+		w.t.Errorf("%v passed for the nodes, %v for the providers", ours, theirs)
+	}
 }
 
 // checkAnswers holds what customers were told against the rows.
