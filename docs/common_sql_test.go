@@ -28,8 +28,8 @@ OFFSET ON OR ORDER OVER PARTITION PRIMARY RECURSIVE RENAME RETURNING SELECT SET 
 
 // ofOneEngine are the files that speak to one engine, about itself, or through its own tools. All else is common.
 var ofOneEngine = []string{
-	"internal/db/carry.go", "internal/db/client.go", "internal/db/dialect.go", "internal/db/migrate.go", "internal/db/place.go", "internal/db/pooler.go",
-	"internal/db/postgres.go", "internal/db/room.go", "internal/db/snapshot.go", "internal/db/sqlite.go", "internal/db/sqlite_writer.go", "internal/backup/restore.go",
+	"internal/db/client.go", "internal/db/dialect.go", "internal/db/migrate.go", "internal/db/place.go", "internal/db/pooler.go",
+	"internal/db/postgres.go", "internal/db/room.go", "internal/db/snapshot.go", "internal/db/sqlite.go", "internal/db/sqlite_writer.go", "internal/backup/restore.go", "internal/relocation/carry.go",
 }
 
 var (

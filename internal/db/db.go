@@ -32,7 +32,6 @@
 //	clean.go                       rewriting SQLite's file and emptying its log
 //	client.go                      PostgreSQL's own programs, and the databases in which backups are tried
 //	walk.go                        large tables in sets of rows
-//	carry.go                       rows from SQLite to PostgreSQL in the order of their keys, and digests of both
 package db
 
 import (

@@ -249,7 +249,7 @@ func (m Move) carry(ctx context.Context, tables []string, copying installation.M
 	}
 	require := func(tx *db.Tx) { installation.RequireMark(tx, copying) }
 	for _, table := range tables {
-		err := db.Carry(ctx, m.From, m.To, table, require, func(rows int) {
+		err := carry(ctx, m.From, m.To, table, require, func(rows int) {
 			done += int64(rows)
 			m.Progress("copied", done, total)
 		})
@@ -277,15 +277,15 @@ func rowsOf(ctx context.Context, d *db.DB, tables []string) (rows int64, err err
 func (m Move) compare(ctx context.Context, tables []string) (rows int64, err error) {
 	for i, table := range tables {
 		m.Progress("compared tables", int64(i), int64(len(tables)))
-		source, target, err := db.Sums(ctx, m.From, m.To, table)
+		source, target, err := contentsOf(ctx, m.From, m.To, table)
 		if err != nil {
 			return rows, err
 		}
 		if source != target {
 			return rows, problem.New(problem.Internal, "copy_differs", fmt.Sprintf(
-				"The table %s has %d rows in the source and %d in the target, and they are not the same: something else wrote to one of them. Abandon the move and begin again with an empty database", table, source.Rows, target.Rows))
+				"The table %s has %d rows in the source and %d in the target, and they are not the same: something else wrote to one of them. Abandon the move and begin again with an empty database", table, source.rows, target.rows))
 		}
-		rows += source.Rows
+		rows += source.rows
 	}
 	return rows, nil
 }

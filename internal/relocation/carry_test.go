@@ -1,4 +1,4 @@
-package db_test
+package relocation
 
 import (
 	"fmt"
@@ -54,14 +54,14 @@ func carrying(t *testing.T, f *db.Faults) (from, to *db.DB) {
 	return from, to
 }
 
-// free is no guard.
-func free(*db.Tx) {}
+// unguarded requires nothing of a transaction.
+func unguarded(*db.Tx) {}
 
 func agree(t *testing.T, from, to *db.DB, rows int64) {
 	t.Helper()
-	source, target, err := db.Sums(t.Context(), from, to, "carried")
-	if err != nil || source != target || source.Rows != rows {
-		t.Fatalf("the source has %d rows (%x), the copy %d (%x): %v", source.Rows, source.Digest, target.Rows, target.Digest, err)
+	source, target, err := contentsOf(t.Context(), from, to, "carried")
+	if err != nil || source != target || source.rows != rows {
+		t.Fatalf("the source has %d rows (%x), the copy %d (%x): %v", source.rows, source.digest, target.rows, target.digest, err)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestCarriedRowsAreTheSame(t *testing.T) {
 	from, to := carrying(t, nil)
 	told := 0
 	for range 2 { // the second finds everything there
-		if err := db.Carry(t.Context(), from, to, "carried", free, func(n int) { told += n }); err != nil {
+		if err := carry(t.Context(), from, to, "carried", unguarded, func(n int) { told += n }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,7 +78,7 @@ func TestCarriedRowsAreTheSame(t *testing.T) {
 		t.Errorf("progress was told %d rows", told)
 	}
 	agree(t, from, to, 1300)
-	_, before, err := db.Sums(t.Context(), from, to, "carried")
+	_, before, err := contentsOf(t.Context(), from, to, "carried")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +88,8 @@ func TestCarriedRowsAreTheSame(t *testing.T) {
 		`DELETE FROM carried WHERE n = 699`,
 	} {
 		exec(t, to, change)
-		_, after, err := db.Sums(t.Context(), from, to, "carried")
-		if err != nil || after.Digest == before.Digest {
+		_, after, err := contentsOf(t.Context(), from, to, "carried")
+		if err != nil || after.digest == before.digest {
 			t.Errorf("the digest is the same after %s, %v", change, err)
 		}
 		before = after
@@ -104,9 +104,9 @@ func TestCarryGoesOnWhereItBrokeOff(t *testing.T) {
 			var f db.Faults
 			from, to := carrying(t, &f)
 			f.At(db.BoundaryCommit, nth, fault)
-			err := db.Carry(t.Context(), from, to, "carried", free, func(int) {})
+			err := carry(t.Context(), from, to, "carried", unguarded, func(int) {})
 			if err != nil {
-				err = db.Carry(t.Context(), from, to, "carried", free, func(int) {})
+				err = carry(t.Context(), from, to, "carried", unguarded, func(int) {})
 			}
 			if err != nil {
 				t.Fatalf("fault %v at COMMIT %d: %v", fault, nth, err)
@@ -127,7 +127,7 @@ func TestEveryTableOfTheSchemaCanBeCarried(t *testing.T) {
 		if table == "schema_migrations" {
 			continue // each engine has its own
 		}
-		if err := db.Carry(t.Context(), from, to, table, free, func(int) { t.Errorf("%s has rows in a new database", table) }); err != nil {
+		if err := carry(t.Context(), from, to, table, unguarded, func(int) { t.Errorf("%s has rows in a new database", table) }); err != nil {
 			t.Error(err)
 		}
 	}

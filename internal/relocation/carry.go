@@ -1,4 +1,4 @@
-package db
+package relocation
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"hash"
 	"slices"
 	"strings"
+
+	"github.com/makola/makola/internal/db"
 )
 
 // A shape is how the rows of one table are read and written, whatever they mean.
@@ -26,17 +28,17 @@ type shapeColumn struct {
 const sqlShape = `SELECT name, type, "notnull", pk FROM pragma_table_info($1) ORDER BY cid`
 
 // shapeOf reads the shape of a table from SQLite, which keeps the types that the migrations name.
-func shapeOf(t *Tx, table string) (shape, error) {
+func shapeOf(t *db.Tx, table string) (shape, error) {
 	s := shape{table: table}
 	places := map[int64]int{}
-	err := t.Query(sqlShape, []any{table}, func(r *Row) error {
+	err := t.Query(sqlShape, []any{table}, func(r *db.Row) error {
 		var c shapeColumn
 		var required, place int64
 		if err := r.Scan(&c.name, &c.kind, &required, &place); err != nil {
 			return err
 		}
 		if !slices.Contains([]string{"TEXT", "INTEGER", "BLOB"}, c.kind) {
-			return fmt.Errorf("db: %s.%s has the type %q, which cannot be copied", table, c.name, c.kind)
+			return fmt.Errorf("relocation: %s.%s has the type %q, which cannot be copied", table, c.name, c.kind)
 		}
 		c.required = required == 1
 		if place > 0 {
@@ -47,14 +49,14 @@ func shapeOf(t *Tx, table string) (shape, error) {
 	})
 	for i := range places {
 		if i > int64(len(places)) {
-			return s, fmt.Errorf("db: the primary key of %s has a gap", table)
+			return s, fmt.Errorf("relocation: the primary key of %s has a gap", table)
 		}
 	}
 	for i := range int64(len(places)) {
 		s.key = append(s.key, places[i+1])
 	}
 	if err == nil && len(s.key) == 0 {
-		err = fmt.Errorf("db: the table %s has no primary key, so it cannot be copied in its order", table)
+		err = fmt.Errorf("relocation: the table %s has no primary key, so it cannot be copied in its order", table)
 	}
 	return s, err
 }
@@ -84,7 +86,7 @@ func places(n int) string {
 }
 
 // scan reads the given columns of a row as values that a statement takes.
-func (s shape) scan(r *Row, of []int) ([]any, error) {
+func (s shape) scan(r *db.Row, of []int) ([]any, error) {
 	dest := make([]any, len(of))
 	for i, c := range of {
 		switch s.columns[c].kind {
@@ -123,7 +125,7 @@ func (s shape) scan(r *Row, of []int) ([]any, error) {
 }
 
 // after reads at most limit rows (0: all) whose key follows the given one (nil: from the first), in the order of the key.
-func (s shape) after(t *Tx, key []any, limit int, each func([]any) error) error {
+func (s shape) after(t *db.Tx, key []any, limit int, each func([]any) error) error {
 	sql := "SELECT " + s.names(s.all()) + " FROM " + s.table
 	if key != nil {
 		sql += " WHERE (" + s.names(s.key) + ") > (" + places(len(key)) + ")"
@@ -132,7 +134,7 @@ func (s shape) after(t *Tx, key []any, limit int, each func([]any) error) error 
 	if limit > 0 {
 		sql += fmt.Sprintf(" LIMIT %d", limit)
 	}
-	return t.Query(sql, key, func(r *Row) error {
+	return t.Query(sql, key, func(r *db.Row) error {
 		row, err := s.scan(r, s.all())
 		if err != nil {
 			return err
@@ -142,94 +144,94 @@ func (s shape) after(t *Tx, key []any, limit int, each func([]any) error) error 
 }
 
 // last is the greatest key of a table; nil when it is empty.
-func (s shape) last(t *Tx) (key []any, err error) {
+func (s shape) last(t *db.Tx) (key []any, err error) {
 	order := make([]string, len(s.key))
 	for i, c := range s.key {
 		order[i] = s.columns[c].name + " DESC"
 	}
-	err = t.Query("SELECT "+s.names(s.key)+" FROM "+s.table+" ORDER BY "+strings.Join(order, ", ")+" LIMIT 1", nil, func(r *Row) error {
+	err = t.Query("SELECT "+s.names(s.key)+" FROM "+s.table+" ORDER BY "+strings.Join(order, ", ")+" LIMIT 1", nil, func(r *db.Row) error {
 		key, err = s.scan(r, s.key)
 		return err
 	})
 	return key, err
 }
 
-// carriedRows is how many rows one transaction of Carry writes.
+// carriedRows is how many rows one transaction of carry writes.
 const carriedRows = 500
 
-// Carry copies the rows of a table from a SQLite database, to which nothing is written meanwhile, into the same table of
+// carry copies the rows of a table from a SQLite database, to which nothing is written meanwhile, into the same table of
 // another database, which nothing else writes to. It goes in the order of the primary key, a bounded number of rows at a
 // time, and goes on after the last row that is there: how far it came is what the target has, so a copy that broke off
 // at any moment, or whose COMMIT had no answer, is repeated without harm. require may defer guards to each transaction;
 // progress is told the rows of each.
-func Carry(ctx context.Context, from, to *DB, table string, require func(*Tx), progress func(rows int)) error {
-	if from.engine != SQLite {
-		return errors.New("db: rows are carried from SQLite only")
+func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.Tx), progress func(rows int)) error {
+	if from.Engine() != db.SQLite {
+		return errors.New("relocation: rows are carried from SQLite only")
 	}
 	var s shape
-	if err := from.Read(ctx, func(t *Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {
+	if err := from.Read(ctx, func(t *db.Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {
 		return err
 	}
 	insert := "INSERT INTO " + table + " (" + s.names(s.all()) + ") VALUES (" + places(len(s.columns)) + ")"
 	for {
 		var key []any
-		if err := to.Read(ctx, func(t *Tx) (err error) { key, err = s.last(t); return err }); err != nil {
+		if err := to.Read(ctx, func(t *db.Tx) (err error) { key, err = s.last(t); return err }); err != nil {
 			return err
 		}
 		var rows [][]any
-		err := from.Read(ctx, func(t *Tx) error {
+		err := from.Read(ctx, func(t *db.Tx) error {
 			rows = nil
 			return s.after(t, key, carriedRows, func(row []any) error { rows = append(rows, row); return nil })
 		})
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		err = to.Write(ctx, func(t *Tx) error {
+		err = to.Write(ctx, func(t *db.Tx) error {
 			require(t)
 			for _, row := range rows {
 				t.Defer(insert, 1, row...)
 			}
 			return nil
 		})
-		if errors.Is(err, ErrAmbiguous) {
+		if errors.Is(err, db.ErrAmbiguous) {
 			continue // what is there tells
 		}
 		if err != nil {
-			return fmt.Errorf("db: copy the table %s: %w", table, err)
+			return fmt.Errorf("relocation: copy the table %s: %w", table, err)
 		}
 		progress(len(rows))
 	}
 }
 
-// Sum is what a table holds: its rows, and a digest of them in the order of the primary key that is the same on both engines.
-type Sum struct {
-	Rows   int64
-	Digest [sha256.Size]byte
+// contents are the rows of a table: their count, and a digest in the order of the primary key that is the same on both engines.
+type contents struct {
+	rows   int64
+	digest [sha256.Size]byte
 }
 
-// Sums reads the same table of a SQLite database and of its copy.
-func Sums(ctx context.Context, from, to *DB, table string) (source, target Sum, err error) {
+// contentsOf reads the same table of a SQLite database and of its copy.
+func contentsOf(ctx context.Context, from, to *db.DB, table string) (source, target contents, err error) {
 	var s shape
-	if err := from.Read(ctx, func(t *Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {
+	if err := from.Read(ctx, func(t *db.Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {
 		return source, target, err
 	}
-	if err := from.ReadWhole(ctx, func(t *Tx) (err error) { source, err = s.sum(t); return err }); err != nil {
+	if err := from.ReadWhole(ctx, func(t *db.Tx) (err error) { source, err = s.sum(t); return err }); err != nil {
 		return source, target, err
 	}
-	err = to.ReadWhole(ctx, func(t *Tx) (err error) { target, err = s.sum(t); return err })
+	err = to.ReadWhole(ctx, func(t *db.Tx) (err error) { target, err = s.sum(t); return err })
 	return source, target, err
 }
 
-func (s shape) sum(t *Tx) (sum Sum, err error) {
+func (s shape) sum(t *db.Tx) (sum contents, err error) {
 	h := sha256.New()
 	err = s.after(t, nil, 0, func(row []any) error {
-		sum.Rows++
+		sum.rows++
 		for _, v := range row {
 			digestValue(h, v)
 		}
 		return nil
 	})
-	h.Sum(sum.Digest[:0])
+	h.Sum(sum.digest[:0])
 	return sum, err
 }
 
