@@ -15,21 +15,22 @@ import (
 	"testing"
 )
 
-// The common set is what our statements and migrations use of SQL, beside the words of internal/db/dialect.go. A word outside it
+// The common set is what our statements and migrations use of SQL, beside the words of internal/db/engine/words.go. A word outside it
 // is a decision: an engine that spreads one database over several machines may not have it.
 const (
 	commonWords = `ADD ALL ALTER AND AS BETWEEN BIGINT BY CASE CAST CHECK COALESCE COLUMN CONFLICT CONSTRAINT CREATE CROSS DEFAULT DELETE DESC DISTINCT DO DROP ELSE END
 ESCAPE EXCEPT EXISTS FOR FROM GROUP HAVING IN INDEX INSERT INT INTEGER INTO IS JOIN KEY LEFT LIKE LIMIT MATERIALIZED MAX NOT NOTHING NULL OF
 OFFSET ON OR ORDER OVER PARTITION PRIMARY RECURSIVE RENAME RETURNING SELECT SET STRICT TABLE TEXT THEN TO UNION UNIQUE UPDATE VALUES WHEN WHERE WITH WITHOUT ROWID BLOB`
 	commonFunctions = `coalesce count greatest lag length lower max min replace substr sum`
-	// dialectWords are functions of internal/db/dialect.go.
+	// dialectWords are functions of internal/db/engine/words.go.
 	dialectWords = `ints now_micros rows texts unindexed`
 )
 
 // ofOneEngine are the files that speak to one engine, about itself, or through its own tools. All else is common.
 var ofOneEngine = []string{
-	"internal/db/client.go", "internal/db/dialect.go", "internal/db/migrate.go", "internal/db/place.go", "internal/db/pooler.go",
-	"internal/db/postgres.go", "internal/db/room.go", "internal/db/snapshot.go", "internal/db/sqlite.go", "internal/db/sqlite_writer.go", "internal/backup/restore.go", "internal/relocation/carry.go",
+	"internal/db/migrate.go", "internal/db/place.go", "internal/db/postgres/client.go", "internal/db/postgres/dialect.go", "internal/db/postgres/pooler.go",
+	"internal/db/postgres/postgres.go", "internal/db/room.go", "internal/db/snapshot.go", "internal/db/sqlite/clean.go", "internal/db/sqlite/dialect.go",
+	"internal/db/sqlite/sqlite.go", "internal/db/sqlite/writer.go", "internal/backup/restore.go", "internal/relocation/carry.go",
 }
 
 var (

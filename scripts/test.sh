@@ -123,13 +123,13 @@ unwatched='-gcflags=modernc.org/...=-race=false'
 
 # Under the race detector a package runs its tests on PostgreSQL, and on SQLite without it: the Go code that could race is the
 # same on both. These have code of their own for each engine, or lock what the others share.
-both='./internal/db ./internal/jobs ./internal/groupcommit'
+both='./internal/db ./internal/db/postgres ./internal/db/sqlite ./internal/jobs ./internal/groupcommit'
 
 case " $* " in
 *" -race "*)
-	others=$(go list ./... | grep -v -e '/internal/test/rules$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$' -e '/internal/db$' -e '/internal/jobs$' -e '/internal/groupcommit$')
+	others=$(go list ./... | grep -v -e '/internal/test/rules$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$' -e '/internal/db$' -e '/internal/db/postgres$' -e '/internal/db/sqlite$' -e '/internal/jobs$' -e '/internal/groupcommit$')
 	onSQLite=$(grep -rl 'internal/test/dbtest"' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|' |
-		grep -v -x -e './internal/cli' -e './internal/db' -e './internal/jobs' -e './internal/test/dbtest')
+		grep -v -x -e './internal/cli' -e './internal/db' -e './internal/db/sqlite' -e './internal/jobs' -e './internal/test/dbtest')
 	step "tests with the race detector, on PostgreSQL; of the database and the jobs on both engines"
 	# Most packages wait for their database more than they compute: four at once keep two cores busy. Rules of the source and of the
 	# documents run beside nothing that could race, nor does what does one thing after another (commands, sample).

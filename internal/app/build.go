@@ -16,6 +16,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs"
@@ -148,7 +149,7 @@ func (a *App) awaitDatabase(ctx context.Context) (*db.DB, error) {
 	defer cancel()
 	for waited := false; ; waited = true {
 		d, err := db.Open(ctx, db.Options{URL: a.cfg.Database, Path: a.cfg.SQLite(), MaxConns: a.cfg.Connections, Reserve: a.cfg.DiskReserve << 20, Faults: a.opts.Faults})
-		if err == nil || !a.production || !db.Unreachable(err) {
+		if err == nil || !a.production || !postgres.Unreachable(err) {
 			return d, err
 		}
 		if !waited {

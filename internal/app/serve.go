@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
@@ -197,7 +198,7 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 			a.callers.WarnContext(r.Context(), "not ready", "error", err)
 		}
 		message := "the database does not answer"
-		if resource, _ := db.Exhausted(err); resource != "" { // PostgreSQL's own message names a role, and anybody may ask
+		if resource, _ := postgres.Exhausted(err); resource != "" { // PostgreSQL's own message names a role, and anybody may ask
 			message = "the database has no " + resource + " left"
 		}
 		probe(w, r, http.StatusServiceUnavailable, message)

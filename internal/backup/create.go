@@ -14,6 +14,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -125,7 +126,7 @@ func (c *creation) sqlite(ctx context.Context) (err error) {
 		return err
 	}
 	stop := c.Progress.watch("copying", plain, info.Size())
-	err = c.db.CopyInto(ctx, plain)
+	err = c.db.SQLite().CopyInto(ctx, plain)
 	stop()
 	if err != nil {
 		return fmt.Errorf("backup: copy the database: %w", err)
@@ -162,10 +163,10 @@ func look(ctx context.Context, o db.Options, read func(*db.Tx) error) (err error
 
 // postgres has pg_dump write what one snapshot shows, and counts what the same snapshot shows.
 func (c *creation) postgres(ctx context.Context) error {
-	if err := db.RefusePooler(ctx, c.source.URL); err != nil {
+	if err := postgres.RefusePooler(ctx, c.source.URL); err != nil {
 		return err
 	}
-	environment, err := db.ClientEnvironment(c.source.URL)
+	environment, err := postgres.ClientEnvironment(c.source.URL)
 	if err != nil {
 		return err
 	}

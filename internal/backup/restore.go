@@ -15,6 +15,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/problem"
 )
@@ -187,10 +188,10 @@ func (r *restoration) postgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := db.RefusePooler(ctx, r.target.URL); err != nil {
+	if err := postgres.RefusePooler(ctx, r.target.URL); err != nil {
 		return err
 	}
-	environment, err := db.ClientEnvironment(r.target.URL)
+	environment, err := postgres.ClientEnvironment(r.target.URL)
 	if err != nil {
 		return err
 	}

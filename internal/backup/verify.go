@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -54,7 +55,7 @@ func (b Backup) scratch(ctx context.Context, o VerifyOptions) (target db.Options
 			return target, nil, problem.Field("scratch", "must be the URL of a PostgreSQL server, where the backup is restored into a temporary database")
 		}
 		target.MaxConns = 2
-		target.URL, remove, err = db.Scratch(ctx, o.Server, b.Namespace)
+		target.URL, remove, err = postgres.Scratch(ctx, o.Server, b.Namespace)
 		if err != nil {
 			err = problem.Wrap(err, problem.Unavailable, "no_scratch",
 				"No temporary database could be made: name with --scratch the URL of a server and a role that may make databases (ALTER ROLE name CREATEDB)")

@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
@@ -202,7 +203,7 @@ func (d *doctor) stored(ctx context.Context) {
 		return
 	}
 	opened, err := db.Open(ctx, db.Options{URL: d.Database, Path: d.SQLite(), MaxConns: connections})
-	if resource, message := db.Exhausted(err); resource != "" {
+	if resource, message := postgres.Exhausted(err); resource != "" {
 		d.fail("database", fmt.Sprintf("PostgreSQL has no %s left: %s", resource, message), exhaustedFix(resource))
 		return
 	}
@@ -263,7 +264,7 @@ func (d *doctor) connections(ctx context.Context, opened *db.DB) {
 func (d *doctor) room(ctx context.Context, opened *db.DB) {
 	const check = "disk of PostgreSQL"
 	err := opened.TryRoom(ctx)
-	switch resource, message := db.Exhausted(err); {
+	switch resource, message := postgres.Exhausted(err); {
 	case err == nil:
 		d.ok(check, "took %d MB, which were rolled back", db.TriedRoom>>20)
 	case resource != "":

@@ -88,7 +88,10 @@ func (c *privacyErase) Run(e *env) error {
 			return err
 		}
 		done, err = o.privacy().Erase(e.ctx, numbers[0])
-		return errors.Join(err, o.db.EmptyLog(e.ctx))
+		if file := o.db.SQLite(); file != nil {
+			err = errors.Join(err, file.EmptyLog(e.ctx))
+		}
+		return err
 	}); err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ func (c *privacyErase) clean(e *env, spellings []string, left bool) ([]string, e
 	if err != nil {
 		return found, unopened(err)
 	}
-	if err := errors.Join(d.Vacuum(e.ctx), d.EmptyLog(e.ctx), d.Close()); err != nil {
+	if err := errors.Join(d.SQLite().Vacuum(e.ctx), d.SQLite().EmptyLog(e.ctx), d.Close()); err != nil {
 		return found, problem.Wrap(err, problem.Unavailable, "not_vacuumed",
 			"The person is erased, and free space of the database's file still has the number: VACUUM failed; give the command again")
 	}

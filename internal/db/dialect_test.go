@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/makola/makola/internal/db/engine"
+	"github.com/makola/makola/internal/db/postgres"
+	"github.com/makola/makola/internal/db/sqlite"
 )
 
 // testServer is the URL of the PostgreSQL of the tests. A test that needs it is skipped with go test -short.
@@ -88,22 +92,22 @@ func TestOneSQLTextIsTranslatedForBothEngines(t *testing.T) {
 			"UPDATE t SET n = r.n FROM (SELECT * FROM unnest($1::text[], $2::bigint[]) AS u (id, n)) AS r WHERE t.id = ANY(ARRAY[r.id])",
 			"UPDATE t SET n = r.n FROM (SELECT value->>0 AS id, value->>1 AS n FROM json_each($1)) AS r WHERE t.id IN (r.id)"},
 	} {
-		var cache texts
+		var pg postgres.DB
 		for range 2 { // made, then remembered
-			if got, _, err := cache.postgres(c.sql, c.args); err != nil || got != c.postgres {
-				t.Errorf("PostgreSQL: %v\n%s\nwant\n%s", err, got, c.postgres)
+			if got, err := pg.Translate(c.sql, -1, c.args); err != nil || got.SQL != c.postgres {
+				t.Errorf("PostgreSQL: %v\n%s\nwant\n%s", err, got.SQL, c.postgres)
 			}
-			if got, _, err := new(texts).sqlite(c.sql, c.args); err != nil || got != c.sqlite {
-				t.Errorf("SQLite: %v\n%s\nwant\n%s", err, got, c.sqlite)
+			if got, err := new(sqlite.DB).Translate(c.sql, -1, c.args); err != nil || got.SQL != c.sqlite {
+				t.Errorf("SQLite: %v\n%s\nwant\n%s", err, got.SQL, c.sqlite)
 			}
 		}
 	}
-	text, args, err := new(texts).postgresGuarded("DELETE FROM t USING rows($1) AS r WHERE t.id = r.id", 2, []any{set})
-	if err != nil || len(args) != 3 || !strings.HasPrefix(text, "WITH guarded AS (DELETE FROM t USING (SELECT * FROM unnest($1::text[], $2::bigint[])") || !strings.Contains(text, "= $3::bigint") {
-		t.Errorf("guarded: %v, %v\n%s", args, err, text)
+	guarded, err := new(postgres.DB).Translate("DELETE FROM t USING rows($1) AS r WHERE t.id = r.id", 2, []any{set})
+	if err != nil || len(guarded.Args) != 3 || !strings.HasPrefix(guarded.SQL, "WITH guarded AS (DELETE FROM t USING (SELECT * FROM unnest($1::text[], $2::bigint[])") || !strings.Contains(guarded.SQL, "= $3::bigint") {
+		t.Errorf("guarded: %v, %v\n%s", guarded.Args, err, guarded.SQL)
 	}
-	if got := set.json(); got != `[["a",1],["b\"",2]]` {
-		t.Errorf("json: %s", got)
+	if got, err := new(sqlite.DB).Translate("SELECT 1 FROM rows($1) AS r", -1, []any{set}); err != nil || got.Args[0] != `[["a",1],["b\"",2]]` {
+		t.Errorf("json: %v, %v", got, err)
 	}
 }
 
@@ -116,17 +120,47 @@ func TestArgumentsBecomeWhatBothEnginesStore(t *testing.T) {
 		{name("a"), "a"}, {amount(3), int64(3)}, {true, int64(1)}, {false, int64(0)}, {7, int64(7)},
 		{at, at.UnixMicro()}, {time.Time{}, int64(0)}, {(*string)(nil), nil}, {&text, "x"}, {nil, nil},
 	} {
-		got, err := argument(c.in)
+		got, err := engine.Argument(c.in)
 		if err != nil || got != c.want {
 			t.Errorf("%#v became %#v (%v), want %#v", c.in, got, err, c.want)
 		}
 	}
 	for _, wrong := range []any{struct{}{}, map[string]int{}, make(chan int), []struct{}{{}}, 1i} {
-		if got, err := argument(wrong); err == nil {
+		if got, err := engine.Argument(wrong); err == nil {
 			t.Errorf("%#v became %#v", wrong, got)
 		}
 	}
 	if back := FromMicros(Micros(at)); !back.Equal(at.Truncate(time.Microsecond)) || !FromMicros(0).IsZero() {
 		t.Errorf("the time came back as %v", back)
+	}
+}
+
+// TestArraysNeedTypes holds with every way of asking that tells the driver what the server expects.
+func TestArraysNeedTypes(t *testing.T) {
+	url := emptyURL(t)
+	for mode, works := range map[string]bool{
+		"cache_statement": true, "cache_describe": true, "describe_exec": true, "exec": false, "simple_protocol": false,
+	} {
+		d, err := Open(t.Context(), Options{URL: url + "&default_query_exec_mode=" + mode})
+		if !works {
+			if err == nil || !strings.Contains(err.Error(), "default_query_exec_mode") {
+				t.Errorf("%s: %v", mode, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		var got int64
+		err = d.Read(t.Context(), func(tx *Tx) error {
+			_, err := tx.One(`SELECT CAST(sum(value) AS BIGINT) FROM ints($1)`, []any{[]int64{3, 4}}, &got)
+			return err
+		})
+		if err != nil || got != 7 {
+			t.Errorf("%s: %d, %v", mode, got, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

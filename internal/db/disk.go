@@ -1,16 +1,14 @@
 package db
 
 import (
-	"errors"
 	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"github.com/makola/makola/internal/db/postgres"
+	"github.com/makola/makola/internal/db/sqlite"
 )
 
 const (
@@ -32,9 +30,7 @@ type disk struct {
 
 // note hears what became of a transaction.
 func (k *disk) note(err error) {
-	var pg *pgconn.PgError
-	var lite *sqlite.Error
-	if errors.As(err, &pg) && pg.Code == "53100" || errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_FULL {
+	if postgres.Full(err) || sqlite.Full(err) {
 		k.fullAt.Store(time.Now().UnixNano())
 	}
 }
@@ -79,10 +75,3 @@ func Free(folder string) (bytes uint64, known bool) {
 	bytes = free(folder)
 	return bytes, bytes != unlimited
 }
-
-// Short says whether the disk is nearly full: below Options.Reserve on SQLite, and for a minute after the database said
-// that it was. Rows that no payment needs should not be stored then, so that money goes on.
-func (d *DB) Short() bool { return d.disk.short() }
-
-// Full reports whether the database itself found its disk full within the last minute: writes of payments fail then, too.
-func (d *DB) Full() bool { return d.disk.full() }

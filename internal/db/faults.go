@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 // A Boundary is a place where the connection to the database can break.
@@ -28,9 +30,9 @@ const (
 
 func (f Fault) err() error {
 	if f == FaultConflict {
-		return fmt.Errorf("%w: injected", errConflict)
+		return fmt.Errorf("%w: injected", engine.ErrConflict)
 	}
-	return fmt.Errorf("%w: injected", errLost)
+	return fmt.Errorf("%w: injected", engine.ErrLost)
 }
 
 // Faults breaks the connection on purpose, for tests: every transaction passes
@@ -101,6 +103,10 @@ func (f *Faults) next(b Boundary) Fault {
 	}
 	return FaultNone
 }
+
+// lookTime is how long the rows of a COMMIT without an answer are looked for: a
+// database that restarts is back by then.
+const lookTime = 15 * time.Second
 
 func (f *Faults) lookTime() time.Duration {
 	if f == nil || f.LookTime == 0 {

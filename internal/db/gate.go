@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 const (
-	keptConns   = 2   // for prioritySystem alone
+	keptConns   = 2   // for engine.PrioritySystem alone
 	bulkPart    = 4   // bulk work has at most one connection in so many
 	tenantConns = 2   // of a tenant's bulk work at once
 	tenantWaits = 256 // of a tenant's bulk transactions that may wait
-	bulkTurn    = 8   // every so-manieth turn is bulk's where both wait
 )
 
 // gate decides who gets the next connection. It hands out the right to one, not
 // the connection itself.
 type gate struct {
 	mu      sync.Mutex
-	kept    int // free, for prioritySystem alone
+	kept    int // free, for engine.PrioritySystem alone
 	free    int // free, for everybody
 	bulk    int // of these, how many bulk work may take
 	tenants map[string]*bulkUse
@@ -33,7 +34,7 @@ type bulkUse struct{ conns, waits int }
 
 // A pass is the right to a connection.
 type pass struct {
-	purpose
+	engine.Purpose
 	kept bool
 }
 
@@ -51,15 +52,15 @@ func newGate(conns, kept int) *gate {
 }
 
 // enter waits for a connection's right, as long as ctx lasts.
-func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
-	w := waiter{pass: pass{purpose: p}}
+func (g *gate) enter(ctx context.Context, p engine.Purpose) (pass, error) {
+	w := waiter{pass: pass{Purpose: p}}
 	g.mu.Lock()
 	if g.takeLocked(&w.pass) {
 		g.mu.Unlock()
 		return w.pass, nil
 	}
-	if p.priority == priorityBulk {
-		use := g.useLocked(p.tenant)
+	if p.Priority == engine.PriorityBulk {
+		use := g.useLocked(p.Tenant)
 		if use.waits >= tenantWaits {
 			g.mu.Unlock()
 			return pass{}, fmt.Errorf("%w: too much bulk work of one tenant waits", ErrUnavailable)
@@ -67,7 +68,7 @@ func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 		use.waits++
 	}
 	w.ready = make(chan struct{})
-	g.waiting[p.priority] = append(g.waiting[p.priority], &w)
+	g.waiting[p.Priority] = append(g.waiting[p.Priority], &w)
 	g.mu.Unlock()
 	select {
 	case <-w.ready:
@@ -76,8 +77,8 @@ func (g *gate) enter(ctx context.Context, p purpose) (pass, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i := slices.Index(g.waiting[p.priority], &w); i >= 0 {
-		g.removeLocked(p.priority, i)
+	if i := slices.Index(g.waiting[p.Priority], &w); i >= 0 {
+		g.removeLocked(p.Priority, i)
 		return pass{}, ctx.Err()
 	}
 	return w.pass, nil // it came at the same moment
@@ -92,11 +93,11 @@ func (g *gate) leave(p pass) {
 	} else {
 		g.free++
 	}
-	if p.priority == priorityBulk {
+	if p.Priority == engine.PriorityBulk {
 		g.bulk++
-		use := g.useLocked(p.tenant)
+		use := g.useLocked(p.Tenant)
 		use.conns--
-		g.sweepLocked(p.tenant, use)
+		g.sweepLocked(p.Tenant, use)
 	}
 	for g.nextLocked() {
 	}
@@ -105,18 +106,18 @@ func (g *gate) leave(p pass) {
 // takeLocked gives p a right if it may have one now. The rest runs under the lock.
 func (g *gate) takeLocked(p *pass) bool {
 	switch {
-	case p.priority == prioritySystem && g.kept > 0:
+	case p.Priority == engine.PrioritySystem && g.kept > 0:
 		g.kept--
 		p.kept = true
 		return true
 	case g.free == 0:
 		return false
-	case p.priority == priorityBulk:
-		use := g.tenants[p.tenant]
+	case p.Priority == engine.PriorityBulk:
+		use := g.tenants[p.Tenant]
 		if g.bulk == 0 || use != nil && use.conns >= g.most {
 			return false
 		}
-		g.useLocked(p.tenant).conns++
+		g.useLocked(p.Tenant).conns++
 		g.bulk--
 	}
 	g.free--
@@ -125,23 +126,23 @@ func (g *gate) takeLocked(p *pass) bool {
 
 // nextLocked lets one waiter in and says whether there may be another.
 func (g *gate) nextLocked() bool {
-	order := [3]priority{prioritySystem, priorityMoney, priorityBulk}
-	if g.turns >= bulkTurn-1 {
-		order = [3]priority{prioritySystem, priorityBulk, priorityMoney}
+	order := [3]engine.Priority{engine.PrioritySystem, engine.PriorityMoney, engine.PriorityBulk}
+	if g.turns >= engine.BulkTurn-1 {
+		order = [3]engine.Priority{engine.PrioritySystem, engine.PriorityBulk, engine.PriorityMoney}
 	}
 	for _, c := range order {
 		for i, w := range g.waiting[c] {
 			if !g.takeLocked(&w.pass) {
-				if c == priorityBulk {
+				if c == engine.PriorityBulk {
 					continue // another tenant's may be let in
 				}
 				break
 			}
 			g.removeLocked(c, i)
 			close(w.ready)
-			if c == priorityBulk {
+			if c == engine.PriorityBulk {
 				g.turns = 0
-			} else if len(g.waiting[priorityBulk]) > 0 {
+			} else if len(g.waiting[engine.PriorityBulk]) > 0 {
 				g.turns++
 			}
 			return true
@@ -150,13 +151,13 @@ func (g *gate) nextLocked() bool {
 	return false
 }
 
-func (g *gate) removeLocked(c priority, i int) {
+func (g *gate) removeLocked(c engine.Priority, i int) {
 	w := g.waiting[c][i]
 	g.waiting[c] = slices.Delete(g.waiting[c], i, i+1)
-	if c == priorityBulk {
-		use := g.useLocked(w.tenant)
+	if c == engine.PriorityBulk {
+		use := g.useLocked(w.Tenant)
 		use.waits--
-		g.sweepLocked(w.tenant, use)
+		g.sweepLocked(w.Tenant, use)
 	}
 }
 

@@ -8,21 +8,23 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 // Every eighth turn is bulk's while both wait, and the system never waits for either.
 func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(1, 1)
-		first, err := g.enter(t.Context(), purpose{})
+		first, err := g.enter(t.Context(), engine.Purpose{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var order []priority
+		var order []engine.Priority
 		for range 10 {
-			for _, c := range []priority{priorityBulk, priorityMoney} {
+			for _, c := range []engine.Priority{engine.PriorityBulk, engine.PriorityMoney} {
 				go func() {
-					p, err := g.enter(t.Context(), purpose{priority: c, tenant: "a"})
+					p, err := g.enter(t.Context(), engine.Purpose{Priority: c, Tenant: "a"})
 					if err != nil {
 						t.Error(err)
 					}
@@ -32,7 +34,7 @@ func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if p, err := g.enter(t.Context(), purpose{priority: prioritySystem}); err != nil {
+		if p, err := g.enter(t.Context(), engine.Purpose{Priority: engine.PrioritySystem}); err != nil {
 			t.Fatal(err)
 		} else {
 			g.leave(p)
@@ -42,7 +44,7 @@ func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
 		}
 		g.leave(first)
 		synctest.Wait()
-		if i := slices.Index(order, priorityBulk); i != bulkTurn-1 || len(order) != 20 {
+		if i := slices.Index(order, engine.PriorityBulk); i != engine.BulkTurn-1 || len(order) != 20 {
 			t.Errorf("bulk's first turn is number %d of %d", i+1, len(order))
 		}
 	})
@@ -59,7 +61,7 @@ func TestTheGateBoundsBulkWork(t *testing.T) {
 		for tenant := range 3 {
 			for range 10 {
 				go func() {
-					p, err := g.enter(ctx, purpose{priority: priorityBulk, tenant: fmt.Sprint(tenant)})
+					p, err := g.enter(ctx, engine.Purpose{Priority: engine.PriorityBulk, Tenant: fmt.Sprint(tenant)})
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
@@ -75,7 +77,7 @@ func TestTheGateBoundsBulkWork(t *testing.T) {
 			}
 		}
 		for range 10 {
-			if _, err := g.enter(ctx, purpose{}); err != nil {
+			if _, err := g.enter(ctx, engine.Purpose{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -96,61 +98,24 @@ func TestTheGateBoundsWhoWaits(t *testing.T) {
 		g := newGate(14, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		for range tenantConns + tenantWaits {
-			go func() { _, _ = g.enter(ctx, purpose{priority: priorityBulk, tenant: "a"}) }()
+			go func() { _, _ = g.enter(ctx, engine.Purpose{Priority: engine.PriorityBulk, Tenant: "a"}) }()
 		}
 		synctest.Wait()
-		if _, err := g.enter(ctx, purpose{priority: priorityBulk, tenant: "a"}); !errors.Is(err, ErrUnavailable) {
+		if _, err := g.enter(ctx, engine.Purpose{Priority: engine.PriorityBulk, Tenant: "a"}); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("one too many: %v", err)
 		}
-		if _, err := g.enter(ctx, purpose{priority: priorityBulk, tenant: "b"}); err != nil {
-			t.Errorf("another tenant: %v", err)
+		if _, err := g.enter(ctx, engine.Purpose{Priority: engine.PriorityBulk, Tenant: "b"}); err != nil {
+			t.Errorf("another Tenant: %v", err)
 		}
 		cancel()
 	})
-}
-
-// SQLite's writer serves the money first, every eighth turn bulk work, and of that each tenant in turn.
-func TestTheWritersTwoLines(t *testing.T) {
-	w := &writer{}
-	c := &sqliteConn{}
-	if first, _ := w.take(purpose{}); first != nil {
-		t.Fatal("a writer without a connection gave one")
-	}
-	w.line = nil
-	names := map[chan *sqliteConn]string{}
-	wait := func(name string, p purpose) {
-		_, turn := w.take(p)
-		names[turn] = name
-	}
-	for range 2 {
-		wait("a", purpose{priority: priorityBulk, tenant: "a"})
-	}
-	wait("b", purpose{priority: priorityBulk, tenant: "b"})
-	for range 9 {
-		wait("money", purpose{})
-	}
-	wait("system", purpose{priority: prioritySystem})
-	var order []string
-	for w.next(c) {
-		for turn, name := range names {
-			select {
-			case <-turn:
-				order = append(order, name)
-			default:
-			}
-		}
-	}
-	want := []string{"system", "money", "money", "money", "money", "money", "money", "a", "money", "money", "money", "b", "a"}
-	if !slices.Equal(order, want) {
-		t.Errorf("turns: %v, want %v", order, want)
-	}
 }
 
 // BenchmarkGate is what a transaction pays for the order in which connections are given: alone, and with 64 callers for
 // eight connections, whose waits for each other are in the figure.
 func BenchmarkGate(b *testing.B) {
 	pass := func(b *testing.B, g *gate) {
-		p, err := g.enter(b.Context(), purpose{})
+		p, err := g.enter(b.Context(), engine.Purpose{})
 		if err != nil {
 			b.Error(err)
 		}

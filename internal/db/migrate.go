@@ -201,7 +201,7 @@ func (d *DB) migrate(ctx context.Context, files fs.FS) error {
 // script runs DDL in a transaction. Nodes that make the same table at once meet in PostgreSQL's own catalogue, where IF
 // NOT EXISTS does not look: the second node looks again, and finds it.
 func (d *DB) script(ctx context.Context, text string) error {
-	run := func(t *Tx) error { return classify(t.session.script(t.ctx, text)) }
+	run := func(t *Tx) error { return d.opener.Classify(t.session.Script(t.ctx, text)) }
 	err := d.Write(ctx, run)
 	if errors.Is(err, ErrUnique) {
 		err = d.Write(ctx, run)
@@ -226,7 +226,7 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 		if err != nil || done { // another node was faster
 			return err
 		}
-		if err := classify(t.session.script(t.ctx, m.text)); err != nil {
+		if err := d.opener.Classify(t.session.Script(t.ctx, m.text)); err != nil {
 			return err
 		}
 		t.Defer(sqlMigrationApplied, 1, m.Number, m.Name, m.Checksum)
@@ -238,10 +238,6 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 // when it is whole, in place of one that is there, and only if next was still to come when it was taken: another
 // may migrate at the same time.
 func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
-	lite, ok := d.opener.(*sqliteDB)
-	if !ok {
-		return errors.New("not a SQLite database")
-	}
 	name := fmt.Sprintf("%s.before-%04d", d.path, next.Number)
 	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
 	if err != nil {
@@ -251,7 +247,7 @@ func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 	if err := part.Close(); err != nil {
 		return err
 	}
-	if err := lite.copyInto(ctx, part.Name()); err != nil {
+	if err := d.SQLite().CopyInto(ctx, part.Name()); err != nil {
 		return err
 	}
 	list, err := d.migrationStatus(ctx, files)
@@ -262,15 +258,4 @@ func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 		return nil
 	}
 	return os.Rename(part.Name(), name)
-}
-
-// copyInto copies the database into an empty file.
-func (d *sqliteDB) copyInto(ctx context.Context, path string) error {
-	s, err := d.session(ctx, modeAlone, purpose{})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.end(false) }()
-	_, err = s.(*sqliteSession).conn.conn.ExecContext(ctx, "VACUUM INTO ?", path)
-	return err
 }

@@ -220,3 +220,21 @@ func TestOneServerAFolder(t *testing.T) {
 	}
 	_ = unlock()
 }
+
+func TestAClosedDatabaseIsUnavailable(t *testing.T) {
+	openEach(t, func(t *testing.T, open func() *DB) {
+		d := open()
+		if err := d.Ping(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Close(), d.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(t.Context(), func(*Tx) error { return nil }); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("closed: %v", err)
+		}
+		if err := d.Ping(t.Context()); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("closed: %v", err)
+		}
+	})
+}

@@ -2,10 +2,9 @@ package db
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/makola/makola/internal/db/postgres"
 )
 
 // Place says which copy of a database this is, as far as the server knows. Physical copies (a base backup, a standby) have
@@ -45,9 +44,7 @@ func (d *DB) Place(ctx context.Context) (p Place, err error) {
 			_, err := tx.One(sql, nil, to...)
 			return err
 		})
-		// An engine that only speaks PostgreSQL's protocol may not have the function, and a host of databases may forbid it.
-		var pg *pgconn.PgError
-		if errors.As(err, &pg) && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000") {
+		if postgres.Withheld(err) {
 			return nil
 		}
 		return err
@@ -57,4 +54,13 @@ func (d *DB) Place(ctx context.Context) (p Place, err error) {
 		err = ask(sqlPlaceTables, &p.Tables)
 	}
 	return p, err
+}
+
+// Ping asks the database for a sign of life. It does not wait for other work.
+func (d *DB) Ping(ctx context.Context) error {
+	return d.Read(System(ctx), func(tx *Tx) error {
+		var one int64
+		_, err := tx.One("SELECT 1", nil, &one)
+		return err
+	})
 }

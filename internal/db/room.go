@@ -3,29 +3,7 @@ package db
 import (
 	"context"
 	"errors"
-	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
-
-// Exhausted names the resource of which PostgreSQL has none left, by an error of Open or of a transaction, and returns
-// PostgreSQL's message. The resource is empty for any other error.
-func Exhausted(err error) (resource, message string) {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || !tooMany(pg) {
-		return "", ""
-	}
-	resource = "resources"
-	switch pg.Code {
-	case "53100":
-		resource = "disk space"
-	case "53200":
-		resource = "memory"
-	case "53300":
-		resource = "connections"
-	}
-	return resource, strings.TrimSpace(pg.Message + " " + pg.Hint)
-}
 
 // Connections are those of a PostgreSQL server, of all its databases and roles.
 type Connections struct {
@@ -70,3 +48,10 @@ func (d *DB) TryRoom(ctx context.Context) error {
 	}
 	return err
 }
+
+// Short says whether the disk is nearly full: below Options.Reserve on SQLite, and for a minute after the database said
+// that it was. Rows that no payment needs should not be stored then, so that money goes on.
+func (d *DB) Short() bool { return d.disk.short() }
+
+// Full reports whether the database itself found its disk full within the last minute: writes of payments fail then, too.
+func (d *DB) Full() bool { return d.disk.full() }

@@ -2,22 +2,16 @@ package db
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"github.com/makola/makola/internal/db/sqlite"
 )
 
-// CopyInto copies a SQLite database, as it is at one moment, into a file that is empty or not there yet. It holds up
-// neither readers nor writers. The end of ctx breaks it off.
-func (d *DB) CopyInto(ctx context.Context, path string) error {
-	lite, ok := d.opener.(*sqliteDB)
-	if !ok {
-		return errors.New("db: only a SQLite database is a file")
-	}
-	return classify(lite.copyInto(ctx, path))
+// SQLite returns the file behind the database; nil on PostgreSQL.
+func (d *DB) SQLite() *sqlite.DB {
+	file, _ := d.opener.(*sqlite.DB)
+	return file
 }
 
 // Damage reads every page of a SQLite database and lists what is wrong with them. PostgreSQL looks after its own.
@@ -38,9 +32,8 @@ func (d *DB) Damage(ctx context.Context) (found []string, err error) {
 			return nil
 		})
 	})
-	var lite *sqlite.Error
-	if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_CORRUPT { // so broken that it cannot be read on
-		return append(found, lite.Error()), nil
+	if message := sqlite.Corrupt(err); message != "" {
+		return append(found, message), nil
 	}
 	return found, err
 }

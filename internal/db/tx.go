@@ -2,10 +2,10 @@ package db
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 // Tx is one transaction, or one reading session. It is used by one goroutine
@@ -13,28 +13,16 @@ import (
 type Tx struct {
 	ctx      context.Context
 	db       *DB
-	session  session
+	session  engine.Session
 	readOnly bool
 	ended    bool
 	reading  bool // a callback of Query is running
 	// commitTime bounds the wait for the answer to COMMIT.
 	commitTime time.Duration
 	failed     error
-	deferred   []*statement
+	deferred   []*engine.Statement
 	after      []func()
 	always     []func()
-}
-
-// A statement is one SQL text with its arguments, ready for an exchange.
-type statement struct {
-	sql  string
-	args []any
-	each func(*Row) error // nil when no rows are expected
-	want int64            // the row count that must be affected; negative: any
-	rows int64            // the row count that was affected
-	// repeat, where set, gives the arguments of the same statement again and
-	// again (SQLite's form of a set); it answers nil at the end.
-	repeat func(i int) []any
 }
 
 // Query is one reading statement of a Gather.
@@ -45,10 +33,7 @@ type Query struct {
 }
 
 // Row is the current row of a reading statement.
-type Row struct {
-	scanner interface{ Scan(dest ...any) error }
-	isBool  func(i int) bool // nil on SQLite: integers serve as booleans
-}
+type Row = engine.Row
 
 // Context is the context of the transaction. A call that opens another
 // transaction with it is refused: one request path uses one connection.
@@ -67,10 +52,10 @@ func (t *Tx) Exec(sql string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := t.exchange([]*statement{s}); err != nil {
+	if err := t.exchange([]*engine.Statement{s}); err != nil {
 		return 0, err
 	}
-	return s.rows, nil
+	return s.Rows, nil
 }
 
 // Query sends one reading statement and calls each for every row. Inside each
@@ -80,8 +65,8 @@ func (t *Tx) Query(sql string, args []any, each func(*Row) error) error {
 	if err != nil {
 		return err
 	}
-	s.each = each
-	return t.exchange([]*statement{s})
+	s.Each = each
+	return t.exchange([]*engine.Statement{s})
 }
 
 // One sends one reading statement and scans its first row into dest; found is
@@ -100,15 +85,15 @@ func (t *Tx) One(sql string, args []any, dest ...any) (found bool, err error) {
 // Gather sends several reading statements in one exchange on PostgreSQL, and
 // calls their Each functions in order.
 func (t *Tx) Gather(queries ...Query) error {
-	statements := make([]*statement, 0, len(queries))
+	statements := make([]*engine.Statement, 0, len(queries))
 	for _, q := range queries {
 		s, err := t.statement(q.SQL, q.Args)
 		if err != nil {
 			return err
 		}
-		s.each = q.Each
-		if s.each == nil {
-			s.each = func(*Row) error { return nil }
+		s.Each = q.Each
+		if s.Each == nil {
+			s.Each = func(*Row) error { return nil }
 		}
 		statements = append(statements, s)
 	}
@@ -123,19 +108,22 @@ func (t *Tx) Gather(queries ...Query) error {
 // affect exactly that many rows, else nothing of the transaction happens and it
 // fails with ErrGuard; such a statement has no RETURNING clause.
 func (t *Tx) Defer(sql string, want int64, args ...any) {
-	var s *statement
-	var err error
-	if want >= 0 && t.db.engine == Postgres {
-		s = &statement{want: -1}
-		s.sql, s.args, err = t.db.texts.postgresGuarded(sql, want, args)
-	} else if s, err = t.statement(sql, args); err == nil {
-		s.want = want
-	}
+	s, err := t.db.opener.Translate(sql, want, args)
 	if err != nil {
 		t.fail(err) // surfaces at the end, where errors are looked at
 		return
 	}
 	t.deferred = append(t.deferred, s)
+}
+
+// insert defers the writes of a set.
+func (t *Tx) insert(into string, set engine.Rows) {
+	statements, err := t.db.opener.Insert(into, set)
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	t.deferred = append(t.deferred, statements...)
 }
 
 // Flush sends what is deferred now, for a transaction that must read its own
@@ -162,23 +150,15 @@ func (t *Tx) AtEnd(fn func()) { t.always = append(t.always, fn) }
 func (t *Tx) ForUpdate() string { return " FOR UPDATE" }
 
 // statement translates a text and its arguments for the engine.
-func (t *Tx) statement(sql string, args []any) (*statement, error) {
+func (t *Tx) statement(sql string, args []any) (*engine.Statement, error) {
 	if t.ended {
 		return nil, errors.New("db: the transaction has ended")
 	}
-	translate := t.db.texts.sqlite
-	if t.db.engine == Postgres {
-		translate = t.db.texts.postgres
-	}
-	text, out, err := translate(sql, args)
-	if err != nil {
-		return nil, err
-	}
-	return &statement{sql: text, args: out, want: -1}, nil
+	return t.db.opener.Translate(sql, -1, args)
 }
 
 // exchange sends statements now.
-func (t *Tx) exchange(statements []*statement) error {
+func (t *Tx) exchange(statements []*engine.Statement) error {
 	if t.ended {
 		return errors.New("db: the transaction has ended")
 	}
@@ -192,13 +172,13 @@ func (t *Tx) exchange(statements []*statement) error {
 		return t.failed
 	}
 	if fault := t.db.faults.next(BoundaryExchange); fault != FaultNone {
-		_ = t.session.end(true)
+		_ = t.session.End(true)
 		t.ended = true
 		t.fail(fault.err())
 		return t.failed
 	}
 	t.reading = true
-	err := classify(t.session.run(t.ctx, statements))
+	err := t.db.opener.Classify(t.session.Run(t.ctx, statements))
 	t.reading = false
 	t.fail(err)
 	return err
@@ -210,53 +190,4 @@ func (t *Tx) fail(err error) {
 	if err != nil && t.failed == nil {
 		t.failed = err
 	}
-}
-
-// Scan reads the columns of the row. Beside what the drivers can do it reads
-// integers into bool and time.Time (microseconds; 0 is the zero time) and text
-// into json.RawMessage.
-func (r *Row) Scan(dest ...any) error {
-	var fixed []any
-	var after []func()
-	for i, d := range dest {
-		switch d := d.(type) {
-		case *bool:
-			if r.isBool != nil && r.isBool(i) {
-				continue
-			}
-			var n int64
-			if fixed == nil {
-				fixed = append([]any(nil), dest...)
-			}
-			fixed[i] = &n
-			after = append(after, func() { *d = n != 0 })
-		case *time.Time:
-			var n *int64
-			if fixed == nil {
-				fixed = append([]any(nil), dest...)
-			}
-			fixed[i] = &n
-			after = append(after, func() {
-				*d = time.Time{}
-				if n != nil {
-					*d = FromMicros(*n)
-				}
-			})
-		case *json.RawMessage:
-			if fixed == nil {
-				fixed = append([]any(nil), dest...)
-			}
-			fixed[i] = (*[]byte)(d)
-		}
-	}
-	if fixed == nil {
-		fixed = dest
-	}
-	if err := r.scanner.Scan(fixed...); err != nil {
-		return fmt.Errorf("db: read a row: %w", err)
-	}
-	for _, fn := range after {
-		fn()
-	}
-	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 // Tries of one transaction: conflicts are the engine's business and common,
@@ -15,17 +17,8 @@ const (
 	triesLost     = 3
 )
 
-const (
-	// commitTime bounds the wait for SQLite's COMMIT, and that for PostgreSQL's is
-	// that for an exchange. The caller's own deadline does not count there: giving
-	// up on a COMMIT that is under way would only make a sure outcome an ambiguous
-	// one.
-	commitTime = 30 * time.Second
-	// lookTime is how long the rows of a COMMIT without an answer are looked for: a
-	// database that restarts is back by then.
-	lookTime  = 15 * time.Second
-	lookPause = 250 * time.Millisecond // between two looks, at most
-)
+// lookPause is the longest time between two looks for the rows of a COMMIT.
+const lookPause = 250 * time.Millisecond
 
 type txKey struct{}
 
@@ -50,13 +43,13 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	if ctx.Value(txKey{}) != nil {
 		return errors.New("db: a transaction inside a transaction")
 	}
-	p := purposeOf(ctx, modeWrite)
+	p := purposeOf(ctx, engine.ModeWrite)
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, p.limits().whole)
+	ctx, cancel := context.WithTimeout(ctx, p.Limits().Whole)
 	defer cancel()
-	m, conflicts, lost, doubts := modeWrite, 0, 0, 0
-	if p.priority == priorityBulk {
-		m = modeAlone // its outcome must not depend on other transactions
+	m, conflicts, lost, doubts := engine.ModeWrite, 0, 0, 0
+	if p.Priority == engine.PriorityBulk {
+		m = engine.ModeAlone // its outcome must not depend on other transactions
 	}
 	defer func() {
 		err = overdue(caller, err)
@@ -97,16 +90,16 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 			if !errors.Is(err, ErrAmbiguous) {
 				return err // another transaction has the key
 			}
-		case errors.Is(err, errAlone):
-			m = modeAlone
-		case errors.Is(err, errConflict):
+		case errors.Is(err, engine.ErrAlone):
+			m = engine.ModeAlone
+		case errors.Is(err, engine.ErrConflict):
 			if conflicts++; conflicts >= triesConflict {
 				return fmt.Errorf("%w: %w", ErrUnavailable, err)
 			}
 			if err := pause(ctx, conflicts); err != nil {
 				return err
 			}
-		case errors.Is(err, errLost):
+		case errors.Is(err, engine.ErrLost):
 			if lost++; lost >= triesLost {
 				return err
 			}
@@ -130,19 +123,19 @@ const sqlBehind = `SELECT number FROM schema_migrations ORDER BY number LIMIT 1 
 
 // ask runs landed in a new transaction, once the server is done with the one in
 // doubt: until then "not there" means nothing.
-func (d *DB) ask(ctx context.Context, p purpose, doubt error, landed func(*Tx) (bool, error)) (there bool, err error) {
+func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func(*Tx) (bool, error)) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.faults.lookTime())
 	defer cancel()
-	var unknown *unknownCommit
-	waits := errors.As(doubt, &unknown) && unknown.busy != nil
+	var unknown *engine.UnknownCommit
+	waits := errors.As(doubt, &unknown) && unknown.Busy != nil
 	for try := 1; ; try++ {
 		busy := false
 		if waits {
-			busy, err = unknown.busy(ctx)
-			err = classify(err)
+			busy, err = unknown.Busy(ctx)
+			err = d.opener.Classify(err)
 		}
 		if err == nil && !busy {
-			_, err = d.attempt(ctx, modeAlone, p, func(t *Tx) error {
+			_, err = d.attempt(ctx, engine.ModeAlone, p, func(t *Tx) error {
 				if there, err = landed(t); err != nil || !there || d.engine == SQLite {
 					return err
 				}
@@ -158,7 +151,7 @@ func (d *DB) ask(ctx context.Context, p purpose, doubt error, landed func(*Tx) (
 		}
 		// Asking writes nothing, so that asking again is always right. While it is
 		// asked, no caller needs to learn that the outcome was unknown.
-		again := busy || errors.Is(err, errConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAmbiguous)
+		again := busy || errors.Is(err, engine.ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAmbiguous)
 		if !again || d.closed.Load() {
 			return false, err
 		}
@@ -187,36 +180,36 @@ func pause(ctx context.Context, try int) error {
 // snapshot; on PostgreSQL each statement sees what is committed when it starts
 // (see ReadWhole).
 func (d *DB) Read(ctx context.Context, fn func(*Tx) error) error {
-	return d.read(ctx, modeRead, fn)
+	return d.read(ctx, engine.ModeRead, fn)
 }
 
 // ReadSnapshot runs fn on one snapshot on both engines, for a few look-ups that
 // must agree with each other.
 func (d *DB) ReadSnapshot(ctx context.Context, fn func(*Tx) error) error {
-	return d.read(ctx, modeSnapshot, fn)
+	return d.read(ctx, engine.ModeSnapshot, fn)
 }
 
 // ReadWhole runs fn on one snapshot of the whole database on both engines, for
 // checks and statements whose sums must agree. Its statements may scan whole
 // tables.
 func (d *DB) ReadWhole(ctx context.Context, fn func(*Tx) error) error {
-	return d.read(ctx, modeWhole, fn)
+	return d.read(ctx, engine.ModeWhole, fn)
 }
 
-func (d *DB) read(ctx context.Context, m mode, fn func(*Tx) error) error {
+func (d *DB) read(ctx context.Context, m engine.Mode, fn func(*Tx) error) error {
 	if ctx.Value(txKey{}) != nil {
 		return errors.New("db: a transaction inside a transaction")
 	}
 	p := purposeOf(ctx, m)
 	caller := ctx
-	if m != modeWhole {
+	if m != engine.ModeWhole {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.limits().whole)
+		ctx, cancel = context.WithTimeout(ctx, p.Limits().Whole)
 		defer cancel()
 	}
 	for try := 1; ; try++ {
 		_, err := d.attempt(ctx, m, p, fn)
-		if err == nil || !errors.Is(err, errLost) && !errors.Is(err, errConflict) {
+		if err == nil || !errors.Is(err, engine.ErrLost) && !errors.Is(err, engine.ErrConflict) {
 			return overdue(caller, err)
 		}
 		if try >= triesLost {
@@ -250,16 +243,16 @@ func (l leaving) now() {
 }
 
 // session waits for a connection, as long as its purpose is worth.
-func (d *DB) session(ctx context.Context, m mode, p purpose) (s session, l leaving, err error) {
-	ctx, cancel := context.WithTimeout(ctx, p.limits().acquire)
+func (d *DB) session(ctx context.Context, m engine.Mode, p engine.Purpose) (s engine.Session, l leaving, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Limits().Acquire)
 	defer cancel()
-	if d.engine == Postgres || !m.writes() {
+	if d.engine == Postgres || !m.Writes() {
 		l.gate = d.gate
 		if l.pass, err = d.gate.enter(ctx, p); err != nil {
 			return nil, leaving{}, err
 		}
 	}
-	if s, err = d.opener.session(ctx, m, p); err != nil {
+	if s, err = d.opener.Session(ctx, m, p); err != nil {
 		l.now()
 		return nil, leaving{}, err
 	}
@@ -267,7 +260,7 @@ func (d *DB) session(ctx context.Context, m mode, p purpose) (s session, l leavi
 }
 
 // attempt runs fn once. after is also set when the outcome is ambiguous.
-func (d *DB) attempt(ctx context.Context, m mode, p purpose, fn func(*Tx) error) (after []func(), err error) {
+func (d *DB) attempt(ctx context.Context, m engine.Mode, p engine.Purpose, fn func(*Tx) error) (after []func(), err error) {
 	if d.closed.Load() {
 		return nil, fmt.Errorf("%w: it is closed", ErrUnavailable)
 	}
@@ -275,20 +268,20 @@ func (d *DB) attempt(ctx context.Context, m mode, p purpose, fn func(*Tx) error)
 	s, leave, err := d.session(ctx, m, p)
 	d.waited.Add(int64(time.Since(begun)))
 	if err != nil {
-		return nil, classify(err)
+		return nil, d.opener.Classify(err)
 	}
 	defer leave.now()
 	d.running.Add(1)
 	defer d.running.Add(-1)
-	t := &Tx{db: d, session: s, readOnly: !m.writes(), commitTime: commitTime}
+	t := &Tx{db: d, session: s, readOnly: !m.Writes(), commitTime: engine.CommitTime}
 	if d.engine == Postgres {
-		t.commitTime = p.limits().exchange
+		t.commitTime = p.Limits().Exchange
 	}
 	t.ctx = context.WithValue(ctx, txKey{}, true)
 	defer func() {
 		if !t.ended { // fn panicked, or failed
 			t.ended = true
-			if again := s.end(false); again != nil {
+			if again := s.End(false); again != nil {
 				after, err = nil, again
 			}
 		}
@@ -296,7 +289,7 @@ func (d *DB) attempt(ctx context.Context, m mode, p purpose, fn func(*Tx) error)
 	}()
 	if err := fn(t); err != nil {
 		// fn may have wrapped or replaced what the engine said.
-		if t.failed != nil && !errors.Is(err, t.failed) && (errors.Is(t.failed, errConflict) || errors.Is(t.failed, errLost)) {
+		if t.failed != nil && !errors.Is(err, t.failed) && (errors.Is(t.failed, engine.ErrConflict) || errors.Is(t.failed, engine.ErrLost)) {
 			err = t.failed
 		}
 		return nil, err
@@ -319,7 +312,7 @@ func (d *DB) commit(t *Tx) error {
 	fault := d.faults.next(BoundaryCommit)
 	if fault == FaultBefore || fault == FaultConflict {
 		t.ended = true
-		_ = t.session.end(true)
+		_ = t.session.End(true)
 		if fault == FaultConflict {
 			return fault.err()
 		}
@@ -327,17 +320,17 @@ func (d *DB) commit(t *Tx) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.commitTime)
 	defer cancel()
-	err := t.session.commit(ctx, t.deferred)
+	err := t.session.Commit(ctx, t.deferred)
 	t.ended = true // a panic in it leaves the end to attempt
 	if err == nil && fault == FaultAfter {
-		_ = t.session.end(true)
+		_ = t.session.End(true)
 		return fmt.Errorf("%w: %w", ErrAmbiguous, fault.err())
 	}
-	if again := t.session.end(errors.Is(err, errUnknownCommit)); again != nil {
+	if again := t.session.End(errors.Is(err, engine.ErrUnknownCommit)); again != nil {
 		return again
 	}
-	if errors.Is(err, errUnknownCommit) {
+	if errors.Is(err, engine.ErrUnknownCommit) {
 		return fmt.Errorf("%w: %w", ErrAmbiguous, err)
 	}
-	return classify(err)
+	return d.opener.Classify(err)
 }

@@ -1,4 +1,12 @@
-package db
+// Package sqlite keeps the connections of a SQLite file: one that writes, and some that read.
+//
+// Files:
+//
+//	clean.go                copying and rewriting the file, emptying its log
+//	sqlite.go, writer.go    the connections and their sessions; the one writer and its group commit
+//	dialect.go              statements and sets of rows as SQLite takes them
+//	errors.go               classes of the driver's errors
+package sqlite
 
 import (
 	"context"
@@ -11,18 +19,20 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 // busyTimeout is how long a statement waits for a writer of another process.
 const busyTimeout = "PRAGMA busy_timeout = 5000"
 
-// sqlitePragmas hold for every connection. FULL makes COMMIT wait for the disk;
+// pragmas hold for every connection. FULL makes COMMIT wait for the disk;
 // the checkpoint comes every 16 MB instead of every 4, because it, too, waits.
 // A page in a cache takes twice its size, because the driver gives memory out in
 // powers of two: 10 MB here are 22 MB. Sorts of readers, and pages that do not fit into their caches, go to files (in
 // the folder that SQLITE_TMPDIR or TMPDIR names, else /var/tmp or /tmp): the checks of the books sort all transfers.
 // SQLite overwrites what is deleted or changed, so that nobody reads an erased person out of free space.
-var sqlitePragmas = []string{
+var pragmas = []string{
 	busyTimeout,
 	"PRAGMA journal_mode = WAL",
 	"PRAGMA synchronous = FULL",
@@ -38,12 +48,13 @@ var sqlitePragmas = []string{
 // statementsKept is how many prepared statements a connection keeps.
 const statementsKept = 400
 
-// sqliteDB has one connection that writes and some that read. A reading
+// DB has one connection that writes and some that read. A reading
 // connection is taken from its channel and put back.
-type sqliteDB struct {
+type DB struct {
+	texts   engine.Texts
 	pool    *sql.DB
 	writer  writer
-	readers chan *sqliteConn
+	readers chan *connection
 	done    chan struct{}
 	conns   int
 	close1  sync.Once
@@ -68,13 +79,14 @@ const (
 	pauseReads = 500 * time.Millisecond // how long new readers wait for old ones at most
 )
 
-// sqliteConn is a connection with its prepared statements.
-type sqliteConn struct {
+// connection is a connection with its prepared statements.
+type connection struct {
 	conn     *sql.Conn
 	prepared map[string]*sql.Stmt
 }
 
-func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error) {
+// Open opens the file at a path, which it makes where it is missing, with so many readers.
+func Open(ctx context.Context, path string, readers int) (*DB, error) {
 	// The file is made with narrow rights before SQLite makes it with wide ones.
 	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
 		_ = f.Close()
@@ -84,9 +96,9 @@ func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error
 	if err != nil {
 		return nil, fmt.Errorf("db: open %s: %w", path, err)
 	}
-	d := &sqliteDB{
+	d := &DB{
 		pool: pool, conns: readers,
-		readers: make(chan *sqliteConn, readers), done: make(chan struct{}),
+		readers: make(chan *connection, readers), done: make(chan struct{}),
 		log: writeAheadLog{path: path + "-wal", limit: logLimit, next: logLimit, pause: pauseReads},
 	}
 	pool.SetMaxOpenConns(readers + 1)
@@ -102,12 +114,12 @@ func openSQLite(ctx context.Context, path string, readers int) (*sqliteDB, error
 	return d, nil
 }
 
-func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, error) {
+func (d *DB) connect(ctx context.Context, readOnly bool) (*connection, error) {
 	conn, err := d.pool.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	pragmas := sqlitePragmas
+	pragmas := pragmas
 	if readOnly {
 		pragmas = append(append([]string(nil), pragmas...), "PRAGMA cache_size = -4096", "PRAGMA temp_store = FILE", "PRAGMA query_only = ON")
 	}
@@ -117,13 +129,17 @@ func (d *sqliteDB) connect(ctx context.Context, readOnly bool) (*sqliteConn, err
 			return nil, fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	return &sqliteConn{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
+	return &connection{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
 }
 
-func (d *sqliteDB) connected() uint64 { return 0 }
+// Classify implements engine.Opener.
+func (d *DB) Classify(err error) error { return classify(err) }
 
-// close waits for every connection to come back.
-func (d *sqliteDB) close() (err error) {
+// Connected implements engine.Opener. There is no server.
+func (d *DB) Connected() uint64 { return 0 }
+
+// Close waits for every connection to come back.
+func (d *DB) Close() (err error) {
 	d.close1.Do(func() {
 		close(d.done)
 		for range d.conns {
@@ -135,7 +151,7 @@ func (d *sqliteDB) close() (err error) {
 	return err
 }
 
-func (c *sqliteConn) close() {
+func (c *connection) close() {
 	if c == nil {
 		return
 	}
@@ -143,14 +159,14 @@ func (c *sqliteConn) close() {
 	_ = c.conn.Close()
 }
 
-func (c *sqliteConn) forget() {
+func (c *connection) forget() {
 	for _, st := range c.prepared {
 		_ = st.Close()
 	}
 	clear(c.prepared)
 }
 
-func (c *sqliteConn) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
+func (c *connection) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
 	if st, ok := c.prepared[text]; ok {
 		return st, nil
 	}
@@ -165,13 +181,14 @@ func (c *sqliteConn) prepare(ctx context.Context, text string) (*sql.Stmt, error
 	return st, nil
 }
 
-func (d *sqliteDB) session(ctx context.Context, m mode, p purpose) (session, error) {
+// Session implements engine.Opener.
+func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engine.Session, error) {
 	select {
 	case <-d.done:
-		return nil, errClosed
+		return nil, engine.ErrClosed
 	default:
 	}
-	if m.writes() {
+	if m.Writes() {
 		return d.writing(ctx, m, p)
 	}
 	select {
@@ -183,18 +200,18 @@ func (d *sqliteDB) session(ctx context.Context, m mode, p purpose) (session, err
 				return nil, err
 			}
 		}
-		return &sqliteSession{db: d, conn: c, mode: m}, nil
+		return &session{db: d, conn: c, mode: m}, nil
 	case <-d.done:
-		return nil, errClosed
+		return nil, engine.ErrClosed
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-type sqliteSession struct {
-	db    *sqliteDB
-	conn  *sqliteConn // nil once it was handed on
-	mode  mode
+type session struct {
+	db    *DB
+	conn  *connection // nil once it was handed on
+	mode  engine.Mode
 	begun bool
 	dirty bool   // something is there to be undone, or SQLite has undone it by itself
 	group *group // whom it shares its COMMIT with; nil until it has begun, and while it only reads
@@ -202,29 +219,30 @@ type sqliteSession struct {
 
 // context is what statements run with: the driver spends a goroutine on each
 // statement that can be cancelled, which only long reads are worth.
-func (s *sqliteSession) context(ctx context.Context) context.Context {
-	if s.mode == modeWhole {
+func (s *session) context(ctx context.Context) context.Context {
+	if s.mode == engine.ModeWhole {
 		return ctx
 	}
 	return context.WithoutCancel(ctx)
 }
 
-func (s *sqliteSession) run(ctx context.Context, statements []*statement) error {
+// Run implements engine.Session.
+func (s *session) Run(ctx context.Context, statements []*engine.Statement) error {
 	ctx = s.context(ctx)
 	if !s.begun {
 		begin := "BEGIN"
-		if s.mode.writes() {
+		if s.mode.Writes() {
 			begin = "BEGIN IMMEDIATE"
 		}
 		if _, err := s.exec(ctx, begin, nil); err != nil {
 			return err
 		}
-		if s.begun = true; s.mode.writes() {
+		if s.begun = true; s.mode.Writes() {
 			s.found()
 		}
 	}
 	for _, st := range statements {
-		s.dirty = s.dirty || st.each == nil || !strings.HasPrefix(st.sql, "SELECT")
+		s.dirty = s.dirty || st.Each == nil || !strings.HasPrefix(st.SQL, "SELECT")
 		if err := s.statement(ctx, st); err != nil {
 			s.dirty = true
 			return err
@@ -233,34 +251,34 @@ func (s *sqliteSession) run(ctx context.Context, statements []*statement) error 
 	return nil
 }
 
-func (s *sqliteSession) statement(ctx context.Context, st *statement) error {
+func (s *session) statement(ctx context.Context, st *engine.Statement) error {
 	switch {
-	case st.repeat != nil:
+	case st.Repeat != nil:
 		for i := 0; ; i++ {
-			args := st.repeat(i)
+			args := st.Repeat(i)
 			if args == nil {
 				return nil
 			}
-			n, err := s.exec(ctx, st.sql, args)
+			n, err := s.exec(ctx, st.SQL, args)
 			if err != nil {
 				return err
 			}
-			st.rows += n
+			st.Rows += n
 		}
-	case st.each != nil:
+	case st.Each != nil:
 		return s.query(ctx, st)
 	}
-	n, err := s.exec(ctx, st.sql, st.args)
+	n, err := s.exec(ctx, st.SQL, st.Args)
 	if err != nil {
 		return err
 	}
-	if st.rows = n; st.want >= 0 && n != st.want {
-		return fmt.Errorf("%w: %d rows instead of %d", ErrGuard, n, st.want)
+	if st.Rows = n; st.Want >= 0 && n != st.Want {
+		return fmt.Errorf("%w: %d rows instead of %d", engine.ErrGuard, n, st.Want)
 	}
 	return nil
 }
 
-func (s *sqliteSession) exec(ctx context.Context, text string, args []any) (int64, error) {
+func (s *session) exec(ctx context.Context, text string, args []any) (int64, error) {
 	st, err := s.conn.prepare(ctx, text)
 	if err != nil {
 		return 0, err
@@ -272,37 +290,39 @@ func (s *sqliteSession) exec(ctx context.Context, text string, args []any) (int6
 	return result.RowsAffected()
 }
 
-func (s *sqliteSession) query(ctx context.Context, st *statement) error {
-	prepared, err := s.conn.prepare(ctx, st.sql)
+func (s *session) query(ctx context.Context, st *engine.Statement) error {
+	prepared, err := s.conn.prepare(ctx, st.SQL)
 	if err != nil {
 		return err
 	}
-	rows, err := prepared.QueryContext(ctx, st.args...)
+	rows, err := prepared.QueryContext(ctx, st.Args...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rows.Close() }()
-	row := &Row{scanner: rows}
+	row := engine.NewRow(rows, nil)
 	for rows.Next() {
-		if err := st.each(row); err != nil {
-			return &ownError{err}
+		if err := st.Each(row); err != nil {
+			return &engine.OwnError{Err: err}
 		}
 	}
 	return rows.Err()
 }
 
-func (s *sqliteSession) commit(ctx context.Context, statements []*statement) error {
+// Commit implements engine.Session.
+func (s *session) Commit(ctx context.Context, statements []*engine.Statement) error {
 	if !s.begun && len(statements) == 0 {
 		return nil
 	}
-	if err := s.run(ctx, statements); err != nil {
+	if err := s.Run(ctx, statements); err != nil {
 		return err
 	}
 	return s.leave(ctx)
 }
 
-func (s *sqliteSession) end(broken bool) error {
-	if s.mode.writes() {
+// End implements engine.Session.
+func (s *session) End(broken bool) error {
+	if s.mode.Writes() {
 		return s.endWriting(broken)
 	}
 	if s.begun {
@@ -315,7 +335,7 @@ func (s *sqliteSession) end(broken bool) error {
 // boundLog begins the log anew when it has grown too long. It takes all reading
 // connections for that, so that new readers wait; when an old one does not end
 // in time it lets them go on and tries again when the log has doubled.
-func (d *sqliteDB) boundLog(writer *sqliteConn) {
+func (d *DB) boundLog(writer *connection) {
 	w := &d.log
 	if w.commits++; w.commits < logLook {
 		return
@@ -329,7 +349,7 @@ func (d *sqliteDB) boundLog(writer *sqliteConn) {
 		return
 	}
 	w.next = 2 * info.Size()
-	taken := make([]*sqliteConn, 0, d.conns)
+	taken := make([]*connection, 0, d.conns)
 	defer func() {
 		for _, c := range taken {
 			d.readers <- c
@@ -358,8 +378,9 @@ func (d *sqliteDB) boundLog(writer *sqliteConn) {
 	_, _ = writer.conn.ExecContext(ctx, busyTimeout)
 }
 
-func (s *sqliteSession) script(ctx context.Context, text string) error {
-	if err := s.run(ctx, nil); err != nil {
+// Script implements engine.Session.
+func (s *session) Script(ctx context.Context, text string) error {
+	if err := s.Run(ctx, nil); err != nil {
 		return err
 	}
 	s.dirty = true

@@ -1,4 +1,4 @@
-package db
+package sqlite
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 // SQLite has one writer, and a COMMIT waits for the disk. So those who wait for
@@ -39,8 +41,8 @@ type group struct {
 // writer is the connection that writes, and the line of those who wait for it.
 type writer struct {
 	mu    sync.Mutex
-	idle  *sqliteConn // nil while a session has it
-	line  []chan *sqliteConn
+	idle  *connection // nil while a session has it
+	line  []chan *connection
 	bulk  []bulkWriter // those who come after the line
 	turns int          // since bulk had one
 	last  string       // the tenant that had it
@@ -52,23 +54,23 @@ type writer struct {
 // bulkWriter is one who waits with bulk work.
 type bulkWriter struct {
 	tenant string
-	turn   chan *sqliteConn
+	turn   chan *connection
 }
 
 // take answers the connection, or where it will come.
-func (w *writer) take(p purpose) (*sqliteConn, chan *sqliteConn) {
+func (w *writer) take(p engine.Purpose) (*connection, chan *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.idle; c != nil {
 		w.idle = nil
 		return c, nil
 	}
-	turn := make(chan *sqliteConn, 1)
-	switch p.priority {
-	case prioritySystem:
+	turn := make(chan *connection, 1)
+	switch p.Priority {
+	case engine.PrioritySystem:
 		w.line = slices.Insert(w.line, 0, turn)
-	case priorityBulk:
-		w.bulk = append(w.bulk, bulkWriter{p.tenant, turn})
+	case engine.PriorityBulk:
+		w.bulk = append(w.bulk, bulkWriter{p.Tenant, turn})
 	default:
 		w.line = append(w.line, turn)
 	}
@@ -76,7 +78,7 @@ func (w *writer) take(p purpose) (*sqliteConn, chan *sqliteConn) {
 }
 
 // quit leaves the line; false means that the connection has come.
-func (w *writer) quit(turn chan *sqliteConn) bool {
+func (w *writer) quit(turn chan *connection) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if i := slices.Index(w.line, turn); i >= 0 {
@@ -92,14 +94,14 @@ func (w *writer) quit(turn chan *sqliteConn) bool {
 }
 
 // next hands the connection to the first in line, and says whether there is one.
-func (w *writer) next(c *sqliteConn) bool {
+func (w *writer) next(c *connection) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.handLocked(c)
 }
 
 // give hands the connection on or puts it back.
-func (w *writer) give(c *sqliteConn) {
+func (w *writer) give(c *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.handLocked(c) {
@@ -109,9 +111,9 @@ func (w *writer) give(c *sqliteConn) {
 
 // handLocked gives the money's line seven turns of eight, and bulk's tenants its own in
 // turn.
-func (w *writer) handLocked(c *sqliteConn) bool {
+func (w *writer) handLocked(c *connection) bool {
 	switch {
-	case len(w.line) > 0 && (len(w.bulk) == 0 || w.turns < bulkTurn-1):
+	case len(w.line) > 0 && (len(w.bulk) == 0 || w.turns < engine.BulkTurn-1):
 		w.line[0] <- c
 		w.line = slices.Delete(w.line, 0, 1)
 		if w.turns++; len(w.bulk) == 0 {
@@ -130,7 +132,7 @@ func (w *writer) handLocked(c *sqliteConn) bool {
 }
 
 // writing waits for the connection, until ctx ends or the database is closed.
-func (d *sqliteDB) writing(ctx context.Context, m mode, p purpose) (*sqliteSession, error) {
+func (d *DB) writing(ctx context.Context, m engine.Mode, p engine.Purpose) (*session, error) {
 	c, turn := d.writer.take(p)
 	if c != nil {
 		return d.join(c, m), nil
@@ -140,7 +142,7 @@ func (d *sqliteDB) writing(ctx context.Context, m mode, p purpose) (*sqliteSessi
 	case c = <-turn:
 		return d.join(c, m), nil
 	case <-d.done:
-		err = errClosed
+		err = engine.ErrClosed
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -152,28 +154,28 @@ func (d *sqliteDB) writing(ctx context.Context, m mode, p purpose) (*sqliteSessi
 
 // decline hands the connection on unused. No caller waits here for the end of a
 // group: where there is no next, we commit for those who do.
-func (d *sqliteDB) decline(c *sqliteConn) {
+func (d *DB) decline(c *connection) {
 	if !d.writer.next(c) {
-		_ = d.join(c, modeAlone).end(false)
+		_ = d.join(c, engine.ModeAlone).End(false)
 	}
 }
 
 // last waits for the connection when everybody else has had it.
-func (d *sqliteDB) last() *sqliteConn {
-	c, turn := d.writer.take(purpose{priority: priorityBulk})
+func (d *DB) last() *connection {
+	c, turn := d.writer.take(engine.Purpose{Priority: engine.PriorityBulk})
 	if c == nil {
 		c = <-turn
 	}
-	return d.join(c, modeAlone).conn
+	return d.join(c, engine.ModeAlone).conn
 }
 
 // join makes a session, a member of the group that is open; one that shares with
 // no other has the group committed first.
-func (d *sqliteDB) join(c *sqliteConn, m mode) *sqliteSession {
-	s := &sqliteSession{db: d, conn: c, mode: m}
+func (d *DB) join(c *connection, m engine.Mode) *session {
+	s := &session{db: d, conn: c, mode: m}
 	switch g := d.writer.open; {
 	case g == nil:
-	case m == modeAlone:
+	case m == engine.ModeAlone:
 		_ = s.commitGroup() // its members hear of it
 	default:
 		g.members++
@@ -183,16 +185,16 @@ func (d *sqliteDB) join(c *sqliteConn, m mode) *sqliteSession {
 }
 
 // found begins a group of one.
-func (s *sqliteSession) found() {
+func (s *session) found() {
 	s.group = &group{begun: time.Now(), members: 1, done: make(chan struct{})}
 	s.db.writer.open = s.group
 }
 
 // leave ends a member's part: another member commits for it, or it commits for all.
-func (s *sqliteSession) leave(ctx context.Context) error {
+func (s *session) leave(ctx context.Context) error {
 	g := s.group
 	full := g.members >= groupMost || time.Since(g.begun) >= s.db.writer.groupTime
-	if s.mode == modeAlone || full || !s.db.writer.next(s.conn) {
+	if s.mode == engine.ModeAlone || full || !s.db.writer.next(s.conn) {
 		return s.commitGroup()
 	}
 	s.conn = nil
@@ -200,20 +202,20 @@ func (s *sqliteSession) leave(ctx context.Context) error {
 	case <-g.done:
 		return g.err
 	case <-ctx.Done():
-		return fmt.Errorf("%w: those it shares it with are not done", errUnknownCommit)
+		return fmt.Errorf("%w: those it shares it with are not done", engine.ErrUnknownCommit)
 	}
 }
 
-func (s *sqliteSession) commitGroup() error {
+func (s *session) commitGroup() error {
 	_, err := s.exec(context.Background(), "COMMIT", nil)
 	if err != nil {
 		var lite *sqlite.Error
 		switch {
 		// When the disk failed under COMMIT its mark may be in the log all the same.
 		case errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_IOERR:
-			err = fmt.Errorf("%w: %w", errUnknownCommit, err)
+			err = fmt.Errorf("%w: %w", engine.ErrUnknownCommit, err)
 		case s.db.writer.open.members > 1: // whose fault it is is not known
-			err = errAlone
+			err = engine.ErrAlone
 		}
 		s.rollback()
 	}
@@ -221,12 +223,12 @@ func (s *sqliteSession) commitGroup() error {
 	return err
 }
 
-func (s *sqliteSession) rollback() {
+func (s *session) rollback() {
 	// An error means that SQLite has rolled back by itself.
 	_, _ = s.exec(context.Background(), "ROLLBACK", nil)
 }
 
-func (s *sqliteSession) endGroup(err error) {
+func (s *session) endGroup(err error) {
 	g := s.db.writer.open
 	s.db.writer.open, s.begun = nil, false
 	g.err = err
@@ -235,23 +237,23 @@ func (s *sqliteSession) endGroup(err error) {
 
 // endWriting undoes what was not committed, with the others' part where that
 // cannot be told apart, and gives the connection back.
-func (s *sqliteSession) endWriting(broken bool) (again error) {
+func (s *session) endWriting(broken bool) (again error) {
 	if s.conn == nil {
 		return nil // another member commits, or has
 	}
 	if s.begun {
 		shared := s.group.members > 1
 		if shared && !s.dirty && !broken {
-			ctx, cancel := context.WithTimeout(context.Background(), commitTime)
+			ctx, cancel := context.WithTimeout(context.Background(), engine.CommitTime)
 			defer cancel()
 			if s.leave(ctx) != nil {
-				again = errAlone
+				again = engine.ErrAlone
 			}
 		} else {
 			s.rollback()
-			s.endGroup(errAlone)
+			s.endGroup(engine.ErrAlone)
 			if shared {
-				again = errAlone
+				again = engine.ErrAlone
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package db
+package sqlite_test
 
 import (
 	"context"
@@ -10,11 +10,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/makola/makola/internal/db"
 )
 
-func openLite(t *testing.T, path string) *DB {
+func openLite(t *testing.T, path string) *db.DB {
 	t.Helper()
-	d, err := Open(t.Context(), Options{Path: path, MaxConns: 4})
+	d, err := db.Open(t.Context(), db.Options{Path: path, MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,15 +31,13 @@ func TestTheLogStaysBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
 	const limit = 1 << 20
-	lite := d.opener.(*sqliteDB)
-	lite.log.limit, lite.log.next = limit, limit
-	lite.log.pause = time.Hour // readers that are not scheduled for a while do not count as long ones
-	must := func(fn func(tx *Tx) error) {
+	d.SQLite().BoundLog(limit, time.Hour) // readers that are not scheduled for a while do not count as long ones
+	must := func(fn func(tx *db.Tx) error) {
 		if err := d.Write(context.Background(), fn); err != nil {
 			t.Error(err)
 		}
 	}
-	must(func(tx *Tx) error {
+	must(func(tx *db.Tx) error {
 		_, err := tx.Exec(sqlBulk)
 		return err
 	})
@@ -46,7 +46,7 @@ func TestTheLogStaysBounded(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			for !stop.Load() {
-				err := d.Read(context.Background(), func(tx *Tx) error {
+				err := d.Read(context.Background(), func(tx *db.Tx) error {
 					for range 20 { // one snapshot over some time
 						var n int64
 						if _, err := tx.One(`SELECT count(*) FROM bulk WHERE id < 50`, nil, &n); err != nil {
@@ -64,7 +64,7 @@ func TestTheLogStaysBounded(t *testing.T) {
 	row := strings.Repeat("x", 25000)
 	largest := int64(0)
 	for i := range 600 { // some 20 MB of log
-		must(func(tx *Tx) error {
+		must(func(tx *db.Tx) error {
 			tx.Defer(`INSERT INTO bulk (id, text) VALUES ($1, $2)`, 1, i, row)
 			return nil
 		})
@@ -83,7 +83,7 @@ func TestTheLogStaysBounded(t *testing.T) {
 func TestTwoProcessesShareAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	first, second := openLite(t, path), openLite(t, path)
-	err := first.Write(t.Context(), func(tx *Tx) error {
+	err := first.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(sqlBulk)
 		return err
 	})
@@ -91,10 +91,10 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for n, d := range []*DB{first, second} {
+	for n, d := range []*db.DB{first, second} {
 		wg.Go(func() {
 			for i := range 50 {
-				err := d.Write(context.Background(), func(tx *Tx) error {
+				err := d.Write(context.Background(), func(tx *db.Tx) error {
 					var count int64
 					// Read, then write: with a deferred lock this is where two writers would fail.
 					if _, err := tx.One(`SELECT count(*) FROM bulk`, nil, &count); err != nil {
@@ -111,7 +111,7 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 	}
 	wg.Wait()
 	var count int64
-	err = second.Read(t.Context(), func(tx *Tx) error {
+	err = second.Read(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.One(`SELECT count(*) FROM bulk`, nil, &count)
 		return err
 	})
@@ -121,8 +121,9 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 }
 
 func TestSettingsOfEveryConnection(t *testing.T) {
-	d := openLite(t, filepath.Join(t.TempDir(), "makola.db"))
-	check := func(tx *Tx) error {
+	path := filepath.Join(t.TempDir(), "makola.db")
+	d := openLite(t, path)
+	check := func(tx *db.Tx) error {
 		for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
 			var got string
 			if _, err := tx.One("PRAGMA "+pragma, nil, &got); err != nil {
@@ -137,38 +138,20 @@ func TestSettingsOfEveryConnection(t *testing.T) {
 	if err := errors.Join(d.Write(t.Context(), check), d.Read(t.Context(), check), d.ReadSnapshot(t.Context(), check), d.ReadWhole(t.Context(), check)); err != nil {
 		t.Fatal(err)
 	}
-	for name, read := range map[string]func(context.Context, func(*Tx) error) error{"Read": d.Read, "ReadWhole": d.ReadWhole} {
+	for name, read := range map[string]func(context.Context, func(*db.Tx) error) error{"Read": d.Read, "ReadWhole": d.ReadWhole} {
 		var sorts string
-		err := read(t.Context(), func(tx *Tx) error { _, err := tx.One("PRAGMA temp_store", nil, &sorts); return err })
+		err := read(t.Context(), func(tx *db.Tx) error { _, err := tx.One("PRAGMA temp_store", nil, &sorts); return err })
 		if err != nil || sorts != "1" {
 			t.Errorf("%s sorts in memory, however much it is: %s, %v", name, sorts, err)
 		}
 	}
-	err := d.Read(t.Context(), func(tx *Tx) error {
-		return tx.Query(`CREATE TABLE sneaky (id TEXT)`, nil, func(*Row) error { return nil })
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
+		return tx.Query(`CREATE TABLE sneaky (id TEXT)`, nil, func(*db.Row) error { return nil })
 	})
 	if err == nil {
 		t.Error("a reading connection wrote")
 	}
-	if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("others can read the database: %v, %v", info, err)
 	}
-}
-
-func TestAClosedDatabaseIsUnavailable(t *testing.T) {
-	openEach(t, func(t *testing.T, open func() *DB) {
-		d := open()
-		if err := d.Ping(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(d.Close(), d.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Write(t.Context(), func(*Tx) error { return nil }); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("closed: %v", err)
-		}
-		if err := d.Ping(t.Context()); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("closed: %v", err)
-		}
-	})
 }

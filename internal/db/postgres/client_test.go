@@ -1,9 +1,10 @@
-package db
+package postgres
 
 import (
 	"context"
 	"crypto/rand"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func TestPostgresToolsGetTheURLAsEnvironment(t *testing.T) {
 // What a killed drill left on the server goes with the next one; what is young, in use or not ours stays.
 func TestScratchDatabasesThatWereLeftAreRemoved(t *testing.T) {
 	t.Parallel()
-	server := testServer(t)
+	server := server(t)
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +78,29 @@ func TestScratchDatabasesThatWereLeftAreRemoved(t *testing.T) {
 		var there bool
 		if err := c.QueryRow(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)`, one).Scan(&there); err != nil || there != want {
 			t.Errorf("%s is there: %t, %v, want %t", one, there, err, want)
+		}
+	}
+}
+
+// server is the URL of the PostgreSQL of the tests. A test that needs it is skipped with go test -short.
+func server(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("make quick runs SQLite alone")
+	}
+	url := os.Getenv("MAKOLA_TEST_POSTGRES")
+	if url == "" {
+		t.Fatal("MAKOLA_TEST_POSTGRES is not set; run: export MAKOLA_TEST_POSTGRES=$(scripts/postgres.sh start)")
+	}
+	return url
+}
+
+// A URL of another scheme names no database of PostgreSQL, a list of words does.
+func TestURL_ofPostgres(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"postgres://x/y", "postgresql://x", "host=/run dbname=makola password=a://b", "dbname=makola"} {
+		if !ofPostgres(text) {
+			t.Errorf("%s is refused", text)
 		}
 	}
 }

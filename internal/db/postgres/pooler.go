@@ -1,4 +1,4 @@
-package db
+package postgres
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/makola/makola/internal/problem"
 )
 
 // A pooler in transaction mode (PgBouncer) gives each transaction another of its
@@ -18,7 +17,7 @@ import (
 // were prepared, and settings. The first we do without; the second must be the
 // role's own, or the server is refused.
 
-// roleSettings are those of postgresSettings that answers and plans rest on.
+// roleSettings are those of settings that answers and plans rest on.
 var roleSettings = []string{
 	"enable_hashjoin", "enable_mergejoin", "enable_seqscan", "idle_in_transaction_session_timeout", "jit", "lock_timeout", "synchronous_commit",
 }
@@ -39,7 +38,7 @@ func checkPooler(ctx context.Context, c *pgx.Conn) error {
 	var set []string
 	var name, value string
 	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
-		want := postgresSettings[name]
+		want := settings[name]
 		if name == "synchronous_commit" {
 			want = "on"
 			if value != "off" { // one that waits for more than its own disk is as good
@@ -63,26 +62,6 @@ func checkPooler(ctx context.Context, c *pgx.Conn) error {
 		strings.Join(set, " "))
 }
 
-// RefusePooler returns an error if a pooler answers at the URL of a database. PostgreSQL's own programs (pg_dump, psql) empty
-// the search path of their session. Behind a pooler that session belongs to the servers' transactions next, which then find
-// no tables.
-func RefusePooler(ctx context.Context, database string) error {
-	c, err := connectOnce(ctx, database)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
-	var pid int64
-	if err := c.QueryRow(ctx, `select pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
-		return classify(err)
-	}
-	if pid == int64(c.PgConn().PID()) {
-		return nil
-	}
-	return problem.New(problem.Invalid, "database_pooled", "The URL of the database leads to a pooler. pg_dump and psql change settings of its connections, "+
-		"which breaks the servers behind it: name PostgreSQL's own address with --database")
-}
-
 // startupRefused explains a pooler's refusal of what we ask for when we connect.
 func startupRefused(err error) error {
 	var pg *pgconn.PgError
@@ -90,5 +69,5 @@ func startupRefused(err error) error {
 		return nil
 	}
 	return fmt.Errorf("db: the pooler before PostgreSQL refuses settings (%s). Set ignore_startup_parameters = %s in PgBouncer, and start again: what is missing then is told by name",
-		pg.Message, strings.Join(slices.Sorted(maps.Keys(postgresSettings)), ","))
+		pg.Message, strings.Join(slices.Sorted(maps.Keys(settings)), ","))
 }

@@ -1,4 +1,14 @@
-package db
+// Package postgres keeps the connections to a PostgreSQL server.
+//
+// Files:
+//
+//	client.go               PostgreSQL's own programs, and the databases in which backups are tried
+//	postgres.go             connections and their sessions
+//	pooler.go               what a pooler between us and the server must keep
+//	dialect.go              statements as PostgreSQL takes them
+//	arrays.go               sets of rows on the wire
+//	errors.go               classes of the driver's errors
+package postgres
 
 import (
 	"context"
@@ -14,16 +24,17 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/makola/makola/internal/db/engine"
 	"github.com/makola/makola/internal/problem"
 )
 
-// postgresSettings hold for every connection unless the URL says otherwise. Our
+// settings hold for every connection unless the URL says otherwise. Our
 // statements look rows up by key in sets of up to some thousand, and a plan made
 // while a table was nearly empty must not turn into a scan of it years later:
 // so scans and whole-table joins are the last resort here. ReadWhole, which is
 // for sums over everything, turns that round: there a plan made on statistics of
 // an hour ago must not compare each row of a table with each of another.
-var postgresSettings = map[string]string{
+var settings = map[string]string{
 	"application_name":                    "makola",
 	"timezone":                            "UTC",
 	"default_transaction_isolation":       "read committed",
@@ -53,6 +64,10 @@ const (
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 )
 
+// serverLimits tells PostgreSQL to end a tenant's bulk statement by itself, before
+// we stop waiting for it: else it would go on without a reader.
+const serverLimits = "select set_config('statement_timeout', '10000', true), set_config('lock_timeout', '2000', true)"
+
 // A server that went away silently must hold up no caller for long.
 const (
 	connectTime  = 2 * time.Second // for one address; connect_timeout in the URL counts instead
@@ -63,7 +78,9 @@ const (
 	closeTime    = 3 * time.Second // for closing all of them
 )
 
-type postgresDB struct {
+// DB is a pool of connections to one database of a server.
+type DB struct {
+	texts engine.Texts
 	pool  *pgxpool.Pool
 	reset atomic.Int64 // when the idle connections were last given up, Unix nanoseconds
 	made  atomic.Uint64
@@ -119,7 +136,7 @@ FROM pg_stat_activity WHERE pid = $1 AND backend_start = CAST(CAST($2 AS text) A
 // orphan looks after the server's end of a connection that broke inside a
 // transaction, and says whether it is still at work. After COMMIT was sent it may
 // be at that, which must not be disturbed; before, nothing of it is wanted.
-func (d *postgresDB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
+func (d *DB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
 	if id.pid == 0 {
 		return false, nil
 	}
@@ -129,7 +146,7 @@ func (d *postgresDB) orphan(ctx context.Context, id *identity, commitSent bool) 
 	}
 	defer c.Release()
 	var ended bool
-	err = c.QueryRow(ctx, sqlOrphan, id.pid, id.started, boolean(!commitSent)).Scan(&ended)
+	err = c.QueryRow(ctx, sqlOrphan, id.pid, id.started, engine.Bool(!commitSent)).Scan(&ended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -140,14 +157,15 @@ func (d *postgresDB) orphan(ctx context.Context, id *identity, commitSent bool) 
 // likely to be broken, too (a restart, a failover), and a transaction should not
 // have to find that out one by one: the idle ones are given up. A connection
 // older than the last time says nothing new.
-func (d *postgresDB) lost(c *pgx.Conn) {
+func (d *DB) lost(c *pgx.Conn) {
 	last := d.reset.Load()
 	if identityOf(c).born > last && d.reset.CompareAndSwap(last, time.Now().UnixNano()) {
 		d.pool.Reset()
 	}
 }
 
-func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, error) {
+// Open makes a pool of at most maxConns connections to the database of a URL, and refuses one that cannot keep our settings.
+func Open(ctx context.Context, url string, maxConns int) (*DB, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil || !ofPostgres(url) {
 		// The error may quote the URL with its password.
@@ -162,7 +180,7 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // statement_cache_capacity=0: nothing is prepared
 	}
 	config.MaxConns = int32(min(maxConns, 10000)) // bounded
-	for name, value := range postgresSettings {
+	for name, value := range settings {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
 			config.ConnConfig.RuntimeParams[name] = value
 		}
@@ -171,20 +189,20 @@ func openPostgres(ctx context.Context, url string, maxConns int) (*postgresDB, e
 		config.ConnConfig.ConnectTimeout = connectTime
 	}
 	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // see session
-	d, behind, err := connectPostgres(ctx, config)
+	d, behind, err := connect(ctx, config)
 	if err != nil || !behind || strings.Contains(url, "default_query_exec_mode") {
 		return d, err
 	}
 	// A statement that is prepared on one of a pooler's connections is not on the next.
 	d.pool.Close()
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	d, _, err = connectPostgres(ctx, config)
+	d, _, err = connect(ctx, config)
 	return d, err
 }
 
-// connectPostgres makes the pool and says whether a pooler is at the other end.
-func connectPostgres(ctx context.Context, config *pgxpool.Config) (d *postgresDB, behind bool, err error) {
-	d = &postgresDB{}
+// connect makes the pool and says whether a pooler is at the other end.
+func connect(ctx context.Context, config *pgxpool.Config) (d *DB, behind bool, err error) {
+	d = &DB{}
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		d.made.Add(1)
 		return introduce(ctx, c)
@@ -201,10 +219,14 @@ func connectPostgres(ctx context.Context, config *pgxpool.Config) (d *postgresDB
 	return d, behind, nil
 }
 
-func (d *postgresDB) connected() uint64 { return d.made.Load() }
+// Classify implements engine.Opener.
+func (d *DB) Classify(err error) error { return classify(err) }
+
+// Connected implements engine.Opener.
+func (d *DB) Connected() uint64 { return d.made.Load() }
 
 // check refuses a server whose answers would be wrong rather than absent.
-func (d *postgresDB) check(ctx context.Context) (behind bool, err error) {
+func (d *DB) check(ctx context.Context) (behind bool, err error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {
 		if refused := startupRefused(err); refused != nil {
@@ -231,12 +253,12 @@ func databaseAbsent(err error, to *pgx.ConnConfig) error {
 	if !errors.As(err, &pg) || pg.Code != "3D000" {
 		return nil
 	}
-	return problem.Wrap(fmt.Errorf("%w: %w", ErrUnavailable, err), problem.Unavailable, "no_database",
+	return problem.Wrap(fmt.Errorf("%w: %w", engine.ErrUnavailable, err), problem.Unavailable, "no_database",
 		fmt.Sprintf("The database %q does not exist on %s:%d: create it, or correct the URL (--database, MAKOLA_DATABASE)", to.Database, to.Host, to.Port))
 }
 
-// close waits for the connections to come back, unless the server says nothing.
-func (d *postgresDB) close() error {
+// Close waits for the connections to come back, unless the server says nothing.
+func (d *DB) Close() error {
 	closed := make(chan struct{})
 	go func() {
 		d.pool.Close()
@@ -249,17 +271,17 @@ func (d *postgresDB) close() error {
 	return nil
 }
 
-// session takes a connection that is alive. The first one that is not speaks for
+// Session takes a connection that is alive. The first one that is not speaks for
 // the others that rest.
-func (d *postgresDB) session(ctx context.Context, m mode, p purpose) (session, error) {
+func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engine.Session, error) {
 	for {
 		c, err := d.pool.Acquire(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if time.Now().UnixNano()-identityOf(c.Conn()).used < int64(pingAfter) || d.alive(ctx, c.Conn()) {
-			bounded := p.priority == priorityBulk && p.tenant != "" && m != modeWhole
-			return &postgresSession{db: d, conn: c, mode: m, begun: m == modeRead && !bounded, bounded: bounded, exchange: p.limits().exchange}, nil
+			bounded := p.Priority == engine.PriorityBulk && p.Tenant != "" && m != engine.ModeWhole
+			return &session{db: d, conn: c, mode: m, begun: m == engine.ModeRead && !bounded, bounded: bounded, exchange: p.Limits().Exchange}, nil
 		}
 		conn := c.Hijack()
 		if err := ctx.Err(); errors.Is(err, context.Canceled) {
@@ -273,7 +295,7 @@ func (d *postgresDB) session(ctx context.Context, m mode, p purpose) (session, e
 }
 
 // alive asks a connection for a sign of life. One that gives none is closed.
-func (d *postgresDB) alive(ctx context.Context, c *pgx.Conn) bool {
+func (d *DB) alive(ctx context.Context, c *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	if c.Ping(ctx) == nil {
@@ -283,10 +305,10 @@ func (d *postgresDB) alive(ctx context.Context, c *pgx.Conn) bool {
 	return false
 }
 
-type postgresSession struct {
-	db       *postgresDB
+type session struct {
+	db       *DB
 	conn     *pgxpool.Conn
-	mode     mode
+	mode     engine.Mode
 	begun    bool // BEGIN was sent, or is not needed
 	bounded  bool // the server ends its statements by itself
 	exchange time.Duration
@@ -297,18 +319,18 @@ type postgresSession struct {
 
 // batch begins the transaction where it has not begun and adds the statements.
 // It answers how many results come before the first statement's.
-func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before int) {
+func (s *session) batch(statements []*engine.Statement) (b *pgx.Batch, before int) {
 	b = &pgx.Batch{}
 	if !s.begun {
 		switch s.mode {
-		case modeWhole:
+		case engine.ModeWhole:
 			b.Queue(beginWhole)
 			b.Queue(wholePlans)
 			before = 2
-		case modeSnapshot:
+		case engine.ModeSnapshot:
 			b.Queue(beginWhole)
 			before = 1
-		case modeRead:
+		case engine.ModeRead:
 			b.Queue(beginRead)
 			before = 1
 		default:
@@ -323,20 +345,21 @@ func (s *postgresSession) batch(statements []*statement) (b *pgx.Batch, before i
 		s.begun = true
 	}
 	for _, st := range statements {
-		b.Queue(st.sql, st.args...)
+		b.Queue(st.SQL, st.Args...)
 	}
 	return b, before
 }
 
 // send makes room for the statements in the driver's buffer and sends them.
-func (s *postgresSession) send(ctx context.Context, b *pgx.Batch, statements []*statement) pgx.BatchResults {
+func (s *session) send(ctx context.Context, b *pgx.Batch, statements []*engine.Statement) pgx.BatchResults {
 	s.conn.Conn().PgConn().Frontend().Send(room(roomOf(statements)))
 	return s.conn.SendBatch(ctx, b)
 }
 
-func (s *postgresSession) run(ctx context.Context, statements []*statement) error {
+// Run implements engine.Session.
+func (s *session) Run(ctx context.Context, statements []*engine.Statement) error {
 	caller := ctx
-	if s.mode != modeWhole {
+	if s.mode != engine.ModeWhole {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.exchange)
 		defer cancel()
@@ -352,37 +375,37 @@ func (s *postgresSession) run(ctx context.Context, statements []*statement) erro
 }
 
 // readResults hands the answers to the statements, in order.
-func readResults(results pgx.BatchResults, before int, statements []*statement) error {
+func readResults(results pgx.BatchResults, before int, statements []*engine.Statement) error {
 	for range before {
 		if _, err := results.Exec(); err != nil {
 			return err
 		}
 	}
 	for _, st := range statements {
-		if st.each == nil {
+		if st.Each == nil {
 			tag, err := results.Exec()
 			if err != nil {
-				return describe(err, st.sql)
+				return describe(err, st.SQL)
 			}
-			st.rows = tag.RowsAffected()
+			st.Rows = tag.RowsAffected()
 			continue
 		}
 		rows, err := results.Query()
 		if err != nil {
-			return describe(err, st.sql)
+			return describe(err, st.SQL)
 		}
-		row := &Row{scanner: rows, isBool: func(i int) bool {
+		row := engine.NewRow(rows, func(i int) bool {
 			return rows.FieldDescriptions()[i].DataTypeOID == pgtype.BoolOID
-		}}
+		})
 		for rows.Next() {
-			if err := st.each(row); err != nil {
+			if err := st.Each(row); err != nil {
 				rows.Close()
-				return &ownError{err}
+				return &engine.OwnError{Err: err}
 			}
 		}
 		rows.Close()
 		if err := rows.Err(); err != nil {
-			return describe(err, st.sql)
+			return describe(err, st.SQL)
 		}
 	}
 	return nil
@@ -397,7 +420,8 @@ func describe(err error, sql string) error {
 	return err
 }
 
-func (s *postgresSession) commit(ctx context.Context, statements []*statement) error {
+// Commit implements engine.Session.
+func (s *session) Commit(ctx context.Context, statements []*engine.Statement) error {
 	if !s.begun && len(statements) == 0 {
 		return nil
 	}
@@ -433,14 +457,15 @@ func (s *postgresSession) commit(ctx context.Context, statements []*statement) e
 		return err // the statements were still being prepared
 	}
 	if pgconn.SafeToRetry(err) {
-		return fmt.Errorf("%w: %w", errLost, err) // nothing was sent
+		return fmt.Errorf("%w: %w", engine.ErrLost, err) // nothing was sent
 	}
 	id := identityOf(s.conn.Conn())
 	busy := func(ctx context.Context) (bool, error) { return s.db.orphan(ctx, id, true) }
-	return &unknownCommit{busy: busy, cause: err}
+	return &engine.UnknownCommit{Busy: busy, Cause: err}
 }
 
-func (s *postgresSession) end(broken bool) error {
+// End implements engine.Session.
+func (s *session) End(broken bool) error {
 	c := s.conn.Conn()
 	identityOf(c).used = time.Now().UnixNano()
 	if c.IsClosed() {
@@ -448,7 +473,7 @@ func (s *postgresSession) end(broken bool) error {
 		if !s.givenUp {
 			s.db.lost(c)
 		}
-		if s.mode.writes() && s.begun {
+		if s.mode.Writes() && s.begun {
 			ctx, cancel := context.WithTimeout(context.Background(), orphanTime)
 			defer cancel()
 			_, _ = s.db.orphan(ctx, identityOf(c), s.commitSent) // as far as it goes: the server is away, perhaps
@@ -470,10 +495,11 @@ func (s *postgresSession) end(broken bool) error {
 	return nil
 }
 
-func (s *postgresSession) script(ctx context.Context, text string) error {
-	if err := s.run(ctx, nil); err != nil {
+// Script implements engine.Session.
+func (s *session) Script(ctx context.Context, text string) error {
+	if err := s.Run(ctx, nil); err != nil {
 		return err
 	}
-	_, err := s.conn.Conn().PgConn().Exec(ctx, postgresDDL(text)).ReadAll()
+	_, err := s.conn.Conn().PgConn().Exec(ctx, ddl(text)).ReadAll()
 	return err
 }

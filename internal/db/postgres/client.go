@@ -1,4 +1,4 @@
-package db
+package postgres
 
 import (
 	"context"
@@ -54,19 +54,24 @@ func ClientEnvironment(database string) ([]string, error) {
 	return environment, nil
 }
 
-// errURL does not quote the URL, which may have a password.
-var errURL = errors.New("db: the database must be named by a URL: postgres://user:password@host:port/name")
-
-// unfitURL says what is wrong with the URL of the settings, and does not quote it either.
-func unfitURL(why string) error {
-	return problem.New(problem.Invalid, "database_url", "The URL of the database (MAKOLA_DATABASE) cannot be used: "+why)
-}
-
-// ofPostgres says whether a text names a database of PostgreSQL, as a URL or as a list of words. The driver takes every other
-// URL with a "=" in it for such a list.
-func ofPostgres(text string) bool {
-	scheme, _, is := strings.Cut(text, "://")
-	return !is || scheme == "postgres" || scheme == "postgresql" || strings.Contains(scheme, "=")
+// RefusePooler returns an error if a pooler answers at the URL of a database. PostgreSQL's own programs (pg_dump, psql) empty
+// the search path of their session. Behind a pooler that session belongs to the servers' transactions next, which then find
+// no tables.
+func RefusePooler(ctx context.Context, database string) error {
+	c, err := connectOnce(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(ctx)) }()
+	var pid int64
+	if err := c.QueryRow(ctx, `select pg_backend_pid()`, pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
+		return classify(err)
+	}
+	if pid == int64(c.PgConn().PID()) {
+		return nil
+	}
+	return problem.New(problem.Invalid, "database_pooled", "The URL of the database leads to a pooler. pg_dump and psql change settings of its connections, "+
+		"which breaks the servers behind it: name PostgreSQL's own address with --database")
 }
 
 // scratchPrefix begins the names of databases that are made for a while.

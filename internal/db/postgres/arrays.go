@@ -1,4 +1,4 @@
-package db
+package postgres
 
 import (
 	"encoding/binary"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/makola/makola/internal/db/engine"
 )
 
 // Columns travel to PostgreSQL in its binary form of arrays, which we write ourselves: the driver's way
@@ -17,7 +19,7 @@ const frameSize = 256
 
 // An array is a column as an argument of a statement.
 type array struct {
-	*columnData
+	*engine.Column
 	room int // bytes of this array; of the first in a statement: of all of them
 }
 
@@ -49,7 +51,7 @@ type arrayPlan struct{ element uint32 }
 func (p arrayPlan) Encode(value any, buf []byte) ([]byte, error) {
 	a := value.(*array)
 	buf = slices.Grow(buf, a.room)
-	n := a.len()
+	n := length(a.Column)
 	if n == 0 {
 		buf = binary.BigEndian.AppendUint32(buf, 0) // dimensions
 		buf = binary.BigEndian.AppendUint32(buf, 0)
@@ -60,36 +62,36 @@ func (p arrayPlan) Encode(value any, buf []byte) ([]byte, error) {
 	buf = binary.BigEndian.AppendUint32(buf, p.element)
 	buf = binary.BigEndian.AppendUint32(buf, uint32(n)) // a set is in memory
 	buf = binary.BigEndian.AppendUint32(buf, 1)         // the first index
-	return a.appendElements(buf), nil
+	return appendElements(buf, a.Column), nil
 }
 
-func (c *columnData) len() int {
-	return len(c.texts) + len(c.ints) + len(c.blobs) + len(c.nullTexts) + len(c.nullInts)
+func length(c *engine.Column) int {
+	return len(c.Texts) + len(c.Ints) + len(c.Blobs) + len(c.NullTexts) + len(c.NullInts)
 }
 
 // appendElements appends each element behind its length; one without is NULL.
-func (c *columnData) appendElements(buf []byte) []byte {
-	for _, s := range c.texts {
+func appendElements(buf []byte, c *engine.Column) []byte {
+	for _, s := range c.Texts {
 		buf = appendElement(buf, s)
 	}
-	for _, n := range c.ints {
+	for _, n := range c.Ints {
 		buf = appendInt(buf, n)
 	}
-	for _, b := range c.blobs {
+	for _, b := range c.Blobs {
 		if b == nil {
 			buf = appendNull(buf)
 			continue
 		}
 		buf = appendElement(buf, b)
 	}
-	for _, s := range c.nullTexts {
+	for _, s := range c.NullTexts {
 		if s == nil {
 			buf = appendNull(buf)
 			continue
 		}
 		buf = appendElement(buf, *s)
 	}
-	for _, n := range c.nullInts {
+	for _, n := range c.NullInts {
 		if n == nil {
 			buf = appendNull(buf)
 			continue
@@ -112,15 +114,15 @@ func appendInt(buf []byte, n int64) []byte {
 func appendNull(buf []byte) []byte { return append(buf, 0xff, 0xff, 0xff, 0xff) }
 
 // size is how many bytes the column takes, or a few more.
-func (c *columnData) size() int {
-	n := 20 + 12*c.len()
-	for _, s := range c.texts {
+func size(c *engine.Column) int {
+	n := 20 + 12*length(c)
+	for _, s := range c.Texts {
 		n += len(s)
 	}
-	for _, b := range c.blobs {
+	for _, b := range c.Blobs {
 		n += len(b)
 	}
-	for _, s := range c.nullTexts {
+	for _, s := range c.NullTexts {
 		if s != nil {
 			n += len(*s)
 		}
@@ -136,7 +138,7 @@ func makeRoom(args []any) {
 		if !ok {
 			continue
 		}
-		a.room = a.size()
+		a.room = size(a.Column)
 		if first == nil {
 			first = a
 			continue
@@ -146,11 +148,11 @@ func makeRoom(args []any) {
 }
 
 // roomOf is about what the statements take in a message to the server.
-func roomOf(statements []*statement) int {
+func roomOf(statements []*engine.Statement) int {
 	n := 0
 	for _, st := range statements {
 		n += frameSize
-		for _, arg := range st.args {
+		for _, arg := range st.Args {
 			if a, ok := arg.(*array); ok {
 				n += a.room
 				break // the first speaks for all

@@ -1,4 +1,4 @@
-package db
+package sqlite_test
 
 import (
 	"context"
@@ -11,20 +11,30 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/db/engine"
+	"github.com/makola/makola/internal/db/sqlite"
 )
 
 var errRefused = errors.New("refused")
 
 // openShared has one table, of rows and a purse.
-func openShared(t *testing.T) *DB {
+func openShared(t *testing.T) *db.DB {
 	t.Helper()
-	d, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "makola.db"), MaxConns: 4, Faults: &Faults{}})
+	return openFaulty(t, nil)
+}
+
+// openFaulty is openShared with a connection that breaks on demand.
+func openFaulty(t *testing.T, f *db.Faults) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Options{Path: filepath.Join(t.TempDir(), "makola.db"), MaxConns: 4, Faults: f})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	d.opener.(*sqliteDB).writer.groupTime = time.Hour // who shares is the test's to say, not the machine's
-	err = d.Write(t.Context(), func(tx *Tx) error {
+	d.SQLite().SetGroupTime(time.Hour) // who shares is the test's to say, not the machine's
+	err = d.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(`CREATE TABLE rows (id TEXT PRIMARY KEY, amount INTEGER NOT NULL) STRICT`)
 		tx.Defer(`INSERT INTO rows (id, amount) VALUES ('purse', 100000)`, 1)
 		return err
@@ -35,29 +45,22 @@ func openShared(t *testing.T) *DB {
 	return d
 }
 
-func inLine(d *DB) int {
-	w := &d.opener.(*sqliteDB).writer
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.line) + len(w.bulk)
-}
-
 // awaitLine returns when so many wait for the writer.
-func awaitLine(t *testing.T, d *DB, n int) {
-	for inLine(d) != n && t.Context().Err() == nil {
+func awaitLine(t *testing.T, d *db.DB, n int) {
+	for d.SQLite().InLine() != n && t.Context().Err() == nil {
 		runtime.Gosched()
 	}
 }
 
-func insert(tx *Tx, id string) error {
+func insert(tx *db.Tx, id string) error {
 	_, err := tx.Exec(`INSERT INTO rows (id, amount) VALUES ($1, 1)`, id)
 	return err
 }
 
 // there counts rows as everybody sees them.
-func there(t *testing.T, d *DB, id string) (n int64) {
+func there(t *testing.T, d *db.DB, id string) (n int64) {
 	t.Helper()
-	err := d.Read(context.Background(), func(tx *Tx) error {
+	err := d.Read(context.Background(), func(tx *db.Tx) error {
 		_, err := tx.One(`SELECT count(*) FROM rows WHERE id = $1`, []any{id}, &n)
 		return err
 	})
@@ -71,64 +74,70 @@ func there(t *testing.T, d *DB, id string) (n int64) {
 func TestWritersShareACommit(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		second func(d *DB, tx *Tx, run int) error // after it has seen the first's row
+		second func(f *db.Faults, tx *db.Tx, run int) error // after it has seen the first's row
 		err    error
 		runs   [2]int32
 		wrote  int64
 	}{
-		{"writes", func(_ *DB, tx *Tx, _ int) error { return insert(tx, "second") }, nil, [2]int32{1, 1}, 1},
-		{"writes at its end", func(_ *DB, tx *Tx, _ int) error {
+		{"writes", func(_ *db.Faults, tx *db.Tx, _ int) error { return insert(tx, "second") }, nil, [2]int32{1, 1}, 1},
+		{"writes at its end", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			tx.Defer(`INSERT INTO rows (id, amount) VALUES ('second', 1)`, 1)
 			return nil
 		}, nil, [2]int32{1, 1}, 1},
-		{"only reads", func(*DB, *Tx, int) error { return nil }, nil, [2]int32{1, 1}, 0},
-		{"refuses after it has read", func(*DB, *Tx, int) error { return errRefused }, errRefused, [2]int32{1, 1}, 0},
-		{"refuses after it has written", func(_ *DB, tx *Tx, _ int) error {
+		{"only reads", func(*db.Faults, *db.Tx, int) error { return nil }, nil, [2]int32{1, 1}, 0},
+		{"refuses after it has read", func(*db.Faults, *db.Tx, int) error { return errRefused }, errRefused, [2]int32{1, 1}, 0},
+		{"refuses after it has written", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			return errors.Join(insert(tx, "second"), errRefused)
 		}, errRefused, [2]int32{2, 2}, 0},
-		{"has a guard that fails", func(_ *DB, tx *Tx, _ int) error {
+		{"has a guard that fails", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			tx.Defer(`UPDATE rows SET amount = 2 WHERE id = 'nobody'`, 1)
 			return nil
-		}, ErrGuard, [2]int32{2, 2}, 0},
-		{"has a statement that fails", func(_ *DB, tx *Tx, _ int) error {
+		}, db.ErrGuard, [2]int32{2, 2}, 0},
+		{"has a statement that fails", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			_, err := tx.One(`SELECT abs(-9223372036854775807 - 1)`, nil, new(int64)) // overflows
 			if err != nil {
 				err = errRefused
 			}
 			return err
 		}, errRefused, [2]int32{2, 2}, 0},
-		{"makes the engine roll back by itself", func(_ *DB, tx *Tx, _ int) error {
+		{"makes the engine roll back by itself", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			_, err := tx.Exec(`INSERT OR ROLLBACK INTO rows (id, amount) VALUES ('purse', 1)`)
 			_ = insert(tx, "second") // would be a transaction of its own
 			return err
-		}, ErrUnique, [2]int32{2, 2}, 0},
-		{"loses its connection", func(d *DB, tx *Tx, run int) error {
+		}, db.ErrUnique, [2]int32{2, 2}, 0},
+		{"loses its connection", func(f *db.Faults, tx *db.Tx, run int) error {
 			if run == 1 {
-				d.faults.At(BoundaryExchange, 1, FaultBefore)
+				f.At(db.BoundaryExchange, 1, db.FaultBefore)
 			}
 			return insert(tx, "second")
 		}, nil, [2]int32{2, 2}, 1},
-		{"loses its COMMIT before the engine has it", func(d *DB, tx *Tx, run int) error {
+		{"loses its COMMIT before the engine has it", func(f *db.Faults, tx *db.Tx, run int) error {
 			if run == 1 {
-				d.faults.At(BoundaryCommit, 1, FaultBefore)
+				f.At(db.BoundaryCommit, 1, db.FaultBefore)
 			}
 			return insert(tx, "second")
-		}, ErrAmbiguous, [2]int32{2, 1}, 0},
-		{"loses the answer to its COMMIT", func(d *DB, tx *Tx, run int) error {
+		}, db.ErrAmbiguous, [2]int32{2, 1}, 0},
+		{"loses the answer to its COMMIT", func(f *db.Faults, tx *db.Tx, run int) error {
 			if run == 1 {
-				d.faults.At(BoundaryCommit, 1, FaultAfter)
+				f.At(db.BoundaryCommit, 1, db.FaultAfter)
 			}
 			return insert(tx, "second")
-		}, ErrAmbiguous, [2]int32{1, 1}, 1},
-		{"panics", func(_ *DB, tx *Tx, _ int) error {
+		}, db.ErrAmbiguous, [2]int32{1, 1}, 1},
+		{"panics", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			panic(errors.Join(errRefused, insert(tx, "second")))
 		}, errRefused, [2]int32{2, 1}, 0},
-		{"panics under its COMMIT", func(_ *DB, tx *Tx, _ int) error {
-			err := insert(tx, "second")
-			tx.deferred = append(tx.deferred, &statement{sql: `DELETE FROM rows`, repeat: func(int) []any { panic(errRefused) }})
-			return err
+		{"panics before its COMMIT", func(f *db.Faults, tx *db.Tx, _ int) error {
+			panicked := false
+			f.Decide(func(b db.Boundary) db.Fault {
+				if b == db.BoundaryCommit && !panicked {
+					panicked = true
+					panic(errRefused)
+				}
+				return db.FaultNone
+			})
+			return insert(tx, "second")
 		}, errRefused, [2]int32{2, 1}, 0},
-		{"ends its goroutine", func(_ *DB, tx *Tx, _ int) error {
+		{"ends its goroutine", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			if insert(tx, "second") == nil {
 				runtime.Goexit()
 			}
@@ -136,10 +145,11 @@ func TestWritersShareACommit(t *testing.T) {
 		}, errRefused, [2]int32{2, 1}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := openShared(t)
+			f := &db.Faults{}
+			d := openFaulty(t, f)
 			var runs, after [2]atomic.Int32
 			var wg sync.WaitGroup
-			second := func(tx *Tx) error {
+			second := func(tx *db.Tx) error {
 				run := int(runs[1].Add(1))
 				tx.AfterCommit(func() { after[1].Add(1) })
 				var seen int64
@@ -149,9 +159,9 @@ func TestWritersShareACommit(t *testing.T) {
 				if run == 1 && (seen != 1 || there(t, d, "first") != 0 || after[0].Load() != 0) {
 					t.Errorf("it does not share the first's transaction: sees %d", seen)
 				}
-				return c.second(d, tx, run)
+				return c.second(f, tx, run)
 			}
-			first := func(tx *Tx) error {
+			first := func(tx *db.Tx) error {
 				tx.AfterCommit(func() { after[0].Add(1) })
 				if runs[0].Add(1) == 1 {
 					wg.Go(func() {
@@ -194,15 +204,15 @@ func recovered(fn func() error) (err error) {
 // is served in as few groups as that allows.
 func TestAGroupIsBounded(t *testing.T) {
 	d := openShared(t)
-	const crowd = 2*groupMost + 1
+	const crowd = 2*sqlite.GroupMost + 1
 	var numbers []int // of each in its group, in their order
 	var wg sync.WaitGroup
-	one := func(tx *Tx) error {
+	one := func(tx *db.Tx) error {
 		err := insert(tx, fmt.Sprint(len(numbers)))
-		numbers = append(numbers, d.opener.(*sqliteDB).writer.open.members)
+		numbers = append(numbers, d.SQLite().Members())
 		return err
 	}
-	err := d.Write(t.Context(), func(tx *Tx) error {
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		for range crowd - 1 {
 			wg.Go(func() {
 				if err := d.Write(context.Background(), one); err != nil {
@@ -218,7 +228,7 @@ func TestAGroupIsBounded(t *testing.T) {
 	}
 	wg.Wait()
 	for i, number := range numbers {
-		if number != i%groupMost+1 || len(numbers) != crowd {
+		if number != i%sqlite.GroupMost+1 || len(numbers) != crowd {
 			t.Errorf("writer %d of %d is number %d of its group", i, len(numbers), number)
 		}
 	}
@@ -228,11 +238,11 @@ func TestAGroupIsBounded(t *testing.T) {
 // old enough gets no other member.
 func TestAGroupIsShort(t *testing.T) {
 	d := openShared(t)
-	d.opener.(*sqliteDB).writer.groupTime = 0
+	d.SQLite().SetGroupTime(0)
 	var wg sync.WaitGroup
-	err := d.Write(t.Context(), func(tx *Tx) error {
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		wg.Go(func() {
-			err := d.Write(context.Background(), func(tx *Tx) error {
+			err := d.Write(context.Background(), func(tx *db.Tx) error {
 				if there(t, d, "first") != 1 {
 					t.Error("the first waits")
 				}
@@ -254,7 +264,7 @@ func TestAGroupIsShort(t *testing.T) {
 // A COMMIT fails because of what one has written: the others do not hear of it.
 func TestACommitIsRefused(t *testing.T) {
 	d := openShared(t)
-	err := d.Write(t.Context(), func(tx *Tx) error {
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(`CREATE TABLE parts (of TEXT REFERENCES rows (id) DEFERRABLE INITIALLY DEFERRED) STRICT`)
 		return err
 	})
@@ -263,14 +273,14 @@ func TestACommitIsRefused(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	runs := 0
-	err = d.Write(t.Context(), func(tx *Tx) error {
+	err = d.Write(t.Context(), func(tx *db.Tx) error {
 		if runs++; runs == 1 {
 			wg.Go(func() {
-				err := d.Write(context.Background(), func(tx *Tx) error {
+				err := d.Write(context.Background(), func(tx *db.Tx) error {
 					_, err := tx.Exec(`INSERT INTO parts (of) VALUES ('nobody')`)
 					return err
 				})
-				if err == nil || errors.Is(err, errAlone) {
+				if err == nil || errors.Is(err, engine.ErrAlone) {
 					t.Errorf("a part of nothing: %v", err)
 				}
 			})
@@ -289,21 +299,20 @@ func TestACommitIsRefused(t *testing.T) {
 func TestTheConnectionIsDeclined(t *testing.T) {
 	for _, next := range []bool{true, false} {
 		d := openShared(t)
-		lite := d.opener.(*sqliteDB)
-		turns, gone := make(chan chan *sqliteConn, 1), make(chan struct{})
+		decline, gone := make(chan func(), 1), make(chan struct{})
 		var wg sync.WaitGroup
-		write := func(fn func(tx *Tx) error) {
+		write := func(fn func(tx *db.Tx) error) {
 			wg.Go(func() {
 				if err := d.Write(context.Background(), fn); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		write(func(tx *Tx) error {
-			_, turn := lite.writer.take(purpose{}) // whose gives up
-			turns <- turn
+		write(func(tx *db.Tx) error {
+			turn := d.SQLite().Wait() // whose gives up
+			decline <- func() { d.SQLite().Decline(<-turn) }
 			if next {
-				write(func(tx *Tx) error {
+				write(func(tx *db.Tx) error {
 					<-gone
 					return insert(tx, "third")
 				})
@@ -311,7 +320,7 @@ func TestTheConnectionIsDeclined(t *testing.T) {
 			}
 			return insert(tx, "first")
 		})
-		lite.decline(<-<-turns)
+		(<-decline)()
 		close(gone)
 		wg.Wait()
 		if there(t, d, "first") != 1 || next != (there(t, d, "third") == 1) {
@@ -324,14 +333,14 @@ func TestTheConnectionIsDeclined(t *testing.T) {
 func TestATransactionAloneCommitsWithoutWaiting(t *testing.T) {
 	d := openShared(t)
 	var wg sync.WaitGroup
-	err := d.Write(t.Context(), func(tx *Tx) error {
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		wg.Go(func() {
-			_, err := d.attempt(context.Background(), modeAlone, purpose{}, func(tx *Tx) error {
+			err := d.Write(db.Bulk(context.Background(), ""), func(tx *db.Tx) error {
 				if there(t, d, "first") != 1 {
 					t.Error("the first is not committed")
 				}
 				wg.Go(func() {
-					if err := d.Write(context.Background(), func(tx *Tx) error { return insert(tx, "third") }); err != nil {
+					if err := d.Write(context.Background(), func(tx *db.Tx) error { return insert(tx, "third") }); err != nil {
 						t.Error(err)
 					}
 				})
@@ -356,7 +365,7 @@ func TestClosingCommitsWhatWasHandedOver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
 	var wg sync.WaitGroup
-	err := d.Write(t.Context(), func(tx *Tx) error {
+	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		wg.Go(func() {
 			if err := d.Close(); err != nil {
 				t.Error(err)
@@ -382,15 +391,16 @@ func TestGroupsUnderFaults(t *testing.T) {
 		err                error
 	}
 	outcomes := make([]outcome, writers*each)
-	d := openShared(t)
-	d.faults.Decide(func(b Boundary) Fault {
+	f := &db.Faults{}
+	d := openFaulty(t, f)
+	f.Decide(func(b db.Boundary) db.Fault {
 		switch {
 		case rand.IntN(20) > 0:
-			return FaultNone
-		case b == BoundaryExchange:
-			return FaultBefore
+			return db.FaultNone
+		case b == db.BoundaryExchange:
+			return db.FaultBefore
 		}
-		return Fault(1 + rand.IntN(3))
+		return db.Fault(1 + rand.IntN(3))
 	})
 	var wg sync.WaitGroup
 	for w := range writers {
@@ -402,9 +412,9 @@ func TestGroupsUnderFaults(t *testing.T) {
 				if o.impatient {
 					go cancel()
 				}
-				o.err = d.WriteRecognising(ctx, func(tx *Tx) (bool, error) {
+				o.err = d.WriteRecognising(ctx, func(tx *db.Tx) (bool, error) {
 					return tx.One(`SELECT amount FROM rows WHERE id = $1`, []any{o.key}, new(int64))
-				}, func(tx *Tx) error {
+				}, func(tx *db.Tx) error {
 					var left int64
 					if _, err := tx.One(`SELECT amount FROM rows WHERE id = 'purse'`, nil, &left); err != nil {
 						return err
@@ -424,20 +434,20 @@ func TestGroupsUnderFaults(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	d.faults.Decide(nil)
+	f.Decide(nil)
 	rows := int64(0)
 	for _, o := range outcomes {
 		n := there(t, d, o.key)
-		if rows += n; errors.Is(o.err, ErrAmbiguous) {
+		if rows += n; errors.Is(o.err, db.ErrAmbiguous) {
 			continue
 		}
-		told := errors.Is(o.err, ErrUnavailable) || o.impatient && errors.Is(o.err, context.Canceled)
+		told := errors.Is(o.err, db.ErrUnavailable) || o.impatient && errors.Is(o.err, context.Canceled)
 		if (o.err == nil) != (n == 1) || o.err != nil && !told && !(o.refuses && errors.Is(o.err, errRefused)) {
 			t.Errorf("%+v: %d rows", o, n)
 		}
 	}
 	var left int64
-	err := d.Read(t.Context(), func(tx *Tx) error {
+	err := d.Read(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.One(`SELECT amount FROM rows WHERE id = 'purse'`, nil, &left)
 		return err
 	})

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Statements are written once, in the words that both engines share plus these, which each engine's dialect.go spells:
+//
+//	in the text                 on PostgreSQL                  on SQLite
+//	IN (SELECT value FROM
+//	    texts($1))              = ANY($1), NOT: <> ALL($1)     IN (SELECT value FROM json_each($1))
+//	IN (r.id)                   = ANY(ARRAY[r.id])             the same, which is = r.id
+//	texts($1), ints($1)         (SELECT unnest($1) AS value)   json_each($1)
+//	rows($1)                    unnest of one array a column   json_each($1), column by column
+//	greatest(a, b), least(a, b) the same                       max(a, b), min(a, b)
+//	now_micros()                clock_timestamp in µs          unixepoch in µs
+//	FOR UPDATE [OF t]           the same                       nothing: the one writer has locked all
+//	CAST(x AS INTEGER)          CAST(x AS BIGINT)              the same
+//	unindexed(x)                x || ''                        the same
+//
+// The last says what the planner shall not do: choose an index for a text.
+//
+// $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1)
+// needs an alias after it, texts and ints have theirs ("texts", "ints") and a
+// column "value". Both engines have these, which need no word: ON CONFLICT, RETURNING, UPDATE ...
+// FROM, row values. An INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
+// parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is. Rows of a table that
+// are named by one column are best found with IN: a plan of = ANY can only look them up, where a join
+// that was planned while the table was empty reads all of what it has become. That holds for the first
+// column of an index, and where no other index has the order that is asked for (ORDER BY
+// unindexed(x) asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
+// each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that an index begins
+// with, and = of the others: it costs the same, but only an equality gives an index an order that
+// PostgreSQL thinks worth reading it whole for. ORDER BY t.a is worth it, too; ORDER BY unindexed(t.a)
+// is not.
+//
+// In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
+// TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with
+// "-- postgres:" is a comment on SQLite and a statement on PostgreSQL.
+
+// The words that both engines replace.
+var (
+	wordRows      = regexp.MustCompile(`\brows\(\$(\d+)\)`)
+	wordUnindexed = regexp.MustCompile(`\bunindexed\(([\w.]+)\)`)
+	WordTexts     = regexp.MustCompile(`\btexts\(\$(\d+)\)`)
+	WordInts      = regexp.MustCompile(`\bints\(\$(\d+)\)`)
+	WordNow       = regexp.MustCompile(`\bnow_micros\(\)`)
+)
+
+// ReplaceSets replaces each rows($n) by what spell returns for the number and the set, and then the words that guide the
+// planners of both engines.
+func ReplaceSets(sql string, args []any, spell func(number int, set Rows) string) string {
+	sql = wordRows.ReplaceAllStringFunc(sql, func(word string) string {
+		n, _ := strconv.Atoi(wordRows.FindStringSubmatch(word)[1])
+		if n < 1 || n > len(args) {
+			return word
+		}
+		set, ok := args[n-1].(Rows)
+		if !ok {
+			return word
+		}
+		return spell(n, set)
+	})
+	return wordUnindexed.ReplaceAllString(sql, "$1 || ''")
+}
+
+// TextKey finds a translated text: what was written, which columns its rows
+// have, and whether it is guarded.
+type TextKey struct {
+	SQL, Columns string
+	Guarded      bool
+}
+
+// Texts holds translations. Statements are constants, so it stays small; the
+// texts are pure functions of their keys.
+type Texts struct{ m sync.Map }
+
+// Get returns the text of a key, which translate makes the first time.
+func (c *Texts) Get(key TextKey, translate func() string) string {
+	if text, ok := c.m.Load(key); ok {
+		return text.(string)
+	}
+	text := translate()
+	c.m.Store(key, text)
+	return text
+}
+
+// Argument turns a Go value into one that both drivers store alike: named types
+// become their base, booleans 0 and 1, times microseconds.
+func Argument(a any) (any, error) {
+	switch v := a.(type) {
+	case nil, string, int64, []byte, float64, []string, []int64:
+		return v, nil
+	case int:
+		return int64(v), nil
+	case bool:
+		return Bool(v), nil
+	case time.Time:
+		return Micros(v), nil
+	case json.RawMessage:
+		if v == nil {
+			return nil, nil
+		}
+		return string(v), nil
+	case driver.Valuer:
+		return v.Value()
+	}
+	r := reflect.ValueOf(a)
+	switch r.Kind() {
+	case reflect.String:
+		return r.String(), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return r.Int(), nil
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return int64(r.Uint()), nil
+	case reflect.Bool:
+		return Bool(r.Bool()), nil
+	case reflect.Pointer:
+		if r.IsNil() {
+			return nil, nil
+		}
+		return Argument(r.Elem().Interface())
+	case reflect.Slice:
+		switch r.Type().Elem().Kind() {
+		case reflect.Uint8:
+			return r.Bytes(), nil
+		case reflect.String:
+			list := make([]string, r.Len())
+			for i := range list {
+				list[i] = r.Index(i).String()
+			}
+			return list, nil
+		case reflect.Int, reflect.Int64:
+			list := make([]int64, r.Len())
+			for i := range list {
+				list[i] = r.Index(i).Int()
+			}
+			return list, nil
+		}
+	}
+	return nil, fmt.Errorf("a %T cannot be stored", a)
+}
+
+// Bool returns what the tables store of a boolean.
+func Bool(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}

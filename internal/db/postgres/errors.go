@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/makola/makola/internal/db/engine"
+)
+
+func classify(err error) error {
+	err, known := engine.Known(err)
+	if known {
+		return err
+	}
+	var pg *pgconn.PgError
+	switch class := classOf(err); {
+	case class == nil:
+		return err
+	case class == engine.ErrGuard && errors.As(err, &pg):
+		return fmt.Errorf("%w: %s", class, pg.Message)
+	default:
+		return engine.Classed(class, err)
+	}
+}
+
+func classOf(err error) error {
+	var connect *pgconn.ConnectError
+	var pg *pgconn.PgError
+	refused := errors.As(err, &pg)
+	if errors.As(err, &connect) && !(refused && tooMany(pg)) { // whatever the server refused it for, nothing has run
+		return engine.ErrLost
+	}
+	if refused {
+		return classOfRefusal(pg)
+	}
+	var network net.Error
+	if errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "closed pool") {
+		return engine.ErrUnavailable
+	}
+	if errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed") || pgconn.SafeToRetry(err) {
+		return engine.ErrLost
+	}
+	return nil
+}
+
+// tooMany says whether the server lacks resources, connections among them.
+func tooMany(pg *pgconn.PgError) bool { return strings.HasPrefix(pg.Code, "53") }
+
+func classOfRefusal(pg *pgconn.PgError) error {
+	switch {
+	case pg.Code == "23505",
+		pg.Code == "42P07", pg.Code == "42710": // a table or its type that another node has made meanwhile
+		return engine.ErrUnique
+	case pg.Code == "22P02" && strings.Contains(pg.Message, guardMark):
+		return engine.ErrGuard
+	case pg.Code == "40001", pg.Code == "40P01",
+		pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"): // a migration ran meanwhile
+		return engine.ErrConflict
+	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"), // connection, shutdown
+		pg.Code == "25006",                     // a standby: the primary is elsewhere now
+		pg.Code == "25P03", pg.Code == "25P04": // idle too long in a transaction
+		return engine.ErrLost
+	case tooMany(pg), pg.Code == "55P03", pg.Code == "57014": // resources, lock wait, statement time
+		return engine.ErrUnavailable
+	}
+	return nil
+}
+
+// Unreachable reports whether an error of Open says that the server does not answer yet: nothing listens, it is starting up
+// or shutting down. A server that refuses the URL's database, user or password will refuse it a minute later, too.
+func Unreachable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return strings.HasPrefix(pg.Code, "57P") || tooMany(pg)
+	}
+	return errors.Is(err, engine.ErrUnavailable)
+}
+
+// Exhausted names the resource of which PostgreSQL has none left, by an error of Open or of a transaction, and returns
+// PostgreSQL's message. The resource is empty for any other error.
+func Exhausted(err error) (resource, message string) {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || !tooMany(pg) {
+		return "", ""
+	}
+	resource = "resources"
+	switch pg.Code {
+	case "53100":
+		resource = "disk space"
+	case "53200":
+		resource = "memory"
+	case "53300":
+		resource = "connections"
+	}
+	return resource, strings.TrimSpace(pg.Message + " " + pg.Hint)
+}
+
+// Full reports whether PostgreSQL found its disk full.
+func Full(err error) bool {
+	resource, _ := Exhausted(err)
+	return resource == "disk space"
+}
+
+// Withheld reports whether a server refused a function. A server that only speaks PostgreSQL's protocol may not have the
+// function, and a host of databases may forbid it.
+func Withheld(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000")
+}
