@@ -1,10 +1,9 @@
-// Package access decides who may call on behalf of a tenant: API keys and the
-// members and scopes they carry, and the addresses from which payouts may be
-// sent. It knows a tenant by its id only: whether the tenant is blocked or may
-// collect is the business of package tenant.
+// Package access decides who may call on behalf of a tenant. It keeps API keys with their members and scopes, and the
+// addresses that may send payouts. It knows only a tenant's id. Package tenant decides whether the tenant is blocked
+// or may collect.
 //
-// A key and an allow-list cost a query at most once a second on each node, so a
-// revocation or a new address is in force everywhere within one second.
+// A key and an allow-list cost at most one query a second on each node, so a revocation or a new address is in force
+// everywhere within one second.
 package access
 
 import (

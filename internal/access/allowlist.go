@@ -77,8 +77,7 @@ func (a *Access) PayoutIPs(ctx context.Context, tenant string) ([]netip.Prefix, 
 	return slices.Clone(list), err
 }
 
-// PayoutIPAllowed says whether a tenant may send payouts from an address. An
-// empty list allows none.
+// PayoutIPAllowed reports whether a tenant may send payouts from an address. An empty list allows none.
 func (a *Access) PayoutIPAllowed(ctx context.Context, tenant string, addr netip.Addr) (bool, error) {
 	list, err := a.lists.Get(ctx, tenant)
 	if err != nil {
@@ -124,12 +123,10 @@ func (a *Access) SetPayoutIPs(tx *db.Tx, tenant string, list []netip.Prefix) (be
 	return before, nil
 }
 
-// ClientIP gives the address that a request comes from. Without trusted
-// proxies it is the peer of the connection. Behind them it is the right-most
-// address of X-Forwarded-For that is no trusted proxy, because every proxy
-// appends what it saw and all that stands left of that is the client's own
-// word. An entry that cannot be read gives the zero address, which no list
-// contains.
+// ClientIP returns the address of a request's client. Without trusted proxies it is the peer of the connection.
+// Behind them it is the right-most address of X-Forwarded-For that is not a trusted proxy: every proxy appends its
+// peer, and everything left of that was written by the client. An unreadable entry returns the zero address, which no
+// list contains.
 func ClientIP(remote string, forwardedFor []string, trusted []netip.Prefix) netip.Addr {
 	seen := parseHop(remote)
 	hops := strings.Split(strings.Join(forwardedFor, ","), ",")
@@ -143,7 +140,7 @@ func ClientIP(remote string, forwardedFor []string, trusted []netip.Prefix) neti
 	return seen
 }
 
-// FromProxy says whether the peer of a connection is one of the trusted proxies.
+// FromProxy reports whether the peer of a connection is a trusted proxy.
 func FromProxy(remote string, trusted []netip.Prefix) bool {
 	return contains(trusted, parseHop(remote))
 }

@@ -48,33 +48,32 @@ type Caller struct {
 	KeyID  string
 	Member string // the team member whose key it is; empty for the owner's
 	Scopes []Scope
-	Daily  money.Pesewas // what the key may spend in a day; 0: all that is there
+	Daily  money.Pesewas // limit of the key's spending in a day; 0: none
 }
 
-// Can says whether the caller carries a right.
+// Can reports whether the caller has a scope.
 func (c Caller) Can(s Scope) bool {
 	return slices.Contains(c.Scopes, All) || slices.Contains(c.Scopes, s)
 }
 
-// Key is what is known of an API key after it was made: never the key itself.
+// Key describes an API key. The key itself is not stored.
 type Key struct {
 	ID         string
 	Tenant     string
-	Hint       string // the key's beginning and end, to tell keys apart
+	Hint       string // the key's beginning and end, for people
 	Member     string // the e-mail address of Person; for an older key the free text of its maker
 	Person     string // the id of the person whose key it is; empty: the account's own, or an older key
-	Label      string // a free text that tells keys apart
+	Label      string // a free text for people
 	Scopes     []Scope
 	CreatedAt  time.Time
 	ExpiresAt  time.Time     // zero: never
 	RevokedAt  time.Time     // zero: not revoked
 	ReplacedBy string        // the key that a rotation made
-	Daily      money.Pesewas // what it may take out of the wallet in a day; 0: all that is there
+	Daily      money.Pesewas // limit of the key's spending in a day; 0: none
 	Maker      string        // the id of the person who made it and has seen its text; empty: not known
 }
 
-// State tells in one word whether the key works at a time: active, expired or
-// revoked.
+// State returns active, expired or revoked.
 func (k Key) State(at time.Time) string {
 	switch {
 	case !k.RevokedAt.IsZero():
@@ -137,7 +136,7 @@ func newKey(live bool, secret []byte) string {
 	return text + checksum(text)
 }
 
-// wellFormed says whether text could be a key of ours.
+// wellFormed reports whether text has the form of a key.
 func wellFormed(text string) bool {
 	if len(text) != len(livePrefix)+secretLength+checksumLength ||
 		!strings.HasPrefix(text, livePrefix) && !strings.HasPrefix(text, testPrefix) {
@@ -156,8 +155,7 @@ func hint(text string) string {
 	return text[:len(livePrefix)+4] + "..." + text[len(text)-4:]
 }
 
-// keyRow is what a query for a hash found, which may be nothing: that is
-// remembered too.
+// keyRow is the cached result of a query for a hash, also if there is no such key.
 type keyRow struct {
 	key   Key
 	found bool
@@ -233,13 +231,13 @@ func (a *Access) AuthenticateFrom(ctx context.Context, text string, from netip.A
 	return caller, err
 }
 
-// NewKey says what key to make.
+// NewKey describes a key to create.
 type NewKey struct {
 	Tenant string
 	Live   bool    // the mode of the tenant
 	Member string  // the e-mail address of the person whose key it is; empty for the account's own key
 	Person string  // the id of that person
-	Label  string  // a free text that tells keys apart
+	Label  string  // a free text for people
 	Scopes []Scope // none means All
 	Expiry time.Duration
 	Daily  money.Pesewas
@@ -383,8 +381,8 @@ const selectHolders = `WITH RECURSIVE chain (id, maker, person) AS (
 	UNION SELECT k.id, k.maker, k.person FROM api_keys k JOIN chain c ON k.replaced_by = c.id WHERE k.tenant = $1)
 	SELECT maker, person FROM chain ORDER BY id`
 
-// Holders lists the people who have or may have seen the text of a key or of one that it replaced, by id: who made or
-// rotated them, and whose keys they are.
+// Holders returns the ids of everybody who has or may have seen the text of a key, or of a key that it replaced:
+// people who made or rotated them, and their members.
 func (a *Access) Holders(ctx context.Context, tenant, id string) (people []string, err error) {
 	err = a.db.Read(ctx, func(tx *db.Tx) error {
 		people = nil
@@ -456,8 +454,8 @@ func checkDaily(daily money.Pesewas) error {
 
 const setDaily = `UPDATE api_keys SET daily = $3 WHERE tenant = $1 AND id = $2`
 
-// SetDaily sets in tx what a key may spend in a day, which is in force within a second; 0 is all that is there.
-// Spending from before the limit does not count.
+// SetDaily sets a key's daily spending limit in tx. It is in force within a second. 0 removes it. Earlier spending
+// does not count.
 func (a *Access) SetDaily(tx *db.Tx, tenant, id string, daily money.Pesewas) (old, changed Key, err error) {
 	if err := checkDaily(daily); err != nil {
 		return Key{}, Key{}, err

@@ -1,11 +1,12 @@
-// Package audit keeps what people did: who, from where, why, and what was before and after. An entry is written in the
-// transaction of its act, so that there is never one without the other.
+// Package audit keeps the actions of people: actor, address, reason, and the values before and after. An entry is
+// written in the transaction of its action, so neither exists without the other.
 //
-// The log can be proven later. One node links the committed entries into a chain: a link has a number and a keyed hash over its
-// entry and over the link before it. The key is sealed under the master key, and so is the last link of the time before there was
-// a key. The head, which is the last link, has a sealed row of its own. Verify finds an entry that was changed, removed or put in,
-// links that were moved or made without the key, and an end that was cut off. Somebody who puts back a whole older database is
-// found by a head that was kept elsewhere: the head is logged once an hour, and Verify compares the chain with such a head.
+// The log can be verified. One node links the committed entries into a chain. A link has a number and a keyed hash
+// over its entry and the link before it. The key is sealed under the master key, and so is the last link made without
+// a key. The head, which is the last link, has a sealed row of its own. Verify finds an entry that was changed,
+// removed or inserted, links that were moved or made without the key, and a truncated end. An older copy of the whole
+// database is found by a head that was kept elsewhere: the head is logged once an hour, and Verify compares the chain
+// with such a head.
 package audit
 
 import (
@@ -54,7 +55,7 @@ type Entry struct {
 	Action  string // what, in one stable word: "tenant.set"
 	Tenant  string // whom it concerns; empty for the installation
 	Subject string // the thing acted on: an id, a name
-	Reason  string // why, in the person's words
+	Reason  string // as the person wrote it
 	Details any    // before and after, as JSON; nothing secret
 	Link    int64  // its number in the chain; 0: not linked yet. Write does not look at it.
 }
@@ -63,7 +64,7 @@ type Entry struct {
 // follows.
 const BreakGlass = "break-glass:"
 
-// BrokeGlass says whether the entry is of such a command.
+// BrokeGlass reports whether the entry is of a command with --break-glass.
 func (e Entry) BrokeGlass() bool { return e.Person == "" && strings.HasPrefix(e.Actor, BreakGlass) }
 
 const countBrokeGlass = `SELECT count(*) FROM audit_log WHERE id >= $1 AND person = '' AND actor LIKE 'break-glass:%'`
@@ -134,8 +135,8 @@ func (l *Log) write(tx *db.Tx, e Entry) (Entry, error) {
 	return e, nil
 }
 
-// WriteNoted is Write for an act that changes money, keys or policy: once it is committed it also stands in the journal, so that
-// it is known after the database has gone back in time.
+// WriteNoted is Write for a change of money, keys or policy. Once committed, the entry is also in the journal, so
+// that it is known after the database has gone back in time.
 func (l *Log) WriteNoted(tx *db.Tx, e Entry) error {
 	if e.ID == "" {
 		e.ID = uuid.Must(uuid.NewV7()).String()
@@ -152,8 +153,8 @@ func (l *Log) Record(ctx context.Context, e Entry) error {
 	return l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error { return l.Write(tx, e) })
 }
 
-// RecordOnce is Record for what goes on for a while: of the calls with the same key within a period, on whatever node, one
-// is written.
+// RecordOnce is Record for repeated events. Of all calls with the same key within a period, on all nodes, one is
+// written.
 func (l *Log) RecordOnce(ctx context.Context, key string, period time.Duration, e Entry) error {
 	begun := l.clock.Now().Truncate(period)
 	e.ID = idOf(begun, key+" "+begun.String())
@@ -169,7 +170,7 @@ func (l *Log) RecordOnce(ctx context.Context, key string, period time.Duration, 
 	return err
 }
 
-// idOf is an id among those of its time that says nothing but its key: a UUID of version 7 whose random part is a hash.
+// idOf returns a UUID of version 7 for a time whose random part is a hash of the key.
 func idOf(at time.Time, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	id := uuid.UUID(sum[:16])
@@ -237,8 +238,8 @@ func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
 
 const selectLanded = `SELECT 1 FROM audit_log WHERE tenant = $1 AND id = $2`
 
-// Landed says whether the entry with this id is in the log: where the answer to a commit was lost, it says whether the
-// act happened.
+// Landed reports whether the log has the entry with this id. After a lost response to a commit it shows whether the
+// action happened.
 func (l *Log) Landed(tx *db.Tx, tenant, id string) (bool, error) {
 	var one int64
 	return tx.One(selectLanded, []any{tenant, id}, &one)

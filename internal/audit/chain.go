@@ -35,7 +35,7 @@ type link struct {
 	content string // keyed hash of the entry; empty: a link without a key
 }
 
-// chainVersion begins what is hashed without a key; another form of it gets another version.
+// chainVersion begins the text that is hashed without a key. Another form of the text gets another version.
 const chainVersion = "makola audit 1"
 
 // unkeyed returns the hash of the link behind a head, as it was made before the chain had a key.
@@ -133,8 +133,8 @@ func (l *Log) linkSome(ctx context.Context, keyed bool) (int, error) {
 	return linked, err
 }
 
-// end returns the head that the next link goes behind, and its number. A chain with a key goes on behind its sealed head, so
-// that an end that was cut off stays a gap. Where that head is not as it was left, an entry says so for ever.
+// end returns the head that the next link follows, and its number. A chain with a key continues behind its sealed
+// head, so that a truncated end stays a gap. If that head is not as it was left, an entry records this for ever.
 func (l *Log) end(tx *db.Tx, k *chainKey, now time.Time) (before Head, number int64, err error) {
 	last, err := head(tx)
 	if err != nil || k == nil {

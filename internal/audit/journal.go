@@ -15,11 +15,11 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// Journal is a file of what operators did through this machine. It stands beside the audit log, which may go back in time
-// with its database.
+// Journal is a file with the operators' changes made on this machine. The audit log may go back in time with its
+// database; the journal does not.
 type Journal struct {
 	Folder string // of the data; empty: none is kept
-	// Failed is told why an act that is done could not be written; nil: it is not told.
+	// Failed receives the error of an entry that could not be written, although its change is done. It may be nil.
 	Failed func(path string, err error)
 }
 
@@ -45,14 +45,13 @@ type Noted struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// OfAccess reports whether the act says who may do something: keys and what they may reach, people and what they prove
-// themselves with.
+// OfAccess reports whether the change concerns access: keys and their scopes, people and their factors.
 func (n Noted) OfAccess() bool {
 	area, _, _ := strings.Cut(n.Action, ".")
 	return area == "key" || area == "people" || area == "person" || area == "webhook" || n.Action == "tenant.addresses" || n.Action == "tenant.block"
 }
 
-// fullNumber is what may be a phone or account number, or an id, whose last part can be digits alone.
+// fullNumber matches possible phone or account numbers, and ids, whose last part can be all digits.
 var fullNumber = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{9,15}\b`)
 
 // unnumbered hides the middle of numbers. By its ids an act must be found again.
@@ -69,7 +68,7 @@ func unnumbered(text string) string {
 // make a folder in the current one unasked.
 var ErrNoFolder = errors.New("there is no data folder here")
 
-// Add appends an act that is committed. A failure is reported to Failed and to nobody else: the act is done.
+// Add appends a committed change. It reports a failure to Failed alone, because the change is done.
 func (j Journal) Add(e Entry) {
 	if j.Folder == "" || errors.Is(j.folder(), ErrNoFolder) {
 		return
@@ -82,8 +81,8 @@ func (j Journal) Add(e Entry) {
 // Path is where the journal is, for people.
 func (j Journal) Path() string { return filepath.Join(j.Folder, JournalName) }
 
-// Ready returns an error if an act could not be appended now. A command that changes something asks before it does:
-// after a restore nobody would know of a change that is in no journal.
+// Ready returns an error if the journal cannot be written. A command checks this before a change: after a restore,
+// nobody would know of a change that is in no journal.
 func (j Journal) Ready() error {
 	if j.Folder == "" {
 		return nil // none is kept

@@ -26,8 +26,9 @@ const (
 	chainActor     = "makola"
 )
 
-// fence is the number of a row behind every link, made at the changeover. A node of the release before takes it for the head, and
-// its next number overflows: it links nothing, so that what it writes waits for a node that has the key.
+// fence is the number of a row behind every link, made at the changeover. A node of the release before takes it for
+// the head, and its next number overflows. So such a node links nothing, and its entries wait for a node that has the
+// key.
 const fence = math.MaxInt64
 
 // errKeyLost is returned when the chain has keyed links and the row of its key is gone.
@@ -91,7 +92,7 @@ func (k *chainKey) place(before Head, number int64, at time.Time, content string
 	return h.sum()
 }
 
-// seal returns what the row of a head is sealed with.
+// seal returns the sealed text for the row of a head.
 func (k *chainKey) seal(head Head) string {
 	h := k.mac("makola audit head 1")
 	h.number(head.Number)
@@ -166,8 +167,9 @@ func (l *Log) open(sealed string) (*chainKey, error) {
 	return &k, nil
 }
 
-// StartKey makes the key of the chain unless it has one or older reports a living node that links without it. done: the chain has
-// a key. The first keyed link takes its number in the same transaction, so that a node that links without a key meanwhile fails.
+// StartKey makes the key of the chain, unless it has one or older reports a living node that links without it. done
+// means that the chain has a key. The first keyed link takes its number in the same transaction, so a concurrent node
+// without the key fails.
 func (l *Log) StartKey(ctx context.Context, older func(*db.Tx) (bool, error)) (done bool, err error) {
 	err = l.db.Write(ctx, func(tx *db.Tx) error {
 		k, err := l.key(tx)

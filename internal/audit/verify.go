@@ -15,7 +15,7 @@ const maxFaults = 100
 // lateAfter is how long after its time an entry may be linked without being counted as late.
 const lateAfter = time.Hour
 
-// Kind is what was done to the chain.
+// Kind is a kind of fault in the chain.
 type Kind string
 
 // The kinds of faults.
@@ -44,8 +44,8 @@ type Verified struct {
 	At       time.Time
 	Links    int64
 	Unlinked int64 // committed and not in the chain yet: those of the last second, or of a time without a server
-	// Late counts entries whose time is more than an hour before their link: of a time without a server, of before the
-	// chain began, or written later under an earlier time.
+	// Late counts entries more than an hour older than their link: from a time without a server, from before the
+	// chain began, or written later with an earlier time.
 	Late       int64
 	Unchecked  int64 // links with a key, which nobody can check without the master key
 	Keyed      int64 // number of the first link with a key; 0: none has one
@@ -72,8 +72,8 @@ const (
 	selectContent = `SELECT number FROM audit_chain WHERE content = $1 AND number <> $2 ORDER BY number LIMIT 1`
 )
 
-// Verify goes through the whole log on one snapshot. kept is a head that was kept elsewhere, which the chain must still
-// have; the zero Head: none.
+// Verify reads the whole log in one snapshot. The chain must still have kept, a head from elsewhere. The zero Head is
+// none.
 func (l *Log) Verify(ctx context.Context, kept Head) (v Verified, err error) {
 	err = l.db.ReadWhole(ctx, func(tx *db.Tx) error {
 		w := walk{kept: kept, forged: -1, Verified: Verified{At: l.clock.Now()}}
@@ -123,8 +123,8 @@ func (w *walk) begin(l *Log, tx *db.Tx) (err error) {
 	return nil
 }
 
-// follow takes the next link of the chain. After a fault it goes on from what the chain says, so that one change is one
-// fault.
+// follow checks the next link of the chain. After a fault it continues from the stored link, so that one change is
+// one fault.
 func (w *walk) follow(r *db.Row) error {
 	var e Entry
 	var marked, there bool
@@ -171,8 +171,8 @@ func (w *walk) follow(r *db.Row) error {
 	return nil
 }
 
-// judge checks a link with a key. Of the two keyed hashes, one says whether the entry is the link's, the other whether the link
-// is in its place. Behind a gap nobody knows the link before.
+// judge checks a link with a key. One of its two keyed hashes covers the entry, the other the position in the chain.
+// Behind a gap the link before is unknown.
 func (w *walk) judge(e Entry, c link, before Head, gap bool, fault func(Kind, string) *Fault) {
 	content := w.key.content(e)
 	own := content == c.content
@@ -197,7 +197,7 @@ func (w *walk) judge(e Entry, c link, before Head, gap bool, fault func(Kind, st
 	}
 }
 
-// end checks where the chain ends, and what is outside.
+// end checks the end of the chain, and entries outside of it.
 func (w *walk) end(tx *db.Tx) error {
 	if w.Head.Number < w.kept.Number {
 		w.fault(Fault{Kind: Truncated, Number: w.kept.Number, What: fmt.Sprintf("the chain ends at %d, before the head that was kept", w.Head.Number)})

@@ -1,6 +1,6 @@
-// Package installation knows the one row that makes a database an installation: the fingerprint of the master key with which it
-// was made, whether a server in production mode was ever started on it, and the mark that it carries while it moves to another
-// database. No server starts on a database of another master key, or of a move that is not done.
+// Package installation keeps the one row that makes a database an installation: the fingerprint of the master key
+// that made it, whether a server ever started on it in production, and its mark while it moves to another database.
+// No server starts on a database of another master key, or of an unfinished move.
 //
 // Files: installation.go (the master key and the mode), mark.go (a move).
 package installation
@@ -34,10 +34,9 @@ const claimInstallation = `INSERT INTO installation (id, fingerprint, created_at
 
 const selectFingerprint = `SELECT fingerprint FROM installation WHERE id = 1`
 
-// Check ties the database to the master key on the first start and
-// answers ErrWrongSecret on any later start with another one: such a node would
-// make other provider references for the same requests, and a request that was
-// repeated could be paid twice.
+// Check stores the master key's fingerprint on the first start. On a later start with another key it returns
+// ErrWrongSecret: such a node would make other provider references for the same requests, and could pay a repeated
+// request twice.
 func (s *Store) Check(ctx context.Context, secret config.Secret) error {
 	ours := fingerprint(secret)
 	stored, err := s.storedFingerprint(ctx)
@@ -52,7 +51,7 @@ func (s *Store) Check(ctx context.Context, secret config.Secret) error {
 			_, err := tx.One(selectFingerprint, nil, &stored)
 			return err
 		})
-		// Of two first starts one claims; a lost answer is told by reading.
+		// Of two first starts, one succeeds. Reading resolves a lost response.
 		if errors.Is(err, db.ErrAmbiguous) {
 			stored, err = s.storedFingerprint(ctx)
 		}
@@ -69,8 +68,8 @@ func (s *Store) Tied(ctx context.Context) (bool, error) {
 	return stored != "", err
 }
 
-// CheckSecret is Check for who starts no server: it ties nothing,
-// and any key will do for a database that no server has been started on.
+// CheckSecret is Check for a program that starts no server. It stores nothing, and accepts any key for a database on
+// which no server has started.
 func (s *Store) CheckSecret(ctx context.Context, secret config.Secret) error {
 	stored, err := s.storedFingerprint(ctx)
 	if err != nil || stored == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MarkState is what an installation's database is while the installation moves to another one. Stored; never renamed.
+// MarkState is the role of a database in a move. Stored; never renamed.
 type MarkState string
 
 // The states. A database that is no part of a move has none.
@@ -21,8 +21,8 @@ const (
 	Abandoned MarkState = "abandoned" // one that it would have moved to
 )
 
-// Mark stands in the place of the master key's fingerprint while an installation moves. No server of any release starts on a
-// database with a mark: the mark is the fingerprint of no key. It keeps the fingerprint for the end of the move.
+// Mark replaces the master key's fingerprint while an installation moves. No server of any release starts on a marked
+// database, because the mark is the fingerprint of no key. It keeps the fingerprint for the end of the move.
 type Mark struct {
 	State       MarkState // empty: no mark
 	Token       string    // of the move; the same in both databases
@@ -95,7 +95,7 @@ func (s *Store) CheckMark(ctx context.Context, pending []db.Migration) error {
 	return refuseMarked(stored)
 }
 
-// MakesMark says whether a migration makes the table of the mark: a database that lacks it has none.
+// MakesMark reports whether a migration creates the table of the mark. A database before it has no mark.
 func MakesMark(m db.Migration) bool {
 	const first = 2
 	return m.Number == first

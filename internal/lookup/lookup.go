@@ -1,7 +1,7 @@
-// Package lookup asks providers what moves no money: whose a mobile money wallet or a bank account is, and which data
-// packages a number is offered at which price. Because nothing moves, a question goes to the next rail when one rail
-// does not answer, and it may be asked again at any time. A package that was offered is stored as an offer with an id
-// of ours, because its price may be paid within 60 minutes; payments read it here when it is bought.
+// Package lookup queries providers without moving money: the holder of a mobile money wallet or a bank account, and
+// the data packages and prices for a number. A query may be repeated at any time, so it goes to the next rail when
+// one does not answer. An offered package is stored as an offer with an id of ours, because its price is valid for 60
+// minutes. Payments read it here when it is bought.
 package lookup
 
 import (

@@ -15,7 +15,7 @@ import (
 // and its whole answer may take 8 s.
 const nameTime = 4 * time.Second
 
-// accountPattern is what a bank account number looks like at any bank.
+// accountPattern matches bank account numbers of every bank.
 var accountPattern = regexp.MustCompile(`^[0-9A-Za-z]{7,16}$`)
 
 // WalletName asks for the registered name of a mobile money wallet. An empty network is guessed from the number. A
@@ -53,8 +53,8 @@ func (e *Lookups) BankName(ctx context.Context, tenantID, bankID, account string
 
 func bankNotServed() error { return problem.Field("bank_id", "is not served at the moment") }
 
-// CheckBankAccount refuses, without a question to a provider, an account number that cannot exist and a bank that is
-// unknown or not served: Invalid on account_number and bank_id.
+// CheckBankAccount checks an account number and a bank without asking a provider. An impossible number, or a bank
+// that is unknown or not served, is Invalid on account_number or bank_id.
 func (e *Lookups) CheckBankAccount(ctx context.Context, bankID, account string) error {
 	var bad problem.Fields
 	if !accountPattern.MatchString(account) {

@@ -36,9 +36,8 @@ type Offer struct {
 	ExpiresAt time.Time
 }
 
-// Offers asks which packages of a service a number is offered now, and for the name of the number's holder, which is
-// empty where the provider does not know it. Each offer gets an id of ours that can be bought, again and again, for
-// OfferTime.
+// Offers returns the packages of a service that a number can buy now, and the name of the number's holder, if the
+// provider knows it. Each offer gets an id of ours, which can be bought repeatedly for OfferTime.
 func (e *Lookups) Offers(ctx context.Context, tenantID, serviceID string, number msisdn.MSISDN) (offers []Offer, holder string, err error) {
 	t, err := e.tenants.Get(ctx, tenantID)
 	if err != nil {
@@ -100,7 +99,7 @@ var offerColumns = []db.Column[Offer]{
 	{Name: "expires_at", Time: func(o Offer) time.Time { return o.ExpiresAt }},
 }
 
-// keep stores what a rail quoted, and gives each offer its id. A package without a price cannot be bought and is left
+// keep stores a rail's packages and gives each an offer id. A package without a price cannot be bought and is left
 // out.
 func (e *Lookups) keep(ctx context.Context, t tenant.Tenant, s route.Service, number msisdn.MSISDN, rail provider.Rail, quoted []provider.Offer) ([]Offer, error) {
 	until := e.clock.Now().Add(OfferTime)
@@ -128,8 +127,8 @@ func (e *Lookups) keep(ctx context.Context, t tenant.Tenant, s route.Service, nu
 	return offers, err
 }
 
-// lasts reports whether an offer has not expired. One that would last for longer than an offer may was made before the clock was
-// set back.
+// lasts reports whether an offer has not expired. An offer that ends too far in the future was made before the clock
+// was set back.
 func (e *Lookups) lasts(o Offer) bool {
 	left := o.ExpiresAt.Sub(e.clock.Now())
 	return left > 0 && left <= OfferTime+clock.Skew
@@ -137,8 +136,8 @@ func (e *Lookups) lasts(o Offer) bool {
 
 const offerByID = `SELECT tenant, id, service_id, network, msisdn, rail, display, value, amount, expires_at FROM offers WHERE tenant = $1 AND id = $2`
 
-// Offer finds an offer of a service that the number can still buy. One that is unknown, expired, another tenant's or
-// another number's is NotFound.
+// Offer returns an offer of a service that the number can still buy. An offer that is unknown, expired or belongs to
+// another tenant or number is NotFound.
 func (e *Lookups) Offer(ctx context.Context, tenantID, id, serviceID string, number msisdn.MSISDN) (Offer, error) {
 	var o Offer
 	found := false

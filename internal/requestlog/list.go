@@ -22,8 +22,8 @@ type Filter struct {
 // Found is a page of a list.
 type Found struct {
 	Requests []Request // newest first
-	// More is the Before of the next page; empty: there is none. A filter that lets few through looks at 10,000 requests
-	// at a time: then there are fewer than Limit, and More says where to go on.
+	// More is the Before of the next page. It is empty on the last one. A filter that matches few requests scans
+	// 10,000 at a time: a page may then have fewer than Limit rows, and More continues.
 	More string
 }
 
@@ -76,8 +76,8 @@ func (l *Log) List(ctx context.Context, f Filter) (found Found, err error) {
 	return found, err
 }
 
-// Unlisted gives the newest request of each of at most limit addresses from which a tenant's payouts were refused of late because
-// the address is not on its list.
+// Unlisted returns the newest request of at most limit addresses whose payouts were refused recently because the
+// address is not on the tenant's list.
 func (l *Log) Unlisted(ctx context.Context, tenant string, limit int) (list []Request, err error) {
 	found, err := l.List(ctx, Filter{Tenant: tenant, Status: 403, Limit: maxOfList})
 	if err != nil {
@@ -136,7 +136,8 @@ const (
 	lastKept = `SELECT id FROM refused_requests WHERE tenant = $1 ORDER BY id DESC LIMIT 1 OFFSET $2`
 )
 
-// Prune removes what is older than keep (0: KeepFor), and of each tenant what is more than KeepOfTenant, in small transactions.
+// Prune removes requests older than keep (0: KeepFor), and those beyond KeepOfTenant of a tenant, in small
+// transactions.
 func (l *Log) Prune(ctx context.Context, keep time.Duration) error {
 	before := l.clock.Now().Add(-cmp.Or(keep, KeepFor))
 	if err := db.Prune(ctx, l.db, pruneOld, pruneAtOnce, before); err != nil {

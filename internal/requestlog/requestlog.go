@@ -1,11 +1,11 @@
-// Package requestlog keeps the requests of the JSON interface that were refused or failed: which endpoint, with which
-// status and words, from where. A merchant's developer who has a request id finds here what was wrong with it.
+// Package requestlog keeps the requests of the JSON interface that were refused or failed, with endpoint, status,
+// message and address. A merchant's developer finds the fault of a request here by its request id.
 //
-// The log is an aid and never costs a request anything. Record puts a request into a queue of fixed length and returns;
-// one writer takes batches from it to the database, behind the money. A tenant has a share of each minute, so that one
-// that sends rubbish pushes out nobody else's; requests without a valid key share a smaller one, which makes them a
-// sample. A request that does not fit is dropped and counted. The rows are bounded by age and, for each tenant, by
-// number. Bodies are not kept, and runs of digits in texts are masked: a row has no number, no key and no secret.
+// The log never delays a request. Record puts a request into a queue of fixed length and returns. One writer takes
+// batches from the queue to the database, after the money. A tenant has a share of each minute, so that many bad
+// requests of one do not displace another's. Requests without a valid key share a smaller one and are a sample. A
+// request beyond the share is dropped and counted. The rows are limited by age and, for each tenant, by number.
+// Bodies are not kept, and runs of digits are masked: a row has no number, no key and no secret.
 package requestlog
 
 import (
@@ -56,7 +56,7 @@ type Request struct {
 	Status    int    // 400 to 599
 	Code      string
 	Message   string
-	Fields    map[string][]string // what was wrong, by the field's name
+	Fields    map[string][]string // errors by field
 	Key       string              // the id of the API key
 	Origin    string              // the address that it came from
 }
@@ -109,7 +109,7 @@ func (l *Log) Record(r Request) {
 	}
 }
 
-// fits says whether the tenant's share of this minute is not used up yet, and takes from it.
+// fits reports whether the tenant's share of this minute has room, and takes a place of it.
 func (l *Log) fits(tenant string) bool {
 	most := aMinute
 	if tenant == "" {
@@ -129,7 +129,7 @@ func (l *Log) fits(tenant string) bool {
 	return true
 }
 
-// number is what may be a phone, account or card number.
+// number matches possible phone, account or card numbers.
 var number = regexp.MustCompile(`[0-9]{6,}`)
 
 // redacted is a text without numbers, bounded and fit for both engines.
@@ -220,7 +220,7 @@ func (l *Log) write() {
 	}
 }
 
-// drain writes what is gathered and queued.
+// drain writes the gathered and queued requests.
 func (l *Log) drain(batch []Request) []Request {
 	for range queued {
 		select {

@@ -9,9 +9,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The breaker opens after this many failures in a row on one node, stays open
-// for firstHold, and each failed probe doubles that up to maxHold. A probe
-// without a report is given up after probeFor.
+// The breaker opens after this many failures in a row on one node and stays open for firstHold. Each failed probe
+// doubles the time, up to maxHold. A probe without a report is given up after probeFor.
 const (
 	openAfter = 10
 	firstHold = 15 * time.Second
@@ -19,11 +18,9 @@ const (
 	probeFor  = 30 * time.Second
 )
 
-// Report tells the table how a call to a provider ended, so that its breaker
-// can open or close. The call's own class counts: a clear refusal and a
-// recognised duplicate are answers of a provider that works, a bare refusal
-// counts neither way. Calls that ask for a status are not reported: what
-// happened to a question says little about whether money can be sent.
+// Report records the outcome of a call to a provider, so that its breaker can open or close. A clear refusal and a
+// recognized duplicate come from a provider that works. A bare refusal counts neither way. Status queries are not
+// reported, because their outcome says little about whether money can be sent.
 func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took time.Duration) {
 	t.metrics.observe(r, op, o, took)
 	k := breakerKey{r.Mode, r.Name, op}
@@ -32,7 +29,7 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, open, _ := b.state(k, b.read)
-	if o.Class == provider.Rejected && !o.Clear { // a gateway's word, or our own: it says nothing of the provider
+	if o.Class == provider.Rejected && !o.Clear { // of a gateway, or our own: no evidence about the provider
 		return
 	}
 	if !outage(o) {
@@ -59,9 +56,8 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	t.announce(k, "open", why(o))
 }
 
-// outage reports whether an outcome says that the provider is not to be
-// reached, or that its answers cannot be read: sending more would pile up
-// payments whose outcome is unknown.
+// outage reports whether the provider cannot be reached, or its responses cannot be read. Sending more would pile up
+// payments with an unknown outcome.
 func outage(o provider.Outcome) bool {
 	switch o.Class {
 	case provider.NotSent, provider.Barred:
@@ -106,7 +102,7 @@ type Probe struct {
 	until time.Time // names the probe: the row's probe_until
 }
 
-// Of says whether the probe is of a rail; nil is of none.
+// Of reports whether the probe belongs to a rail. A nil probe belongs to none.
 func (p *Probe) Of(r provider.Rail) bool {
 	return p != nil && p.key.provider == r.Name && p.key.mode == r.Mode
 }
@@ -138,17 +134,15 @@ func (p *Probe) GiveBack(ctx context.Context) {
 	if err != nil {
 		t.log.Warn("circuit breaker probe released", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
 	}
-	t.wakePublisher() // the row may have been written, with the probe, meanwhile
+	t.wakePublisher() // the row may have been written in the meantime, with the probe
 }
 
 const sqlGiveProbeBack = `UPDATE provider_breakers SET probe_until = $1
 	WHERE mode = $2 AND provider = $3 AND operation = $4 AND probe_until = $5`
 
-// mayTry reports whether the breaker lets a request through, and otherwise for
-// how long it will not. A half-open one lets a single request of all nodes
-// through, and only when nothing better was found. It goes by the last reading of
-// the table, not by the one that the caller began with: this node's own word may
-// have gone from changed to the table meanwhile.
+// mayTry reports whether the breaker lets a request through, and otherwise for how long it will not. A half-open
+// breaker lets a single request of all nodes through, and only if there was no better rail. mayTry uses the last
+// reading of the table, not the caller's: this node's own change may have reached the table in the meantime.
 func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, taken *Probe, wait time.Duration) {
 	now := t.clock.Now()
 	b := &t.breakers
@@ -212,8 +206,8 @@ const (
 	sqlCloseBreaker = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2 AND operation = $3`
 )
 
-// publishBreakers writes what this node decided. A decision that cannot be written now is kept, and
-// holds on this node meanwhile.
+// publishBreakers writes this node's decisions. A decision that cannot be written now is kept and applies on this
+// node.
 func (t *Table) publishBreakers(ctx context.Context) error {
 	b := &t.breakers
 	b.mu.Lock()
@@ -241,8 +235,7 @@ func (t *Table) publishBreakers(ctx context.Context) error {
 		return err
 	}
 	t.switches.Forget(struct{}{})
-	// Read back before letting go of our own word, so that no Choose between
-	// the two sees the old rows.
+	// Read back before dropping our own decision, so that no Choose in between sees the old rows.
 	if _, err := t.switches.Get(ctx, struct{}{}); err != nil {
 		return err
 	}

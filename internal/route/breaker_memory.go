@@ -42,7 +42,8 @@ func (b *breakers) reading() uint64 {
 	return b.readings
 }
 
-// seen takes what a reading found, unless one that began after it was sooner: it may have begun before a breaker was published.
+// seen stores a reading, unless a reading that began later is stored already: this one may be from before a
+// publication.
 func (b *breakers) seen(reading uint64, read map[breakerKey]breaker) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,8 +52,7 @@ func (b *breakers) seen(reading uint64, read map[breakerKey]breaker) {
 	}
 }
 
-// state gives the breaker as this node knows it; ours says that the table does
-// not have it yet.
+// state returns the breaker as this node knows it. ours is true if the table does not have that state yet.
 func (b *breakers) state(k breakerKey, read map[breakerKey]breaker) (now breaker, open, ours bool) {
 	if c, ok := b.changed[k]; ok {
 		if c == nil {

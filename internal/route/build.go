@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// New makes the table over the rails that exist. names are those of all providers that there are adapters for: what
-// operators may pause, route to and book money at, also before an account for it is configured. New reads nothing.
+// New makes the table of the configured rails. names are all providers with an adapter: operators may pause them,
+// route to them and book money at them before an account is configured. New reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []provider.Rail) *Table {
 	t := &Table{db: d, clock: c, log: log, names: slices.Clone(names), rails: slices.Clone(rails), metrics: newMetrics(), packer: newPacker()}
 	t.switches = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
@@ -39,8 +39,7 @@ func (t *Table) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop writes what is left of the log and ends the background work; ctx bounds
-// the wait. It may be called twice.
+// Stop writes the rest of the log and ends the background work. ctx bounds the wait. It may be called twice.
 func (t *Table) Stop(ctx context.Context) error {
 	t.log2db.end.Do(func() { close(t.log2db.stop) })
 	done := make(chan struct{})

@@ -138,9 +138,8 @@ func (t *Table) Service(ctx context.Context, id string) (Service, bool, error) {
 	return Service{}, false, nil
 }
 
-// Banks lists by name the active banks to which a tenant's payouts go: those that
-// a provider of ours reaches and whose accounts' names it tells. One that is
-// paused or failing counts: the list is what clients keep for a day.
+// Banks lists by name the active banks that a tenant's payouts can reach: a provider of ours serves the bank and
+// looks up names of its accounts. A paused or failing provider counts, because clients keep the list for a day.
 func (t *Table) Banks(ctx context.Context, tenant, mode string) ([]Bank, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {
@@ -196,8 +195,8 @@ func (t *Table) LikelyNetwork(ctx context.Context, m msisdn.MSISDN) (msisdn.Netw
 const sqlSetBankCode = `INSERT INTO bank_codes (bank, provider, code) SELECT code, $2, $3 FROM banks WHERE code = $1
 	ON CONFLICT (bank, provider) DO UPDATE SET code = excluded.code`
 
-// SetBankCode writes a provider's own code of a bank, named by its sort code;
-// an empty code says that this provider does not reach it.
+// SetBankCode stores a provider's own code of a bank, identified by its sort code. With an empty code, the provider
+// does not reach the bank.
 func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
 	var f problem.Fields
 	t.CheckProvider(&f, providerName)
@@ -218,8 +217,8 @@ func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
 const sqlSetPrefix = `INSERT INTO number_prefixes (prefix, network) VALUES ($1, $2)
 	ON CONFLICT (prefix) DO UPDATE SET network = excluded.network`
 
-// SetPrefix writes which network a range of numbers was given to; an empty
-// network says that the prefix is of no network. The prefix is in local form, such as 024 or 0553.
+// SetPrefix assigns a range of numbers to a network, or with an empty network to none. The prefix is in local form,
+// such as 024 or 0553.
 func (t *Table) SetPrefix(tx *db.Tx, prefix string, n msisdn.Network) error {
 	if len(prefix) < 2 || len(prefix) > 10 || prefix[0] != '0' || strings.Trim(prefix, "0123456789") != "" {
 		return problem.Field("prefix", "must be the first digits of a local number, such as 024")

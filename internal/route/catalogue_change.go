@@ -32,7 +32,7 @@ type CatalogueChange struct {
 	Edit     Edit   // of the others
 }
 
-// entrySQL reads what stands in an entry, as one text.
+// entrySQL reads the present value of an entry as one text.
 var entrySQL = map[CatalogueKind]string{
 	NetworkEntry:  `SELECT id || ', ' || name || ', ' || status FROM airtime_networks WHERE network = $1`,
 	ServiceEntry:  `SELECT id || ', ' || name || ', ' || status FROM data_services WHERE service = $1`,
@@ -41,7 +41,8 @@ var entrySQL = map[CatalogueKind]string{
 	PrefixEntry:   `SELECT network FROM number_prefixes WHERE prefix = $1`,
 }
 
-// EntryNow gives what stands in the entry that a change is about, from the database and not the cache; empty where nothing does.
+// EntryNow returns the present value of a change's entry, from the database and not the cache. It is empty if there
+// is none.
 func (t *Table) EntryNow(ctx context.Context, c CatalogueChange) (text string, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		text, err = t.EntryIn(tx, c, "")
@@ -81,7 +82,7 @@ func (t *Table) ChangeEntry(tx *db.Tx, c CatalogueChange) error {
 	return problem.Field("kind", "is not one of the catalogues")
 }
 
-// Edit is a change of a catalogue entry; what is empty stays as it is.
+// Edit is a change of a catalogue entry. Empty fields stay as they are.
 type Edit struct {
 	ID     string // what clients send from now on
 	Name   string

@@ -17,18 +17,16 @@ func withBanks(r provider.Rail, c *catalogue) provider.Rail {
 	return r
 }
 
-// Choose gives the rails that may be tried for an operation now, best first.
-// channel is a network, or for banks one of our bank ids. The probe is of the
-// first rail, and nil unless its breaker is half-open. The error is a problem of
-// kind Unavailable: with code "not_served" when no provider of ours does this at
-// all, with "provider_unavailable" and a RetryAfter when those that do are paused
-// or failing. Do not call it inside a transaction.
+// Choose returns the rails that may be tried for an operation now, best first. channel is a network, or for banks one
+// of our bank ids. The probe is of the first rail, and nil unless its breaker is half-open. The error is a problem of
+// kind Unavailable. Its code is "not_served" if no provider does this, or "provider_unavailable", with a RetryAfter,
+// if those that do are paused or failing. Do not call Choose inside a transaction.
 func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode string) ([]provider.Rail, *Probe, error) {
 	return t.choose(ctx, op, channel, tenant, mode, func(provider.Rail) bool { return true })
 }
 
-// Admit says whether one rail may be tried for an operation now, as Choose would.
-// A rail that has no route to the channel any more is "not_served".
+// Admit checks, as Choose does, whether one rail may be tried for an operation now. A rail without a route to the
+// channel is "not_served".
 func (t *Table) Admit(ctx context.Context, rail string, op Operation, channel, tenant, mode string) (*Probe, error) {
 	_, probe, err := t.choose(ctx, op, channel, tenant, mode, func(r provider.Rail) bool { return r.Name == rail })
 	return probe, err

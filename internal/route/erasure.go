@@ -23,7 +23,7 @@ const (
 	unpackedAfter          = `SELECT at, id, url, request, answer FROM provider_exchanges WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3`
 )
 
-// EraseExchanges empties what was said to and by providers about a payment; that something was said, when and with which status stays.
+// EraseExchanges empties the bodies of exchanges about a payment. Their times and statuses stay.
 func (t *Table) EraseExchanges(tx *db.Tx, payment string) error {
 	err := tx.Query(allOfPayment, []any{payment}, func(r *db.Row) error {
 		k, e, err := t.scanPacked(r)
@@ -39,19 +39,19 @@ func (t *Table) EraseExchanges(tx *db.Tx, payment string) error {
 	return nil
 }
 
-// A foundExchange is one that names what is looked for.
+// A foundExchange is an exchange that contains one of the words.
 type foundExchange struct {
 	exchangeKey
 	provider.Exchange
 }
 
-// repack writes an exchange without what was said. One that was pruned meanwhile is gone.
+// repack stores an exchange without its bodies. An exchange that was pruned in the meantime is gone.
 func (t *Table) repack(tx *db.Tx, k exchangeKey, e provider.Exchange, url string) {
 	e.Request, e.Answer, e.URL = "", "", url
 	tx.Defer(repackExchange, -1, k.at, k.id, t.packer.pack(e))
 }
 
-// words are what is erased, such as the spellings of a number, and what stands there instead.
+// words are the texts to erase, such as the spellings of a number, and their replacement.
 type words struct {
 	instead string
 	list    []string
@@ -70,8 +70,8 @@ func (w words) outOf(text string) string {
 	return text
 }
 
-// EraseWords empties the exchanges that name one of the words anywhere, such as questions about a number, and takes the words out of
-// their addresses. It reads all exchanges, in bounded parts.
+// EraseWords empties the exchanges that contain one of the words anywhere, such as name queries for a number, and
+// removes the words from their addresses. It reads all exchanges, in bounded parts.
 func (t *Table) EraseWords(ctx context.Context, instead string, list ...string) (erased int, err error) {
 	w := words{instead, list}
 	after := func(k exchangeKey) []any { return []any{k.at, k.id} }
@@ -96,7 +96,7 @@ func (t *Table) EraseWords(ctx context.Context, instead string, list ...string) 
 	return erased + unpacked, err
 }
 
-// An unpackedPlace is where an exchange of an earlier version stands, and its address.
+// An unpackedPlace is the key and the address of an exchange that an earlier version stored.
 type unpackedPlace struct {
 	at  int64
 	id  string

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// dictionary is text that exchanges have in common, such as the documented samples of providers. Rows are packed with it, so
-// it never changes: another one gets another number beside it.
+// dictionary is text that exchanges have in common, such as the documented samples of providers. Rows are packed with
+// it, so it never changes. A new dictionary gets another number.
 //
 //go:embed exchanges.dictionary
 var dictionary []byte
@@ -21,7 +21,7 @@ var dictionary []byte
 const (
 	dictionaryID = 1
 	packWindow   = 64 << 10 // bytes; more than the longest exchange
-	unpackedMost = 64 << 10 // bytes of an exchange at most, whatever a row says
+	unpackedMost = 64 << 10 // bytes of an exchange at most, whatever its row says
 	keptText     = 8192     // bytes of a body, URL or error
 	packedFields = 12
 )

@@ -39,8 +39,8 @@ func (t *Table) Flush(ctx context.Context) error {
 	}
 }
 
-// write is the background work: it gathers exchanges for a moment, so that the
-// log costs a few transactions a second at most, and publishes breakers at once.
+// write is the background work. It gathers exchanges for a moment, so that the log costs at most a few transactions a
+// second, and publishes breakers at once.
 func (t *Table) write() {
 	w := &t.log2db
 	defer w.done.Done()
@@ -75,7 +75,7 @@ func (t *Table) write() {
 	}
 }
 
-// drain writes what is gathered and queued.
+// drain writes the gathered and queued exchanges.
 func (t *Table) drain(batch []provider.Exchange) []provider.Exchange {
 	for range queuedExchanges {
 		select {
@@ -127,7 +127,7 @@ func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 // exchangeIDs is how many ids there are for the exchanges of one microsecond.
 const exchangeIDs = 1 << 48
 
-// An exchangeKey is where an exchange stands in the log.
+// An exchangeKey identifies an exchange in the log.
 type exchangeKey struct {
 	at int64 // microseconds
 	id int64
@@ -157,8 +157,7 @@ const (
 	mostExchanges      = 1000
 )
 
-// Exchanges gives what was said about one payment, named by our id, oldest
-// first, at most 1,000.
+// Exchanges returns the exchanges about one payment, identified by our id, oldest first, at most 1,000.
 func (t *Table) Exchanges(ctx context.Context, payment string) ([]provider.Exchange, error) {
 	list, err := t.readExchanges(ctx, exchangesOfPayment, unpackedOfPayment, payment)
 	slices.SortStableFunc(list, func(a, b provider.Exchange) int { return a.At.Compare(b.At) })

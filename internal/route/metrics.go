@@ -8,8 +8,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// metrics counts what providers answer. The labels are few and fixed: never a
-// tenant, never a reference.
+// metrics counts providers' responses. The labels are few and fixed: never a tenant, never a reference.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec

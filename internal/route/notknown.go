@@ -13,12 +13,11 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A refusal that is not confirmed ends when the provider says that it does not
-// have the payment. Whether such an answer is understood is found out before
-// money depends on it: every status interface is asked for a reference that
-// does not exist.
+// An unconfirmed refusal ends when the provider reports that it does not know the payment. Before money depends on
+// such a response, every status interface is probed with a reference that does not exist, to see whether its response
+// is recognized.
 
-// NotKnown is what a provider answered to such a question.
+// NotKnown is a provider's response to such a probe.
 type NotKnown struct {
 	Mode      string
 	Provider  string
@@ -67,7 +66,7 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 	}
 	asking.Wait()
 	if err := ctx.Err(); err != nil || len(said) == 0 {
-		return err // given up: the answers that are missing say nothing
+		return err // stopped: a missing response proves nothing
 	}
 	understood := 0
 	for _, k := range said {
@@ -88,8 +87,8 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 
 type statusQuestion func(context.Context, provider.StatusRequest) provider.Outcome
 
-// statusOf gives how a rail is asked about an operation, nil when it is not, and
-// the setting that teaches its words for "not known".
+// statusOf returns a rail's status query for an operation, or nil, and the setting with the rail's words for "not
+// known".
 func statusOf(r provider.Rail, op Operation) (ask statusQuestion, setting string) {
 	if !Can(r, op) {
 		return nil, ""
@@ -131,8 +130,8 @@ func (t *Table) askNotKnown(ctx context.Context, r provider.Rail, op Operation, 
 	return k
 }
 
-// unanswered says whether a question did not get as far as the payments: no
-// answer, a caller that is turned away, a broken server.
+// unanswered reports whether a probe did not reach the payments: no response, a caller that is turned away, a broken
+// server.
 func unanswered(code string) bool {
 	status, _, _ := strings.Cut(code, ":")
 	return status == "" || status == "401" || status == "403" || status == "429" || len(status) == 3 && status[0] == '5'
@@ -140,7 +139,7 @@ func unanswered(code string) bool {
 
 const sqlNotKnown = `SELECT mode, provider, operation, state, answer, asked_at FROM provider_not_known`
 
-// notKnown reads what providers answered when they were last asked.
+// notKnown reads the providers' responses to the last probes.
 func (t *Table) notKnown(ctx context.Context) (map[breakerKey]NotKnown, error) {
 	var said map[breakerKey]NotKnown
 	err := t.db.Read(ctx, func(tx *db.Tx) error {

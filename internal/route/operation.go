@@ -19,7 +19,7 @@ const (
 	Bundle         Operation = "bundle"
 )
 
-// Any stands for every tenant, mode, channel or operation.
+// Any matches every tenant, mode, channel or operation.
 const Any = "*"
 
 // Operations gives every operation, in the order in which lists show them.

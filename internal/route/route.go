@@ -1,29 +1,26 @@
-// Package route decides which provider serves what. It holds a table of routes
-// (operation, network or bank, tenant, mode) to providers in order, a circuit
-// breaker and an operator's pause for each provider and operation, the
-// catalogues that join our ids to theirs (airtime networks, data services,
-// banks), and the redacted log of what was said to each provider.
+// Package route decides which provider serves an operation. It holds the routes (operation, network or bank, tenant,
+// mode) to providers in order, a circuit breaker and an operator's pause for each provider and operation, the
+// catalogues that join our ids to the providers' (airtime networks, data services, banks), and the redacted log of
+// exchanges with each provider.
 //
-// Everything that decides is rows, so that all nodes agree within a second and
-// an operator can change it while the program runs; the defaults are data in
-// this package, written at the first start and never over an edit. Choose names
-// the providers that may be tried now, in order. It never says what to do after
-// a failure: taking the next provider is safe only when nothing was sent, and
-// that is for the caller to know.
+// All decisions are rows, so that all nodes agree within a second and an operator can change them while the program
+// runs. The defaults are data in this package. They are written at the first start and never over an edit. Choose
+// returns the providers that may be tried now, in order. It does not decide after a failure: taking the next provider
+// is safe only if nothing was sent, and only the caller knows that.
 //
 // Files, each standing on those below it alone; no two of them need each other:
 //
 //	build.go                 how the table is put together, started and stopped
 //	catalogue_change.go      an operator's change of the catalogues, checked and stored
-//	catalogue.go             networks, services and banks; what a number's network is
+//	catalogue.go             networks, services and banks; the network of a number
 //	switches.go, erasure.go  routes and pauses, changed by operators; a person's number and name, erased from the exchanges
-//	choose.go, exchanges.go  the choice of a provider; what was said to each provider, redacted
+//	choose.go, exchanges.go  the choice of a provider; exchanges with each provider, redacted
 //	breaker.go, seeds.go     the circuit breaker of each provider and operation; the routes and catalogues of the first start
-//	notknown.go              whether a provider says "not known" as its adapter expects
+//	notknown.go              whether a provider reports "not known" as its adapter expects
 //	open_breakers.go         the metrics of a node, with its open circuit breakers
 //	route.go, switch_rows.go the table; routes and pauses as they are stored
-//	breaker_memory.go        what a node remembers of its breakers
-//	metrics.go               what a node counts of its providers
+//	breaker_memory.go        a node's memory of its breakers
+//	metrics.go               a node's counts of its providers
 //	operation.go             the kinds of work that a provider can be given
 //	catalogue_entries.go     the entries of the catalogues
 //	exchange_packing.go      how an exchange is stored
@@ -97,7 +94,7 @@ func (t *Table) CheckFloat(f *problem.Fields, name, account string) {
 // Rails gives every rail that exists.
 func (t *Table) Rails() []provider.Rail { return slices.Clone(t.rails) }
 
-// forget makes the next Choose on this node read what a transaction wrote.
+// forget makes the next Choose on this node read the rows of a transaction that has just committed.
 func (t *Table) forget(tx *db.Tx) {
 	tx.AfterCommit(func() {
 		t.switches.Forget(struct{}{})

@@ -10,8 +10,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// The defaults. A row is written when its key is missing, and never over one
-// that is there: what an operator changed stays changed.
+// The defaults. A row is written only if its key is missing, so an operator's changes stay.
 
 // idSpace makes catalogue ids that are the same in every installation.
 var idSpace = uuid.MustParse("5c2c4f0e-6c5e-5d0a-9f6b-2f8a3a1d7e10")

@@ -52,8 +52,7 @@ type Pause struct {
 	At        time.Time
 }
 
-// Route says which providers serve an operation, best first. No providers at
-// all means that it is not served.
+// Route lists the providers of an operation, best first. An empty list means that the operation is not served.
 type Route struct {
 	Tenant    string // Any: every tenant without a route of its own
 	Mode      string // "test", "live" or Any

@@ -34,10 +34,9 @@ const (
 	sqlResumeAll = `DELETE FROM provider_pauses WHERE mode = $1 AND provider = $2`
 )
 
-// Resume ends a pause, or with Any every pause of the provider in that mode,
-// and closes its breakers: an operator who resumes has looked. It answers whether
-// anything was paused. A pause that is there goes, whatever its name; only where there is none must
-// the names be right, because one that was mistyped resumes no provider.
+// Resume ends a pause, or with Any every pause of the provider in that mode, and closes its breakers: an operator who
+// resumes has looked. It reports whether anything was paused. An existing pause ends whatever its name. Without one
+// the names must be right, because a mistyped name resumes no provider.
 func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool, error) {
 	resume, closing, args := sqlResume, sqlCloseBreaker, []any{mode, providerName, string(op)}
 	if op == Any {
@@ -115,7 +114,7 @@ func (t *Table) checkRoute(tx *db.Tx, r Route) error {
 	return f.Err()
 }
 
-// SetRoute writes one route over what was there.
+// SetRoute replaces one route.
 func (t *Table) SetRoute(tx *db.Tx, r Route) error {
 	if err := t.checkRoute(tx, r); err != nil {
 		return err
@@ -142,8 +141,8 @@ func (t *Table) DropRoute(tx *db.Tx, tenant, mode string, op Operation, channel 
 
 const sqlLeadsTo = `SELECT providers FROM provider_routes WHERE tenant = $1 AND mode = $2 AND operation = $3 AND channel = $4`
 
-// LeadsTo says to which providers the stored route of the same account, mode, operation and channel leads, with
-// spaces between, and whether there is one.
+// LeadsTo returns the providers of the stored route for the same account, mode, operation and channel, separated by
+// spaces, and whether there is one.
 func (t *Table) LeadsTo(ctx context.Context, r Route) (providers string, found bool, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		providers, found, err = t.leadsTo(tx, sqlLeadsTo, r)
@@ -187,15 +186,13 @@ type Status struct {
 	Breaker string
 	Until   time.Time
 	Why     string
-	// NotKnown is what the provider last said of a reference that does not exist;
-	// nil when it was not asked, or has no status for this operation.
+	// NotKnown is the provider's last response to a reference that does not exist. It is nil if the provider was not
+	// probed or has no status for this operation.
 	NotKnown *NotKnown
 }
 
-// List gives the state of every provider and operation: of the rails that
-// exist here, or where there are none, as in a command, of those that routes
-// name; and of whatever else is paused or open. It reads the database, not the
-// cache.
+// List returns the state of every provider and operation: of the configured rails, or without any, as in a command,
+// of those that routes name, and of every other one that is paused or open. It reads the database, not the cache.
 func (t *Table) List(ctx context.Context) ([]Status, error) {
 	sw, err := t.loadSwitches(ctx)
 	if err != nil {

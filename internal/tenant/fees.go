@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Product is what a fee is charged for. Airtime and data carry none in either way of paying:
-// what the house earns there is the provider's commission.
+// Product is a service with a fee. Airtime and data carry no charges in either way of paying: the installation earns
+// the provider's commission there.
 type Product string
 
 // The products.
@@ -25,7 +25,7 @@ const (
 // Products gives every product that carries a charge.
 func Products() []Product { return []Product{Collection, Payout} }
 
-// Channels besides the networks. Transfers between wallets carry no charge.
+// Channels in addition to the networks. Transfers between wallets carry no charge.
 const (
 	ChannelBank = "BANK" // of payouts
 	AnyChannel  = ""     // what every channel without a rule of its own costs
@@ -37,9 +37,8 @@ const Default = ""
 // maxBasisPoints is the whole amount.
 const maxBasisPoints = 10_000
 
-// Rule is what one product costs on one channel: flat plus basis points of the
-// amount (100 are one percent), rounded half up to the pesewa, then held
-// between minimum and maximum.
+// Rule is the fee of one product on one channel: flat plus basis points of the amount (100 are one percent), rounded
+// half up to the pesewa, then limited to minimum and maximum.
 type Rule struct {
 	Product     Product
 	Channel     string // a network, BANK or AnyChannel
@@ -49,7 +48,7 @@ type Rule struct {
 	Maximum     money.Pesewas // 0 is no maximum
 }
 
-// Fee is what the rule charges for amount.
+// Fee returns the rule's charges for amount.
 func (r Rule) Fee(amount money.Pesewas) money.Pesewas {
 	fee := r.Flat + money.Percent(amount, r.BasisPoints)
 	if fee < r.Flat { // overflow: no limit lets such an amount through
@@ -62,8 +61,8 @@ func (r Rule) Fee(amount money.Pesewas) money.Pesewas {
 	return fee
 }
 
-// DemoPlan is what the demo tenant pays: one percent for collections and
-// payouts, at least 0.10 and at most 10.00; airtime and data cost nothing.
+// DemoPlan is the plan of the demo tenant: one percent for collections and payouts, at least 0.10 and at most 10.00;
+// airtime and data cost nothing.
 func DemoPlan() []Rule {
 	return []Rule{
 		{Product: Collection, BasisPoints: 100, Minimum: 10, Maximum: 10 * money.Cedi},
@@ -102,10 +101,8 @@ func current(plans []plan, at time.Time) (plan, bool) {
 	return best, found
 }
 
-// Fee gives what a transaction costs and the version of the plan that says so
-// (0 when no plan was in force, which costs nothing). A tenant's own plan
-// replaces the default one as a whole. The charges of a collection never
-// exceed its amount.
+// Fee returns the charges of a transaction and the version of the plan. Without a plan in force both are 0. A
+// tenant's own plan replaces the default plan as a whole. The charges of a collection never exceed its amount.
 func (s *Store) Fee(ctx context.Context, tenant string, product Product, channel string, amount money.Pesewas, at time.Time) (money.Pesewas, int64, error) {
 	for _, whose := range []string{tenant, Default} {
 		plans, err := s.plans.Get(ctx, whose)
@@ -151,8 +148,7 @@ const (
 	countWithoutPlan  = `SELECT count(*)` + withoutPlan
 )
 
-// WithoutPlan says whom the default plan is for at a time: the first few tenants that
-// have none of their own, and how many there are.
+// WithoutPlan returns the first few tenants that the default plan applies to at a time, and their number.
 func (s *Store) WithoutPlan(ctx context.Context, at time.Time, few int) (some []Tenant, total int, err error) {
 	err = s.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
 		some = nil
@@ -193,7 +189,7 @@ func (s *Store) loadPlans(ctx context.Context, tenant string) ([]plan, error) {
 	return plans, err
 }
 
-// PlanNow gives the rules that are in force for a tenant now, and the version of the newest plan of its own; 0: it has none.
+// PlanNow returns the rules in force for a tenant now, and the version of the newest plan of its own, or 0.
 func (s *Store) PlanNow(ctx context.Context, tenant string) (rules []Rule, newest int64, err error) {
 	if rules, _, err = s.FeePlan(ctx, tenant, s.clock.Now()); err != nil {
 		return nil, 0, err
@@ -226,10 +222,8 @@ const nextPlan = `SELECT COALESCE(MAX(version), 0) + 1 FROM fee_plans`
 
 const insertPlan = `INSERT INTO fee_plans (tenant, version, effective_from, created_at) VALUES ($1, $2, $3, $4)`
 
-// SetFeePlan adds the next version of a tenant's plan (Default: of everybody
-// who has none) in tx. It is in force from the given time on, the zero time
-// being now, and what was accepted before keeps the fee it was accepted with.
-// No rules at all make a plan under which everything is free.
+// SetFeePlan adds the next version of a tenant's plan, or of the default plan, in tx. It is in force from the given
+// time, or now if that is zero. Accepted payments keep their fee. A plan without rules makes everything free.
 func (s *Store) SetFeePlan(tx *db.Tx, tenant string, from time.Time, rules []Rule) (version int64, err error) {
 	if err := CheckPlan(rules); err != nil {
 		return 0, err
@@ -266,7 +260,7 @@ func (s *Store) SetFeePlan(tx *db.Tx, tenant string, from time.Time, rules []Rul
 	return version, nil
 }
 
-// CheckPlan holds a plan to what the table allows, in words for a person.
+// CheckPlan checks a plan against the limits of the table. Its errors are for people.
 func CheckPlan(rules []Rule) error {
 	var f problem.Fields
 	seen := map[string]bool{}

@@ -57,7 +57,7 @@ func (q Quota) over(setting int64) int64 {
 	return int64(q)
 }
 
-// Quotas are a tenant's own bounds of what it stores. Each takes the place of the installation's.
+// Quotas are a tenant's own limits on stored data. Each replaces the installation's limit.
 type Quotas struct {
 	Contacts  Quota // over all its groups
 	Groups    Quota
@@ -78,8 +78,8 @@ func (q Quotas) Over(settings config.Quotas) config.Quotas {
 // Stored is how much of a quota a tenant has used. Most is 0 where there is no bound.
 type Stored struct{ Used, Most int64 }
 
-// Room refuses to let what a query counts of a tenant grow by more beyond most; 0 is no bound. It is asked before the
-// rows are written and locks nothing: requests that come at once may go beyond it, each by what one of them may add.
+// Room refuses a request that would let the count of a query grow by more beyond most; 0 is no limit. It runs before
+// the rows are written and locks nothing, so concurrent requests may each exceed the limit by their own rows.
 func Room(tx *db.Tx, count, id string, more, most int64, refusal error) error {
 	if most == 0 || more == 0 {
 		return nil
@@ -94,7 +94,7 @@ func Room(tx *db.Tx, count, id string, more, most int64, refusal error) error {
 	return nil
 }
 
-// check adds what the table does not allow.
+// check adds errors for values that the table does not allow.
 func (q Quotas) check(f *problem.Fields) {
 	for _, each := range []struct {
 		name  string
@@ -106,7 +106,7 @@ func (q Quotas) check(f *problem.Fields) {
 	}
 }
 
-// QuotaChange says which quota becomes what; nil leaves it as it is.
+// QuotaChange has the new value of each quota; nil leaves it as it is.
 type QuotaChange struct {
 	Contacts  *Quota
 	Groups    *Quota

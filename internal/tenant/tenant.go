@@ -1,12 +1,9 @@
-// Package tenant knows the customers of an installation: whether a customer's
-// money is test or live, what it may do, how much one transfer may move, and
-// what its transactions cost. A tenant's mode never changes, because test and
-// live money are assets of their own in the ledger and its wallets are opened
-// with the tenant. Keys and addresses, by which calls on behalf of a tenant are admitted, are not
-// known here: see package access.
+// Package tenant keeps the customers of an installation: whether a customer's money is test or live, its permissions,
+// its limits for one transfer, and its fees. A tenant's mode never changes, because test and live money are separate
+// assets of the ledger and its wallets are opened with the tenant. Keys and allowed addresses are in package access.
 //
-// Reading a tenant or its fees costs a query at most once a second on each
-// node, so a change is in force everywhere within one second.
+// Reading a tenant or its fees costs at most one query a second on each node, so a change is in force everywhere
+// within one second.
 package tenant
 
 import (
@@ -26,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Mode says whether a tenant's money is real.
+// Mode is test or live.
 type Mode string
 
 // The modes. A test tenant is always served by the simulator, a live one never.
@@ -35,7 +32,7 @@ const (
 	Live Mode = "live"
 )
 
-// FeeBearer says who pays the charges of a collection.
+// FeeBearer pays the charges of a collection.
 type FeeBearer string
 
 // The bearers: the merchant gets amount - charges, or the customer pays
@@ -45,26 +42,25 @@ const (
 	Customer FeeBearer = "customer"
 )
 
-// Listed says what a caller's address must be on the allow-list for.
+// Listed selects the requests that must come from an address on the allow-list.
 type Listed string
 
-// Requests that are taken from listed addresses alone: payouts, which is the contract, or airtime, data and messages, too.
+// Requests that must come from a listed address: payouts, as the contract has it, or also airtime, data and messages.
 const (
 	ListedPayouts  Listed = "payouts"
 	ListedSpending Listed = "spending"
 )
 
-// Duplicates says what a request is answered whose reference was used before.
+// Duplicates selects the answer to a request whose reference was used before.
 type Duplicates string
 
-// Answers to duplicates: they are refused, which is the contract, or the same
-// request hears for a day what became of it.
+// Answers to duplicates: a refusal, as the contract has it, or for a day the present state of the same request.
 const (
 	RefuseDuplicates Duplicates = "refuse"
 	RepeatDuplicates Duplicates = "repeat"
 )
 
-// The transfer limits of a tenant for whom nothing else was said.
+// The transfer limits of a tenant without limits of its own.
 const (
 	DefaultWalletLimit = 15_000 * money.Cedi
 	DefaultBankLimit   = 50_000 * money.Cedi
@@ -149,8 +145,7 @@ type Store struct {
 	plans   *cache.Cache[string, []plan]
 }
 
-// lookup is what a query for a tenant found, which may be nothing: that is
-// remembered too.
+// lookup is the cached result of a query for a tenant, also if there is none.
 type lookup struct {
 	tenant Tenant
 	found  bool
@@ -206,9 +201,8 @@ func (s *Store) load(ctx context.Context, id string) (lookup, error) {
 
 const listTenants = `SELECT ` + tenantColumns + ` FROM tenants WHERE id > $1 ORDER BY id LIMIT $2`
 
-// List gives at most limit tenants in the order of their ids, which is that of
-// their making where no id was chosen, after the one with the id after
-// (empty: from the first).
+// List returns at most limit tenants in the order of their ids, after the id after (empty: from the first one). Ids
+// are in the order of creation, unless an id was chosen.
 func (s *Store) List(ctx context.Context, after string, limit int) ([]Tenant, error) {
 	var all []Tenant
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
@@ -347,15 +341,15 @@ func (t Tenant) Check() error {
 	return f.Err()
 }
 
-// wellFormed says whether id can be a tenant's. It stands inside the names of
-// ledger accounts, so it holds nothing that means something there.
+// wellFormed reports whether id can be a tenant's. Names of ledger accounts contain it, so it has none of their
+// separators.
 func wellFormed(id string) bool {
 	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool {
 		return !strings.ContainsRune(idLetters, r)
 	})
 }
 
-// Change says what of a tenant becomes what; nil leaves a member as it is.
+// Change has the new value of each member; nil leaves it as it is.
 type Change struct {
 	Name               *string
 	CollectionsEnabled *bool

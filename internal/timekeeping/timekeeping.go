@@ -1,7 +1,7 @@
-// Package timekeeping watches the clock of a node. It stores when the machine's clock was set, and stops the node from taking
-// money while its clock cannot be right: one that is far from PostgreSQL's, or, on SQLite, behind what the database has
-// already. An age that decides about money comes from the elapsed time (package clock); the guard here is for everything that
-// is stored under the wall clock.
+// Package timekeeping watches the clock of a node. It stores steps of the machine's clock. It stops the node from
+// taking money while its clock cannot be right: far from PostgreSQL's clock, or on SQLite behind the newest row. Ages
+// that decide about money come from elapsed time (package clock). This guard protects everything that is stored with
+// the wall clock.
 package timekeeping
 
 import (
@@ -32,7 +32,7 @@ const (
 	rowsKept = 90 * 24 * time.Hour
 )
 
-// Options say what a Keeper watches.
+// Options configure a Keeper.
 type Options struct {
 	Node string
 	// Guard stops the node while its clock is wrong. In development it is off: there the clock is moved on purpose.
@@ -73,7 +73,7 @@ type Step struct {
 const (
 	insertStep = `INSERT INTO clock_steps (id, node, at, by, actor, reason, forgives) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	pruneSteps = `DELETE FROM clock_steps WHERE at < $1`
-	// A step from the time to come was undone by a later one: by the clock of then, nothing would have an age until that time.
+	// A later step undid a step into the future. By the clock of that time, nothing would have an age until then.
 	lastStep  = `SELECT at FROM clock_steps WHERE by <> 0 AND at <= $1 ORDER BY at DESC LIMIT 1`
 	ownSteps  = `SELECT at, by FROM clock_steps WHERE by <> 0 AND node = $1 AND at <= $2 ORDER BY at DESC LIMIT 100`
 	forgiven  = `SELECT COALESCE(max(forgives), 0) FROM clock_steps WHERE by = 0`
@@ -201,7 +201,7 @@ func (k *Keeper) againstRows(ctx context.Context) error {
 	return nil
 }
 
-// retryAfter is what a client is told to wait.
+// retryAfter is the Retry-After of a refusal.
 const retryAfter = 30 * time.Second
 
 func (k *Keeper) stop(ctx context.Context, why string) {
@@ -228,7 +228,8 @@ func Check(ctx context.Context, d *db.DB, c *clock.Clock, newest func(context.Co
 	return k.Stopped()
 }
 
-// Stopped returns the refusal of money while the clock is wrong; its cause says why. nil: the clock is right.
+// Stopped returns the refusal of money while the clock is wrong, with the reason as its cause. It is nil while the
+// clock is right.
 func (k *Keeper) Stopped() error {
 	if e := k.stopped.Load(); e != nil {
 		return e

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Code returns a code that a person typed or pasted as it is compared: without white space, dashes and characters that
-// cannot be seen, and in lower case. Messages and apps show codes in groups.
+// Code normalizes a code that a person typed or pasted: without white space, dashes and invisible characters, in
+// lower case. Messages and apps show codes in groups.
 func Code(s string) string {
 	return strings.ToLower(strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.White_Space, unicode.Pd, unicode.Cf) || r == minus {

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// IsControl reports whether a program that shows text would act on r instead of showing it, such as by writing what follows
-// from right to left.
+// IsControl reports whether a terminal or a browser would act on r instead of printing it, such as a bidi override.
 func IsControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 // IsInvisible reports whether a reader cannot see r: zero-width and formatting characters, variation selectors, fillers, and
@@ -30,8 +29,8 @@ const (
 	keycap       = '\u20e3'
 )
 
-// Visible replaces the control characters of a text, other than its line ends and tabs, and its invisible characters: they
-// would hide, split or turn around the text next to them. Those inside an emoji stay.
+// Visible replaces control characters, other than line ends and tabs, and invisible characters: they would hide,
+// split or reverse the text next to them. Characters inside an emoji stay.
 func Visible(text string) string {
 	deceives := func(r rune) bool { return r != '\n' && r != '\t' && (IsControl(r) || IsInvisible(r)) }
 	if !strings.ContainsFunc(text, deceives) {
@@ -69,8 +68,8 @@ func isEmoji(r rune) bool {
 // alphabets are the scripts whose letters look like those of another one.
 var alphabets = []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic}
 
-// Honest reports whether a name can be told from another one by looking at it: it is UTF-8 without control and invisible
-// characters, and no word mixes alphabets whose letters look alike, such as a Cyrillic letter in a Latin name.
+// Honest reports whether a reader can distinguish a name from similar ones. It is UTF-8 without control and invisible
+// characters, and no word mixes alphabets with similar letters, such as a Cyrillic letter in a Latin name.
 func Honest(name string) bool {
 	if !utf8.ValidString(name) || Visible(name) != name || strings.ContainsAny(name, "\n\t") {
 		return false

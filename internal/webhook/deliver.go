@@ -55,7 +55,7 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	}
 	a := w.client.send(ctx, e, keys, w.opts.Development, time.Now())
 	if !a.ok() && ctx.Err() != nil {
-		return jobs.Later(0) // our node stops: that says nothing about the receiver
+		return jobs.Later(0) // our node stops: no evidence about the receiver
 	}
 	if a.err != nil {
 		w.explain(e, a)
@@ -71,12 +71,12 @@ const (
 	crowdPause = 10 * time.Minute
 )
 
-// crowded says whether a delivery that failed before waits because its tenant has too many: those that have not been tried
-// yet come first.
+// crowded reports whether a delivery that failed before waits because its tenant has too many. Untried deliveries run
+// first.
 func crowded(job jobs.Job) bool { return job.Tries > 0 && job.Crowd > crowd }
 
-// explain puts into our log why there was no answer, which the customer is told without details. All attempts are there at
-// the level debug, and one a minute at info: receivers that are down are many, and a resolver of ours that is shows in any.
+// explain logs why there was no response. The customer sees no details. At level debug every attempt is logged, at
+// info one a minute: many receivers are down at any time, and a failing resolver of ours shows in any of them.
 func (w *Webhooks) explain(e *event, a answer) {
 	level := slog.LevelDebug
 	if _, ok := w.explained.May(w.clock.Now()); ok {
@@ -85,8 +85,7 @@ func (w *Webhooks) explain(e *event, a answer) {
 	w.log.Log(context.Background(), level, "webhook attempt got no response", "tenant", e.tenant, "event", e.id, "host", e.host, "error", a.err)
 }
 
-// eventOf gives the event of a job: from memory while it is fresh, else from
-// its row. Without an event the outcome says what becomes of the job.
+// eventOf returns the event of a job, from memory or from its row. Without an event, outcome is the end of the job.
 func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outcome) {
 	if e, ok := job.Memo.(*event); ok && job.Tries == 0 && w.clock.Elapsed()-e.queued < freshFor {
 		w.mu.Lock()
@@ -119,7 +118,7 @@ func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outc
 const sqlEvent = `SELECT url, body, kind, created_at, attempts, state FROM webhook_events
 	WHERE tenant = $1 AND subject = $2 AND id = $3`
 
-// record is what an attempt leaves behind.
+// record is the result of an attempt, to be stored.
 type record struct {
 	tenant, subject, id string
 	attempt             string // id of the row of a failed attempt
@@ -131,8 +130,8 @@ type record struct {
 	doubtful            bool // the answer to its COMMIT was lost, and looking for it failed
 }
 
-// judge says what an attempt means. failures counts those since the event was
-// queued or replayed, this attempt included.
+// judge decides the next step after an attempt. failures counts failures since the event was queued or replayed, this
+// attempt included.
 func (w *Webhooks) judge(e *event, failures int, a answer) record {
 	r := record{
 		tenant: e.tenant, subject: e.subject, id: e.id, attempt: newID(),
@@ -154,9 +153,8 @@ func (w *Webhooks) judge(e *event, failures int, a answer) record {
 	return r
 }
 
-// record writes down what became of an attempt, together with what others
-// write at this moment. While the database is away the result stays here, so
-// that nothing is sent twice for our own trouble.
+// record stores the result of an attempt, together with concurrent results. While the database is away the result
+// stays in memory, so that our own fault sends nothing twice.
 func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
 	ctx = context.WithoutCancel(ctx)
 	before, err := w.recorded(ctx, r)
@@ -189,8 +187,8 @@ func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
 	return jobs.Done() // the transaction has finished or postponed the job
 }
 
-// recorded says whether a record whose COMMIT was in doubt is in the database: written
-// again, an attempt would meet its own key.
+// recorded reports whether a record with an uncertain COMMIT is in the database. Written again, it would violate its
+// key.
 func (w *Webhooks) recorded(ctx context.Context, r record) (there bool, err error) {
 	if !r.doubtful {
 		return false, nil
@@ -202,7 +200,7 @@ func (w *Webhooks) recorded(ctx context.Context, r record) (there bool, err erro
 	return there, err
 }
 
-// landed looks for what a record leaves behind.
+// landed looks for the rows of a record.
 func landed(tx *db.Tx, r record) (found bool, err error) {
 	var one int64
 	if r.state == Delivered {
@@ -211,8 +209,8 @@ func landed(tx *db.Tx, r record) (found bool, err error) {
 	return tx.One(sqlIsAttempt, []any{r.tenant, r.id, r.attempt}, &one)
 }
 
-// waiting gives what a job's last attempt has left to be written. A job that was made
-// after it is a replay: another node ended the first one after this node's lease had lapsed.
+// waiting returns the unwritten result of a job's last attempt. A job that was made after that result is a replay:
+// another node ended the first job after this node's lease had lapsed.
 func (w *Webhooks) waiting(job jobs.Job) (record, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,8 +226,8 @@ func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }
 
-// recordColumns are what every attempt changes of its event, deliveredColumns
-// what a delivery does, failedColumns what a failure does.
+// recordColumns are the columns of an event that every attempt changes, deliveredColumns those of a delivery, and
+// failedColumns those of a failure.
 var (
 	recordColumns = []db.Column[record]{
 		{Name: "tenant", Text: func(r record) string { return r.tenant }},
@@ -273,8 +271,7 @@ var attemptColumns = []db.Column[record]{
 }
 
 const (
-	// A delivery is the truth whatever the row says; a failure counts only
-	// while the event is still open.
+	// A delivery counts whatever the row's state is. A failure counts only while the event is open.
 	sqlDelivered = `UPDATE webhook_events SET state = 'delivered', attempts = attempts + 1, status = r.status, took = r.took,
 		error = '', ended_at = r.at, failed_at = 0
 		FROM rows($1) AS r
@@ -307,7 +304,7 @@ func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]groupc
 			again = append(again, jobs.Postponement{ID: r.id, At: r.next, Error: r.answer.text()})
 		}
 	}
-	// All of a batch is there or nothing: one row is proof.
+	// A batch is stored as a whole or not at all, so one row is proof.
 	first := func(tx *db.Tx) (bool, error) { return landed(tx, records[0]) }
 	err := w.db.WriteRecognising(ctx, first, func(tx *db.Tx) error {
 		if len(delivered) > 0 {

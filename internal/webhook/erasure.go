@@ -13,12 +13,12 @@ const (
 	emptyAnswers = `UPDATE webhook_attempts SET answer = '' WHERE tenant = $1 AND event IN (SELECT value FROM texts($2)) AND answer <> ''`
 )
 
-// told is what an event tells and where.
+// told is the body and the address of an event.
 type told struct{ id, url, body string }
 
-// EraseWords replaces words, such as the spellings of a number, in the addresses and bodies of a subject's events, and empties what
-// receivers answered: they may write a number, or a name, as they like. An event that is changed by it is not sent again. It does
-// nothing where one is not delivered yet, and says so.
+// EraseWords replaces words, such as the spellings of a number, in the addresses and bodies of a subject's events,
+// and empties the receivers' responses, which may contain a number or a name in any form. A changed event is not sent
+// again. EraseWords changes nothing, and reports so, while an event is not delivered.
 func EraseWords(tx *db.Tx, tenant, subject, instead string, words ...string) (pending bool, err error) {
 	var pairs []string
 	for _, word := range words {

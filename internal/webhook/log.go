@@ -36,8 +36,8 @@ type Delivery struct {
 	Erased              bool      // the person whom it named was erased from it: it is not sent again
 }
 
-// Filter says which deliveries List gives. Empty members allow everything, but
-// a tenant must be named unless only failed ones are asked for.
+// Filter selects deliveries for List. Empty members match everything. Without a tenant, only failed deliveries can be
+// listed.
 type Filter struct {
 	Tenant  string
 	Subject string
@@ -140,7 +140,7 @@ const (
 		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending' AND erased = 0
 		RETURNING subject, id, url`
 	sqlReplayOne = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
-	// These rows are found by reading the tenant's whole history: commands replay by ids alone.
+	// These rows are found by reading the tenant's whole history, so commands replay only by ids.
 	sqlReplayable  = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
 	sqlFailedSince = `SELECT subject, id, state, erased FROM webhook_events
 		WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 AND erased = 0 ORDER BY failed_at LIMIT $3`
@@ -154,7 +154,7 @@ type replayable struct {
 	erased      bool
 }
 
-// refusal says why an event is not sent again; nil: it is.
+// refusal returns the reason why an event cannot be sent again, or nil.
 func (e replayable) refusal() error {
 	if !e.erased {
 		return nil
@@ -174,11 +174,9 @@ func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err 
 	return list, err
 }
 
-// Replay sends an event of a subject again, a delivered one too: the same bytes
-// under the same webhook-id, with all attempts anew. One that waits for its next
-// attempt has it now. An empty id stands for the subject's newest event. It gives
-// the id. An event from which a person was erased has not these bytes any more, and
-// is refused.
+// Replay sends an event of a subject again, also a delivered one: the same bytes under the same webhook-id, with all
+// attempts anew. An event that waits for its next attempt is sent now. An empty id selects the subject's newest
+// event. Replay returns the id. It refuses an event from which a person was erased, because the bytes have changed.
 func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (replayed string, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) error {
 		list, err := readReplayable(tx, sqlReplayOne, tenant, subject, id)
@@ -198,9 +196,8 @@ func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (repl
 	return replayed, err
 }
 
-// ReplayIn sends events again as Replay does, in a transaction that does something
-// more, such as writing down who asked for it. It says how many. An id that does
-// not exist, or of which a person was erased, refuses the whole.
+// ReplayIn sends events again as Replay does, in the caller's transaction, and returns their number. If an id does
+// not exist, or a person was erased from its event, nothing is sent.
 func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error) {
 	list, err := readReplayable(tx, sqlReplayable, tenant, ids)
 	if err != nil {
@@ -219,14 +216,13 @@ func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error
 	return w.replay(tx, tenant, list)
 }
 
-// Replayed is what a replay of many came to.
+// Replayed is the result of a replay of many events.
 type Replayed struct {
 	Events int // sent again
 	Erased int // not sent again: the person whom they name was erased
 }
 
-// ReplayFailed sends again what was given up since a time, the oldest first and at
-// most limit.
+// ReplayFailed sends events again that were given up since a time, the oldest first and at most limit.
 func (w *Webhooks) ReplayFailed(ctx context.Context, tenant string, since time.Time, limit int) (done Replayed, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) (err error) {
 		done, err = w.ReplayFailedIn(tx, tenant, since, limit)
@@ -299,17 +295,16 @@ const (
 	sqlNextTenant = `SELECT coalesce(min(tenant), '') FROM webhook_events WHERE tenant > $1`
 	sqlPrunePage  = `SELECT subject, id, created_at, ended_at FROM webhook_events
 		WHERE tenant = $1 AND (subject, id) > ($2, $3) ORDER BY subject, id LIMIT $4`
-	// The range is what an index finds, whatever the plan makes of the set: of
-	// events a page, and of attempts few others, for ids grow with time.
+	// The index finds the range, whatever the plan makes of the set. It has a page of events, and few other attempts,
+	// because ids grow with time.
 	sqlPrune = `DELETE FROM webhook_events WHERE tenant = $1 AND subject BETWEEN $3 AND $4
 		AND unindexed(id) IN (SELECT value FROM texts($2)) AND state <> 'pending'`
 	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event BETWEEN $3 AND $4
 		AND event IN (SELECT value FROM texts($2))`
 )
 
-// Prune removes the events that ended before a time, with their attempts, in
-// small transactions, and says how many. It goes through each tenant's oldest
-// ones and stops at the first that is younger.
+// Prune removes events that ended before a time, with their attempts, in small transactions, and returns their
+// number. It reads each tenant's oldest events and stops at the first younger one.
 func (w *Webhooks) Prune(ctx context.Context, before time.Time) (total int, err error) {
 	for tenant := ""; ; {
 		err := w.db.Read(ctx, func(tx *db.Tx) error {

@@ -1,7 +1,7 @@
 package webhook
 
-// The pools in which deliveries run. The slow ones and the unknown wait for their own kind alone, and the quick
-// ones, which are over in a moment, have what these leave of the workers.
+// The pools in which deliveries run. Slow and unknown receivers wait only for their own kind. Quick receivers use the
+// rest of the workers.
 const (
 	quickPool = iota
 	newPool
@@ -24,13 +24,13 @@ type pool struct {
 	waiting           []*share // for room in the pool: tenants take turns here
 }
 
-// shares are what a tenant has of each pool.
+// shares are a tenant's shares of the pools.
 type shares struct {
 	of     []share
 	places int // receivers with a place
 }
 
-// share is what a tenant has of a pool.
+// share is a tenant's share of a pool.
 type share struct {
 	pool    *pool
 	running int
@@ -125,8 +125,8 @@ func (s *share) wait() {
 	}
 }
 
-// admit offers as many receivers as a pool has room for, of the tenant whose share it is and of those who wait
-// longer. A receiver whose host has no room is offered besides: it waits there.
+// admit offers as many receivers as a pool has room for: those of the given tenant, and those that have waited
+// longer. A receiver whose host has no room is offered in addition, and waits there.
 func (p *pools) admit(of *share, offer func(tenant, host string) bool) {
 	pool := of.pool
 	of.wait()

@@ -37,7 +37,7 @@ func (w *Webhooks) sealedAfter(ctx context.Context, tenant string) (list []seale
 	return list, err
 }
 
-// SealedUnder counts what is sealed under each master key, by its name.
+// SealedUnder returns the number of secrets sealed under each master key, by its name.
 func (w *Webhooks) SealedUnder(ctx context.Context) (map[string]int64, error) {
 	counts := map[string]int64{}
 	if w.sealer == nil {
@@ -61,9 +61,9 @@ func (w *Webhooks) SealedUnder(ctx context.Context) (map[string]int64, error) {
 	}
 }
 
-// Reseal seals every secret under the active master key, in small transactions, and says after each how many it moved. A
-// secret that is replaced meanwhile stays as it is: it was sealed under the active key of its server. A run that was
-// broken off is begun again from the start, and finds what it has done.
+// Reseal seals every secret under the active master key, in small transactions, and reports after each the number of
+// secrets resealed. A secret that is replaced in between is already sealed under its server's active key. A new run
+// after an interruption starts over and skips finished secrets.
 func (w *Webhooks) Reseal(ctx context.Context, moved func(int64)) error {
 	if w.sealer == nil {
 		return errNoMaster

@@ -21,7 +21,7 @@ const (
 	Overlap = 24 * time.Hour
 )
 
-// Secret is what a tenant verifies our signatures with.
+// Secret is the key with which a tenant verifies our signatures.
 type Secret struct {
 	Current     string    // "whsec_" and base64
 	Former      string    // the one before, while it still signs; else empty
@@ -79,8 +79,8 @@ func (w *Webhooks) Rotate(ctx context.Context, tenant string) (secret string, er
 	return secret, err
 }
 
-// RotateSecret makes a new secret and gives it. The one before signs beside it
-// for a day; one before that is forgotten at once.
+// RotateSecret makes and returns a new secret. The previous one signs as well for a day. An older one is dropped at
+// once.
 func (w *Webhooks) RotateSecret(tx *db.Tx, tenant string) (string, error) {
 	if _, err := w.EnsureSecret(tx, tenant); err != nil {
 		return "", err

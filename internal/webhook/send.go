@@ -55,7 +55,7 @@ func newOutbound(o Options, c control) *outbound.Client {
 	})
 }
 
-// answer is what a receiver said.
+// answer is a receiver's response.
 type answer struct {
 	status int // 0: nothing
 	body   string
@@ -65,10 +65,10 @@ type answer struct {
 	took   time.Duration
 }
 
-// ok says whether it is a delivery.
+// ok reports whether the response is a delivery.
 func (a answer) ok() bool { return a.status >= 200 && a.status <= 299 }
 
-// text says in a line why it is none.
+// text returns one line that explains why the response is no delivery.
 func (a answer) text() string {
 	switch {
 	case a.ok():
@@ -110,14 +110,14 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 }
 
 const (
-	// notFound is one text for a name that is not there, one that leads into our own network and one that our resolver
-	// cannot tell: with two of them a customer could list the names of that network.
+	// notFound is the same text for a name that does not exist, a name in our own network, and a name that our
+	// resolver cannot resolve. With two texts a customer could list the names of that network.
 	notFound = "the host was not found, or has no public address"
 	noMore   = "the connection failed"
 )
 
-// why says to the customer why there is no answer. It names no address and no error of ours: these tell what
-// our network looks like from inside.
+// why explains to the customer why there was no response. It contains no address and no error of ours, which would
+// show the structure of our network.
 func why(a outbound.Answer, timeout time.Duration) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -147,12 +147,12 @@ func why(a outbound.Answer, timeout time.Duration) string {
 	return noMore
 }
 
-// ours says whether a text is one that why or send made.
+// ours reports whether a text was made by why or send.
 func ours(text string) bool {
 	return strings.HasPrefix(text, "the ") || strings.HasPrefix(text, "no answer ")
 }
 
-// plainly is the stored error of an attempt as people see it. Earlier versions stored what their dialer said.
+// plainly returns the stored error of an attempt for people. Earlier versions stored the dialer's own text.
 func plainly(status int, text string) string {
 	if status == 0 && text != "" && !ours(text) {
 		return noMore

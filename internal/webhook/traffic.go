@@ -14,8 +14,8 @@ const (
 // slow is how long attempts at a slow receiver take.
 const slow = time.Second
 
-// traffic knows how quick each receiver is, and gives the slow ones little. A receiver is a host as one tenant
-// knows it: the slow addresses of another tenant there say nothing about this one's.
+// traffic measures the speed of each receiver, and gives slow ones few connections. A receiver is a host as one
+// tenant knows it: another tenant's slow addresses there are no evidence about this one's.
 type traffic struct {
 	mu    sync.Mutex
 	paces map[receiver]*pace
@@ -34,7 +34,7 @@ type pace struct {
 // pacesKept bounds the receivers that are remembered.
 const pacesKept = 10_000
 
-// limit is how many deliveries a receiver gets at once. One that is not known must prove itself first.
+// limit returns the number of concurrent deliveries to a receiver. An unknown receiver starts with few.
 func (t *traffic) limit(tenant, host string) int {
 	usual, known := t.usual(tenant, host)
 	switch {
@@ -89,7 +89,7 @@ func (t *traffic) note(tenant, host string, took time.Duration) {
 	p.last = now
 }
 
-// forgetPaces drops what was not used for ten minutes, or else any quarter.
+// forgetPaces drops receivers that were not used for ten minutes, or otherwise any quarter of them.
 func forgetPaces(paces map[receiver]*pace, now time.Time) {
 	for key, p := range paces {
 		if now.Sub(p.last) > 10*time.Minute {

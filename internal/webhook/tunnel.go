@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/outbound"
 )
 
-// tunnels opens connections to receivers. Through an egress proxy this machine resolves the name and checks the address
-// itself, and the proxy receives the address: it could resolve the name to an address of our own network.
+// tunnels opens connections to receivers. Through an egress proxy this machine resolves the name and checks the
+// address, and gives the proxy the address. The proxy itself could resolve the name to an address of our own network.
 type tunnels struct {
 	check  control
 	proxy  *outbound.Proxy // nil: none

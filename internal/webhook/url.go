@@ -20,11 +20,9 @@ import (
 // maxURL bounds a callback address, in bytes.
 const maxURL = 2000
 
-// CheckURL says whether events may be sent to raw: an absolute HTTPS address
-// with a host that may be public, without user and password; in development
-// mode also plain HTTP to this machine. Where the name leads is checked when it
-// is dialled, because names change. The text of the error fits behind a
-// field's name.
+// CheckURL checks whether events may be sent to raw: an absolute HTTPS address with a possibly public host, without
+// user and password. In development plain HTTP to this machine is allowed as well. The resolved address is checked
+// when it is dialled, because names change. The error text follows a field's name.
 func CheckURL(raw string, development bool) error {
 	if _, text := parseURL(raw, development); text != "" {
 		return problem.New(problem.Invalid, "invalid_url", text)
@@ -41,8 +39,8 @@ const (
 	textEscape  = "must write a percent sign as %25 unless it begins an escape such as %20"
 )
 
-// parseURL parses an address that events may be sent to, and encodes what does
-// not go over the wire as it is written. text is the reason of a refusal.
+// parseURL parses an address for events, and encodes characters that cannot be sent as they are. text is the reason
+// of a refusal.
 func parseURL(raw string, development bool) (u *url.URL, text string) {
 	switch {
 	case len(raw) > maxURL:
@@ -102,8 +100,7 @@ func literal(host string) bool {
 	return err == nil
 }
 
-// numericHost says whether a resolver might read host as an IPv4 address in
-// one of its old spellings.
+// numericHost reports whether a resolver might read host as an IPv4 address in one of its old spellings.
 func numericHost(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if last == "" {
@@ -123,8 +120,7 @@ func loopbackHost(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// privateHost says whether host is an address, loopback aside, that is not a
-// public one.
+// privateHost reports whether host is an address that is neither public nor loopback.
 func privateHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Unmap().IsLoopback() {

@@ -1,36 +1,31 @@
-// Package webhook tells customers what became of their money: it signs events
-// and delivers them to the addresses that came with the requests.
+// Package webhook notifies customers of the outcome of their payments: it signs events and delivers them to the
+// addresses that came with the requests.
 //
-// An event is queued in the transaction in which it happens, and its bytes are
-// fixed there: every attempt and every replay sends the same body under the
-// same webhook-id, signed by the Standard Webhooks scheme. An event from which a
-// person was erased has other bytes and is not replayed. An answer of 2xx
-// within 15 seconds is a delivery; it is never sent again once that is
-// recorded. Anything else is tried ten times over about 75 hours, and each
-// failed attempt is kept for people to look at. A newer event of a subject
-// takes the place of older ones that were not delivered.
+// An event is queued in the transaction in which it happens, and its bytes are fixed there. Every attempt and every
+// replay sends the same body under the same webhook-id, signed by the Standard Webhooks scheme. An event from which a
+// person was erased has other bytes and is not replayed. A 2xx response within 15 seconds is a delivery. Once a
+// delivery is recorded, the event is never sent again. Otherwise the event is tried ten times over about 75 hours,
+// and each failed attempt is kept for people. A newer event of a subject replaces older ones that were not delivered.
 //
-// Addresses are other people's words. Only HTTPS to public addresses is
-// spoken, checked on the address that is dialled; redirects are not followed;
-// answers are read in part and believed in nothing but their status. A receiver is
-// a host as one tenant knows it. One that is slow or not known yet has few
-// connections, and runs in a pool of its kind, in which its tenant has few places and
-// all tenants have a part of the workers: it holds up no quick receiver, neither of
-// its tenant nor of another at the same host.
+// Addresses come from customers and are not trusted. Only HTTPS to public addresses is used, checked on the address
+// that is dialled. Redirects are not followed. Of a response only the status counts, and only a part is read. A
+// receiver is a host as one tenant knows it. A slow or unknown receiver has few connections, and runs in a pool of
+// its kind. In the pool its tenant has few places, and all tenants share the workers. So it delays no quick receiver,
+// neither of its tenant nor of another tenant at the same host.
 //
 // Files:
 //
-//	webhook.go     events: queued with what they tell, and their bodies
+//	webhook.go     events: queued with their bodies
 //	deliver.go     the job of an event: one attempt, its record, the next one
-//	send.go        one request to a receiver, and what its answer means
+//	send.go        one request to a receiver, and the meaning of its response
 //	pools.go       parts of the workers for quick, new and slow receivers, and the tenants' shares of them
-//	traffic.go     how many requests a receiver, its tenant and its host have at once
-//	url.go         which addresses may be spoken to
+//	traffic.go     concurrent requests of a receiver, its tenant and its host
+//	url.go         allowed addresses
 //	tunnel.go      the same addresses through an egress proxy
 //	secret.go      the secrets by which a tenant's events are signed
 //	reseal.go      secrets under another master key
 //	log.go         deliveries and attempts for people, and replays
-//	erasure.go     a person's number, erased from bodies, addresses and answers
+//	erasure.go     a person's number, erased from bodies, addresses and responses
 package webhook
 
 import (
@@ -55,7 +50,7 @@ import (
 	"github.com/makola/makola/internal/outbound"
 )
 
-// Kind says which body an event has.
+// Kind selects the body of an event.
 type Kind string
 
 // The kinds.
@@ -65,12 +60,12 @@ const (
 	Airtime    Kind = "airtime"
 )
 
-// Event is something that a customer asked to be told.
+// Event is a change that a customer asked to be notified of.
 type Event struct {
 	ID                string // a UUIDv7, made before the transaction's first run; the webhook-id
 	Tenant            string
 	Mode              string // "test" or "live"
-	Subject           string // what it is about, our id of the payment
+	Subject           string // our id of the payment
 	Kind              Kind
 	URL               string // one that CheckURL accepts
 	Amount, Charges   money.Pesewas
@@ -78,7 +73,7 @@ type Event struct {
 	Reference         string
 	ProviderReference string
 	Phone             string // in local form; collections only
-	// First says that the subject has no earlier event, which saves looking.
+	// First means that the subject has no earlier event, which saves a query.
 	First bool
 }
 
@@ -124,10 +119,9 @@ type Counts struct {
 	Superseded uint64
 }
 
-// New makes the webhooks of a node and registers their handler with the queue,
-// which must not have started. Without a master key (Options.Secret) what needs
-// the secrets of tenants fails, and with it every delivery: that is for
-// commands which do not look at them.
+// New makes the webhooks of a node and registers their handler with the queue, which must not have started. Without a
+// master key (Options.Secret) everything that needs the secrets of tenants fails, deliveries included. Commands that
+// do not need them use it so.
 func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *Webhooks {
 	if o.Workers <= 0 {
 		o.Workers = 256
@@ -173,7 +167,7 @@ type event struct {
 	url                 string
 	body                []byte
 	created             time.Time
-	queued              time.Duration // by Elapsed; of a new event alone
+	queued              time.Duration // by Elapsed; only of a new event
 	attempts            int           // made before
 	host                string
 }
@@ -246,8 +240,8 @@ func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 	return nil
 }
 
-// supersede remembers for a moment which subjects got a newer event, so that an
-// older one that still runs from memory looks at its row first.
+// supersede remembers for a moment the subjects of newer events, so that an older event that still runs from memory
+// reads its row first.
 func (w *Webhooks) supersede(subjects []subject, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -296,15 +290,14 @@ func bodyOf(e Event) ([]byte, error) {
 	return nil, fmt.Errorf("webhook: an event of the kind %q cannot be told", e.Kind)
 }
 
-// payload is what a job says about its event, version 1.
+// payload is the content of an event's job, version 1.
 type payload struct {
 	Tenant  string `json:"tenant"`
 	Subject string `json:"subject"`
 	Host    string `json:"host"`
 }
 
-// jobOf makes the job of an event. It has no subject: what is heard about a
-// payment must not hurry its webhook.
+// jobOf makes the job of an event. It has no subject, because news about a payment must not hurry its webhook.
 func jobOf(e *event) jobs.Job {
 	text, err := json.Marshal(payload{Tenant: e.tenant, Subject: e.subject, Host: e.host})
 	if err != nil {
@@ -313,7 +306,7 @@ func jobOf(e *event) jobs.Job {
 	return jobs.Job{ID: e.id, Kind: jobKind, Payload: text, Memo: e}
 }
 
-// tenantOf says whose a delivery is.
+// tenantOf returns the tenant of a delivery.
 func tenantOf(job jobs.Job) string {
 	if e, ok := job.Memo.(*event); ok {
 		return e.tenant
