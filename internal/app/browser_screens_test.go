@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -145,11 +144,6 @@ func (b *browsed) call(path, body string) {
 	if text, _ := io.ReadAll(answer.Body); answer.StatusCode != http.StatusOK {
 		b.t.Fatalf("%s: %d %s", path, answer.StatusCode, text)
 	}
-}
-
-// screenPath is where a screen is found.
-func screenPath(screens []screen, name string) string {
-	return screens[slices.IndexFunc(screens, func(s screen) bool { return s.name == name })].path
 }
 
 // nextLink is another sign-in link of the developer's.
