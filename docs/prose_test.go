@@ -66,3 +66,19 @@ func TestSentences_areShort(t *testing.T) {
 		}
 	}
 }
+
+// A decision has three parts: the context, the decision, the consequence.
+func TestDecisions_haveThreeParts(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, "docs/decisions.md"), "\n### ")
+	for decision := range strings.SplitSeq("\n"+list, "\n### ") {
+		name, text, _ := strings.Cut(strings.TrimSpace(decision), "\n")
+		last := -1
+		for _, part := range []string{"**Context.**", "**Decision.**", "**Consequence.**"} {
+			if at := strings.Index(text, part); at > last && strings.Count(text, part) == 1 {
+				last = at
+				continue
+			}
+			t.Errorf("docs/decisions.md, %s: %s is not there once, in its place", name, part)
+		}
+	}
+}
