@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,30 +36,16 @@ type accessLine struct {
 	Bytes     int       `json:"bytes"`
 }
 
-// openAccessLog opens the file that the settings name; "-" is standard output.
-func (a *App) openAccessLog(context.Context) error {
-	switch a.cfg.AccessLog {
-	case "":
-		return nil
-	case "-":
-		a.accessLog = &accessLog{to: os.Stdout, log: a.log}
-		return nil
+// openAccessLog opens the file that the settings name; "-" is standard output, which stays open.
+func openAccessLog(name string, log *slog.Logger) (*accessLog, func() error, error) {
+	if name == "-" {
+		return &accessLog{to: os.Stdout, log: log}, func() error { return nil }, nil
 	}
-	file, err := os.OpenFile(a.cfg.AccessLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
-		return fmt.Errorf("app: open the access log: %w", err)
+		return nil, nil, fmt.Errorf("app: open the access log: %w", err)
 	}
-	a.accessLog = &accessLog{to: file, log: a.log}
-	a.later(func(context.Context) error { return file.Close() })
-	return nil
-}
-
-// seen counts an answered request and writes it to the access log.
-func (a *App) seen(s api.Seen) {
-	a.meters.seen(s)
-	if a.accessLog != nil {
-		a.accessLog.write(a.clock.Now(), s)
-	}
+	return &accessLog{to: file, log: log}, file.Close, nil
 }
 
 // write appends a line. A full disk must stop no request: the failure is logged, at most once a minute.

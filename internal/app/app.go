@@ -7,8 +7,9 @@
 //
 // Files:
 //
+//	running.go                     what one Makola consists of while it runs, and how it stops
 //	build.go                       the parts and what each is given
-//	rails.go, sms.go               the payment providers and the SMS rails, test and live
+//	rails.go, sms.go, sms_rail.go  the payment providers and the SMS rails, test and live
 //	secret.go, ring.go             the master keys
 //	serve.go, listen.go            the listeners: the interface, metrics; one listener
 //	backlog_*.go                   connections that wait to be accepted
@@ -19,10 +20,11 @@
 //	descriptors_*.go               how many files this process may open
 //	bounded_log.go                 lines that others could cause without end
 //	access_log.go                  a line for each answered request, where asked for
-//	metrics.go                     every metric
+//	metrics.go, meters.go          every metric; those that requests change
 //	newest_row.go                  the time that the clock of a machine is compared with
 //	people.go                      what the console is given, and its first link
-//	demo.go, simulator.go          development: an account with money; the simulator
+//	demo.go                        development: an account with money
+//	simulator.go, simulated.go     the simulator: how it starts; where clients find it
 //	banner.go, ready.go            what a start prints, for people and for programs
 //	notify.go                      what systemd is told
 package app
@@ -31,61 +33,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
-
-// Options is what a start needs besides the operator's configuration. Zero values take the defaults
-// named here.
-type Options struct {
-	Version string
-	Out     io.Writer    // the first screen of a development server; nil: none
-	Log     *slog.Logger // nil: none
-	Clock   *clock.Clock // nil: the machine's
-	Faults  *db.Faults   // nil outside tests
-	// Supervisor is what started this process and watches it.
-	Supervisor Supervisor
-	// BooksEvery is how often the books are checked; zero: every ten minutes.
-	BooksEvery time.Duration
-	// Lease is how long this node may be silent before others take its jobs; zero: the queue's default.
-	Lease time.Duration
-}
-
-// App is a running Makola.
-type App struct {
-	cfg        config.Server
-	opts       Options
-	log        *slog.Logger
-	clock      *clock.Clock
-	production bool
-	folder     string // removed at the end when the server is ephemeral
-
-	parts
-	sim       *simulator // nil in production without one
-	doors     doors
-	crowd     *clients     // of the interface
-	callers   *slog.Logger // for what anybody can cause
-	accessLog *accessLog   // nil where none is asked for
-	failed    chan error
-	ready     Ready
-	demoMade  bool // this start made the demo tenant
-	// callbacks are the providers' addresses, known once the interface listens; payments may run before.
-	callbacks atomic.Pointer[map[railID]string]
-	draining  chan struct{}
-	leave     sync.Once                     // closes draining
-	undo      []func(context.Context) error // in the order of starting
-}
 
 // Start builds and starts Makola and returns when everything listens. Nothing is left running when it
 // returns an error.
@@ -124,9 +80,6 @@ func (a *App) announce(context.Context) error {
 	a.later(func(context.Context) error { return a.ready.remove(a.cfg.ReadyFile) })
 	return a.ready.write(a.cfg.ReadyFile)
 }
-
-// draining is logged when an interrupt has come: the next one is not caught.
-const draining = "draining: interrupt again to stop at once"
 
 // Ready is what the ready file of this server says.
 func (a *App) Ready() Ready { return a.ready }
@@ -182,49 +135,19 @@ func (a *App) notice(ctx context.Context) {
 	}
 }
 
-// Stop ends everything in the reverse order of starting. It may be called twice.
-func (a *App) Stop(ctx context.Context) error {
-	a.leave.Do(func() { close(a.draining) })
-	late, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })()
-	var all error
-	for len(a.undo) > 0 {
-		last := a.undo[len(a.undo)-1]
-		a.undo = a.undo[:len(a.undo)-1]
-		all = errors.Join(all, bounded(ctx, late, last))
+// openAccessLog opens the access log, where one is asked for.
+func (a *App) openAccessLog(context.Context) (err error) {
+	if a.cfg.AccessLog == "" {
+		return nil
 	}
-	return all
-}
-
-// stopGrace is how long what has to stop may take, all together, beyond the time for stopping.
-const stopGrace = 5 * time.Second
-
-// stepGrace is what each step gets when that time is over: what does not hang ends in it.
-const stepGrace = 100 * time.Millisecond
-
-// bounded runs one step of a stop. A step that hangs is left to the end of the process: a database, or a disk, that says
-// nothing must not keep a node that was told to leave.
-func bounded(ctx, late context.Context, step func(context.Context) error) error {
-	done := make(chan error, 1)
-	go func() { done <- step(ctx) }()
-	select {
-	case err := <-done:
+	log, closeLog, err := openAccessLog(a.cfg.AccessLog, a.log)
+	if err != nil {
 		return err
-	case <-late.Done():
 	}
-	moment := time.NewTimer(stepGrace)
-	defer moment.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-moment.C:
-		return errors.New("what had to stop did not, and is left behind")
-	}
+	a.accessLog = log
+	a.later(func(context.Context) error { return closeLog() })
+	return nil
 }
-
-// later notes what Stop has to do about what was just started.
-func (a *App) later(undo func(context.Context) error) { a.undo = append(a.undo, undo) }
 
 // settle completes the configuration: the mode, the data folder, the node's name.
 func (a *App) settle(context.Context) error {

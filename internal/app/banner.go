@@ -12,9 +12,6 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/sim/hubtel"
-	"github.com/makola/makola/internal/sim/mtn"
-	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -89,39 +86,6 @@ func (a *App) demoHolds(ctx context.Context) (string, error) {
 	}
 	credits, err := a.ledger.Balance(ctx, demo.SMSCredits())
 	return fmt.Sprintf("GHS %s, %s SMS", money.Grouped(money.Pesewas(wallet).String()), money.Grouped(fmt.Sprint(credits))), err
-}
-
-// sandbox is what a client needs to use a simulated provider.
-type sandbox struct {
-	name  string
-	lines []string
-}
-
-// sandboxes lists what clients need to use the simulator at base in place of the providers.
-func sandboxes(base string, sms smsc.Account) []sandbox {
-	return []sandbox{
-		{"MTN", mtnSandbox(base)},
-		{"Hubtel", hubtelSandbox(base)},
-		{"SMS", []string{fmt.Sprintf("%s        SMPP 3.4  system ID %s  password %s", sms.Address, sms.SystemID, sms.Password)}},
-	}
-}
-
-// hubtelSandbox lists what a client of Hubtel needs to use the simulator at base.
-func hubtelSandbox(base string) []string {
-	c := hubtel.Config(base)
-	return []string{
-		base + "/hubtel        for clients of Hubtel (its hosts are paths: /docs/testing)",
-		fmt.Sprintf("client ID %s  client secret %s  POS Sales ID %s  Prepaid Deposit ID %s", c.ClientID, c.ClientSecret.Reveal(), c.POSSales, c.Prepaid),
-	}
-}
-
-// mtnSandbox lists what a client of MTN's sandbox needs to use the simulator at base.
-func mtnSandbox(base string) []string {
-	lines := []string{base + "/mtn        for clients of MTN's sandbox (X-Target-Environment: sandbox)"}
-	for _, c := range mtn.Credentials() {
-		lines = append(lines, fmt.Sprintf("%-12s  subscription key %s  API user %s  API key %s", c.Product, c.SubscriptionKey, c.User, c.APIKey))
-	}
-	return lines
 }
 
 // where says which database this is, with an absolute path, and what is in it.

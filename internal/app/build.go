@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/changes"
-	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/identity"
@@ -23,8 +20,6 @@ import (
 	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
-	"github.com/makola/makola/internal/messaging"
-	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -33,7 +28,6 @@ import (
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
-	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/timekeeping"
 	"github.com/makola/makola/internal/treasury"
@@ -56,41 +50,6 @@ const (
 	booksCheckTime = 30 * time.Minute
 	booksCheckRest = 20
 )
-
-// parts is the domain, built and wired.
-type parts struct {
-	db           *db.DB
-	recovery     *recovery.Recovery
-	watch        *recovery.Watch
-	ledger       *ledger.Ledger
-	tenants      *tenant.Store
-	access       *access.Access
-	limits       *ratelimit.Limiter
-	installation *installation.Store
-	audit        *audit.Log
-	auditHead    audit.Head // that the last check saw, of the one that checks
-	identity     *identity.Identity
-	changes      *changes.Changes
-	jobs         *jobs.Queue
-	webhooks     *webhook.Webhooks
-	requests     *requestlog.Log
-	routes       *route.Table
-	lookups      *lookup.Lookups
-	treasury     *treasury.Treasury
-	payments     *payments.Payments
-	senders      *senderid.Store
-	contacts     *contacts.Store
-	messaging    *messaging.Messaging
-	sms          []*smsRail      // that of test money is the last
-	proxy        *outbound.Proxy // of requests that leave; nil: none
-	api          *api.API
-	console      *console.Console
-	meters       *meters
-	rails        []provider.Rail
-	closers      []func()
-
-	timekeeper *timekeeping.Keeper
-}
 
 // lockFolder keeps a second server from a SQLite database.
 func (a *App) lockFolder(context.Context) error {

@@ -123,7 +123,7 @@ func (a *App) demoMessages(ctx context.Context) error {
 	group, err := a.findDemoGroup(ctx)
 	a.ready.GroupID = group.ID
 	a.api.Exemplify(api.Examples{
-		Key: a.ready.APIKey, SenderID: a.ready.SenderID, GroupID: a.ready.GroupID, BankID: a.ready.BankID, SimURL: a.ready.SimURL, MTNURL: a.mtnURL(),
+		Key: a.ready.APIKey, SenderID: a.ready.SenderID, GroupID: a.ready.GroupID, BankID: a.ready.BankID, SimURL: a.ready.SimURL, MTNURL: a.sim.mtnURL(),
 	})
 	return err
 }

@@ -10,13 +10,9 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"runtime"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/makola/makola/internal/access"
-	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
@@ -28,32 +24,6 @@ import (
 
 // scrapeTime bounds the questions that a scrape asks the database.
 const scrapeTime = 5 * time.Second
-
-// meters are the metrics of a node. No label holds a tenant, a number or a reference.
-type meters struct {
-	registry *prometheus.Registry
-	inFlight prometheus.Gauge
-	unread   prometheus.Counter
-	forwards *prometheus.CounterVec
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-	books    map[string]*checkedBook
-}
-
-// The books that are checked.
-const (
-	bookLedger   = "ledger"
-	bookPayments = "payments"
-	bookMessages = "messages"
-	bookAudit    = "audit"
-)
-
-// checkedBook is what the last check of one of the books found.
-type checkedBook struct {
-	checked    atomic.Int64 // Unix seconds
-	faults     atomic.Int64
-	restsUntil time.Duration // of the one that checks, by Elapsed
-}
 
 func newMeters(a *App) *meters {
 	m := &meters{
@@ -118,14 +88,6 @@ func newMeters(a *App) *meters {
 // held to it by a test.
 func (a *App) Metrics() prometheus.Collector { return a.meters.registry }
 
-func (m *meters) gauge(name, help string, value func() float64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
-}
-
-func (m *meters) counter(name, help string, value func() uint64) {
-	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
-}
-
 // queue adds this node's part of the queue.
 func (m *meters) queue(a *App) {
 	m.gauge("makola_jobs_in_memory", "Jobs that this node holds.", func() float64 { return float64(a.jobs.Counts().InMemory) })
@@ -171,25 +133,6 @@ func (m *meters) database(a *App) {
 		return 0
 	})
 	m.counter("makola_db_tx_retries_total", "Transactions run again after a conflict, a lost connection or a doubt.", func() uint64 { return a.db.Counts().Retried })
-}
-
-// seen counts a request of the interface.
-func (m *meters) seen(s api.Seen) {
-	m.requests.WithLabelValues(s.Route, s.Method, strconv.Itoa(s.Status)).Inc()
-	m.seconds.WithLabelValues(s.Route).Observe(s.Took.Seconds())
-}
-
-// forwarded counts a request that came through a proxy.
-func (m *meters) forwarded(r *http.Request, trusted []netip.Prefix) {
-	named := r.Header.Get("X-Forwarded-For") != ""
-	switch known := access.FromProxy(r.RemoteAddr, trusted); {
-	case named && known:
-		m.forwards.WithLabelValues("trusted").Inc()
-	case named:
-		m.forwards.WithLabelValues("unknown").Inc()
-	case known:
-		m.forwards.WithLabelValues("silent").Inc()
-	}
 }
 
 // handler serves /metrics, and Go's profiles under /debug/pprof/ to who is on this machine: a profile

@@ -6,12 +6,6 @@ import (
 	"time"
 )
 
-// A Supervisor is told how this process is, in the datagrams of systemd's sd_notify. Its zero value is none.
-type Supervisor struct {
-	Socket   string        // its NOTIFY_SOCKET; a name that begins with @ is one without a file
-	Watchdog time.Duration // it ends a process that was silent for so long; zero: it does not
-}
-
 // tell sends a state. A supervisor that does not listen changes nothing for the server but a line in its log.
 func (a *App) tell(state string) {
 	if a.opts.Supervisor.Socket == "" {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/hex"
 	"net/url"
 	"strings"
 	"time"
@@ -18,23 +17,6 @@ const (
 	developerEmail = "developer@localhost"
 	developerName  = "Developer"
 )
-
-// consoleDeps is what the console gets.
-func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
-	d := console.Deps{
-		Hosts:    hosts,
-		Observe:  a.seen,
-		Identity: a.identity, Tenants: a.tenants, Access: a.access, Limits: a.limits, Audit: a.audit, Changes: a.changes, Ledger: a.ledger, Messaging: a.messaging, Routes: a.routes, Checks: a.checks, Payments: a.payments, Webhooks: a.webhooks, Senders: a.senders, Requests: a.requests, Jobs: a.jobs, Lookups: a.lookups, FormKey: a.cfg.Secret.Derive("console/forms"), NumberKey: a.cfg.Secret.Derive(identity.NumberKey), Clock: a.clock, Log: a.callers,
-		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
-		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
-		Stopped: a.timekeeper.Stopped,
-	}
-	if !a.production {
-		d.NewLink = a.printLink
-		d.Simulator = a.sim.control
-	}
-	return d
-}
 
 // invite makes the developer of a development server and the link that signs them in, and the first owner that the
 // settings name.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"log"
 	"net"
@@ -15,13 +16,11 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/guides"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/statement"
 )
-
-// doors are the listeners, which are bound before they serve.
-type doors struct{ api, metrics *listener }
 
 // bind takes the addresses. It comes before anything is made, and before the lease of another node could be asked for: a
 // start that finds an address taken leaves everything as it was.
@@ -104,6 +103,31 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
+// consoleDeps is what the console gets.
+func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
+	d := console.Deps{
+		Hosts:    hosts,
+		Observe:  a.seen,
+		Identity: a.identity, Tenants: a.tenants, Access: a.access, Limits: a.limits, Audit: a.audit, Changes: a.changes, Ledger: a.ledger, Messaging: a.messaging, Routes: a.routes, Checks: a.checks, Payments: a.payments, Webhooks: a.webhooks, Senders: a.senders, Requests: a.requests, Jobs: a.jobs, Lookups: a.lookups, FormKey: a.cfg.Secret.Derive("console/forms"), NumberKey: a.cfg.Secret.Derive(identity.NumberKey), Clock: a.clock, Log: a.callers,
+		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
+		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
+		Stopped: a.timekeeper.Stopped,
+	}
+	if !a.production {
+		d.NewLink = a.printLink
+		d.Simulator = a.sim.control
+	}
+	return d
+}
+
+// seen counts an answered request and writes it to the access log.
+func (a *App) seen(s api.Seen) {
+	a.meters.seen(s)
+	if a.accessLog != nil {
+		a.accessLog.write(a.clock.Now(), s)
+	}
+}
+
 // serve runs a listener until Stop, which ends it with stop. The log of net/http goes where every other line does.
 func (a *App) serve(l *listener, stop func(context.Context) error) {
 	l.server.ErrorLog = log.New(serverLog{fewLines(a.log)}, "", 0)
@@ -169,16 +193,6 @@ func (a *App) paths() http.Handler {
 			a.api.ServeHTTP(w, r)
 		}
 	})
-}
-
-// leaving says whether this node has been told to stop.
-func (a *App) leaving() bool {
-	select {
-	case <-a.draining:
-		return true
-	default:
-		return false
-	}
 }
 
 // readyTime is how long the database may take to answer a probe, which its asker waits for.
@@ -262,9 +276,6 @@ func probe(w http.ResponseWriter, r *http.Request, status int, message string, r
 		Refused []string `json:"refused,omitempty"`
 	}{message, refused})
 }
-
-// railID names a rail of this node.
-type railID struct{ name, mode string }
 
 // findCallbacks makes the addresses to which providers send their callbacks: under the public URL. In
 // development the simulator on this machine reaches whatever address the server listens at; a live provider

@@ -18,7 +18,6 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
-	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/sim/smsc"
 )
@@ -37,41 +36,6 @@ const simDrainFor = 10 * time.Second
 
 // never is longer than any clock is moved.
 const never = 100 * 365 * 24 * time.Hour
-
-// simControl is the path of the simulator's own interface.
-const simControl = "/sim/v1"
-
-// simulator is the one that test money goes to: in this process, or reached at a URL.
-type simulator struct {
-	url     string       // where the adapters find the providers
-	smpp    string       // where the message centre listens; empty when it is another process
-	control http.Handler // /sim/v1, as this server mounts it
-	local   *simulated   // nil when it is another process
-}
-
-// simulated is a simulator of every provider that there is an adapter for.
-type simulated struct {
-	*sim.Sim
-	Centre *smsc.Centre
-}
-
-// simulate opens a simulator. To add a provider, add its part here.
-func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulated, error) {
-	centre := smsc.New(ofCentre)
-	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), centre.Join)
-	if err != nil {
-		return nil, err
-	}
-	return &simulated{s, centre}, nil
-}
-
-// mtnURL is where clients of MTN's sandbox find what stands in for it; empty where there is no simulator.
-func (a *App) mtnURL() string {
-	if a.sim == nil {
-		return ""
-	}
-	return a.sim.url + "/mtn"
-}
 
 // startSimulator starts one in development, or uses the one that the configuration names. Production
 // has none unless it is named: then only test tenants are served.

@@ -2,14 +2,10 @@ package app
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/clock"
@@ -21,49 +17,11 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/senderid"
-	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/tenant"
 )
 
-const (
-	// lookForSMSC is how often a node that is not connected asks for the message centre's account again.
-	lookForSMSC = 2 * time.Second
-	// bindWithin is how long a start waits for the simulator of its own to be connected.
-	bindWithin = 2 * time.Second
-)
-
-// smsRail is the SMS rail of one mode. Operators count connections, and receipts come to the node that has
-// one: so one node at a time connects, for all operators of the mode, because a campaign's numbers are
-// of all networks. The others say provider.ErrElsewhere and leave the delivery to it.
-type smsRail struct {
-	mode    tenant.Mode
-	find    func(context.Context) ([]smpp.Bind, error)
-	options smpp.Options // but for the binds
-	holds   atomic.Bool
-	client  atomic.Pointer[smpp.Client]
-}
-
-var errNoSMSC = errors.New("app: no message centre is known yet")
-
-// Submit implements provider.SMSSender.
-func (r *smsRail) Submit(ctx context.Context, s provider.Segment, done func(provider.Outcome)) {
-	if client := r.client.Load(); client != nil {
-		client.Submit(ctx, s, done)
-		return
-	}
-	done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: errNoSMSC.Error(), RetryAfter: time.Second})
-}
-
-// Ready implements provider.SMSSender.
-func (r *smsRail) Ready(n msisdn.Network) error {
-	if !r.holds.Load() {
-		return provider.ErrElsewhere
-	}
-	if client := r.client.Load(); client != nil {
-		return client.Ready(n)
-	}
-	return errNoSMSC
-}
+// bindWithin is how long a start waits for the simulator of its own to be connected.
+const bindWithin = 2 * time.Second
 
 // buildMessaging makes the SMS rails and what sends through them.
 func (a *App) buildMessaging() error {
@@ -193,18 +151,6 @@ func (a *App) noteBinds(ctx context.Context, mode tenant.Mode, client *smpp.Clie
 	}
 }
 
-// down is how many connections with message centres this node holds that are not bound.
-func (r *smsRail) down() (n int) {
-	client := r.client.Load()
-	if client == nil || !r.holds.Load() {
-		return 0
-	}
-	for _, s := range client.States() {
-		n += s.Connections - s.Bound
-	}
-	return n
-}
-
 // otherBinds waits until the message centre is known and is another than before; nil says that held has
 // ended. A connected node does not ask.
 func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) []smpp.Bind {
@@ -251,48 +197,4 @@ func liveBinds(c config.SMPP) ([]smpp.Bind, error) {
 		binds = append(binds, bind)
 	}
 	return binds, nil
-}
-
-// simWindow is how many segments the simulator is sent without an answer: its latency is none.
-const simWindow = 100
-
-// binds asks the simulator for its message centre's account.
-func (s *simulator) binds(ctx context.Context) ([]smpp.Bind, error) {
-	account, err := s.account(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if account.Address == "" {
-		return nil, errNoSMSC
-	}
-	return []smpp.Bind{{Name: "simulator", Address: account.Address, SystemID: account.SystemID, Password: account.Password, Window: simWindow}}, nil
-}
-
-func (s *simulator) account(ctx context.Context) (smsc.Account, error) {
-	if s.local != nil {
-		account := s.local.Centre.Account()
-		account.Address = s.smpp
-		return account, nil
-	}
-	var body struct {
-		Data smsc.Account `json:"data"`
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookForSMSC)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+simControl+"/smsc", nil)
-	if err != nil {
-		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return body.Data, fmt.Errorf("the simulator's message centre: answered %s", answer.Status)
-	}
-	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
-		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
-	}
-	return body.Data, nil
 }

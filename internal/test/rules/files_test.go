@@ -27,7 +27,6 @@ const (
 )
 
 var largestCycle = map[string]int{
-	"internal/app":     14,
 	"internal/cli":     40,
 	"internal/console": 28,
 }

@@ -1,0 +1,184 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/installation"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/outbound"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/ratelimit"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/requestlog"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/timekeeping"
+	"github.com/makola/makola/internal/treasury"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// Options is what a start needs besides the operator's configuration. Zero values take the defaults
+// named here.
+type Options struct {
+	Version string
+	Out     io.Writer    // the first screen of a development server; nil: none
+	Log     *slog.Logger // nil: none
+	Clock   *clock.Clock // nil: the machine's
+	Faults  *db.Faults   // nil outside tests
+	// Supervisor is what started this process and watches it.
+	Supervisor Supervisor
+	// BooksEvery is how often the books are checked; zero: every ten minutes.
+	BooksEvery time.Duration
+	// Lease is how long this node may be silent before others take its jobs; zero: the queue's default.
+	Lease time.Duration
+}
+
+// App is a running Makola.
+type App struct {
+	cfg        config.Server
+	opts       Options
+	log        *slog.Logger
+	clock      *clock.Clock
+	production bool
+	folder     string // removed at the end when the server is ephemeral
+
+	parts
+	sim       *simulator // nil in production without one
+	doors     doors
+	crowd     *clients     // of the interface
+	callers   *slog.Logger // for what anybody can cause
+	accessLog *accessLog   // nil where none is asked for
+	failed    chan error
+	ready     Ready
+	demoMade  bool // this start made the demo tenant
+	// callbacks are the providers' addresses, known once the interface listens; payments may run before.
+	callbacks atomic.Pointer[map[railID]string]
+	draining  chan struct{}
+	leave     sync.Once                     // closes draining
+	undo      []func(context.Context) error // in the order of starting
+}
+
+// A Supervisor is told how this process is, in the datagrams of systemd's sd_notify. Its zero value is none.
+type Supervisor struct {
+	Socket   string        // its NOTIFY_SOCKET; a name that begins with @ is one without a file
+	Watchdog time.Duration // it ends a process that was silent for so long; zero: it does not
+}
+
+// doors are the listeners, which are bound before they serve.
+type doors struct{ api, metrics *listener }
+
+// railID names a rail of this node.
+type railID struct{ name, mode string }
+
+// parts is the domain, built and wired.
+type parts struct {
+	db           *db.DB
+	recovery     *recovery.Recovery
+	watch        *recovery.Watch
+	ledger       *ledger.Ledger
+	tenants      *tenant.Store
+	access       *access.Access
+	limits       *ratelimit.Limiter
+	installation *installation.Store
+	audit        *audit.Log
+	auditHead    audit.Head // that the last check saw, of the one that checks
+	identity     *identity.Identity
+	changes      *changes.Changes
+	jobs         *jobs.Queue
+	webhooks     *webhook.Webhooks
+	requests     *requestlog.Log
+	routes       *route.Table
+	lookups      *lookup.Lookups
+	treasury     *treasury.Treasury
+	payments     *payments.Payments
+	senders      *senderid.Store
+	contacts     *contacts.Store
+	messaging    *messaging.Messaging
+	sms          []*smsRail      // that of test money is the last
+	proxy        *outbound.Proxy // of requests that leave; nil: none
+	api          *api.API
+	console      *console.Console
+	meters       *meters
+	rails        []provider.Rail
+	closers      []func()
+
+	timekeeper *timekeeping.Keeper
+}
+
+// draining is logged when an interrupt has come: the next one is not caught.
+const draining = "draining: interrupt again to stop at once"
+
+// leaving says whether this node has been told to stop.
+func (a *App) leaving() bool {
+	select {
+	case <-a.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop ends everything in the reverse order of starting. It may be called twice.
+func (a *App) Stop(ctx context.Context) error {
+	a.leave.Do(func() { close(a.draining) })
+	late, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })()
+	var all error
+	for len(a.undo) > 0 {
+		last := a.undo[len(a.undo)-1]
+		a.undo = a.undo[:len(a.undo)-1]
+		all = errors.Join(all, bounded(ctx, late, last))
+	}
+	return all
+}
+
+// stopGrace is how long what has to stop may take, all together, beyond the time for stopping.
+const stopGrace = 5 * time.Second
+
+// stepGrace is what each step gets when that time is over: what does not hang ends in it.
+const stepGrace = 100 * time.Millisecond
+
+// bounded runs one step of a stop. A step that hangs is left to the end of the process: a database, or a disk, that says
+// nothing must not keep a node that was told to leave.
+func bounded(ctx, late context.Context, step func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- step(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-late.Done():
+	}
+	moment := time.NewTimer(stepGrace)
+	defer moment.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-moment.C:
+		return errors.New("what had to stop did not, and is left behind")
+	}
+}
+
+// later notes what Stop has to do about what was just started.
+func (a *App) later(undo func(context.Context) error) { a.undo = append(a.undo, undo) }

@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/makola/makola/internal/provider/smpp"
+	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/hubtel"
+	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/smsc"
+)
+
+// simControl is the path of the simulator's own interface.
+const simControl = "/sim/v1"
+
+// simulator is the one that test money goes to: in this process, or reached at a URL.
+type simulator struct {
+	url     string       // where the adapters find the providers
+	smpp    string       // where the message centre listens; empty when it is another process
+	control http.Handler // /sim/v1, as this server mounts it
+	local   *simulated   // nil when it is another process
+}
+
+// simulated is a simulator of every provider that there is an adapter for.
+type simulated struct {
+	*sim.Sim
+	Centre *smsc.Centre
+}
+
+// simulate opens a simulator. To add a provider, add its part here.
+func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulated, error) {
+	centre := smsc.New(ofCentre)
+	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), centre.Join)
+	if err != nil {
+		return nil, err
+	}
+	return &simulated{s, centre}, nil
+}
+
+// mtnURL is where clients of MTN's sandbox find what stands in for it.
+func (s *simulator) mtnURL() string { return s.url + "/mtn" }
+
+// lookForSMSC is how often a node that is not connected asks for the message centre's account again.
+const lookForSMSC = 2 * time.Second
+
+// simWindow is how many segments the simulator is sent without an answer: its latency is none.
+const simWindow = 100
+
+// binds asks the simulator for its message centre's account.
+func (s *simulator) binds(ctx context.Context) ([]smpp.Bind, error) {
+	account, err := s.account(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if account.Address == "" {
+		return nil, errNoSMSC
+	}
+	return []smpp.Bind{{Name: "simulator", Address: account.Address, SystemID: account.SystemID, Password: account.Password, Window: simWindow}}, nil
+}
+
+func (s *simulator) account(ctx context.Context) (smsc.Account, error) {
+	if s.local != nil {
+		account := s.local.Centre.Account()
+		account.Address = s.smpp
+		return account, nil
+	}
+	var body struct {
+		Data smsc.Account `json:"data"`
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookForSMSC)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+simControl+"/smsc", nil)
+	if err != nil {
+		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return body.Data, fmt.Errorf("the simulator's message centre: answered %s", answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
+		return body.Data, fmt.Errorf("the simulator's message centre: %w", err)
+	}
+	return body.Data, nil
+}
+
+// sandbox is what a client needs to use a simulated provider.
+type sandbox struct {
+	name  string
+	lines []string
+}
+
+// sandboxes lists what clients need to use the simulator at base in place of the providers.
+func sandboxes(base string, sms smsc.Account) []sandbox {
+	return []sandbox{
+		{"MTN", mtnSandbox(base)},
+		{"Hubtel", hubtelSandbox(base)},
+		{"SMS", []string{fmt.Sprintf("%s        SMPP 3.4  system ID %s  password %s", sms.Address, sms.SystemID, sms.Password)}},
+	}
+}
+
+// hubtelSandbox lists what a client of Hubtel needs to use the simulator at base.
+func hubtelSandbox(base string) []string {
+	c := hubtel.Config(base)
+	return []string{
+		base + "/hubtel        for clients of Hubtel (its hosts are paths: /docs/testing)",
+		fmt.Sprintf("client ID %s  client secret %s  POS Sales ID %s  Prepaid Deposit ID %s", c.ClientID, c.ClientSecret.Reveal(), c.POSSales, c.Prepaid),
+	}
+}
+
+// mtnSandbox lists what a client of MTN's sandbox needs to use the simulator at base.
+func mtnSandbox(base string) []string {
+	lines := []string{base + "/mtn        for clients of MTN's sandbox (X-Target-Environment: sandbox)"}
+	for _, c := range mtn.Credentials() {
+		lines = append(lines, fmt.Sprintf("%-12s  subscription key %s  API user %s  API key %s", c.Product, c.SubscriptionKey, c.User, c.APIKey))
+	}
+	return lines
+}

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/smpp"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// smsRail is the SMS rail of one mode. Operators count connections, and receipts come to the node that has
+// one: so one node at a time connects, for all operators of the mode, because a campaign's numbers are
+// of all networks. The others say provider.ErrElsewhere and leave the delivery to it.
+type smsRail struct {
+	mode    tenant.Mode
+	find    func(context.Context) ([]smpp.Bind, error)
+	options smpp.Options // but for the binds
+	holds   atomic.Bool
+	client  atomic.Pointer[smpp.Client]
+}
+
+var errNoSMSC = errors.New("app: no message centre is known yet")
+
+// Submit implements provider.SMSSender.
+func (r *smsRail) Submit(ctx context.Context, s provider.Segment, done func(provider.Outcome)) {
+	if client := r.client.Load(); client != nil {
+		client.Submit(ctx, s, done)
+		return
+	}
+	done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: errNoSMSC.Error(), RetryAfter: time.Second})
+}
+
+// Ready implements provider.SMSSender.
+func (r *smsRail) Ready(n msisdn.Network) error {
+	if !r.holds.Load() {
+		return provider.ErrElsewhere
+	}
+	if client := r.client.Load(); client != nil {
+		return client.Ready(n)
+	}
+	return errNoSMSC
+}
+
+// down is how many connections with message centres this node holds that are not bound.
+func (r *smsRail) down() (n int) {
+	client := r.client.Load()
+	if client == nil || !r.holds.Load() {
+		return 0
+	}
+	for _, s := range client.States() {
+		n += s.Connections - s.Bound
+	}
+	return n
+}
