@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
@@ -191,6 +192,8 @@ func (a *App) buildParts(ctx context.Context) error {
 		},
 	})
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
+	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access,
+		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)
 	if err := a.buildMessaging(); err != nil {
 		return err
@@ -213,7 +216,7 @@ func (a *App) watchDatabase(ctx context.Context) error {
 	}
 	a.recovery = recovery.New(a.db, a.clock, a.log)
 	a.watch = recovery.NewWatch(a.recovery, recovery.WatchOptions{
-		Began: lease.EndAll,
+		Began: func(tx *db.Tx) { lease.EndAll(tx); batch.RecoveryBegan(tx, a.clock) },
 		Node:  a.cfg.Node, Folder: a.cfg.Data, Synchronous: a.cfg.Synchronous, Restored: recovery.Restore{ID: last.ID, MadeAt: last.MadeAt}, Accounts: a.accounts(),
 	})
 	if err := a.watch.Start(ctx); err != nil {
@@ -332,6 +335,10 @@ func (a *App) checkBooks(ctx context.Context) error {
 		}),
 		a.checkBook(ctx, bookMessages, func(ctx context.Context) ([]string, error) {
 			r, err := a.messaging.Check(ctx)
+			return r.Problems, err
+		}),
+		a.checkBook(ctx, bookBatches, func(ctx context.Context) ([]string, error) {
+			r, err := batch.Check(ctx, a.db)
 			return r.Problems, err
 		}),
 		a.checkBook(ctx, bookAudit, a.checkAudit))

@@ -28,6 +28,7 @@ const (
 	bookLedger   = "ledger"
 	bookPayments = "payments"
 	bookMessages = "messages"
+	bookBatches  = "batches"
 	bookAudit    = "audit"
 )
 

@@ -28,7 +28,7 @@ const scrapeTime = 5 * time.Second
 func newMeters(a *App) *meters {
 	m := &meters{
 		registry: prometheus.NewRegistry(),
-		books:    map[string]*checkedBook{bookLedger: {}, bookPayments: {}, bookMessages: {}, bookAudit: {}},
+		books:    map[string]*checkedBook{bookLedger: {}, bookPayments: {}, bookMessages: {}, bookBatches: {}, bookAudit: {}},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "makola_http_in_flight", Help: "Requests that are being answered."}),
 		unread:   prometheus.NewCounter(prometheus.CounterOpts{Name: "makola_http_unread_total", Help: "Answers that were ended because their clients did not take them, and others needed the room."}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_http_requests_total", Help: "Requests answered."}, []string{"route", "method", "code"}),

@@ -86,7 +86,7 @@ func (a *App) link(ctx context.Context) (string, error) {
 
 // checks says what this node's last checks of the books found.
 func (a *App) checks() (list []console.Check) {
-	for _, name := range []string{bookLedger, bookPayments, bookMessages, bookAudit} {
+	for _, name := range []string{bookLedger, bookPayments, bookMessages, bookBatches, bookAudit} {
 		book := a.meters.books[name]
 		c := console.Check{Name: name, Faults: book.faults.Load()}
 		if at := book.checked.Load(); at > 0 {

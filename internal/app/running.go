@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
@@ -112,6 +113,7 @@ type parts struct {
 	lookups      *lookup.Lookups
 	treasury     *treasury.Treasury
 	payments     *payments.Payments
+	batches      *batch.Batches
 	senders      *senderid.Store
 	contacts     *contacts.Store
 	messaging    *messaging.Messaging

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
@@ -26,10 +27,11 @@ type checked struct {
 	ledger   ledger.Report
 	payments book.Report
 	messages messaging.Report
+	batches  batch.Report
 }
 
 func (c checked) problems() []string {
-	return slices.Concat(c.ledger.Problems, c.payments.Problems, c.messages.Problems)
+	return slices.Concat(c.ledger.Problems, c.payments.Problems, c.messages.Problems, c.batches.Problems)
 }
 
 // check makes all checks.
@@ -42,7 +44,10 @@ func (o *opened) check(ctx context.Context, p *payments.Payments) (found checked
 	}
 	m := o.messaging()
 	defer m.Close()
-	found.messages, err = m.Check(ctx)
+	if found.messages, err = m.Check(ctx); err != nil {
+		return found, err
+	}
+	found.batches, err = batch.Check(ctx, o.db)
 	return found, err
 }
 
@@ -60,6 +65,7 @@ func (c *ledgerCheck) Run(e *env) error {
 			{"payments", func(c checked) any { return int64(c.payments.Payments) }},
 			{"campaigns", func(c checked) any { return c.messages.Campaigns }},
 			{"messages", func(c checked) any { return c.messages.Messages }},
+			{"batches", func(c checked) any { return c.batches.Batches }},
 			{"ok", func(c checked) any { return len(c.problems()) == 0 }},
 			{"problems", func(c checked) any { return c.problems() }},
 		}, found); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/money"
@@ -196,6 +197,7 @@ func (c *recoveryBegin) Run(e *env) error {
 	return c.run(e, audit.Entry{Action: "recovery.begin"}, func(o *opened, r *recovery.Recovery, audit func(*db.Tx) error) error {
 		return r.Begin(e.ctx, "an operator said so", c.Since, c.Reason, o.actor, audit, func(tx *db.Tx) error {
 			lease.EndAll(tx)
+			batch.RecoveryBegan(tx, o.clock)
 			return nil
 		})
 	})
@@ -294,6 +296,13 @@ func (c *recoveryEnd) Run(e *env) error {
 		}
 		if strings.TrimSpace(c.SignFloats) == "" {
 			left = append(left, "the floats are not signed")
+		}
+		undecided, err := batch.Undecided(e.ctx, o.db)
+		if err != nil {
+			return err
+		}
+		if undecided > 0 {
+			left = append(left, fmt.Sprintf("%d rows of batches that the recovery paused are neither sent nor cancelled", undecided))
 		}
 		if len(left) > 0 {
 			return problem.New(problem.Forbidden, "recovery_unfinished", "The recovery is not done: "+strings.Join(left, ", "))

@@ -66,13 +66,26 @@ func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause *proble
 			requests = append(requests, a)
 		}
 	}
-	if len(results) == 0 {
+	if len(results) == 0 && cause != nil {
 		return 0, cause, nil
 	}
 	if err := p.draw(ctx, r, requests, results); err != nil {
 		return 0, nil, err
 	}
 	return len(results), cause, nil
+}
+
+// CheckRow refuses a payout of a batch that would be refused whenever it is sent.
+func (p *Payments) CheckRow(ctx context.Context, t tenant.Tenant, r Payout) error {
+	return p.checkPayout(ctx, t, r)
+}
+
+// SpendToday takes the whole of a batch out of what its key may spend in a day, or refuses it. The caller has locked the wallet.
+func (p *Payments) SpendToday(tx *db.Tx, c idempotency.Caller, amount money.Pesewas) error {
+	if c.Daily == 0 {
+		return nil
+	}
+	return p.book.SpendToday(tx, c.Tenant, c.Key, c.Daily, amount)
 }
 
 // prepareRow makes everything about a row that does not need the lock. refused is final; err is not.

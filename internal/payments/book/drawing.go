@@ -6,7 +6,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -77,5 +79,19 @@ func (b *batch) drawOne(d *Drawing) error {
 		drawn[i] = Drawn{Payment: pay}
 	}
 	b.also = append(b.also, func(tx *db.Tx) error { return d.Write(tx, drawn) })
+	return nil
+}
+
+// SpendToday takes an amount out of what a key may spend in a day, or refuses it. The caller has locked the wallet.
+func (bk *Book) SpendToday(tx *db.Tx, tenant, key string, daily, amount money.Pesewas) error {
+	a := &Acceptance{Payment: Payment{Tenant: tenant, Key: key}, Daily: daily}
+	all, today := spending{spenderOf(a.Payment): &spent{}}, clock.Day(bk.clock.Now())
+	if err := tx.Gather(all.query(today)); err != nil {
+		return err
+	}
+	if err := all.take(a, amount); err != nil {
+		return err
+	}
+	all.deferWrites(tx, today)
 	return nil
 }

@@ -41,6 +41,7 @@ var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisd
 // A package that is not listed may import nothing. "*" is everything.
 var mayImport = map[string][]string{
 	"cli":               {"*"},
+	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "payments", "payments/book", "provider", "recovery", "sheet", "tenant", "treasury"},
 	"sample":            {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":               {"*"},
 	"api":               {"access", "api/wire", "contacts", "lookup", "guides", "idempotency", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "provider", "ratelimit", "recovery", "requestlog", "route", "senderid", "statement", "tenant", "webhook"},

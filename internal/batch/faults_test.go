@@ -1,0 +1,298 @@
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// A process that dies at any boundary of the database leaves a batch that another one takes to its end: each row is paid once,
+// and the books agree to the pesewa.
+func TestRun_killedAtEveryBoundary(t *testing.T) {
+	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
+		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
+			t.Run(fmt.Sprintf("fault %d at boundary %d", fault, boundary), func(t *testing.T) {
+				dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+					h := newFixture(t, d)
+					dying := h.stopped("a")
+					want := 0
+					for nth, hit := 1, true; hit; nth++ {
+						b := dying.requested(fmt.Sprint("Salaries ", nth), fileFrom(nth, 110))
+						hit = dying.diesAt(b, f, boundary, nth, fault)
+						heir := h.node(fmt.Sprint("heir ", nth))
+						if b = heir.is(b.ID); b.Status == Requested {
+							if err := heir.start(b); err != nil {
+								t.Fatal(err)
+							}
+						}
+						heir.pass(time.Minute)
+						want += 110
+						if is := heir.is(b.ID); is.Status != Finished || is.Accepted != 110 {
+							t.Errorf("died at %d: %s by %q, %d accepted", nth, is.Status, is.Cause, is.Accepted)
+						}
+						if paid, amount := h.bank.sum(); paid != want || heir.wallet() != funds-amount-money.Pesewas(paid)*10 {
+							t.Fatalf("died at %d: %d of %d rows were paid, the wallet has %s", nth, paid, want, heir.wallet())
+						}
+						if nth > 60 {
+							t.Fatal("it never comes to an end")
+						}
+						if err := heir.queue.Stop(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for reference, posts := range h.bank.posts {
+						if posts != 1 {
+							t.Errorf("%s was sent %d times", reference, posts)
+						}
+					}
+					dying.sound()
+				})
+			})
+		}
+	}
+}
+
+// diesAt starts a batch and accepts its rows, until the nth time that the boundary is passed. Everything fails from there on. It
+// reports whether it came so far.
+func (n *node) diesAt(b Batch, f *db.Faults, at db.Boundary, nth int, fault db.Fault) (hit bool) {
+	ctx := n.f.t.Context()
+	passed := 0
+	f.Decide(func(is db.Boundary) db.Fault {
+		if hit {
+			return db.FaultBefore
+		}
+		if is == at {
+			passed++
+		}
+		if passed == nth {
+			hit = true
+			return fault
+		}
+		return db.FaultNone
+	})
+	defer f.Decide(nil)
+	if err := n.start(b); err != nil {
+		return hit
+	}
+	for range 5 {
+		n.run(ctx, b.Tenant, b.ID)
+	}
+	return hit
+}
+
+// Of two processes that run the same batch at once, and a person who cancels it meanwhile, nobody makes a row be paid twice, and
+// what was not accepted is back.
+func TestRun_atOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		a, b, person := f.stopped("a"), f.stopped("b"), f.stopped("c")
+		for round := range 4 {
+			of := a.requested(fmt.Sprint("Round ", round), fileFrom(round, 400))
+			if err := a.start(of); err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for _, n := range []*node{a, b} {
+				all.Go(func() {
+					for n.is(of.ID).Status == Running {
+						n.run(t.Context(), of.Tenant, of.ID)
+					}
+				})
+			}
+			all.Go(func() {
+				if round == 0 {
+					return
+				}
+				for person.is(of.ID).Accepted == 0 {
+				}
+				if err := person.Cancel(t.Context(), of.Tenant, of.ID, "a mistake", "kofi", nil); err != nil && !problem.Is(err, problem.Invalid) && !problem.Is(err, problem.InProgress) {
+					t.Error(err)
+				}
+			})
+			all.Wait()
+			person.sound()
+		}
+		heir := f.node("d")
+		heir.pass(time.Minute)
+		paid, amount := f.bank.sum()
+		if heir.wallet() != funds-amount-money.Pesewas(paid)*10 {
+			t.Errorf("%d rows were paid, the wallet has %s", paid, heir.wallet())
+		}
+		for reference, posts := range f.bank.posts {
+			if posts != 1 {
+				t.Errorf("%s was sent %d times", reference, posts)
+			}
+		}
+		heir.sound()
+	})
+}
+
+// A recovery voids what was not sent, and pauses what was. The batch goes on when it is resumed: a row that a provider has since
+// the time that was lost is adopted and not sent again.
+func TestRecovery_sameFilePaysOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.node("a")
+		b := n.requested("Salaries", file(40))
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		// The restored database knows the account, and nothing of the batch.
+		life := newFixture(t, dbtest.Open(t, d.Engine()))
+		life.bank, life.recovers, life.tenantID = f.bank, true, f.tenant.ID
+		again := life.node("b")
+		if err := again.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		same := again.requested("Salaries", file(40))
+		if same.Code != b.Code {
+			t.Fatalf("the same file has the codes %s and %s", b.Code, same.Code)
+		}
+		wantCode(t, again.start(same), "recovering")
+		if err := again.lost.Open(t.Context(), "all is done again", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		if err := again.start(same); err != nil {
+			t.Fatal(err)
+		}
+		again.pass(5 * time.Minute)
+		if is := again.is(same.ID); is.Status != Finished || is.Accepted != 40 || again.wallet() != funds-same.Total() {
+			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, again.wallet())
+		}
+		for reference, posts := range f.bank.posts {
+			if posts != 1 {
+				t.Errorf("%s was sent %d times", reference, posts)
+			}
+		}
+		again.sound()
+	})
+}
+
+// At the beginning of a recovery drafts and requests are void, and batches that run or are paused are paused by it.
+func TestRecoveryBegan_stopsAll(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.stopped("a")
+		draft, err := n.upload("Draft", fileFrom(1, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		requested, running, paused := n.requested("Requested", fileFrom(2, 2)), n.requested("Running", fileFrom(3, 2)), n.requested("Paused", fileFrom(4, 2))
+		err = errors.Join(n.start(running), n.start(paused), n.Pause(t.Context(), paused.Tenant, paused.ID, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.db.Write(t.Context(), func(tx *db.Tx) error { RecoveryBegan(tx, f.clock); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range map[string]Status{draft.ID: Void, requested.ID: Void, running.ID: Paused, paused.ID: Paused} {
+			if is := n.is(id); is.Status != want || is.Status == Paused && is.Cause != CauseRecovery {
+				t.Errorf("%s is %s by %q", is.Name, is.Status, is.Cause)
+			}
+		}
+		if rows, err := Undecided(t.Context(), d); err != nil || rows != 4 {
+			t.Errorf("%d rows are undecided (%v)", rows, err)
+		}
+		heir := f.node("b")
+		heir.pass(pauseTime + time.Hour) // a recovery may take as long as it does
+		if err := errors.Join(heir.Resume(t.Context(), running.Tenant, running.ID, nil), heir.Cancel(t.Context(), paused.Tenant, paused.ID, "not now", "ama", nil)); err != nil {
+			t.Fatal(err)
+		}
+		heir.pass(time.Minute)
+		if rows, err := Undecided(t.Context(), d); err != nil || rows != 0 || heir.is(running.ID).Status != Finished {
+			t.Errorf("%d rows are undecided (%v)", rows, err)
+		}
+		if _, err := heir.upload("Draft", fileFrom(1, 2)); err != nil {
+			t.Errorf("the file of a void draft: %v", err)
+		}
+		heir.sound()
+	})
+}
+
+const tamper = `UPDATE batch_rows SET amount = amount + 1 WHERE batch = $1 AND line = 150`
+
+// Rows that were changed behind the program's back are not paid: the batch is paused before the first of their block.
+func TestRun_alteredRows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.stopped("a")
+		b := n.requested("Salaries", file(200))
+		err := errors.Join(n.start(b), n.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(tamper, b.ID)
+			return err
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.run(t.Context(), b.Tenant, b.ID)
+		if is := n.is(b.ID); is.Status != Paused || is.Cause != CauseAltered || is.Accepted != 0 {
+			t.Errorf("%s by %q, %d accepted", is.Status, is.Cause, is.Accepted)
+		}
+		if err := n.Cancel(t.Context(), b.Tenant, b.ID, "altered", "ama", nil); err != nil || n.wallet() != funds {
+			t.Errorf("the wallet has %s (%v)", n.wallet(), err)
+		}
+		n.sound()
+	})
+}
+
+// A wallet that does not cover the batch, and fees that changed since the request, leave it requested and move nothing.
+func TestStart_refusals(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.stopped("a")
+		large := n.requested("Too large", "number,network,amount\n"+strings.Repeat("0240000001,MTN,15000\n", 67))
+		if err := n.start(large); !problem.Is(err, problem.InsufficientFunds) {
+			t.Error(err)
+		}
+		b := n.requested("Salaries", fileFrom(1, 20))
+		b.Digest = large.Digest
+		wantCode(t, n.start(b), "changed_since")
+		b = n.is(b.ID)
+		if err := n.plan(f.tenant.ID, []tenant.Rule{{Product: tenant.Payout, Flat: 50}}); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(time.Minute)
+		wantCode(t, n.start(b), "changed_since")
+		for _, id := range []string{large.ID, b.ID} {
+			if is := n.is(id); is.Status != Requested || is.Rest != 0 {
+				t.Errorf("%s is %s", is.Name, is.Status)
+			}
+		}
+		if n.wallet() != funds {
+			t.Errorf("the wallet has %s", n.wallet())
+		}
+		n.sound()
+	})
+}
+
+// A batch that is paused for seven days is cancelled.
+func TestSweep_cancelsLongPaused(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.node("a")
+		b := n.requested("Salaries", file(10))
+		n.pauseRail(true)
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(pauseTime - time.Hour)
+		if is := n.is(b.ID); is.Status != Paused {
+			t.Errorf("before seven days it is %s", is.Status)
+		}
+		n.pass(2 * time.Hour)
+		if is := n.is(b.ID); is.Status != Cancelled || n.wallet() != funds {
+			t.Errorf("after seven days it is %s, the wallet has %s", is.Status, n.wallet())
+		}
+		n.sound()
+	})
+}

@@ -1,0 +1,345 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// patience is reached by a failing test only.
+const patience = 2 * time.Minute
+
+// funds is what the tenant's wallet begins with.
+const funds = 1_000_000 * money.Cedi
+
+// bank is a provider that pays: it keeps its own book of what it did for each reference.
+type bank struct {
+	mu     sync.Mutex
+	paid   map[string]money.Pesewas // by our reference
+	party  map[string]string
+	posts  map[string]int
+	answer func(reference string, party string) provider.Outcome // of a payout; nil: it is paid
+}
+
+func (k *bank) Disburse(_ context.Context, r provider.DisburseRequest) provider.Outcome {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.posts[r.ProviderReference]++
+	if _, was := k.paid[r.ProviderReference]; was {
+		return provider.Outcome{Class: provider.Accepted, Duplicate: true}
+	}
+	if k.answer != nil {
+		if o := k.answer(r.ProviderReference, string(r.MSISDN)); o.Class != provider.Accepted {
+			return o
+		}
+	}
+	k.paid[r.ProviderReference], k.party[r.ProviderReference] = r.Amount, string(r.MSISDN)
+	return provider.Outcome{Class: provider.Accepted, State: provider.Success}
+}
+
+func (k *bank) DisburseStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	amount, was := k.paid[r.ProviderReference]
+	if !was {
+		return provider.Outcome{NotFound: true}
+	}
+	return provider.Outcome{Class: provider.Accepted, State: provider.Success, Echo: &provider.Echo{Reference: r.ProviderReference, Amount: amount, AmountTold: true, Currency: "GHS",
+		Party: k.party[r.ProviderReference]}}
+}
+
+// sum is how many payouts the provider made, and of how much.
+func (k *bank) sum() (n int, amount money.Pesewas) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, one := range k.paid {
+		amount += one
+	}
+	return len(k.paid), amount
+}
+
+// A fixture is a database with one provider and one tenant.
+type fixture struct {
+	t        *testing.T
+	db       *db.DB
+	clock    *clock.Clock
+	bank     *bank
+	tenant   tenant.Tenant
+	recovers bool
+	tenantID string // of the tenant that the first node makes; empty: a new one
+}
+
+// node is one process on the database.
+type node struct {
+	*Batches
+	f        *fixture
+	queue    *jobs.Queue
+	routes   *route.Table
+	lost     *recovery.Recovery
+	payments *payments.Payments
+}
+
+func newFixture(t *testing.T, d *db.DB) *fixture {
+	t.Helper()
+	return &fixture{t: t, db: d, clock: clock.NewManual(time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)), bank: &bank{paid: map[string]money.Pesewas{}, party: map[string]string{}, posts: map[string]int{}}}
+}
+
+// node makes a process that runs jobs.
+func (f *fixture) node(name string) *node {
+	f.t.Helper()
+	n := f.stopped(name)
+	if err := n.queue.Start(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// stopped makes a process that runs no jobs. The first one makes the tenant.
+func (f *fixture) stopped(name string) *node {
+	f.t.Helper()
+	log := slog.New(slog.NewTextHandler(f.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	rails := []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Disburser: f.bank}}
+	l := ledger.New(f.db, f.clock, name)
+	tenants := tenant.New(f.db, l, f.clock)
+	n := &node{f: f, queue: jobs.New(f.db, f.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}), routes: route.New(f.db, f.clock, log, []string{"mtn"}, rails)}
+	if f.recovers {
+		n.lost = recovery.New(f.db, f.clock, log)
+	}
+	tr := treasury.New(f.db, l, tenants, f.clock, log, n.routes.CheckFloat)
+	n.payments = payments.New(payments.Deps{DB: f.db, Ledger: l, Tenants: tenants, Jobs: n.queue, Webhooks: webhook.New(f.db, n.queue, f.clock, log, webhook.Options{Secret: secret, Development: true}),
+		Routes: n.routes, Lookups: lookup.New(f.db, tenants, n.routes, f.clock), Treasury: tr, Recovery: n.lost, Clock: f.clock, Log: log, Secret: secret, Development: true})
+	n.Batches = New(Deps{DB: f.db, Ledger: l, Tenants: tenants, Payments: n.payments, Treasury: tr, Jobs: n.queue, Recovery: n.lost, Access: access.New(f.db, f.clock), Clock: f.clock, Log: log, Secret: secret})
+	if err := n.routes.Seed(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+	if f.tenant.ID == "" {
+		f.tenant = n.newTenant(tr)
+	}
+	f.t.Cleanup(func() {
+		if err := n.queue.Stop(context.Background()); err != nil {
+			f.t.Errorf("stop: %v", err)
+		}
+		n.payments.Close()
+	})
+	return n
+}
+
+func (n *node) newTenant(tr *treasury.Treasury) (made tenant.Tenant) {
+	t := n.f.t
+	t.Helper()
+	err := n.db.Write(t.Context(), func(tx *db.Tx) (err error) {
+		made, err = n.tenants.Create(tx, tenant.Tenant{ID: n.f.tenantID, Name: "Adom Stores", Mode: tenant.Test, CollectionsEnabled: true})
+		return err
+	})
+	if err == nil {
+		err = n.plan(made.ID, tenant.DemoPlan())
+	}
+	if err == nil {
+		err = tr.Fund(t.Context(), made.ID, funds, "paid in", "ama")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// plan sets the fees of a tenant.
+func (n *node) plan(tenantID string, rules []tenant.Rule) error {
+	return n.db.Write(n.f.t.Context(), func(tx *db.Tx) error {
+		_, err := n.tenants.SetFeePlan(tx, tenantID, time.Time{}, rules)
+		return err
+	})
+}
+
+// set changes the tenant, and lets the node see it.
+func (n *node) set(c tenant.Change) {
+	n.f.t.Helper()
+	if err := n.db.Write(n.f.t.Context(), func(tx *db.Tx) error {
+		_, _, err := n.tenants.Set(tx, n.f.tenant.ID, c)
+		return err
+	}); err != nil {
+		n.f.t.Fatal(err)
+	}
+	n.f.clock.Advance(2 * time.Second)
+}
+
+// file is a CSV of n rows, each of another number and of an amount of its own: GHS 1.00, 2.00, ...
+func file(n int) string {
+	var text strings.Builder
+	text.WriteString("Name,Phone Number,Network,Amount\n")
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&text, "Person %d,024%07d,MTN,%d.00\n", i, i, i%50+1)
+	}
+	return text.String()
+}
+
+// fileFrom is file with numbers that no other place has.
+func fileFrom(place, n int) string {
+	var text strings.Builder
+	text.WriteString("number,network,amount\n")
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&text, "024%03d%04d,MTN,%d.00\n", place, i, i%7+1)
+	}
+	return text.String()
+}
+
+// upload makes a draft of a CSV.
+func (n *node) upload(name, text string) (Batch, error) {
+	n.f.t.Helper()
+	b, _, err := n.ReadFile(n.f.t.Context(), Upload{Tenant: n.f.tenant.ID, Name: name, Maker: "ama"}, strings.NewReader(text), sheet.Options{})
+	return b, err
+}
+
+// requested uploads and requests a batch.
+func (n *node) requested(name, text string) Batch {
+	n.f.t.Helper()
+	b, err := n.upload(name, text)
+	if err == nil {
+		b, err = n.Request(n.f.t.Context(), b.Tenant, b.ID, "")
+	}
+	if err != nil {
+		n.f.t.Fatal(err)
+	}
+	return b
+}
+
+// start starts a requested batch.
+func (n *node) start(b Batch) error {
+	n.f.t.Helper()
+	return n.Start(n.f.t.Context(), Order{Tenant: b.Tenant, ID: b.ID, Digest: b.Digest, Reason: "salaries", Actor: "kofi"}, nil)
+}
+
+// is reads a batch.
+func (n *node) is(id string) Batch {
+	n.f.t.Helper()
+	b, err := n.Get(n.f.t.Context(), n.f.tenant.ID, id)
+	if err != nil {
+		n.f.t.Fatal(err)
+	}
+	return b
+}
+
+// quiet waits until the node has nothing to do at this moment of its clock.
+func (n *node) quiet() {
+	n.f.t.Helper()
+	ctx, cancel := context.WithTimeout(n.f.t.Context(), patience)
+	defer cancel()
+	if err := errors.Join(n.payments.Quiet(ctx), n.queue.Quiet(ctx)); err != nil {
+		n.f.t.Fatalf("never quiet: %v; %+v", err, n.queue.Counts())
+	}
+}
+
+// pass moves the clock, in steps in which everything due is done.
+func (n *node) pass(d time.Duration) {
+	n.f.t.Helper()
+	end := n.f.clock.Now().Add(d)
+	for {
+		n.quiet()
+		next, any := n.f.clock.Next()
+		if !any || next.After(end) {
+			n.f.clock.Advance(end.Sub(n.f.clock.Now()))
+			n.quiet()
+			return
+		}
+		n.f.clock.Advance(max(time.Microsecond, next.Sub(n.f.clock.Now())))
+	}
+}
+
+func (n *node) wallet() money.Pesewas {
+	n.f.t.Helper()
+	has, err := n.ledger.Balance(n.f.t.Context(), n.f.tenant.Wallet())
+	if err != nil {
+		n.f.t.Fatal(err)
+	}
+	return money.Pesewas(has)
+}
+
+// pauseRail keeps everything from the provider, or lets it through again.
+func (n *node) pauseRail(pause bool) {
+	n.f.t.Helper()
+	if err := n.db.Write(n.f.t.Context(), func(tx *db.Tx) (err error) {
+		if pause {
+			return n.routes.Pause(tx, route.Pause{Mode: "test", Provider: "mtn", Operation: route.Any, Reason: "maintenance", Actor: "ama"})
+		}
+		_, err = n.routes.Resume(tx, "test", "mtn", route.Any)
+		return err
+	}); err != nil {
+		n.f.t.Fatal(err)
+	}
+	n.f.clock.Advance(2 * time.Second)
+}
+
+// spent is what the accepted rows of a batch cost that did not fail.
+func (n *node) spent(b Batch) (sum money.Pesewas) {
+	n.f.t.Helper()
+	for from := 1; from <= b.Lines; from += blockRows {
+		results, err := n.Results(n.f.t.Context(), b.Tenant, b.ID, from)
+		if err != nil {
+			n.f.t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.State == RowAccepted && r.Status != "failed" {
+				sum += r.Amount + r.Charges
+			}
+		}
+	}
+	return sum
+}
+
+// sound makes every check of the books, and compares the provider's book with ours.
+func (n *node) sound() {
+	t := n.f.t
+	t.Helper()
+	l, err := n.ledger.Check(t.Context())
+	if err != nil || !l.OK() {
+		t.Errorf("the ledger: %v, %v", l.Problems, err)
+	}
+	p, err := n.payments.Check(t.Context())
+	if err != nil || !p.OK() {
+		t.Errorf("the payments: %v, %v", p.Problems, err)
+	}
+	b, err := Check(t.Context(), n.db)
+	if err != nil || !b.OK() {
+		t.Errorf("the batches: %v, %v", b.Problems, err)
+	}
+	_, paid := n.f.bank.sum()
+	if gap, err := n.payments.CheckFloat(t.Context(), "mtn", "test", -paid); err != nil || gap != 0 {
+		t.Errorf("the float is off by %s (%v)", gap, err)
+	}
+}
+
+// wantCode checks the code of a refusal.
+func wantCode(t *testing.T, err error, code string) *problem.Error {
+	t.Helper()
+	if problem.From(err) == nil || problem.From(err).Code != code {
+		t.Fatalf("got %v, want %s", err, code)
+	}
+	return problem.From(err)
+}

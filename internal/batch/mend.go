@@ -1,0 +1,110 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Mend replaces what was given in a row of a draft, also of one that was dropped, and checks it again.
+func (s *Batches) Mend(ctx context.Context, tenant, id string, line int, g Given) (row Row, err error) {
+	t, err := s.tenants.Get(ctx, tenant)
+	if err != nil {
+		return Row{}, err
+	}
+	err = s.edit(ctx, tenant, id, func(tx *db.Tx, b Batch) error {
+		old, err := rowOf(tx, id, line)
+		if err != nil {
+			return err
+		}
+		row = cells.row(line, old.Source, g)
+		if err := s.checkRow(ctx, t, &row); err != nil {
+			return err
+		}
+		return writeRow(tx, id, row)
+	})
+	return row, err
+}
+
+// Drop leaves a row of a draft out.
+func (s *Batches) Drop(ctx context.Context, tenant, id string, line int) error {
+	return s.edit(ctx, tenant, id, func(tx *db.Tx, b Batch) error {
+		row, err := rowOf(tx, id, line)
+		if err != nil {
+			return err
+		}
+		row.State, row.Problems = RowDropped, nil
+		return writeRow(tx, id, row)
+	})
+}
+
+// KeepNew drops the rows of a draft that earlier batches paid. It returns how many.
+func (s *Batches) KeepNew(ctx context.Context, tenant, id string) (dropped int, err error) {
+	err = s.edit(db.Bulk(ctx, tenant), tenant, id, func(tx *db.Tx, b Batch) error {
+		n, err := tx.Exec(dropOverlap, id, s.overlapSince())
+		dropped = int(n)
+		return err
+	})
+	return dropped, err
+}
+
+// edit changes rows of a draft.
+func (s *Batches) edit(ctx context.Context, tenant, id string, change func(tx *db.Tx, b Batch) error) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		b, err := lock(tx, tenant, id)
+		if err != nil {
+			return err
+		}
+		if b.Status != Draft {
+			return problem.New(problem.Invalid, "batch_frozen", "The batch is "+string(b.Status)+": its rows cannot be changed")
+		}
+		if err := change(tx, b); err != nil {
+			return err
+		}
+		return s.store(tx, b)
+	})
+}
+
+func rowOf(tx *db.Tx, id string, line int) (row Row, err error) {
+	found := false
+	err = tx.Query(selectRow, []any{id, int64(line)}, func(r *db.Row) error {
+		found = true
+		row, err = scanRow(r)
+		return err
+	})
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "row_not_found", fmt.Sprintf("The batch has no row %d", line))
+	}
+	return row, err
+}
+
+func writeRow(tx *db.Tx, id string, r Row) error {
+	n, err := tx.Exec(updateRow, id, int64(r.Line), r.State, r.Channel, r.Account, r.Name, int64(r.Amount), r.Reference, r.Note, encodeGiven(r.Given), encodeProblems(r.Problems))
+	if err == nil && n != 1 {
+		err = fmt.Errorf("batch: row %d of %s changed under its batch's lock", r.Line, id)
+	}
+	return err
+}
+
+const deleteDraft = `DELETE FROM batches WHERE tenant = $1 AND id = $2 AND status = 'draft'`
+
+// Discard deletes a draft with its rows.
+func (s *Batches) Discard(ctx context.Context, tenant, id string) error {
+	b, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		n, err := tx.Exec(deleteDraft, tenant, id)
+		if err == nil && n == 0 {
+			err = problem.New(problem.Invalid, "batch_status", "The batch is no draft")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.erase(ctx, tenant, id, b.Lines)
+}

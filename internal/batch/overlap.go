@@ -1,0 +1,129 @@
+package batch
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+)
+
+// overlapTime is how far back earlier batches, and payouts to the same account, are looked for.
+const overlapTime = 30 * 24 * time.Hour
+
+// Overlap is what an earlier batch has paid, or is about to pay, of the rows of a draft.
+type Overlap struct {
+	ID, Name  string
+	StartedAt time.Time // zero: it waits for an approval
+	Rows      int
+	Amount    money.Pesewas
+}
+
+const (
+	// A row is paid before where another batch has one of the same account and amount that is paid or may be yet. A failed payout
+	// counts as none.
+	paidBefore = ` FROM batch_rows r
+JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.amount = r.amount AND o.batch <> r.batch AND o.state IN ('ready', 'accepted')
+JOIN batches b ON b.id = o.batch AND b.requested_at >= $2
+LEFT JOIN payments p ON p.id = o.payment
+WHERE r.batch = $1 AND r.state = 'ready' AND (o.state = 'ready' AND b.status IN ('requested', 'running', 'paused') OR o.state = 'accepted' AND p.status <> 'failed')`
+
+	selectOverlaps = `SELECT x.id, x.name, x.started_at, count(*), CAST(sum(x.amount) AS INTEGER) FROM (
+	SELECT DISTINCT b.id, b.name, b.started_at, r.line, r.amount` + paidBefore + `) AS x GROUP BY x.id, x.name, x.started_at ORDER BY x.id DESC LIMIT 20`
+
+	countOverlap = `SELECT count(*), CAST(COALESCE(sum(x.amount), 0) AS INTEGER) FROM (SELECT DISTINCT r.line, r.amount` + paidBefore + `) AS x`
+
+	dropOverlap = `UPDATE batch_rows SET state = 'dropped' WHERE batch = $1 AND state = 'ready' AND line IN (SELECT r.line` + paidBefore + `)`
+)
+
+// Overlaps lists earlier batches of the last 30 days that have rows of this one, the newest first, at most 20.
+func (s *Batches) Overlaps(ctx context.Context, tenant, id string) (list []Overlap, err error) {
+	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+		list = nil
+		if _, err := one(tx, selectBatch, tenant, id); err != nil {
+			return err
+		}
+		return tx.Query(selectOverlaps, []any{id, s.overlapSince()}, func(r *db.Row) error {
+			var o Overlap
+			err := r.Scan(&o.ID, &o.Name, &o.StartedAt, &o.Rows, &o.Amount)
+			list = append(list, o)
+			return err
+		})
+	})
+	return list, err
+}
+
+func (s *Batches) overlapSince() int64 { return db.Micros(s.clock.Now().Add(-overlapTime)) }
+
+// overlap counts the rows of a batch that earlier ones paid.
+func (s *Batches) overlap(tx *db.Tx, id string) (rows int, amount money.Pesewas, err error) {
+	_, err = tx.One(countOverlap, []any{id, s.overlapSince()}, &rows, &amount)
+	return rows, amount, err
+}
+
+// Warning is what a person should look at before a row is paid.
+type Warning struct {
+	Line  int
+	Field string
+	Text  string
+}
+
+const twiceInBatch = `SELECT r.line, min(o.line) FROM batch_rows r
+JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.amount = r.amount AND o.batch = r.batch AND o.line < r.line AND o.state = 'ready'
+WHERE r.batch = $1 AND r.line BETWEEN $2 AND $3 AND r.state = 'ready' GROUP BY r.line ORDER BY r.line`
+
+// Warnings looks at the rows from a line on, at most a set of 1,000 lines: rows that are in the batch twice, payouts of the same
+// amount to the same account in the last 30 days, and references that exist.
+func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (list []Warning, err error) {
+	b, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Rows(ctx, tenant, id, from)
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(twiceInBatch, []any{id, int64(from), int64(from + blockRows - 1)}, func(r *db.Row) error {
+			w := Warning{Field: fieldNumber}
+			var first int
+			err := r.Scan(&w.Line, &first)
+			w.Text = "is in the batch before, with the same amount, in row " + strconv.Itoa(first)
+			list = append(list, w)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.warnOfPayouts(ctx, b, ready(rows), list)
+}
+
+// warnOfPayouts adds the warnings that the payouts of the tenant give.
+func (s *Batches) warnOfPayouts(ctx context.Context, b Batch, rows []Row, list []Warning) ([]Warning, error) {
+	accounts, references := make([]string, len(rows)), make([]string, len(rows))
+	for i, r := range rows {
+		accounts[i], references[i] = r.Account, ReferenceOf(b.Code, r)
+	}
+	ctx = db.Bulk(ctx, b.Tenant)
+	paid, err := s.payments.PaidSince(ctx, b.Tenant, accounts, s.clock.Now().Add(-overlapTime))
+	if err != nil {
+		return nil, err
+	}
+	taken, err := s.payments.TakenReferences(ctx, b.Tenant, references)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range rows {
+		if at, was := paid[book.Paid{Account: r.Account, Amount: r.Amount}]; was {
+			list = append(list, Warning{r.Line, fieldNumber, "was paid the same amount on " + at.UTC().Format(time.DateOnly)})
+		}
+		if taken[references[i]] {
+			list = append(list, Warning{r.Line, fieldReference, "is the reference of an earlier payout"})
+		}
+	}
+	return list, nil
+}

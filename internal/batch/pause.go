@@ -1,0 +1,67 @@
+package batch
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// Pause stops a batch that runs: no more rows are accepted once it returns. Payouts that were accepted go on.
+func (s *Batches) Pause(ctx context.Context, tenant, id string, also func(*db.Tx, Batch) error) error {
+	return s.pause(ctx, tenant, id, CausePerson, also)
+}
+
+func (s *Batches) pause(ctx context.Context, tenant, id string, cause Cause, also func(*db.Tx, Batch) error) error {
+	return s.move(ctx, tenant, id, eventPause, func(b *Batch) { b.Cause, b.PausedAt = cause, s.clock.Now() }, func(tx *db.Tx, b Batch) error {
+		if also == nil {
+			return nil
+		}
+		return also(tx, b)
+	})
+}
+
+// Resume lets a paused batch go on. One that a recovery paused goes on while the recovery is open, too: each of its rows is
+// looked for at every provider before it is sent.
+func (s *Batches) Resume(ctx context.Context, tenant, id string, also func(*db.Tx, Batch) error) error {
+	b, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return err
+	}
+	if _, err := s.sender(ctx, b); err != nil {
+		return err
+	}
+	if err := s.notClosed(ctx); err != nil {
+		return err
+	}
+	return s.move(ctx, tenant, id, eventResume, func(b *Batch) { b.Cause, b.PausedAt = "", noTime }, func(tx *db.Tx, b Batch) error {
+		s.addJob(tx, b)
+		if also == nil {
+			return nil
+		}
+		return also(tx, b)
+	})
+}
+
+// Cancel ends a batch, and gives the money of the rows that are not accepted back to the wallet. Payouts that were accepted go
+// on.
+func (s *Batches) Cancel(ctx context.Context, tenant, id, reason, actor string, also func(*db.Tx, Batch) error) error {
+	return s.end(ctx, tenant, id, eventCancel, reason, actor, also)
+}
+
+// move takes a batch along a transition that moves no money.
+func (s *Batches) move(ctx context.Context, tenant, id string, e event, change func(*Batch), also func(*db.Tx, Batch) error) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		b, err := lock(tx, tenant, id)
+		if err != nil {
+			return err
+		}
+		if b.Status, err = b.Status.after(e); err != nil {
+			return err
+		}
+		change(&b)
+		if err := s.store(tx, b); err != nil {
+			return err
+		}
+		return also(tx, b)
+	})
+}

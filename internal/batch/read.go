@@ -1,0 +1,276 @@
+package batch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/usertext"
+)
+
+// Row is one row of a batch.
+type Row struct {
+	Line      int // 1, 2, 3, ... in the order of the file
+	Source    int // its line in the file
+	State     RowState
+	Channel   string // the network
+	Account   string // MSISDN as 233XXXXXXXXX
+	Name      string // of the payee
+	Amount    money.Pesewas
+	Charges   money.Pesewas
+	Reference string // the row's own; empty: one is made
+	Note      string
+	Given     Given
+	Problems  map[string][]string // of a bad row, by the field
+	Payment   string              // id of the payout of an accepted row
+	Reason    string              // of a refused row
+}
+
+// Given is a row as it was given: the texts of its cells.
+type Given struct {
+	Number    string `json:"number,omitempty"`
+	Network   string `json:"network,omitempty"`
+	Amount    string `json:"amount,omitempty"`
+	Name      string `json:"name,omitempty"`
+	Reference string `json:"reference,omitempty"`
+	Note      string `json:"note,omitempty"`
+}
+
+// The fields of a row.
+const (
+	fieldNumber    = "number"
+	fieldNetwork   = "network"
+	fieldAmount    = "amount"
+	fieldName      = "name"
+	fieldReference = "reference"
+	fieldNote      = "note"
+)
+
+func encodeGiven(g Given) string {
+	b, err := json.Marshal(g)
+	if err != nil {
+		panic("batch: cells of strings do not encode: " + err.Error())
+	}
+	return string(b)
+}
+
+// maxName is how many characters a name or a note has.
+const maxName = 100
+
+// Form returns the fields of a file of payouts, with the headings that payrolls and providers give them.
+func Form() sheet.Form {
+	return sheet.Form{Fields: []sheet.Field{
+		{Name: fieldNumber, Required: true, Looks: isNumber, Headings: []string{"phone number", "phone", "phone no", "mobile", "mobile number", "mobile no", "msisdn",
+			"momo number", "momo no", "momo", "wallet", "wallet number", "account number", "account no", "account", "recipient", "beneficiary number", "tel", "telephone", "contact"}},
+		{Name: fieldAmount, Required: true, Looks: isAmount, Headings: []string{"amount ghs", "ghs", "amount gh", "value", "net pay", "net salary", "salary", "pay", "payment",
+			"payment amount", "total", "amount to pay"}},
+		{Name: fieldNetwork, Looks: isNetwork, Headings: []string{"channel", "telco", "operator", "provider", "network name", "mobile network", "wallet type"}},
+		{Name: fieldName, Headings: []string{"full name", "fullname", "account name", "beneficiary", "beneficiary name", "recipient name", "employee", "employee name", "payee", "customer name"}},
+		{Name: fieldReference, Headings: []string{"ref", "client reference", "transaction id", "payment reference", "staff id", "employee id", "id"}},
+		{Name: fieldNote, Headings: []string{"narration", "description", "remarks", "remark", "purpose", "details", "comment", "memo"}},
+	}}
+}
+
+func isNumber(text string) bool {
+	_, err := msisdn.ParseCell(text)
+	return err == nil
+}
+
+func isAmount(text string) bool {
+	_, err := cellAmount(text)
+	return err == nil && !isNumber(text)
+}
+
+func isNetwork(text string) bool {
+	_, known := msisdn.ParseNetwork(text)
+	return known
+}
+
+// grouped is an amount with commas between thousands.
+var grouped = regexp.MustCompile(`^\d{1,3}(,\d{3})+(\.\d+)?$`)
+
+// cellAmount reads an amount as people write it in files: with a currency, with commas between thousands, with the noise that
+// a spreadsheet leaves.
+func cellAmount(text string) (money.Pesewas, error) {
+	plain := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == '₵' || r == '\'' {
+			return -1
+		}
+		return unicode.ToUpper(r)
+	}, text)
+	for _, currency := range []string{"GHS", "GHC", "GH¢", "GH"} {
+		if cut := strings.TrimSuffix(strings.TrimPrefix(plain, currency), currency); cut != plain {
+			plain = cut
+			break
+		}
+	}
+	if grouped.MatchString(plain) {
+		plain = strings.ReplaceAll(plain, ",", "")
+	}
+	if strings.Contains(plain, ",") {
+		return 0, errors.New("must have a point before the pesewas, such as 1,200.50")
+	}
+	amount, err := money.ParseLenient(plain)
+	if err != nil {
+		return 0, errors.New("must be cedis, such as 1,200.50")
+	}
+	return amount, nil
+}
+
+// A reading is how the texts of rows are read: cells of a file, or members of JSON.
+type reading struct {
+	number func(string) (msisdn.MSISDN, error)
+	amount func(string) (money.Pesewas, error)
+}
+
+var (
+	cells   = reading{msisdn.ParseCell, cellAmount}
+	members = reading{msisdn.Parse, money.ParseNumber}
+)
+
+// ownReference is a reference that a row may bring; another text is a note.
+var ownReference = regexp.MustCompile(`^[A-Za-z0-9._-]{12,36}$`)
+
+// row reads what was given. A bad row has Problems.
+func (r reading) row(line, source int, g Given) Row {
+	row := Row{Line: line, Source: source, State: RowReady, Given: g, Name: usertext.Cut(strings.TrimSpace(g.Name), maxName), Note: strings.TrimSpace(g.Note)}
+	if own := strings.TrimSpace(g.Reference); ownReference.MatchString(own) {
+		row.Reference = own
+	} else if own != "" {
+		row.Note = strings.TrimSpace(own + " " + row.Note)
+	}
+	row.Note = usertext.Cut(row.Note, maxName)
+	number, err := r.number(g.Number)
+	if err != nil {
+		row.bad(fieldNumber, err.Error())
+	}
+	row.Account = string(number)
+	network, known := msisdn.ParseNetwork(g.Network)
+	switch likely, guessed := number.LikelyNetwork(); {
+	case known:
+		row.Channel = string(network)
+	case strings.TrimSpace(g.Network) != "":
+		row.bad(fieldNetwork, msisdn.ErrNetwork.Error())
+	case guessed:
+		row.bad(fieldNetwork, "is missing; by the number it may be "+string(likely))
+	default:
+		row.bad(fieldNetwork, "is missing")
+	}
+	amount, err := r.amount(g.Amount)
+	switch {
+	case strings.TrimSpace(g.Amount) == "":
+		row.bad(fieldAmount, "is missing")
+	case err != nil:
+		row.bad(fieldAmount, err.Error())
+	case amount <= 0:
+		row.bad(fieldAmount, "must be above zero")
+	}
+	row.Amount = max(amount, 0)
+	for field, text := range map[string]string{fieldName: row.Name, fieldNote: row.Note} {
+		if !usertext.Storable(text) || strings.ContainsFunc(text, usertext.IsControl) {
+			row.bad(field, "has characters that cannot be shown")
+		}
+	}
+	return row
+}
+
+// bad notes what is wrong with a field.
+func (r *Row) bad(field, why string) {
+	if r.Problems == nil {
+		r.Problems = map[string][]string{}
+	}
+	r.State = RowBad
+	r.Problems[field] = append(r.Problems[field], why)
+}
+
+// A source gives rows one by one, io.EOF behind the last.
+type source interface{ next() (Row, error) }
+
+// fileRows are the rows of a table.
+type fileRows struct {
+	table  *sheet.Table
+	line   int
+	sum    money.Pesewas // of all rows
+	totals []total
+}
+
+// A total is a row with an amount and no account.
+type total struct {
+	source int
+	amount money.Pesewas
+}
+
+func (f *fileRows) next() (Row, error) {
+	for {
+		from, err := f.table.Next()
+		var broken *sheet.BadRow
+		switch {
+		case errors.As(err, &broken):
+			f.line++
+			row := Row{Line: f.line, Source: broken.Line}
+			row.bad("row", broken.Why)
+			return row, nil
+		case err != nil:
+			return Row{}, err
+		}
+		var g Given
+		damaged := map[string]string{}
+		for field, to := range map[string]*string{fieldNumber: &g.Number, fieldNetwork: &g.Network, fieldAmount: &g.Amount, fieldName: &g.Name,
+			fieldReference: &g.Reference, fieldNote: &g.Note} {
+			text, err := from.Text(field)
+			if err != nil {
+				damaged[field] = strings.TrimPrefix(err.Error(), field+" ")
+				text = from.Cell(field).Text
+			}
+			*to = usertext.Cut(text, maxGiven)
+		}
+		if strings.TrimSpace(g.Number) == "" && damaged[fieldNumber] == "" {
+			if amount, err := cellAmount(g.Amount); err == nil && amount > 0 {
+				f.totals = append(f.totals, total{from.Line, amount})
+				continue
+			}
+		}
+		f.line++
+		row := cells.row(f.line, from.Line, g)
+		for field, why := range damaged {
+			row.bad(field, why)
+		}
+		f.sum = min(f.sum+row.Amount, money.Most)
+		return row, nil
+	}
+}
+
+// maxGiven is how many characters of a cell are kept.
+const maxGiven = 200
+
+// notes compares the totals of the file with its rows.
+func (f *fileRows) notes() []string {
+	notes := f.table.Notes()
+	for _, t := range f.totals {
+		if t.amount != f.sum {
+			notes = append(notes, "line "+strconv.Itoa(t.source)+" says that the total is GHS "+money.Grouped(t.amount.String())+", and the rows add up to GHS "+money.Grouped(f.sum.String()))
+		}
+	}
+	return notes
+}
+
+// givenRows are the rows of a request.
+type givenRows struct {
+	list []Given
+	line int
+}
+
+func (g *givenRows) next() (Row, error) {
+	if g.line == len(g.list) {
+		return Row{}, io.EOF
+	}
+	g.line++
+	return members.row(g.line, g.line, g.list[g.line-1]), nil
+}

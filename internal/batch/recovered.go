@@ -1,0 +1,49 @@
+package batch
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	voidAll = `UPDATE batches SET status = 'void', version = version + 1, changed_at = $1, ended_at = $1 WHERE status IN ('draft', 'requested')`
+
+	pauseAll = `UPDATE batches SET status = 'paused', cause = 'recovery', version = version + 1, changed_at = $1, paused_at = CASE WHEN paused_at = 0 THEN $1 ELSE paused_at END
+WHERE status IN ('running', 'paused')`
+)
+
+// RecoveryBegan ends, in the transaction in which a recovery of the database begins, what was not sent yet, and pauses what was:
+// in the time that is lost a batch may have been approved, sent or cancelled.
+func RecoveryBegan(tx *db.Tx, c *clock.Clock) {
+	now := db.Micros(c.Now())
+	tx.Defer(voidAll, -1, now)
+	tx.Defer(pauseAll, -1, now)
+}
+
+// notClosed refuses while a recovery keeps customers out. In an open one each row is looked for at every provider before it is
+// sent.
+func (s *Batches) notClosed(ctx context.Context) error {
+	if s.recovery == nil {
+		return nil
+	}
+	state, err := s.recovery.State(ctx)
+	if err == nil && state.Closed() {
+		err = problem.New(problem.Unavailable, "recovering", "The service is being recovered: try again later")
+	}
+	return err
+}
+
+const countUndecided = `SELECT count(*) FROM batch_rows r JOIN batches b ON b.id = r.batch WHERE b.status IN ('running', 'paused') AND b.cause = 'recovery' AND r.state = 'ready'`
+
+// Undecided counts the rows of batches that a recovery paused. Each must be sent, after every provider was asked for it, or be
+// cancelled before the recovery ends.
+func Undecided(ctx context.Context, d *db.DB) (rows int, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countUndecided, nil, &rows)
+		return err
+	})
+	return rows, err
+}

@@ -1,0 +1,176 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+)
+
+// setRows is how many rows are accepted in one transaction.
+const setRows = 100
+
+// troubleTime is the pause after an error of our own.
+const troubleTime = 2 * time.Second
+
+func (s *Batches) register() {
+	tenantOf := func(j jobs.Job) string {
+		var p payload
+		if json.Unmarshal(j.Payload, &p) != nil {
+			return ""
+		}
+		return p.Tenant
+	}
+	s.jobs.Register(jobs.Handler{Kind: jobKind, Workers: 4, Tenant: tenantOf, PerTurn: func(string, string) int { return 1 }, Run: func(ctx context.Context, j jobs.Job) jobs.Outcome {
+		return s.run(ctx, tenantOf(j), j.Subject)
+	}})
+}
+
+// run accepts one set of rows, and ends the batch behind the last. It goes on where the batch's row says, so that it may run
+// again or twice.
+func (s *Batches) run(ctx context.Context, tenant, id string) jobs.Outcome {
+	b, err := s.Get(ctx, tenant, id)
+	if problem.Is(err, problem.NotFound) || err == nil && b.Status != Running {
+		return jobs.Done()
+	}
+	if err == nil && b.Next > b.Lines {
+		err = s.end(ctx, tenant, id, eventFinish, "the batch is done", "the program", nil)
+		if problem.Is(err, problem.Invalid) { // it was cancelled at the same time
+			return jobs.Done()
+		}
+	} else if err == nil {
+		err = s.runSet(ctx, b)
+	}
+	if err != nil {
+		return jobs.RetryAfter(troubleTime, err)
+	}
+	return jobs.Later(0)
+}
+
+// runSet accepts the next rows. It compares their block with what was approved, and pauses the batch where they cannot be
+// accepted now.
+func (s *Batches) runSet(ctx context.Context, b Batch) error {
+	caller, err := s.sender(ctx, b)
+	if problem.Is(err, problem.Forbidden) {
+		return s.stopped(ctx, b, Cause(problem.From(err).Code))
+	}
+	if err != nil {
+		return err
+	}
+	caller.Daily = 0 // the whole batch was taken when it started
+	first := (b.Next-1)/blockRows*blockRows + 1
+	rows, err := s.Rows(ctx, b.Tenant, b.ID, first)
+	if err != nil {
+		return err
+	}
+	if !b.intact(rows) {
+		s.log.Error("rows of a batch are not those that were approved", "batch", b.ID, "tenant", b.Tenant, "block", (b.Next-1)/blockRows)
+		return s.stopped(ctx, b, CauseAltered)
+	}
+	next := min(first+blockRows, b.Lines+1) // the line behind the block
+	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.State != RowReady || r.Line < b.Next })
+	if len(rows) > setRows {
+		rows, next = rows[:setRows], rows[setRows].Line
+	}
+	cause, err := s.accept(ctx, caller, b, rows, next)
+	if problem.Is(err, problem.InProgress) {
+		return nil // another process went on, or a person stopped it: the next run looks
+	}
+	if err == nil && cause != nil {
+		return s.stopped(ctx, b, Cause(cause.Code))
+	}
+	return err
+}
+
+// stopped pauses a batch whose rows cannot be accepted now. A batch that was stopped or has ended meanwhile stays as it is.
+func (s *Batches) stopped(ctx context.Context, b Batch, cause Cause) error {
+	s.log.Warn("batch paused", "batch", b.ID, "tenant", b.Tenant, "cause", string(cause))
+	err := s.pause(ctx, b.Tenant, b.ID, cause, nil)
+	if problem.Is(err, problem.Invalid) {
+		return nil
+	}
+	return err
+}
+
+// intact reports whether the rows of a block are those that were frozen.
+func (b Batch) intact(rows []Row) bool {
+	if digestOf(b.blocks) != b.Digest {
+		return false
+	}
+	d := digester{}
+	for _, r := range rows {
+		if r.State == RowReady || r.State == RowAccepted || r.State == RowRefused {
+			d.add(r)
+		}
+	}
+	blocks, _ := d.sums()
+	if len(blocks) == 0 { // no row of the block is to be paid: then none was
+		number := strconv.Itoa((b.Next-1)/blockRows) + " "
+		return !slices.ContainsFunc(b.blocks, func(block string) bool { return strings.HasPrefix(block, number) })
+	}
+	return len(blocks) == 1 && slices.Contains(b.blocks, blocks[0])
+}
+
+// accept accepts a set of rows in one transaction, up to the first for which there is a cause not to; next is the first line that
+// is undecided when all of them are decided.
+func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (cause *problem.Error, err error) {
+	var locked Batch // of the run of the transaction
+	order := payments.Rows{Caller: caller, Batch: b.ID, Rows: make([]payments.Row, len(set))}
+	for i, r := range set {
+		order.Rows[i] = payments.Row{Payout: r.payout(b.Code), Charges: r.Charges, Plan: b.Plan}
+	}
+	order.Lock = func(tx *db.Tx) (money.Pesewas, error) {
+		is, err := lock(tx, b.Tenant, b.ID)
+		if err == nil && (is.Status != Running || is.Next != b.Next) {
+			err = problem.New(problem.InProgress, "batch_moved", "The batch was moved on or stopped at the same time")
+		}
+		locked = is
+		return is.Rest, err
+	}
+	order.Write = func(tx *db.Tx, results []payments.RowResult) error {
+		decided := make([]Row, len(results))
+		for i, result := range results {
+			decided[i] = decide(set[i], result)
+			if result.Refused == nil {
+				locked.Accepted++
+				locked.Rest -= result.Payment.Held()
+			}
+		}
+		if locked.Next = next; len(results) < len(set) {
+			locked.Next = set[len(results)].Line
+		}
+		if err := s.store(tx, locked); err != nil {
+			return err
+		}
+		n, err := tx.Exec(updateDecided, db.RowsOf(decidedColumns, decided), b.ID)
+		if err == nil && int(n) != len(decided) {
+			err = errors.New("batch: rows of " + b.ID + " were decided before")
+		}
+		return err
+	}
+	_, cause, err = s.payments.PayRows(ctx, order)
+	return cause, err
+}
+
+// decide gives a row its result.
+func decide(r Row, result payments.RowResult) Row {
+	if result.Refused == nil {
+		r.State, r.Payment = RowAccepted, result.Payment.ID
+		return r
+	}
+	r.State, r.Reason = RowRefused, result.Refused.Code
+	if names := result.Refused.FieldNames(); len(names) > 0 {
+		r.Reason = names[0] + " " + result.Refused.Fields[names[0]][0]
+	}
+	return r
+}

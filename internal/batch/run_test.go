@@ -1,0 +1,167 @@
+package batch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// A file is read, requested and started, and each row is paid once. The reserve is empty at the end, and the books agree with the
+// provider's.
+func TestBatch_paysEachRow(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.node("a")
+		b := n.requested("Salaries November", file(250))
+		if b.Ready != 250 || b.Amount == 0 || b.Charges == 0 || b.Status != Requested {
+			t.Fatalf("requested: %+v", b)
+		}
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Second)
+		is := n.is(b.ID)
+		if is.Status != Finished || is.Accepted != 250 || is.Rest != 0 {
+			t.Errorf("%s: %d accepted, %s left", is.Status, is.Accepted, is.Rest)
+		}
+		if paid, amount := f.bank.sum(); paid != 250 || amount != b.Amount {
+			t.Errorf("paid were %d rows, %s of %s", paid, amount, b.Amount)
+		}
+		if n.wallet() != funds-b.Total() {
+			t.Errorf("the wallet has %s", n.wallet())
+		}
+		results, err := n.Results(t.Context(), b.Tenant, b.ID, 1)
+		if err != nil || len(results) != 250 || results[7].Status != "success" || results[7].Reference != "b-"+b.Code+"-8" {
+			t.Errorf("%d results, the eighth is %+v (%v)", len(results), results[7], err)
+		}
+		n.sound()
+	})
+}
+
+// A row that fails at the provider goes back to the wallet, a row whose reference is taken goes back with the rest.
+func TestBatch_failedAndRefusedRows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.bank.answer = func(_, party string) provider.Outcome {
+			if party == "233240000003" {
+				return provider.Outcome{Class: provider.Rejected, Clear: true, Reason: provider.ReasonPayeeNotFound}
+			}
+			return provider.Outcome{Class: provider.Accepted}
+		}
+		n := f.node("a")
+		text := "number,network,amount,reference\n0240000001,MTN,10,first-reference\n0240000002,MTN,20,first-reference\n0240000003,MTN,30,\n"
+		b := n.requested("Winners", text)
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(5 * time.Minute)
+		results, err := n.Results(t.Context(), b.Tenant, b.ID, 1)
+		if err != nil || results[0].Status != "success" || results[1].Status != "refused" || results[2].Status != "failed" {
+			t.Fatalf("%+v (%v)", results, err)
+		}
+		if n.wallet() != funds-10*money.Cedi-10 {
+			t.Errorf("the wallet has %s", n.wallet())
+		}
+		n.sound()
+	})
+}
+
+// What stops payouts pauses a batch with its cause. Resumed, it goes on where it was.
+func TestBatch_pausesWithCause(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.node("a")
+		b := n.requested("Salaries", file(30))
+		n.set(tenant.Change{Blocked: new(true)})
+		wantCode(t, n.start(b), "account_blocked")
+		n.set(tenant.Change{Blocked: new(false)})
+		n.pauseRail(true)
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(5 * time.Second)
+		if is := n.is(b.ID); is.Status != Paused || is.Cause != "not_served" && is.Cause != "provider_unavailable" || is.Accepted != 0 || is.Rest != b.Total() {
+			t.Fatalf("%s by %s, %d accepted", is.Status, is.Cause, is.Accepted)
+		}
+		n.sound()
+		n.pauseRail(false)
+		n.set(tenant.Change{PayoutsStopped: new(true)})
+		for _, cause := range []Cause{"payouts_stopped", ""} {
+			if cause == "" {
+				n.set(tenant.Change{PayoutsStopped: new(false)})
+			}
+			if err := n.Resume(t.Context(), b.Tenant, b.ID, nil); err != nil {
+				t.Fatal(err)
+			}
+			n.pass(10 * time.Second)
+			if is := n.is(b.ID); is.Cause != cause {
+				t.Errorf("%s by %q, want %q", is.Status, is.Cause, cause)
+			}
+		}
+		if is := n.is(b.ID); is.Status != Finished || is.Accepted != 30 {
+			t.Errorf("%s, %d accepted", is.Status, is.Accepted)
+		}
+		n.sound()
+	})
+}
+
+// A cancelled batch gives the money of the rows that are not accepted back; the accepted ones are paid.
+func TestBatch_cancelGivesBack(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.stopped("a")
+		b := n.requested("Salaries", file(250))
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.run(t.Context(), b.Tenant, b.ID)
+		if err := n.Cancel(t.Context(), b.Tenant, b.ID, "the wrong month", "kofi", nil); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, n.Cancel(t.Context(), b.Tenant, b.ID, "again", "kofi", nil), "batch_status")
+		is := n.is(b.ID)
+		if is.Status != Cancelled || is.Accepted != setRows || is.Rest != 0 {
+			t.Fatalf("%s, %d accepted, %s left", is.Status, is.Accepted, is.Rest)
+		}
+		n.run(t.Context(), b.Tenant, b.ID)
+		heir := f.node("b")
+		heir.pass(time.Minute)
+		if paid, _ := f.bank.sum(); paid != setRows || heir.wallet() != funds-heir.spent(b) {
+			t.Errorf("%d rows were paid, the wallet has %s", paid, heir.wallet())
+		}
+		if n.is(b.ID).Accepted != setRows {
+			t.Error("rows were accepted after the end")
+		}
+		heir.sound()
+	})
+}
+
+// A process that read the batch before it was paused, or before another one accepted its rows, accepts nothing.
+func TestRun_staleReading(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n, other := f.stopped("a"), f.stopped("b")
+		b := n.requested("Salaries", file(250))
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		old := n.is(b.ID)
+		other.run(t.Context(), b.Tenant, b.ID)
+		if err := n.runSet(t.Context(), old); err != nil || n.is(b.ID).Accepted != setRows {
+			t.Errorf("after another process %d rows are accepted (%v)", n.is(b.ID).Accepted, err)
+		}
+		old = n.is(b.ID)
+		if err := other.Pause(t.Context(), b.Tenant, b.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.runSet(t.Context(), old); err != nil || n.is(b.ID).Accepted != setRows {
+			t.Errorf("after a pause %d rows are accepted (%v)", n.is(b.ID).Accepted, err)
+		}
+		n.sound()
+	})
+}

@@ -1,0 +1,83 @@
+package batch
+
+import (
+	"slices"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// Status is the stored state of a batch. Stored; never renamed.
+type Status string
+
+// The states.
+const (
+	Draft     Status = "draft"     // its rows can be mended
+	Requested Status = "requested" // its rows are frozen and wait for an approval
+	Running   Status = "running"   // its money is reserved, and its rows are accepted
+	Paused    Status = "paused"
+	Finished  Status = "finished"  // each row is accepted or refused; payouts may still be open
+	Cancelled Status = "cancelled" // the rest of the reserve is back in the wallet
+	Void      Status = "void"      // ended by a recovery before it began
+)
+
+// event is what moves a batch.
+type event string
+
+const (
+	eventRequest  event = "request"
+	eventWithdraw event = "withdraw"
+	eventStart    event = "start"
+	eventPause    event = "pause"
+	eventResume   event = "resume"
+	eventFinish   event = "finish"
+	eventCancel   event = "cancel"
+	eventVoid     event = "void"
+)
+
+// transitions are all that can happen to a batch. A draft that is discarded is deleted.
+var transitions = []struct {
+	event event
+	from  []Status
+	to    Status
+}{
+	{eventRequest, []Status{Draft}, Requested},
+	{eventWithdraw, []Status{Requested}, Draft},
+	{eventStart, []Status{Requested}, Running},
+	{eventPause, []Status{Running}, Paused},
+	{eventResume, []Status{Paused}, Running},
+	{eventFinish, []Status{Running}, Finished},
+	{eventCancel, []Status{Running, Paused}, Cancelled},
+	{eventVoid, []Status{Draft, Requested}, Void},
+}
+
+// after returns the state to which an event moves a batch, or refuses it.
+func (s Status) after(e event) (Status, error) {
+	for _, t := range transitions {
+		if t.event == e && slices.Contains(t.from, s) {
+			return t.to, nil
+		}
+	}
+	return s, problem.New(problem.Invalid, "batch_status", "The batch is "+string(s))
+}
+
+// Cause is why a batch is paused: CauseOperator, CauseRecovery, or the code of the refusal that stopped its rows.
+type Cause string
+
+// The causes that are no refusals. Stored; never renamed.
+const (
+	CausePerson   Cause = "person"
+	CauseRecovery Cause = "recovery"
+	CauseAltered  Cause = "altered" // its stored rows are not those that were approved
+)
+
+// RowState is what became of a row. Stored; never renamed.
+type RowState string
+
+// The states of rows. A ready row of a batch that has ended was not paid: its money is back in the wallet.
+const (
+	RowBad      RowState = "bad"
+	RowReady    RowState = "ready"
+	RowDropped  RowState = "dropped"
+	RowAccepted RowState = "accepted"
+	RowRefused  RowState = "refused"
+)

@@ -1,0 +1,255 @@
+package batch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+)
+
+const batchColumns = `id, tenant, mode, name, code, repetition, again, maker, access_key, status, cause, notes, digest, blocks, plan, ready, amount, charges,
+overlap, lines, accepted, rest, next, version, created_at, changed_at, requested_at, started_at, paused_at, ended_at`
+
+func (b *Batch) scan(r *db.Row) error {
+	var notes, blocks string
+	err := r.Scan(&b.ID, &b.Tenant, &b.Mode, &b.Name, &b.Code, &b.Repetition, &b.Again, &b.Maker, &b.Key, &b.Status, &b.Cause, &notes, &b.Digest, &blocks, &b.Plan,
+		&b.Ready, &b.Amount, &b.Charges, &b.Overlap, &b.Lines, &b.Accepted, &b.Rest, &b.Next, &b.version,
+		&b.CreatedAt, &b.ChangedAt, &b.RequestedAt, &b.StartedAt, &b.PausedAt, &b.EndedAt)
+	b.Notes, b.blocks = listed(notes), listed(blocks)
+	return err
+}
+
+// listed divides a text into its lines; an empty one has none.
+func listed(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+const (
+	insertBatch = `INSERT INTO batches (id, tenant, mode, name, code, repetition, again, maker, access_key, status, notes, lines, created_at, changed_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'draft', $10, $11, $12, $12)`
+
+	selectBatch = `SELECT ` + batchColumns + ` FROM batches WHERE tenant = $1 AND id = $2`
+
+	selectLocked = selectBatch + ` FOR UPDATE`
+
+	// A batch holds its code as the index batches_code says.
+	selectByCode = `SELECT ` + batchColumns + ` FROM batches WHERE tenant = $1 AND code = $2
+AND (status IN ('draft', 'requested', 'running', 'paused', 'finished') OR accepted > 0)`
+
+	countDrafts = `SELECT count(*) FROM batches WHERE tenant = $1 AND status = 'draft'`
+
+	// The version guards what was read under the lock.
+	updateBatch = `UPDATE batches SET status = $3, cause = $4, digest = $5, blocks = $6, plan = $7, ready = $8, amount = $9, charges = $10, overlap = $11,
+	code = $12, repetition = $13, again = $14, accepted = $15, rest = $16, next = $17, version = version + 1,
+	changed_at = $18, requested_at = $19, started_at = $20, paused_at = $21, ended_at = $22
+WHERE id = $1 AND version = $2`
+
+	listBatches = `SELECT ` + batchColumns + ` FROM batches WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
+)
+
+// Get reads a batch of a tenant.
+func (s *Batches) Get(ctx context.Context, tenant, id string) (b Batch, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		b, err = one(tx, selectBatch, tenant, id)
+		return err
+	})
+	return b, err
+}
+
+// one reads a batch, or refuses with NotFound.
+func one(tx *db.Tx, sql string, args ...any) (b Batch, err error) {
+	found := false
+	err = tx.Query(sql, args, func(r *db.Row) error {
+		b, found = Batch{}, true
+		return b.scan(r)
+	})
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "batch_not_found", "There is no such batch")
+	}
+	return b, err
+}
+
+// lock reads a batch under the lock of its row. A caller that locks the wallet, too, does so before.
+func lock(tx *db.Tx, tenant, id string) (Batch, error) { return one(tx, selectLocked, tenant, id) }
+
+// store writes a batch as it was read under its lock and changed since.
+func (s *Batches) store(tx *db.Tx, b Batch) error {
+	n, err := tx.Exec(updateBatch, b.ID, b.version, b.Status, b.Cause, b.Digest, strings.Join(b.blocks, "\n"), b.Plan, int64(b.Ready), int64(b.Amount), int64(b.Charges),
+		int64(b.Overlap), b.Code, int64(b.Repetition), b.Again, int64(b.Accepted), int64(b.Rest), int64(b.Next),
+		db.Micros(s.clock.Now()), db.Micros(b.RequestedAt), db.Micros(b.StartedAt), db.Micros(b.PausedAt), db.Micros(b.EndedAt))
+	if err == nil && n != 1 {
+		err = fmt.Errorf("batch: %s changed under its lock", b.ID)
+	}
+	return err
+}
+
+// List gives a tenant's batches, newest first; after is the id of the last one of the page before.
+func (s *Batches) List(ctx context.Context, tenant, after string, limit int) (list []Batch, err error) {
+	if after == "" {
+		after = "~" // behind every id
+	}
+	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(listBatches, []any{tenant, after, int64(limit)}, func(r *db.Row) error {
+			var b Batch
+			err := b.scan(r)
+			list = append(list, b)
+			return err
+		})
+	})
+	return list, err
+}
+
+const (
+	rowColumns = `line, source, state, channel, account, account_name, amount, charges, reference, note, given, problems, payment, reason`
+
+	selectRows = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line BETWEEN $2 AND $3 ORDER BY line`
+
+	selectRow = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line = $2`
+
+	updateRow = `UPDATE batch_rows SET state = $3, channel = $4, account = $5, account_name = $6, amount = $7, reference = $8, note = $9, given = $10, problems = $11
+WHERE batch = $1 AND line = $2 AND state IN ('bad', 'ready', 'dropped')`
+
+	updateCharges = `UPDATE batch_rows SET charges = r.charges FROM rows($1) AS r WHERE batch_rows.batch = $2 AND batch_rows.line = r.line`
+
+	updateDecided = `UPDATE batch_rows SET state = r.state, payment = r.payment, reason = r.reason FROM rows($1) AS r
+WHERE batch_rows.batch = $2 AND batch_rows.line = r.line AND batch_rows.state = 'ready'`
+
+	deleteRows = `DELETE FROM batch_rows WHERE batch = $1 AND line BETWEEN $2 AND $3`
+)
+
+func scanRow(r *db.Row) (row Row, err error) {
+	var given, problems string
+	var payment *string
+	err = r.Scan(&row.Line, &row.Source, &row.State, &row.Channel, &row.Account, &row.Name, &row.Amount, &row.Charges, &row.Reference, &row.Note, &given, &problems, &payment, &row.Reason)
+	if err != nil {
+		return row, err
+	}
+	if payment != nil {
+		row.Payment = *payment
+	}
+	if given != "" {
+		if err := json.Unmarshal([]byte(given), &row.Given); err != nil {
+			return row, fmt.Errorf("batch: the cells of row %d: %w", row.Line, err)
+		}
+	}
+	if problems != "" {
+		err = json.Unmarshal([]byte(problems), &row.Problems)
+	}
+	return row, err
+}
+
+func encodeProblems(p map[string][]string) string {
+	if len(p) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		panic("batch: problems of strings do not encode: " + err.Error())
+	}
+	return string(b)
+}
+
+// storedRow is a row as it is inserted.
+type storedRow struct {
+	batch, tenant string
+	Row
+}
+
+var insertColumns = []db.Column[storedRow]{
+	{Name: "batch", Text: func(r storedRow) string { return r.batch }},
+	{Name: "line", Int: func(r storedRow) int64 { return int64(r.Line) }},
+	{Name: "source", Int: func(r storedRow) int64 { return int64(r.Source) }},
+	{Name: "tenant", Text: func(r storedRow) string { return r.tenant }},
+	{Name: "state", Text: func(r storedRow) string { return string(r.State) }},
+	{Name: "channel", Text: func(r storedRow) string { return r.Channel }},
+	{Name: "account", Text: func(r storedRow) string { return r.Account }},
+	{Name: "account_name", Text: func(r storedRow) string { return r.Name }},
+	{Name: "amount", Int: func(r storedRow) int64 { return int64(r.Amount) }},
+	{Name: "charges", Int: func(r storedRow) int64 { return int64(r.Charges) }},
+	{Name: "reference", Text: func(r storedRow) string { return r.Reference }},
+	{Name: "note", Text: func(r storedRow) string { return r.Note }},
+	{Name: "given", Text: func(r storedRow) string { return encodeGiven(r.Given) }},
+	{Name: "problems", Text: func(r storedRow) string { return encodeProblems(r.Problems) }},
+}
+
+var decidedColumns = []db.Column[Row]{
+	{Name: "line", Int: func(r Row) int64 { return int64(r.Line) }},
+	{Name: "state", Text: func(r Row) string { return string(r.State) }},
+	{Name: "payment", NullText: func(r Row) *string {
+		if r.Payment == "" {
+			return nil
+		}
+		return &r.Payment
+	}},
+	{Name: "reason", Text: func(r Row) string { return r.Reason }},
+}
+
+var chargeColumns = []db.Column[Row]{
+	{Name: "line", Int: func(r Row) int64 { return int64(r.Line) }},
+	{Name: "charges", Int: func(r Row) int64 { return int64(r.Charges) }},
+}
+
+// Rows reads rows of a batch from a line on, at most a set of 1,000 lines.
+func (s *Batches) Rows(ctx context.Context, tenant, id string, from int) (rows []Row, err error) {
+	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+		if _, err := one(tx, selectBatch, tenant, id); err != nil {
+			return err
+		}
+		rows, err = rowsIn(tx, id, from, from+blockRows-1)
+		return err
+	})
+	return rows, err
+}
+
+func rowsIn(tx *db.Tx, id string, from, to int) (rows []Row, err error) {
+	err = tx.Query(selectRows, []any{id, int64(from), int64(to)}, func(r *db.Row) error {
+		row, err := scanRow(r)
+		rows = append(rows, row)
+		return err
+	})
+	return rows, err
+}
+
+// eachSet reads all rows of a batch in sets of whole blocks, each in a transaction of its own.
+func (s *Batches) eachSet(ctx context.Context, b Batch, do func([]Row) error) error {
+	for from := 1; from <= b.Lines; from += blockRows {
+		rows, err := s.Rows(ctx, b.Tenant, b.ID, from)
+		if err != nil {
+			return err
+		}
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erase deletes the rows of a batch, in parts.
+func (s *Batches) erase(ctx context.Context, tenant, id string, lines int) error {
+	for from := 1; from <= lines; from += blockRows {
+		if err := s.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
+			_, err := tx.Exec(deleteRows, id, int64(from), int64(from+blockRows-1))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ready gives the rows of a set that are to be paid.
+func ready(rows []Row) []Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.State != RowReady })
+}
+
+// isOlder reports whether a time is longer ago than d by the clock.
+func (s *Batches) isOlder(at time.Time, d time.Duration) bool { return s.clock.Since(at) >= d }

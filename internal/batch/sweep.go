@@ -1,0 +1,71 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+)
+
+const (
+	sweepEvery = 10 * time.Minute
+	// unboundTime is how long the rows of an upload may belong to no batch yet.
+	unboundTime = 24 * time.Hour
+	// keepTime is how long the rows of a batch that is over are kept.
+	keepTime = 90 * 24 * time.Hour
+	// sweptAtOnce bounds what one sweep does of each sort.
+	sweptAtOnce = 50
+)
+
+const (
+	oldDrafts = `SELECT tenant, id FROM batches WHERE status = 'draft' AND changed_at < $1 ORDER BY id LIMIT $2`
+
+	longPaused = `SELECT tenant, id FROM batches WHERE status = 'paused' AND paused_at < $1 AND cause <> 'recovery' ORDER BY id LIMIT $2`
+
+	// The ids of batches follow each other in time.
+	unboundRows = `DELETE FROM batch_rows WHERE batch < $1 AND NOT EXISTS (SELECT 1 FROM batches WHERE batches.id = batch_rows.batch)`
+
+	eraseOld = `UPDATE batch_rows SET account = '', account_name = '', note = '', given = '{}' WHERE account <> '' AND batch IN (
+	SELECT id FROM batches WHERE ended_at BETWEEN 1 AND $1 ORDER BY ended_at DESC LIMIT $2)`
+)
+
+// sweep ends what has waited for too long: drafts after seven days, and batches that were paused for as long, but for those of a
+// recovery. It deletes rows of uploads that broke off, and erases people from batches that ended long ago.
+func (s *Batches) sweep(ctx context.Context) error {
+	ctx = db.Bulk(ctx, "")
+	now := s.clock.Now()
+	err := s.eachOf(ctx, oldDrafts, now.Add(-draftTime), s.Discard)
+	err = errors.Join(err, s.eachOf(ctx, longPaused, now.Add(-pauseTime), func(ctx context.Context, tenant, id string) error {
+		return s.Cancel(ctx, tenant, id, "it was paused for seven days", "the program", nil)
+	}))
+	return errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := tx.Exec(unboundRows, book.NewID(now.Add(-unboundTime))); err != nil {
+			return err
+		}
+		_, err := tx.Exec(eraseOld, db.Micros(now.Add(-keepTime)), int64(sweptAtOnce))
+		return err
+	}))
+}
+
+// eachOf does something to the batches that a statement lists. A batch that moved meanwhile is left alone.
+func (s *Batches) eachOf(ctx context.Context, sql string, before time.Time, do func(ctx context.Context, tenant, id string) error) error {
+	var list [][2]string
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sql, []any{db.Micros(before), int64(sweptAtOnce)}, func(r *db.Row) error {
+			var of [2]string
+			err := r.Scan(&of[0], &of[1])
+			list = append(list, of)
+			return err
+		})
+	})
+	for _, of := range list {
+		if one := do(ctx, of[0], of[1]); one != nil && !problem.Is(one, problem.Invalid) && !problem.Is(one, problem.InProgress) {
+			err = errors.Join(err, one)
+		}
+	}
+	return err
+}
