@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +31,7 @@ func printAlerts(*testing.T) string {
 }
 
 func TestFilesForPrometheusAndGrafanaAreWhatTheTablesSay(t *testing.T) {
-	for name, text := range map[string]string{"deploy/alerts.yml": alerts.Rules(), "deploy/dashboard.json": dashboard()} {
+	for name, text := range map[string]string{"deploy/alerts.yml": alerts.Rules(), "deploy/dashboard.json": alerts.Dashboard()} {
 		if *update {
 			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
@@ -107,8 +106,8 @@ func TestAlertsAndTheDashboardNameMetricsThatThereAre(t *testing.T) {
 	for _, a := range alerts.All() {
 		known(a.Name, a.Expr+a.When)
 	}
-	for _, p := range panels {
-		known(p.title, strings.Join(p.exprs, " "))
+	for _, p := range alerts.Panels() {
+		known(p.Title, strings.Join(p.Exprs, " "))
 	}
 }
 
@@ -131,52 +130,4 @@ func TestMetricsAreNamedByTheConventions(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A panel is one picture of the dashboard.
-type panel struct {
-	title, unit string
-	exprs       []string
-}
-
-var panels = []panel{
-	{"Payments accepted and settled, a second", "ops", []string{`sum by (product, status) (rate(makola_payments_total[5m]))`}},
-	{"Time from acceptance to the final status, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, product) (rate(makola_payment_settle_seconds_bucket[5m])))`}},
-	{"Requests a second", "reqps", []string{`sum by (code) (rate(makola_http_requests_total[5m]))`}},
-	{"Time to answer, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, route) (rate(makola_http_request_seconds_bucket[5m])))`}},
-	{"Open payments of unknown outcome", "short", []string{`max by (provider, mode) (makola_unknown_outcome)`}},
-	{"Their amounts, in cedis", "short", []string{`max by (provider, mode) (makola_unknown_outcome_ghs)`}},
-	{"Held at providers, in cedis", "short", []string{`max by (provider, account, mode) (makola_provider_float_ghs)`}},
-	{"Providers' answers a second", "ops", []string{`sum by (provider, operation, class) (rate(makola_provider_requests_total[5m]))`}},
-	{"Providers' time to answer, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, provider, operation) (rate(makola_provider_request_seconds_bucket[5m])))`}},
-	{"Jobs that are not finished", "short", []string{`max by (queue) (makola_queue_depth)`}},
-	{"Longest due", "s", []string{`max by (queue) (makola_queue_oldest_seconds)`}},
-	{"Attempts to deliver webhooks, a second", "ops", []string{`sum by (result) (rate(makola_webhook_attempts_total[5m]))`}},
-	{"Messages handed to operators, a second", "ops", []string{`sum by (network, status) (rate(makola_sms_messages_total[5m]))`}},
-	{"Binds", "short", []string{`max by (mode) (makola_sms_connected)`, `max by (mode) (makola_sms_binds_down)`}},
-	{"Books: faults and imbalance", "short", []string{`max by (book) (makola_ledger_faults)`, `max by (asset) (makola_ledger_imbalance_pesewas)`}},
-	{"Connections to the database in use, and waited for", "short", []string{`sum by (instance) (makola_db_pool_in_use)`, `sum by (instance) (rate(makola_db_pool_wait_seconds_total[5m]))`}},
-	{"Acts that wait", "short", []string{`max(makola_acts_waiting)`}},
-	{"Age of the last backup", "s", []string{`time() - max(makola_backup_last_timestamp_seconds)`}},
-}
-
-// dashboard is deploy/dashboard.json, two panels in a row.
-func dashboard() string {
-	type object = map[string]any
-	source := object{"type": "prometheus", "uid": "${source}"}
-	var list []object
-	for n, p := range panels {
-		var targets []object
-		for i, expr := range p.exprs {
-			targets = append(targets, object{"refId": string(rune('A' + i)), "expr": expr, "datasource": source})
-		}
-		list = append(list, object{"id": n + 1, "type": "timeseries", "title": p.title, "datasource": source, "targets": targets,
-			"fieldConfig": object{"defaults": object{"unit": p.unit}, "overrides": []any{}}, "gridPos": object{"h": 8, "w": 12, "x": n % 2 * 12, "y": n / 2 * 8}})
-	}
-	text, err := json.MarshalIndent(object{"title": "Makola", "uid": "makola", "schemaVersion": 38, "refresh": "30s", "time": object{"from": "now-6h", "to": "now"},
-		"templating": object{"list": []object{{"name": "source", "type": "datasource", "query": "prometheus", "label": "Prometheus"}}}, "panels": list}, "", "  ")
-	if err != nil {
-		panic(err)
-	}
-	return string(text) + "\n"
 }

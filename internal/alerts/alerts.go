@@ -1,5 +1,5 @@
-// Package alerts holds the table of alerts of an installation, from which deploy/alerts.yml and the table in
-// docs/operations/monitoring.md are printed. The program itself does not import it.
+// Package alerts holds the alerts of an installation and the panels of its dashboard, from which deploy/alerts.yml,
+// deploy/dashboard.json and the table in docs/operations/monitoring.md are printed. The program itself does not import it.
 package alerts
 
 import "fmt"
