@@ -42,7 +42,7 @@ func (r *runner) takeParked(ctx context.Context) error {
 	return nil
 }
 
-// wants says that the owner is not a kind of job that this node does not take.
+// wants reports whether the owner is not a kind of job that this node does not run.
 func (r *runner) wants(owner string) bool {
 	kind, waits := strings.CutPrefix(owner, ownerParked)
 	if !waits {
@@ -56,10 +56,9 @@ func (r *runner) wants(owner string) bool {
 
 const (
 	sqlDueFirst = `SELECT id FROM jobs WHERE owner = $1 AND kind IN (SELECT value FROM texts($2)) ORDER BY run_at LIMIT $3`
-	// The set is named: a plan that finds it by itself, and was made for a small
-	// table, holds each job there is against it. unindexed(owner) keeps both engines
-	// from reading all jobs of the owner. The owner's death and our own life are
-	// looked at once more where it counts.
+	// The set is explicit: a plan that finds it by itself, and was made for a small table, compares every job with
+	// it. unindexed(owner) keeps both engines from reading all jobs of the owner. The statement checks the owner's
+	// death and our own lease again.
 	sqlAdopt = `UPDATE jobs SET owner = $1, adopted = 1
 		WHERE id IN (SELECT value FROM texts($3)) AND unindexed(owner) = $2
 		AND NOT EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $2 AND expires_at > 0)

@@ -20,8 +20,8 @@ const (
 		ON CONFLICT (subject) DO UPDATE SET at = excluded.at`
 	sqlWakes     = `SELECT subject, at, CASE WHEN at < now_micros() - $1 THEN 1 ELSE 0 END FROM job_wakes ORDER BY at LIMIT $2`
 	sqlWakesDone = `DELETE FROM job_wakes WHERE (subject, at) IN (SELECT subject, at FROM rows($1) AS w)`
-	// Jobs are found by the ids that those of a subject have. unindexed(owner) keeps both engines from
-	// reading all jobs of the owner, BETWEEN from a join that reads all there are.
+	// The subquery finds the ids of a subject's jobs. unindexed(owner) keeps both engines from reading all jobs of
+	// the owner, and BETWEEN keeps them from a join that reads all jobs.
 	sqlSubjects = `WITH heard(of_subject) AS (SELECT value FROM texts($2))
 		SELECT ` + jobColumns + ` FROM heard JOIN jobs ON jobs.id BETWEEN of_subject AND of_subject || '/~'
 		WHERE unindexed(jobs.owner) = $1 AND (jobs.subject = of_subject OR jobs.subject = '' AND jobs.id = of_subject)`
@@ -87,7 +87,7 @@ func (r *runner) keepWakes(ctx context.Context) error {
 	return r.takeWakes(ctx, owner, spilled, heard, over)
 }
 
-// takeWakes runs the jobs that were heard of.
+// takeWakes runs the jobs that other nodes sent hints for.
 func (r *runner) takeWakes(ctx context.Context, owner string, spilled bool, heard []wake, over []bool) error {
 	r.mu.Lock()
 	m := r.momentLocked()

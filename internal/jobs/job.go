@@ -21,24 +21,20 @@ type Job struct {
 	RunAt     time.Time // zero: at once
 	Tries     int       // failures that were written so far
 	LastError string
-	// Adopted says that this job had another owner before, who may have begun
-	// it, or may even still be in it.
+	// Adopted means that this job had another owner before, which may have begun it and may still be running it.
 	Adopted bool
-	// Fresh says that no node has begun with this job: its row is as it
-	// was added. A job that ran and leaves the memory has another time in its row, and
-	// one that changes its owner was adopted.
+	// Fresh means that no node has begun this job: its row is as it was added. A job that ran and left the memory has
+	// another time in its row, and a job with a new owner is adopted.
 	Fresh bool
-	// Memo comes with a job from the transaction that added it on this node
-	// and is not stored: what the handler would otherwise have to read. It is
-	// nil for a job that was adopted or did not fit into memory.
+	// Memo is passed from the transaction that added the job on this node, and is not stored. It saves the handler a
+	// query. It is nil for a job that was adopted or did not fit into memory.
 	Memo any
 	// Crowd is how many jobs of its kind and tenant were in this node's memory when it began.
 	Crowd int
 }
 
-// Outcome is what a handler says about the job that it ran. A handler whose
-// own transaction finished or postponed the job (Finish, Postpone) may return
-// anything: the transaction counts.
+// Outcome is a handler's result for its job. If the handler's own transaction finished or postponed the job (Finish,
+// Postpone), that counts and the outcome does not.
 type Outcome struct {
 	verb  verb
 	after time.Duration
@@ -94,27 +90,25 @@ type Handler struct {
 	// PerKey is how many jobs of one key may run at once, at least one. nil: as
 	// many as there are workers. It is asked often and must not block.
 	PerKey func(key string) int
-	// Tenant says whose a job is. Tenants take turns within a line. It is asked
-	// when a job comes and must not block. nil: all are one tenant's.
+	// Tenant returns the tenant of a job. Tenants take turns within a line. It is called when a job arrives and must
+	// not block. nil means that all jobs belong to one tenant.
 	Tenant func(Job) string
-	// PerTurn is how many jobs of one tenant may run at once in the line of a key, one at least, so
-	// that a tenant who has all of its places leaves some to who comes. nil: as PerKey. It is asked often
-	// and must not block.
+	// PerTurn is the number of a tenant's jobs, at least one, that may run at once in the line of a key. It leaves
+	// places to other tenants. nil means PerKey. It is called often and must not block.
 	PerTurn func(tenant, key string) int
-	// Enter and Leave let the package of a handler give its workers away by rules of its own. Enter is asked for a place before
-	// a job of a tenant begins in the line of a key; where it says no, the tenant's jobs there wait until Leave offers them.
-	// Leave is called when such a job has ended, or has not begun after all, and offers who may enter now; offer says whether
-	// a job can use the place at once. They are called one at a time and must not block. nil: there is always a place.
+	// Enter and Leave let the handler's package assign its workers by its own rules. Enter requests a place before a
+	// job of a tenant begins in the line of a key. If it returns false, the tenant's jobs there wait until Leave
+	// offers them. Leave is called when such a job has ended, or did not begin, and offers the tenants that may enter
+	// now. offer reports whether a job can use the place at once. Calls are one at a time and must not block. nil
+	// means that there is always a place.
 	Enter func(tenant, key string) bool
 	Leave func(tenant, key string, offer func(tenant, key string) (begins bool))
-	// Takes says whether this node can do such jobs at the moment, for work
-	// that needs something only one node has (Hold). While it says no, jobs
-	// that are added here are for another node and none are adopted. nil:
-	// always. It is asked often and must not block.
+	// Takes reports whether this node can run such jobs at the moment, for work that needs a lease of one node
+	// (Hold). While it returns false, jobs added here are for another node and none are adopted. nil means always. It
+	// is called often and must not block.
 	Takes func() bool
-	// Left is told of each job that leaves this node's memory unfinished, because it
-	// has no room or another epoch owns it: what the handler keeps beside it is of no
-	// more use. It must not block. nil: there is none.
+	// Left is called for each job that leaves this node's memory unfinished, because there is no room or another
+	// epoch owns it. The handler drops its own data about the job. It must not block. It may be nil.
 	Left func(Job)
 	// Run does the work. ctx ends only when the node stops and the time for
 	// stopping is over.
@@ -136,9 +130,9 @@ const (
 	pauseMax = 5 * time.Minute
 )
 
-// Backoff is the pause before the next try of a job that failed tries times
-// before: from one second doubling to five minutes, with a fifth of jitter
-// either way. The jitter follows from the id, so that a simulation repeats.
+// Backoff returns the pause before the next try of a job that has failed tries times: from one second, doubling to
+// five minutes, with a fifth of jitter either way. The jitter is computed from the id, so that a simulation is
+// repeatable.
 func Backoff(id string, tries int) time.Duration {
 	pause := pauseMax
 	if tries < 9 {

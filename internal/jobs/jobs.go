@@ -1,33 +1,28 @@
-// Package jobs is Makola's durable queue, on the same database as the money,
-// because a job must commit with what it is about. A job is a row that says
-// what is not finished; the row is the recovery record, and the work runs from
-// memory.
+// Package jobs is Makola's durable queue. It uses the database of the money, because a job must commit together with
+// its subject. A job's row is the record of unfinished work; the work runs from memory.
 //
-// Each running node holds one lease, renewed by a heartbeat on the database's
-// clock, under an epoch that is never used again once it has lapsed. A job is
-// owned by a node's epoch from the moment it is added, so that a fresh job
-// runs on the node that accepted it without another question to the database.
-// When a node dies or stops, the others adopt its jobs in sets. Handlers
-// therefore run at least once: a node that was paused may still be in one when
-// another begins (Job.Adopted says so), and what it writes must be guarded by
-// the state of its own rows.
+// Each running node has one lease. A heartbeat renews it by the database's clock, under an epoch that is never used
+// again once it has lapsed. A job belongs to a node's epoch from the moment it is added, so a new job runs on its
+// node without another query. When a node dies or stops, other nodes adopt its jobs in sets. Handlers therefore run
+// at least once. A paused node may still be in a handler when another node begins it (Job.Adopted reports this), so
+// the state of its own rows must guard a handler's writes.
 //
-// Memory is bounded. A job that does not fit stays in the table alone and is fetched when there is
-// room, the nearest first.
+// Memory is bounded. A job that does not fit stays only in the table. It is fetched when there is room, the earliest
+// first.
 //
 // Files:
 //
 //	operator.go    counts of all nodes, lists, dead letters run again
-//	jobs.go        the queue: how it starts and stops, jobs added, finished, postponed, hurried
-//	keeper.go      the look at everything that is not in memory, again and again
-//	watchdog.go    what should come again and does not, in the log
+//	jobs.go        the queue: start and stop, jobs added, finished, postponed, hurried
+//	keeper.go      periodic work for everything that is not in memory
+//	watchdog.go    overdue periodic work, in the log
 //	numbers.go     this node's numbers
-//	adoption.go    jobs of dead nodes, and those that wait for a node that takes their kind
-//	spill.go       memory kept within bounds: jobs that leave it and are fetched again
+//	adoption.go    jobs of dead nodes, and jobs that wait for a node that runs their kind
+//	spill.go       memory kept within bounds: overflow, and its return
 //	hints.go       hints for and from other nodes
-//	periodic.go    rows of work that comes again by the clock, on one node
-//	run.go         jobs taken from memory, the handler, and what comes of its Outcome (attempts, dead letters)
-//	memory.go      what a node knows under its lock: jobs and their handlers, times on the wall as lengths
+//	periodic.go    rows of periodic work, on one node
+//	run.go         jobs taken from memory, the handler, and its Outcome (attempts, dead letters)
+//	memory.go      a node's jobs and handlers under its lock, wall times as lengths
 //	store.go       the rows: added, read, finished with an error's beginning, put off
 //	job.go         Job, Handler with its limits, Outcome: done, later, again or dead
 package jobs
@@ -53,8 +48,7 @@ import (
 // Queue is this node's part of the queue. It is safe for concurrent use.
 type Queue struct{ *keeper }
 
-// New makes a queue. Until Start it runs nothing, and the jobs that are added
-// are for any node that does: that is what a command needs.
+// New returns a queue. Until Start it runs nothing, and added jobs are for any running node. Commands use it so.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	if o.LeaseFor <= 0 {
 		o.LeaseFor = 9 * time.Second
@@ -88,7 +82,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	return &Queue{&keeper{runner: r, lookEvery: lookEvery}}
 }
 
-// Register says who runs a kind of job. It is called before Start.
+// Register sets the handler of a kind of job. It is called before Start.
 func (q *Queue) Register(h Handler) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,8 +102,8 @@ func (q *Queue) Register(h Handler) {
 	}
 }
 
-// Start takes a lease and begins to run jobs. The jobs that an earlier run of
-// this node left behind are adopted at once. ctx is for the start alone.
+// Start takes a lease and begins to run jobs. It adopts the jobs of an earlier run of this node at once. ctx is only
+// for the start.
 func (q *Queue) Start(ctx context.Context) error {
 	q.mu.Lock()
 	if q.phase != idle {
@@ -138,9 +132,8 @@ func (q *Queue) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop begins no more jobs, waits for those that run, and gives the lease back
-// so that the others adopt what is left at once. When ctx is done first, the
-// handlers are told to end and then waited for. Stopping twice does nothing.
+// Stop begins no more jobs, waits for running ones, and releases the lease, so that other nodes adopt the rest at
+// once. If ctx ends first, Stop cancels the handlers and then waits for them. A second call does nothing.
 func (q *Queue) Stop(ctx context.Context) error {
 	q.mu.Lock()
 	was := q.phase
@@ -191,14 +184,14 @@ func (q *Queue) Node() string { return q.opts.Node }
 // Epoch is the epoch of this node's lease, 0 without one. It only grows.
 func (q *Queue) Epoch() int64 { return q.lease.Epoch() }
 
-// Hold waits until this node alone holds name, across all nodes, and then runs fn, as Lease.Hold does.
+// Hold waits until this node has the lease called name, which one node has at a time, and then runs fn, as Lease.Hold
+// does.
 func (q *Queue) Hold(ctx context.Context, name string, fn func(ctx context.Context)) error {
 	return q.lease.Hold(ctx, name, fn)
 }
 
-// Add adds jobs in a transaction. They belong to this node, which runs them
-// from memory as soon as the transaction is committed; added by a queue that
-// does not run they are for the first node that looks.
+// Add adds jobs in a transaction. They belong to this node, which runs them from memory as soon as the transaction is
+// committed. Jobs added by a queue that does not run are for the first node that looks.
 func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 	if len(jobs) == 0 {
 		return
@@ -264,9 +257,8 @@ func (q *Queue) Postpone(tx *db.Tx, jobs ...Postponement) {
 	tx.AfterCommit(func() { q.postponed(owner, notes) })
 }
 
-// Wake runs the jobs of a subject now, because something was heard about it.
-// It is a hint: it costs nothing when this node has the job, else a row that
-// its owner sees within a second. A job that is running runs once more.
+// Wake runs the jobs of a subject now, because there is news about it. It is a hint. If this node has the job, it
+// costs nothing; otherwise it is a row, which the owner reads within a second. A running job runs once more.
 func (q *Queue) Wake(subject string) {
 	if subject == "" {
 		return
@@ -286,8 +278,8 @@ func (q *Queue) Wake(subject string) {
 	}
 }
 
-// WakeIn is Wake in a transaction, for a process that runs no jobs, such as a command: the
-// owners of the subjects' jobs see it within two seconds of the commit.
+// WakeIn is Wake in a transaction, for a process that runs no jobs, such as a command. The owners of the subjects'
+// jobs read it within two seconds of the commit.
 func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
 	if len(subjects) == 0 {
 		return

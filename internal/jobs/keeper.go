@@ -14,15 +14,15 @@ import (
 // machine's clock: wakes of other nodes are seen within it.
 const lookEvery = time.Second
 
-// keeper looks after what is not in memory.
+// keeper does the periodic work for everything that is not in memory.
 type keeper struct {
 	*runner
 	lookEvery time.Duration // the constant, but in tests that look themselves
 	keeping   sync.Mutex
 }
 
-// keepLoop looks after what is not in memory: the jobs of dead owners, the jobs
-// that did not fit, and the hints for and from other nodes.
+// keepLoop handles everything that is not in memory: jobs of dead owners, overflow, and hints for and from other
+// nodes.
 func (k *keeper) keepLoop() {
 	defer k.loops.Done()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -145,7 +145,7 @@ func (k *keeper) keep(ctx context.Context) error {
 // keepMemory puts far-off jobs out of a memory that is too full, and fetches
 // jobs from the table into one that has room.
 func (k *keeper) keepMemory(ctx context.Context) error {
-	k.keeping.Lock() // a walk is alone
+	k.keeping.Lock() // one walk at a time
 	defer k.keeping.Unlock()
 	if err := k.trim(ctx); err != nil {
 		return fmt.Errorf("make room in memory: %w", err)

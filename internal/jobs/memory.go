@@ -16,10 +16,10 @@ type kind struct {
 	periodic bool
 	workers  int             // goroutines that run this kind
 	starting int             // of these, how many have not looked for a job yet
-	resting  []chan struct{} // besides these, who waits to be one again; closed: to end
+	resting  []chan struct{} // waiters that want to be one again; closed: to end
 }
 
-// held is what the memory keeps with a job.
+// held is the handler's data about a job in memory.
 type held struct {
 	Job
 	kind    *kind
@@ -40,7 +40,7 @@ type node struct {
 	kinds     map[string]*kind
 	periodics map[string]time.Duration // by kind
 	spill     spill
-	wakes     map[string]bool // subjects to wake on other nodes; true: heard of since it was last written
+	wakes     map[string]bool // subjects to wake on other nodes; true: news since the last write
 	peers     int             // other nodes that were alive at the last look
 	looked    bool            // whether the dead were looked for since the epoch began
 	lookedAt  time.Time       // by the machine's clock
@@ -49,10 +49,10 @@ type node struct {
 	look      chan struct{}   // the keeper has something to do
 }
 
-// takes says whether this node can do such jobs now.
+// takes reports whether this node can run such jobs now.
 func (k *kind) takes() bool { return k.Takes == nil || k.Takes() }
 
-// line is the line in which a job stands when it is due.
+// line returns the line of a job once it is due.
 func (k *kind) line(j Job) string {
 	if k.Key == nil {
 		return ""
@@ -60,7 +60,7 @@ func (k *kind) line(j Job) string {
 	return k.Key(j)
 }
 
-// leaves tells that a job is not in memory any more.
+// leaves reports that a job is no longer in memory.
 func (k *kind) leaves(j Job) {
 	if k.Left != nil {
 		k.Left(j)
@@ -74,8 +74,8 @@ func (n *node) dropLocked() {
 	}
 }
 
-// moment is one reading of the clock: the time on the wall, in which rows are
-// written, and what has passed, in which memory counts and which nobody sets.
+// moment is one reading of the clock: the wall time, for rows, and the elapsed time, for memory, which nobody can
+// set.
 type moment struct {
 	now    time.Time
 	passed time.Duration
@@ -89,12 +89,12 @@ func (n *node) momentLocked() moment {
 // farthest bounds the times that memory counts with.
 const farthest = 100 * 365 * 24 * time.Hour
 
-// due is when a time on the wall comes, as it stands now.
+// due converts a wall time to elapsed time, by the present difference.
 func (m moment) due(at time.Time) time.Duration {
 	return m.passed + min(max(at.Sub(m.now), -farthest), farthest)
 }
 
-// wall is the time on the wall of a moment in memory, as it stands now.
+// wall converts an elapsed time to wall time, by the present difference.
 func (m moment) wall(due time.Duration) time.Time { return m.now.Add(due - m.passed) }
 
 // phase is where a queue is in its life.
@@ -103,11 +103,11 @@ type phase uint8
 const (
 	idle     phase = iota // not started: jobs are added for the nodes that run
 	started               // runs jobs
-	draining              // finishes what it has begun
+	draining              // finishes running jobs
 	stopped
 )
 
-// Counts is what this node's queue did since its start, and what it holds now.
+// Counts has the numbers of this node's queue: since its start, and now.
 type Counts struct {
 	InMemory, Ready, Running int
 	Ran, Finished            uint64
@@ -115,18 +115,18 @@ type Counts struct {
 	Adopted, LeasesLost      uint64
 	Spills                   uint64 // jobs without room in memory, which come from the table later, without their Memos
 	Peers                    int    // other nodes that were alive at the last look
-	Spilled                  bool   // some jobs of this node are in the table alone
+	Spilled                  bool   // some jobs of this node are only in the table
 	LeaseHolds               bool   // jobs may begin
 	// Unkept is for how long the keeper has not ended a look at everything.
 	Unkept time.Duration
 }
 
-// spill says that some jobs of this node are in the table alone.
+// spill is the state of overflow: some jobs of this node are only in the table.
 type spill struct {
 	on     bool
 	from   time.Time       // the earliest of them is due not before this
 	strays time.Time       // when those that no memory knows were looked for, by the machine's clock
-	times  uint64          // how often something spilled: a walk sees whether more came meanwhile
+	times  uint64          // number of overflows, so that a walk notices new ones
 	walked map[string]bool // finished while a walk reads the table
 }
 
@@ -150,8 +150,8 @@ func (n *node) nudge() {
 // putLocked takes one row of this node into memory, or notes that it did not fit.
 func (n *node) putLocked(r *row, m moment) {
 	if old := n.memory.Find(r.ID); old != nil {
-		// Fetched from the table before its own commit told us. A handler that has
-		// begun without the memo knows more than that by now.
+		// The job was fetched from the table before its own commit was reported. A handler that began without the
+		// memo knows more than the memo by now.
 		if old.Job.Memo == nil && !old.Job.begun {
 			old.Job.Memo = r.Memo
 		}
@@ -183,7 +183,7 @@ func (n *node) putLocked(r *row, m moment) {
 	}
 }
 
-// relaxLocked tells who waits for quiet, and the keeper when there is room again.
+// relaxLocked wakes callers of Quiet, and the keeper when there is room again.
 func (n *node) relaxLocked() {
 	if n.spill.on && n.memory.Len() <= n.opts.MemoryMax/2 {
 		n.nudge()

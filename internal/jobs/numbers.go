@@ -18,9 +18,8 @@ func (r *runner) Counts() Counts {
 	return c
 }
 
-// Overdue says of each kind, periodic work aside, for how long the job has been
-// due that waits longest on this node to be begun: for a worker, for the turn of
-// its key, or for the lease. It asks nothing of the database.
+// Overdue returns for each kind, periodic work aside, how long its most overdue job on this node has waited to begin:
+// for a worker, for the turn of its key, or for the lease. It does not query the database.
 func (r *runner) Overdue() map[string]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,8 +33,8 @@ func (r *runner) Overdue() map[string]time.Duration {
 	return late
 }
 
-// Periodics says of each periodic work of this node for how long it has been running,
-// or due; 0 when its time has not come. It asks nothing of the database.
+// Periodics returns for each periodic work of this node how long it has been running or due; 0 before its time. It
+// does not query the database.
 func (r *runner) Periodics() map[string]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,8 +15,8 @@ type Depth struct {
 	Alive int64 // not finished, dead letters aside
 	Due   int64 // of these, whose time has come
 	Dead  int64 // dead letters
-	// Oldest is when the earliest due one was to run by its row; zero when none is
-	// due. A delay by Later is in memory alone: by its row such a job is due since it was made.
+	// Oldest is the due time of the most overdue job by its row. It is zero if none is due. A delay by Later is only
+	// in memory: by its row, such a job has been due since it was made.
 	Oldest time.Time
 }
 
@@ -47,7 +47,7 @@ func (q *Queue) Depth(ctx context.Context) ([]Depth, error) {
 	return list, err
 }
 
-// Filter says which jobs List gives. Empty members allow everything.
+// Filter selects jobs for List. Empty members match everything.
 type Filter struct {
 	Kind    string
 	Subject string

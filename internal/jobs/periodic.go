@@ -53,8 +53,8 @@ func (r *runner) plantPeriodics(ctx context.Context) error {
 	return nil
 }
 
-// clamp keeps a row that a clock planned before it was set back, or a periodic one that was planned under a longer pause, from
-// waiting until then: the job waits for no longer than it had to when it was added.
+// clamp bounds the wait of a row that was planned before the clock was set back, or of a periodic row that was
+// planned under a longer pause. The job waits no longer than when it was added.
 func (r *runner) clamp(planned *row) {
 	if ahead := db.FromMicros(planned.created).Sub(r.clock.Now()); ahead > clock.Skew {
 		planned.RunAt = planned.RunAt.Add(-ahead)

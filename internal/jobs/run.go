@@ -119,7 +119,7 @@ func (r *runner) postponed(owner string, notes []note) {
 	r.relaxLocked()
 }
 
-// dispatchLocked starts workers for what is due and sets the timer for what is not.
+// dispatchLocked starts workers for due jobs and sets the timer for the others.
 func (r *runner) dispatchLocked() {
 	if !r.worksLocked() {
 		return
@@ -131,7 +131,7 @@ func (r *runner) dispatchLocked() {
 	r.armLocked()
 }
 
-// worksLocked says whether jobs may be run.
+// worksLocked reports whether jobs may run.
 func (r *runner) worksLocked() bool {
 	return r.phase == started && r.owner != ownerNobody && r.lease.Lasts()
 }
@@ -140,9 +140,8 @@ func (r *runner) worksLocked() bool {
 // goroutine would have to grow its stack again.
 const maxResting = 64
 
-// employLocked sets one worker to work if there is something to take, which does the
-// same for the next: so no more are busy than there are jobs that may run. The worker that began to
-// rest last comes first.
+// employLocked wakes one worker if there is a job to take, and that worker does the same for the next. So no more
+// workers are busy than jobs may run. The worker that went idle last comes first.
 func (r *runner) employLocked(k *kind) {
 	if !k.lines.Offers() || k.starting > 0 || k.workers >= k.Workers {
 		return
@@ -158,8 +157,8 @@ func (r *runner) employLocked(k *kind) {
 	go r.work(k)
 }
 
-// armLocked sets the timer to the time of the next job or look. A timer that is too early is left
-// alone: it finds nothing due and is set again.
+// armLocked sets the timer to the time of the next job or look. An earlier timer is left alone: it finds nothing due
+// and is set again.
 func (r *runner) armLocked() {
 	due, ok := r.memory.Next()
 	if !ok || r.timer != nil && r.timerAt <= due {
@@ -272,8 +271,7 @@ func (r *runner) run(k *kind, job Job) (out Outcome) {
 	return k.Run(r.runCtx, job)
 }
 
-// note writes what an outcome must leave behind, without the lock. It settles
-// the pause of a retry in out.
+// note writes the result of an outcome, without the lock. It sets the pause of a retry in out.
 func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	r.mu.Lock()
 	skip := e.Overtaken() || out.verb == verbLater
@@ -302,7 +300,7 @@ func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	if out.reset {
 		n.tries = 0
 	}
-	// The lane must hear the outcome even while handlers are told to end.
+	// The lane must receive the outcome even while handlers are cancelled.
 	_, err := r.notes.Do(context.WithoutCancel(r.runCtx), job.ID, 1, n)
 	switch {
 	case err != nil:

@@ -24,8 +24,7 @@ const (
 	sqlStrays = `SELECT count(*) FROM jobs WHERE owner = $1 AND created_at < $2`
 )
 
-// trim puts out of memory what is due last, when there is too much or what is
-// due now has no room.
+// trim removes the jobs that are due last from memory, when there are too many or due jobs have no room.
 func (r *runner) trim(ctx context.Context) error {
 	r.mu.Lock()
 	owner := r.owner
@@ -61,7 +60,7 @@ func (r *runner) trim(ctx context.Context) error {
 		return nil
 	}
 	for i, e := range out {
-		if e.Waits() && e.Due == dues[i] { // nothing happened to it meanwhile
+		if e.Waits() && e.Due == dues[i] { // unchanged in between
 			r.memory.Forget(e)
 			e.Job.kind.leaves(e.Job.Job)
 			r.counts.Spills++
@@ -71,9 +70,8 @@ func (r *runner) trim(ctx context.Context) error {
 	return nil
 }
 
-// findStrays compares the table with the memory once in a while: a transaction
-// whose COMMIT went through although its caller was told otherwise leaves rows
-// that no memory holds.
+// findStrays compares the table with the memory from time to time. A transaction whose COMMIT succeeded although its
+// caller got an error leaves rows that are in no memory.
 func (r *runner) findStrays(ctx context.Context) error {
 	r.mu.Lock()
 	owner, before := r.owner, db.Micros(r.clock.Now().Add(-strayAge))
@@ -107,8 +105,8 @@ func (r *runner) findStrays(ctx context.Context) error {
 	return nil
 }
 
-// walk reads the jobs of this node in the order of their times and takes those
-// that are not in memory, until the memory is three quarters full.
+// walk reads the jobs of this node in the order of their times and adds missing ones to memory, until it is three
+// quarters full.
 func (r *runner) walk(ctx context.Context) error {
 	r.mu.Lock()
 	owner, times := r.owner, r.spill.times
@@ -143,7 +141,7 @@ func (r *runner) walk(ctx context.Context) error {
 	}
 }
 
-// walkSet takes one set of a walk and says whether the walk is over.
+// walkSet reads one set of a walk and reports whether the walk is over.
 func (r *runner) walkSet(owner string, times uint64, rows []row) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

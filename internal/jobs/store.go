@@ -13,8 +13,8 @@ import (
 const (
 	ownerNobody = ""
 	ownerDead   = "dead" // a node's owner has a slash
-	// ownerParked begins the owner of jobs that wait for a node that takes
-	// their kind, which follows: so no query reads past those of other kinds.
+	// ownerParked is the prefix of the owner of jobs that wait for a node that runs their kind. The kind follows, so
+	// no query reads past jobs of other kinds.
 	ownerParked = "?"
 )
 
@@ -45,7 +45,7 @@ var rowColumns = []db.Column[row]{
 	{Name: "dead_at", Int: func(row) int64 { return 0 }},
 }
 
-// fresh says what Job.Fresh does.
+// fresh reports Job.Fresh.
 func (r *row) fresh() bool { return !r.Adopted && r.Tries == 0 && db.Micros(r.RunAt) == r.created }
 
 func insertRows(tx *db.Tx, rows []row) { db.Insert(tx, "jobs", rowColumns, rows) }
@@ -75,7 +75,7 @@ func queryRows(tx *db.Tx, sql string, args ...any) (rows []row, err error) {
 
 const sqlDelete = `DELETE FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
-// note is what a handler's outcome writes.
+// note is the write of a handler's outcome.
 type note struct {
 	verb  verb
 	id    string
@@ -100,8 +100,8 @@ var passColumns = []db.Column[note]{
 	{Name: "parked", Text: func(n note) string { return parked(n.kind) }},
 }
 
-// Only the owner writes: another that adopted the job meanwhile decides now.
-// unindexed(owner) keeps both engines from reading all jobs of the owner.
+// Only the owner writes: a node that adopted the job in between decides now. unindexed(owner) keeps both engines from
+// reading all jobs of the owner.
 const (
 	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error
 		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
@@ -113,7 +113,7 @@ const (
 	sqlPark = `UPDATE jobs SET run_at = n.at FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
 )
 
-// writeNotes commits what the handlers of one moment decided.
+// writeNotes commits concurrent outcomes of handlers.
 func writeNotes(ctx context.Context, d *db.DB, notes []note) ([]groupcommit.Verdict[struct{}], error) {
 	var finished []string
 	var postponed, dead, passed []note

@@ -11,8 +11,8 @@ const (
 	periodicLate = 20 * time.Minute
 )
 
-// watchLoop misses what should come again and again and does not. It asks nothing
-// of the database, so that it speaks while everything else waits for that.
+// watchLoop notices overdue periodic work. It does not query the database, so it works while everything else waits
+// for that.
 func (r *runner) watchLoop() {
 	defer r.loops.Done()
 	tick := time.NewTicker(r.opts.Heartbeat)
@@ -28,7 +28,7 @@ func (r *runner) watchLoop() {
 	}
 }
 
-// watch says once of each that it is missed, and once that it is back.
+// watch logs once that a work is overdue, and once that it has recovered.
 func (r *runner) watch(missed map[string]bool) {
 	tell := func(what string, since, late time.Duration) {
 		switch {

@@ -30,8 +30,9 @@ func claimsForm() sheet.Form {
 	}}
 }
 
-// ReadClaims reads a customer's claims from a table with the columns kind, reference, amount in cedis, party (a number, or
-// an account with channel BANK), channel and bank_id. The first bad row is named, and then there are no claims.
+// ReadClaims reads a customer's claims from a table with the columns kind, reference, amount in cedis, party (a
+// number, or an account with channel BANK), channel and bank_id. A bad row makes it return an error that names the
+// row, and no claims.
 func ReadClaims(from io.Reader, o sheet.Options, tenant, actor string) (list []Claim, report sheet.Report, err error) {
 	file, err := sheet.Open(from)
 	if err != nil {

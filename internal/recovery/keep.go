@@ -17,14 +17,14 @@ import (
 
 // The files of a data folder.
 const (
-	placeFile = "makola.place" // the token of the SQLite database beside it; two while a server starts
+	placeFile = "makola.place" // the token of the SQLite database next to it; two while a server starts
 	seenFile  = "makola.seen"  // the last rows whose COMMIT this node has seen
 )
 
 // keepEvery is how often the last rows are written to their file.
 const keepEvery = time.Second
 
-// remindEvery is how often the log says that a recovery lasts.
+// remindEvery is the time between log lines about a recovery in progress.
 const remindEvery = time.Minute
 
 // kept is the file of the last rows.
@@ -33,7 +33,7 @@ type kept struct {
 	Rows         []row  `json:"rows"`
 }
 
-// Start looks for the first time, with what the node's files say, and goes on watching until Stop.
+// Start looks for the first time, compares with the node's files, and watches until Stop.
 func (w *Watch) Start(ctx context.Context) error {
 	if err := os.MkdirAll(w.o.Folder, 0o700); err != nil && w.r.db.Engine() == db.SQLite {
 		return err
@@ -75,8 +75,8 @@ func (w *Watch) Stop(ctx context.Context) error {
 	}
 }
 
-// arrive gives a SQLite database and the file beside it another token. Until the database has the new one, the file has
-// both. A copy of the database from before this start is told apart by it.
+// arrive gives a SQLite database and the file next to it a new token. Until the database has the new one, the file
+// has both. The token distinguishes a copy of the database from before this start.
 func (w *Watch) arrive(ctx context.Context, rows []row) error {
 	path := filepath.Join(w.o.Folder, placeFile)
 	text, err := os.ReadFile(path)
@@ -97,7 +97,7 @@ func (w *Watch) arrive(ctx context.Context, rows []row) error {
 	return replace(path, []byte(next+"\n"), true)
 }
 
-// rows reads the file of the last rows. One that cannot be read says nothing, nor does that of another installation.
+// rows reads the file of the last rows. An unreadable file, or the file of another installation, has none.
 func (w *Watch) rows(ctx context.Context) ([]row, error) {
 	text, err := os.ReadFile(filepath.Join(w.o.Folder, seenFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func (w *Watch) rows(ctx context.Context) ([]row, error) {
 	return k.Rows, nil
 }
 
-// keep writes the last rows down, looks again now and then, and says in the log that a recovery lasts.
+// keep stores the last rows, looks again from time to time, and logs a recovery in progress.
 func (w *Watch) keep(ctx context.Context) {
 	defer close(w.stopped)
 	tick := time.NewTicker(keepEvery)
@@ -167,10 +167,10 @@ func (w *Watch) write(rows []row) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(w.o.Folder, seenFile), text, false) // an older one says less, and nothing wrong
+	return replace(filepath.Join(w.o.Folder, seenFile), text, false) // an older file has less, and nothing wrong
 }
 
-// remind logs that a recovery lasts, and says which accounts there are.
+// remind logs a recovery in progress, and its accounts.
 func (w *Watch) remind(ctx context.Context) bool {
 	s, err := w.r.State(ctx)
 	if err != nil || !s.Lasts() {

@@ -1,10 +1,7 @@
-// Package recovery knows whether the database may have gone back in time (a
-// restore, a standby that was promoted) and what is let through until everything
-// that the lost time held is settled. While a recovery lasts nothing is paid
-// without asking every provider first; the domains ask here whether it lasts.
-// The first phase is closed: customers get 503, providers get questions only, and
-// operators redo what they had done. Then it is open: requests are taken over
-// from the provider that knows them.
+// Package recovery detects that the database may have gone back in time (a restore, a promoted standby), and controls
+// what is allowed until the lost time is settled. During a recovery nothing is paid without a query to every provider
+// first; the domains check it here. The first phase is closed: customers get 503, providers get only queries, and
+// operators redo their changes. The second phase is open: requests are adopted from the provider that knows them.
 package recovery
 
 import (
@@ -32,12 +29,12 @@ const (
 	PhaseEnded  Phase = "ended"
 )
 
-// State is what is known of the recovery that lasts. The zero State is none.
+// State describes the recovery in progress. The zero State is none.
 type State struct {
 	Phase   Phase
-	Cause   string    // what was found, in words
+	Cause   string    // the evidence, for people
 	BegunAt time.Time // when the present life of the database began to ask
-	Since   time.Time // what was committed after this moment may be forgotten; zero: unknown
+	Since   time.Time // commits after this moment may be lost; zero: unknown
 	Reason  string    // an operator's, for the last step
 	Actor   string
 	skipped map[string]bool
@@ -46,18 +43,16 @@ type State struct {
 	saw     time.Duration // when this process first saw it, by Elapsed
 }
 
-// Lasts says whether a recovery lasts, closed or open.
+// Lasts reports whether a recovery is in progress, closed or open.
 func (s State) Lasts() bool { return s.Phase == PhaseClosed || s.Phase == PhaseOpen }
 
-// Closed says whether customers are kept out.
+// Closed reports whether customers are kept out.
 func (s State) Closed() bool { return s.Phase == PhaseClosed }
 
-// Skips says whether an operator lets payments through without the answer of a
-// rail.
+// Skips reports whether an operator allows payments without the response of a rail.
 func (s State) Skips(rail, mode string) bool { return s.skipped[rail+"/"+mode] }
 
-// Allows says whether an operator lets a tenant's purchases through that no key
-// names.
+// Allows reports whether an operator allows a tenant's purchases that have no key.
 func (s State) Allows(tenant string) bool { return s.allowed[tenant] }
 
 // Exceptions are the rails (with their modes) and the tenants that operators let through.
@@ -65,8 +60,8 @@ func (s State) Exceptions() (rails, tenants []string) {
 	return slices.Sorted(maps.Keys(s.skipped)), slices.Sorted(maps.Keys(s.allowed))
 }
 
-// Gone names the providers of a mode with an account that was used before and that
-// no server has now, but for those that an operator skips. No question can be asked there.
+// Gone lists the providers of a mode with an account that was used before and that no server has now, without those
+// that an operator skips. They cannot be queried.
 func (s State) Gone(mode string) (rails []string) {
 	for _, a := range s.gone {
 		if a.Mode == mode && !s.Skips(a.Rail, mode) {
@@ -164,9 +159,8 @@ func (r *Recovery) load(ctx context.Context) (s State, err error) {
 	return s, err
 }
 
-// Begin begins a recovery, closed: since is the moment after which commits may be
-// forgotten, zero where that is unknown. One that lasts begins anew: what it let
-// through was said of another past.
+// Begin begins a recovery, closed. Commits after since may be lost; zero means unknown. A recovery in progress begins
+// again, because its permissions were given for another past.
 func (r *Recovery) Begin(ctx context.Context, cause string, since time.Time, reason, actor string, also ...func(*db.Tx) error) error {
 	err := r.write(ctx, also, func(tx *db.Tx) error {
 		return r.begin(tx, State{Phase: PhaseClosed, Cause: cause, Since: since, Reason: reason, Actor: actor}, newID())
@@ -255,7 +249,7 @@ func (r *Recovery) mustLast(tx *db.Tx) error {
 	return err
 }
 
-// write runs a step with what is to happen beside it, and forgets what was read.
+// write runs a step together with also, and drops the cached state.
 func (r *Recovery) write(ctx context.Context, also []func(*db.Tx) error, step func(*db.Tx) error) error {
 	defer r.state.Forget(struct{}{})
 	return r.db.Write(ctx, func(tx *db.Tx) error {
@@ -271,9 +265,8 @@ func (r *Recovery) write(ctx context.Context, also []func(*db.Tx) error, step fu
 	})
 }
 
-// A Conflict is a request that a provider has done in the life before and that
-// cannot be taken over as it is: the wallet does not cover it, or amount or party
-// differ. An operator ends it by a claim.
+// A Conflict is a request that a provider completed before the restore and that cannot be adopted as it is: the
+// wallet does not cover it, or amount or party differ. An operator ends it by a claim.
 type Conflict struct {
 	Tenant            string
 	Kind              string
@@ -319,8 +312,8 @@ func (r *Recovery) Over(ctx context.Context, c Conflict) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error { return r.Settled(tx, c.Tenant, c.Kind, c.Reference) })
 }
 
-// Dismiss takes the conflicts about a tenant's reference off the list, of every kind: an operator has booked by hand what the
-// provider has done, as a data package whose price is forgotten.
+// Dismiss removes the conflicts about a tenant's reference, of every kind, from the list. An operator has booked the
+// provider's result by hand, such as a data package without a known price.
 func (r *Recovery) Dismiss(ctx context.Context, tenant, reference string, also ...func(*db.Tx) error) error {
 	return r.write(ctx, also, func(tx *db.Tx) error {
 		n, err := tx.Exec(sqlDismissed, tenant, reference)

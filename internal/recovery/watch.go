@@ -35,11 +35,11 @@ type Restore struct {
 	MadeAt time.Time // not later than the moment that the backup holds
 }
 
-// WatchOptions say how a node watches.
+// WatchOptions configure a node's watch.
 type WatchOptions struct {
 	Node   string
 	Folder string // the node's data folder; the SQLite file is in it
-	// Synchronous says that a commit is answered when a standby has it, so that a promotion alone forgets nothing.
+	// Synchronous means that a commit is confirmed only when a standby has it, so a promotion alone loses nothing.
 	Synchronous bool
 	Restored    Restore   // the last one of this database; zero: there was none
 	Accounts    []Account // the node's, which are remembered
@@ -48,12 +48,12 @@ type WatchOptions struct {
 	Began func(*db.Tx)
 }
 
-// lanesWatched is how many lanes of one kind are told apart. A lane's commits follow each other, so that its last row
-// stands for all of them; those of two lanes may come to be in another order than they are seen.
+// lanesWatched is the number of lanes of one kind that are watched apart. Commits of a lane follow each other, so its
+// last row covers all earlier ones. Commits of two lanes may be in another order than they are seen.
 const lanesWatched = 16
 
-// lookEvery is how often the place is looked at without a reason: behind a pooler another server is reached through the
-// connection that was there before.
+// lookEvery is the time between looks without a reason. Behind a pooler, the same connection can lead to another
+// server.
 const lookEvery = 5 * time.Second
 
 // Watch proves that the database continues: it is at the same place as before, and has the last rows whose COMMIT this
@@ -80,8 +80,7 @@ func NewWatch(r *Recovery, o WatchOptions) *Watch {
 	return w
 }
 
-// Commits tells the watch of a row that a transaction of one of the node's lanes inserts, the last one if it inserts
-// several.
+// Commits records a row that a transaction of one of the node's lanes inserts, the last one if it inserts several.
 func (w *Watch) Commits(tx *db.Tx, lane int, kind Kind, tenant, id string) {
 	if w == nil {
 		return
@@ -98,9 +97,9 @@ func (w *Watch) slot(kind Kind, lane int) *atomic.Pointer[row] {
 	return &w.payments[lane%lanesWatched]
 }
 
-// Sure makes sure that the database is the one that it was, before anything is posted to a provider for the first time:
-// it looks again when a connection was made since the last look, and begins a recovery where it must. Read State after it.
-// An error is a database that cannot be asked now.
+// Sure makes sure that the database is still the same one before anything is first sent to a provider. It looks again
+// if a connection was made since the last look, and begins a recovery if necessary. Read State after it. An error
+// means that the database cannot be queried now.
 func (w *Watch) Sure(ctx context.Context) error {
 	if w == nil || w.looked.Load() == w.r.db.Epoch() {
 		return nil
@@ -136,7 +135,7 @@ func (w *Watch) seen() (list []row) {
 	return list
 }
 
-// standing is what the database says of itself.
+// standing is the database's present evidence.
 type standing struct {
 	found                           bool
 	installation, life              string
@@ -176,8 +175,8 @@ type finding struct {
 	opens bool // a promoted standby: operators' acts and customers go on
 }
 
-// look compares what is with what was, and writes down what changed. tokens are those of the file beside a SQLite database,
-// nil when it was not looked at; next is what will stand there.
+// look compares the present evidence with the stored one, and stores changes. tokens are those of the file next to a
+// SQLite database, or nil if it was not read. next is the file's next content.
 func (w *Watch) look(ctx context.Context, tokens []string, rows []row, next string) error {
 	place, err := w.r.db.Place(ctx)
 	if err != nil {
@@ -202,7 +201,7 @@ func (w *Watch) look(ctx context.Context, tokens []string, rows []row, next stri
 	return w.note(ctx, now, tokens, rows)
 }
 
-// over is what is known now, and what was known before where now nothing is.
+// over returns the present evidence, with earlier values where there is none now.
 func (now standing) over(was standing) standing {
 	for _, part := range []struct {
 		to   *string
@@ -222,11 +221,11 @@ func (w *Watch) known(s standing) {
 	w.r.state.Forget(struct{}{})
 }
 
-// note judges again, alone, and writes down what it found: of several nodes one begins the recovery.
+// note judges again, under a lock, and stores the verdict. Of several nodes one begins the recovery.
 func (w *Watch) note(ctx context.Context, now standing, tokens []string, rows []row) error {
 	var f finding
 	var after standing
-	var again bool // another node may have made the first row meanwhile
+	var again bool // another node may have made the first row in between
 	life := newID()
 	err := w.r.write(ctx, nil, func(tx *db.Tx) error {
 		again = false
@@ -279,10 +278,10 @@ func (w *Watch) note(ctx context.Context, now standing, tokens []string, rows []
 	return nil
 }
 
-// judge says whether what is there continues what was there.
+// judge decides whether the present evidence continues the stored one.
 func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row) (finding, error) {
 	if !was.found {
-		// A database of before this table was there. With a file beside it, it is older than the file.
+		// The database is from before this table existed. If there is a file next to it, it is older than the file.
 		if len(tokens) == 0 {
 			return finding{}, nil
 		}
@@ -318,8 +317,8 @@ func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row)
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// missing finds a row that was committed and is not there. Those of a former life of the database are none: a recovery has
-// begun since. Those of a life that the database knows nothing of are.
+// missing finds a row that was committed and is gone. Rows from before a recovery that has begun since do not count.
+// Rows of a history that the database does not know do count.
 func (w *Watch) missing(tx *db.Tx, was standing, rows []row) (*row, error) {
 	former := map[string]bool{was.life: false}
 	for _, r := range rows {

@@ -19,11 +19,10 @@ const (
 	sqlLetGo  = `UPDATE job_holds SET owner = '' WHERE name = $1 AND owner = $2`
 )
 
-// Hold waits until this node alone holds name, across all nodes, and then runs
-// fn. fn's context ends when the lease may be lost, before anybody else can
-// have the name; Hold then waits for it again. Only on a machine that slept it
-// ends late, within a heartbeat of its waking. Hold returns nil when fn returns
-// of its own accord, and ctx's error when ctx ends first.
+// Hold waits until this node has the lease called name, which one node has at a time, and then runs fn. fn's context
+// ends when the lease may be lost, before another node can get it; Hold then waits for it again. On a machine that
+// slept it ends late, within a heartbeat after waking. Hold returns nil when fn returns by itself, and ctx's error
+// when ctx ends first.
 func (l *Lease) Hold(ctx context.Context, name string, fn func(ctx context.Context)) error {
 	if err := l.enlist(name); err != nil {
 		return err
@@ -93,8 +92,7 @@ func (l *Lease) grasp(ctx context.Context, name, owner string) (mine bool, err e
 	return mine && err == nil, err
 }
 
-// holding runs fn until it returns, and gives the name back. It says whether
-// the hold is over for good.
+// holding runs fn until it returns, and releases the lease. It reports whether Hold is over for good.
 func (l *Lease) holding(ctx, free context.Context, name, owner string, fn func(context.Context)) bool {
 	held, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,16 +1,14 @@
-// Package lease keeps the right of a node to its jobs, and names that one node
-// holds alone.
+// Package lease keeps the right of a node to its jobs, and named leases that one node has at a time.
 //
-// A lease is alive while expires_at lies ahead by the database's clock. One
-// that has lapsed is made dead for good (expires_at 0) by a guarded UPDATE,
-// which a heartbeat under way either beats or loses to; only then are its jobs
-// and holds taken. So a dead epoch never comes back to life.
+// A lease is alive while expires_at is in the future by the database's clock. A lapsed lease is made dead for good
+// (expires_at 0) by a guarded UPDATE, which a concurrent heartbeat either beats or loses to. Only then are its jobs
+// and named leases taken. So a dead epoch never comes back to life.
 //
 // Files:
 //
-//	hold.go    names that one node holds at a time
-//	lease.go   the lease of a node: taken, renewed by a heartbeat, lost, given back; dead ones buried
-//	rows.go    the leases of all nodes, for callers that have none: who lives, who is older, the end of all
+//	hold.go    named leases, which one node has at a time
+//	lease.go   the lease of a node: taken, renewed by a heartbeat, lost, released; dead ones buried
+//	rows.go    the leases of all nodes, for callers that have none: which are alive, which are older, the end of all
 package lease
 
 import (
@@ -34,7 +32,7 @@ type Options struct {
 	Heartbeat time.Duration // how often the lease is renewed
 }
 
-// Told is what the owner of a Lease is told, without a lock of the Lease.
+// Told has the callbacks to the owner of a Lease. They run without a lock of the Lease.
 type Told struct {
 	Taken   func(owner string) // a new epoch begins
 	Lost    func()             // the epoch is over: what belonged to it is others'
@@ -85,9 +83,8 @@ func (l *Lease) current() string {
 	return l.owner
 }
 
-// Lasts says whether this node may begin a job: its last heartbeat is
-// younger than two thirds of the lease, by both of the machine's clocks, since
-// one of them stands still while the machine sleeps.
+// Lasts reports whether this node may begin a job: its last heartbeat is younger than two thirds of the lease, by
+// both clocks of the machine, because one of them stops while the machine sleeps.
 func (l *Lease) Lasts() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,9 +120,8 @@ const (
 	sqlRelease = `UPDATE job_leases SET expires_at = 0 WHERE owner = $1`
 )
 
-// take begins a new epoch. At the start of the program the earlier ones of
-// the same node end with it, unless the name is shared: their process is gone,
-// or it is a namesake, which then goes on under a new epoch of its own.
+// take begins a new epoch. At the start of the program it ends the earlier epochs of the same node, unless the name
+// is shared: their process is gone, or it has the same name and goes on under a new epoch of its own.
 func (l *Lease) take(ctx context.Context, first bool) error {
 	var owner string
 	var epoch int64
@@ -181,8 +177,8 @@ func (l *Lease) takeName(ctx context.Context) error {
 	return nil
 }
 
-// awaitName waits for the end of a lease that stands under this node's name. That of a process which was killed lapses;
-// one that is renewed meanwhile belongs to a node that runs, and its name is refused.
+// awaitName waits for the end of a lease with this node's name. The lease of a killed process lapses. A lease that is
+// renewed belongs to a running node, and its name is refused.
 func (l *Lease) awaitName(ctx context.Context) error {
 	if err := l.db.Write(db.System(ctx), func(tx *db.Tx) error {
 		tx.Defer(sqlCap, -1, l.longest())
@@ -227,9 +223,8 @@ func (l *Lease) nameTaken() error {
 	return problem.New(problem.InProgress, "node_name_taken", "A node that is called "+l.opts.Node+" runs on this database: give this one another name")
 }
 
-// Keep renews the lease until quit is closed, by the machine's clock, never by
-// a simulated one: a simulated hour must not cost a node its lease. It calls
-// renewed after each heartbeat that succeeded.
+// Keep renews the lease until quit is closed, by the machine's clock: a simulated hour must not cost a node its
+// lease. It calls renewed after each successful heartbeat.
 func (l *Lease) Keep(quit <-chan struct{}, renewed func()) {
 	tick := time.NewTicker(l.opts.Heartbeat)
 	defer tick.Stop()
@@ -278,7 +273,7 @@ func (l *Lease) Beat(ctx context.Context) error {
 			renewed, err = tx.Exec(sqlRenew, owner, l.opts.For.Microseconds())
 			return err
 		})
-		// An ambiguous COMMIT may or may not have renewed it: the next tells.
+		// An uncertain COMMIT may have renewed it. The next heartbeat decides.
 		if err != nil {
 			return err
 		}
@@ -320,8 +315,8 @@ const (
 		FROM job_leases WHERE expires_at > 0`
 	sqlExpire    = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0 AND expires_at <= now_micros()`
 	sqlPruneDead = `DELETE FROM job_leases WHERE expires_at = 0 AND epoch < now_micros() - $1`
-	// sqlCap shortens the leases that last longer than any node takes one for: the database's clock was set back since, and the
-	// jobs of a node that died would wait until then. A node that lives renews its lease long before the shortened one lapses.
+	// sqlCap shortens leases that are longer than any node takes. The database's clock was set back since, and the
+	// jobs of a dead node would wait until then. A living node renews its lease long before the shortened one lapses.
 	sqlCap = `UPDATE job_leases SET expires_at = now_micros() + $1 WHERE expires_at > now_micros() + $1`
 )
 
@@ -332,8 +327,8 @@ const kept = 7 * 24 * time.Hour
 // longest is the longest that a lease may last, with room for nodes that take theirs for longer.
 func (l *Lease) longest() int64 { return 2 * l.opts.For.Microseconds() }
 
-// Look returns the query for the leases that are not dead. each is called with whether the owner lives, and whether
-// Bury has something to do.
+// Look returns the query for leases that are not dead. each receives whether the owner is alive, and whether Bury has
+// work to do.
 func (l *Lease) Look(each func(owner string, alive, bury bool)) db.Query {
 	return db.Query{SQL: sqlLeases, Args: []any{l.longest()}, Each: func(r *db.Row) error {
 		var owner string

@@ -4,10 +4,9 @@ import "github.com/makola/makola/internal/db"
 
 const sqlEndAll = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0`
 
-// EndAll ends the lease of every node, for a database that went back in time: what
-// the nodes remember of their jobs is of another past. Jobs that they finished are there
-// again, and jobs that they run may not be. Each node begins a new epoch with its next
-// heartbeat, and takes the jobs from their rows.
+// EndAll ends the lease of every node, for a database that went back in time. The nodes' memory of their jobs is from
+// another past: finished jobs are there again, and running ones may be gone. Each node begins a new epoch with its
+// next heartbeat, and reads its jobs from the rows.
 func EndAll(tx *db.Tx) { tx.Defer(sqlEndAll, -1) }
 
 const sqlAlive = `SELECT DISTINCT node FROM job_leases WHERE expires_at > now_micros() ORDER BY node`
@@ -23,8 +22,8 @@ func AliveNodes(tx *db.Tx) (nodes []string, err error) {
 	return nodes, err
 }
 
-// level is stored with each lease of this program. It grows by one with each change that every living node must know before it
-// begins: 1 keys the links of the audit chain, 2 posts floats by account. The release before has level 0.
+// level is stored with each lease of this program. It grows by one with each change that requires every living node
+// to know it: 1 keys the links of the audit chain, 2 posts floats by account. The release before has level 0.
 const level = 2
 
 const sqlOlder = `SELECT 1 FROM job_leases WHERE expires_at > now_micros() AND level < $1 LIMIT 1`

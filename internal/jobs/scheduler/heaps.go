@@ -24,7 +24,7 @@ func (h *waitingHeap[J]) Pop() any {
 	return e
 }
 
-// nearestHeap is a heap by due time that leaves the entries' own indexes alone.
+// nearestHeap is a heap by due time that does not change the entries' own indexes.
 type nearestHeap[J any] []*Entry[J]
 
 func (h nearestHeap[J]) Len() int           { return len(h) }

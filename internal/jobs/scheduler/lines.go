@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Rules say how many jobs of a kind may run at once. They are asked often, one at a time.
+// Rules bound the concurrent jobs of a kind. They are called often, one at a time.
 type Rules struct {
 	// PerLine is how many jobs of one line may run at once, at least one. nil: any number.
 	PerLine func(line string) int
 	// PerTurn is how many jobs of one tenant may run at once in a line, at least one. nil: as PerLine.
 	PerTurn func(tenant, line string) int
-	// Enter asks for a place for the next job of a tenant in a line. Where it
-	// says no, the turn is set aside until Leave offers it. nil: there is always one.
+	// Enter requests a place for the next job of a tenant in a line. If it returns false, the turn is set aside until
+	// Leave offers it. nil means that there is always a place.
 	Enter func(tenant, line string) bool
-	// Leave gives a place back, and offers the turns that may enter now. offer
-	// says whether the turn can use a place at once. It is nil if Enter is.
+	// Leave returns a place, and offers the turns that may enter now. offer reports whether the turn can use a place
+	// at once. It is nil if Enter is.
 	Leave func(tenant, line string, offer func(tenant, line string) bool)
 }
 
@@ -34,7 +34,7 @@ type Entry[J any] struct {
 	Job     J             // the caller's
 	ID      string        // one of a kind
 	Subject string        // what Wake calls it by; "": its ID
-	Line    string        // which line of its kind it stands in when it is due
+	Line    string        // the line of its kind that it joins when it is due
 	Tenant  string        // whose turn in the line it takes
 	Repeat  bool          // it has failed before
 	Due     time.Duration // when it runs
@@ -52,13 +52,13 @@ type Entry[J any] struct {
 	heir    *Entry[J] // lost: the same job under our new epoch
 }
 
-// Waits says whether the job waits for its time.
+// Waits reports whether the job waits for its time.
 func (e *Entry[J]) Waits() bool { return e.state == waiting }
 
-// Runs says whether the job runs.
+// Runs reports whether the job runs.
 func (e *Entry[J]) Runs() bool { return e.state == running }
 
-// Overtaken says that the outcome of a job that runs counts for nothing: a transaction or another epoch has decided.
+// Overtaken marks a running job whose outcome no longer counts: a transaction or another epoch has decided.
 func (e *Entry[J]) Overtaken() bool { return e.settled || e.lost }
 
 // Crowd returns how many jobs of the same kind and tenant there are.
@@ -90,8 +90,8 @@ type line[J any] struct {
 	inRing  bool
 }
 
-// turn is the ready jobs of one tenant in one line, in the order in which they
-// became ready: first tries and repeats apart, which take turns, too.
+// turn has the ready jobs of one tenant in one line, in the order in which they became ready. First tries and repeats
+// are apart and take turns as well.
 type turn[J any] struct {
 	line    *line[J]
 	tenant  *tenant
@@ -100,7 +100,7 @@ type turn[J any] struct {
 	again   bool // a repeat is next
 	running int
 	inRing  bool
-	aside   bool // Enter said no
+	aside   bool // Enter returned false
 }
 
 // ticket is the place of a job in a turn. It is void once the job has left.
@@ -118,7 +118,7 @@ type tenant struct {
 	pending int // jobs in memory, whatever their time
 }
 
-// Offers says whether there may be a job to take.
+// Offers reports whether there may be a job to take.
 func (k *Kind[J]) Offers() bool { return k.ring.len() > 0 }
 
 func (k *Kind[J]) tenantOf(name string) *tenant {
@@ -172,7 +172,7 @@ func (t *turn[J]) pop() (*Entry[J], bool) {
 	return nil, false
 }
 
-// full says whether a turn has as many jobs that run as it may.
+// full reports whether a turn has as many running jobs as it may.
 func (k *Kind[J]) full(t *turn[J]) bool {
 	return k.PerTurn != nil && t.running >= max(1, k.PerTurn(t.tenant.name, t.line.key))
 }
@@ -252,7 +252,7 @@ func (k *Kind[J]) takeFrom(l *line[J]) *Entry[J] {
 	}
 }
 
-// ended says that a job has run.
+// ended records that a job has run.
 func (k *Kind[J]) ended(e *Entry[J]) {
 	t, l := e.turn, e.turn.line
 	e.turn = nil

@@ -1,14 +1,12 @@
-// Package scheduler decides which job of a node runs next. It is pure: it
-// knows no database, has no clock and starts no goroutine. Its caller reports
-// events with the time that has passed, and asks for decisions. It needs a
-// lock around it where several goroutines use it.
+// Package scheduler decides which job of a node runs next. It is pure: it has no database, no clock and no
+// goroutines. Its caller reports events with the elapsed time, and asks for decisions. Concurrent callers need a lock
+// around it.
 //
-// Time is a length: how much has passed since the caller began. A pause
-// therefore stays as long as it is when somebody sets the clock on the wall.
+// Time is a length: the time since the caller began. So a pause keeps its length when the wall clock is set.
 //
 // Files:
 //
-//	scheduler.go   the jobs in memory: by id, by subject, by time; what happens to them
+//	scheduler.go   the jobs in memory: by id, by subject, by time; their events
 //	heaps.go       jobs in the order in which they are due
 //	lines.go       lines within a kind, with their limits, and fair turns of tenants within a line
 //	fifo.go        a queue in one slice
@@ -78,7 +76,7 @@ func (s *Scheduler[J]) Put(k *Kind[J], e *Entry[J], now time.Duration) {
 	s.schedule(e, now)
 }
 
-// schedule puts an entry that is in no heap and no line where its time says.
+// schedule puts an entry that is in no heap and no line to its place by time.
 func (s *Scheduler[J]) schedule(e *Entry[J], now time.Duration) {
 	if e.Due > now {
 		e.state = waiting
@@ -105,7 +103,7 @@ func (s *Scheduler[J]) Next() (at time.Duration, ok bool) {
 	return s.waiting[0].Due, true
 }
 
-// Idle says whether nothing runs and nothing may be taken.
+// Idle reports whether nothing runs and nothing may be taken.
 func (s *Scheduler[J]) Idle() bool {
 	if s.running > 0 {
 		return false
@@ -121,9 +119,8 @@ func (s *Scheduler[J]) Idle() bool {
 	return true
 }
 
-// Take gives the next job of a kind to run, going round the lines, and in each round its
-// tenants, so that a long one does not hold up a short one. It is nil when none
-// may run.
+// Take returns the next job of a kind to run, or nil. It goes round the lines, and in each round the line's tenants,
+// so that a long line does not delay a short one.
 func (s *Scheduler[J]) Take(k *Kind[J]) *Entry[J] {
 	e := k.take()
 	if e == nil {
@@ -135,7 +132,7 @@ func (s *Scheduler[J]) Take(k *Kind[J]) *Entry[J] {
 	return e
 }
 
-// Standing is how a job stands whose handler has returned.
+// Standing is the state of a job whose handler has returned.
 type Standing uint8
 
 // The standings.
@@ -143,11 +140,11 @@ const (
 	Kept      Standing = iota // it is there: Again or Forget comes next
 	Settled                   // Move named its next time while it ran: Again comes next
 	Finished                  // it was finished while it ran
-	Lost                      // its epoch is over, and nobody here has it
+	Lost                      // its epoch is over, and this node does not have it
 	Inherited                 // its epoch is over, and the same job of our new epoch takes its place
 )
 
-// Ended says that the handler of a job that Take gave has returned.
+// Ended records that the handler of a taken job has returned.
 func (s *Scheduler[J]) Ended(e *Entry[J], now time.Duration) Standing {
 	s.running--
 	e.state = gone
@@ -170,7 +167,7 @@ func (s *Scheduler[J]) Ended(e *Entry[J], now time.Duration) Standing {
 	return Kept
 }
 
-// Again runs a job that has ended at a time, or now if something was heard of it while it ran.
+// Again runs a job that has ended at a time, or now if there was news of it while it ran.
 func (s *Scheduler[J]) Again(e *Entry[J], due, now time.Duration) {
 	e.Due = due
 	if e.woken {
@@ -228,7 +225,7 @@ func (s *Scheduler[J]) Finish(id string) {
 	}
 }
 
-// Move gives a job a new time. Of one that runs it is the time of its next run, whatever its handler says.
+// Move gives a job a new time. For a running job it is the time of its next run, whatever its handler returns.
 func (s *Scheduler[J]) Move(e *Entry[J], due, now time.Duration) {
 	switch {
 	case e.state == running:
@@ -240,8 +237,8 @@ func (s *Scheduler[J]) Move(e *Entry[J], due, now time.Duration) {
 	}
 }
 
-// Wake makes the jobs of a subject run now, or the job with the id that has none,
-// and says whether there were any.
+// Wake makes the jobs of a subject, or the job with this id and without a subject, run now. It reports whether there
+// were any.
 func (s *Scheduler[J]) Wake(subject string, now time.Duration) bool {
 	first := s.bySubject[subject]
 	if e := s.byID[subject]; first == nil && e != nil && e.Subject == "" {
@@ -296,7 +293,7 @@ func (s *Scheduler[J]) Furthest(n int, horizon time.Duration) []*Entry[J] {
 	return last
 }
 
-// Overdue says of each kind for how long the job has been due that waits longest to be begun.
+// Overdue returns for each kind how long its most overdue job has waited to begin.
 func (s *Scheduler[J]) Overdue(now time.Duration) map[*Kind[J]]time.Duration {
 	late := map[*Kind[J]]time.Duration{}
 	for _, k := range s.kinds {
