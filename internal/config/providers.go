@@ -22,20 +22,20 @@ type MTN struct {
 	DisbursementAPIKey Credential `name:"disbursement-api-key" env:"DISBURSEMENT_API_KEY" hidden:"" help:"API key of that user."`
 }
 
-// Enabled says whether the operator configured MTN at all.
+// Enabled reports whether the operator configured MTN at all.
 func (m MTN) Enabled() bool { return m.URL != "" }
 
-// Collects says whether the collection product is configured.
+// Collects reports whether the collection product is configured.
 func (m MTN) Collects() bool {
 	return m.Enabled() && m.CollectionUser != "" && m.CollectionKey != "" && m.CollectionAPIKey != ""
 }
 
-// Disburses says whether the disbursement product is configured.
+// Disburses reports whether the disbursement product is configured.
 func (m MTN) Disburses() bool {
 	return m.Enabled() && m.DisbursementUser != "" && m.DisbursementKey != "" && m.DisbursementAPIKey != ""
 }
 
-// Missing lists what an enabled account lacks.
+// Missing lists the settings that an enabled account lacks.
 func (m MTN) Missing() []string {
 	if m.Collects() || m.Disburses() {
 		return nil
@@ -61,19 +61,18 @@ type Hubtel struct {
 	ServicesURL   string `name:"services-url" env:"SERVICES_URL" default:"https://cs.hubtel.com" help:"Host of airtime and data."`
 	BalanceURL    string `name:"balance-url" env:"BALANCE_URL" default:"https://trnf.hubtel.com" help:"Host of balances."`
 
-	// UnpaidAfter is when a collection or sale that still reads Unpaid, which
-	// Hubtel says of an open one and of a failed one alike, may count as failed.
+	// UnpaidAfter is the age from which a collection or sale with the status Unpaid may count as failed. Hubtel
+	// returns Unpaid for open and for failed ones.
 	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which a collection or sale that Hubtel calls Unpaid may count as failed; not below 5m."`
-	// StatusNotKnown and SendStatusNotKnown are the answers by which the two
-	// status hosts say that they do not have a reference. Hubtel documents none:
-	// what is not taught here is no word about the payment.
+	// StatusNotKnown and SendStatusNotKnown are the responses by which the two status hosts report an unknown
+	// reference. Hubtel documents none. A response that is not configured here proves nothing about the payment.
 	StatusNotKnown     []Reply `name:"status-not-known" env:"STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"Answer by which Hubtel says that it has no such collection, top-up or data package: HTTP status and response code, such as 404:3000. May be repeated."`
 	SendStatusNotKnown []Reply `name:"send-status-not-known" env:"SEND_STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"The same of payouts. May be repeated."`
 	// ServiceIDs replaces Hubtel's ids of single services, by our keys.
 	ServiceIDs map[string]string `name:"service-id" env:"SERVICE_IDS" placeholder:"KEY=ID" help:"Hubtel's id of a service, such as mtn_airtime, telecel_data or mtn_broadband. May be repeated."`
 }
 
-// Enabled says whether the operator configured Hubtel at all.
+// Enabled reports whether the operator configured Hubtel at all.
 func (h Hubtel) Enabled() bool { return h.ClientID != "" }
 
 // host is one of Hubtel's, with the end of its variable's name.
@@ -84,7 +83,7 @@ func (h Hubtel) hosts() []host {
 		{"VERIFY_URL", h.VerifyURL}, {"SERVICES_URL", h.ServicesURL}, {"BALANCE_URL", h.BalanceURL}}
 }
 
-// Missing lists what an enabled account lacks.
+// Missing lists the settings that an enabled account lacks.
 func (h Hubtel) Missing() []string {
 	var missing []string
 	if h.ClientSecret == "" {
@@ -99,15 +98,14 @@ func (h Hubtel) Missing() []string {
 	return missing
 }
 
-// Reply is an answer over HTTP by which a provider says a certain thing: its
-// status with the code in its body.
+// Reply is an HTTP response with a documented meaning: its status with the code in its body.
 type Reply struct {
 	Status int
 	Code   string
 }
 
-// UnmarshalText reads what String writes. A status that speaks of the caller or
-// of a broken server can teach nothing about a payment.
+// UnmarshalText reads the output of String. A status about the caller or a broken server is refused, because it
+// proves nothing about a payment.
 func (r *Reply) UnmarshalText(text []byte) error {
 	status, code, _ := strings.Cut(string(text), ":")
 	n, err := strconv.Atoi(strings.TrimSpace(status))

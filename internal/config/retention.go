@@ -18,7 +18,7 @@ type Retention struct {
 // leastRetention is longer than support needs to answer a call of today.
 const leastRetention = 24 * time.Hour
 
-// Validate refuses times that would take away what is looked at every day.
+// Validate refuses times that would remove data needed every day.
 func (r Retention) Validate() error {
 	for _, s := range []struct {
 		name string

@@ -41,14 +41,14 @@ func parseRing(text string) (Secret, error) {
 	return ring, nil
 }
 
-// WithReference is the ring with another key as the one that references are made under: the first key of the
-// installation, which may have left the ring and never changes.
+// WithReference returns the ring with another reference key: the first key of the installation, which may have left
+// the ring and never changes.
 func (s Secret) WithReference(reference Secret) Secret {
 	s.key = reference.key
 	return s
 }
 
-// name is what a sealed text calls its key: it says nothing about the key's bytes.
+// name is the name of a key in sealed texts. It reveals nothing about the key's bytes.
 func name(key []byte) string { return hex.EncodeToString(Secret{key: key}.Derive("key name")[:8]) }
 
 // Active is the name of the key that seals.
@@ -66,8 +66,8 @@ func (s Secret) Names() []string {
 	return names
 }
 
-// Each is every key of the ring as a secret of its own, the active one first: for what is not sealed but derived, and
-// lives for a short time.
+// Each returns every key of the ring as a secret of its own, the active one first. It is for short-lived values that
+// are derived and not sealed.
 func (s Secret) Each() []Secret {
 	each := make([]Secret, len(s.ring))
 	for i, key := range s.ring {
@@ -76,8 +76,8 @@ func (s Secret) Each() []Secret {
 	return each
 }
 
-// sealedPrefix stands before the name of the key in a sealed text. A text without it was sealed under the first key of
-// the installation, as by every server before there were rings; a random nonce is never equal to it.
+// sealedPrefix begins a sealed text and comes before the name of its key. A text without it was sealed under the
+// first key of the installation, by a server from before there were rings. A random nonce never equals it.
 const sealedPrefix = "makola-key-1:"
 
 const nameLength = 16
@@ -124,8 +124,8 @@ func (s *Sealer) Under(sealed []byte) string {
 	return name
 }
 
-// Seal encrypts a text, which opens only with the same bound. The first key of the installation is not named, so that
-// servers of before the ring can open what is sealed under it.
+// Seal encrypts a text, which opens only with the same bound. It does not name the installation's first key, so that
+// servers from before the ring can open its texts.
 func (s *Sealer) Seal(text, bound []byte) []byte {
 	var head []byte
 	if s.active != s.reference {

@@ -15,13 +15,11 @@ import (
 	"slices"
 )
 
-// Secret is the installation's master keys: each at least 32 bytes that are
-// kept outside the database and its backups. Nothing uses one directly; each use
-// derives a key of its own. It prints as "[secret]" everywhere.
+// Secret holds the installation's master keys, each at least 32 bytes, kept outside the database and its backups.
+// Nothing uses one directly: each use derives a key of its own. It prints as "[secret]" everywhere.
 //
-// A value is sealed under a key of the ring, which can change. A value that is derived and must
-// stay the same for ever, such as a provider's reference, is derived from the reference key: the
-// first key of the installation.
+// A value is sealed under a key of the ring, which can change. A derived value that must never change, such as a
+// provider's reference, comes from the reference key: the first key of the installation.
 type Secret struct {
 	key  []byte   // the reference key
 	ring [][]byte // the active one first, the oldest last
@@ -63,9 +61,8 @@ func checked(key []byte) ([]byte, error) {
 	return s.key, err
 }
 
-// SecretFile reads the master key from a file. With create it writes a new one
-// where there is none, for this user only: that is for development, where the
-// file lies in the data folder.
+// SecretFile reads the master key from a file. With create it writes a new key, for this user only, if there is none.
+// That is for development, where the file is in the data folder.
 func SecretFile(path string, create bool) (Secret, error) {
 	text, err := ReadSecretFile(path)
 	if err == nil {
@@ -94,11 +91,11 @@ func SecretFile(path string, create bool) (Secret, error) {
 	return NewSecret(key)
 }
 
-// Empty says whether there is no key.
+// Empty reports whether there is no key.
 func (s Secret) Empty() bool { return len(s.key) == 0 }
 
-// Weak says whether a key looks made up instead of drawn: text, a pattern, or
-// few different bytes. Of 32 random bytes about 30 differ.
+// Weak reports whether a key looks made up instead of drawn: text, a pattern, or few different bytes. Of 32 random
+// bytes about 30 differ.
 func (s Secret) Weak() bool { return weak(s.key) || slices.ContainsFunc(s.ring, weak) }
 
 func weak(key []byte) bool {
@@ -112,9 +109,8 @@ func weak(key []byte) bool {
 	return text || len(values) < least || len(steps) < least
 }
 
-// Derive gives the 32-byte key of one use, named by label, under the reference
-// key: a rotation does not change it. Different labels give keys that say
-// nothing about each other or about the master key.
+// Derive returns the 32-byte key of one use, named by label, under the reference key, so a rotation does not change
+// it. Keys of different labels reveal nothing about each other or about the master key.
 func (s Secret) Derive(label string) []byte {
 	if s.Empty() {
 		panic("config: a key derived from no master key")

@@ -52,10 +52,10 @@ const (
 	mostValidity  = 48 * time.Hour
 )
 
-// Enabled says whether the operator configured a message centre at all.
+// Enabled reports whether the operator configured a message centre at all.
 func (s SMPP) Enabled() bool { return s.Address != "" || s.File != "" }
 
-// Binds gives all binds, those of the file as well, or what is wrong with one.
+// Binds returns all binds, those of the file included, or the fault of one.
 func (s SMPP) Binds() ([]SMPPBind, error) {
 	var all []SMPPBind
 	if s.Address != "" {
@@ -90,7 +90,7 @@ func (s SMPP) Binds() ([]SMPPBind, error) {
 	return all, nil
 }
 
-// complete fills in what a bind of a file leaves out and checks the rest.
+// complete fills in the defaults of a bind from a file and checks the rest.
 func (b *SMPPBind) complete() error {
 	fill := func(to *string, value string) {
 		if *to == "" {
@@ -133,7 +133,7 @@ func (b *SMPPBind) complete() error {
 	return nil
 }
 
-// TLSConfig is how TLS is spoken with the message centre; nil: not at all.
+// TLSConfig returns the TLS configuration for the message centre; nil: no TLS.
 func (b SMPPBind) TLSConfig() (*tls.Config, error) {
 	if !b.TLS {
 		if b.TLSCA != "" || b.TLSServerName != "" {

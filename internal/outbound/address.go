@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// ErrHost is returned for a host whose name cannot stand in the DNS.
+// ErrHost is returned for a host name that cannot be in the DNS.
 var ErrHost = errors.New("the host's name is not valid")
 
 // hostNames spells hosts as the DNS has them.
@@ -50,8 +50,7 @@ func EncodeURL(raw string) (string, error) {
 	return text, nil
 }
 
-// encode percent-encodes control characters, what is outside ASCII, and the
-// bytes of set.
+// encode percent-encodes control characters, characters outside ASCII, and the bytes of set.
 func encode(s, set string) string {
 	const hex = "0123456789ABCDEF"
 	var b strings.Builder

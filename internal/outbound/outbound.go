@@ -1,8 +1,8 @@
-// Package outbound makes HTTP/1.1 requests to providers and to the receivers of webhooks. An exchange
-// runs in its caller's goroutine, on a connection that no other request uses meanwhile. So it is known for
-// certain whether a byte of the request may have left this machine, which for money is the difference
-// between "not sent" and "unknown", and a request costs one write and no hand-over between goroutines.
-// Nothing is replayed, redirected or remembered. The messages themselves are written and read by net/http.
+// Package outbound makes HTTP/1.1 requests to providers and to the receivers of webhooks. An exchange runs in its
+// caller's goroutine, on a connection that no other request uses at the same time. So it is certain whether a byte of
+// the request may have left this machine, which for money is the difference between "not sent" and "unknown". A
+// request costs one write and no switch between goroutines. Nothing is replayed, redirected or remembered. net/http
+// writes and reads the messages themselves.
 //
 // Files: outbound.go (the client), proxy.go (tunnels through an egress proxy), address.go (how addresses are encoded),
 // quiet_*.go (whether an idle connection is still open).
@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// Options shape a Client. All are needed unless something else is said.
+// Options configure a Client. All are required unless noted.
 type Options struct {
 	Dial      Dial          // such as Proxy.Dial
 	TLS       *tls.Config   // of https; ServerName is set for each host
@@ -52,13 +52,12 @@ type Answer struct {
 	// Written reports whether any byte of the request may have left this
 	// machine. False is proof that none did, and that none will.
 	Written bool
-	// Err says why there is no (whole) answer. With a Status the head came
-	// whole and Body is what came after it.
+	// Err is the reason for a missing or incomplete response. With a Status the head arrived whole, and Body has the
+	// bytes after it.
 	Err error
 }
 
-// The reasons that an answer is missing or cut, beside those of the network
-// and of the caller's context.
+// The reasons for a missing or incomplete response, in addition to those of the network and of the caller's context.
 var (
 	ErrTimeout = errors.New("no answer in time")
 	ErrClosed  = errors.New("connection closed without an answer")
@@ -72,11 +71,11 @@ type Client struct {
 	mu     sync.Mutex
 	hosts  map[string]*host // by scheme and address
 	kept   int              // idle connections of all hosts
-	sweep  *time.Timer      // closes what was idle for too long; nil: nothing is idle
+	sweep  *time.Timer      // closes connections that were idle for too long; nil: none is idle
 	closed bool
 }
 
-// host is one place that is spoken with.
+// host is one destination and its connections.
 type host struct {
 	slots chan struct{} // an exchange under way holds one
 	users int           // exchanges that hold one or wait
@@ -213,7 +212,7 @@ func (c *Client) keep(h *host, k *conn) bool {
 	return true
 }
 
-// expire closes what was idle for too long, and comes again while anything is.
+// expire closes connections that were idle for too long, and runs again while any is idle.
 func (c *Client) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,8 +239,8 @@ func (c *Client) dropIdleLocked(before time.Time) {
 	}
 }
 
-// exchange speaks with the other side within k's deadline; again says whether the connection can
-// serve once more.
+// exchange sends the request and reads the response within k's deadline. again reports whether the connection can be
+// reused.
 func (c *Client) exchange(ctx context.Context, deadline time.Time, k *conn, r *http.Request, message []byte) (a Answer, again bool) {
 	stop := context.AfterFunc(ctx, func() { _ = k.SetDeadline(longAgo) })
 	defer func() {
@@ -292,7 +291,7 @@ func body(r *http.Response, most int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// reason says what a failure means to the caller.
+// reason maps a failure to an error for the caller.
 func reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -304,7 +303,7 @@ func reason(ctx context.Context, err error) error {
 	return err
 }
 
-// conn is a connection and what is read from it.
+// conn is a connection with its read buffer.
 type conn struct {
 	net.Conn
 	socket net.Conn // below all TLS

@@ -22,9 +22,8 @@ import (
 // Dial opens a connection, as net.Dialer.DialContext does.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Proxy opens tunnels through an egress proxy by CONNECT. A tunnel is a connection like any other: what fails
-// before it is open is proof that nothing of a request left, because the bytes of CONNECT are none of a request's.
-// A nil Proxy dials directly.
+// Proxy opens tunnels through an egress proxy by CONNECT. A tunnel is a connection like any other. A failure before
+// it is open proves that no byte of a request left, because CONNECT contains none. A nil Proxy dials directly.
 type Proxy struct {
 	address       string      // host:port
 	secure        *tls.Config // nil: CONNECT goes over plain TCP
@@ -41,8 +40,8 @@ const (
 	tunnelTextBytes = 200              // of the proxy's own text
 )
 
-// ErrProxy is returned when the egress proxy opened no tunnel. Its text has no address and no word of the proxy's:
-// customers may read it.
+// ErrProxy is returned when the egress proxy opened no tunnel. Customers may read its text, so it has no address and
+// no text of the proxy's.
 var ErrProxy = errors.New("egress proxy opened no tunnel")
 
 // ErrProxyURL is returned by NewProxy for an address that is no proxy's. It does not repeat the address, which
@@ -86,9 +85,8 @@ func NewProxy(raw string, exceptions []string, log *slog.Logger) (*Proxy, error)
 	return p, nil
 }
 
-// CheckException reports whether entry names hosts as NO_PROXY does: a host with its subdomains, subdomains alone
-// (.example.com or *.example.com), an IP address, or a network in CIDR notation; all but networks with or
-// without a port.
+// CheckException checks an entry of NO_PROXY: a host with its subdomains, only subdomains (.example.com or
+// *.example.com), an IP address, or a network in CIDR notation. All but networks may have a port.
 func CheckException(entry string) bool {
 	entry = strings.TrimSpace(entry)
 	if _, err := netip.ParsePrefix(entry); err == nil {
@@ -207,7 +205,7 @@ func (p *Proxy) connect(ctx context.Context, conn net.Conn, address string) erro
 		h := response.Header
 		return &tunnelError{reason: "it answered " + strconv.Itoa(response.StatusCode),
 			cause: errors.New(response.Status), detail: cmp.Or(h.Get("Proxy-Status"), h.Get("X-Squid-Error"))}
-	case k.in.Buffered() > 0: // nobody has spoken inside the tunnel yet
+	case k.in.Buffered() > 0: // nobody has sent anything inside the tunnel yet
 		return &tunnelError{reason: "it sent more than its answer", cause: ErrTooLong}
 	case !stop():
 		return &tunnelError{reason: "no answer of it", cause: context.Cause(ctx)}
@@ -220,8 +218,8 @@ func (p *Proxy) report(ctx context.Context, address string, err error) {
 	p.log.WarnContext(ctx, ErrProxy.Error(), "proxy", p.address, "to", address, "error", p.Explain(err))
 }
 
-// Explain returns an error of the proxy with its cause and the proxy's own text, for operators alone. The text is cut,
-// and has no credentials even where the proxy repeats them.
+// Explain returns an error of the proxy with its cause and the proxy's own text, only for operators. The text is cut,
+// and contains no credentials even if the proxy repeats them.
 func (p *Proxy) Explain(err error) string {
 	var t *tunnelError
 	if p == nil || !errors.As(err, &t) {
@@ -239,8 +237,8 @@ func (p *Proxy) Explain(err error) string {
 	return t.reason + ": " + strings.ToValidUTF8(text[:min(len(text), tunnelTextBytes)], "?")
 }
 
-// tunnelError is why there is no tunnel. It is ErrProxy alone to errors.Is: a cause such as a refused connection is
-// about the proxy, and callers would take it for the receiver's.
+// tunnelError is the reason for a missing tunnel. errors.Is matches only ErrProxy: callers would take a cause such as
+// a refused connection for the receiver's.
 type tunnelError struct {
 	reason string // ours
 	cause  error  // may have the proxy's text and address

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// quiet says whether an idle connection is still open and nothing came on it:
-// whatever came cannot be the answer to a request that was not sent yet.
+// quiet reports whether an idle connection is still open and has no unread bytes: they cannot be the response to a
+// request that was not sent yet.
 func quiet(socket net.Conn) bool {
 	s, ok := socket.(syscall.Conn)
 	if !ok {

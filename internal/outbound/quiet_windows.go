@@ -2,5 +2,5 @@ package outbound
 
 import "net"
 
-// quiet cannot be told here: no connection is used twice.
+// quiet always reports false on Windows, so no connection is used twice.
 func quiet(net.Conn) bool { return false }

@@ -37,9 +37,8 @@ type ClientOptions struct {
 	Record func(Exchange)
 }
 
-// Client is the one HTTP client of all adapters. It follows no redirects,
-// keeps no cookies, replays nothing, bounds what it reads, and knows for
-// certain whether a request's first byte left.
+// Client is the one HTTP client of all adapters. It follows no redirects, keeps no cookies, replays nothing and
+// bounds the bytes that it reads. It knows for certain whether a request's first byte left.
 type Client struct {
 	opts ClientOptions
 	http *outbound.Client
@@ -54,10 +53,10 @@ type Request struct {
 	Operation string        // "collect", "token", ...
 	Reference string        // the ProviderReference, if it is about one
 	Timeout   time.Duration // zero: the client's
-	// Hide are texts that the log of exchanges must not show beside what
-	// Redact finds by itself, such as a bank account in the path.
+	// Hide are texts that the log of exchanges must hide in addition to those that Redact finds, such as a bank
+	// account in the path.
 	Hide []string
-	// HideAnswer keeps the whole answer out of the log: it tells who a person is.
+	// HideAnswer keeps the whole response out of the log, because it contains personal data.
 	HideAnswer bool
 }
 
@@ -66,8 +65,8 @@ type Answer = outbound.Answer
 
 type paymentKey struct{}
 
-// About says which payment the exchanges made with the context are about, for
-// the log alone: providers know it by its ProviderReference.
+// About sets the payment of the exchanges made with the context, only for the log: providers know it by its
+// ProviderReference.
 func About(ctx context.Context, payment string) context.Context {
 	return context.WithValue(ctx, paymentKey{}, payment)
 }
@@ -80,7 +79,7 @@ type Exchange struct {
 	Provider  string
 	Mode      string
 	Operation string
-	Payment   string // our id, if it is about one and its caller said so (About)
+	Payment   string // our id, if it is about one and its caller set it (About)
 	Reference string
 	Method    string
 	URL       string
@@ -129,7 +128,7 @@ const connectTime = 10 * time.Second
 // Close drops the idle connections.
 func (c *Client) Close() { c.http.Close() }
 
-// Do makes one exchange. It never returns an error beside the answer.
+// Do makes one exchange. Its errors are part of the returned answer.
 func (c *Client) Do(ctx context.Context, r Request) Answer {
 	start := c.opts.Clock.Now()
 	a := c.do(ctx, r)
@@ -204,9 +203,8 @@ func cut(b []byte) string {
 	return string(b)
 }
 
-// Undelivered gives the outcome of an answer that every adapter reads the same
-// way, and false when the provider's own words decide. It is for requests that
-// move money; status calls have StatusUnanswered.
+// Undelivered returns the outcome of a response that every adapter reads the same way. ok is false if the provider's
+// own codes decide. It is for requests that move money; status queries have StatusUnanswered.
 func Undelivered(a Answer) (Outcome, bool) {
 	o := Outcome{Reason: ReasonUnavailable, RetryAfter: retryAfter(a)}
 	if a.Err != nil {
@@ -228,9 +226,8 @@ func Undelivered(a Answer) (Outcome, bool) {
 	return o, true
 }
 
-// StatusUnanswered gives the outcome of a status call that got no usable
-// answer, and false when the provider answered 200: whatever became of the
-// question, the payment stays Unknown.
+// StatusUnanswered returns the outcome of a status query without a usable response. ok is false if the provider
+// answered 200. The payment stays Unknown, whatever happened to the query.
 func StatusUnanswered(a Answer) (Outcome, bool) {
 	if a.Err == nil && a.Status == http.StatusOK {
 		return Outcome{}, false
@@ -251,8 +248,7 @@ func Unreadable(a Answer, why string) Outcome {
 	return Outcome{Class: Unknown, Reason: ReasonUnknown, Code: strconv.Itoa(a.Status), Message: Clip(why)}
 }
 
-// Clip cuts a provider's words to the 200 characters that Outcome.Message
-// holds and drops what is not text.
+// Clip cuts a provider's text to the 200 characters of Outcome.Message and drops everything that is not text.
 func Clip(s string) string {
 	out := make([]rune, 0, min(len(s), 200))
 	for _, r := range s {

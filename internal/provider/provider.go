@@ -1,14 +1,11 @@
-// Package provider says what a payment provider is to Makola: a handful of
-// small roles (collect, disburse, resolve a name, top up, sell bundles, report
-// the float, read a callback), and one value, Outcome, that every call ends in.
+// Package provider defines the roles of a payment provider (collect, disburse, resolve a name, top up, sell bundles,
+// report the float, read a callback), and Outcome, the result of every call.
 //
-// An Outcome is never a Go error, because an error invites the most expensive
-// mistake of this trade: "it failed, so give the money back". A payment that
-// could not be proven unsent, and was not refused in words that the provider
-// documents, is Unknown, and Unknown is the zero value. The one HTTP client of
-// all adapters, Client, decides once and by its own socket whether a request
-// was written at all. Adapters live in folders below this one, speak one
-// provider's protocol each and know nothing of databases, tenants or ledgers.
+// An Outcome is never a Go error, because an error invites the most expensive mistake of this trade: "it failed, so
+// give the money back". A payment that was not proven unsent, and was not refused with a documented code, is Unknown,
+// and Unknown is the zero value. Client, the one HTTP client of all adapters, decides once and by its own socket
+// whether a request was written at all. Adapters live in folders below this one. Each speaks one provider's protocol
+// and knows nothing of databases, tenants or ledgers.
 package provider
 
 import (
@@ -19,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// Class is what we know about a request to a provider after the call.
+// Class is the certainty about a request to a provider after the call.
 type Class int
 
 const (
@@ -27,10 +24,10 @@ const (
 	// and only a status answer or an operator ends it. It is the zero value
 	// so that a forgotten field can never give money back.
 	Unknown Class = iota
-	// Accepted: the provider has it; State says how far it is.
+	// Accepted: the provider has it; State is its progress.
 	Accepted
-	// Rejected: a no. Clear and Unposted say what it is worth; a refusal of a
-	// request that left is a word, and the provider is asked before it counts.
+	// Rejected: a refusal. Clear and Unposted are its strength. After the refusal of a request that left, the
+	// provider is queried before the refusal counts.
 	Rejected
 	// NotSent: proven by our own socket, not one byte of the request was
 	// written.
@@ -91,10 +88,10 @@ func (s State) String() string {
 	}
 }
 
-// Outcome is what a provider call came to.
+// Outcome is the result of a provider call.
 //
-// A status call answers only Accepted or Unknown: what happened to a question
-// says nothing about the payment, so it is never Rejected, NotSent or Barred.
+// A status query returns only Accepted or Unknown: the fate of a query proves nothing about the payment, so it is
+// never Rejected, NotSent or Barred.
 type Outcome struct {
 	Class Class
 	State State
@@ -102,42 +99,39 @@ type Outcome struct {
 	UpstreamID string
 	// Reason is our stable code (see Sentence); empty on success.
 	Reason string
-	// Code and Message are the provider's words, Message cut to 200 characters.
+	// Code and Message are the provider's own, Message cut to 200 characters.
 	Code, Message string
-	// Fee and Commission are in pesewas as the provider booked them, and
-	// known only when FeeKnown says so.
+	// Fee and Commission are in pesewas, as the provider booked them. They are set only if FeeKnown is true.
 	Fee, Commission money.Pesewas
 	FeeKnown        bool
 	// Name is the other party's registered name where the answer carries it.
 	Name string
-	// Clear tells a Rejected in the provider's own envelope, with a code that it
-	// documents as a final refusal and our reference if it names one. Any other
-	// refusal of a request that left is bare: a gateway's page, an empty 400, a
-	// undocumented code.
+	// Clear marks a Rejected in the provider's own envelope, with a code that it documents as a final refusal, and
+	// with our reference if it names one. Any other refusal of a request that left is bare: a gateway's page, an
+	// empty 400, an undocumented code.
 	Clear bool
-	// Unposted tells a Rejected that the adapter made itself: nothing was posted.
+	// Unposted marks a Rejected that the adapter made itself: nothing was sent.
 	Unposted bool
 	// Duplicate: the provider's distinct answer that it already has this
 	// reference. The class is then Accepted and the payment is to be asked for.
 	Duplicate bool
-	// NotFound: the provider says in its documented words that it does not know
-	// the reference. A bare 404 is no such word. Never final by itself.
+	// NotFound: the provider's documented response for an unknown reference. A bare 404 is not one. Never final by
+	// itself.
 	NotFound bool
-	// Unpaid: Accepted and Pending in a word that the provider uses for what is
-	// open and for what has failed (Hubtel's Unpaid).
+	// Unpaid: Accepted and Pending with a status that the provider uses for open and for failed payments (Hubtel's
+	// Unpaid).
 	Unpaid bool
-	// Echo is what the provider says it holds under the reference.
+	// Echo is the provider's data under the reference.
 	Echo *Echo
-	// RetryAfter is how long the provider asked us to stay away; zero if not told.
+	// RetryAfter is the pause that the provider asked for; zero if none.
 	RetryAfter time.Duration
 }
 
-// Final reports whether the provider has given its last word.
+// Final reports whether the provider has reported a final state.
 func (o Outcome) Final() bool { return o.Class == Accepted && o.State != Pending }
 
-// Echo is the payment as the provider repeats it in a status answer. An empty
-// text was not told. AmountTold says whether Amount (pesewas) was; an amount
-// that was told and could not be read is -1 and matches nothing.
+// Echo is the payment as the provider repeats it in a status response. A missing text is empty. AmountTold reports
+// whether Amount (pesewas) was there; an unreadable amount is -1 and matches nothing.
 type Echo struct {
 	Reference  string
 	Amount     money.Pesewas
@@ -154,10 +148,9 @@ type Expect struct {
 	Party     string
 }
 
-// Mismatch reports whether a status answer speaks of another payment than the
-// one asked about: such an answer is Unknown and goes to an operator. A field that the provider
-// leaves out is not held against it, but a final word that repeats nothing at all is not believed,
-// nor a success without its amount.
+// Mismatch reports whether a status response is about another payment than the queried one. Such a response is
+// Unknown and goes to an operator. A missing field does not count as a mismatch. But a final state that repeats
+// nothing at all, or a success without its amount, is not accepted.
 func Mismatch(o Outcome, want Expect) bool {
 	if o.Class != Accepted {
 		return false
@@ -207,19 +200,17 @@ func sameParty(a, b string) bool {
 type Rail struct {
 	Name string // "mtn", "hubtel"
 	Mode string // "test" or "live"
-	// MayRepeat: the provider refuses a duplicate reference in its own
-	// distinct words, so that the same reference may be posted again.
+	// MayRepeat: the provider refuses a duplicate reference with a distinct code, so the same reference may be
+	// submitted again.
 	MayRepeat bool
-	// VisibleAfter is how long after a POST a status question may still not know
-	// what the provider has. A "not known" counts from then on.
+	// VisibleAfter is the time after a submission during which a status query may not find it yet. A "not known"
+	// counts from then on.
 	VisibleAfter time.Duration
-	// UnpaidAfter is the age from which an Unpaid can mean a failure; zero where
-	// the provider has no such word.
+	// UnpaidAfter is the age from which an Unpaid can mean a failure; zero if the provider has no such status.
 	UnpaidAfter time.Duration
 
-	// NotKnownSettings names, by kind of question (collect, disburse, topup,
-	// bundle), the setting that teaches by which answer the provider says that it
-	// does not have a reference. Nil where the provider documents it.
+	// NotKnownSettings has, by kind of query (collect, disburse, topup, bundle), the setting for the response by
+	// which the provider reports an unknown reference. It is nil if the provider documents that response.
 	NotKnownSettings map[string]string
 
 	Collector   Collector

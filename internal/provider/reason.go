@@ -1,7 +1,6 @@
 package provider
 
-// The stable reason codes. Customers see them beside a failed payment, so a
-// code, once shipped, keeps its meaning.
+// The stable reason codes. Customers see them next to a failed payment, so a released code keeps its meaning.
 const (
 	ReasonDeclined       = "declined_by_payer"
 	ReasonExpired        = "prompt_expired"
@@ -24,8 +23,7 @@ const (
 	ReasonUnknown        = "unknown_error"
 )
 
-// sentences says in plain words what happened and who can do something about
-// it. Every code has one; a test holds that.
+// sentences explain each code in plain words, and who can act on it. A test requires one for every code.
 var sentences = map[string]string{
 	ReasonDeclined:       "The payer declined the request. Ask the payer and send a new request.",
 	ReasonExpired:        "The payer did not approve the request in time. Ask the payer to watch for the prompt and send a new request.",
@@ -48,8 +46,7 @@ var sentences = map[string]string{
 	ReasonUnknown:        "The provider reported a failure that it did not explain.",
 }
 
-// Sentence explains a reason code in plain words; an unknown code gets a
-// neutral sentence, an empty one none.
+// Sentence explains a reason code in plain words. An unknown code gets a neutral sentence, an empty one none.
 func Sentence(reason string) string {
 	if reason == "" {
 		return ""

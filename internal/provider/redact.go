@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Providers call the same thing by many names, so what a member holds is told by the words in its name, which is
-// compared in lower case without separators.
+// Providers use many names for the same thing, so a member is recognized by the words in its name, compared in lower
+// case without separators.
 var (
-	// personal are words of names whose text never reaches a log: credentials, and what tells who a person is.
+	// personal are words of names whose text never reaches a log: credentials and personal data.
 	personal = []string{"name", "email", "mail", "token", "secret", "password", "passwd", "passcode", "apikey", "authorization", "credential", "signature",
 		"birth", "address", "accountnumber", "accountno", "cardnumber", "idnumber", "nationalid"}
-	// short are such names as a whole: in others they are a part of words.
+	// short are whole names of that kind: inside other names they are parts of other words.
 	short = []string{"sub", "pin", "otp", "dob", "iban", "key", "auth"}
 	// things have names that are no person's.
 	things = []string{"bankname", "networkname", "servicename", "productname", "channelname", "hostname", "currencyname", "eventname", "tokentype"}
-	// labels say what the member "value" beside them is.
+	// labels are members that name the content of the member "value" next to them.
 	labels = []string{"display", "label", "field"}
 )
 
@@ -32,8 +32,8 @@ var (
 	asJWT      = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]+){1,2}`)
 )
 
-// Redact makes a body or URL fit for a log: names, e-mail addresses, tokens and what else is personal become "***",
-// whatever the provider calls them, the token of our own callback address as well, and phone numbers keep their first
+// Redact makes a body or URL fit for a log. Names, e-mail addresses, tokens and other personal data become "***",
+// whatever the provider calls them, and so does the token of our own callback address. Phone numbers keep their first
 // three and last four digits.
 func Redact(s string) string {
 	s = maskMembers(s)
@@ -59,7 +59,7 @@ func Redact(s string) string {
 	return maskNumbers(s)
 }
 
-// isPersonal says whether what stands under a name is hidden.
+// isPersonal reports whether the value of a name is hidden.
 func isPersonal(name string) bool {
 	if len(name) > 64 {
 		return false
@@ -95,8 +95,8 @@ type level struct {
 	next  bool // the member "value"
 }
 
-// maskMembers walks a JSON text (or anything else) and hides the values of personal members, what is inside of them as
-// well. It needs no valid JSON: half an answer is what one wants to read in a log.
+// maskMembers walks a JSON text (or anything else) and hides the values of personal members, nested ones included.
+// The text need not be valid JSON, because a log should show incomplete responses.
 func maskMembers(s string) string {
 	var out strings.Builder
 	levels, last := []level{{}}, 0
@@ -167,8 +167,8 @@ func skipSpace(s string, i int) int {
 // mostGroups is into how many groups of digits a phone number is written.
 const mostGroups = 6
 
-// maskNumbers hides the middle of what looks like a Ghanaian number (233 or 0 and nine digits, or the nine of a mobile
-// number alone), written in one or with spaces, hyphens, dots and brackets.
+// maskNumbers hides the middle of possible Ghanaian numbers (233 or 0 and nine digits, or only the nine of a mobile
+// number), written in one or with spaces, hyphens, dots and brackets.
 func maskNumbers(s string) string {
 	var out []byte
 	groups := digitGroups(s)
@@ -191,13 +191,13 @@ func maskNumbers(s string) string {
 	return string(out)
 }
 
-// group is a run of digits, and whether only a separator stands between it and the next.
+// group is a run of digits; joined to the next one if there is only a separator between them.
 type group struct {
 	from, to int
 	joins    bool
 }
 
-// joined says whether all of a list of groups stand one separator apart.
+// joined reports whether all groups of a list are one separator apart.
 func joined(list []group) bool {
 	return !slices.ContainsFunc(list[:len(list)-1], func(g group) bool { return !g.joins })
 }
@@ -228,7 +228,7 @@ func digitGroups(s string) []group {
 	return all
 }
 
-// isNumber says whether groups of digits are a phone number that stands by itself.
+// isNumber reports whether groups of digits are a phone number by themselves.
 func isNumber(s string, list []group) bool {
 	from, to := list[0].from, list[len(list)-1].to
 	escaped := from > 2 && s[from-3] == '%'
@@ -254,7 +254,7 @@ func isNumber(s string, list []group) bool {
 	return false
 }
 
-// mobile says whether nine digits begin as numbers of mobile networks do.
+// mobile reports whether nine digits begin as numbers of mobile networks do.
 func mobile(digits string) bool {
 	return digits[0] == '2' && strings.IndexByte("03456789", digits[1]) >= 0 || digits[0] == '5' && strings.IndexByte("0345679", digits[1]) >= 0
 }

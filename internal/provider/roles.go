@@ -91,15 +91,13 @@ type Disburser interface {
 	DisburseStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
-// NameResolver tells the registered name of a wallet. Nothing moves, so the
-// outcome says only whether the answer can be used: Accepted with a name,
-// Rejected when the provider knows no such wallet, anything else for "ask
-// another time".
+// NameResolver returns the registered name of a wallet. Nothing moves, so the outcome only classifies the response:
+// Accepted with a name, Rejected for an unknown wallet, anything else for "ask another time".
 type NameResolver interface {
 	WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, Outcome)
 }
 
-// BankResolver tells the name of a bank account; outcomes as NameResolver's.
+// BankResolver returns the name of a bank account; outcomes as NameResolver's.
 type BankResolver interface {
 	BankName(ctx context.Context, bankCode, account string) (string, Outcome)
 }
@@ -110,8 +108,8 @@ type TopUpper interface {
 	TopUpStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
-// BundleSeller quotes and sells data packages. Offers also tells the name of
-// the number's holder where the provider knows it.
+// BundleSeller quotes and sells data packages. Offers also returns the name of the number's holder if the provider
+// knows it.
 type BundleSeller interface {
 	Offers(ctx context.Context, r OffersRequest) (offers []Offer, holder string, o Outcome)
 	BuyBundle(ctx context.Context, r BundleRequest) Outcome
@@ -137,8 +135,8 @@ type CallbackRequest struct {
 	Body   []byte
 }
 
-// Hint names a payment that a callback spoke of. The callback's claims are left behind on purpose:
-// it only moves the next status query forward.
+// Hint names the payment of a callback. The callback's claims are dropped on purpose: it only moves the next status
+// query forward.
 type Hint struct {
 	ProviderReference string
 }

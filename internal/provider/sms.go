@@ -23,19 +23,19 @@ type Segment struct {
 
 // SMSSender hands segments to mobile operators.
 type SMSSender interface {
-	// Submit hands one segment over. It blocks while the operator's window or rate is full, so that a
-	// caller can never run ahead of the operator, and calls done exactly once, on another goroutine or
-	// before it returns: Accepted with the operator's message id in UpstreamID, Rejected, NotSent
-	// (not one byte was written, or the operator was too busy to take it: RetryAfter), else Unknown.
+	// Submit sends one segment. It blocks while the operator's window or rate is full, so that a caller never outruns
+	// the operator. It calls done exactly once, on another goroutine or before it returns: Accepted with the
+	// operator's message id in UpstreamID, Rejected, NotSent (no byte was written, or the operator was too busy:
+	// RetryAfter), or Unknown.
 	Submit(ctx context.Context, s Segment, done func(Outcome))
 	// Ready is nil when there is a bound connection for the network, else why not.
 	Ready(n msisdn.Network) error
 }
 
-// Delivery is what an operator's receipt says became of a segment.
+// Delivery is the state of a segment in an operator's receipt.
 type Delivery int
 
-// The deliveries. An operator that does not know says DeliveryUnknown, which is final.
+// The deliveries. DeliveryUnknown, from an operator that does not know, is final.
 const (
 	DeliveryPending Delivery = iota // on its way: ENROUTE, ACCEPTED
 	Delivered
@@ -51,7 +51,7 @@ type Receipt struct {
 	State      Delivery
 	Code       string // the operator's error code, verbatim
 	At         time.Time
-	To         msisdn.MSISDN // empty when the operator did not tell
+	To         msisdn.MSISDN // empty if the operator did not send it
 }
 
 // ErrElsewhere is the Ready of a sender whose connections another node has.

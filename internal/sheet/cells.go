@@ -178,7 +178,7 @@ func (s *sheetRecords) cell(e xml.StartElement) (Cell, error) {
 	return s.value(kind, style, stored)
 }
 
-// value makes a cell of what is stored.
+// value makes a cell of a stored value.
 func (s *sheetRecords) value(kind, style, stored string) (Cell, error) {
 	switch kind {
 	case "s":

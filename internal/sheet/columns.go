@@ -33,7 +33,7 @@ const (
 	valueDay
 )
 
-// String makes a text of one that anybody may have written. Digits in it stay what they are.
+// String makes a text cell. Digits in it stay as they are.
 func String(text string) Value { return Value{kind: valueText, text: text} }
 
 // Amount makes an amount of pesewas, shown in cedis.

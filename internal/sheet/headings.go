@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Form is what the files of one kind hold.
+// Form lists the fields of one kind of file.
 type Form struct {
 	// Fields are in the order of the columns of a file without a heading. The first one with Looks is the key: a file
 	// without a heading is recognised by it.
@@ -43,7 +43,7 @@ func (f Form) index(name string) int {
 	return slices.IndexFunc(f.Fields, func(field Field) bool { return field.Name == name })
 }
 
-// plainHeading writes a heading without what people vary: "Phone No." and "phone_no" are one.
+// plainHeading normalizes a heading: "Phone No." and "phone_no" become equal.
 func plainHeading(text string) string {
 	words := strings.FieldsFunc(strings.ToLower(norm.NFKC.String(text)), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -51,7 +51,7 @@ func plainHeading(text string) string {
 	return strings.Join(words, " ")
 }
 
-// columns says which columns may hold each field, the likeliest first.
+// columns returns the possible columns of each field, the likeliest first.
 type columns struct {
 	heading []Cell  // nil: the file has none
 	fit     [][]int // by field
@@ -72,8 +72,8 @@ func (f Field) fits(heading []string) []int {
 	return found
 }
 
-// headed finds the columns by a first row that is a heading; given are the headings that the caller has chosen for fields.
-// ok is false where the key has no column.
+// headed finds the columns by a first row that is a heading. given are the headings that the caller has chosen for
+// fields. ok is false if the key has no column.
 func (f Form) headed(first []Cell, given map[string]string) (c columns, ok bool, err error) {
 	heading := make([]string, len(first))
 	for i, cell := range first {
@@ -101,7 +101,7 @@ func (f Form) headed(first []Cell, given map[string]string) (c columns, ok bool,
 	return c, len(given) > 0 || key >= 0 && len(c.fit[key]) > 0, nil
 }
 
-// unheaded finds the columns of a file that begins with a row: by their order. The key may stand in another column.
+// unheaded finds the columns of a file without a heading by their order. The key may be in another column.
 func (f Form) unheaded(first []Cell) (c columns, ok bool) {
 	c.fit = make([][]int, len(f.Fields))
 	key := f.key()
@@ -188,8 +188,8 @@ func looksFirst(f Field) int {
 	return 1
 }
 
-// choice reports whether a person should know of a column that was taken: in a heading whenever others fit, too, without
-// one when the field stands out of order.
+// choice reports whether a person should see which column was taken: with a heading if other columns fit as well,
+// without one if the field is out of order.
 func (f Form) choice(c *columns, i, best int) (Choice, bool) {
 	if best < 0 || len(c.fit[i]) < 2 || c.heading == nil && best == 0 {
 		return Choice{}, false
@@ -222,7 +222,7 @@ func (f Form) moveUp(c *columns) {
 	}
 }
 
-// name gives what a person calls a column.
+// name returns the name of a column for people.
 func (c *columns) name(column int) string {
 	if column < len(c.heading) {
 		return c.heading[column].Text
@@ -230,7 +230,7 @@ func (c *columns) name(column int) string {
 	return fmt.Sprintf("column %d", column+1)
 }
 
-// missing says which column is not there.
+// missing returns the error for a missing column.
 func (f Form) missing(c *columns, field Field) error {
 	if c.heading == nil {
 		return refuse("has no column for " + field.Name + ": without a heading the columns are " + f.names())

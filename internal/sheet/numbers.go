@@ -18,9 +18,9 @@ const (
 
 var numberForm = regexp.MustCompile(`^([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$`)
 
-// number writes a stored number in decimal digits. An exponent is exact only where the digits before it reach as far; of a
-// fraction the noise behind 15 digits goes, which binary numbers have (0.1 + 0.2). A number of 16 digits or more is no
-// longer what was typed.
+// number writes a stored number in decimal digits. An exponent is exact only if the digits before it reach as far.
+// Noise behind 15 digits of a fraction is dropped, which binary numbers have (0.1 + 0.2). A number of 16 digits or
+// more has lost some of the typed digits.
 func number(stored string) Cell {
 	match := numberForm.FindStringSubmatch(stored)
 	if match == nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Limits of what a workbook unpacks to. Deflate makes 1,000 bytes of one, so the size of the file bounds nothing.
+// Limits of an unpacked workbook. Deflate makes 1,000 bytes of one, so the size of the file bounds nothing.
 const (
 	maxDirectory = 1 << 20   // bytes of the archive's directory
 	maxPart      = 200 << 20 // bytes of a part
@@ -45,7 +45,7 @@ type part struct {
 	err   error
 }
 
-// openPart opens a part of an archive. One that is not there has no tokens.
+// openPart opens a part of an archive. A missing part has no tokens.
 func openPart(archive *zip.Reader, name string) (*part, error) {
 	for _, f := range archive.File {
 		if f.Name != name {

@@ -13,14 +13,14 @@ import (
 // maxLines is the most lines of one record.
 const maxLines = 100
 
-// lineRecords splits a text into records so that a bad one costs its own line. The reader of encoding/csv alone reads on
-// from a quote that is never closed to the end of the file. A line ends with LF, CR LF or CR.
+// lineRecords splits a text into records so that a bad record costs only its own line. The reader of encoding/csv
+// reads on from an unclosed quote to the end of the file. A line ends with LF, CR LF or CR.
 type lineRecords struct {
 	file  *bufio.Reader
 	comma rune
 	line  int        // that was read last
 	ahead []fileLine // were read and belong to no record yet
-	// alone reports whether a line behind an open quote is a record of its own: then the quote is a mistake.
+	// alone reports whether a line behind an open quote is a record by itself: then the quote is a mistake.
 	alone func(cells []string) bool
 }
 
@@ -139,7 +139,7 @@ func plainText(cell string) string {
 	return cell
 }
 
-// unclosed reports whether a quote of the text is not closed: one that is written twice stands for itself.
+// unclosed reports whether a quote of the text is not closed. A doubled quote is a literal one.
 func unclosed(text string) bool { return strings.Count(text, `"`)%2 == 1 }
 
 // take gives the next line.

@@ -1,19 +1,18 @@
-// Package sheet reads the tables that people give, CSV and XLSX, and writes the tables that they take away.
+// Package sheet reads tables that people upload, CSV and XLSX, and writes tables for download.
 //
-// A file is copied to a temporary one first, within MaxBytes, so that it can be read twice: Table reads it whole, chooses
-// the columns and counts what a person should know of, and only then are its rows used. So a file that is refused has
-// changed nothing. Memory is bounded whatever the file holds: one row at a time, the texts of a workbook on disk, and a
+// A file is first copied to a temporary one, within MaxBytes, so that it can be read twice. Table reads it whole,
+// chooses the columns and reports anything unusual. Only then are its rows used, so a refused file has changed
+// nothing. Memory is bounded whatever the file contains: one row at a time, the texts of a workbook on disk, and a
 // limit on everything that unpacks.
 //
-// A form lists the fields that a kind of file has. Their columns are found by headings, by the look of the cells where
-// several headings fit, or by the caller's choice; a person's mapping of columns is the same choice.
+// A form lists the fields of a kind of file. Their columns are found by headings, by the look of the cells if several
+// headings fit, or by the caller's choice. A person's mapping of columns is such a choice.
 //
-// A cell of a workbook is its stored value, never the displayed text. A value that a spreadsheet has damaged is refused
-// where it is used: an error, a date where a text belongs, a number of more digits than a spreadsheet keeps.
+// A cell of a workbook is its stored value, never the displayed text. A value that a spreadsheet has damaged is
+// refused where it is used: an error, a date instead of a text, a number of more digits than a spreadsheet keeps.
 //
 // Files: sheet.go (a file), table.go (a form, its columns and its rows), headings.go, text.go and records.go (CSV),
-// workbook.go, part.go, cells.go, numbers.go and styles.go (XLSX), columns.go, write_csv.go and write_xlsx.go (what people
-// take away).
+// workbook.go, part.go, cells.go, numbers.go and styles.go (XLSX), columns.go, write_csv.go and write_xlsx.go (downloads).
 package sheet
 
 import (
@@ -43,7 +42,7 @@ type File struct {
 	text  textEncoding
 }
 
-// Open copies a file and finds out what it is. A file that is no table, or cannot be read, is Invalid.
+// Open copies a file and detects its format. An unreadable file, or one without a table, is Invalid.
 func Open(from io.Reader) (*File, error) {
 	spool, err := os.CreateTemp("", "makola-table-*")
 	if err != nil {
@@ -106,7 +105,7 @@ var foreignKinds = []struct{ start, why string }{
 // compoundFile begins what Excel wrote before 2007, and every workbook with a password.
 const compoundFile = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
-// foreign refuses by name what people give instead of a table.
+// foreign refuses files of other formats by name.
 func (f *File) foreign(start []byte) error {
 	if bytes.HasPrefix(start, []byte(compoundFile)) {
 		whole, err := io.ReadAll(io.NewSectionReader(f.spool, 0, f.size))
@@ -127,7 +126,7 @@ func (f *File) foreign(start []byte) error {
 	return nil
 }
 
-// Kind is what a cell holds.
+// Kind is the kind of a cell's value.
 type Kind int
 
 // The kinds of cells. All cells of a CSV file are texts.
@@ -139,7 +138,7 @@ const (
 	Error        // such as #N/A
 )
 
-// Cell is one value. Why says why it cannot be used as a text or number; empty: it can.
+// Cell is one value. Why is the reason it cannot be used as a text or number; empty: it can.
 type Cell struct {
 	Text string
 	Kind Kind

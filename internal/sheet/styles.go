@@ -45,7 +45,8 @@ func builtInDate(id int) bool {
 	return id >= 14 && id <= 22 || id >= 27 && id <= 36 || id >= 45 && id <= 47 || id >= 50 && id <= 58
 }
 
-// notPattern is what a number format shows as it stands: quoted and escaped texts, colours and conditions.
+// notPattern matches the parts of a number format that are shown unchanged: quoted and escaped texts, colours and
+// conditions.
 var notPattern = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^\]]*\]`)
 
 // datePattern reports whether a number format shows a date or a time.

@@ -23,7 +23,7 @@ type Table struct {
 	ahead   *record // the first row, where it is no heading
 }
 
-// Report is what a person should know of a file before its rows are used.
+// Report lists facts about a file that a person should see before its rows are used.
 type Report struct {
 	Rows    int // that have something, bad ones included, the heading not
 	Empty   int // rows without a text, which are skipped
@@ -34,7 +34,7 @@ type Report struct {
 	Choices []Choice
 }
 
-// Notes says what is unusual about a file, a sentence each.
+// Notes returns a sentence for each unusual fact about a file.
 func (r Report) Notes() []string {
 	var notes []string
 	for _, c := range r.Choices {
@@ -147,8 +147,8 @@ func (w *workbook) choose(name string) (worksheet, error) {
 	return worksheet{}, refuse("has no rows")
 }
 
-// separator finds what divides the cells of a text: what makes columns of the form of its first row; else what makes most
-// cells of it.
+// separator finds the separator of a text's cells: the one that gives its first row the columns of the form,
+// otherwise the one that gives the most cells.
 func (f *File) separator(form Form, given map[string]string) rune {
 	best, most := ',', -1
 	for _, comma := range []rune{',', ';', '\t'} {
@@ -170,7 +170,7 @@ func (f *File) separator(form Form, given map[string]string) rune {
 	return best
 }
 
-// alone reports whether a line behind an open quote has the key where it belongs.
+// alone reports whether a line behind an open quote has the key in its place.
 func (t *Table) alone(cells []string) bool {
 	key := t.form.key()
 	if key < 0 {
@@ -314,7 +314,7 @@ func (r Row) Cell(field string) Cell {
 	return Cell{}
 }
 
-// Text gives the value of a field as a text or a number, or says why it cannot be used; the error fits behind the row.
+// Text returns the value of a field as a text or a number, or an error that fits behind the row.
 func (r Row) Text(field string) (string, error) {
 	switch cell := r.Cell(field); {
 	case cell.Why != "":

@@ -27,8 +27,8 @@ type textEncoding struct {
 	of   encoding.Encoding
 }
 
-// encodingOf finds the encoding of a text by its mark; without one by its zero bytes, which UTF-16 has, and by its bytes
-// above 127, which are seldom UTF-8 by chance.
+// encodingOf detects the encoding of a text by its mark. Without one it uses zero bytes, which UTF-16 has, and bytes
+// above 127, which are seldom valid UTF-8 by chance.
 func encodingOf(text io.Reader, start []byte) (textEncoding, error) {
 	for _, known := range []struct {
 		mark string
@@ -60,7 +60,7 @@ func encodingOf(text io.Reader, start []byte) (textEncoding, error) {
 	return plainEncoding(text)
 }
 
-// plainEncoding tells UTF-8 from Windows-1252. A text that has characters of both is UTF-8 with some bad rows.
+// plainEncoding distinguishes UTF-8 from Windows-1252. A text with characters of both is UTF-8 with some bad rows.
 func plainEncoding(text io.Reader) (textEncoding, error) {
 	var good, bad bool
 	var left int

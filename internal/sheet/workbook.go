@@ -215,5 +215,5 @@ func (w *workbook) each(name string, do func(*part, xml.StartElement) error) err
 	}
 }
 
-// isRefusal reports whether an error is about what was given.
+// isRefusal reports whether an error is the file's fault.
 func isRefusal(err error) bool { return problem.Is(err, problem.Invalid) }

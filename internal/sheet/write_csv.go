@@ -66,8 +66,8 @@ const (
 	dividers = ",;|\t\n"
 )
 
-// inert puts an apostrophe before whatever a spreadsheet could take for a formula: at the start and behind every character
-// that could divide cells, also behind spaces and quotes there.
+// inert puts an apostrophe before anything that a spreadsheet could take for a formula: at the start and after every
+// character that could separate cells, also behind spaces and quotes there.
 func inert(text string) string {
 	var out strings.Builder
 	start := true

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// order is what we asked for, against which answers are read.
+// order is our request, which responses are compared with.
 type order struct {
 	reference string
 	amount    money.Pesewas
@@ -58,7 +58,7 @@ type payload struct {
 	Name              text
 }
 
-// payload reads Data; what is no object holds nothing.
+// payload reads Data. Anything but an object is empty.
 func (e envelope) payload() payload {
 	var p payload
 	if json.Unmarshal(e.Data, &p) != nil {
@@ -70,8 +70,7 @@ func (e envelope) payload() payload {
 // text is a JSON string, or a number as its digits.
 type text string
 
-// UnmarshalJSON takes what is no text as empty: one odd member must not make
-// a whole answer unreadable.
+// UnmarshalJSON reads anything but a text as empty: one odd member must not make a whole response unreadable.
 func (t *text) UnmarshalJSON(b []byte) error {
 	*t = ""
 	if len(b) > 0 && b[0] == '"' {
@@ -93,7 +92,7 @@ type amount struct {
 	pesewas money.Pesewas
 }
 
-// UnmarshalJSON reads the amount; what is told and is none is not exact.
+// UnmarshalJSON reads the amount. A member that is not an amount is not exact.
 func (a *amount) UnmarshalJSON(b []byte) error {
 	*a = amount{}
 	s := strings.Trim(string(b), `" `)
@@ -110,16 +109,15 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// refusal is a code by which Hubtel says no. The reason is in the message where
-// there is none here; words stand for a message that need not say it.
+// refusal is a code of Hubtel's for a refusal. Without a reason here, the message has it. words match a message where
+// it may be missing.
 type refusal struct {
 	reason string
 	words  string
 }
 
-// refusals are Hubtel's final refusals. Sources: the tables of codes of Receive
-// Money and Send Money (December 2025), of the verification interface (February
-// 2026) and of the mobile money codes by network.
+// refusals are Hubtel's final refusals. Sources: the tables of codes of Receive Money and Send Money (December 2025),
+// of the verification interface (February 2026) and of the mobile money codes by network.
 var refusals = map[string]refusal{
 	"2000": {},
 	"2001": {},
@@ -137,18 +135,17 @@ var refusals = map[string]refusal{
 	"4105": {reason: provider.ReasonSetup}, // permission
 }
 
-// final reports whether a code is a last word about an order. The commission
-// services say 4000 also when they could not tell: "try again later".
+// final reports whether a code is final for an order. The commission services also return 4000 for temporary trouble:
+// "try again later".
 func final(code string, p product) bool {
 	_, listed := refusals[code]
 	return listed && !(p == sale && code == "4000")
 }
 
-// lastWords are the refusals that, in a status answer, speak of the payment.
-// The others may as well speak of the question.
+// lastWords are the refusals that, in a status response, are about the payment. Others may be about the query.
 var lastWords = map[string]bool{"2000": true, "2001": true, "2050": true, "2051": true, "2200": true, "2201": true, "3050": true, "4070": true, "4075": true}
 
-// unclear are the codes by which Hubtel says that it does not know itself.
+// unclear are the codes for an outcome that Hubtel does not know itself.
 var unclear = map[string]bool{"0005": true, "5000": true}
 
 // failures finds a reason in the message, the first that fits.
@@ -185,7 +182,7 @@ func reason(code, message string, p product) string {
 	return provider.ReasonRefused
 }
 
-// words joins what Hubtel says, which it puts in either place.
+// words joins Hubtel's texts, which may be in either place.
 func (e envelope) words(p payload) string {
 	if p.Description == "" || p.Description == e.Message {
 		return provider.Clip(string(e.Message))
@@ -228,8 +225,7 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 	}
 	switch code := string(e.ResponseCode); {
 	case code == "0001", code == "0000":
-		// A final success is believed from a query only: it tells the
-		// charges too.
+		// A final success is accepted only from a query, which also has the charges.
 		o.Class, o.State = provider.Accepted, provider.Pending
 	case final(code, want.product):
 		o.Class, o.Clear, o.Reason = provider.Rejected, true, reason(code, o.Message, want.product)
@@ -241,12 +237,11 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 	return o
 }
 
-// answered opens the answer to a status query. The outcome holds when ok is
-// false; otherwise it carries the ids, words and echo to build on. Whether the
-// echo is of the payment that was asked about is the caller's question.
+// answered reads the envelope of a status response. If ok is false, the outcome is complete; otherwise it has the
+// ids, texts and echo to build on. The caller checks whether the echo is of the queried payment.
 //
-// Hubtel documents no answer for a reference that it does not have. Only one
-// that the operator has taught in notKnown, and that names no payment, says so.
+// Hubtel documents no response for an unknown reference. Only a response that the operator configured in notKnown,
+// and that names no payment, counts as one.
 func answered(a provider.Answer, want order, notKnown []config.Reply) (o provider.Outcome, e envelope, p payload, ok bool) {
 	e, whole := envelope{}, false
 	if a.Err == nil {
@@ -267,7 +262,7 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	}
 	o = provider.Outcome{UpstreamID: provider.Clip(string(p.TransactionID)), Code: string(e.ResponseCode), Message: e.words(p)}
 	if p.ClientReference == "" {
-		// It speaks of the question, or of nothing: no word about the payment.
+		// It is about the query, or about nothing: no evidence about the payment.
 		o.Reason = provider.ReasonUnknown
 		return told(o, a, e), e, p, false
 	}
@@ -276,17 +271,15 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	return o, e, p, true
 }
 
-// told gives an answer that says nothing of the payment as a Reply would be
-// taught, with Hubtel's words.
+// told formats a response without evidence about the payment as a Reply for the configuration, with Hubtel's text.
 func told(o provider.Outcome, a provider.Answer, e envelope) provider.Outcome {
 	o.Code = provider.Clip(config.Reply{Status: a.Status, Code: string(e.ResponseCode)}.String())
 	o.Message = e.words(e.payload())
 	return o
 }
 
-// echo is what Hubtel repeats of the payment. Where the account makes the
-// payer bear the charges, Amount is what the payer pays and AmountAfterCharges
-// what we asked for.
+// echo is Hubtel's repetition of the payment. If the payer bears the account's charges, Amount is the payer's amount
+// and AmountAfterCharges ours.
 func echo(p payload, want order) *provider.Echo {
 	e := &provider.Echo{Reference: string(p.ClientReference), Currency: string(p.CurrencyCode), Party: string(p.CustomerNumber)}
 	if p.Amount.told {
@@ -304,9 +297,8 @@ func echo(p payload, want order) *provider.Echo {
 // notFulfilled is the code of a sale that was paid for and not delivered.
 const notFulfilled = "paid_not_fulfilled"
 
-// paid reads the status of a collection or sale. The response code is 0000 also
-// of what has failed: status says what became of it, and isFulfilled whether
-// what was sold was delivered. Unpaid is said of what is open and of what failed.
+// paid reads the status of a collection or sale. The response code is 0000 for failed ones too: status is the
+// outcome, and isFulfilled reports whether a purchase was delivered. Unpaid is the status of open and of failed ones.
 func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outcome {
 	o, e, p, ok := answered(a, want, notKnown)
 	if !ok {
@@ -322,7 +314,7 @@ func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outco
 		o.Fee, o.FeeKnown = fee(p, want)
 	case status == "refunded" && code == "0000":
 		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, provider.ReasonReversed
-		if want.product == sale { // what was not delivered, and given back
+		if want.product == sale { // not delivered, and given back
 			o.Reason = provider.ReasonRefused
 		}
 	case status == "unpaid":
@@ -334,10 +326,10 @@ func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outco
 	return o
 }
 
-// unpaidReason is why it failed if Unpaid should turn out to say so.
+// unpaidReason is the reason of a failure if Unpaid turns out to be one.
 func unpaidReason(code, message string, p product) string {
 	switch {
-	case lastWords[code]: // the callback's code; Hubtel documents 0000 alone
+	case lastWords[code]: // the callback's code; Hubtel documents only 0000
 		return reason(code, message, p)
 	case p == collection:
 		return provider.ReasonExpired
@@ -346,8 +338,7 @@ func unpaidReason(code, message string, p product) string {
 	}
 }
 
-// fee is what Hubtel keeps: of the amount that we asked a payer for, or on top
-// of what we bought.
+// fee returns Hubtel's fee: out of a payer's amount, or on top of a purchase.
 func fee(p payload, want order) (money.Pesewas, bool) {
 	if want.product == collection && p.AmountAfter.told {
 		fee := want.amount - p.AmountAfter.pesewas
@@ -443,8 +434,7 @@ type row struct {
 	Amount  amount
 }
 
-// offers reads the packages that a number is offered. Rows that could not be
-// bought as they stand are left out.
+// offers reads the packages for a number. Rows that cannot be bought as they are are left out.
 func offers(a provider.Answer) ([]provider.Offer, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {
@@ -468,7 +458,7 @@ func offers(a provider.Answer) ([]provider.Offer, provider.Outcome) {
 	return list, o
 }
 
-// holderName reads the name behind a number; empty when it is not told.
+// holderName reads the name of a number's holder; empty if it is missing.
 func holderName(a provider.Answer) string {
 	e, o, ok := asked(a)
 	var rows []row
@@ -483,7 +473,7 @@ func holderName(a provider.Answer) string {
 	return ""
 }
 
-// balance reads what an account of ours holds.
+// balance reads the balance of one of our accounts.
 func balance(a provider.Answer) (money.Pesewas, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {

@@ -1,15 +1,12 @@
-// Package hubtel speaks Hubtel's interface: collections, payouts to wallets
-// and banks, name queries, airtime, data packages and balances, on seven hosts
-// with one Basic credential.
+// Package hubtel implements Hubtel's interface: collections, payouts to wallets and banks, name queries, airtime,
+// data packages and balances, on seven hosts with one Basic credential.
 //
-// Two properties of Hubtel shape everything here. A reference is used once and
-// refused for ever after, in no words of its own, so that nothing is ever
-// posted twice and no refusal is believed without a question
-// (provider.Rail.MayRepeat is false). And callbacks carry no signature, so that
-// they are hints: every final word comes from an authenticated query.
+// Two properties of Hubtel shape the package. A reference can be used once, and is refused for ever after, without a
+// distinct code. So nothing is submitted twice, and no refusal counts without a query (provider.Rail.MayRepeat is
+// false). And callbacks are not signed, so they are only hints: every final state comes from an authenticated query.
 //
-// This file builds requests and reads who we are; answers.go holds the whole
-// table of what Hubtel's words mean, testdata the samples that Hubtel documents.
+// This file builds requests and sends the credentials. answers.go has the whole table of Hubtel's codes, testdata the
+// samples that Hubtel documents.
 package hubtel
 
 import (
@@ -37,7 +34,7 @@ const Name = "hubtel"
 // queryWithin bounds everything that moves no money.
 const queryWithin = 10 * time.Second
 
-// simNameService is the service that tells the holder of a number.
+// simNameService is the service that returns the holder of a number.
 const simNameService = "3e0841e70afc42fb97d13d19abd36384"
 
 // serviceIDs are the ids in Hubtel's public documents; config.Hubtel may
@@ -86,8 +83,8 @@ func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
 // Close drops the idle connections.
 func (h *Adapter) Close() { h.client.Close() }
 
-// visibleAfter is how long after a POST a status question may not know it yet:
-// Hubtel asks for the status check no earlier than five minutes.
+// visibleAfter is the time after a submission during which a status query may not find it: Hubtel asks for the status
+// check no earlier than after five minutes.
 const visibleAfter = 5 * time.Minute
 
 // Rail gives the roles that the account can play.
@@ -134,8 +131,8 @@ func (h *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) p
 	return paid(h.transaction(ctx, "collect_status", r), order{reference: r.ProviderReference, amount: r.Amount, product: collection}, h.account.StatusNotKnown)
 }
 
-// transaction asks the interface that knows collections, airtime and data. It
-// goes by the POS sales id, also for what the prepaid account has paid.
+// transaction queries the interface for collections, airtime and data. It uses the POS sales id, also for purchases
+// from the prepaid account.
 func (h *Adapter) transaction(ctx context.Context, op string, r provider.StatusRequest) provider.Answer {
 	return h.get(ctx, op, r.ProviderReference,
 		h.account.StatusURL+"/transactions/"+url.PathEscape(h.account.POSSales)+"/status?clientReference="+provider.PlainReference(r.ProviderReference))
@@ -179,14 +176,14 @@ func (h *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) 
 	return disbursed(a, order{reference: r.ProviderReference, amount: r.Amount, product: payout}, h.account.SendStatusNotKnown)
 }
 
-// WalletName tells the registered name of a wallet.
+// WalletName returns the registered name of a wallet.
 func (h *Adapter) WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, provider.Outcome) {
 	a := h.get(ctx, "wallet_name", "", h.account.VerifyURL+"/v2/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+
 		"/mobilemoney/verify?channel="+channels[n]+"&customerMsisdn="+m.Local())
 	return walletName(a)
 }
 
-// BankName tells the name of a bank account.
+// BankName returns the name of a bank account.
 func (h *Adapter) BankName(ctx context.Context, bankCode, account string) (string, provider.Outcome) {
 	return bankName(h.get(ctx, "bank_name", "", h.account.VerifyURL+"/v2/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+
 		"/bank/verify/"+url.PathEscape(bankCode)+"/"+url.PathEscape(account), account))
@@ -206,8 +203,8 @@ func (h *Adapter) TopUpStatus(ctx context.Context, r provider.StatusRequest) pro
 	return h.served(ctx, "topup_status", r)
 }
 
-// Offers asks what a number is offered now. Its holder's name comes from
-// another query at the same time; offers without a name are worth having.
+// Offers returns the present offers for a number. The holder's name comes from a concurrent query; offers without a
+// name are useful.
 func (h *Adapter) Offers(ctx context.Context, r provider.OffersRequest) ([]provider.Offer, string, provider.Outcome) {
 	service := h.service(dataService(r.Service, r.Network))
 	if service == "" {
@@ -225,8 +222,8 @@ func (h *Adapter) Offers(ctx context.Context, r provider.OffersRequest) ([]provi
 	return list, <-name, o
 }
 
-// BuyBundle buys a package. The package must be offered at that price at that moment, so Hubtel is
-// asked first; when it is not offered any more, nothing is posted.
+// BuyBundle buys a package. The package must be on offer at that price, so Hubtel is queried first. If it is not,
+// nothing is submitted.
 func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provider.Outcome {
 	key := dataService(r.Service, r.Network)
 	service := h.service(key)
@@ -252,7 +249,7 @@ func (h *Adapter) BundleStatus(ctx context.Context, r provider.StatusRequest) pr
 	return h.served(ctx, "bundle_status", r)
 }
 
-// Float reads the balance of each account of ours at Hubtel: POS sales, prepaid deposit, and commission services where
+// Float reads the balance of each of our accounts at Hubtel: POS sales, prepaid deposit, and commission services if
 // they have a deposit of their own.
 func (h *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome) {
 	paths := map[string]string{}
@@ -280,8 +277,8 @@ func (h *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome)
 	return held, provider.Outcome{Class: provider.Accepted, State: provider.Success}
 }
 
-// ParseCallback finds the payment that a callback speaks of. Its claims about the payment are not
-// read: it is not signed.
+// ParseCallback returns the payment of a callback. It does not read claims about the payment, because the callback is
+// not signed.
 func (h *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	var body envelope
 	if err := json.Unmarshal(r.Body, &body); err != nil {
@@ -361,8 +358,7 @@ func (h *Adapter) do(ctx context.Context, r provider.Request) provider.Answer {
 // number renders an amount as Hubtel's JSON number of cedis.
 func number(p money.Pesewas) json.RawMessage { return json.RawMessage(p.String()) }
 
-// description is what the payer or payee may read. Signs such as & % ^ make
-// Hubtel refuse the whole request.
+// description is the text for the payer or payee. Hubtel refuses the whole request for characters such as & % ^.
 func description(label, reference string) string {
 	if strings.TrimSpace(label) == "" {
 		label = "Payment " + reference
