@@ -276,12 +276,31 @@ func (h *fixture) mustSend(text string, to ...string) Campaign {
 	return c
 }
 
+// stalled is how long a node may work before quiet moves the clock. Only an overloaded machine comes to it.
+const stalled = 20 * time.Second
+
+// quiet lets the node work until nothing is due.
 func (h *fixture) quiet() {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
-	defer cancel()
-	if err := h.queue.Quiet(ctx); err != nil {
-		h.t.Fatalf("never quiet: %v; %+v", err, h.queue.Counts())
+	h.quietOr(stalled)
+}
+
+// quietOr is quiet that moves the clock after each stretch of work. A step that a busy database refused waits by the clock
+// for its next try, and nobody else moves it.
+func (h *fixture) quietOr(stretch time.Duration) {
+	h.t.Helper()
+	retry := leastRetry
+	for until := time.Now().Add(patience); ; h.clock.Advance(retry) {
+		ctx, cancel := context.WithTimeout(h.t.Context(), stretch)
+		err := h.queue.Quiet(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(until) {
+			h.t.Fatalf("never quiet: %v; %+v", err, h.queue.Counts())
+		}
+		retry = min(2*retry, mostRetry)
 	}
 }
 
@@ -438,4 +457,28 @@ func (h *fixture) group(tenant string, phones ...string) contacts.Group {
 		h.t.Fatalf("%d of %d contacts were added: %v", added.New, len(phones), err)
 	}
 	return g
+}
+
+// A busy machine's database refuses a step, as when a writer waits too long. The fixture does not wait for ever.
+func TestQuiet_givesARefusedStepItsNextTry(t *testing.T) {
+	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
+		h := open(t, d, options{credits: 10})
+		var refusals atomic.Int64
+		h.operator.script(func(int, provider.Segment) provider.Outcome {
+			f.Decide(func(db.Boundary) db.Fault {
+				if refusals.Add(1) > 30 {
+					return db.FaultNone
+				}
+				return db.FaultBefore
+			})
+			return h.operator.accept()
+		})
+		c, err := h.send("hello", "0241234567")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.quietOr(50 * time.Millisecond)
+		h.wantStatus(c, "1 submitted")
+		h.sound()
+	})
 }
