@@ -10,7 +10,7 @@ import (
 const mostWords = 25
 
 // plain are the documents that readers use at first reading or in a hurry.
-var plain = regexp.MustCompile(`^(README\.md|docs/operations\.md|docs/(operations|runbooks)/.*)$`)
+var plain = regexp.MustCompile(`^(README\.md|docs/operations\.md|docs/(operations|runbooks)/.*|internal/guides/pages/.*)$`)
 
 var (
 	printedTable = regexp.MustCompile(`(?s)<!-- printed:.*?<!-- end -->`)
