@@ -1,16 +1,15 @@
-// Package backup makes copies of the database that can be carried away, and databases of copies. A backup is two files
-// in one folder: the dump (a SQLite file, or pg_dump's custom format; encrypted with age where a public key is given) and
-// its manifest, NAME.json, which says what is in it: schema, rows of each table, balances of the ledger, SHA-256. Both
-// are written elsewhere and get their names when they are whole, the manifest last, so that a manifest is the proof of a
-// backup.
+// Package backup makes copies of the database, and databases of copies. A backup is two files in one folder: the dump
+// (a SQLite file, or pg_dump's custom format; encrypted with age if a public key is given) and its manifest,
+// NAME.json, with schema, rows of each table, balances of the ledger, and SHA-256. Both are written elsewhere and get
+// their names when they are complete, the manifest last. So a manifest proves a backup.
 //
-// A restore ends in a database with a row in the table restores, which is there before anybody can open the database:
-// on SQLite the file gets its name afterwards, on PostgreSQL everything is one transaction. LastRestore reads it. It
-// never touches a database that a server uses or that has tables.
+// A restore ends in a database with a row in the table restores. The row is there before anybody can open the
+// database: on SQLite the file gets its name afterwards, on PostgreSQL everything is one transaction. LastRestore
+// reads it. A restore never touches a database that a server uses or that has tables.
 //
-// Files: backup.go (a backup, found and opened), manifest.go (what is in it), create.go, verify.go, restore.go (the three
-// verbs), marks.go (the rows that say when one was made or restored), files.go (names given when files are whole),
-// tools.go (pg_dump and its like).
+// Files: backup.go (a backup, found and opened), manifest.go (its contents), create.go, verify.go, restore.go (the three
+// verbs), marks.go (the rows of the last backup and restore), files.go (names given to complete files), tools.go (pg_dump
+// and its like).
 package backup
 
 import (
@@ -40,7 +39,7 @@ type Backup struct {
 	Problem string // why it is of no use, in a list; empty for one that looks whole
 }
 
-// Progress is told how far a step is, in bytes, again and again. A total of 0 is not known.
+// Progress receives the progress of a step, in bytes, repeatedly. A total of 0 is unknown.
 type Progress func(step string, done, total int64)
 
 func (p Progress) report(step string, done, total int64) {
@@ -86,8 +85,8 @@ func damaged(format string, args ...any) error {
 	return problem.New(problem.Internal, "backup_damaged", "The backup is of no use: "+fmt.Sprintf(format, args...))
 }
 
-// List lists the backups of a folder, newest first, and what is in the way of those that are of no use. It reads
-// manifests only: whether a dump is what its manifest says, Verify tells.
+// List lists the backups of a folder, newest first, with the fault of unusable ones. It reads only manifests. Verify
+// checks that a dump matches its manifest.
 func List(folder string) ([]Backup, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +180,7 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // namePrefix begins the names of all our files in a folder of backups.
 const namePrefix = "makola-"
 
-// nameOf is the name of a dump: its time in UTC to the millisecond, and what it is.
+// nameOf returns the name of a dump: its time in UTC to the millisecond, and its kind.
 func nameOf(at time.Time, engine db.Engine, encrypted bool) string {
 	name := namePrefix + strings.Replace(at.UTC().Format("20060102T150405.000Z"), ".", "", 1)
 	if engine == db.Postgres {

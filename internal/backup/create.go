@@ -18,9 +18,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// CreateOptions say how a backup is made.
+// CreateOptions configure a backup.
 type CreateOptions struct {
-	Folder     string          // made where it is missing, for its owner alone
+	Folder     string          // created if missing, only for its owner
 	Recipients []age.Recipient // none: not encrypted
 	Version    string          // of this program
 	Clock      *clock.Clock
@@ -40,8 +40,8 @@ type creation struct {
 	made   Manifest
 }
 
-// Create makes a backup of d, which was opened with source, beside whatever else goes on in it: on SQLite with VACUUM
-// INTO, on PostgreSQL with pg_dump. Nothing is in the folder under its name before it is whole. Record writes the
+// Create makes a backup of d, which was opened with source, while it is in use: on SQLite with VACUUM INTO, on
+// PostgreSQL with pg_dump. The folder has nothing under the backup's name before it is complete. Record writes the
 // database's own note of it.
 func Create(ctx context.Context, d *db.DB, source db.Options, o CreateOptions) (b Backup, err error) {
 	begun := o.Clock.Now()
@@ -92,7 +92,7 @@ func (c *creation) publish(folder string) (Backup, error) {
 	return Backup{Manifest: c.made, Path: path}, nil
 }
 
-// describe notes what the database behind tx is and holds.
+// describe notes the identity and the contents of the database behind tx.
 func (c *creation) describe(tx *db.Tx) error {
 	contents, err := count(tx)
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *creation) describe(tx *db.Tx) error {
 	return err
 }
 
-// sqlite copies the file, counts what is in the copy, and encrypts it. Before it is encrypted it lies where the database
-// lies, never where it might be carried away.
+// sqlite copies the file, counts the copy's contents, and encrypts it. Until then the copy stays in the database's
+// folder, never where it might be carried away.
 func (c *creation) sqlite(ctx context.Context) (err error) {
 	plain := c.dump
 	if len(c.Recipients) > 0 {
@@ -161,7 +161,7 @@ func look(ctx context.Context, o db.Options, read func(*db.Tx) error) (err error
 	return d.ReadWhole(ctx, read)
 }
 
-// postgres has pg_dump write what one snapshot shows, and counts what the same snapshot shows.
+// postgres runs pg_dump on one snapshot, and counts the contents of the same snapshot.
 func (c *creation) postgres(ctx context.Context) error {
 	if err := postgres.RefusePooler(ctx, c.source.URL); err != nil {
 		return err

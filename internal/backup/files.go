@@ -17,11 +17,11 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// workshopPattern names the folders of what is not whole yet. They are hidden, and no dump.
+// workshopPattern names the folders of incomplete files. They are hidden, and no dump.
 const workshopPattern = ".makola-unfinished-*"
 
-// workshop makes a folder, in parent, for what is not whole yet, and gives what removes it. It is locked while its maker
-// is alive: those of makers that were killed are removed.
+// workshop makes a folder in parent for incomplete files, and returns the function that removes it. It is locked
+// while its maker is alive. Folders of killed makers are removed.
 func workshop(parent string) (folder string, remove func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
@@ -47,7 +47,7 @@ func workshop(parent string) (folder string, remove func() error, err error) {
 	}, nil
 }
 
-// syncFile makes what is written last.
+// syncFile flushes a file to disk.
 func syncFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -100,7 +100,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// metered reads from a file of so many bytes and tells how far it is.
+// metered reads from a file of a known size and reports its progress.
 func (p Progress) metered(ctx context.Context, step string, from io.Reader, total int64) io.Reader {
 	return &meter{ctx: ctx, from: from, tells: func(done int64) { p.report(step, done, total) }}
 }
@@ -108,7 +108,7 @@ func (p Progress) metered(ctx context.Context, step string, from io.Reader, tota
 // watchPause is how often a file that another program writes is looked at.
 const watchPause = 200 * time.Millisecond
 
-// watch tells how long a file has become, until stop.
+// watch reports the length of a growing file until stop.
 func (p Progress) watch(step, path string, total int64) (stop func()) {
 	p.report(step, 0, total)
 	quit, over := make(chan struct{}), make(chan struct{})

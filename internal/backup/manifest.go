@@ -21,7 +21,7 @@ import (
 // manifestFormat is raised when a manifest of today could not be read by a program of yesterday.
 const manifestFormat = 1
 
-// Manifest says what a dump is, in JSON. Its details are encrypted where the dump is.
+// Manifest describes a dump, in JSON. Its details are encrypted if the dump is.
 type Manifest struct {
 	Format    int       `json:"format"`
 	ID        string    `json:"id"`
@@ -41,7 +41,7 @@ type Manifest struct {
 	Sealed    []byte    `json:"sealed,omitempty"`    // the same of one that is: JSON, encrypted for the same keys
 }
 
-// Contents is what a database holds, counted.
+// Contents are the counts of a database.
 type Contents struct {
 	Rows     map[string]int64 `json:"rows"` // of each table
 	Balances []Balance        `json:"balances"`
@@ -81,7 +81,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	return m, err
 }
 
-// seal encrypts what the dump holds, where there are recipients.
+// seal encrypts the dump's contents if there are recipients.
 func (m *Manifest) seal(recipients []age.Recipient) error {
 	if len(recipients) == 0 {
 		return nil
@@ -102,7 +102,7 @@ func (m Manifest) text() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// contents gives what the dump holds, which takes its key where it is encrypted.
+// contents returns the dump's contents. It needs the key if they are encrypted.
 func (m Manifest) contents(keys []age.Identity) (Contents, error) {
 	if !m.Encrypted {
 		return *m.Contents, nil
@@ -118,7 +118,7 @@ func (m Manifest) contents(keys []age.Identity) (Contents, error) {
 	return c, nil
 }
 
-// count says what a database holds.
+// count counts the contents of a database.
 func count(tx *db.Tx) (Contents, error) {
 	tables, err := tx.Tables()
 	if err != nil {
@@ -138,8 +138,8 @@ func count(tx *db.Tx) (Contents, error) {
 	return c, err
 }
 
-// differences lists where a restored database is not what its backup's manifest says. It has one row more, which says
-// that it was restored.
+// differences lists where a restored database differs from its backup's manifest. The restored database has one row
+// more: the mark of the restore.
 func (c Contents) differences(restored Contents) []string {
 	var found []string
 	rows := maps.Clone(restored.Rows)

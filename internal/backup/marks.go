@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Made is what a database remembers of its last backup.
+// Made is a database's note of its last backup.
 type Made struct {
 	Backup string    // its id
 	MadeAt time.Time // not later than the moment that it holds
@@ -36,8 +36,8 @@ func Record(tx *db.Tx, b Backup) {
 	tx.Defer(sqlRecord, -1, b.ID, b.MadeAt, took.Microseconds(), b.Bytes, b.Path)
 }
 
-// maxNote bounds the name of a tool and of its backup, in characters; maxAhead is how far the clock of the tool's machine
-// may be ahead of ours.
+// maxNote bounds the name of a tool and of its backup, in characters. maxAhead bounds how far the clock of the tool's
+// machine may be ahead of ours.
 const (
 	maxNote  = 200
 	maxAhead = time.Minute
@@ -82,7 +82,7 @@ func Last(ctx context.Context, d *db.DB) (m Made, found bool, err error) {
 type Restored struct {
 	ID     string // of this restore: another one has another id
 	Backup string
-	MadeAt time.Time // not later than the moment that the backup holds: what was committed after it may be forgotten
+	MadeAt time.Time // not later than the backup's snapshot: later commits may be lost
 	At     time.Time // when it was restored, by the clock of the machine that did it
 }
 
@@ -93,9 +93,9 @@ const (
 	sqlRestored = `SELECT id, backup, made_at, restored_at FROM restores ORDER BY restored_at DESC, id DESC LIMIT 1`
 )
 
-// LastRestore says when this database was restored for the last time, and from which backup; found is false for one that
-// never was. The row is there before any server can open the restored database, and is never changed or removed: whoever
-// has done what a restore asks for remembers its id.
+// LastRestore returns the last restore of this database, and its backup. found is false if it never was restored. The
+// row is there before any server can open the restored database, and is never changed or removed. The work after
+// a restore is recorded under its id.
 func LastRestore(ctx context.Context, d *db.DB) (r Restored, found bool, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		found, err = tx.One(sqlRestored, nil, &r.ID, &r.Backup, &r.MadeAt, &r.At)

@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// RestoreOptions say how a backup is taken apart.
+// RestoreOptions configure a restore.
 type RestoreOptions struct {
 	Identities []age.Identity // for one that is encrypted
 	Clock      *clock.Clock
@@ -35,9 +35,9 @@ type restoration struct {
 	target db.Options
 }
 
-// Restore makes the database of target, which must not be there yet (on PostgreSQL: have no tables), and leaves the row
-// in it that LastRestore reads. The schema is the backup's; it must not be newer than this program's. The dump is held
-// against its manifest before anything is written, and the database afterwards. A restore that breaks off leaves no
+// Restore makes the database of target, which must not exist yet (on PostgreSQL: have no tables), and leaves the row
+// that LastRestore reads. The schema is the backup's. It must not be newer than this program's. The dump is compared
+// with its manifest before anything is written, and the database afterwards. An interrupted restore leaves no
 // database on SQLite, and none of the tables on PostgreSQL.
 func (b Backup) Restore(ctx context.Context, target db.Options, o RestoreOptions) error {
 	r := restoration{Backup: b, RestoreOptions: o, target: target}
@@ -77,7 +77,7 @@ func (r *restoration) whole(ctx context.Context) error {
 	return nil
 }
 
-// read hands out what the dump was before it was encrypted.
+// read returns a reader of the decrypted dump.
 func (r *restoration) read(ctx context.Context, use func(io.Reader) error) (err error) {
 	file, err := os.Open(r.Path)
 	if err != nil {
@@ -116,7 +116,7 @@ func inUse(format string, args ...any) error {
 	return problem.New(problem.InProgress, "target_in_use", fmt.Sprintf(format, args...)+". A backup is restored into a new, empty place only")
 }
 
-// sqlite makes the file, with its mark, beside its place, and gives it its name when it is right.
+// sqlite makes the file, with its mark, next to its place, and gives it its name when it is right.
 func (r *restoration) sqlite(ctx context.Context) (err error) {
 	folder := filepath.Dir(r.target.Path)
 	unlock, err := db.LockFolder(folder)
@@ -173,8 +173,8 @@ func (r *restoration) marked(ctx context.Context, path string) (err error) {
 	return d.ReadWhole(ctx, r.same)
 }
 
-// postgres has pg_restore print the dump as SQL and psql run it, with the mark, as one transaction, which is committed
-// when pg_restore has ended well.
+// postgres pipes the dump as SQL from pg_restore to psql, with the mark, as one transaction. It is committed when
+// pg_restore has ended successfully.
 func (r *restoration) postgres(ctx context.Context) error {
 	var version string
 	err := look(ctx, db.Options{URL: r.target.URL, MaxConns: 1}, func(tx *db.Tx) (err error) {
@@ -265,7 +265,7 @@ func (r *restoration) run(ctx context.Context, tools tools, environment []string
 	return err
 }
 
-// errSilent is a psql that has stopped to listen: it says why itself.
+// errSilent is returned when psql stopped reading: psql reports the reason itself.
 var errSilent = errors.New("backup: psql has stopped")
 
 // print has pg_restore write the dump as SQL.

@@ -33,8 +33,8 @@ func toolFolders() []string {
 	return folders
 }
 
-// findTools takes, of the folders with all three programs, the oldest version that is not older than the server and than
-// the one that made the dump: neither can read what is newer.
+// findTools returns, of the folders with all three programs, the one with the oldest version that is not older than
+// the server and the maker of the dump: an older version can read neither.
 func findTools(ctx context.Context, folders []string, least int) (tools, error) {
 	var best tools
 	for _, folder := range folders {
@@ -59,16 +59,16 @@ func findTools(ctx context.Context, folders []string, least int) (tools, error) 
 
 var majorVersion = regexp.MustCompile(`\d+`)
 
-// majorOf is the first number of a version as a server or a program says it.
+// majorOf returns the first number of a version as a server or a program prints it.
 func majorOf(version string) int {
-	n, _ := strconv.Atoi(majorVersion.FindString(version)) // 0 when it says none: any version will do
+	n, _ := strconv.Atoi(majorVersion.FindString(version)) // 0 without a number: any version will do
 	return n
 }
 
 // quoted is a name as a pattern of pg_dump's that nothing else matches.
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// complaints keeps the end of what a program says on standard error.
+// complaints keeps the end of a program's standard error.
 type complaints struct{ text []byte }
 
 const complaintsKept = 4 << 10
@@ -79,13 +79,13 @@ func (c *complaints) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// failed says of a program that it failed, in its own words.
+// failed returns a program's failure with its own text.
 func (c *complaints) failed(run *exec.Cmd, err error) error {
 	name := filepath.Base(run.Path)
 	return problem.Wrap(fmt.Errorf("%w: %s", err, strings.TrimSpace(string(c.text))), problem.Unavailable, "tool_failed", name+" failed")
 }
 
-// piped runs a program and has read read what it prints.
+// piped runs a program and gives its output to read.
 func piped(run *exec.Cmd, read func(io.Reader) error) error {
 	var said complaints
 	run.Stderr = &said

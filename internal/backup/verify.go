@@ -13,12 +13,12 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// VerifyOptions say where a backup is restored to be looked at.
+// VerifyOptions configure the place of a trial restore.
 type VerifyOptions struct {
 	RestoreOptions
 	Folder string // for SQLite: where a temporary folder is made; empty is the system's
 	Server string // for PostgreSQL: a URL of the server on which a temporary database is made
-	// Check looks at the restored database, brought to this program's schema, and lists what is wrong.
+	// Check checks the restored database, migrated to this program's schema, and lists faults.
 	Check func(context.Context, *db.DB) ([]string, error)
 }
 
@@ -28,8 +28,8 @@ type Verified struct {
 	Problems []string      // none: it can be restored, and the books add up
 }
 
-// Verify restores a backup into a temporary place, checks what came out, and removes it. A backup that cannot be
-// restored is a problem in its answer; an error is for what says nothing about the backup.
+// Verify restores a backup into a temporary place, checks the result, and removes it. A backup that cannot be
+// restored is a problem in the report. An error means that nothing is known about the backup.
 func (b Backup) Verify(ctx context.Context, o VerifyOptions) (v Verified, err error) {
 	begun := o.Clock.Now()
 	target, remove, err := b.scratch(ctx, o)

@@ -29,7 +29,7 @@ type NewContact struct {
 	Email     string
 }
 
-// BadContact says why one of several contacts was not added; Row counts from 1.
+// BadContact is the reason why one of several contacts was not added; Row counts from 1.
 type BadContact struct {
 	Row  int
 	Text string
@@ -51,7 +51,7 @@ func (a *Added) count(set Added, after int) {
 	}
 }
 
-// contact reads a new contact, or says why it cannot be one.
+// contact reads a new contact, or returns the reason why it is invalid.
 func (n NewContact) contact(g Group, now time.Time) (Contact, error) {
 	number, err := msisdn.Parse(n.Phone)
 	if err != nil {
@@ -86,9 +86,10 @@ const (
 	countContacts = `SELECT coalesce(sum(contacts), 0) FROM contact_groups WHERE tenant = $1`
 )
 
-// AddContacts adds a list to a group, in transactions of 1,000 rows: others go between them, and what was added before
-// an error stays. Bad rows are reported and left out, numbers that are there already are counted; neither stops the
-// rest, but a list of bad rows alone is Invalid. replayed says that the caller's Idempotency-Key added them before.
+// AddContacts adds a list to a group, in transactions of 1,000 rows. Other transactions go between them, and rows
+// added before an error stay. Bad rows are reported and left out, and numbers that are there already are counted.
+// Neither stops the rest, but a list of only bad rows is Invalid. replayed means that the caller's Idempotency-Key
+// added them before.
 func (s *Store) AddContacts(ctx context.Context, caller idempotency.Caller, group string, list []NewContact) (added Added, replayed bool, err error) {
 	if len(list) > MaxBulk {
 		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
@@ -133,8 +134,8 @@ func (s *Store) addSet(ctx context.Context, tenant, group string, list []NewCont
 	return set, err
 }
 
-// AddContact adds one number; one that the group has already is a Duplicate. replayed says that the caller's
-// Idempotency-Key added it before: it is then as it was.
+// AddContact adds one number. A number that the group has already is a Duplicate. replayed means that the caller's
+// Idempotency-Key added it before; the contact is then as it was.
 func (s *Store) AddContact(ctx context.Context, caller idempotency.Caller, group string, n NewContact) (made Contact, replayed bool, err error) {
 	quotas, err := s.quotasOf(ctx, caller.Tenant)
 	if err != nil {
@@ -157,8 +158,8 @@ func (s *Store) AddContact(ctx context.Context, caller idempotency.Caller, group
 	})
 }
 
-// addContacts adds a list of at most atOnce contacts to a group and gives the new ones. quota is the most contacts of the
-// tenant; 0 is no bound.
+// addContacts adds at most atOnce contacts to a group and returns the new ones. quota is the tenant's limit of
+// contacts; 0 is none.
 func addContacts(tx *db.Tx, tenantID, group string, list []NewContact, now time.Time, quota int64) (Added, []Contact, error) {
 	g, err := lockGroup(tx, tenantID, group)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package contacts keeps the numbers to which tenants send: their contacts in groups, and the numbers that want no
-// campaign. Contacts come one at a time, in lists and from files; a number is in a group once, and a bad row never stops
-// the rest. How many a tenant may have is a quota.
+// Package contacts keeps the numbers to which tenants send: their contacts in groups, and the numbers that opted out
+// of campaigns. Contacts come one at a time, in lists and from files. A number is in a group once, and a bad row
+// never stops the rest. A quota limits a tenant's contacts.
 //
-// Long changes are made in transactions of 1,000 rows, so that others go between them: a list or a file is added set
-// by set, and a deleted group is gone at once and emptied set by set.
+// Long changes are made in transactions of 1,000 rows, so that others go between them. A list or a file is added set
+// by set. A deleted group disappears at once and is emptied set by set.
 //
 // Files: contacts.go (the store; one contact), add.go (one, or a list), import.go (a file), groups.go, delete.go (a group
-// and what was in it), numbers.go (the numbers of a send), optout.go (those that want no campaign), erasure.go (a
-// person's number, found and erased).
+// and its contacts), numbers.go (the numbers of a send), optout.go (numbers that opted out), erasure.go (a person's
+// number, found and erased).
 package contacts
 
 import (
@@ -39,7 +39,7 @@ const (
 	// atOnce is the most rows of a statement and of a transaction.
 	atOnce = 1_000
 
-	// freshness is how old what is cached may be, and cached how many tenants a node remembers.
+	// freshness is the greatest age of cached data, and cached the number of tenants that a node caches.
 	freshness = time.Second
 	cached    = 10_000
 )
@@ -67,7 +67,7 @@ func (s *Store) quotasOf(ctx context.Context, tenant string) (config.Quotas, err
 	return t.Quotas.Over(s.quotas), err
 }
 
-// Stored says how many contacts and groups a tenant has, and may have.
+// Stored returns a tenant's number of contacts and groups, and its limits.
 func (s *Store) Stored(ctx context.Context, tenantID string) (contacts, groups tenant.Stored, err error) {
 	most, err := s.quotasOf(ctx, tenantID)
 	if err != nil {
@@ -148,7 +148,7 @@ func lockContact(tx *db.Tx, tenant, id string) (Contact, error) {
 
 const updateContact = `UPDATE contacts SET msisdn = $3, first_name = $4, last_name = $5, email = $6 WHERE tenant = $1 AND id = $2`
 
-// UpdateContact changes what is not empty of a contact.
+// UpdateContact sets the non-empty fields of a contact.
 func (s *Store) UpdateContact(ctx context.Context, tenant, id string, n NewContact) (Contact, error) {
 	var c Contact
 	err := s.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
@@ -168,7 +168,7 @@ func (s *Store) UpdateContact(ctx context.Context, tenant, id string, n NewConta
 	return c, err
 }
 
-// change takes over what is not empty of n.
+// change copies the non-empty fields of n.
 func (c *Contact) change(n NewContact) error {
 	if n.Phone != "" {
 		number, err := msisdn.Parse(n.Phone)

@@ -10,7 +10,7 @@ import (
 const (
 	markDeleted   = `UPDATE contact_groups SET deleted_at = $3 WHERE tenant = $1 AND id = $2`
 	deletedGroups = `SELECT tenant, id FROM contact_groups WHERE deleted_at <> 0 ORDER BY deleted_at LIMIT $1`
-	// deleteSet names a range of the key: its plan is the same whatever the statistics say of the table.
+	// deleteSet names a range of the key, so its plan is the same whatever the statistics of the table are.
 	deleteSet = `DELETE FROM contacts WHERE tenant = $1 AND group_id = $2
 		AND id <= (SELECT max(first.id) FROM (SELECT id FROM contacts WHERE tenant = $1 AND group_id = $2 ORDER BY id LIMIT $3) AS first)`
 	deleteEmptied = `DELETE FROM contact_groups WHERE tenant = $1 AND id = $2 AND deleted_at <> 0 AND contacts = 0`

@@ -36,7 +36,7 @@ const countGroups = `SELECT count(*) FROM contact_groups WHERE tenant = $1 AND d
 
 const insertGroup = `INSERT INTO contact_groups (tenant, id, name, icon, contacts, created_at) VALUES ($1, $2, $3, $4, 0, $5)`
 
-// AddGroup makes an empty group; replayed says that the caller's Idempotency-Key made it before.
+// AddGroup makes an empty group. replayed means that the caller's Idempotency-Key made it before.
 func (s *Store) AddGroup(ctx context.Context, caller idempotency.Caller, name, icon string) (made Group, replayed bool, err error) {
 	g := Group{Tenant: caller.Tenant, ID: uuid.Must(uuid.NewV7()).String(), Name: usertext.Cut(name, maxGroupName), Icon: usertext.Cut(icon, maxIcon), CreatedAt: s.clock.Now()}
 	if g.Icon == "" {
@@ -59,8 +59,9 @@ func (s *Store) AddGroup(ctx context.Context, caller idempotency.Caller, name, i
 	})
 }
 
-// CreateGroup makes an empty group in tx, where the caller also writes the audit entry: an operator brings a customer's
-// over, with the id (a UUID) that the customer's programs have in their configuration. An id that is taken is a Duplicate.
+// CreateGroup makes an empty group in tx, where the caller also writes the audit entry. An operator migrates a
+// customer's group with it, and keeps the id (a UUID) that the customer's programs have in their configuration. A
+// used id is a Duplicate.
 func (s *Store) CreateGroup(tx *db.Tx, tenant, id, name string) (Group, error) {
 	given, err := uuid.Parse(id)
 	if err != nil {

@@ -59,9 +59,9 @@ func (i *Imported) add(set Added, lines []int) {
 	}
 }
 
-// Import adds the rows of a table of ImportForm to a group. A bad row is reported and left out, and does not stop the rest.
-// It works in sets of 1,000 rows, each committed and reported to progress; what was added before an error stays, and the
-// same file may come again.
+// Import adds the rows of a table of ImportForm to a group. A bad row is reported and left out, and does not stop the
+// rest. It works in sets of 1,000 rows, each committed and reported to progress. Rows added before an error stay, and
+// the same file may be imported again.
 func (s *Store) Import(ctx context.Context, tenant, group string, rows *sheet.Table, progress func(Imported)) (Imported, error) {
 	var done Imported
 	quotas, err := s.quotasOf(ctx, tenant)
@@ -100,7 +100,7 @@ func (s *Store) ImportNew(ctx context.Context, tenant, name string, rows *sheet.
 	return g, done, err
 }
 
-// readSet reads at most atOnce contacts with the lines of each, and counts every row in done, bad ones included. more says
+// readSet reads at most atOnce contacts with their lines, and counts every row in done, bad ones included. more means
 // that the file may have others.
 func readSet(rows *sheet.Table, done *Imported) (list []NewContact, lines []int, more bool, err error) {
 	for len(list) < atOnce {

@@ -41,7 +41,7 @@ func (s *Store) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISD
 	}
 }
 
-// OptIn takes a number off the list and says whether it was on it.
+// OptIn removes a number from the list and reports whether it was there.
 func (s *Store) OptIn(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, error) {
 	rows, err := tx.Exec(deleteOptOut, tenant, string(number))
 	return rows > 0, err
@@ -62,8 +62,8 @@ func (s *Store) OptOuts(ctx context.Context, tenant string, after msisdn.MSISDN,
 	return all, err
 }
 
-// HasOptOuts says whether the tenant's list has a number, as it was at most a second ago. Most tenants have none, and
-// their sends are not compared with it.
+// HasOptOuts reports whether the tenant's list has any number, as of at most a second ago. Most tenants have none,
+// and their sends skip the comparison.
 func (s *Store) HasOptOuts(ctx context.Context, tenant string) (bool, error) {
 	return s.optedOut.Get(ctx, tenant)
 }
@@ -77,8 +77,8 @@ func (s *Store) loadOptOuts(ctx context.Context, tenant string) (found bool, err
 	return found, err
 }
 
-// findOptOuts looks each number up by itself: a join that was planned while few had opted out reads the tenant's whole
-// list, and once for each number.
+// findOptOuts looks up each number by itself. A join that was planned while the list was short reads the tenant's
+// whole list once for each number.
 const findOptOuts = `SELECT value FROM texts($2) WHERE value = (SELECT o.msisdn FROM opt_outs o WHERE o.tenant = $1 AND o.msisdn = value)`
 
 // WithoutOptOuts gives a list of distinct numbers without those that opted out, in its order.

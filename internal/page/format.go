@@ -27,7 +27,7 @@ func When(t time.Time) string {
 	return t.UTC().Format("2 Jan 2006, 15:04:05")
 }
 
-// Times says how often: once, twice, 3 times.
+// Times returns a count: once, twice, 3 times.
 func Times(n int) string {
 	switch n {
 	case 1:

@@ -103,7 +103,7 @@ func Secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// Shell is what stands around a page.
+// Shell is the frame around a page.
 type Shell struct {
 	Title   string
 	Test    bool   // money here is simulated
@@ -111,9 +111,9 @@ type Shell struct {
 	Sites   []Link // the parts of the console that the visitor has
 	Nav     []Link // the pages of this part
 	Search  string // where the search box leads; empty: no box
-	Query   string // what was searched for
+	Query   string // the search text
 	Visitor string // name; empty: not signed in
-	Theme   string // light, dark, or empty: as the system says
+	Theme   string // light, dark, or empty: the system's
 	Path    string // of this page with its query
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Badge is a state in an icon, a word and a colour.
+// Badge is a state as an icon, a word and a colour.
 type Badge struct {
 	Tone Tone
 	Word string
@@ -27,7 +27,7 @@ const (
 	Unknown  Tone = "unknown"
 )
 
-// icon is the mark that stands before the word, so that the colour is never the only sign.
+// icon is the mark before the word, so that the colour is never the only sign.
 func (t Tone) icon() string {
 	switch t {
 	case Good:
@@ -50,7 +50,7 @@ func (t Tone) icon() string {
 type List struct {
 	Title   string
 	Count   string // such as "1,204 payments"; empty: not known
-	Lead    string // what the list is, in a sentence; empty: the title says it
+	Lead    string // the list in a sentence; empty: the title is enough
 	Filters []Field
 	Active  bool   // a filter narrows the list
 	Clear   string // the list without filters
@@ -60,9 +60,9 @@ type List struct {
 	Prev    string
 	Next    string
 	Shown   string // which rows these are
-	Further string // where to search on beyond what was looked at
+	Further string // where to search beyond the scanned rows
 	Files   Files  // the list to take away
-	Actions []Link // what may be asked for
+	Actions []Link // the user's actions
 	Empty   Empty
 }
 
@@ -102,7 +102,7 @@ type Row struct {
 	Cells []templ.Component
 }
 
-// Empty says why there is nothing, and what to do.
+// Empty explains an empty list, and the next step.
 type Empty struct {
 	Title, Text string
 	Href, Do    string
@@ -121,7 +121,7 @@ type Step struct {
 	What string
 	Text string          // more in words
 	More templ.Component // behind a fold; nil: none
-	Fold string          // what the fold is called
+	Fold string          // title of the fold
 }
 
 // Field is one of a form.
@@ -133,7 +133,7 @@ type Field struct {
 	Wrong              string   // why the value was refused
 	Max                int      // characters at most; 0: 200
 	Required           bool
-	Auto               string // what a browser or a password manager may fill in, such as username; empty: nothing
+	Auto               string // autocomplete, such as username; empty: none
 }
 
 // Option is one of a choice.
@@ -144,7 +144,7 @@ type Form struct {
 	ID, Action, Submit string
 	Danger             bool
 	Fields             []Field
-	Wrong              string // what is wrong that no field names
+	Wrong              string // an error that belongs to no field
 }
 
 // faulty are the fields that were refused.

@@ -15,8 +15,8 @@ var (
 	}{{1_000_000_000_000, "trillion"}, {1_000_000_000, "billion"}, {1_000_000, "million"}, {1_000, "thousand"}, {100, "hundred"}}
 )
 
-// Words writes an amount in words, so that a zero too many is heard: five thousand cedis, 50 pesewas. It is for amounts that
-// are not below zero.
+// Words writes an amount in words, so that a wrong zero is noticed: five thousand cedis, 50 pesewas. The amount is
+// not negative.
 func Words(amount money.Pesewas) string {
 	cedis, pesewas := int64(amount)/100, int64(amount)%100
 	text := count(cedis) + " cedis"

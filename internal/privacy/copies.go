@@ -14,9 +14,9 @@ import (
 // readAtOnce is how much of a file is searched at a time.
 const readAtOnce = 1 << 20
 
-// Copies lists the files whose names begin with that of a SQLite database and whose bytes have one of the spellings: the database,
-// its log, and copies that were made before migrations. A process that has the database open must not call it: closing a file ends
-// SQLite's locks on it.
+// Copies lists the files whose names begin with that of a SQLite database and whose bytes contain one of the
+// spellings: the database, its log, and copies made before migrations. A process that has the database open must not
+// call it: closing a file ends SQLite's locks on it.
 func Copies(database string, spellings ...string) (names []string, err error) {
 	folder := filepath.Dir(database)
 	files, err := os.ReadDir(folder)
@@ -28,7 +28,7 @@ func Copies(database string, spellings ...string) (names []string, err error) {
 			continue
 		}
 		found, err := holds(filepath.Join(folder, f.Name()), spellings)
-		if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // removed in between
 			continue
 		}
 		if err != nil {

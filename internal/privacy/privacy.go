@@ -1,10 +1,11 @@
-// Package privacy finds what an installation knows of a person, by their mobile number, and erases it. The money stays: amounts,
-// times, references, outcomes, the ledger. The person goes: the number and the name on final payments, the number on messages that
-// are over, contacts, and what was said about them to and by providers, in webhooks that are over and by their receivers. A payment or message that
-// is not over keeps the number, because work needs it, and is counted, so that the erasure is repeated later. The wish to be sent no
-// campaign stays, as nothing else would keep the next import from sending one.
+// Package privacy finds an installation's data about a person, by their mobile number, and erases it. The money
+// stays: amounts, times, references, outcomes, the ledger. The person goes: the number and the name on final
+// payments, the number on final messages, contacts, and the bodies of exchanges with providers, of finished webhooks
+// and of their receivers' responses. An open payment or message keeps the number, because work needs it, and is
+// counted, so that the erasure can be repeated later. An opt-out stays, because nothing else would keep the next
+// import from sending a campaign.
 //
-// No index has numbers by themselves, so every search reads whole tables, in bounded parts beside running servers.
+// No index has numbers by themselves, so every search reads whole tables, in bounded parts while servers run.
 package privacy
 
 import (
@@ -62,7 +63,7 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 	})
 }
 
-// Erasure says what an erasure did.
+// Erasure is the result of an erasure.
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
 	Counters                                int      // of one-time passwords
@@ -113,8 +114,8 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 // errNotOver ends an erasure that comes too early: nothing of it happens.
 var errNotOver = errors.New("privacy: a payment or its webhook is not over")
 
-// erasePayment takes a person off one payment, off its webhooks and off what was said about it, in one transaction. The payment of
-// the same request may name the person in its callback address.
+// erasePayment erases a person from one payment, its webhooks and its exchanges, in one transaction. The payment of
+// the same request may contain the person in its callback address.
 func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []string, e *Erasure) error {
 	both := []book.Payment{p}
 	if id := cmp.Or(p.Child, p.Parent); id != "" {

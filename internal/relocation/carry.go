@@ -159,11 +159,10 @@ func (s shape) last(t *db.Tx) (key []any, err error) {
 // carriedRows is how many rows one transaction of carry writes.
 const carriedRows = 500
 
-// carry copies the rows of a table from a SQLite database, to which nothing is written meanwhile, into the same table of
-// another database, which nothing else writes to. It goes in the order of the primary key, a bounded number of rows at a
-// time, and goes on after the last row that is there: how far it came is what the target has, so a copy that broke off
-// at any moment, or whose COMMIT had no answer, is repeated without harm. require may defer guards to each transaction;
-// progress is told the rows of each.
+// carry copies the rows of a table from a SQLite database into the same table of another database. Nothing else
+// writes to either. It copies in the order of the primary key, a bounded number of rows at a time, and continues
+// after the last row of the target. So a copy that was interrupted at any moment, or whose COMMIT had no response,
+// can be repeated. require may defer guards to each transaction; progress receives the rows of each.
 func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.Tx), progress func(rows int)) error {
 	if from.Engine() != db.SQLite {
 		return errors.New("relocation: rows are carried from SQLite only")
@@ -194,7 +193,7 @@ func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.
 			return nil
 		})
 		if errors.Is(err, db.ErrAmbiguous) {
-			continue // what is there tells
+			continue // the target's rows decide
 		}
 		if err != nil {
 			return fmt.Errorf("relocation: copy the table %s: %w", table, err)
@@ -203,7 +202,8 @@ func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.
 	}
 }
 
-// contents are the rows of a table: their count, and a digest in the order of the primary key that is the same on both engines.
+// contents are the rows of a table: their count, and a digest in the order of the primary key that is the same on
+// both engines.
 type contents struct {
 	rows   int64
 	digest [sha256.Size]byte

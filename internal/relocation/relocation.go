@@ -1,13 +1,14 @@
-// Package relocation moves an installation from SQLite to PostgreSQL, for a business that outgrows one machine. Nothing runs on
-// it meanwhile. A mark in both databases, in the place of the master key's fingerprint, keeps servers of every release away from
-// them (installation.Mark): first the source is marked as about to move, then the empty target as being copied into, then the source as
-// moving. Then the rows are copied table by table in the order of their keys, counted, and compared by a digest; the books of the
-// copy are checked; and one transaction takes the target's mark away and writes the move into its audit log. That transaction is
-// the switch: before it the move can be abandoned, after it the source keeps its mark for ever.
+// Package relocation moves an installation from SQLite to PostgreSQL, for a business that outgrows one machine. No
+// server runs during the move. A mark in both databases, in place of the master key's fingerprint, keeps servers of
+// every release away (installation.Mark). First the source is marked as about to move, then the empty target as being
+// copied into, then the source as moving. Then the rows are copied table by table in the order of their keys,
+// counted, and compared by a digest, and the books of the copy are checked. One transaction removes the target's mark
+// and writes the move into its audit log. That transaction is the switch: before it the move can be abandoned, after
+// it the source keeps its mark for ever.
 //
-// A move that broke off at any moment, by a kill or a lost answer, goes on when it is run again: what the databases hold says
-// how far it came. Two that run at once, or one that was abandoned meanwhile, stop at the mark, which every transaction of the
-// copy requires.
+// A move that was interrupted at any moment continues when it is run again: the contents of the databases are its
+// progress. Two concurrent moves, or one that was abandoned, stop at the mark, which every transaction of the copy
+// requires.
 package relocation
 
 import (
@@ -57,7 +58,7 @@ type Moved struct {
 	Already bool // an earlier run made the switch: nothing was done
 }
 
-// action is the move's word in the audit log.
+// action is the name of a move in the audit log.
 const action = "database.move"
 
 // Run moves the installation, or goes on with a move that broke off.
@@ -112,8 +113,9 @@ func stopped(err error) error {
 	return err
 }
 
-// begin marks the source as about to move, the target as its target, and the source as moving: a source that moves has a target
-// with the same token, and a token is of one target. One that broke off before is begun anew with another token.
+// begin marks the source as about to move, the target as its target, and the source as moving. So a moving source has
+// a target with the same token, and a token belongs to one target. An earlier, interrupted move begins again with
+// another token.
 func (m Move) begin(ctx context.Context, source installation.Mark) (moving installation.Mark, err error) {
 	switch {
 	case source.State == installation.Copying, source.State == installation.Abandoned:
@@ -318,7 +320,7 @@ func (m Move) Entry(moved Moved) audit.Entry {
 		Details: map[string]any{"tables": moved.Tables, "rows": moved.Rows}}
 }
 
-// switched says whether the switch of a move was made in the target.
+// switched reports whether a move's switch was made in the target.
 func (m Move) switched(ctx context.Context, token string) (done bool, err error) {
 	log := audit.New(m.To, m.Clock)
 	err = m.To.Read(ctx, func(tx *db.Tx) error {

@@ -23,16 +23,16 @@ type maker struct {
 	receiver *receiver
 	seed     uint64
 	shops    []*shop
-	networks map[string]string // the ids of airtime by the word of the network
-	services map[string]string // the ids of data by the word of the network
+	networks map[string]string // airtime ids by network name
+	services map[string]string // data ids by network name
 	banks    []string          // ids
 	faults   map[string]bool
-	busy     time.Time // until when what was asked last is followed closely
+	busy     time.Time // until then the last request is followed closely
 	made     Made
 }
 
-// How closely time passes: second by second while what was asked is being settled, then in strides, so that what is
-// tried again has a plausible time.
+// How closely time passes: second by second while requests are being settled, then in strides, so that retries have
+// plausible times.
 const (
 	busyFor  = 20 * time.Second
 	busyStep = time.Second
@@ -58,7 +58,7 @@ func (m *maker) until(ctx context.Context, at time.Time) error {
 	}
 }
 
-// rest waits for what was just asked, and has it followed closely from now.
+// rest waits for the last requests, and has them followed closely from now.
 func (m *maker) rest(ctx context.Context) error {
 	m.busy = m.clock.Now().Add(busyFor)
 	return m.app.Quiet(ctx)

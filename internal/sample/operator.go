@@ -32,7 +32,7 @@ import (
 // operatorName is who does the operators' part, for the audit log.
 const operatorName = "makola sample"
 
-// operator does what operators do, on a connection of its own beside the server, like a command.
+// operator does the work of operators, on a connection of its own, like a command.
 type operator struct {
 	db        *db.DB
 	clock     *clock.Clock
@@ -75,7 +75,7 @@ func (o *operator) close() error {
 	return o.db.Close()
 }
 
-// entry is one act for the audit log, with what it changed.
+// entry is one change for the audit log.
 func (o *operator) entry(action, tenantID, subject, reason string, changed ...audit.Change) func(*db.Tx) error {
 	e := audit.Entry{ID: uuid.Must(uuid.NewV7()).String(), Actor: operatorName, Action: action, Tenant: tenantID, Subject: subject, Reason: reason,
 		Details: map[string]any{"changes": changed}}

@@ -54,7 +54,7 @@ func (m *maker) pay(ctx context.Context, o order) error {
 	fault := ""
 	switch {
 	case o.end == stuckForNow, o.kind == collection && o.end != fails:
-		fault = "stuck" // until the handset, or a person, says how it ends
+		fault = "stuck" // until the handset, or a person, decides
 	case o.end != succeeds:
 		fault = "fail"
 	}

@@ -135,7 +135,7 @@ func (m *maker) passwords(random *rand.Rand, s *shop, midnight time.Time) (steps
 	return steps
 }
 
-// texts24 says whether a shop may send texts at a time: the second one's sender ID is approved on its second day.
+// texts24 reports whether a shop may send texts at a time: the second shop's sender ID is approved on its second day.
 func (s *shop) texts24(m *maker, at time.Time) bool {
 	return s == m.shops[0] || at.After(m.made.From.AddDate(0, 0, 2))
 }
@@ -151,8 +151,8 @@ func (m *maker) newsletters(random *rand.Rand, s *shop, midnight time.Time, day 
 	return []step{{at, func(ctx context.Context) error { return m.sendCampaign(ctx, s, text) }}}
 }
 
-// senders is what becomes of the sender IDs: one is approved at the beginning, one rejected on the way, and two wait for
-// an operator at the end.
+// senders plans the sender IDs: one is approved at the beginning, one rejected on the way, and two wait for an
+// operator at the end.
 func (m *maker) senders(days int) []step {
 	adom, keta := m.shops[0], m.shops[1]
 	at := func(day int, hour, minute int) time.Time {
@@ -174,7 +174,7 @@ func (m *maker) senders(days int) []step {
 	}
 }
 
-// stuck is the payout of the last afternoon whose outcome the provider does not tell.
+// stuck is the payout of the last afternoon whose outcome stays unknown.
 func (m *maker) stuck() step {
 	s := m.shops[0]
 	m.made.Stuck = 1

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// receiver is where the shops' webhooks arrive while a sample is made. Now and then it answers as a server does that is
-// being restarted, and an address that a shop has left behind answers 404 for ever.
+// receiver receives the shops' webhooks while a sample is made. Now and then it answers like a server during a
+// restart. An address that a shop no longer uses answers 404 for ever.
 type receiver struct {
 	server *http.Server
 	url    string
@@ -39,7 +39,7 @@ func openReceiver(seed uint64) (*receiver, error) {
 
 func (r *receiver) close() { _ = r.server.Close() } // no request is waited for
 
-// fails says whether the first try of a reference finds the receiver away: one of forty.
+// fails reports whether the first attempt of a reference finds the receiver away: one of forty.
 func (r *receiver) fails(reference string) bool {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, reference)

@@ -1,11 +1,11 @@
-// Package sample makes a data folder with a plausible past, so that somebody who looks at Makola for the first time sees
-// full pages, and a developer has lists, failures and open questions to work with. It runs a whole development server
-// of its own (package app) in that folder, on a clock of its own that starts months ago and stands still between two
-// events, and asks it as customers do: over the JSON interface, on handsets of the simulator, with a receiver for the
-// webhooks. The acts of operators (accounts, funding, sender IDs) are done by the functions that commands call.
+// Package sample makes a data folder with a plausible past. Newcomers see full pages, and developers have lists,
+// failures and open cases to work with. It runs a whole development server (package app) in that folder, on a clock
+// that starts months ago and stands still between two events. It makes requests as customers do: over the JSON
+// interface, on handsets of the simulator, with a receiver for the webhooks. The changes of operators (accounts,
+// funding, sender IDs) use the functions of the commands.
 //
-// Events and their times are drawn from a seed before anything is asked (plan.go), so that the same seed and the same
-// last day make the same history; ids and what the machine's own clock measures differ. It knows no table.
+// Events and their times are drawn from a seed before the first request (plan.go). So the same seed and last day make
+// the same history; ids and measured times differ. The package knows no table.
 package sample
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Days is how many days of history a sample has by itself, and the bounds of what may be asked for.
+// Days is the default length of a sample's history in days, with its bounds.
 const (
 	Days      = 90
 	LeastDays = 3
 	MostDays  = 366
 )
 
-// Options say what is made. Zero values take the defaults named here.
+// Options configure the sample. Zero values take the defaults named here.
 type Options struct {
 	Folder  string        // of the data, which must not be there or be empty
 	Days    int           // whole UTC days; 0: Days
@@ -39,11 +39,11 @@ type Options struct {
 	Seed    uint64        // the same one makes the same history
 	Secret  config.Secret // the master key; none: the folder gets a development key of its own
 	Version string        // of the program
-	// Progress is told how much of the history is made; it may be nil.
+	// Progress receives the progress of the history; it may be nil.
 	Progress func(done, total time.Duration)
 }
 
-// Made is what was made.
+// Made describes the result.
 type Made struct {
 	Folder    string
 	From, To  time.Time // of the history
@@ -56,11 +56,11 @@ type Made struct {
 	InReview  int // sender IDs
 }
 
-// making is what the folder is called until everything is in it.
+// making is the name of the folder until it is complete.
 const making = ".making"
 
-// Make makes the sample. The folder appears when it is whole; what was begun is removed when ctx ends or anything
-// fails. A folder with anything in it is refused.
+// Make makes the sample. The folder appears when it is complete. Incomplete files are removed when ctx ends or
+// anything fails. A folder with anything in it is refused.
 func Make(ctx context.Context, o Options) (Made, error) {
 	if o.Days = cmp.Or(o.Days, Days); o.Days < LeastDays || o.Days > MostDays {
 		return Made{}, problem.Field("days", fmt.Sprintf("must be %d to %d", LeastDays, MostDays))

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// kind is what a shop asks for.
+// kind is a kind of request.
 type kind int
 
 const (
@@ -82,7 +82,7 @@ func newPerson(random *rand.Rand) person {
 
 func pick[T any](random *rand.Rand, from []T) T { return from[random.IntN(len(from))] }
 
-// amount draws what a payment of a kind is worth: many are small, few are large, most are whole cedis.
+// amount draws the amount of a payment of a kind: many are small, few are large, most are whole cedis.
 func (s *shop) amount(random *rand.Rand, k kind) money.Pesewas {
 	least, ordinary := s.typical[k][0], s.typical[k][1]
 	drawn := least + money.Pesewas(random.ExpFloat64()*float64(ordinary-least))

@@ -1,13 +1,11 @@
-// Package mtnmomo speaks MTN's MoMo Open API: requests to pay, transfers,
-// their status queries, name lookups, balances and callbacks.
+// Package mtnmomo implements MTN's MoMo Open API: requests to pay, transfers, their status queries, name lookups,
+// balances and callbacks.
 //
-// Its most important trait: MTN takes our ProviderReference as its own key
-// (X-Reference-Id) and answers a second one with a distinct 409, so the same
-// request may be posted again; MTN documents that 404 on the status query
-// means that the request was not accepted; a failed payment is HTTP 200; and a
-// callback is sent once, unsigned, so that polling is the rule and a callback
-// only a hint. The externalId of every request is the ProviderReference too,
-// because callbacks and reports carry nothing else of ours.
+// MTN takes our ProviderReference as its own key (X-Reference-Id) and answers a second one with a distinct 409, so
+// the same request may be submitted again. MTN documents that 404 on the status query means that the request was not
+// accepted. A failed payment is HTTP 200. A callback is sent once and unsigned, so polling is the rule and a callback
+// only a hint. The externalId of every request is the ProviderReference too, because callbacks and reports contain
+// nothing else of ours.
 package mtnmomo
 
 import (
@@ -68,8 +66,8 @@ func New(c config.MTN, o provider.ClientOptions) *Adapter {
 // Close drops the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
-// visibleAfter is how long MTN may take to show what it was posted. MTN tells no
-// time; a minute and three reads is what clients of it wait for.
+// visibleAfter is the time that MTN may take to show a submission. MTN documents none; a minute and three reads is
+// common among its clients.
 const visibleAfter = time.Minute
 
 // Rail gives the roles that the configured products can play.

@@ -11,9 +11,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// refusals are the codes that MTN documents for a request that it did not take,
-// with HTTP 400 and, seen in use, with 500: its final refusals. Source: the
-// ErrorReason of MTN's OpenAPI documents for collection and disbursement.
+// refusals are MTN's final refusals: the documented codes for a request that was not taken, with HTTP 400 and, seen
+// in use, with 500. Source: the ErrorReason of MTN's OpenAPI documents for collection and disbursement.
 var refusals = map[string]bool{
 	"NOT_ALLOWED": true, "NOT_ALLOWED_TARGET_ENVIRONMENT": true,
 	"INVALID_CALLBACK_URL_HOST": true, "INVALID_CURRENCY": true,
@@ -21,7 +20,7 @@ var refusals = map[string]bool{
 	"PAYER_LIMIT_REACHED": true, "PAYEE_NOT_ALLOWED_TO_RECEIVE": true,
 }
 
-// reasons are MTN's codes in our words. INVALID_PIN is the simulator's own.
+// reasons map MTN's codes to ours. INVALID_PIN is the simulator's own.
 var reasons = map[string]string{
 	"APPROVAL_REJECTED":              provider.ReasonDeclined,
 	"PAYMENT_NOT_APPROVED":           provider.ReasonDeclined,
@@ -45,9 +44,8 @@ var reasons = map[string]string{
 	"LOW_BALANCE_OR_PAYEE_LIMIT_REACHED_OR_NOT_ALLOWED": provider.ReasonFunds,
 }
 
-// reasonOf gives our word for a code. The party without funds is the paying one:
-// in a payout that is us, and between the two meanings of a low balance MTN
-// does not distinguish.
+// reasonOf returns our code for one of MTN's. The party without funds is the paying one: in a payout that is us. MTN
+// does not distinguish the two meanings of a low balance.
 func reasonOf(product, code string) string {
 	if product == "disbursement" {
 		switch code {
@@ -82,11 +80,10 @@ func complaint(raw json.RawMessage) (code, message string) {
 	return provider.Clip(o.Code), provider.Clip(o.Message)
 }
 
-// enveloped reports whether an answer is MTN's own error object: a gateway may
-// have a word in common with MTN.
+// enveloped reports whether a response is MTN's own error object: a gateway may share a code with MTN.
 func enveloped(a provider.Answer) bool { return bytes.HasPrefix(bytes.TrimSpace(a.Body), []byte("{")) }
 
-// submitted says what the answer to a creation means.
+// submitted reads the response to a creation.
 func submitted(product string, a provider.Answer) provider.Outcome {
 	if o, ok := provider.Undelivered(a); ok {
 		return o
@@ -133,7 +130,7 @@ type otherSide struct {
 	ID json.RawMessage `json:"partyId"`
 }
 
-// answered says what the answer to a status query means.
+// answered reads the response to a status query.
 func (p *mtnProduct) answered(a provider.Answer) provider.Outcome {
 	if o, ok := provider.StatusUnanswered(a); ok {
 		if code, message := complaint(a.Body); a.Err == nil && code != "" {

@@ -34,7 +34,7 @@ type flight struct {
 	outcome *provider.Outcome // why there is none
 }
 
-// create posts a movement and says what became of it.
+// create submits a movement and returns its outcome.
 func (p *mtnProduct) create(ctx context.Context, reference, callback string, m movement) provider.Outcome {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -65,10 +65,9 @@ func (p *mtnProduct) query(ctx context.Context, reference string) provider.Outco
 	return p.answered(ans)
 }
 
-// do makes a call with a token. MTN answers 401 when it no longer takes the
-// token: a question is asked once more with a new one. A POST is not repeated
-// here, because the caller counts POSTs; the next one gets a new token. early is
-// not nil when the request was not made for want of a token.
+// do makes a call with a token. MTN answers 401 when it no longer accepts the token. A query is then repeated once
+// with a new token. A POST is not repeated here, because the caller counts POSTs; the next one gets a new token.
+// early is not nil if the request was not made because there was no token.
 func (p *mtnProduct) do(ctx context.Context, r provider.Request) (ans provider.Answer, early *provider.Outcome) {
 	refused := ""
 	for {
