@@ -269,7 +269,7 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	b.as(owner)
 	b.want(http.StatusOK, app, app+"/policy")
 	page := b.want(http.StatusOK, app+"/policy", "No lines yet", "Changing the addresses of payouts")
-	if strings.Contains(page.text, "Putting money into a wallet") || strings.Contains(page.text, `name="tenant"`) {
+	if strings.Contains(page.text, "Deposit to a wallet") || strings.Contains(page.text, `name="tenant"`) {
 		t.Errorf("the policy of an account offers what is the installation's: %s", page.text)
 	}
 	line := []string{"kind", "key.create", "amount", "0.00", "checkers", "0"}

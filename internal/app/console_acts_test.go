@@ -209,7 +209,7 @@ func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "tenant", "nobody")...)
 	act := "/ops/acts/" + id
 	b.post(http.StatusSeeOther, "/ops/policy", append(line, "id", id)...).leads(t, act)
-	b.want(http.StatusOK, act, "Putting money into a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Waits for a second person")
+	b.want(http.StatusOK, act, "Deposit to a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Waits for a second person")
 	b.as(kofi)
 	b.post(http.StatusForbidden, "/ops/policy", line...)
 	b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest")).leads(t, act)

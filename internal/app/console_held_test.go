@@ -86,8 +86,8 @@ func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
 	})
 }
 
-// The act of a payout that a key asked for says from where, and has no name of a person: it outlives what is erased.
-func TestTheActOfAHeldPayoutSaysFromWhereAndNamesNobody(t *testing.T) {
+// The request of a payout that a key asked for says from where, and shows the payee's name to those who may approve it.
+func TestHeldPayout_showsOriginAndPayee(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		b.holds("5000.00")
 		const name = "Efua Sutherland"
@@ -96,7 +96,7 @@ func TestTheActOfAHeldPayoutSaysFromWhereAndNamesNobody(t *testing.T) {
 		b.call("payment-api/send/bank", `{"amount":"5000","bank_id":"`+b.ready.BankID+`","account_number":"0011223344556","client_reference":"held-origin-0002"`+hook)
 		for _, reference := range []string{"held-origin-0001", "held-origin-0002"} {
 			act := "/app/" + demoTenant + "/acts/" + b.the(reference)
-			if p := b.want(http.StatusOK, act, "Waits for a second person", "Send test GHS 5,000.00 to "); !givenFrom.MatchString(p.text) || strings.Contains(p.text, name) {
+			if p := b.want(http.StatusOK, act, "Waits for a second person", "Send test GHS 5,000.00 to "); !givenFrom.MatchString(p.text) || !strings.Contains(p.text, "Name of the payee") {
 				t.Errorf("%s: %s", reference, p.text)
 			}
 		}

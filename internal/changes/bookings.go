@@ -38,6 +38,59 @@ func under(reference string) string {
 	return fmt.Sprintf(", reference %q", reference)
 }
 
+// alikeFor is how long a second booking of the same kind, account and amount is warned of.
+const alikeFor = 24 * time.Hour
+
+// at writes a time in a fact.
+func at(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 UTC") }
+
+// balances returns what an account has and would have. An account of a float is below zero while the provider holds money for us.
+func (a *Changes) balances(ctx context.Context, name string, key ledger.Key, amount int64) ([]Fact, error) {
+	now, err := a.Ledger.Balance(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if key.ID.IsFloat() {
+		now = -now
+	}
+	list := []Fact{{Name: "In the " + name + " now", Value: key.Asset.Text(now)}, {Name: "In the " + name + " then", Value: key.Asset.Text(now + amount)}}
+	if key.ID.Floored() && now+amount < 0 {
+		list = append(list, warning("The "+name+" has only "+key.Asset.Text(now)+"."))
+	}
+	return list, nil
+}
+
+// alike warns of bookings and requests that may be the same as a request that moves an amount of an account.
+func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount int64) (list []Fact, err error) {
+	if reference := r.reference(); reference != "" {
+		by, taken, err := a.Ledger.Booked(ctx, r.Kind, reference)
+		if err != nil {
+			return nil, err
+		}
+		if taken {
+			list = append(list, warning(fmt.Sprintf("The reference %q was used before, for %s at %s.", reference, by.Account.Asset.Text(max(by.Amount, -by.Amount)), at(by.At))))
+		}
+	}
+	before, found, err := a.Ledger.BookedAlike(ctx, ledger.Booking{Kind: r.Kind, Account: key, Amount: amount}, a.Store.clock.Now().Add(-alikeFor))
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		list = append(list, warning("The same was done at "+at(before.At)+". Is this another one?"))
+	}
+	waiting, err := a.Store.List(ctx, Filter{Tenant: r.Tenant, State: Waiting, Place: r.Place, Limit: waitingAtOnce})
+	for _, other := range waiting {
+		switch {
+		case other.ID == r.ID || other.Kind != r.Kind:
+		case other.reference() != "" && other.reference() == r.reference():
+			list = append(list, warning(fmt.Sprintf("Another request under the reference %q waits, made by %s at %s.", r.reference(), other.MakerName, at(other.MadeAt))))
+		case other.Amount == r.Amount && other.Tenant == r.Tenant:
+			list = append(list, warning(fmt.Sprintf("Another request for the same amount waits, made by %s at %s.", other.MakerName, at(other.MadeAt))))
+		}
+	}
+	return list, err
+}
+
 // waitingAtOnce bounds how many acts that wait are looked at for a reference.
 const waitingAtOnce = 1000
 

@@ -34,12 +34,12 @@ func (a *Changes) StopCampaign(ctx context.Context, by By, id, campaign, reason 
 		return Request{}, err
 	}
 	sentence := fmt.Sprintf("Stop the campaign %s of %s (%s, %s): %d recipients", c.ID, t.Name, t.Mode, t.ID, c.Recipients)
-	return a.make(ctx, by, draft{id: id, kind: KindStopCampaign, tenant: t.ID, reason: reason, sentence: sentence, payload: stopped{t.ID, c.ID}})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindStopCampaign, Tenant: t.ID, Sentence: sentence, Payload: stopped{t.ID, c.ID}})
 }
 
 // stopKind needs no check where no line of the policy says otherwise: a wrong text goes out while somebody waits.
-func stopKind() kind {
-	return written("Stopping a campaign", Rule{Make: identity.StopCampaigns, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p stopped) ([]audit.Change, error) {
+func (a *Changes) stopKind() Kind {
+	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: identity.StopCampaigns, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p stopped) ([]audit.Change, error) {
 		c, err := a.Messaging.StopCampaign(tx, p.Campaign)
 		if err == nil && c.Tenant != p.Tenant {
 			err = errChanged("The account")

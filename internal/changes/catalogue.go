@@ -59,23 +59,23 @@ func (a *Changes) ChangeCatalogue(ctx context.Context, by By, id string, c route
 	if p.Was, err = a.Routes.EntryNow(ctx, c); err != nil {
 		return Request{}, err
 	}
-	d := draft{id: id, kind: KindCatalogue, reason: reason, sentence: fmt.Sprintf("Change the %s %s of the catalogue to %s; it is %s", p.Kind, p.Key, p.becomes(), p.Was)}
+	d := Draft{Kind: KindCatalogue, Sentence: fmt.Sprintf("Change the %s %s of the catalogue to %s; it is %s", p.Kind, p.Key, p.becomes(), p.Was)}
 	switch c.Kind {
 	case route.BankCodeEntry:
-		d.kind, d.sentence = KindBankCode, fmt.Sprintf("Send payouts to the bank %s by %s under the code %s; it is %s", p.Key, p.Provider, p.becomes(), cmp.Or(p.Was, "none"))
+		d.Kind, d.Sentence = KindBankCode, fmt.Sprintf("Send payouts to the bank %s by %s under the code %s; it is %s", p.Key, p.Provider, p.becomes(), cmp.Or(p.Was, "none"))
 	case route.PrefixEntry:
-		d.kind, d.sentence = KindPrefix, fmt.Sprintf("Take numbers that begin with %s for those of %s; they are those of %s", p.Key, p.becomes(), cmp.Or(p.Was, "none"))
+		d.Kind, d.Sentence = KindPrefix, fmt.Sprintf("Take numbers that begin with %s for those of %s; they are those of %s", p.Key, p.becomes(), cmp.Or(p.Was, "none"))
 	default:
 		if p.Was == "" {
 			return Request{}, problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+p.Key+" in the catalogue")
 		}
 	}
-	d.payload = p
-	return a.make(ctx, by, d)
+	d.Payload = p
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, d)
 }
 
-func catalogueKind(does string, light bool) kind {
-	return written(does, Rule{Make: identity.MakeTenants, Check: identity.CheckMoney, Light: light}, func(a *Changes, tx *db.Tx, act Request, p entry) ([]audit.Change, error) {
+func (a *Changes) catalogueKind(name, title string, light bool) Kind {
+	return written(a, name, title, Rule{Make: identity.MakeTenants, Check: identity.CheckMoney, Light: light}, func(tx *db.Tx, act Request, p entry) ([]audit.Change, error) {
 		c := p.change()
 		was, err := a.Routes.EntryIn(tx, c, " FOR UPDATE")
 		if err != nil {

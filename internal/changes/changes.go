@@ -18,6 +18,7 @@
 //	transfer.go, float.go, credits.go, payment.go, payout.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key
+//	review.go       a request with everything that an approver should see
 //	changes.go      a request of any kind made, decided and applied
 //	kind.go         one kind of change: who may request and approve it, and how it is applied
 //	fields.go       the values that a kind is requested with
@@ -30,9 +31,11 @@
 //	store.go        the rows of requests, and what a person may do at a place
 //	line.go         a line of the policy
 //	request.go      a request, its states and its digest
+//	fact.go         what requester and approver should see besides the sentence
 package changes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,63 +54,106 @@ import (
 
 // Do requests a change of a kind by the values of its fields, and applies it where it needs no approver. id is that of the form.
 func (a *Changes) Do(ctx context.Context, by By, kind, id string, v Values, reason string) (Request, error) {
-	k, known := a.kinds[kind]
-	if !known || k.ask == nil {
-		return Request{}, problem.New(problem.NotFound, "kind_unknown", "There is no change "+kind+" that is requested by fields")
-	}
-	if err := checkValues(k.fields, v); err != nil {
-		return Request{}, err
-	}
-	return k.ask(a, ctx, by, id, v, reason)
-}
-
-// make writes an act down, and does it where it needs no check.
-func (a *Changes) make(ctx context.Context, by By, d draft) (Request, error) {
-	if u, err := uuid.Parse(d.id); err != nil || u.String() != d.id {
-		return Request{}, problem.Field("id", "is not one of a form of ours: open it again")
-	}
-	reason := strings.TrimSpace(d.reason)
-	if d.reason == "" && by.Machine != "" {
-		reason = noReason
-	}
-	if reason == "" || utf8.RuneCountInString(reason) > maxReason {
-		return Request{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
-	}
-	text, err := json.Marshal(d.payload)
+	o := Order{By: by, ID: id, Values: v, Reason: reason}
+	d, err := a.look(ctx, kind, o)
 	if err != nil {
 		return Request{}, err
 	}
-	if by.Place != identity.Installation && d.tenant != by.Place { // a tenant's people act about their own account
+	return a.make(ctx, o, d)
+}
+
+// Preview returns the request that Do would make, with its facts. It stores nothing, and needs no reason.
+func (a *Changes) Preview(ctx context.Context, by By, kind string, v Values) (Request, error) {
+	o := Order{By: by, Values: v}
+	d, err := a.look(ctx, kind, o)
+	if err != nil {
+		return Request{}, err
+	}
+	r, err := a.requestOf(o, d)
+	if err == nil {
+		r.Facts, err = a.check(ctx, a.kinds[r.Kind], r)
+	}
+	return r, err
+}
+
+// look drafts a change by the values of its fields.
+func (a *Changes) look(ctx context.Context, kind string, o Order) (Draft, error) {
+	k, known := a.kinds[kind]
+	switch {
+	case !known:
+		return Draft{}, problem.New(problem.NotFound, "kind_unknown", "There is no change "+kind)
+	case k.Look == nil:
+		return Draft{}, problem.New(problem.NotFound, "kind_unknown", kind+" is not requested by fields. "+k.Instead+".")
+	}
+	if err := checkValues(k.Fields, o.Values); err != nil {
+		return Draft{}, err
+	}
+	d, err := k.Look(ctx, o)
+	d.Kind = cmp.Or(d.Kind, kind)
+	return d, err
+}
+
+// requestOf makes the request of a draft, before it is stored.
+func (a *Changes) requestOf(o Order, d Draft) (Request, error) {
+	if o.By.Place != identity.Installation && d.Tenant != o.By.Place { // a tenant's people act about their own account
 		return Request{}, problem.New(problem.NotFound, "tenant_not_found", "Account not found")
 	}
-	k := a.kinds[d.kind]
-	k.rule.Light = k.rule.Light || d.light
-	request := Request{ID: d.id, Kind: d.kind, Tenant: d.tenant, Payload: text, Sentence: d.sentence, Reason: reason, Amount: d.amount}
-	if by.Machine != "" {
-		return a.do(ctx, by, k, a.Store.AtOnce(by, request))
+	text, err := json.Marshal(d.Payload)
+	return Request{ID: o.ID, Kind: d.Kind, Tenant: d.Tenant, Place: o.By.Place, Payload: text, Sentence: d.Sentence, Reason: o.Reason, Amount: d.Amount}, err
+}
+
+// make writes a request down, and applies it where it needs no approver.
+func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
+	if d.Again != nil {
+		return *d.Again, nil
 	}
-	act, err := a.Store.Make(ctx, by, k.rule, request)
+	if u, err := uuid.Parse(o.ID); err != nil || u.String() != o.ID {
+		return Request{}, problem.Field("id", "is not one of a form of ours: open it again")
+	}
+	if o.Reason = strings.TrimSpace(o.Reason); o.Reason == "" && o.By.Machine != "" {
+		o.Reason = noReason
+	}
+	if o.Reason == "" || utf8.RuneCountInString(o.Reason) > maxReason {
+		return Request{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
+	}
+	request, err := a.requestOf(o, d)
+	if err != nil {
+		return Request{}, err
+	}
+	k := a.kinds[d.Kind]
+	k.Light = k.Light || d.Light
+	if request.Facts, err = a.check(ctx, k, request); err != nil {
+		return Request{}, err
+	}
+	if o.By.Machine != "" {
+		return a.do(ctx, o.By, k, a.Store.AtOnce(o.By, request))
+	}
+	act, err := a.Store.Make(ctx, o.By, k.Rule, request)
 	if err != nil || act.Needs > 0 || act.State != Waiting {
 		return act, err
 	}
-	done, err := a.do(ctx, by, k, act)
+	done, err := a.do(ctx, o.By, k, act)
 	if err != nil && problem.From(err).Code == CodeEnded { // by the same form, at the same moment
 		return a.Store.Get(ctx, act.ID)
 	}
 	return done, err
 }
 
-// Approve approves an act that is what its digest says and, with the last approval that it needs, does it. The act that it
-// answers says what became of it.
-func (a *Changes) Approve(ctx context.Context, by By, id, digest string) (Request, error) {
-	act, k, err := a.seen(ctx, by, id, digest)
+// Approve approves a request that is as a page showed it and, with the last approval that it needs, applies it. shown is as Review
+// gave it. The request that it answers says what became of it.
+func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request, error) {
+	act, k, err := a.seen(ctx, by, id, shown)
+	if err == nil && act.State == Waiting {
+		err = a.unseen(ctx, k, act, shown)
+	}
 	if err != nil {
 		return act, err
 	}
+	act.Shown = shown
 	last := act.Approvals()+1 >= act.Needs
 	for range 2 { // somebody else may check at the same moment
 		if !last {
-			if err = a.Store.Approve(ctx, by, k.rule, act); !errors.Is(err, ErrLast) {
+			if err = a.Store.Approve(ctx, by, k.Rule, act); !errors.Is(err, ErrLast) {
 				return a.after(ctx, act, err)
 			}
 		}
@@ -121,16 +167,17 @@ func (a *Changes) Approve(ctx context.Context, by By, id, digest string) (Reques
 }
 
 // known returns the kind of an act, and refuses one that this server does not know.
-func (a *Changes) known(act Request) (kind, error) {
+func (a *Changes) known(act Request) (Kind, error) {
 	k, known := a.kinds[act.Kind]
 	if !known {
-		return kind{}, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
+		return Kind{}, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
 	}
 	return k, nil
 }
 
-// seen returns an act of the place with the digest of what was shown of it, and its kind.
-func (a *Changes) seen(ctx context.Context, by By, id, digest string) (act Request, k kind, err error) {
+// seen returns an act of the place with the digest of what was shown of it, and its kind. shown is the digest, or as Review gave it.
+func (a *Changes) seen(ctx context.Context, by By, id, shown string) (act Request, k Kind, err error) {
+	digest, _, _ := strings.Cut(shown, ".")
 	if act, err = a.Get(ctx, by.Place, id); err == nil {
 		k, err = a.known(act)
 	}
@@ -153,7 +200,7 @@ func (a *Changes) Get(ctx context.Context, place, id string) (Request, error) {
 	if !known {
 		return act, nil
 	}
-	return a.Store.Counted(ctx, k.rule, act)
+	return a.Store.Counted(ctx, k.Rule, act)
 }
 
 // after reads an act anew.
@@ -167,14 +214,40 @@ func (a *Changes) after(ctx context.Context, act Request, err error) (Request, e
 // refusals are the kinds of problems by which a domain refuses an act for good.
 var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
 
+// check returns what Check of the kind finds now.
+func (a *Changes) check(ctx context.Context, k Kind, r Request) (f Facts, err error) {
+	f.At = a.Store.now()
+	if k.Check != nil {
+		f.List, err = k.Check(ctx, r)
+	}
+	return f, err
+}
+
+// unseen refuses an approval where Check finds a warning that neither the page nor the requester showed. shown is as Review gave it; a
+// digest of the request alone stands for what the requester saw.
+func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) error {
+	now, err := a.check(ctx, k, r)
+	if err != nil && !slices.Contains(refusals, problem.From(err).Kind) {
+		return err
+	}
+	seen := strings.Split(shown, ".")
+	for _, w := range now.Warnings() {
+		if !r.Facts.has(w) && !slices.Contains(seen, short(w.Value)) {
+			return problem.New(problem.InProgress, "facts_changed", "Something new is to be checked: "+w.Value)
+		}
+	}
+	return nil
+}
+
 // do does an act. An act whose end is refused stays as it is; one that the domain refuses becomes
 // failed.
-func (a *Changes) do(ctx context.Context, by By, k kind, act Request) (Request, error) {
+func (a *Changes) do(ctx context.Context, by By, k Kind, act Request) (Request, error) {
 	var ended error // of the last run of the transaction
 	ran, made := false, []string(nil)
-	err := k.do(a, ctx, &act, by.name(), func(tx *db.Tx, changes []audit.Change, secret ...string) error {
+	act.Actor = by.name()
+	err := k.Apply(ctx, &act, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
 		ran = true
-		ended = a.Store.Finish(tx, by, k.rule, act, changes)
+		ended = a.Store.Finish(tx, by, k.Rule, act, changes)
 		if made = secret; ended == nil && by.Machine == "" {
 			a.keep(tx, act, made)
 		}
@@ -197,10 +270,11 @@ func (a *Changes) do(ctx context.Context, by By, k kind, act Request) (Request, 
 	if !errors.As(err, &refused) || !slices.Contains(refusals, refused.Kind) {
 		return act, err
 	}
-	if by.Machine != "" {
+	short := refused.Kind == problem.InsufficientFunds || refused.Kind == problem.InsufficientCredits
+	if by.Machine != "" || short && act.Needs > 0 { // what is missing may come
 		return act, refused
 	}
-	if err := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.rule, act, refused.Message) }); err != nil {
+	if err := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.Rule, act, refused.Message) }); err != nil {
 		return act, err
 	}
 	act, err = a.after(ctx, act, nil)
@@ -222,7 +296,7 @@ func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Re
 	if err != nil {
 		return act, err
 	}
-	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.rule, act, why) }))
+	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.Rule, act, why) }))
 }
 
 // Withdraw ends an act that waits, by its maker.
@@ -235,9 +309,9 @@ func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Reque
 }
 
 // endUndone ends an act that is not done, and with it what it is about.
-func (a *Changes) endUndone(ctx context.Context, k kind, act Request, end func(*db.Tx) error) error {
-	if k.undone != nil {
-		return k.undone(a, ctx, act, end)
+func (a *Changes) endUndone(ctx context.Context, k Kind, act Request, end func(*db.Tx) error) error {
+	if k.Undone != nil {
+		return k.Undone(ctx, act, end)
 	}
 	return a.Store.Write(ctx, end)
 }

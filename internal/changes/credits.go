@@ -37,18 +37,18 @@ type sale struct {
 // SellCredits asks for SMS credits of a tenant, who paid a price for them outside of Makola; 0: they are a gift. id is that
 // of the form; of all such acts under one reference that is not empty one is done.
 func (a *Changes) SellCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
-	return a.askCredits(ctx, by, draft{id: id, kind: KindSellCredits, tenant: tenantID, reason: reason}, reference, credits, price, "Give %s to %s (%s, %s) for %s")
+	return a.askCredits(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindSellCredits, Tenant: tenantID}, reference, credits, price, "Give %s to %s (%s, %s) for %s")
 }
 
 // RefundCredits asks for SMS credits to be taken back that were sold by mistake or returned, for a price that the tenant got
 // back outside of Makola. It never takes more than there are.
 func (a *Changes) RefundCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
-	return a.askCredits(ctx, by, draft{id: id, kind: KindRefundCredits, tenant: tenantID, reason: reason}, reference, credits, price, "Take %s from %s (%s, %s) for %s")
+	return a.askCredits(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRefundCredits, Tenant: tenantID}, reference, credits, price, "Take %s from %s (%s, %s) for %s")
 }
 
 // askCredits makes an act about a tenant's credits; the sentence gets their number, the tenant's name, mode and id, and the
 // price.
-func (a *Changes) askCredits(ctx context.Context, by By, d draft, reference string, credits int64, price money.Pesewas, sentence string) (Request, error) {
+func (a *Changes) askCredits(ctx context.Context, o Order, d Draft, reference string, credits int64, price money.Pesewas, sentence string) (Request, error) {
 	if err := messaging.CheckSale(credits); err != nil {
 		return Request{}, err
 	}
@@ -58,19 +58,19 @@ func (a *Changes) askCredits(ctx context.Context, by By, d draft, reference stri
 	if price < 0 {
 		return Request{}, problem.Field("price", "must not be below zero")
 	}
-	t, err := a.Tenants.Get(ctx, d.tenant)
+	t, err := a.Tenants.Get(ctx, d.Tenant)
 	if err != nil {
 		return Request{}, err
 	}
-	d.amount = max(price, money.Pesewas(credits*creditWorth))
-	d.sentence = fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price))) + under(reference)
-	d.payload = sale{t.ID, t.Name, string(t.Mode), credits, price, reference}
-	return a.make(ctx, by, d)
+	d.Amount = max(price, money.Pesewas(credits*creditWorth))
+	d.Sentence = fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price))) + under(reference)
+	d.Payload = sale{t.ID, t.Name, string(t.Mode), credits, price, reference}
+	return a.make(ctx, o, d)
 }
 
 // creditsKind moves credits under the act's id; sign is -1 where they are taken back.
-func creditsKind(does string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) kind {
-	return written(does, Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(a *Changes, tx *db.Tx, act Request, p sale) ([]audit.Change, error) {
+func (a *Changes) creditsKind(name, title string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) Kind {
+	return written(a, name, title, Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(tx *db.Tx, act Request, p sale) ([]audit.Change, error) {
 		after, err := move(a.Messaging, tx, p.Tenant, act.ID, p.Credits)
 		if err != nil {
 			return nil, err

@@ -44,6 +44,7 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
 	case s.over(a):
 		return a, problem.New(problem.Gone, "act_expired", "This act has expired. Make it again.")
 	}
+	a.Shown = seen.Shown
 	return a, nil
 }
 

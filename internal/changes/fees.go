@@ -41,16 +41,16 @@ func (a *Changes) SetFees(ctx context.Context, by By, id, owner string, rules []
 	if err := tenant.CheckPlan(rules); err != nil {
 		return Request{}, err
 	}
-	d := draft{id: id, kind: KindFees, tenant: about, reason: reason, payload: fees{owner, newest, tenant.PlanText(was), rules, from}}
-	d.sentence = fmt.Sprintf("Set the fee plan %s to: %s (now: %s)", whose, tenant.PlanText(rules), tenant.PlanText(was))
+	d := Draft{Kind: KindFees, Tenant: about, Payload: fees{owner, newest, tenant.PlanText(was), rules, from}}
+	d.Sentence = fmt.Sprintf("Set the fee plan %s to: %s (now: %s)", whose, tenant.PlanText(rules), tenant.PlanText(was))
 	if !from.IsZero() {
-		d.sentence += ", from " + from.UTC().Format("2006-01-02 15:04 UTC")
+		d.Sentence += ", from " + from.UTC().Format("2006-01-02 15:04 UTC")
 	}
-	return a.make(ctx, by, d)
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, d)
 }
 
-func feesKind() kind {
-	return written("Changing a fee plan", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess}, func(a *Changes, tx *db.Tx, act Request, p fees) ([]audit.Change, error) {
+func (a *Changes) feesKind() Kind {
+	return written(a, KindFees, "Fee plan", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, p fees) ([]audit.Change, error) {
 		err := a.Tenants.ReplaceFeePlan(tx, p.Tenant, p.Newest, p.From, p.Rules)
 		return []audit.Change{{What: "fee plan", Before: p.Was, After: tenant.PlanText(p.Rules)}}, err
 	})

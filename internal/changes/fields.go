@@ -61,6 +61,15 @@ func (v Values) moved() (money.Pesewas, error) {
 	return n, err
 }
 
+// moving returns the values with an amount, which is below zero where it is taken out.
+func moving(v Values, amount money.Pesewas) Values {
+	v[wayField.Name], v[amountField.Name] = "in", amount.String()
+	if amount < 0 {
+		v[wayField.Name], v[amountField.Name] = "out", (-amount).String()
+	}
+	return v
+}
+
 // checkValues refuses values that the fields do not allow, naming each.
 func checkValues(fields []Field, v Values) error {
 	var bad problem.Fields

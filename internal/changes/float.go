@@ -2,14 +2,12 @@ package changes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -34,53 +32,65 @@ func (p floated) float() treasury.Float {
 // AddFloat asks for money to be booked that was paid in at a provider, or taken out there where the amount is below zero. id
 // is that of the form; of all such acts under one reference that is not empty one is done.
 func (a *Changes) AddFloat(ctx context.Context, by By, id, reference string, at treasury.Float, amount money.Pesewas, reason string) (Request, error) {
-	if at.Mode != tenant.Live && at.Mode != tenant.Test {
-		return Request{}, problem.Field("mode", "must be live or test")
+	v := Values{"provider": at.Provider, "mode": string(at.Mode), "account": at.Account, referenceField.Name: reference}
+	return a.Do(ctx, by, KindAddFloat, id, moving(v, amount), reason)
+}
+
+func (a *Changes) floatKind() Kind {
+	return Kind{Name: KindAddFloat, Title: "Float at a provider", Rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, Look: a.lookFloat, Check: a.checkFloat, Apply: a.doFloat,
+		Fields: []Field{{Name: "provider", Label: "Provider", Max: 40, Required: true},
+			{Name: "mode", Label: "Money", Options: []string{string(tenant.Live), string(tenant.Test)}, Max: 4, Required: true},
+			{Name: "account", Label: "Account at the provider", Hint: "Write collection, disbursement or services. Leave empty for money in none of them.", Max: 12},
+			wayField, amountField, referenceField}}
+}
+
+func (a *Changes) lookFloat(ctx context.Context, o Order) (Draft, error) {
+	amount, err := o.Values.moved()
+	if err != nil {
+		return Draft{}, err
 	}
-	if err := checkReference(reference); err != nil {
-		return Request{}, err
-	}
+	at := treasury.Float{Provider: o.Values["provider"], Account: o.Values["account"], Mode: tenant.Mode(o.Values["mode"])}
 	if err := a.Treasury.CheckAddFloat(ctx, at, amount); err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	did, size := "paid in", amount
+	did, size, reference := "paid in", max(amount, -amount), o.Values[referenceField.Name]
 	if amount < 0 {
-		did, size = "taken out", -amount
+		did = "taken out"
 	}
 	sentence := fmt.Sprintf("Book that %s (%s) were %s at %s", at.Key().Asset.Text(int64(size)), at.Mode, did, at) + under(reference)
-	return a.make(ctx, by, draft{id: id, kind: KindAddFloat, reason: reason, sentence: sentence, amount: size, payload: floated{at.Provider, string(at.Mode), amount, reference, at.Account}})
+	return Draft{Sentence: sentence, Amount: size, Payload: floated{at.Provider, string(at.Mode), amount, reference, at.Account}}, nil
 }
 
-func floatKind() kind {
-	return kind{does: "Booking what was paid in at a provider", rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: (*Changes).doFloat}.by("Float at a provider", askFloat,
-		Field{Name: "provider", Label: "Provider", Max: 40, Required: true}, Field{Name: "mode", Label: "Money", Options: []string{string(tenant.Live), string(tenant.Test)}, Max: 4, Required: true},
-		Field{Name: "account", Label: "Account at the provider", Hint: "Write collection, disbursement or services. Leave empty for money in none of them.", Max: 12}, wayField, amountField, referenceField)
-}
-
-func askFloat(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
-	amount, err := v.moved()
+// checkFloat returns what the books say that the provider holds, and warns of what may be the same booking.
+func (a *Changes) checkFloat(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[floated](r)
 	if err != nil {
-		return Request{}, err
+		return nil, err
 	}
-	at := treasury.Float{Provider: v["provider"], Account: v["account"], Mode: tenant.Mode(v["mode"])}
-	return a.AddFloat(ctx, by, id, v["reference"], at, amount, reason)
+	key := p.float().Key()
+	list, err := a.balances(ctx, "float at "+p.float().String(), key, int64(p.Amount))
+	if err != nil {
+		return nil, err
+	}
+	alike, err := a.alike(ctx, r, key, int64(p.Amount))
+	return append(list, alike...), err
 }
 
 // doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the
 // balance of its float.
-func (a *Changes) doFloat(ctx context.Context, act *Request, actor string, end finish) error {
-	var p floated
-	if err := json.Unmarshal(act.Payload, &p); err != nil {
-		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func (a *Changes) doFloat(ctx context.Context, act *Request, finish Finish) error {
+	p, err := payloadOf[floated](*act)
+	if err != nil {
+		return err
 	}
 	at := p.float()
 	key := at.Key()
-	return a.Treasury.AddFloat(ctx, at, p.Amount, act.Reason, actor, func(tx *db.Tx) error {
+	return a.Treasury.AddFloat(ctx, at, p.Amount, act.Reason, act.Actor, func(tx *db.Tx) error {
 		balance, err := a.Ledger.BalanceIn(tx, key)
 		if err != nil {
 			return err
 		}
-		if err := end(tx, []audit.Change{{What: "float at " + at.String(), Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
+		if err := finish(tx, []audit.Change{{What: "float at " + at.String(), Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
 			return err
 		}
 		return a.book(tx, *act, p.Reference, key, int64(p.Amount))

@@ -26,12 +26,12 @@ func (a *Changes) Rerun(ctx context.Context, by By, id, job, reason string) (Req
 		return Request{}, err
 	}
 	sentence := fmt.Sprintf("Give the dead letter %s another life: %s of %s", j.ID, j.Kind, j.Subject)
-	return a.make(ctx, by, draft{id: id, kind: KindRerun, reason: reason, sentence: sentence, payload: rerun{j.ID, j.Kind, j.Subject}})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRerun, Sentence: sentence, Payload: rerun{j.ID, j.Kind, j.Subject}})
 }
 
 // rerunKind needs no check where no line of the policy says otherwise: a job does again what was decided before.
-func rerunKind() kind {
-	return written("Running a job again that was given up", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney, Light: true}, func(a *Changes, tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
+func (a *Changes) rerunKind() Kind {
+	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney, Light: true}, func(tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)
 	})
 }

@@ -140,7 +140,7 @@ func (a *Changes) CreateKey(ctx context.Context, by By, id, tenantID string, o K
 		sentence += ", for " + o.Expiry.String()
 	}
 	sentence += spends(t, k.Daily)
-	return a.make(ctx, by, draft{id: id, kind: KindCreateKey, tenant: t.ID, reason: reason, sentence: sentence, payload: k, light: t.Mode == tenant.Test || !pays(k.Scopes)})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindCreateKey, Tenant: t.ID, Sentence: sentence, Payload: k, Light: t.Mode == tenant.Test || !pays(k.Scopes)})
 }
 
 func spends(t tenant.Tenant, daily money.Pesewas) string {
@@ -150,10 +150,10 @@ func spends(t tenant.Tenant, daily money.Pesewas) string {
 	return ", which spends at most " + t.Money().Text(int64(daily)) + " a day"
 }
 
-func createKeyKind() kind {
-	return secretly("Making an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
-		func(_ context.Context, a *Changes, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
-		func(a *Changes, tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
+func (a *Changes) createKeyKind() Kind {
+	return secretly(a, KindCreateKey, "New API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
+		func(_ context.Context, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
+		func(tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
 			err := a.makerWithin(tx, act, k)
 			if err == nil && k.Person != "" {
 				err = a.member(tx, k)
@@ -207,13 +207,13 @@ func (a *Changes) RotateKey(ctx context.Context, by By, id, tenantID, keyID stri
 	}
 	k.Overlap = int64(overlap / time.Second)
 	sentence := fmt.Sprintf("Replace the API key %s of %s (%s, %s), which works for %s more, scopes %s", k.Hint, t.Name, t.Mode, t.ID, overlap, listed(k.Scopes))
-	return a.make(ctx, by, draft{id: id, kind: KindRotateKey, tenant: t.ID, reason: reason, sentence: sentence, payload: k, light: t.Mode == tenant.Test || !pays(k.Scopes)})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRotateKey, Tenant: t.ID, Sentence: sentence, Payload: k, Light: t.Mode == tenant.Test || !pays(k.Scopes)})
 }
 
-func rotateKeyKind() kind {
-	return secretly("Replacing an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
-		func(_ context.Context, a *Changes, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
-		func(a *Changes, tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
+func (a *Changes) rotateKeyKind() Kind {
+	return secretly(a, KindRotateKey, "Replacement of an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
+		func(_ context.Context, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
+		func(tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
 			if err := a.makerWithin(tx, act, k); err != nil {
 				return nil, nil, err
 			}
@@ -233,11 +233,11 @@ func (a *Changes) RevokeKey(ctx context.Context, by By, id, tenantID, keyID, rea
 		return Request{}, err
 	}
 	sentence := fmt.Sprintf("Revoke the API key %s of %s (%s, %s)", k.Hint, t.Name, t.Mode, t.ID)
-	return a.make(ctx, by, draft{id: id, kind: KindRevokeKey, tenant: t.ID, reason: reason, sentence: sentence, payload: k})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRevokeKey, Tenant: t.ID, Sentence: sentence, Payload: k})
 }
 
-func revokeKeyKind() kind {
-	return written("Revoking an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, k key) ([]audit.Change, error) {
+func (a *Changes) revokeKeyKind() Kind {
+	return written(a, KindRevokeKey, "Revocation of an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
 		_, err := a.Access.RevokeKey(tx, k.Tenant, k.ID)
 		return []audit.Change{{What: "key " + k.Hint, Before: "works", After: "revoked"}}, err
 	})
@@ -258,7 +258,7 @@ func (a *Changes) SetKey(ctx context.Context, by By, id, tenantID, keyID string,
 	k.Daily = daily
 	lower := daily > 0 && (k.Before == 0 || daily <= k.Before)
 	sentence := fmt.Sprintf("Let the API key %s of %s (%s, %s) spend %s", k.Hint, t.Name, t.Mode, t.ID, dailyText(t.Money(), daily))
-	return a.make(ctx, by, draft{id: id, kind: KindSetKey, tenant: t.ID, reason: reason, sentence: sentence, payload: k, light: lower || t.Mode == tenant.Test})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindSetKey, Tenant: t.ID, Sentence: sentence, Payload: k, Light: lower || t.Mode == tenant.Test})
 }
 
 // dailyText is what a key may spend in a day, for people.
@@ -269,8 +269,8 @@ func dailyText(asset ledger.Asset, daily money.Pesewas) string {
 	return asset.Text(int64(daily)) + " a day"
 }
 
-func setKeyKind() kind {
-	return written("Changing what an API key may spend", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess}, func(a *Changes, tx *db.Tx, act Request, k key) ([]audit.Change, error) {
+func (a *Changes) setKeyKind() Kind {
+	return written(a, KindSetKey, "Daily limit of an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
 		if err := a.makerWithin(tx, act, k); err != nil {
 			return nil, err
 		}
@@ -296,11 +296,11 @@ func (a *Changes) RotateSecret(ctx context.Context, by By, id, tenantID, reason 
 		return Request{}, err
 	}
 	sentence := fmt.Sprintf("Change the secret that signs webhooks of %s (%s, %s)", t.Name, t.Mode, t.ID)
-	return a.make(ctx, by, draft{id: id, kind: KindRotateSecret, tenant: t.ID, reason: reason, sentence: sentence, payload: secretOf{t.ID, t.Name}})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRotateSecret, Tenant: t.ID, Sentence: sentence, Payload: secretOf{t.ID, t.Name}})
 }
 
-func rotateSecretKind() kind {
-	return written("Changing the secret of webhooks", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p secretOf) ([]audit.Change, error) {
+func (a *Changes) rotateSecretKind() Kind {
+	return written(a, KindRotateSecret, "New webhook secret", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p secretOf) ([]audit.Change, error) {
 		_, err := a.Webhooks.RotateSecret(tx, p.Tenant)
 		return []audit.Change{{What: "secret of webhooks", Before: "the one before, for a day", After: "a new one"}}, err
 	})

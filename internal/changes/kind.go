@@ -44,38 +44,59 @@ type Deps struct {
 // Changes does acts. It is safe for concurrent use.
 type Changes struct {
 	Deps
-	kinds map[string]kind // by the names under which they are stored
+	kinds map[string]Kind // by the names under which they are stored
 }
 
-// finish ends an act in the transaction that does it; changes are what it changes, in the units of people. secret is what
-// the act made and is shown once, such as the text of a key: for its maker and, where there is a second one, for its approver.
-type finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
+// Finish ends a request in the transaction that applies it; changes are what it changes, in the units of people. secret is what the
+// change made and is shown once, such as the text of a key: for its requester and, where there is one, for its approver.
+type Finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 
-// kind is one kind of act.
-type kind struct {
-	// title, fields and ask are those of a kind that is requested by its fields alone; zero: its own page and command know more.
-	title  string
-	fields []Field
-	ask    func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error)
-
-	does string // for the policy, such as "Putting money into a wallet"
-	rule Rule
-	do   func(a *Changes, ctx context.Context, act *Request, actor string, end finish) error
-	// undone ends an act of the kind that is not done, with what that means for what it is about; end ends the act in the
-	// transaction. nil: it means nothing.
-	undone func(a *Changes, ctx context.Context, act Request, end func(*db.Tx) error) error
+// Kind is one kind of change: how it is requested, who requests and approves it, and how it is applied. Another package passes kinds of
+// its own to New.
+type Kind struct {
+	Name  string // under which it is stored; it never changes
+	Title string // a noun, such as "Deposit to a wallet"
+	Rule
+	Fields []Field
+	// Instead says how a kind without Look is requested.
+	Instead string
+	// Look reads the values of the fields and what is there now. It may ask slow parties: no transaction is open. nil: the kind is not
+	// requested by fields.
+	Look func(ctx context.Context, o Order) (Draft, error)
+	// Check returns what requester and approver should see besides the sentence. It only reads, and it runs again for each page of an
+	// approver. nil: nothing.
+	Check func(ctx context.Context, r Request) ([]Fact, error)
+	// Apply opens the transaction that applies the request, or joins one, and runs finish in it. It refuses with changed_since what is
+	// not as the payload has it.
+	Apply func(ctx context.Context, r *Request, finish Finish) error
+	// Undone ends a request that is not applied, with what that means for its subject; end ends the request in the transaction. nil: it
+	// means nothing.
+	Undone func(ctx context.Context, r Request, end func(*db.Tx) error) error
 }
 
-// by returns the kind with the fields by which it is requested.
-func (k kind) by(title string, ask func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error), fields ...Field) kind {
-	k.title, k.ask, k.fields = title, ask, fields
-	return k
+// Order is a request of a change by the values of its fields.
+type Order struct {
+	By     By
+	ID     string // that of the form
+	Values Values
+	Reason string
+}
+
+// Draft is a change that may be requested.
+type Draft struct {
+	Kind     string // empty: the kind that was ordered
+	Tenant   string // whom it concerns; empty: the installation
+	Sentence string // the payload for people
+	Amount   money.Pesewas
+	Payload  any
+	Light    bool     // it needs no approver where no line says otherwise
+	Again    *Request // the request that the same form made before
 }
 
 // Rule returns the rule of a kind, and whether this program knows the kind.
 func (a *Changes) Rule(name string) (Rule, bool) {
 	k, known := a.kinds[name]
-	return k.rule, known
+	return k.Rule, known
 }
 
 // maxReason is how many characters a reason may have.
@@ -84,41 +105,53 @@ const maxReason = 500
 // noReason stands for the reason that a command without a person did not give.
 const noReason = "none given"
 
-// draft is what somebody asks for.
-type draft struct {
-	id, kind, tenant, sentence, reason string
-	amount                             money.Pesewas
-	payload                            any
-	light                              bool // it needs no check where no line says otherwise
+// payloadOf reads the payload of a request.
+func payloadOf[P any](r Request) (p P, err error) {
+	if err = json.Unmarshal(r.Payload, &p); err != nil {
+		err = fmt.Errorf("changes: the payload of %s: %w", r.ID, err)
+	}
+	return p, err
 }
 
 // written makes a kind whose work is done in a transaction of its own; work makes no secret.
-func written[P any](does string, rule Rule, work func(a *Changes, tx *db.Tx, act Request, p P) (changes []audit.Change, err error)) kind {
-	return secretly(does, rule, func(context.Context, *Changes, P) (string, error) { return "", nil }, func(a *Changes, tx *db.Tx, act Request, p P, _ string) ([]audit.Change, []string, error) {
-		changes, err := work(a, tx, act, p)
+func written[P any](a *Changes, name, title string, rule Rule, work func(tx *db.Tx, act Request, p P) (changes []audit.Change, err error)) Kind {
+	return secretly(a, name, title, rule, func(context.Context, P) (string, error) { return "", nil }, func(tx *db.Tx, act Request, p P, _ string) ([]audit.Change, []string, error) {
+		changes, err := work(tx, act, p)
 		return changes, nil, err
 	})
 }
 
 // secretly is written for a kind that makes a secret. prepare runs once before the transaction, which may run twice.
-func secretly[P, S any](does string, rule Rule, prepare func(ctx context.Context, a *Changes, p P) (S, error), work func(a *Changes, tx *db.Tx, act Request, p P, s S) (changes []audit.Change, made []string, err error)) kind {
-	return kind{does: does, rule: rule, do: func(a *Changes, ctx context.Context, act *Request, _ string, end finish) error {
-		var p P
-		if err := json.Unmarshal(act.Payload, &p); err != nil {
-			return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func secretly[P, S any](a *Changes, name, title string, rule Rule, prepare func(ctx context.Context, p P) (S, error), work func(tx *db.Tx, act Request, p P, s S) (changes []audit.Change, made []string, err error)) Kind {
+	return Kind{Name: name, Title: title, Rule: rule, Apply: func(ctx context.Context, act *Request, finish Finish) error {
+		p, err := payloadOf[P](*act)
+		if err != nil {
+			return err
 		}
-		s, err := prepare(ctx, a, p)
+		s, err := prepare(ctx, p)
 		if err != nil {
 			return err
 		}
 		return a.Store.Apply(ctx, *act, func(tx *db.Tx) error {
-			changes, made, err := work(a, tx, *act, p, s)
+			changes, made, err := work(tx, *act, p, s)
 			if err != nil {
 				return err
 			}
-			return end(tx, changes, made...)
+			return finish(tx, changes, made...)
 		})
 	}}
+}
+
+// by returns the kind with the fields by which it is requested.
+func (k Kind) by(look func(ctx context.Context, o Order) (Draft, error), fields ...Field) Kind {
+	k.Look, k.Fields = look, fields
+	return k
+}
+
+// showing returns the kind with what requester and approver should see.
+func (k Kind) showing(check func(ctx context.Context, r Request) ([]Fact, error)) Kind {
+	k.Check = check
+	return k
 }
 
 // errChanged is the refusal of an act about what is not as its maker saw it.

@@ -1,56 +1,55 @@
 package changes
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/senderid"
-	"github.com/makola/makola/internal/treasury"
 )
 
-// New makes a Changes with every kind that there is.
-func New(d Deps) *Changes { return &Changes{d, kinds()} }
+// New makes a Changes with the kinds of this package and more of other packages.
+func New(d Deps, more ...Kind) *Changes {
+	a := &Changes{Deps: d, kinds: map[string]Kind{}}
+	for _, k := range append(a.own(), more...) {
+		a.kinds[k.Name] = k
+	}
+	return a
+}
 
-// kinds are those that there are, by the names under which they are stored.
-func kinds() map[string]kind {
-	return map[string]kind{
-		KindFund:     walletKind("Putting money into a wallet", (*treasury.Treasury).Fund).by("Deposit to a wallet", byAmount((*Changes).FundUnder), tenantField, amountField, referenceField),
-		KindAdjust:   walletKind("Correcting a wallet", (*treasury.Treasury).Adjust).by("Correction of a wallet", byAmount((*Changes).AdjustUnder), tenantField, wayField, amountField, referenceField),
-		KindAddFloat: floatKind(),
-		KindPolicy:   policyKind(),
+// own are the kinds of this package.
+func (a *Changes) own() []Kind {
+	return []Kind{
+		a.fundKind(), a.adjustKind(), a.transferKind(), a.recoverKind(), a.floatKind(),
+		a.creditsKind(KindSellCredits, "Sale of SMS credits", 1, (*messaging.Messaging).SellCredits),
+		a.creditsKind(KindRefundCredits, "Return of SMS credits", -1, (*messaging.Messaging).TakeCredits),
+		a.payoutKind(), a.resolveKind(), a.contradictKind(), a.decideKind(),
 
-		KindSellCredits:   creditsKind("Giving SMS credits to an account", 1, (*messaging.Messaging).SellCredits),
-		KindRefundCredits: creditsKind("Taking SMS credits back", -1, (*messaging.Messaging).TakeCredits),
-		KindFees:          feesKind(),
-		KindPause:         switchKind("Pausing a provider", false), KindResume: switchKind("Letting a paused provider go on", true),
-		KindCreateSender: createSenderKind(), KindReopen: reopenKind(),
-		KindRoute: routeKind(), KindRerun: rerunKind(),
-		KindCatalogue: catalogueKind("Changing the catalogue", false), KindBankCode: catalogueKind("Changing a provider's code of a bank", false), KindPrefix: catalogueKind("Changing whose numbers a range is", true),
-		KindTransfer: transferKind(), KindRecover: recoverKind(), KindLowBalance: lowBalanceKind(),
-		KindStopCampaign: stopKind(),
-		KindSendPayout:   payoutKind(),
-		KindResolve:      resolveKind(), KindContradict: contradictKind(), KindDecide: decideKind(),
+		a.createTenantKind(), a.lowBalanceKind(),
+		a.settingsKind(KindTenant, "Settings of an account", identity.MakeTenants),
+		a.settingsKind(KindBlock, "Block of an account", identity.BlockTenants),
+		a.settingsKind(KindSettings, "The account's own settings", identity.MakeSettings),
+		a.settingsKind(KindAddresses, "Addresses of payouts", identity.MakeAddresses),
+		a.createKeyKind(), a.rotateKeyKind(), a.revokeKeyKind(), a.setKeyKind(), a.rotateSecretKind(),
+		a.createSenderKind(), a.reviewKind(KindApproveSender, "Approval of a sender ID", senderid.Approved), a.reviewKind(KindRejectSender, "Rejection of a sender ID", senderid.Rejected),
 
-		KindCreateTenant: createTenantKind(), KindTenant: settingsKind("Changing an account", identity.MakeTenants),
-		KindBlock:     settingsKind("Blocking an account or letting it go on", identity.BlockTenants),
-		KindSettings:  settingsKind("Changing the account's own settings", identity.MakeSettings),
-		KindAddresses: settingsKind("Changing the addresses of payouts", identity.MakeAddresses),
-		KindCreateKey: createKeyKind(), KindRotateKey: rotateKeyKind(), KindRevokeKey: revokeKeyKind(), KindSetKey: setKeyKind(),
-		KindRotateSecret:  rotateSecretKind(),
-		KindApproveSender: reviewKind("Approving a sender ID", senderid.Approved), KindRejectSender: reviewKind("Rejecting a sender ID", senderid.Rejected),
-		KindInvite: inviteKind(), KindRole: roleKind(), KindDisable: disableKind(), KindEnable: enableKind(), KindReset: resetKind(),
+		a.inviteKind(), a.roleKind(), a.disableKind(), a.enableKind(), a.resetKind(), a.policyKind(),
+
+		a.feesKind(), a.switchKind(KindPause, "Pause of a provider", false), a.switchKind(KindResume, "Resumption of a provider", true), a.routeKind(),
+		a.catalogueKind(KindCatalogue, "Entry of the catalogue", false), a.catalogueKind(KindBankCode, "Code of a bank at a provider", false),
+		a.catalogueKind(KindPrefix, "Network of a number range", true),
+		a.reopenKind(), a.rerunKind(), a.stopKind(),
 	}
 }
 
-// Forms are the kinds that are requested by their fields, in the order of their names.
+// Forms are the kinds of this package that are requested by their fields, in the order of their names.
 func Forms() (list []Form) {
-	all := kinds()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if k := all[name]; k.ask != nil {
-			list = append(list, Form{Kind: name, Title: k.title, Request: k.rule.Make, Fields: k.fields})
+	for _, k := range new(Changes).own() {
+		if k.Look != nil {
+			list = append(list, Form{Kind: k.Name, Title: k.Title, Request: k.Rule.Make, Fields: k.Fields})
 		}
 	}
+	slices.SortFunc(list, func(a, b Form) int { return strings.Compare(a.Kind, b.Kind) })
 	return list
 }

@@ -24,8 +24,8 @@ type lowBalance struct {
 }
 
 // lowBalanceKind needs no approver where no line of the policy says otherwise: it moves nothing.
-func lowBalanceKind() kind {
-	apply := func(a *Changes, tx *db.Tx, _ Request, p lowBalance) ([]audit.Change, error) {
+func (a *Changes) lowBalanceKind() Kind {
+	apply := func(tx *db.Tx, _ Request, p lowBalance) ([]audit.Change, error) {
 		before, after, err := a.Tenants.Set(tx, p.Tenant, tenant.Change{LowBalance: &p.After})
 		switch {
 		case err != nil:
@@ -37,26 +37,26 @@ func lowBalanceKind() kind {
 		}
 		return []audit.Change{{What: "low-balance threshold", Before: Threshold(before), After: Threshold(after)}}, nil
 	}
-	return written("Setting a low-balance threshold", Rule{Make: identity.MakeSettings, Check: identity.CheckAccess, Light: true}, apply).by("Low-balance threshold", askLowBalance, tenantField,
+	return written(a, KindLowBalance, "Low-balance threshold", Rule{Make: identity.MakeSettings, Check: identity.CheckAccess, Light: true}, apply).by(a.lookLowBalance, tenantField,
 		Field{Name: "amount", Label: "Warn below (GHS)", Hint: "Enter 0 to be warned never.", Max: 20, Required: true})
 }
 
-func askLowBalance(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
-	t, err := a.Tenants.Get(ctx, v[FieldTenant])
+func (a *Changes) lookLowBalance(ctx context.Context, o Order) (Draft, error) {
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	after, err := v.amount("amount")
+	after, err := o.Values.amount("amount")
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	if after < 0 {
-		return Request{}, problem.Field("amount", "must not be below zero")
+		return Draft{}, problem.Field("amount", "must not be below zero")
 	}
 	now := t
 	t.LowBalance = after
 	sentence := fmt.Sprintf("Set the low-balance threshold of %s (%s, %s) from %s to %s", t.Name, t.Mode, t.ID, Threshold(now), Threshold(t))
-	return a.make(ctx, by, draft{id: id, kind: KindLowBalance, tenant: t.ID, reason: reason, sentence: sentence, payload: lowBalance{t.ID, t.Name, now.LowBalance, after}})
+	return Draft{Tenant: t.ID, Sentence: sentence, Payload: lowBalance{t.ID, t.Name, now.LowBalance, after}}, nil
 }
 
 // Threshold returns an account's low-balance threshold for people.

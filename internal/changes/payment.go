@@ -50,26 +50,26 @@ func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 }
 
 // onPayment is the kind of an act about a payment; the payload has a member "payment" with what was seen.
-func onPayment[P any](does string, do func(a *Changes, ctx context.Context, act Request, p P, actor string, end finish) error) kind {
-	return kind{does: does, rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, do: func(a *Changes, ctx context.Context, act *Request, actor string, end finish) error {
-		var p P
-		if err := json.Unmarshal(act.Payload, &p); err != nil {
-			return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func onPayment[P any](name, title string, apply func(ctx context.Context, act Request, p P, finish Finish) error) Kind {
+	return Kind{Name: name, Title: title, Rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, Apply: func(ctx context.Context, act *Request, finish Finish) error {
+		p, err := payloadOf[P](*act)
+		if err != nil {
+			return err
 		}
 		// A lane answers a caller who leaves before its batch has ended, and would go on with what the caller has left.
-		return do(a, context.WithoutCancel(ctx), *act, p, actor, end)
+		return apply(context.WithoutCancel(ctx), *act, p, finish)
 	}}
 }
 
 // askPayment makes an act about a payment. The sentence gets the payment in words.
-func (a *Changes) askPayment(ctx context.Context, by By, d draft, p book.Payment, sentence string, payload any) (Request, error) {
+func (a *Changes) askPayment(ctx context.Context, o Order, d Draft, p book.Payment, sentence string, payload any) (Request, error) {
 	t, err := a.Tenants.Get(ctx, p.Tenant)
 	if err != nil {
 		return Request{}, err
 	}
-	d.tenant, d.amount, d.payload = t.ID, p.Amount, payload
-	d.sentence = strings.ReplaceAll(sentence, "{payment}", fmt.Sprintf("the %s %s of %s (%s, %s)", p.Kind, p.ID, t.Name, t.Mode, t.ID))
-	return a.make(ctx, by, d)
+	d.Tenant, d.Amount, d.Payload = t.ID, p.Amount, payload
+	d.Sentence = strings.ReplaceAll(sentence, "{payment}", fmt.Sprintf("the %s %s of %s (%s, %s)", p.Kind, p.ID, t.Name, t.Mode, t.ID))
+	return a.make(ctx, o, d)
 }
 
 // sent finds the act that a form has made before: the payment is not as the form showed it where that was done.
@@ -153,7 +153,7 @@ func (a *Changes) Resolve(ctx context.Context, by By, id, payment string, s Stat
 	case !s.Paid && p.Held() > 0:
 		sentence += fmt.Sprintf("; %s go back to the wallet", worth(p, p.Held()))
 	}
-	return a.askPayment(ctx, by, draft{id: id, kind: KindResolve, reason: reason}, p, sentence, r)
+	return a.askPayment(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindResolve}, p, sentence, r)
 }
 
 func worth(p book.Payment, amount money.Pesewas) string { return p.Money().Text(int64(amount)) }
@@ -165,8 +165,8 @@ func paidWord(paid bool) string {
 	return "not paid"
 }
 
-func resolveKind() kind {
-	return onPayment("Ending a payment by its provider's statement", func(a *Changes, ctx context.Context, act Request, r resolution, actor string, end finish) (err error) {
+func (a *Changes) resolveKind() Kind {
+	return onPayment(KindResolve, "End of a payment by its provider's statement", func(ctx context.Context, act Request, r resolution, finish Finish) (err error) {
 		also := func(tx *db.Tx) error {
 			p, err := a.unchanged(tx, r.Payment)
 			if err != nil {
@@ -176,12 +176,12 @@ func resolveKind() kind {
 			if r.Costs {
 				changes = append(changes, audit.Change{What: "taken by the provider", After: worth(p, r.Fee)}, audit.Change{What: "commission", After: worth(p, r.Commission)})
 			}
-			return end(tx, changes)
+			return finish(tx, changes)
 		}
 		if r.Costs {
-			_, err = a.Payments.ResolvePaid(ctx, r.Payment.ID, r.Fee, r.Commission, act.Reason, actor, also)
+			_, err = a.Payments.ResolvePaid(ctx, r.Payment.ID, r.Fee, r.Commission, act.Reason, act.Actor, also)
 		} else {
-			_, err = a.Payments.Resolve(ctx, r.Payment.ID, r.Paid, act.Reason, actor, also)
+			_, err = a.Payments.Resolve(ctx, r.Payment.ID, r.Paid, act.Reason, act.Actor, also)
 		}
 		return err
 	})
@@ -211,16 +211,16 @@ func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, pai
 		return Request{}, problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
 	}
 	sentence := fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!paid), worth(p, p.Amount))
-	return a.askPayment(ctx, by, draft{id: id, kind: KindContradict, reason: reason}, p, sentence, c)
+	return a.askPayment(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindContradict}, p, sentence, c)
 }
 
-func contradictKind() kind {
-	return onPayment("Taking back by which word a payment was ended", func(a *Changes, ctx context.Context, act Request, c contradiction, actor string, end finish) error {
-		_, err := a.Payments.Contradict(ctx, c.Payment.ID, c.Paid, act.Reason, actor, func(tx *db.Tx) error {
+func (a *Changes) contradictKind() Kind {
+	return onPayment(KindContradict, "Reversal of an end by statement", func(ctx context.Context, act Request, c contradiction, finish Finish) error {
+		_, err := a.Payments.Contradict(ctx, c.Payment.ID, c.Paid, act.Reason, act.Actor, func(tx *db.Tx) error {
 			if _, err := a.unchanged(tx, c.Payment); err != nil {
 				return err
 			}
-			return end(tx, []audit.Change{{What: "what it was", Before: paidWord(!c.Paid), After: paidWord(c.Paid)}})
+			return finish(tx, []audit.Change{{What: "what it was", Before: paidWord(!c.Paid), After: paidWord(c.Paid)}})
 		})
 		return err
 	})
@@ -264,7 +264,7 @@ func (a *Changes) Decide(ctx context.Context, by By, id, payment string, side Si
 	case p.Status == book.StatusFailed:
 		sentence = fmt.Sprintf("Let the %s bear %s that {payment} lacks in suspense", side, worth(p, p.Amount))
 	}
-	return a.askPayment(ctx, by, draft{id: id, kind: KindDecide, reason: reason}, p, sentence, d)
+	return a.askPayment(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindDecide}, p, sentence, d)
 }
 
 // decided is what the audit log says of a decision.
@@ -278,18 +278,18 @@ func decided(p book.Payment, side Side) audit.Change {
 	return audit.Change{What: "in suspense", Before: worth(p, p.Amount), After: "with the " + string(side)}
 }
 
-func decideKind() kind {
-	return onPayment("Taking out of suspense what a contradicted payment left there", func(a *Changes, ctx context.Context, act Request, d decision, actor string, end finish) error {
+func (a *Changes) decideKind() Kind {
+	return onPayment(KindDecide, "Decision about suspense", func(ctx context.Context, act Request, d decision, finish Finish) error {
 		also := func(tx *db.Tx) error {
 			p, err := a.unchanged(tx, d.Payment)
 			if err != nil {
 				return err
 			}
-			return end(tx, []audit.Change{decided(p, d.For)})
+			return finish(tx, []audit.Change{decided(p, d.For)})
 		}
 		if d.For == Provider {
-			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, actor, also)
+			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, act.Actor, also)
 		}
-		return a.Payments.Decide(ctx, d.Payment.ID, d.For == Customer, act.Reason, actor, also)
+		return a.Payments.Decide(ctx, d.Payment.ID, d.For == Customer, act.Reason, act.Actor, also)
 	})
 }

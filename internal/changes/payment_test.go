@@ -456,7 +456,10 @@ func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
 		if b, found, err := f.ledger.Booked(t.Context(), KindRefundCredits, back.ID); err != nil || !found || b.Amount != -600 {
 			t.Errorf("%+v, %v", b, err)
 		}
-		f.failed(f.approved(f.first, more), nil) // more than there are
+		if _, err := f.Approve(t.Context(), f.first, more.ID, more.Digest); !problem.Is(err, problem.InsufficientCredits) { // more than there are
+			t.Fatal(err)
+		}
+		f.is(more.ID, Waiting)
 		if credits() != 400 {
 			t.Fatal(credits())
 		}

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
@@ -59,11 +61,88 @@ func (a *Changes) HoldPayout(ctx context.Context, by payments.Asker, pay book.Pa
 	if act.Payload, err = json.Marshal(heldOf(pay)); err != nil {
 		return nil, err
 	}
+	act.Facts.At = a.Store.now()
+	if act.Facts.List, err = a.PayoutFacts(ctx, pay, by.Expected, by.Unnamed); err != nil {
+		return nil, err
+	}
 	act, err = a.Store.Planned(ctx, sendRule, act)
 	if err != nil || act.Needs == 0 {
 		return nil, err
 	}
 	return &payments.Hold{Until: act.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, act) }}, nil
+}
+
+// sameAgain is how long before a payout the same amount to the same number is warned of.
+const sameAgain = 30 * time.Minute
+
+// payeeLooks is how many of the payouts before to a payee are looked at.
+const payeeLooks = 20
+
+// The names of facts that are read again for the approver.
+const (
+	expectedName = "Expected name"
+	unnamed      = "Whose this number is could not be found out. Check it with the payee."
+)
+
+// PayoutFacts are what requester and approver should see of a payout: whose the number is and was expected to be, and what may be the
+// same payout. unknown reports that nobody could find out whose the number is.
+func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected string, unknown bool) (list []Fact, err error) {
+	if expected != "" {
+		list = append(list, Fact{Name: expectedName, Value: expected, Personal: true})
+	}
+	switch {
+	case unknown:
+		list = append(list, warning(unnamed))
+	case pay.AccountName != "":
+		list = append(list, Fact{Name: "Name of the payee", Value: pay.AccountName, Personal: true})
+		if expected != "" && !sameName(expected, pay.AccountName) {
+			list = append(list, Fact{Name: "Warning", Value: "The name differs: expected is " + expected + ", registered is " + pay.AccountName + ".", Warning: true, Personal: true})
+		}
+	}
+	before, err := a.Payments.PaidTo(ctx, pay.Tenant, pay.Account, payeeLooks)
+	if err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(before, func(b book.Payment) bool { return b.ID == pay.ID })
+	if len(others) == 0 {
+		list = append(list, warning("A new payee: none of the last payouts went to this number."))
+	}
+	begun := pay.CreatedAt
+	if begun.IsZero() {
+		begun = a.Store.now()
+	}
+	for _, b := range others {
+		if b.Amount == pay.Amount && b.CreatedAt.After(begun.Add(-sameAgain)) {
+			list = append(list, warning("The same amount went to this number at "+at(b.CreatedAt)+". Is this another one?"))
+			break
+		}
+	}
+	return list, nil
+}
+
+// sameName reports whether two names have the same words, whatever their order and case.
+func sameName(a, b string) bool {
+	words := func(text string) []string {
+		list := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '-' })
+		slices.Sort(list)
+		return list
+	}
+	return slices.Equal(words(a), words(b))
+}
+
+// checkPayout computes the facts of a payout that waits again.
+func (a *Changes) checkPayout(ctx context.Context, r Request) ([]Fact, error) {
+	pay, err := a.Payments.Find(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	expected := ""
+	for _, f := range r.Facts.List {
+		if f.Name == expectedName {
+			expected = f.Value
+		}
+	}
+	return a.PayoutFacts(ctx, pay, expected, r.Facts.has(warning(unnamed)))
 }
 
 // masked is where a payout goes, for a sentence that people read who may not see whole numbers. The page of the payment shows
@@ -100,15 +179,16 @@ func (a *Changes) byKey(ctx context.Context, act *Request, id string) error {
 	return err
 }
 
-func payoutKind() kind {
-	return kind{does: "Sending a payout, by a page or a key", rule: sendRule, do: (*Changes).approvePayout, undone: (*Changes).disapprovePayout}
+func (a *Changes) payoutKind() Kind {
+	return Kind{Name: KindSendPayout, Title: "Payout by a page or a key", Rule: sendRule, Check: a.checkPayout, Apply: a.approvePayout, Undone: a.disapprovePayout,
+		Instead: "Send a payout by a page of the account, or by a key"}
 }
 
 // approvePayout lets the payout go and ends the act in one transaction.
-func (a *Changes) approvePayout(ctx context.Context, act *Request, _ string, end finish) error {
-	var p heldPayout
-	if err := json.Unmarshal(act.Payload, &p); err != nil {
-		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func (a *Changes) approvePayout(ctx context.Context, act *Request, finish Finish) error {
+	p, err := payloadOf[heldPayout](*act)
+	if err != nil {
+		return err
 	}
 	// A lane answers a caller who leaves before its batch has ended, and would go on with what the caller has left.
 	return a.Payments.Approve(context.WithoutCancel(ctx), p.ID, func(tx *db.Tx, row book.Payment) error {
@@ -118,7 +198,7 @@ func (a *Changes) approvePayout(ctx context.Context, act *Request, _ string, end
 		if err := a.keyStands(tx, *act); err != nil {
 			return err
 		}
-		return end(tx, []audit.Change{{What: "payout", Before: "waits for approval", After: "is sent"}})
+		return finish(tx, []audit.Change{{What: "payout", Before: "waits for approval", After: "is sent"}})
 	})
 }
 

@@ -434,7 +434,7 @@ func TestKeyHolders_approveNothing(t *testing.T) {
 func TestKeys_requestPayoutsAlone(t *testing.T) {
 	each(t, func(f *fixture) {
 		for name, k := range f.kinds {
-			_, err := f.Store.Planned(t.Context(), k.rule, Request{ID: newID(), Kind: name, Tenant: f.tenant.ID, Place: f.tenant.ID, Key: "a key"})
+			_, err := f.Store.Planned(t.Context(), k.Rule, Request{ID: newID(), Kind: name, Tenant: f.tenant.ID, Place: f.tenant.ID, Key: "a key"})
 			if refused := err != nil && problem.From(err).Code == "person_needed"; refused == (name == KindSendPayout) {
 				t.Errorf("%s: %v", name, err)
 			}

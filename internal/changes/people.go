@@ -94,7 +94,7 @@ func (a *Changes) askPerson(ctx context.Context, by By, id, kind, sentence strin
 	if err != nil {
 		return Request{}, err
 	}
-	return a.make(ctx, by, draft{id: id, kind: kind, tenant: p.Tenant, reason: reason, sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), payload: p})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: kind, Tenant: p.Tenant, Sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), Payload: p})
 }
 
 // Invite asks for a role of a person, who is made where there is none with the address. The token of the link for one
@@ -126,7 +126,7 @@ func roleAt(tenantID string) string {
 
 // invitation makes a link and a code. Whom a command without a person invites depends on the machine, but for the first person of
 // an installation, who depends on nobody.
-func invitation(ctx context.Context, a *Changes, _ person) (identity.Invitation, error) {
+func (a *Changes) invitation(ctx context.Context, _ person) (identity.Invitation, error) {
 	by := identity.NewInvitation()
 	people, err := a.People.SetUp(ctx)
 	if people {
@@ -148,8 +148,8 @@ func from(act Request, by identity.Invitation) identity.Invitation {
 	return by
 }
 
-func inviteKind() kind {
-	return secretly("Inviting people", peopleRule, invitation, func(a *Changes, tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
+func (a *Changes) inviteKind() Kind {
+	return secretly(a, KindInvite, "Invitation of a person", peopleRule, a.invitation, func(tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
 		m := identity.Membership{Tenant: p.Tenant, Role: p.Role}
 		if err := a.mayGive(tx, act, m); err != nil {
 			return nil, nil, err
@@ -185,8 +185,8 @@ func (a *Changes) SetRole(ctx context.Context, by By, id, email string, m identi
 	return a.askPerson(ctx, by, id, KindRole, "Change the role of %[1]s at %[2]s from %[5]s to %[4]s", person{Email: email, Tenant: m.Tenant, Role: m.Role, Before: before}, reason)
 }
 
-func roleKind() kind {
-	return written("Changing a role", peopleRule, func(a *Changes, tx *db.Tx, act Request, p person) ([]audit.Change, error) {
+func (a *Changes) roleKind() Kind {
+	return written(a, KindRole, "Role of a person", peopleRule, func(tx *db.Tx, act Request, p person) ([]audit.Change, error) {
 		if _, _, err := a.other(tx, act, p.Email); err != nil {
 			return nil, err
 		}
@@ -226,8 +226,8 @@ func (a *Changes) whole(tx *db.Tx, act Request, p person) error {
 	return a.mayGive(tx, act, all...)
 }
 
-func disableKind() kind {
-	return written("Keeping a person out", peopleRule, func(a *Changes, tx *db.Tx, act Request, p person) ([]audit.Change, error) {
+func (a *Changes) disableKind() Kind {
+	return written(a, KindDisable, "Lock of a person", peopleRule, func(tx *db.Tx, act Request, p person) ([]audit.Change, error) {
 		if err := a.whole(tx, act, p); err != nil {
 			return nil, err
 		}
@@ -236,8 +236,8 @@ func disableKind() kind {
 	})
 }
 
-func enableKind() kind {
-	return written("Letting a person in again", peopleRule, func(a *Changes, tx *db.Tx, act Request, p person) ([]audit.Change, error) {
+func (a *Changes) enableKind() Kind {
+	return written(a, KindEnable, "Unlock of a person", peopleRule, func(tx *db.Tx, act Request, p person) ([]audit.Change, error) {
 		if err := a.whole(tx, act, p); err != nil {
 			return nil, err
 		}
@@ -246,8 +246,8 @@ func enableKind() kind {
 	})
 }
 
-func resetKind() kind {
-	return secretly("Resetting a person", peopleRule, invitation, func(a *Changes, tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
+func (a *Changes) resetKind() Kind {
+	return secretly(a, KindReset, "Reset of a person", peopleRule, a.invitation, func(tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
 		if err := a.whole(tx, act, p); err != nil {
 			return nil, nil, err
 		}

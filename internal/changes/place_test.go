@@ -41,7 +41,7 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 		f.clock.Advance(time.Second)
 		act, err := f.own(owner, 1)
 		if err != nil || act.State != Waiting || act.Needs != 1 || act.Place != f.tenant.ID || act.Tenant != f.tenant.ID ||
-			act.Sentence != "Changing this policy needs one checker from GHS 0.00 on, in this account" {
+			act.Sentence != "This policy needs one checker from GHS 0.00 on, in this account" {
 			t.Fatalf("%+v, %v", act, err)
 		}
 		approve := func(by By, place string) error {
@@ -144,18 +144,18 @@ func TestATenantsPolicyIsAboutItsOwnPeople(t *testing.T) {
 
 // Whoever may make or check acts of a kind may reach the pages on which that is done.
 func TestWhoMayMakeOrCheckReachesThePages(t *testing.T) {
-	for name, k := range kinds() {
+	for name, k := range New(Deps{}).kinds {
 		for _, site := range []identity.Site{identity.TenantSite, identity.InstallationSite} {
 			for _, r := range identity.Roles(site) {
-				if identity.Can(site, r, k.rule.Make) && !(identity.Can(site, r, identity.MakeActs) && identity.Can(site, r, identity.ReadActs)) {
+				if identity.Can(site, r, k.Rule.Make) && !(identity.Can(site, r, identity.MakeActs) && identity.Can(site, r, identity.ReadActs)) {
 					t.Errorf("%s: %s of the %s makes it, and cannot withdraw it", name, r, site)
 				}
-				if identity.Can(site, r, k.rule.Check) && !(identity.Can(site, r, identity.CheckActs) && identity.Can(site, r, identity.ReadActs)) {
+				if identity.Can(site, r, k.Rule.Check) && !(identity.Can(site, r, identity.CheckActs) && identity.Can(site, r, identity.ReadActs)) {
 					t.Errorf("%s: %s of the %s checks it, and cannot reach it", name, r, site)
 				}
 			}
 		}
-		if k.does == "" {
+		if k.Title == "" {
 			t.Errorf("%s does nothing that the policy could name", name)
 		}
 	}

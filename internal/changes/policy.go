@@ -2,7 +2,6 @@ package changes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,20 +31,20 @@ func (l lined) line() Line {
 	return Line{Kind: l.Kind, Tenant: l.Tenant, Own: l.Own, From: l.From, Checkers: l.Checkers}
 }
 
-func policyKind() kind {
-	return kind{does: "Changing this policy", rule: Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, do: (*Changes).doPolicy}
+func (a *Changes) policyKind() Kind {
+	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, Apply: a.doPolicy}
 }
 
-// Kinds are the kinds of acts that are made at a site, of which the policy can say how many checkers they need, with what
-// each does.
+// Kinds are the kinds of acts that are made at a site, of which the policy can say how many checkers they need, with the title of
+// each.
 func (a *Changes) Kinds(at identity.Site) map[string]string {
-	does := map[string]string{}
+	titles := map[string]string{}
 	for name, k := range a.kinds {
-		if slices.ContainsFunc(identity.Roles(at), func(r identity.Role) bool { return identity.Can(at, r, k.rule.Make) }) {
-			does[name] = k.does
+		if slices.ContainsFunc(identity.Roles(at), func(r identity.Role) bool { return identity.Can(at, r, k.Rule.Make) }) {
+			titles[name] = k.Title
 		}
 	}
-	return does
+	return titles
 }
 
 // SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own
@@ -54,7 +53,7 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 	if by.Place != identity.Installation {
 		l.Tenant, l.Own = by.Place, true
 	}
-	does, known := a.Kinds(identity.SiteOf(by.Place))[l.Kind]
+	title, known := a.Kinds(identity.SiteOf(by.Place))[l.Kind]
 	if !known || l.Own && by.Place == identity.Installation {
 		return Request{}, problem.Field("kind", "is not a kind of act")
 	}
@@ -85,15 +84,15 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 			p.Before = was.Checkers
 		}
 	}
-	sentence := fmt.Sprintf("%s needs %s from %s on, %s", does, Checkers(l.Checkers), ledger.GHS.Text(int64(l.From)), where)
-	return a.make(ctx, by, draft{id: id, kind: KindPolicy, tenant: about, sentence: sentence, reason: reason, payload: p})
+	sentence := fmt.Sprintf("%s needs %s from %s on, %s", title, Checkers(l.Checkers), ledger.GHS.Text(int64(l.From)), where)
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindPolicy, Tenant: about, Sentence: sentence, Payload: p})
 }
 
 // doPolicy changes the line and ends the act in one transaction.
-func (a *Changes) doPolicy(ctx context.Context, act *Request, _ string, end finish) error {
-	var p lined
-	if err := json.Unmarshal(act.Payload, &p); err != nil {
-		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func (a *Changes) doPolicy(ctx context.Context, act *Request, finish Finish) error {
+	p, err := payloadOf[lined](*act)
+	if err != nil {
+		return err
 	}
 	rule, known := a.Rule(p.Kind)
 	if !known {
@@ -107,6 +106,6 @@ func (a *Changes) doPolicy(ctx context.Context, act *Request, _ string, end fini
 		if before != p.Before {
 			return problem.New(problem.Invalid, "changed_since", "The line was changed since this was made")
 		}
-		return end(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: Checkers(before), After: Checkers(p.Checkers)}})
+		return finish(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: Checkers(before), After: Checkers(p.Checkers)}})
 	})
 }

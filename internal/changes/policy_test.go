@@ -99,7 +99,7 @@ func TestThePolicyIsAnAct(t *testing.T) {
 		var act Request
 		for range 2 {
 			if act, err = f.SetPolicy(f.t.Context(), owner, id, line, "large sums"); err != nil || act.State != Waiting || act.Needs != 1 ||
-				act.Sentence != "Putting money into a wallet needs 2 checkers from GHS 500.00 on, everywhere" {
+				act.Sentence != "Deposit to a wallet needs 2 checkers from GHS 500.00 on, everywhere" {
 				f.t.Fatalf("%+v, %v", act, err)
 			}
 		}

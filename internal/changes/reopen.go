@@ -27,12 +27,12 @@ func (a *Changes) ReopenRange(ctx context.Context, by By, id, tenantID, digits, 
 	}
 	prefix := otp.RangeOf(digits)
 	sentence := fmt.Sprintf("Open the range %s to one-time passwords of %s (%s, %s) again", prefix, t.Name, t.Mode, t.ID)
-	return a.make(ctx, by, draft{id: id, kind: KindReopen, tenant: t.ID, reason: reason, sentence: sentence, payload: reopened{t.ID, prefix}})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindReopen, Tenant: t.ID, Sentence: sentence, Payload: reopened{t.ID, prefix}})
 }
 
 // reopenKind needs no check where no line of the policy says otherwise: a range that is still pumped closes by itself.
-func reopenKind() kind {
-	return written("Opening a closed range of numbers", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
+func (a *Changes) reopenKind() Kind {
+	return written(a, KindReopen, "Reopening of a number range", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
 		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)
 		return []audit.Change{{What: "range " + p.Range, Before: fmt.Sprintf("closed: %d of %d verified", was.Verified, was.Sent), After: "open"}}, err
 	})

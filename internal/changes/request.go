@@ -61,6 +61,10 @@ type Request struct {
 	// Secret is what the act made and its maker is shown once, and Code what its approver is shown once. They are set where
 	// the maker has just done the act alone, and are never stored here.
 	Secret, Code string
+	// Facts are what its requester saw besides the sentence.
+	Facts Facts
+	// Actor is who applies it, and Shown what the approver's page showed: set for Apply and Finish alone.
+	Actor, Shown string
 	// Made is the id of what the change made, such as the payment of a transfer, where that has just happened.
 	Made string
 }
@@ -163,6 +167,10 @@ func (a Request) digest() string {
 	if len(a.Barred) > 0 {
 		members[0] = "makola act 4"
 		members = append(members, strings.Join(a.Barred, " "))
+	}
+	if facts := a.Facts.text(); facts != "" {
+		members[0] = "makola act 5"
+		members = append(members, facts)
 	}
 	for _, s := range members {
 		var size [8]byte

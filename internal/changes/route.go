@@ -55,13 +55,13 @@ func (a *Changes) askRoute(ctx context.Context, by By, id string, r route.Route,
 	if drop && !p.There {
 		return Request{}, problem.New(problem.NotFound, "route_not_found", "There is no such route")
 	}
-	d := draft{id: id, kind: KindRoute, reason: reason, payload: p}
+	d := Draft{Kind: KindRoute, Payload: p}
 	whose := "everybody"
 	if r.Tenant != route.Any {
 		t, err := a.Tenants.Get(ctx, r.Tenant)
 		switch {
 		case err == nil:
-			whose, d.tenant = fmt.Sprintf("%s (%s, %s)", t.Name, t.Mode, t.ID), t.ID
+			whose, d.Tenant = fmt.Sprintf("%s (%s, %s)", t.Name, t.Mode, t.ID), t.ID
 		case drop && problem.Is(err, problem.NotFound): // the route of an account that is gone
 			whose = r.Tenant
 		default:
@@ -69,11 +69,11 @@ func (a *Changes) askRoute(ctx context.Context, by By, id string, r route.Route,
 		}
 	}
 	what := fmt.Sprintf("%s over %s, of %s money of %s", p.Operation, anyOf(p.Channel, "every channel"), anyOf(p.Mode, "live and test"), whose)
-	d.sentence = fmt.Sprintf("Send %s to %s; it led to %s", what, cmp.Or(p.Providers, "nobody"), cmp.Or(p.Was, "nobody"))
+	d.Sentence = fmt.Sprintf("Send %s to %s; it led to %s", what, cmp.Or(p.Providers, "nobody"), cmp.Or(p.Was, "nobody"))
 	if drop {
-		d.sentence = fmt.Sprintf("Remove the route of %s; it led to %s", what, cmp.Or(p.Was, "nobody"))
+		d.Sentence = fmt.Sprintf("Remove the route of %s; it led to %s", what, cmp.Or(p.Was, "nobody"))
 	}
-	return a.make(ctx, by, d)
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, d)
 }
 
 // anyOf writes a value of a route, or what stands for all of them.
@@ -84,8 +84,8 @@ func anyOf(value, all string) string {
 	return value
 }
 
-func routeKind() kind {
-	return written("Choosing the providers of an operation", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(a *Changes, tx *db.Tx, act Request, p routed) ([]audit.Change, error) {
+func (a *Changes) routeKind() Kind {
+	return written(a, KindRoute, "Providers of an operation", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(tx *db.Tx, act Request, p routed) ([]audit.Change, error) {
 		r := p.route(act.MakerName)
 		was, there, err := a.Routes.LeadsToIn(tx, r)
 		if err != nil {

@@ -23,7 +23,7 @@ func (a *Changes) Reveal(ctx context.Context, by By, part Part, id string) (stri
 	if !known || a.Seal == nil {
 		return "", ErrShown()
 	}
-	sealed, err := a.Store.Reveal(ctx, by, k.rule, part, act)
+	sealed, err := a.Store.Reveal(ctx, by, k.Rule, part, act)
 	if err != nil {
 		return "", err
 	}

@@ -44,7 +44,7 @@ func (a *Changes) ReviewSender(ctx context.Context, by By, id, senderID string, 
 		return Request{}, err
 	}
 	sentence := fmt.Sprintf("%s the sender ID %q of %s (%s)", does, s.Name, t.Name, t.ID)
-	return a.make(ctx, by, draft{id: id, kind: kind, tenant: t.ID, reason: reason, sentence: sentence, payload: sender{t.ID, s.ID, s.Name}})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: kind, Tenant: t.ID, Sentence: sentence, Payload: sender{t.ID, s.ID, s.Name}})
 }
 
 // broughtOver is the sender ID that its maker asked for. Its members and their order are what is hashed.
@@ -65,18 +65,18 @@ func (a *Changes) CreateSender(ctx context.Context, by By, id string, s senderid
 		return Request{}, err
 	}
 	sentence := fmt.Sprintf("Make the approved sender ID %q of %s (%s), with the id %s", s.Name, t.Name, t.ID, s.ID)
-	return a.make(ctx, by, draft{id: id, kind: KindCreateSender, tenant: t.ID, reason: reason, sentence: sentence, payload: broughtOver{t.ID, s.ID, s.Name, s.Description}})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindCreateSender, Tenant: t.ID, Sentence: sentence, Payload: broughtOver{t.ID, s.ID, s.Name, s.Description}})
 }
 
-func createSenderKind() kind {
-	return written("Making a sender ID for an account", Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p broughtOver) ([]audit.Change, error) {
+func (a *Changes) createSenderKind() Kind {
+	return written(a, KindCreateSender, "Sender ID from another provider", Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p broughtOver) ([]audit.Change, error) {
 		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
 		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
 	})
 }
 
-func reviewKind(does string, to senderid.Status) kind {
-	return written(does, Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(a *Changes, tx *db.Tx, act Request, p sender) ([]audit.Change, error) {
+func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
+	return written(a, name, title, Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p sender) ([]audit.Change, error) {
 		s, err := a.Senders.Review(tx, p.Tenant, p.ID, to, act.Reason, act.MakerName)
 		if err == nil && s.Name != p.Name {
 			err = errChanged("The name")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/cache"
@@ -30,13 +31,13 @@ func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identit
 	return s
 }
 
-const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member, barred`
+const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member, barred, facts`
 
 func scan(r *db.Row, a *Request) error {
-	var payload, barred string
+	var payload, barred, facts string
 	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
-		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member, &barred)
-	a.Payload, a.Barred = json.RawMessage(payload), strings.Fields(barred)
+		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member, &barred, &facts)
+	a.Payload, a.Barred, a.Facts = json.RawMessage(payload), strings.Fields(barred), factsOf(facts)
 	return err
 }
 
@@ -46,7 +47,7 @@ const (
 	selectChecks = `SELECT checker, name, at, note FROM act_checks WHERE act = $1 ORDER BY at, checker`
 	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
 		ORDER BY id DESC LIMIT $6`
-	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
+	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 )
 
 // Get finds an act with its checks.
@@ -137,9 +138,17 @@ func (s *Store) Apply(ctx context.Context, a Request, fn func(*db.Tx) error) err
 	return s.db.WriteRecognising(ctx, landed, fn)
 }
 
+// now is the time of facts.
+func (s *Store) now() time.Time { return s.clock.Now().UTC().Truncate(time.Millisecond) }
+
+const eraseFacts = `UPDATE acts SET facts = '' WHERE id = $1 AND state <> 'waiting'`
+
+// EraseFacts removes, in tx, the facts of the request with a payout's id, which may have the payee's name.
+func EraseFacts(tx *db.Tx, payout string) { tx.Defer(eraseFacts, -1, payout) }
+
 func (s *Store) insert(tx *db.Tx, a Request) {
 	tx.Defer(insertAct, 1, a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin,
-		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "))
+		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "), a.Facts.text())
 }
 
 // mayMake refuses a maker whose session or role does not allow it now.
@@ -194,6 +203,9 @@ func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes 
 	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note, "changes": all}
 	if reference := a.reference(); reference != "" {
 		e.Details.(map[string]any)["reference"] = reference
+	}
+	if a.Shown != "" {
+		e.Details.(map[string]any)["shown"] = a.Shown
 	}
 	if n := len(a.Checks); n > 0 && a.Checks[n-1].Person == e.Person && a.Checks[n-1].Note != "" {
 		e.Details.(map[string]any)["approver"] = a.Checks[n-1].Note

@@ -255,11 +255,11 @@ func (a *Changes) SetTenant(ctx context.Context, by By, id, tenantID string, val
 		texts[i] = fmt.Sprintf("%s from %q to %q", s.Name, s.Before, s.After)
 	}
 	sentence := fmt.Sprintf("Change of %s (%s, %s): %s", t.Name, t.Mode, t.ID, strings.Join(texts, ", "))
-	return a.make(ctx, by, draft{id: id, kind: kind, tenant: tenantID, reason: reason, sentence: sentence, payload: settings{t.ID, t.Name, set}, light: light})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: kind, Tenant: tenantID, Sentence: sentence, Payload: settings{t.ID, t.Name, set}, Light: light})
 }
 
-func settingsKind(does string, may identity.Permission) kind {
-	return written(does, Rule{Make: may, Check: identity.CheckAccess}, func(a *Changes, tx *db.Tx, act Request, p settings) ([]audit.Change, error) {
+func (a *Changes) settingsKind(name, title string, may identity.Permission) Kind {
+	return written(a, name, title, Rule{Make: may, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, p settings) ([]audit.Change, error) {
 		values := map[string]string{}
 		for _, s := range p.Set {
 			values[s.Name] = s.After
@@ -342,11 +342,11 @@ func (a *Changes) CreateTenant(ctx context.Context, by By, id, tenantID, name, m
 	for _, s := range n.Set {
 		sentence += fmt.Sprintf(", %s %q", s.Name, s.After)
 	}
-	return a.make(ctx, by, draft{id: id, kind: KindCreateTenant, tenant: n.ID, reason: reason, sentence: sentence, payload: n, light: n.Mode == string(tenant.Test)})
+	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindCreateTenant, Tenant: n.ID, Sentence: sentence, Payload: n, Light: n.Mode == string(tenant.Test)})
 }
 
-func createTenantKind() kind {
-	return written("Making an account", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess}, func(a *Changes, tx *db.Tx, act Request, p newTenant) ([]audit.Change, error) {
+func (a *Changes) createTenantKind() Kind {
+	return written(a, KindCreateTenant, "New account", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, p newTenant) ([]audit.Change, error) {
 		made, err := a.Tenants.Create(tx, p.tenant())
 		if err != nil {
 			return nil, err

@@ -2,7 +2,6 @@ package changes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/makola/makola/internal/audit"
@@ -40,52 +39,80 @@ type debt struct {
 
 // Transfer asks for money to be moved between two wallets, under a reference of its maker's.
 func (a *Changes) Transfer(ctx context.Context, by By, id, reference, from, to string, amount money.Pesewas, reason string) (Request, error) {
-	if amount <= 0 {
-		return Request{}, problem.Field("amount", "must be above zero")
+	return a.Do(ctx, by, KindTransfer, id, Values{"from": from, "to": to, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
+}
+
+func (a *Changes) transferKind() Kind {
+	return Kind{Name: KindTransfer, Title: "Transfer between wallets", Rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, Look: a.lookTransfer, Check: a.checkTransfer, Apply: a.moveBetween,
+		Fields: []Field{{Name: "from", Label: "From the account", Max: 64, Required: true}, {Name: "to", Label: "To the account", Max: 64, Required: true}, amountField, referenceField}}
+}
+
+func (a *Changes) lookTransfer(ctx context.Context, o Order) (Draft, error) {
+	amount, err := o.Values.amount(amountField.Name)
+	if err == nil && amount <= 0 {
+		err = problem.Field("amount", "must be above zero")
 	}
-	if err := checkReference(reference); err != nil {
-		return Request{}, err
-	}
-	giver, err := a.Tenants.Get(ctx, from)
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	taker, err := a.Tenants.Get(ctx, to)
+	giver, err := a.Tenants.Get(ctx, o.Values["from"])
+	if err != nil {
+		return Draft{}, err
+	}
+	taker, err := a.Tenants.Get(ctx, o.Values["to"])
 	switch {
 	case problem.Is(err, problem.NotFound):
-		return Request{}, problem.Field("to", "must be the id of an account")
+		return Draft{}, problem.Field("to", "must be the id of an account")
 	case err != nil:
-		return Request{}, err
+		return Draft{}, err
 	case giver.ID == taker.ID:
-		return Request{}, problem.Field("to", "must be another account")
+		return Draft{}, problem.Field("to", "must be another account")
 	case giver.Mode != taker.Mode:
-		return Request{}, problem.Field("to", "must be an account of the same mode")
+		return Draft{}, problem.Field("to", "must be an account of the same mode")
 	}
+	reference := o.Values[referenceField.Name]
 	sentence := fmt.Sprintf("Move %s from the wallet of %s (%s, %s) to the wallet of %s (%s, %s)", giver.Money().Text(int64(amount)), giver.Name, giver.Mode, giver.ID, taker.Name, taker.Mode, taker.ID)
-	return a.make(ctx, by, draft{id: id, kind: KindTransfer, tenant: giver.ID, reason: reason, amount: amount, sentence: sentence + under(reference),
-		payload: transfer{giver.ID, giver.Name, taker.ID, taker.Name, amount, reference}})
+	return Draft{Tenant: giver.ID, Amount: amount, Sentence: sentence + under(reference), Payload: transfer{giver.ID, giver.Name, taker.ID, taker.Name, amount, reference}}, nil
 }
 
-func transferKind() kind {
-	return kind{does: "Moving money between two wallets", rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, do: (*Changes).moveBetween}.by("Transfer between wallets", askTransfer,
-		Field{Name: "from", Label: "From the account", Max: 64, Required: true}, Field{Name: "to", Label: "To the account", Max: 64, Required: true}, amountField, referenceField)
-}
-
-func askTransfer(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
-	amount, err := v.amount(amountField.Name)
+// checkTransfer returns the balances of both wallets, and warns of what may be the same transfer.
+func (a *Changes) checkTransfer(ctx context.Context, r Request) (list []Fact, err error) {
+	p, err := payloadOf[transfer](r)
 	if err != nil {
-		return Request{}, err
+		return nil, err
 	}
-	return a.Transfer(ctx, by, id, v[referenceField.Name], v["from"], v["to"], amount, reason)
+	for _, side := range []struct {
+		id string
+		by money.Pesewas
+	}{{p.From, -p.Amount}, {p.To, p.Amount}} {
+		t, err := a.Tenants.Get(ctx, side.id)
+		if err != nil {
+			return nil, err
+		}
+		facts, err := a.balances(ctx, "wallet of "+t.Name, t.Wallet(), int64(side.by))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, facts...)
+		if side.id != p.To {
+			continue
+		}
+		alike, err := a.alike(ctx, r, t.Wallet(), int64(p.Amount))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, alike...)
+	}
+	return list, nil
 }
 
 // moveBetween moves the money, books it under the act's id or the maker's reference, and ends the act in one transaction.
-func (a *Changes) moveBetween(ctx context.Context, act *Request, actor string, end finish) error {
-	var p transfer
-	if err := json.Unmarshal(act.Payload, &p); err != nil {
-		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func (a *Changes) moveBetween(ctx context.Context, act *Request, finish Finish) error {
+	p, err := payloadOf[transfer](*act)
+	if err != nil {
+		return err
 	}
-	pay, err := a.Payments.Transfer(context.WithoutCancel(ctx), p.From, p.To, p.Amount, act.Reason, actor, func(tx *db.Tx) error {
+	pay, err := a.Payments.Transfer(context.WithoutCancel(ctx), p.From, p.To, p.Amount, act.Reason, act.Actor, func(tx *db.Tx) error {
 		var changes []audit.Change
 		var to tenant.Tenant
 		for _, side := range []struct {
@@ -105,7 +132,7 @@ func (a *Changes) moveBetween(ctx context.Context, act *Request, actor string, e
 			}
 			changes, to = append(changes, audit.Change{What: "wallet of " + t.Name, Before: t.Money().Text(before), After: t.Money().Text(before + int64(side.by))}), t
 		}
-		if err := end(tx, changes); err != nil {
+		if err := finish(tx, changes); err != nil {
 			return err
 		}
 		return a.book(tx, *act, p.Reference, to.Wallet(), int64(p.Amount))
@@ -116,20 +143,38 @@ func (a *Changes) moveBetween(ctx context.Context, act *Request, actor string, e
 
 // Recover asks for what an account owes to be taken back.
 func (a *Changes) Recover(ctx context.Context, by By, id, tenantID, reason string) (Request, error) {
-	t, err := a.Tenants.Get(ctx, tenantID)
+	return a.Do(ctx, by, KindRecover, id, Values{FieldTenant: tenantID}, reason)
+}
+
+func (a *Changes) lookRecover(ctx context.Context, o Order) (Draft, error) {
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	balance, err := a.Ledger.Balance(ctx, owing(t))
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	if balance >= 0 {
-		return Request{}, problem.New(problem.Invalid, "nothing_owed", "The account owes nothing")
+		return Draft{}, problem.New(problem.Invalid, "nothing_owed", "The account owes nothing")
 	}
 	owed := money.Pesewas(-balance)
 	sentence := fmt.Sprintf("Take back what %s (%s, %s) owes since a reversal, at most %s, as far as its wallet covers it", t.Name, t.Mode, t.ID, t.Money().Text(int64(owed)))
-	return a.make(ctx, by, draft{id: id, kind: KindRecover, tenant: t.ID, reason: reason, amount: owed, sentence: sentence, payload: debt{t.ID, t.Name, owed}})
+	return Draft{Tenant: t.ID, Amount: owed, Sentence: sentence, Payload: debt{t.ID, t.Name, owed}}, nil
+}
+
+// checkRecover returns what the account owes and what its wallet covers.
+func (a *Changes) checkRecover(ctx context.Context, r Request) ([]Fact, error) {
+	t, err := a.Tenants.Get(ctx, r.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	owed, err := a.Ledger.Balance(ctx, owing(t))
+	if err != nil {
+		return nil, err
+	}
+	wallet, err := a.Ledger.Balance(ctx, t.Wallet())
+	return []Fact{{Name: t.Name + " owes now", Value: t.Money().Text(-owed)}, {Name: "In the wallet now", Value: t.Money().Text(wallet)}}, err
 }
 
 // owing is the account of what a tenant owes, which is below zero.
@@ -137,19 +182,18 @@ func owing(t tenant.Tenant) ledger.Key {
 	return ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)}
 }
 
-func recoverKind() kind {
-	return kind{does: "Taking back what an account owes", rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, do: (*Changes).takeBack}.by("Recovery of a debt", func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
-		return a.Recover(ctx, by, id, v[FieldTenant], reason)
-	}, tenantField)
+func (a *Changes) recoverKind() Kind {
+	return Kind{Name: KindRecover, Title: "Recovery of a debt", Rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, Fields: []Field{tenantField},
+		Look: a.lookRecover, Check: a.checkRecover, Apply: a.takeBack}
 }
 
 // takeBack takes what is owed, if that is not more than its maker saw, and ends the act in one transaction.
-func (a *Changes) takeBack(ctx context.Context, act *Request, actor string, end finish) error {
-	var p debt
-	if err := json.Unmarshal(act.Payload, &p); err != nil {
-		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func (a *Changes) takeBack(ctx context.Context, act *Request, finish Finish) error {
+	p, err := payloadOf[debt](*act)
+	if err != nil {
+		return err
 	}
-	_, err := a.Treasury.Recover(ctx, p.Tenant, act.Reason, actor, func(tx *db.Tx, taken money.Pesewas) error {
+	_, err = a.Treasury.Recover(ctx, p.Tenant, act.Reason, act.Actor, func(tx *db.Tx, taken money.Pesewas) error {
 		t, err := a.Tenants.Locked(tx, p.Tenant)
 		if err != nil {
 			return err
@@ -162,7 +206,7 @@ func (a *Changes) takeBack(ctx context.Context, act *Request, actor string, end 
 		if t.Name != p.Name || owed > p.Owed {
 			return errChanged("What the account owes")
 		}
-		return end(tx, []audit.Change{{What: t.Name + " owes", Before: t.Money().Text(int64(owed)), After: t.Money().Text(int64(owed - taken))}})
+		return finish(tx, []audit.Change{{What: t.Name + " owes", Before: t.Money().Text(int64(owed)), After: t.Money().Text(int64(owed - taken))}})
 	})
 	return err
 }

@@ -2,7 +2,6 @@ package changes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/makola/makola/internal/audit"
@@ -34,25 +33,17 @@ type wallet struct {
 // mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
 type mover func(t *treasury.Treasury, ctx context.Context, tenant string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
 
-func walletKind(does string, verb mover) kind {
-	return kind{
-		does: does,
-		rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
-		do: func(a *Changes, ctx context.Context, act *Request, actor string, end finish) error {
-			return a.move(ctx, verb, *act, actor, end)
-		},
-	}
+func (a *Changes) fundKind() Kind {
+	return a.walletKind(KindFund, "Deposit to a wallet", (*treasury.Treasury).Fund).by(a.lookFund, tenantField, amountField, referenceField)
 }
 
-// byAmount requests a movement of a wallet by its fields.
-func byAmount(request func(a *Changes, ctx context.Context, by By, id, reference, tenant string, amount money.Pesewas, reason string) (Request, error)) func(*Changes, context.Context, By, string, Values, string) (Request, error) {
-	return func(a *Changes, ctx context.Context, by By, id string, v Values, reason string) (Request, error) {
-		amount, err := v.moved()
-		if err != nil {
-			return Request{}, err
-		}
-		return request(a, ctx, by, id, v[referenceField.Name], v[FieldTenant], amount, reason)
-	}
+func (a *Changes) adjustKind() Kind {
+	return a.walletKind(KindAdjust, "Correction of a wallet", (*treasury.Treasury).Adjust).by(a.lookAdjust, tenantField, wayField, amountField, referenceField)
+}
+
+func (a *Changes) walletKind(name, title string, verb mover) Kind {
+	return Kind{Name: name, Title: title, Rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, Check: a.checkWallet,
+		Apply: func(ctx context.Context, act *Request, finish Finish) error { return a.move(ctx, verb, *act, finish) }}
 }
 
 // Fund asks for money to be put into a tenant's wallet. id is that of the form, or of the command.
@@ -63,10 +54,7 @@ func (a *Changes) Fund(ctx context.Context, by By, id, tenantID string, amount m
 // FundUnder is Fund under a reference of its maker's, such as the number of a bank slip: of all acts of a kind under one
 // reference one is done.
 func (a *Changes) FundUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
-	if amount <= 0 {
-		return Request{}, problem.Field("amount", "must be above zero")
-	}
-	return a.ask(ctx, by, draft{id: id, kind: KindFund, tenant: tenantID, reason: reason}, reference, amount, "Put %s into the wallet of %s (%s, %s)")
+	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: tenantID, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
 }
 
 // Adjust asks for a wallet to be corrected by an amount, which is below zero where it is taken out.
@@ -76,41 +64,75 @@ func (a *Changes) Adjust(ctx context.Context, by By, id, tenantID string, amount
 
 // AdjustUnder is Adjust under a reference of its maker's.
 func (a *Changes) AdjustUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
-	if amount == 0 {
-		return Request{}, problem.Field("amount", "must not be zero")
+	return a.Do(ctx, by, KindAdjust, id, moving(Values{FieldTenant: tenantID, referenceField.Name: reference}, amount), reason)
+}
+
+func (a *Changes) lookFund(ctx context.Context, o Order) (Draft, error) {
+	amount, err := o.Values.amount(amountField.Name)
+	if err == nil && amount <= 0 {
+		err = problem.Field("amount", "must be above zero")
+	}
+	if err != nil {
+		return Draft{}, err
+	}
+	return a.lookWallet(ctx, o, amount, "Put %s into the wallet of %s (%s, %s)")
+}
+
+func (a *Changes) lookAdjust(ctx context.Context, o Order) (Draft, error) {
+	amount, err := o.Values.moved()
+	if err == nil && amount == 0 {
+		err = problem.Field("amount", "must not be zero")
+	}
+	if err != nil {
+		return Draft{}, err
 	}
 	sentence := "Correct the wallet of %[2]s (%[3]s, %[4]s): put %[1]s into it"
 	if amount < 0 {
 		sentence = "Correct the wallet of %[2]s (%[3]s, %[4]s): take %[1]s out of it"
 	}
-	return a.ask(ctx, by, draft{id: id, kind: KindAdjust, tenant: tenantID, reason: reason}, reference, amount, sentence)
+	return a.lookWallet(ctx, o, amount, sentence)
 }
 
-// ask makes an act about a tenant's wallet; the sentence gets the amount, and the tenant's name, mode and id.
-func (a *Changes) ask(ctx context.Context, by By, d draft, reference string, amount money.Pesewas, sentence string) (Request, error) {
-	if err := checkReference(reference); err != nil {
-		return Request{}, err
-	}
-	t, err := a.Tenants.Get(ctx, d.tenant)
+// lookWallet drafts a movement of a tenant's wallet; the sentence gets the amount, and the tenant's name, mode and id.
+func (a *Changes) lookWallet(ctx context.Context, o Order, amount money.Pesewas, sentence string) (Draft, error) {
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	if err := a.Treasury.CheckAdjust(ctx, t, amount); err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	d.amount = max(amount, -amount)
-	d.sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.amount)), t.Name, t.Mode, t.ID) + under(reference)
-	d.payload = wallet{t.ID, t.Name, string(t.Mode), amount, reference}
-	return a.make(ctx, by, d)
+	reference := o.Values[referenceField.Name]
+	d := Draft{Tenant: t.ID, Amount: max(amount, -amount), Payload: wallet{t.ID, t.Name, string(t.Mode), amount, reference}}
+	d.Sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.Amount)), t.Name, t.Mode, t.ID) + under(reference)
+	return d, nil
+}
+
+// checkWallet returns the wallet's balances, and warns of what may be the same movement.
+func (a *Changes) checkWallet(ctx context.Context, r Request) ([]Fact, error) {
+	w, err := payloadOf[wallet](r)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Tenants.Get(ctx, w.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.balances(ctx, "wallet of "+t.Name, t.Wallet(), int64(w.Amount))
+	if err != nil {
+		return nil, err
+	}
+	alike, err := a.alike(ctx, r, t.Wallet(), int64(w.Amount))
+	return append(list, alike...), err
 }
 
 // move moves the money, books it under the act's id and ends the act in one transaction.
-func (a *Changes) move(ctx context.Context, verb mover, act Request, actor string, end finish) error {
-	var w wallet
-	if err := json.Unmarshal(act.Payload, &w); err != nil {
-		return fmt.Errorf("changes: the payload of %s: %w", act.ID, err)
+func (a *Changes) move(ctx context.Context, verb mover, act Request, finish Finish) error {
+	w, err := payloadOf[wallet](act)
+	if err != nil {
+		return err
 	}
-	return verb(a.Treasury, ctx, w.Tenant, w.Amount, act.Reason, actor, func(tx *db.Tx) error {
+	return verb(a.Treasury, ctx, w.Tenant, w.Amount, act.Reason, act.Actor, func(tx *db.Tx) error {
 		t, err := a.Tenants.Locked(tx, w.Tenant)
 		if err != nil {
 			return err
@@ -124,7 +146,7 @@ func (a *Changes) move(ctx context.Context, verb mover, act Request, actor strin
 			return err
 		}
 		after := before + int64(w.Amount)
-		if err := end(tx, []audit.Change{{What: "wallet of " + t.Name, Before: key.Asset.Text(before), After: key.Asset.Text(after)}}); err != nil {
+		if err := finish(tx, []audit.Change{{What: "wallet of " + t.Name, Before: key.Asset.Text(before), After: key.Asset.Text(after)}}); err != nil {
 			return err
 		}
 		return a.book(tx, act, w.Reference, key, int64(w.Amount))

@@ -70,11 +70,15 @@ func TestOrders_beyondWhatAWalletHolds(t *testing.T) {
 		if done := f.twoApproved(second, nil); done.State != Failed || !strings.Contains(done.Note, "because an account holds at most") {
 			t.Errorf("%s: %s", done.State, done.Note)
 		}
+		hubtel := treasury.Float{Provider: "hubtel", Mode: f.tenant.Mode}
+		if err := f.Treasury.AddFloat(t.Context(), hubtel, 1, "before the test", "ama"); err != nil {
+			t.Fatal(err)
+		}
 		for what, ask := range map[string]func() (Request, error){
 			"fund":   func() (Request, error) { return f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
 			"adjust": func() (Request, error) { return f.Adjust(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
 			"float": func() (Request, error) {
-				return f.AddFloat(t.Context(), f.maker, newID(), "", treasury.Float{Provider: "hubtel", Mode: f.tenant.Mode}, 2*money.Most, "x")
+				return f.AddFloat(t.Context(), f.maker, newID(), "", hubtel, money.Most, "x")
 			},
 		} {
 			_, err := ask()

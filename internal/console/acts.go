@@ -6,14 +6,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
@@ -23,8 +21,8 @@ import (
 // inWords is the amount from which it is written in words, too.
 const inWords = money.Pesewas(5_000_00)
 
-// alikeFor is how long the same order once more is warned of.
-const alikeFor = 24 * time.Hour
+// mostShown is how long the text of what an approval's page showed may be, in characters.
+const mostShown = 1000
 
 // by is who does something to an act.
 func (v *visit) by() changes.By {
@@ -117,7 +115,14 @@ func (o walletOrder) confirm(v *visit) (answer, error) {
 		return answer{title: o.title, wrong: true, body: walletBody(o, t, faulty(o.form(t, value("amount"), value("way"), value("reason")), err))}, nil
 	}
 	wallet := t.Wallet()
-	before, err := v.console.Ledger.Balance(v.ctx, wallet)
+	values := changes.Values{changes.FieldTenant: t.ID, "amount": max(amount, -amount).String()}
+	if o.takes {
+		values["way"] = value("way")
+	}
+	preview, err := v.console.Changes.Preview(v.ctx, v.by(), o.kind, values)
+	if problem.Is(err, problem.Invalid) {
+		return answer{title: o.title, wrong: true, body: walletBody(o, t, faulty(o.form(t, value("amount"), value("way"), value("reason")), err))}, nil
+	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -130,20 +135,20 @@ func (o walletOrder) confirm(v *visit) (answer, error) {
 	if size >= inWords {
 		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(size))})
 	}
-	facts = append(facts, page.Fact{Name: "In the wallet now", Value: page.Text(wallet.Asset.Text(before))}, page.Fact{Name: "In the wallet then", Value: page.Text(wallet.Asset.Text(before + int64(amount)))},
-		page.Fact{Name: "Reason", Value: page.Text(value("reason"))})
-	alike, found, err := v.console.Ledger.BookedAlike(v.ctx, ledger.Booking{Kind: o.kind, Account: wallet, Amount: int64(amount)}, v.console.Clock.Now().Add(-alikeFor))
-	if err != nil {
-		return answer{}, err
+	for _, f := range preview.Facts.List {
+		if !f.Warning {
+			facts = append(facts, page.Fact{Name: f.Name, Value: page.Text(f.Value)})
+		}
 	}
-	warning := ""
-	if found {
-		warning = "The same was done to this wallet at " + page.When(alike.At) + "."
+	facts = append(facts, page.Fact{Name: "Reason", Value: page.Text(value("reason"))})
+	var warnings []string
+	for _, f := range preview.Facts.Warnings() {
+		warnings = append(warnings, f.Value)
 	}
 	form := page.Form{ID: "confirm", Action: o.path(t) + "/confirm", Submit: fmt.Sprintf(submit, worth), Danger: amount < 0, Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "amount", Type: "hidden", Value: size.String()},
 		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
-	return answer{title: o.title, body: walletConfirmBody(o, warning, facts, form, o.path(t))}, nil
+	return answer{title: o.title, body: walletConfirmBody(o, warnings, facts, form, o.path(t))}, nil
 }
 
 // do makes the act. The form's id is the act's: sent twice it makes one.
@@ -254,16 +259,19 @@ func (v *visit) rejectForm() page.Form {
 }
 
 func (v *visit) act(reject page.Form, wrong string) (answer, error) {
-	a, err := v.console.Changes.Get(v.ctx, v.tenant.ID, v.r.PathValue("id"))
+	seen, err := v.console.Changes.Review(v.ctx, v.tenant.ID, v.r.PathValue("id"))
 	if problem.Is(err, problem.NotFound) {
 		err = errNoPage()
 	}
 	if err != nil {
 		return answer{}, err
 	}
+	a := seen.Request
+	a.Shown = seen.Shown
 	reject.Fields[0].Value = a.Digest
 	facts := []page.Fact{{Name: "State", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Made by", Value: page.Text(a.MakerName)}, {Name: "From", Value: page.Text(a.Origin)},
 		{Name: "Made", Value: page.Time(a.MadeAt)}, {Name: "Checks", Value: page.Text(strconv.Itoa(a.Approvals()) + " of " + strconv.Itoa(a.Needs))}}
+	facts = append(facts, v.factsOf(seen)...)
 	for _, c := range a.Checks {
 		by := c.Name + ", " + page.When(c.At)
 		if c.Note != "" {
@@ -300,6 +308,36 @@ func (v *visit) act(reject page.Form, wrong string) (answer, error) {
 	return answer{title: "Act", wrong: v.r.Method != http.MethodGet, body: actBody(a, v.actPath(), may, kept, facts, reject, wrong)}, nil
 }
 
+// factsOf are the facts of a request: as its requester saw them and, while it waits, as they are now. Facts with a name are for the
+// requester and those who may approve.
+func (v *visit) factsOf(seen changes.Review) (list []page.Fact) {
+	rule, _ := v.console.Changes.Rule(seen.Kind)
+	personal := seen.Maker == v.who.Person.ID || v.can(rule.Check)
+	show := func(name string, f changes.Fact) {
+		switch {
+		case f.Personal && !personal:
+		case f.Warning:
+			list = append(list, page.Fact{Name: name, Value: page.Mark(page.Badge{Tone: page.Bad, Word: f.Value})})
+		default:
+			list = append(list, page.Fact{Name: name, Value: page.Text(f.Value)})
+		}
+	}
+	for _, f := range seen.Now.List {
+		show(f.Name, f)
+	}
+	before := ", when it was requested"
+	if seen.State != changes.Waiting {
+		before = ""
+	}
+	for _, f := range seen.Missing() {
+		show(f.Name+before, f)
+	}
+	if seen.Refused != nil {
+		show("Warning", changes.Fact{Value: "It would be refused now: " + seen.Refused.Message, Warning: true})
+	}
+	return list
+}
+
 // madeOf is a secret of an act that waits for the visitor.
 type madeOf struct{ path, button string }
 
@@ -325,7 +363,7 @@ func (v *visit) kept(a changes.Request) (list []madeOf, err error) {
 }
 
 // shown are the kinds of refusals that the page of an act shows.
-var shown = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid}
+var shown = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid, problem.InsufficientFunds, problem.InsufficientCredits}
 
 // decide does something to the act of the page, and shows the act again where that was refused by a form's field.
 func (v *visit) decide(do func(by changes.By, id, digest string) error) (answer, error) {

@@ -55,7 +55,7 @@ func walletBody(o walletOrder, t tenant.Tenant, f page.Form) templ.Component {
 	})
 }
 
-func walletConfirmBody(o walletOrder, warning string, facts []page.Fact, f page.Form, back string) templ.Component {
+func walletConfirmBody(o walletOrder, warnings []string, facts []page.Fact, f page.Form, back string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -80,8 +80,8 @@ func walletConfirmBody(o walletOrder, warning string, facts []page.Fact, f page.
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if warning != "" {
-			templ_7745c5c3_Err = page.Note(page.Open, "Is this another one?", warning).Render(ctx, templ_7745c5c3_Buffer)
+		for _, w := range warnings {
+			templ_7745c5c3_Err = page.Note(page.Open, "Check this point", w).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -273,7 +273,7 @@ func actBody(a changes.Request, here string, m may, kept []madeOf, facts []page.
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act(here+"/approve", "Approve and do it", "main", page.Field{Name: "digest", Value: a.Digest}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Act(here+"/approve", "Approve and do it", "main", page.Field{Name: "digest", Value: a.Shown}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -33,9 +33,6 @@ import (
 // formLasts is how long a form may be sent.
 const formLasts = time.Hour
 
-// sameAgain is how long the same amount to the same account is warned of.
-const sameAgain = 30 * time.Minute
-
 // A token is a nonce, the second in which it was made, and a code over both.
 const (
 	nonceBytes = 16
@@ -58,12 +55,17 @@ type order struct {
 	name        string // that the person expects; on the second page, the one that was shown
 	accountType string
 	fee         string // that was shown
+	expected    string // the name of the first page, on the second one
+	unnamed     string // unnamedYes: nobody could tell whose the number is
 }
+
+// unnamedYes marks, on the second page, a number of which nobody could tell whose it is.
+const unnamedYes = "yes"
 
 func (v *visit) order() order {
 	value := v.r.PostFormValue
 	return order{token: value("token"), channel: value("channel"), account: strings.TrimSpace(value("account_number")), amount: strings.TrimSpace(value("amount")),
-		name: strings.TrimSpace(value("name")), accountType: value("account_type"), fee: value("fee")}
+		name: strings.TrimSpace(value("name")), accountType: value("account_type"), fee: value("fee"), expected: value("expected"), unnamed: value("unnamed")}
 }
 
 func (v *visit) payoutPath() string { return "/app/" + v.tenant.ID + "/payouts/new" }
@@ -108,7 +110,7 @@ func (v *visit) reference(token string) (reference string, old bool, err error) 
 
 // texts are what the second page shows, in one order.
 func (o order) texts() []string {
-	return []string{o.token, o.channel, o.account, o.amount, o.name, o.accountType, o.fee}
+	return []string{o.token, o.channel, o.account, o.amount, o.name, o.accountType, o.fee, o.expected, o.unnamed}
 }
 
 func (v *visit) shownCode(o order) string {
@@ -234,16 +236,16 @@ func stored(p payments.Payout) (channel, account string) {
 	return string(p.Network), string(p.MSISDN)
 }
 
-// registered asks whose the number is. The warning says that nobody could tell.
-func (v *visit) registered(p payments.Payout) (name, warning string, err error) {
+// registered asks whose the number is. unnamed reports that nobody could tell.
+func (v *visit) registered(p payments.Payout) (name string, unnamed bool, err error) {
 	took, err := v.console.Limits.Take(v.ctx, v.tenant.ID, ratelimit.NameLimit())
 	if err != nil {
-		return "", "", err
+		return "", false, err
 	}
 	if !took.Allowed {
 		e := problem.New(problem.RateLimited, "rate_limited", "Too many names were asked for. Try again in a minute")
 		e.RetryAfter = took.ResetAfter
-		return "", "", e
+		return "", false, e
 	}
 	if p.BankID != "" {
 		name, err = v.console.Lookups.BankName(v.ctx, v.tenant.ID, p.BankID, p.AccountNumber)
@@ -251,42 +253,21 @@ func (v *visit) registered(p payments.Payout) (name, warning string, err error) 
 		name, err = v.console.Lookups.WalletName(v.ctx, v.tenant.ID, p.Network, p.MSISDN)
 	}
 	if problem.Is(err, problem.Unavailable) || p.BankID == "" && problem.From(err) != nil && problem.From(err).Code == "not_served" {
-		return "", "Whose this number is could not be found out now. Check it with the payee.", nil
+		return "", true, nil
 	}
-	return name, "", err
+	return name, false, err
 }
 
-// warnings are what should make a person look twice.
-func (v *visit) warnings(p payments.Payout, expected, registered string) (list []string, err error) {
+// payoutWarnings are what should make a person look twice: those that the approver sees, too.
+func (v *visit) payoutWarnings(p payments.Payout, expected, registered string, unnamed bool) (list []string, err error) {
 	_, account := stored(p)
-	before, err := v.console.Payments.PaidTo(v.ctx, v.tenant.ID, account, 20)
-	if err != nil {
-		return nil, err
-	}
-	if expected != "" && registered != "" && !sameName(expected, registered) {
-		list = append(list, "The name differs: you expect "+expected+", registered is "+registered+".")
-	}
-	if len(before) == 0 {
-		list = append(list, "A new payee: none of your last payouts went to this number.")
-	}
-	since := v.console.Clock.Now().Add(-sameAgain)
-	for _, b := range before {
-		if b.Amount == p.Amount && b.CreatedAt.After(since) {
-			list = append(list, "The same amount went to this number at "+page.When(b.CreatedAt)+". Is this another one?")
-			break
+	facts, err := v.console.Changes.PayoutFacts(v.ctx, book.Payment{Tenant: v.tenant.ID, Account: account, AccountName: registered, Amount: p.Amount}, expected, unnamed)
+	for _, f := range facts {
+		if f.Warning {
+			list = append(list, f.Value)
 		}
 	}
-	return list, nil
-}
-
-// sameName says whether two names have the same words, whatever their order and case.
-func sameName(a, b string) bool {
-	words := func(text string) []string {
-		list := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '-' })
-		slices.Sort(list)
-		return list
-	}
-	return slices.Equal(words(a), words(b))
+	return list, err
 }
 
 // confirmPayout shows what would be sent.
@@ -325,19 +306,20 @@ func (v *visit) showPayout(o order, p payments.Payout) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	name, warning, err := v.registered(p)
+	name, unnamed, err := v.registered(p)
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
 		return v.askPayout(o, err)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	warnings, err := v.warnings(p, o.name, name)
+	expected := o.name
+	if o.fee != "" { // the second page, on which name is the registered one
+		expected = o.expected
+	}
+	warnings, err := v.payoutWarnings(p, expected, name, unnamed)
 	if err != nil {
 		return answer{}, err
-	}
-	if warning != "" {
-		warnings = append(warnings, warning)
 	}
 	wallet := v.tenant.Wallet()
 	before, err := v.console.Ledger.Balance(v.ctx, wallet)
@@ -349,7 +331,10 @@ func (v *visit) showPayout(o order, p payments.Payout) (answer, error) {
 		return v.askPayout(o, problem.Field("amount", "is more than the wallet holds: it has "+wallet.Asset.Text(before)+", and this takes "+wallet.Asset.Text(int64(total))+" with the fee"))
 	}
 	shown := o
-	shown.amount, shown.fee = p.Amount.String(), fee.String()
+	shown.amount, shown.fee, shown.expected = p.Amount.String(), fee.String(), expected
+	if unnamed {
+		shown.unnamed = unnamedYes
+	}
 	if name != "" {
 		shown.name = name
 	}
@@ -383,7 +368,7 @@ func (v *visit) confirmForm(o order, amount string) page.Form {
 	hidden := func(name, value string) page.Field { return page.Field{Name: name, Type: "hidden", Value: value} }
 	return page.Form{ID: "confirm", Action: v.payoutPath() + "/confirm", Submit: "Send " + amount, Fields: []page.Field{
 		hidden("token", o.token), hidden("channel", o.channel), hidden("account_number", o.account), hidden("amount", o.amount), hidden("name", o.name),
-		hidden("account_type", o.accountType), hidden("fee", o.fee), hidden("shown", v.shownCode(o))}}
+		hidden("account_type", o.accountType), hidden("fee", o.fee), hidden("expected", o.expected), hidden("unnamed", o.unnamed), hidden("shown", v.shownCode(o))}}
 }
 
 // paidAlready is the page of the payout that a form has made; empty: none yet.
@@ -441,7 +426,7 @@ func (v *visit) sendPayout(o order, p payments.Payout, reference string) (answer
 	}
 	sum := sha256.Sum256([]byte(v.shownCode(o)))
 	p.Reference, p.Gone = reference, v.r.Context().Done()
-	p.Asker = payments.Asker{Person: v.who.Person.ID, Email: v.who.Person.Email, Origin: v.by().Origin}
+	p.Asker = payments.Asker{Person: v.who.Person.ID, Email: v.who.Person.Email, Origin: v.by().Origin, Expected: o.expected, Unnamed: o.unnamed == unnamedYes}
 	asked := idempotency.Caller{Tenant: v.tenant.ID, IdempotencyKey: reference, BodyHash: hex.EncodeToString(sum[:16])}
 	made, _, err := v.console.Payments.Payout(ctx, asked, p)
 	if err == nil {

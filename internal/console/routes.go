@@ -159,7 +159,7 @@ func opsRoutes() []Route {
 
 // actRoutes are the acts of a site, under its base. The kind says, in the transaction, which role may check it.
 func actRoutes(base string) []Route {
-	digest, act := Input{"digest", 64}, base+"/acts/{id}"
+	digest, act := Input{"digest", mostShown}, base+"/acts/{id}"
 	return []Route{
 		{Method: http.MethodGet, Path: base + "/acts", Permission: identity.ReadActs, Inputs: []Input{{"before", 36}, {"state", 12}}, handle: actList},
 		{Method: http.MethodGet, Path: act, Permission: identity.ReadActs, handle: actPage},
@@ -210,7 +210,7 @@ func appRoutes() []Route {
 		{Method: http.MethodGet, Path: base + "/search", Permission: identity.ReadPayments, Inputs: []Input{{"before", 36}, {"q", 200}}, handle: search},
 		{Method: http.MethodGet, Path: base + "/payouts/new", Permission: identity.MakePayouts, handle: newPayout},
 		{Method: http.MethodPost, Path: base + "/payouts/new", Permission: identity.MakePayouts, Inputs: payoutInputs, handle: confirmPayout},
-		{Method: http.MethodPost, Path: base + "/payouts/new/confirm", Permission: identity.MakePayouts, Inputs: append([]Input{{"fee", 20}, {"shown", 40}}, payoutInputs...), handle: pay},
+		{Method: http.MethodPost, Path: base + "/payouts/new/confirm", Permission: identity.MakePayouts, Inputs: append([]Input{{"fee", 20}, {"shown", 40}, {"expected", 100}, {"unnamed", 3}}, payoutInputs...), handle: pay},
 		{Method: http.MethodGet, Path: base + "/requests", Permission: identity.ReadRequests, Inputs: requestFilters, handle: requestList},
 		{Method: http.MethodGet, Path: base + "/requests.csv", Permission: identity.ReadRequests, Also: identity.ExportPayments, Inputs: requestFilters, File: true, handle: requestsFile},
 		{Method: http.MethodGet, Path: base + "/requests/{id}", Permission: identity.ReadRequests, handle: requestPage},

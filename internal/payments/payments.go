@@ -90,6 +90,8 @@ type Deps struct {
 type Asker struct {
 	Person, Email string // of a person on a page; empty: the access key of the request asks
 	Origin        string // the address that the request came from
+	Expected      string // the name that the person expected the payee to have
+	Unnamed       bool   // nobody could find out whose the number is
 }
 
 // A Hold is what a payout waits for.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/messaging"
@@ -137,6 +138,7 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 			book.EraseAddress(tx, one.ID, spellings...)
 		}
 		book.EraseParty(tx, p)
+		changes.EraseFacts(tx, p.ID)
 		return d.Routes.EraseExchanges(tx, p.ID)
 	})
 	switch {

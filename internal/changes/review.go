@@ -1,0 +1,44 @@
+package changes
+
+import (
+	"context"
+	"slices"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// Review is a request with everything that an approver should see of it.
+type Review struct {
+	Request
+	Now     Facts          // computed for this page; without any where the request does not wait
+	Refused *problem.Error // why it could not be applied now, as far as Check can tell
+	Shown   string         // what Approve takes: the digest of the request and of Now
+}
+
+// Missing lists the facts that the requester saw and that are not found any more.
+func (r Review) Missing() (list []Fact) {
+	for _, one := range r.Facts.List {
+		if !r.Now.has(one) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// Review returns a request of a place with its facts computed again.
+func (a *Changes) Review(ctx context.Context, place, id string) (r Review, err error) {
+	if r.Request, err = a.Get(ctx, place, id); err != nil {
+		return r, err
+	}
+	r.Shown = r.Digest
+	k, known := a.kinds[r.Kind]
+	if !known || r.State != Waiting {
+		return r, nil
+	}
+	r.Now, err = a.check(ctx, k, r.Request)
+	if refused := problem.From(err); err != nil && slices.Contains(refusals, refused.Kind) {
+		r.Refused, err = refused, nil
+	}
+	r.Shown = shownOf(r.Digest, r.Now)
+	return r, err
+}

@@ -1,0 +1,142 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Approve approves as the page does that showed the request a moment ago, with the facts of that moment.
+func (f *fixture) Approve(ctx context.Context, by By, id, digest string) (Request, error) {
+	if seen, err := f.Review(ctx, by.Place, id); err == nil && seen.Digest == digest {
+		digest = seen.Shown
+	}
+	return f.Changes.Approve(ctx, by, id, digest)
+}
+
+// warned reports whether facts have a warning with a text.
+func warned(f Facts, text string) bool {
+	for _, w := range f.Warnings() {
+		if strings.Contains(w.Value, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// The approver of a deposit sees the warnings that its requester saw: a slip that was used twice warns both.
+func TestFacts_warnTheApproverToo(t *testing.T) {
+	each(t, func(f *fixture) {
+		fund := func(slip, reason string) (Request, error) {
+			return f.FundUnder(t.Context(), f.maker, newID(), slip, f.tenant.ID, 700*money.Cedi, reason)
+		}
+		if _, err := f.FundUnder(t.Context(), machine, newID(), "slip 9", f.tenant.ID, 700*money.Cedi, "by hand"); err != nil {
+			t.Fatal(err)
+		}
+		act, err := fund("slip 9", "paid by bank")
+		if err != nil || !warned(act.Facts, `reference "slip 9" was used before`) || !warned(act.Facts, "The same was done at 6 Mar 2026") {
+			t.Fatalf("%+v, %v", act.Facts, err)
+		}
+		seen, err := f.Review(t.Context(), identity.Installation, act.ID)
+		if err != nil || !warned(seen.Now, `reference "slip 9" was used before`) || len(seen.Facts.List) != len(act.Facts.List) {
+			t.Fatalf("%+v, %v", seen.Now, err)
+		}
+		if now := seen.Now.List[0]; now.Name != "In the wallet of Adom Stores now" || now.Value != "GHS 700.00" {
+			t.Errorf("%+v", now)
+		}
+	})
+}
+
+// A warning that came up between the page and the press shows the page again. The approval is stored with what its page showed.
+func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
+	each(t, func(f *fixture) {
+		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := f.Review(t.Context(), identity.Installation, act.ID)
+		if err != nil || len(seen.Now.Warnings()) != 0 {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+		if _, err := f.Fund(t.Context(), machine, newID(), f.tenant.ID, 700*money.Cedi, "by hand"); err != nil {
+			t.Fatal(err)
+		}
+		for _, shown := range []string{seen.Shown, act.Digest} {
+			_, err := f.Changes.Approve(t.Context(), f.first, act.ID, shown)
+			f.refused(err, problem.InProgress, "facts_changed")
+		}
+		f.is(act.ID, Waiting)
+		if seen, err = f.Review(t.Context(), identity.Installation, act.ID); err != nil || !warned(seen.Now, "The same was done at") {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+		if done, err := f.Changes.Approve(t.Context(), f.first, act.ID, seen.Shown); err != nil || done.State != Done {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund, Subject: act.ID})
+		if err != nil || len(log) != 1 || !strings.Contains(fmt.Sprintf("%s", log[0].Details), seen.Shown) {
+			t.Errorf("%+v, %v", log, err)
+		}
+	})
+}
+
+// A preview has the sentence and the facts of the request, and stores nothing.
+func TestPreview_storesNothing(t *testing.T) {
+	each(t, func(f *fixture) {
+		r, err := f.Preview(t.Context(), f.maker, KindAdjust, Values{FieldTenant: f.tenant.ID, "way": "out", "amount": "5"})
+		if err != nil || !strings.HasPrefix(r.Sentence, "Correct the wallet of Adom Stores") || !warned(r.Facts, "has only GHS 0.00") {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if list, err := f.Store.List(t.Context(), Filter{Limit: 10}); err != nil || len(list) != 0 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+// Facts are part of what is digested: a request whose facts were changed in the database is not approved.
+func TestFacts_areDigested(t *testing.T) {
+	each(t, func(f *fixture) {
+		act := f.fund()
+		changed := act
+		changed.Facts.List = changed.Facts.List[:1]
+		if act.Digest != act.digest() || changed.digest() == act.Digest {
+			t.Error("the digest does not cover the facts")
+		}
+		stored, err := f.Store.Get(t.Context(), act.ID)
+		if err != nil || stored.digest() != act.Digest {
+			t.Errorf("%+v, %v", stored, err)
+		}
+	})
+}
+
+// The approver of a payout sees the names that its requester saw, and an erasure removes them once the payout is over.
+func TestPayoutFacts_nameThePayee(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		o := f.order()
+		o.Name, o.Asker = "KWAME KPODO", payments.Asker{Person: f.finance.Visitor.Person.ID, Email: "finance@adom.example", Origin: "192.0.2.7", Expected: "Ama Boateng"}
+		pay, _, err := f.Payments.Payout(t.Context(), f.byKey(""), o)
+		if err != nil || !pay.Waits() {
+			t.Fatalf("%+v, %v", pay, err)
+		}
+		seen, err := f.Review(t.Context(), f.tenant.ID, pay.ID)
+		if err != nil || !warned(seen.Facts, "registered is KWAME KPODO") || !warned(seen.Now, "expected is Ama Boateng, registered is KWAME KPODO") || !warned(seen.Now, "A new payee") {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+		f.tx(func(tx *db.Tx) error { EraseFacts(tx, pay.ID); return nil })
+		f.is(pay.ID, Waiting)
+		if _, err := f.Withdraw(t.Context(), f.finance, pay.ID, seen.Digest); err != nil {
+			t.Fatal(err)
+		}
+		f.tx(func(tx *db.Tx) error { EraseFacts(tx, pay.ID); return nil })
+		if act := f.is(pay.ID, Withdrawn); len(act.Facts.List) != 0 {
+			t.Errorf("%+v", act.Facts)
+		}
+	})
+}
