@@ -134,7 +134,7 @@ case " $* " in
 	# Most packages wait for their database more than they compute: four at once keep two cores busy. Rules of the source and of the
 	# documents run beside nothing that could race, nor does what does one thing after another (commands, sample).
 	# The longest begin first: at the end, one alone would leave cores idle.
-	longest='./internal/app ./internal/payments ./internal/changes ./internal/messaging ./internal/relocation'
+	longest='./internal/app ./internal/payments ./internal/changes ./internal/messaging ./internal/messaging/delivery ./internal/relocation'
 	beside -p 2 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $both
 	export MAKOLA_TEST_ENGINES=PostgreSQL
 	tests -p 3 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $longest $others
@@ -147,7 +147,7 @@ case " $* " in
 	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together, and the commands,
 	# which do one thing after another, run beside them.
 	beside -timeout 40m ./internal/test/rules ./docs ./internal/cli ./internal/sample
-	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/changes ./internal/app ./internal/messaging ./internal/payments/... ./internal/sheet
+	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/changes ./internal/app ./internal/messaging/... ./internal/payments/... ./internal/sheet
 	joined
 	step "what measures its own time"
 	tests -timeout 10m -parallel 1 -run "$timed" ./internal/app

@@ -13,11 +13,12 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/smstext"
-	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/smstest"
 )
 
 func TestSendChargesOnceAndDelivers(t *testing.T) {
@@ -27,20 +28,20 @@ func TestSendChargesOnceAndDelivers(t *testing.T) {
 		if c.Recipients != 2 || c.Credits != 1 || c.Segments != 1 || c.Encoding != smstext.GSM7 {
 			t.Errorf("accepted as %+v", c)
 		}
-		h.wantBalance(8)
-		got := h.operator.all()
-		if len(got) != 2 || got[0].from != "Kejetia" || got[0].text != "Your order is ready" || got[0].to == got[1].to {
+		h.WantBalance(8)
+		got := h.operator.All()
+		if len(got) != 2 || got[0].From != "Kejetia" || got[0].Text != "Your order is ready" || got[0].To == got[1].To {
 			t.Fatalf("the operator was given %+v", got)
 		}
 		h.wantStatus(c, "2 submitted")
-		if s := h.status(c); s != CampaignDone {
+		if s := h.status(c); s != delivery.CampaignDone {
 			t.Errorf("the campaign is %s", s)
 		}
 		for i, s := range got {
-			h.receipt(s.outcome.UpstreamID, s.to, []Receipted{delivered, undelivered}[i])
+			h.receipt(s.Outcome.UpstreamID, s.To, []provider.Delivery{delivered, provider.DeliveryFailed}[i])
 		}
 		h.wantStatus(c, "1 delivered, 1 failed")
-		h.wantBalance(8) // a segment that was accepted is paid
+		h.WantBalance(8) // a segment that was accepted is paid
 		h.sound()
 	})
 }
@@ -58,16 +59,16 @@ func TestPriceIsByCharactersNotSegments(t *testing.T) {
 		{"🙂", 1, 1},
 		{strings.Repeat("🙂", 36), 1, 2}, // two units each
 	} {
-		before := h.balance()
+		before := h.Balance()
 		c := h.mustSend(each.text, "0241234567")
 		if c.Credits != each.credits || c.Segments != each.segments {
 			t.Errorf("%d characters cost %d credits and %d segments, expected %d and %d", len([]rune(each.text)), c.Credits, c.Segments, each.credits, each.segments)
 		}
-		h.wantBalance(before - each.credits)
+		h.WantBalance(before - each.credits)
 		var whole strings.Builder
-		texts := h.operator.all()
+		texts := h.operator.All()
 		for _, s := range texts[len(texts)-int(each.segments):] {
-			whole.WriteString(s.text)
+			whole.WriteString(s.Text)
 		}
 		if whole.String() != each.text {
 			t.Errorf("%d characters arrive as %d others", len(each.text), whole.Len())
@@ -84,12 +85,12 @@ func TestASendBeyondTheCreditsIsRefused(t *testing.T) {
 		if s, ok := p.Data.(Shortage); !ok || s.Balance != 3 || s.Cost != 4 {
 			t.Errorf("the refusal carries %+v", p.Data)
 		}
-		h.wantBalance(3)
+		h.WantBalance(3)
 		h.mustSend("fits", "0241234567", "0241234568", "0241234569")
-		h.wantBalance(0)
+		h.WantBalance(0)
 		_, err = h.send("one too many", "0241234567")
 		wantKind(t, err, problem.InsufficientCredits)
-		if n := len(h.operator.all()); n != 3 {
+		if n := len(h.operator.All()); n != 3 {
 			t.Errorf("%d messages left for 3 credits", n)
 		}
 		h.sound()
@@ -109,7 +110,7 @@ func TestCreditsAreNeverOverdrawnByManyAtOnce(t *testing.T) {
 			}()
 		}
 		wait.Wait()
-		h.quiet()
+		h.Quiet()
 		taken := 0
 		for _, err := range results {
 			if err == nil {
@@ -118,10 +119,10 @@ func TestCreditsAreNeverOverdrawnByManyAtOnce(t *testing.T) {
 				wantKind(t, err, problem.InsufficientCredits)
 			}
 		}
-		if taken != 50 || len(h.operator.all()) != 50 {
-			t.Errorf("%d accepted and %d sent for 50 credits", taken, len(h.operator.all()))
+		if taken != 50 || len(h.operator.All()) != 50 {
+			t.Errorf("%d accepted and %d sent for 50 credits", taken, len(h.operator.All()))
 		}
-		h.wantBalance(0)
+		h.WantBalance(0)
 		h.sound()
 	})
 }
@@ -148,7 +149,7 @@ func TestACampaignUnderAKeyIsChargedOnce(t *testing.T) {
 		}
 		// A staged campaign is replayed, too, and leaves no chunks behind.
 		caller.IdempotencyKey = "key-2"
-		large := Send{SenderID: h.sender.ID, Message: "hello", Recipients: numbers(1_500)}
+		large := Send{SenderID: h.sender.ID, Message: "hello", Recipients: smstest.Numbers(1_500)}
 		one, _, err := h.Send(t.Context(), caller, large)
 		if err != nil {
 			t.Fatal(err)
@@ -159,31 +160,31 @@ func TestACampaignUnderAKeyIsChargedOnce(t *testing.T) {
 		}
 		// So is a campaign whose group was deleted since.
 		caller.IdempotencyKey = "key-3"
-		g := h.group(h.tenant.ID, "0241234567")
+		g := h.group(h.Tenant.ID, "0241234567")
 		grouped := Send{SenderID: h.sender.ID, Message: "hello", Groups: []string{g.ID}}
 		if one, _, err = h.Send(t.Context(), caller, grouped); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.contacts.DeleteGroup(t.Context(), h.tenant.ID, g.ID); err != nil {
+		if err := h.contacts.DeleteGroup(t.Context(), h.Tenant.ID, g.ID); err != nil {
 			t.Fatal(err)
 		}
 		two, replayed, err = h.Send(t.Context(), caller, grouped)
 		if err != nil || !replayed || one.ID != two.ID {
 			t.Errorf("again, without its group: %s, %v, %v; first %s", two.ID, replayed, err, one.ID)
 		}
-		h.quiet()
-		h.wantBalance(5_000 - 1 - 1_500 - 1)
-		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
+		h.Quiet()
+		h.WantBalance(5_000 - 1 - 1_500 - 1)
+		if n := h.Count("SELECT count(*) FROM chunks"); n != 0 {
 			t.Errorf("%d chunks are left", n)
 		}
 		// After a day the key is free.
-		h.pass(idempotency.Window + sweepEvery)
+		h.Pass(idempotency.Window + time.Hour)
 		caller.IdempotencyKey = "key-1"
 		late, replayed, err := h.Send(t.Context(), caller, small)
 		if err != nil || replayed || late.ID == first.ID {
 			t.Errorf("a day later: %s, %v, %v", late.ID, replayed, err)
 		}
-		h.quiet()
+		h.Quiet()
 		h.sound()
 	})
 }
@@ -211,34 +212,6 @@ func TestSend_keyFreeAfterADay(t *testing.T) {
 		h.clock.Advance(time.Second)
 		ask("a day after the step", false)
 		ask("the second campaign with the key", true)
-	})
-}
-
-func TestIdempotencyKeysEndAfterADay(t *testing.T) {
-	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{})
-		const old, young = keysAtOnce + 10, 20
-		var campaigns []Campaign
-		for i := range old + young {
-			c := Campaign{Tenant: fmt.Sprintf("tenant %d", i%3), ID: fmt.Sprintf("campaign %d", i), Mode: tenant.Live, Kind: KindCampaign, Segments: 1, Credits: 1,
-				Recipients: 1, Status: CampaignDone, IdempotencyKey: fmt.Sprintf("key %d", i), CreatedAt: morning}
-			if i >= old {
-				c.CreatedAt = morning.Add(time.Second)
-			}
-			campaigns = append(campaigns, c)
-		}
-		h.write(func(tx *db.Tx) error {
-			for set := range slices.Chunk(campaigns, 1_000) {
-				db.Insert(tx, "campaigns", campaignColumns, set)
-			}
-			return nil
-		})
-		if err := h.retention().dropOldKeys(t.Context(), morning.Add(time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		if n, whole := h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> ''"), h.count("SELECT count(*) FROM campaigns WHERE idempotency_key <> '' AND created_at > $1", morning); n != young || whole != young {
-			t.Errorf("%d keys are left, %d of %d young ones", n, whole, young)
-		}
 	})
 }
 
@@ -270,22 +243,22 @@ func TestOneKeyAtOnceIsOneCampaign(t *testing.T) {
 		if len(slices.Compact(ids)) != 1 {
 			t.Errorf("one key made campaigns %v", ids)
 		}
-		h.wantBalance(99)
+		h.WantBalance(99)
 	})
 }
 
 func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
-		h.write(func(tx *db.Tx) error { h.contacts.OptOut(tx, "shop", "asked us", "233241000002"); return nil })
+		h.Write(func(tx *db.Tx) error { h.contacts.OptOut(tx, "shop", "asked us", "233241000002"); return nil })
 		c := h.mustSend("hello", "0241000001", "0241000002", "0302000000", "not a number", "0241000003", "not a number")
 		if c.Recipients != 2 || c.Invalid != 3 || c.Excluded != 1 {
 			t.Errorf("%d recipients, %d invalid, %d excluded", c.Recipients, c.Invalid, c.Excluded)
 		}
-		h.wantBalance(8)
+		h.WantBalance(8)
 		h.wantStatus(c, "2 submitted, 3 invalid")
-		for _, s := range h.operator.all() {
-			if s.to == "233241000002" {
+		for _, s := range h.operator.All() {
+			if s.To == "233241000002" {
 				t.Error("a number that opted out was sent to")
 			}
 		}
@@ -295,7 +268,7 @@ func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
 		}
 		_, err = h.send("hello", "0241000002")
 		wantKind(t, err, problem.Invalid)
-		h.write(func(tx *db.Tx) error {
+		h.Write(func(tx *db.Tx) error {
 			was, err := h.contacts.OptIn(tx, "shop", "233241000002")
 			if !was {
 				t.Error("the number was not on the list")
@@ -303,7 +276,7 @@ func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
 			return err
 		})
 		h.mustSend("hello again", "0241000002")
-		h.wantBalance(7)
+		h.WantBalance(7)
 		h.sound()
 	})
 }
@@ -357,7 +330,7 @@ func TestASendToGroupsReachesEachNumberOnce(t *testing.T) {
 		send := func(s Send) (Campaign, error) {
 			s.SenderID, s.Message = h.sender.ID, "hello"
 			c, _, err := h.Send(t.Context(), h.caller(), s)
-			h.quiet()
+			h.Quiet()
 			return c, err
 		}
 		c, err := send(Send{Groups: []string{mine.ID, mine.ID, empty.ID}, Recipients: []string{"0241000002", "0241000004"}})
@@ -377,7 +350,7 @@ func TestASendToGroupsReachesEachNumberOnce(t *testing.T) {
 		}
 		_, err = send(Send{Groups: []string{mine.ID}})
 		wantKind(t, err, problem.Forbidden)
-		h.wantBalance(96)
+		h.WantBalance(96)
 		h.sound()
 	})
 }
@@ -385,7 +358,7 @@ func TestASendToGroupsReachesEachNumberOnce(t *testing.T) {
 func TestAGroupIsReadWholeOrNotAtAll(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000_000})
-		g := h.group("shop", numbers(1_500)...) // more than one page
+		g := h.group("shop", smstest.Numbers(1_500)...) // more than one page
 		for range 4 {
 			gone := make(chan error, 1)
 			go func() { gone <- h.contacts.DeleteGroup(context.WithoutCancel(t.Context()), "shop", g.ID) }()
@@ -398,9 +371,9 @@ func TestAGroupIsReadWholeOrNotAtAll(t *testing.T) {
 			if err := <-gone; err != nil {
 				t.Fatal(err)
 			}
-			g = h.group("shop", numbers(1_500)...)
+			g = h.group("shop", smstest.Numbers(1_500)...)
 		}
-		h.quiet()
+		h.Quiet()
 		h.sound()
 	})
 }
@@ -409,42 +382,19 @@ func TestALargeCampaignIsStoredBeforeItsCharge(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3_000})
 		// The request is refused before anything is stored.
-		_, err := h.send("hello", numbers(3_001)...)
+		_, err := h.send("hello", smstest.Numbers(3_001)...)
 		wantKind(t, err, problem.InsufficientCredits)
-		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
+		if n := h.Count("SELECT count(*) FROM chunks"); n != 0 {
 			t.Errorf("%d chunks of a refused campaign are stored", n)
 		}
-		c := h.mustSend("hello", numbers(2_345)...)
-		h.wantBalance(3_000 - 2_345)
-		if n := len(h.operator.all()); n != 2_345 {
+		c := h.mustSend("hello", smstest.Numbers(2_345)...)
+		h.WantBalance(3_000 - 2_345)
+		if n := len(h.operator.All()); n != 2_345 {
 			t.Errorf("%d of 2345 messages left", n)
 		}
 		h.wantStatus(c, "2345 submitted")
-		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
+		if n := h.Count("SELECT count(*) FROM chunks"); n != 0 {
 			t.Errorf("%d chunks are left", n)
-		}
-		h.sound()
-	})
-}
-
-func TestStagedChunksWithoutAChargeAreSwept(t *testing.T) {
-	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{credits: 3_000})
-		// The rows of a node that dies between the staging and the charge.
-		a := &admission{tenant: h.tenant, campaign: Campaign{Tenant: "shop", ID: "dead"}}
-		for no := range int64(3) {
-			a.chunks = append(a.chunks, chunk{Tenant: "shop", Campaign: "dead", No: no, Recipients: []msisdn.MSISDN{"233241234567"}, CreatedAt: h.clock.Now()})
-		}
-		if err := h.admissions.stage(t.Context(), a); err != nil {
-			t.Fatal(err)
-		}
-		h.pass(sweepEvery)
-		if n := h.count("SELECT count(*) FROM chunks"); n != 3 {
-			t.Errorf("%d of 3 chunks are left that may still be charged", n)
-		}
-		h.pass(stagedFor)
-		if n := h.count("SELECT count(*) FROM chunks"); n != 0 {
-			t.Errorf("%d orphans were not swept", n)
 		}
 		h.sound()
 	})
@@ -459,17 +409,17 @@ func TestALostCommitIsRecognised(t *testing.T) {
 				for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
 					for nth := 1; nth <= 3; nth++ {
 						f.At(db.BoundaryCommit, nth, fault)
-						c, err := h.send("hello", numbers(size)...)
+						c, err := h.send("hello", smstest.Numbers(size)...)
 						if err != nil {
 							t.Fatalf("%d, %d: %v", fault, nth, err)
 						}
 						sent += int64(size)
-						h.quiet()
+						h.Quiet()
 						h.wantStatus(c, fmt.Sprintf("%d submitted", size))
 					}
 				}
-				h.wantBalance(20_000 - sent)
-				if n := int64(len(h.operator.all())); n != sent {
+				h.WantBalance(20_000 - sent)
+				if n := int64(len(h.operator.All())); n != sent {
 					t.Errorf("%d messages left for %d that were accepted", n, sent)
 				}
 				h.sound()
@@ -478,32 +428,12 @@ func TestALostCommitIsRecognised(t *testing.T) {
 	}
 }
 
-func TestAnAdmissionThatIsTriedAgainKnowsItself(t *testing.T) {
-	each(t, func(t *testing.T, d *db.DB) {
-		h := open(t, d, options{credits: 10, sleep: true})
-		c, err := h.newCampaign(t.Context(), h.tenant, h.caller(), "sender_id", h.sender.ID, "hello", problem.Fields{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Recipients, c.numbers = 1, []msisdn.MSISDN{"233241234567"}
-		a := &admission{tenant: h.tenant, campaign: c, chunks: []chunk{{Tenant: "shop", Campaign: c.ID, State: chunkReady, Recipients: c.numbers, Small: true}}}
-		for range 3 { // the lane runs a batch again whose answer it could not get
-			v, err := h.admissions.admit(t.Context(), []*admission{a})
-			if err != nil || v[0].Err != nil || v[0].Value.campaign.ID != c.ID || v[0].Value.replayed {
-				t.Fatalf("%+v, %v", v, err)
-			}
-		}
-		h.wantBalance(9)
-		h.sound()
-	})
-}
-
 func TestASendWithoutARailIsRefused(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.sms = nil
 	_, err := h.send("hello", "0241234567")
 	wantKind(t, err, problem.Unavailable)
-	h.wantBalance(10)
+	h.WantBalance(10)
 }
 
 func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
@@ -519,7 +449,7 @@ func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
 		if n, err := sell(h.SellCredits, "sale 1", 90); n != 100 || err != nil {
 			t.Errorf("90 more than 10 are %d, %v", n, err)
 		}
-		h.write(func(tx *db.Tx) error { // as after very many sales
+		h.Write(func(tx *db.Tx) error { // as after very many sales
 			_, err := tx.Exec(`UPDATE shards SET balance = balance - $1 WHERE id = 'funding'`, ledger.Most-100)
 			return err
 		})
@@ -527,7 +457,7 @@ func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
 		if p := problem.From(full); p.Kind != problem.Invalid || !strings.Contains(p.Fields["credits"][0], "must be at most 0 credits, because an account holds at most") {
 			t.Errorf("above what an account holds: %v", full)
 		}
-		h.write(func(tx *db.Tx) error {
+		h.Write(func(tx *db.Tx) error {
 			_, err := tx.Exec(`UPDATE shards SET balance = balance + $1 WHERE id = 'funding'`, ledger.Most-100)
 			return err
 		})
@@ -543,7 +473,7 @@ func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
 			_, err := sell(h.SellCredits, "bad", bad)
 			wantKind(t, err, problem.Invalid)
 		}
-		h.wantBalance(40)
+		h.WantBalance(40)
 		h.sound()
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/smstest"
 )
 
 // instant is a rail that accepts every segment at once, and reports it delivered where told is set.
@@ -112,7 +113,7 @@ func benchSend(b *testing.B, engine db.Engine, size int, reported bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	to := numbers(size)
+	to := smstest.Numbers(size)
 	b.ResetTimer()
 	work := make(chan struct{}, 128)
 	var wait sync.WaitGroup

@@ -28,6 +28,9 @@ const (
 	BindSilent = "not heard of" // no node has reported for a while
 )
 
+// bindError is the most characters that are kept of a failure.
+const bindError = 240
+
 // bindHeard is how long a node's report holds; nodes report every minute.
 const bindHeard = 3 * time.Minute
 
@@ -64,7 +67,7 @@ func (m *Messaging) NoteBinds(ctx context.Context, mode tenant.Mode, binds []Bin
 	rows := make([]Bind, len(binds))
 	for i, b := range binds {
 		rows[i] = b
-		rows[i].Mode, rows[i].Why, rows[i].SeenAt = mode, usertext.Cut(b.Why, 2*messageError), m.clock.Now()
+		rows[i].Mode, rows[i].Why, rows[i].SeenAt = mode, usertext.Cut(b.Why, bindError), m.clock.Now()
 	}
 	return m.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(dropBinds, -1, string(mode))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
 	"github.com/makola/makola/internal/tenant"
@@ -32,10 +33,10 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 	if err != nil {
 		return Campaign{}, false, err
 	}
-	if c, replayed, err = m.admissions.earlier(ctx, caller); replayed || err != nil {
+	if c, replayed, err = m.delivery.Earlier(ctx, caller); replayed || err != nil {
 		return c, replayed, err
 	}
-	if held, err := heldInRecovery(ctx, m.recovery, caller.Tenant); err != nil || held {
+	if delayed, err := m.recovery.Delays(ctx, caller.Tenant); err != nil || delayed {
 		return Campaign{}, false, cmp.Or[error](err, errRecovering())
 	}
 	var bad problem.Fields
@@ -55,25 +56,19 @@ func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send)
 		return Campaign{}, false, err
 	}
 	c.Recipients, c.Invalid, c.Excluded = int64(len(list.numbers)), int64(list.invalidCount), int64(list.excluded)
-	if len(list.numbers) > smallChunk {
+	if len(list.numbers) > delivery.SmallSize {
 		if err := m.roomForCampaign(ctx, t); err != nil {
 			return Campaign{}, false, err
 		}
 	}
-	a := admission{tenant: t, campaign: c, invalid: list.invalid}
-	for no, rest := int64(0), list.numbers; len(rest) > 0; no++ {
-		n := min(len(rest), chunkSize)
-		a.chunks = append(a.chunks, chunk{Tenant: c.Tenant, Campaign: c.ID, No: no, State: chunkReady, Recipients: rest[:n], CreatedAt: c.CreatedAt,
-			Small: len(list.numbers) <= smallChunk})
-		rest = rest[n:]
-	}
-	if a.campaign.Left = int64(len(a.chunks)); a.chunks[0].Small {
-		a.campaign.Left, a.campaign.numbers = 0, list.numbers
-	}
-	if len(list.numbers) <= smallCampaign {
-		return m.admissions.accept(ctx, &a)
-	}
-	return m.admissions.acceptStaged(ctx, &a)
+	return m.delivery.Accept(ctx, delivery.Order{Tenant: t, Campaign: c, Numbers: list.numbers, Invalid: list.invalid})
+}
+
+// errRecovering refuses a campaign that a recovery delays.
+func errRecovering() error {
+	e := problem.New(problem.Unavailable, "recovering", "The service is being recovered, and campaigns wait until that is done. Nothing was sent.")
+	e.RetryAfter = delivery.RecoveryPause
+	return e
 }
 
 // noRecipients is the contract's refusal of a request without recipients.
@@ -100,7 +95,7 @@ func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller ide
 		return Campaign{}, problem.New(problem.Unavailable, "sms_unavailable", "SMS cannot be sent at the moment: no operator is connected")
 	}
 	return Campaign{
-		Tenant: t.ID, ID: uuid.Must(uuid.NewV7()).String(), Mode: t.Mode, Kind: KindCampaign, SenderID: sender.ID, Sender: sender.Name,
+		Tenant: t.ID, ID: uuid.Must(uuid.NewV7()).String(), Mode: t.Mode, Kind: delivery.KindCampaign, SenderID: sender.ID, Sender: sender.Name,
 		Message: text, Encoding: encoding, Segments: segments, Credits: smstext.Credits(text), Status: CampaignActive,
 		Key: caller.Key, IdempotencyKey: caller.IdempotencyKey, IdempotencyHash: caller.BodyHash, CreatedAt: m.clock.Now(),
 	}, nil

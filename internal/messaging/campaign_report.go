@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/smstext"
 )
@@ -23,6 +23,16 @@ type Message struct {
 	Error       string
 }
 
+// sentRow is the stored row of a message.
+type sentRow struct {
+	Recipient   string
+	Status      Status
+	Accepted    int64
+	SubmittedAt time.Time
+	DeliveredAt time.Time
+	Error       string
+}
+
 // MessagePage is a page of a campaign's messages. Total is their number on all pages.
 type MessagePage struct {
 	Campaign Campaign
@@ -31,10 +41,10 @@ type MessagePage struct {
 }
 
 const (
-	selectCampaignAnywhere = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.id = $1`
+	selectCampaign         = `SELECT ` + delivery.CampaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
+	selectCampaignAnywhere = `SELECT ` + delivery.CampaignFields + ` FROM campaigns c WHERE c.id = $1`
 	messagesOf             = `SELECT no, recipient, status, accepted, submitted_at, delivered_at, error FROM messages
 		WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
-	chunksOf = `SELECT no, recipients FROM chunks WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no <= $4 AND state = 'ready' ORDER BY no`
 )
 
 const maxMessagesPage = 100
@@ -42,7 +52,7 @@ const maxMessagesPage = 100
 // Campaign reads one campaign of a tenant; an unknown or foreign one is NotFound.
 func (m *Messaging) Campaign(ctx context.Context, tenant, id string) (Campaign, error) {
 	var c Campaign
-	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaign, []any{tenant, id}, c.scan) })
+	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaign, []any{tenant, id}, c.Scan) })
 	if err == nil && c.ID == "" {
 		err = noCampaign()
 	}
@@ -52,7 +62,7 @@ func (m *Messaging) Campaign(ctx context.Context, tenant, id string) (Campaign, 
 // CampaignOf reads a campaign of any tenant, for operators.
 func (m *Messaging) CampaignOf(ctx context.Context, id string) (Campaign, error) {
 	var c Campaign
-	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaignAnywhere, []any{id}, c.scan) })
+	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaignAnywhere, []any{id}, c.Scan) })
 	if err == nil && c.ID == "" {
 		err = noCampaign()
 	}
@@ -64,8 +74,8 @@ func noCampaign() error {
 }
 
 const (
-	listCampaigns    = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id < $2 ORDER BY c.id DESC LIMIT $3`
-	listAllCampaigns = `SELECT ` + campaignFields + ` FROM campaigns c WHERE c.id < $1 ORDER BY c.id DESC LIMIT $2`
+	listCampaigns    = `SELECT ` + delivery.CampaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id < $2 ORDER BY c.id DESC LIMIT $3`
+	listAllCampaigns = `SELECT ` + delivery.CampaignFields + ` FROM campaigns c WHERE c.id < $1 ORDER BY c.id DESC LIMIT $2`
 )
 
 // afterAnyID is greater than every id, which is made of hexadecimal digits and dashes.
@@ -84,12 +94,23 @@ func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit 
 		all = nil
 		return tx.Query(query, args, func(r *db.Row) error {
 			var c Campaign
-			err := c.scan(r)
+			err := c.Scan(r)
 			all = append(all, c)
 			return err
 		})
 	})
 	return all, err
+}
+
+const newestCampaign = `SELECT created_at FROM campaigns ORDER BY id DESC LIMIT 1`
+
+// Newest returns when the newest campaign was accepted, by the clock of the node that accepted it; the zero time: there is none.
+func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
+	err = d.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(newestCampaign, nil, &at)
+		return err
+	})
+	return at, err
 }
 
 // CampaignMessages reads a page of a campaign's recipients in the order of the request, invalid ones last. Pages
@@ -101,7 +122,7 @@ func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, pag
 	var p MessagePage
 	err := m.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		p = MessagePage{}
-		if err := tx.Query(selectCampaign, []any{tenant, id}, p.Campaign.scan); err != nil {
+		if err := tx.Query(selectCampaign, []any{tenant, id}, p.Campaign.Scan); err != nil {
 			return err
 		}
 		if p.Campaign.ID == "" {
@@ -120,15 +141,16 @@ func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, pag
 // fill reads the messages from place from up to, and without, place to.
 func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 	c := p.Campaign
-	rows := map[int64]message{}
+	rows := map[int64]sentRow{}
 	read := func(low, high int64) error {
 		if low >= high {
 			return nil
 		}
 		return tx.Query(messagesOf, []any{c.Tenant, c.ID, low, high}, func(r *db.Row) error {
-			var msg message
-			err := r.Scan(&msg.No, &msg.Recipient, &msg.Status, &msg.Accepted, &msg.SubmittedAt, &msg.DeliveredAt, &msg.Error)
-			rows[msg.No] = msg
+			var no int64
+			var msg sentRow
+			err := r.Scan(&no, &msg.Recipient, &msg.Status, &msg.Accepted, &msg.SubmittedAt, &msg.DeliveredAt, &msg.Error)
+			rows[no] = msg
 			return err
 		})
 	}
@@ -142,7 +164,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 		return err
 	}
 	if missing(rows, from, end) {
-		if err := p.addUnstarted(tx, rows, from, end); err != nil {
+		if err := p.addWaiting(tx, rows, from, end); err != nil {
 			return err
 		}
 		if missing(rows, from, end) { // their chunk ended between the two queries
@@ -157,14 +179,14 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 			no = c.Recipients - place - 1
 		}
 		if msg, ok := rows[no]; ok {
-			p.Messages = append(p.Messages, c.render(msg))
+			p.Messages = append(p.Messages, render(c, msg))
 		}
 	}
 	return nil
 }
 
 // missing reports whether a recipient between two places has no row.
-func missing(rows map[int64]message, from, end int64) bool {
+func missing(rows map[int64]sentRow, from, end int64) bool {
 	for place := from; place < end; place++ {
 		if _, ok := rows[place]; !ok {
 			return true
@@ -173,46 +195,31 @@ func missing(rows map[int64]message, from, end int64) bool {
 	return false
 }
 
-// addUnstarted adds the recipients between two places that have no row yet.
-func (p *MessagePage) addUnstarted(tx *db.Tx, rows map[int64]message, from, end int64) error {
-	add := func(place int64, n msisdn.MSISDN) {
-		if _, ok := rows[place]; !ok && place >= from && place < end {
-			rows[place] = message{No: place, Recipient: string(n), Status: StatusQueued}
+// addWaiting adds the recipients between two places that have no row yet.
+func (p *MessagePage) addWaiting(tx *db.Tx, rows map[int64]sentRow, from, end int64) error {
+	waiting, err := p.Campaign.Waiting(tx, from, end)
+	for place, n := range waiting {
+		if _, ok := rows[place]; !ok {
+			rows[place] = sentRow{Recipient: string(n), Status: StatusQueued}
 		}
 	}
-	for i, n := range p.Campaign.numbers {
-		add(int64(i), n)
-	}
-	if len(p.Campaign.numbers) > 0 {
-		return nil
-	}
-	return tx.Query(chunksOf, []any{p.Campaign.Tenant, p.Campaign.ID, from / chunkSize, (end - 1) / chunkSize}, func(r *db.Row) error {
-		var no int64
-		var list string
-		if err := r.Scan(&no, &list); err != nil {
-			return err
-		}
-		for i, n := range parseList(list) {
-			add(no*chunkSize+int64(i), n)
-		}
-		return nil
-	})
+	return err
 }
 
-// render gives a row as its tenant sees it: a message that is marked or offered again reads queued.
-func (c Campaign) render(msg message) Message {
+// render returns a row as its tenant sees it: a message that is marked or offered again reads queued.
+func render(c Campaign, msg sentRow) Message {
 	t := Message{Recipient: msg.Recipient, Status: msg.Status, Segments: c.Segments, Encoding: c.Encoding, Credits: c.Credits,
 		SubmittedAt: msg.SubmittedAt, DeliveredAt: msg.DeliveredAt, Error: msg.Error}
 	switch {
-	case msg.Status == StatusInvalid:
+	case msg.Status == delivery.StatusInvalid:
 		t.Segments, t.Credits, t.SubmittedAt = 0, 0, time.Time{}
 	case msg.Status == StatusSending:
 		t.Status, t.SubmittedAt = StatusQueued, time.Time{}
 	case msg.Status == StatusQueued:
 		t.SubmittedAt, t.Error = time.Time{}, ""
-	case msg.unaccepted():
+	case msg.Status.Refunded(msg.Accepted):
 		t.Credits = 0
-		if msg.Status == StatusFailed {
+		if msg.Status == delivery.StatusFailed {
 			t.SubmittedAt = time.Time{}
 		}
 	}

@@ -7,36 +7,38 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/smstest"
 )
 
 func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
-		h.operator.script(func(_ int, s provider.Segment) provider.Outcome {
+		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
 			switch s.To {
 			case "233240000001":
-				return refused
+				return smstest.Refused
 			case "233240000002":
-				return silence
+				return smstest.Silence
 			}
-			return h.operator.accept()
+			return h.operator.Accept()
 		})
 		h.mustSend("hello", "0240000000", "0240000001", "0240000002", "0500000000")
 		h.mustSend("₵"+strings.Repeat("a", 159), "0240000005", "0240000006")
-		for _, s := range h.operator.all() {
-			switch s.to {
+		for _, s := range h.operator.All() {
+			switch s.To {
 			case "233240000000", "233240000005":
-				h.receipt(s.outcome.UpstreamID, s.to, delivered)
+				h.receipt(s.Outcome.UpstreamID, s.To, delivered)
 			case "233240000006":
-				h.receipt(s.outcome.UpstreamID, s.to, undelivered)
+				h.receipt(s.Outcome.UpstreamID, s.To, provider.DeliveryFailed)
 			}
 		}
-		lines, err := h.Use(t.Context(), "shop", "live", morning, morning.AddDate(0, 0, 1), Prices{Credit: 400, Segment: 210, Networks: map[msisdn.Network]Rate{msisdn.Telecel: 333}})
+		lines, err := h.Use(t.Context(), "shop", "live", smstest.Morning, smstest.Morning.AddDate(0, 0, 1), Prices{Credit: 400, Segment: 210, Networks: map[msisdn.Network]Rate{msisdn.Telecel: 333}})
 		if err != nil || len(lines) != 3 {
 			t.Fatalf("%+v, %v", lines, err)
 		}
@@ -52,7 +54,7 @@ func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {
 		if m, r := lines[1].Margin(), lines[1].DeliveryRate(); m != money.Pesewas(-5) || r != 5_000 || lines[2].DeliveryRate() != -1 {
 			t.Errorf("margin %v, rate %d", m, r)
 		}
-		if lines, err := h.Use(t.Context(), "", "test", morning, morning.AddDate(0, 0, 1), Prices{}); err != nil || len(lines) != 0 {
+		if lines, err := h.Use(t.Context(), "", "test", smstest.Morning, smstest.Morning.AddDate(0, 0, 1), Prices{}); err != nil || len(lines) != 0 {
 			t.Errorf("test messages: %+v, %v", lines, err)
 		}
 	})
@@ -60,8 +62,8 @@ func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {
 
 func TestPagesOfACampaignHaveEachRecipientOnce(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 5_000})
-	h.operator.setReady(provider.ErrElsewhere)
-	to := append(numbers(2_150), "bad one", "bad two")
+	h.operator.SetReady(provider.ErrElsewhere)
+	to := append(smstest.Numbers(2_150), "bad one", "bad two")
 	c := h.mustSend("hello", to...)
 	at := func(page, size int64) []Message {
 		p, err := h.CampaignMessages(t.Context(), "shop", c.ID, page, size)
@@ -83,7 +85,7 @@ func TestPagesOfACampaignHaveEachRecipientOnce(t *testing.T) {
 	if m := at(1, 1)[0]; m.Status != StatusQueued || m.Credits != 1 || !m.SubmittedAt.IsZero() {
 		t.Errorf("%+v", m)
 	}
-	if m := at(2_152, 1)[0]; m.Status != StatusInvalid || m.Credits != 0 {
+	if m := at(2_152, 1)[0]; m.Status != delivery.StatusInvalid || m.Credits != 0 {
 		t.Errorf("%+v", m)
 	}
 	if _, err := h.CampaignMessages(t.Context(), "other", c.ID, 1, 10); !problem.Is(err, problem.NotFound) {

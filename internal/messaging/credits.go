@@ -47,7 +47,7 @@ func (m *Messaging) book(tx *db.Tx, tenantID, sale, kind string, credits int64) 
 	if kind != "sms_sale" {
 		transfer.From, transfer.To = transfer.To, transfer.From
 		if !page.Covers(key, credits) {
-			return 0, insufficient(page.Balance(key), credits)
+			return 0, Shortage{Balance: page.Balance(key), Cost: credits}.Err()
 		}
 	}
 	var room *ledger.RoomError

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/smstext"
@@ -84,7 +85,7 @@ func (m *Messaging) Use(ctx context.Context, tenant, mode string, from, to time.
 			if err := r.Scan(&ranged, &encoding, &status, &taken, &n, &segments, &credits); err != nil {
 				return err
 			}
-			k := useKey{network(msisdn.MSISDN(ranged + "0000000")), smstext.Encoding(encoding)}
+			k := useKey{msisdn.MSISDN(ranged + "0000000").NetworkLabel(), smstext.Encoding(encoding)}
 			if lines[k] == nil {
 				lines[k] = &UseLine{Network: k.network, Encoding: k.encoding}
 			}
@@ -121,14 +122,14 @@ func (l *UseLine) add(status Status, taken bool, n, segments, credits int64) {
 		switch status {
 		case StatusDelivered:
 			l.Delivered += n
-		case StatusUnknown:
+		case delivery.StatusUnknown:
 			l.Unsure += n
-		case StatusFailed, StatusExpired, StatusRejected:
+		case delivery.StatusFailed, delivery.StatusExpired, delivery.StatusRejected:
 			l.Failed += n
 		}
-	case status == StatusUnknown:
+	case status == delivery.StatusUnknown:
 		l.Undecided += n
-	case status == StatusFailed, status == StatusRejected:
+	case status.Refunded(0):
 		l.Refused += n
 		refunded = true
 	}

@@ -1,7 +1,6 @@
 package messaging
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
@@ -16,13 +15,6 @@ import (
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
-)
-
-const (
-	// freshness is the greatest age of a cached value.
-	freshness = time.Second
-	// cached is the number of values that each cache holds.
-	cached = 10_000
 )
 
 // Deps is everything that the domain needs.
@@ -59,9 +51,4 @@ type Deps struct {
 	// Recovery keeps campaigns back while the database may have forgotten what was sent; nil in tests that have no
 	// recovery.
 	Recovery *recovery.Recovery
-}
-
-// systemic errors concern the database and not a request of the batch: splitting the batch would not help.
-func systemic(err error) bool {
-	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/messaging/otp"
 )
 
@@ -14,14 +15,7 @@ const (
 	recipientsAfter = `SELECT tenant, campaign, no, recipient, status, submitted_at,
 	open + (SELECT count(*) FROM unsure WHERE unsure.tenant = messages.tenant AND unsure.campaign = messages.campaign AND unsure.message = messages.no) FROM messages
 WHERE (tenant, campaign, no) > ($1, $2, $3) ORDER BY tenant, campaign, no LIMIT $4`
-	eraseRecipient = `UPDATE messages SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3
-AND open = 0 AND status NOT IN ('queued', 'sending', 'submitted')`
-	erasePart = `UPDATE parts SET recipient = $4 WHERE tenant = $1 AND campaign = $2 AND message = $3 AND state <> 'open'`
-	// The numbers of a small campaign are all of one length, and stay as many as its recipients.
-	eraseListed = `UPDATE campaigns SET numbers = replace(numbers, $3, $4) WHERE tenant = $1 AND id = $2 AND numbers <> ''`
 )
-
-const eraseEarly = `DELETE FROM early_receipts WHERE recipient = $1`
 
 // EraseCounters deletes the counters of one-time passwords to a number, and receipts that match no message to it. No
 // message to the number may be open: its receipt could be among them.
@@ -30,7 +24,7 @@ func (m *Messaging) EraseCounters(ctx context.Context, number string) (erased in
 		return erased, err
 	}
 	return erased, m.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		tx.Defer(eraseEarly, -1, number)
+		delivery.EraseReceipts(tx, number)
 		return nil
 	})
 }
@@ -47,7 +41,7 @@ type Sent struct {
 
 // Over says whether nothing more can become of it.
 func (s Sent) Over() bool {
-	return s.open == 0 && s.Status != StatusQueued && s.Status != StatusSending && s.Status != StatusSubmitted
+	return s.open == 0 && s.Status != StatusQueued && s.Status != StatusSending && s.Status != delivery.StatusSubmitted
 }
 
 // OfNumber gives each message to a number. It reads them all, in bounded parts.
@@ -70,8 +64,6 @@ func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent)
 // EraseRecipient takes the number off a message that is over, off its parts and off the list in the row of a small campaign. The code
 // of a one-time password is used or void then.
 func EraseRecipient(tx *db.Tx, s Sent, instead string) {
-	tx.Defer(eraseListed, -1, s.Tenant, s.Campaign, s.Recipient, instead) // first, in the order of a delivery's locks
-	tx.Defer(eraseRecipient, -1, s.Tenant, s.Campaign, s.No, instead)
-	tx.Defer(erasePart, -1, s.Tenant, s.Campaign, s.No, instead)
+	delivery.EraseRecipient(tx, s.Tenant, s.Campaign, s.No, s.Recipient, instead)
 	otp.EraseNumber(tx, s.Tenant, s.Campaign, instead)
 }

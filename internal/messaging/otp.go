@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
@@ -34,7 +35,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	if c, replayed, err := m.admissions.earlier(ctx, caller); err != nil {
+	if c, replayed, err := m.delivery.Earlier(ctx, caller); err != nil {
 		return OTPSent{}, false, err
 	} else if replayed {
 		return m.otpAgain(ctx, c)
@@ -46,13 +47,12 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	c.Kind, c.Message, c.Recipients, c.numbers = KindOTP, o.Message, 1, []msisdn.MSISDN{o.Phone}
+	c.Kind, c.Message, c.Recipients = delivery.KindOTP, o.Message, 1
 	code, err := m.Codes.Make(otp.Code{Tenant: t.ID, ID: c.ID, Number: o.Phone, Created: c.CreatedAt, Expires: c.CreatedAt.Add(o.Expiry)}, o.Length)
 	if err != nil {
 		return OTPSent{}, false, err
 	}
-	accepted, replayed, err := m.admissions.accept(ctx, &admission{tenant: t, campaign: c, code: code,
-		chunks: []chunk{{Tenant: t.ID, Campaign: c.ID, State: chunkReady, Recipients: c.numbers, CreatedAt: c.CreatedAt, Small: true}}})
+	accepted, replayed, err := m.delivery.Accept(ctx, delivery.Order{Tenant: t, Campaign: c, Numbers: []msisdn.MSISDN{o.Phone}, Code: code})
 	if err != nil {
 		return OTPSent{}, false, err
 	}

@@ -32,7 +32,7 @@ func (h *fixture) ask(phone msisdn.MSISDN, verify bool) error {
 
 func (h *fixture) verifies(phone msisdn.MSISDN, sent OTPSent) {
 	h.t.Helper()
-	if _, err := h.Codes.Verify(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, phone, h.codeOf(sent)); err != nil {
+	if _, err := h.Codes.Verify(h.t.Context(), idempotency.Caller{Tenant: h.Tenant.ID}, sent.RequestID, phone, h.codeOf(sent)); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -73,38 +73,38 @@ func TestAPumpedRangeIsClosed(t *testing.T) {
 		h := open(t, d, options{credits: 100, tap: tapRule, log: slog.New(slog.NewTextHandler(&log, nil))})
 		other, name := h.customer("neighbour", 100, "Neighbour")
 		h.pump("233241", 0, 12, 0)
-		h.pass(tapRule.Wait - time.Second)
+		h.Pass(tapRule.Wait - time.Second)
 		h.wantTapOpen(inRange("233241", 50))
-		h.pass(time.Second)
-		credits := h.balance()
+		h.Pass(time.Second)
+		credits := h.Balance()
 		h.wantTapClosed(inRange("233241", 51), tapRule.Closed)
-		h.pass(10 * time.Minute)
+		h.Pass(10 * time.Minute)
 		h.wantTapClosed(inRange("233241", 0), tapRule.Closed-10*time.Minute)
-		h.wantBalance(credits)
+		h.WantBalance(credits)
 
 		h.wantTapOpen(inRange("233242", 0))
-		own, sender := h.tenant, h.sender
-		h.tenant, h.sender = other, name
+		own, sender := h.Tenant, h.sender
+		h.Tenant, h.sender = other, name
 		h.wantTapOpen(inRange("233241", 60))
-		h.tenant, h.sender = own, sender
+		h.Tenant, h.sender = own, sender
 
 		closed, err := h.Codes.ClosedRanges(t.Context())
-		if err != nil || len(closed) != 1 || closed[0].Tenant != h.tenant.ID || closed[0].Prefix != "233241" || closed[0].Sent != 10 || closed[0].Verified != 0 {
+		if err != nil || len(closed) != 1 || closed[0].Tenant != h.Tenant.ID || closed[0].Prefix != "233241" || closed[0].Sent != 10 || closed[0].Verified != 0 {
 			t.Errorf("closed: %+v, %v", closed, err)
 		}
 		if n, err := h.Codes.CountClosedRanges(t.Context()); n != 1 || err != nil {
 			t.Errorf("%d are counted, %v", n, err)
 		}
-		if text := log.String(); strings.Count(text, "it is closed") != 1 || !strings.Contains(text, "range=233241******") {
+		if text := log.String(); strings.Count(text, "closed number range") != 1 || !strings.Contains(text, "range=233241******") {
 			t.Errorf("the log says %q", text)
 		}
-		h.pass(tapRule.Closed)
+		h.Pass(tapRule.Closed)
 		h.wantTapOpen(inRange("233241", 52))
 		// Only batches after the closure are judged.
 		h.pump("233241", 100, 8, 0)
-		h.pass(tapRule.Wait)
+		h.Pass(tapRule.Wait)
 		h.wantTapOpen(inRange("233241", 110))
-		h.pass(tapRule.Wait)
+		h.Pass(tapRule.Wait)
 		h.wantTapClosed(inRange("233241", 111), tapRule.Closed)
 		h.sound()
 	})
@@ -122,14 +122,14 @@ func TestAnHonestRangeIsNeverClosed(t *testing.T) {
 			}
 			sent = append(sent, s)
 		}
-		h.pass(2 * time.Minute)
+		h.Pass(2 * time.Minute)
 		for i, s := range sent {
 			if i%10 < 6 {
 				h.verifies(inRange("233241", i), s)
 			}
 		}
 		for i := range 60 {
-			h.pass(time.Minute)
+			h.Pass(time.Minute)
 			h.wantTapOpen(inRange("233241", 1_000+i))
 			h.pump("233241", 2_000+10*i, 2, 1)
 		}
@@ -140,7 +140,7 @@ func TestAFewCodesAreNeverJudged(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 1_000, tap: tapRule})
 	for i := range 10 {
 		h.pump("233241", 10*i, 9, 0)
-		h.pass(tapRule.Within)
+		h.Pass(tapRule.Within)
 	}
 	if n, err := h.Codes.CountClosedRanges(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d are closed, %v", n, err)
@@ -152,7 +152,7 @@ func TestAnOperatorReopensARange(t *testing.T) {
 		h := open(t, d, options{credits: 100, tap: tapRule})
 		reopen := func() (r otp.ClosedRange, err error) {
 			err = h.d.Write(t.Context(), func(tx *db.Tx) error {
-				r, err = h.Codes.ReopenRange(tx, h.tenant.ID, "233241")
+				r, err = h.Codes.ReopenRange(tx, h.Tenant.ID, "233241")
 				return err
 			})
 			return r, err
@@ -160,7 +160,7 @@ func TestAnOperatorReopensARange(t *testing.T) {
 		_, err := reopen()
 		wantKind(t, err, problem.NotFound)
 		h.pump("233241", 0, 10, 0)
-		h.pass(tapRule.Wait)
+		h.Pass(tapRule.Wait)
 		h.wantTapClosed(inRange("233241", 50), tapRule.Closed)
 		if r, err := reopen(); err != nil || r.Sent != 10 {
 			t.Errorf("reopened: %+v, %v", r, err)
@@ -168,18 +168,18 @@ func TestAnOperatorReopensARange(t *testing.T) {
 		_, err = reopen()
 		wantKind(t, err, problem.NotFound)
 		h.wantTapOpen(inRange("233241", 51))
-		h.pass(tapRule.Wait)
+		h.Pass(tapRule.Wait)
 		h.pump("233241", 100, 9, 0)
 		h.wantTapOpen(inRange("233241", 120))
-		h.pass(tapRule.Wait)
+		h.Pass(tapRule.Wait)
 		h.wantTapClosed(inRange("233241", 121), tapRule.Closed)
 	})
 }
 
 func TestTwoNodesAgreeOnAClosedRange(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.Postgres), options{credits: 1_000, tap: tapRule})
-	other := nodeOn(t, h.d, options{node: "another", at: h.clock, tap: tapRule}, h.operator)
-	other.tenant, other.sender = h.tenant, h.sender
+	other := node(t, h.d, options{node: "another", at: h.clock, tap: tapRule, rail: h.operator})
+	other.Tenant, other.sender = h.Tenant, h.sender
 	nodes := []*fixture{h, other}
 	var group sync.WaitGroup
 	for i := range 40 {
@@ -191,17 +191,17 @@ func TestTwoNodesAgreeOnAClosedRange(t *testing.T) {
 	}
 	group.Wait()
 	// Every code and every verification is counted once.
-	if n := h.count(`SELECT sent + full_sent FROM otp_taps`); n != 40 {
+	if n := h.Count(`SELECT sent + full_sent FROM otp_taps`); n != 40 {
 		t.Errorf("%d codes are counted", n)
 	}
-	if n := h.count(`SELECT verified + full_verified FROM otp_taps`); n != 5 {
+	if n := h.Count(`SELECT verified + full_verified FROM otp_taps`); n != 5 {
 		t.Errorf("%d verifications are counted", n)
 	}
-	h.pass(tapRule.Wait)
+	h.Pass(tapRule.Wait)
 	for i, n := range nodes {
 		n.pump("233242", 100*i, 5, 0)
 	}
-	h.pass(tapRule.Wait)
+	h.Pass(tapRule.Wait)
 	results := make([]error, 8)
 	for i := range results {
 		group.Go(func() { results[i] = nodes[i%2].ask(inRange("233242", 500+i), false) })
@@ -212,11 +212,11 @@ func TestTwoNodesAgreeOnAClosedRange(t *testing.T) {
 			t.Errorf("node %d says %s", i%2, p.Code)
 		}
 	}
-	if n := h.count(`SELECT count(*) FROM otp_taps WHERE closed_at > 0 AND prefix = '233242'`); n != 1 {
+	if n := h.Count(`SELECT count(*) FROM otp_taps WHERE closed_at > 0 AND prefix = '233242'`); n != 1 {
 		t.Errorf("%d rows are closed", n)
 	}
 	// A node that starts now reads the same.
-	late := nodeOn(t, h.d, options{node: "late", at: h.clock, tap: tapRule}, h.operator)
-	late.tenant, late.sender = h.tenant, h.sender
+	late := node(t, h.d, options{node: "late", at: h.clock, tap: tapRule, rail: h.operator})
+	late.Tenant, late.sender = h.Tenant, h.sender
 	late.wantTapClosed(inRange("233242", 600), tapRule.Closed)
 }

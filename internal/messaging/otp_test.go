@@ -40,7 +40,7 @@ func (h *fixture) otp(o OTP) (OTPSent, error) {
 		o.Phone = ama
 	}
 	sent, _, err := h.SendOTP(h.t.Context(), h.caller(), o)
-	h.quiet()
+	h.Quiet()
 	return sent, err
 }
 
@@ -57,18 +57,18 @@ var digits = regexp.MustCompile(`\d+`)
 
 func (h *fixture) lastCode() string {
 	h.t.Helper()
-	all := h.operator.all()
+	all := h.operator.All()
 	if len(all) == 0 {
 		h.t.Fatal("nothing was sent")
 	}
-	return digits.FindString(all[len(all)-1].text)
+	return digits.FindString(all[len(all)-1].Text)
 }
 
 // codeOf is the code of a request, whether it was sent or not.
 func (h *fixture) codeOf(sent OTPSent) string {
 	h.t.Helper()
 	var code otp.Code
-	if err := h.d.Read(h.t.Context(), func(tx *db.Tx) error { return tx.Gather(code.Find(h.tenant.ID, sent.RequestID)) }); err != nil {
+	if err := h.d.Read(h.t.Context(), func(tx *db.Tx) error { return tx.Gather(code.Find(h.Tenant.ID, sent.RequestID)) }); err != nil {
 		h.t.Fatal(err)
 	}
 	digits, known := h.Codes.Text(otp.Placeholder, &code)
@@ -79,7 +79,7 @@ func (h *fixture) codeOf(sent OTPSent) string {
 }
 
 func (h *fixture) verify(sent OTPSent, code string) error {
-	_, err := h.Codes.Verify(h.t.Context(), idempotency.Caller{Tenant: h.tenant.ID}, sent.RequestID, ama, code)
+	_, err := h.Codes.Verify(h.t.Context(), idempotency.Caller{Tenant: h.Tenant.ID}, sent.RequestID, ama, code)
 	return err
 }
 
@@ -98,10 +98,10 @@ func TestACodeIsSentAndVerified(t *testing.T) {
 		if len(code) != 4 || !regexp.MustCompile(`^[A-Z]{3}$`).MatchString(sent.Prefix) {
 			t.Errorf("code %q, prefix %q", code, sent.Prefix)
 		}
-		if got := h.operator.all()[0]; got.text != "Your code is "+code+", tell nobody." || got.to != string(ama) {
+		if got := h.operator.All()[0]; got.Text != "Your code is "+code+", tell nobody." || got.To != string(ama) {
 			t.Errorf("sent %+v", got)
 		}
-		h.wantBalance(9)
+		h.WantBalance(9)
 		h.wantVerify(sent, wrong(code), problem.Invalid)
 		h.wantVerify(sent, code, "")
 		h.wantVerify(sent, code, problem.Unauthenticated) // used
@@ -187,9 +187,9 @@ func TestAnExpiredCodeIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{Expiry: 2 * time.Minute})
-		h.pass(2*time.Minute - time.Second)
+		h.Pass(2*time.Minute - time.Second)
 		h.wantVerify(sent, wrong(code), problem.Invalid)
-		h.pass(time.Second)
+		h.Pass(time.Second)
 		h.wantVerify(sent, code, problem.Unauthenticated)
 	})
 }
@@ -229,7 +229,7 @@ func TestOTPSendsAreCapped(t *testing.T) {
 			}()
 		}
 		wait.Wait()
-		h.quiet()
+		h.Quiet()
 		sent := 0
 		for _, err := range results {
 			if err == nil {
@@ -243,9 +243,9 @@ func TestOTPSendsAreCapped(t *testing.T) {
 		if sent != otpSends {
 			t.Errorf("%d of 12 were sent", sent)
 		}
-		h.pass(otpSendWindow)
+		h.Pass(otpSendWindow)
 		h.mustOTP(OTP{})
-		h.wantBalance(1)
+		h.WantBalance(1)
 		h.sound()
 	})
 }
@@ -260,10 +260,10 @@ func TestOTPFailuresOfANumberAreCapped(t *testing.T) {
 			failures++
 		}
 	}
-	h.pass(otpSendWindow)
+	h.Pass(otpSendWindow)
 	sent, code := h.mustOTP(OTP{Expiry: 2 * time.Hour})
 	h.wantVerify(sent, code, problem.RateLimited)
-	h.pass(otpFailWindow)
+	h.Pass(otpFailWindow)
 	h.wantVerify(sent, code, "")
 }
 
@@ -290,21 +290,21 @@ func TestOTPRefusesBadRequests(t *testing.T) {
 	if _, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder}); !problem.Is(err, problem.Invalid) {
 		t.Errorf("no number: %v", err)
 	}
-	h.wantBalance(10)
+	h.WantBalance(10)
 }
 
 func TestACodeIsStoredNowhere(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
-		h.operator.setReady(fmt.Errorf("no operator")) // the job and the chunk wait in their tables
+		h.operator.SetReady(fmt.Errorf("no operator")) // the job and the chunk wait in their tables
 		sent, err := h.otp(OTP{Length: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
 		code := h.codeOf(sent)
 		h.findNowhere(code)
-		h.operator.setReady(nil)
-		h.pass(noBindPause)
+		h.operator.SetReady(nil)
+		h.Pass(2 * time.Second)
 		if got := h.lastCode(); got != code {
 			t.Fatalf("sent %s instead of %s", got, code)
 		}
@@ -312,7 +312,7 @@ func TestACodeIsStoredNowhere(t *testing.T) {
 		h.wantVerify(sent, wrong(code), problem.Invalid)
 		h.wantVerify(sent, code, "")
 		h.findNowhere(code)
-		if n := h.count("SELECT count(*) FROM campaigns WHERE message LIKE '%" + otp.Placeholder + "%'"); n != 1 {
+		if n := h.Count("SELECT count(*) FROM campaigns WHERE message LIKE '%" + otp.Placeholder + "%'"); n != 1 {
 			t.Errorf("the template is stored %d times: the search above would find nothing anyway", n)
 		}
 	})
@@ -350,7 +350,7 @@ func (h *fixture) findNowhere(needle string) {
 	for _, table := range list(tables) {
 		for _, column := range list(columns(table)) {
 			searched++
-			if n := h.count(`SELECT count(*) FROM ` + table + ` WHERE CAST(` + column + ` AS TEXT) LIKE '%` + needle + `%'`); n != 0 {
+			if n := h.Count(`SELECT count(*) FROM ` + table + ` WHERE CAST(` + column + ` AS TEXT) LIKE '%` + needle + `%'`); n != 0 {
 				h.t.Errorf("%s.%s holds the code in %d rows", table, column, n)
 			}
 		}
@@ -363,18 +363,18 @@ func (h *fixture) findNowhere(needle string) {
 func TestOTPThatExpiresBeforeItIsSentIsRefunded(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
-		h.operator.setReady(fmt.Errorf("no operator"))
+		h.operator.SetReady(fmt.Errorf("no operator"))
 		_, err := h.otp(OTP{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.pass(otp.DefaultExpiry - time.Second)
-		h.wantBalance(9)
-		h.pass(time.Minute)
-		h.wantBalance(10)
-		h.operator.setReady(nil)
-		h.pass(time.Hour)
-		if n := len(h.operator.all()); n != 0 {
+		h.Pass(otp.DefaultExpiry - time.Second)
+		h.WantBalance(9)
+		h.Pass(time.Minute)
+		h.WantBalance(10)
+		h.operator.SetReady(nil)
+		h.Pass(time.Hour)
+		if n := len(h.operator.All()); n != 0 {
 			t.Error("an expired code was sent")
 		}
 		h.sound()
@@ -385,10 +385,10 @@ func TestOTPIsNeverSentTwice(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, resend: true})
 		begun, goOn := make(chan struct{}), make(chan struct{})
-		h.operator.script(func(int, provider.Segment) provider.Outcome {
+		h.operator.Script(func(int, provider.Segment) provider.Outcome {
 			close(begun)
 			<-goOn
-			return h.operator.accept()
+			return h.operator.Accept()
 		})
 		sent, _, err := h.SendOTP(t.Context(), h.caller(), OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama, Expiry: time.Hour})
 		if err != nil {
@@ -397,11 +397,11 @@ func TestOTPIsNeverSentTwice(t *testing.T) {
 		<-begun
 		kill(t, d, "one")
 		other := node(t, d, options{node: "two", resend: true, at: h.clock})
-		other.quiet()
-		other.pass(10 * time.Minute)
+		other.Quiet()
+		other.Pass(10 * time.Minute)
 		close(goOn)
-		h.quiet()
-		if n := len(other.operator.all()); n != 0 {
+		h.Quiet()
+		if n := len(other.operator.All()); n != 0 {
 			t.Errorf("the code was sent again %d times", n)
 		}
 		if code := h.lastCode(); h.verify(sent, code) != nil {
@@ -414,15 +414,15 @@ func TestOTPIsNeverSentTwice(t *testing.T) {
 func TestOTPOfADeadNodeIsSentByTheNext(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
-		h.operator.setReady(fmt.Errorf("no operator"))
+		h.operator.SetReady(fmt.Errorf("no operator"))
 		sent, err := h.otp(OTP{Expiry: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		kill(t, d, "one")
 		other := node(t, d, options{node: "two", at: h.clock})
-		other.quiet()
-		if n := len(other.operator.all()); n != 1 {
+		other.Quiet()
+		if n := len(other.operator.All()); n != 1 {
 			t.Fatalf("the code was sent %d times", n)
 		}
 		h.wantVerify(sent, other.lastCode(), "")
@@ -447,8 +447,8 @@ func TestACodeUnderAnIdempotencyKeyIsSentOnce(t *testing.T) {
 				t.Errorf("again: %+v, %v; first %+v", sent, replayed, first)
 			}
 		}
-		h.quiet()
-		h.wantBalance(9)
+		h.Quiet()
+		h.WantBalance(9)
 		// A replay is not counted.
 		for i := range otpSends - 1 {
 			caller.IdempotencyKey = fmt.Sprint("another ", i)
@@ -490,8 +490,48 @@ func TestOneRequestForACodeManyTimesAtOnceIsOneCode(t *testing.T) {
 				t.Errorf("%+v and %+v", s, sent[0])
 			}
 		}
-		h.quiet()
-		h.wantBalance(9)
+		h.Quiet()
+		h.WantBalance(9)
+		h.sound()
+	})
+}
+
+// A window that was begun in the future does not block a number until then.
+func TestOTPLimitsEndAfterTheClockWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		h.clock.Set(24 * time.Hour)
+		var sent OTPSent
+		for range otpSends {
+			var code string
+			sent, code = h.mustOTP(OTP{})
+			for range otpFails / otpSends {
+				h.wantVerify(sent, wrong(code), problem.Invalid)
+			}
+		}
+		_, err := h.otp(OTP{})
+		wantKind(t, err, problem.RateLimited)
+		h.clock.Set(-time.Minute) // by less than a window: nothing begins anew
+		_, err = h.otp(OTP{})
+		wantKind(t, err, problem.RateLimited)
+		h.wantVerify(sent, "0000", problem.RateLimited)
+		h.clock.Set(time.Minute - 24*time.Hour)
+		sent, code := h.mustOTP(OTP{})
+		h.wantVerify(sent, wrong(code), problem.Invalid)
+		h.wantVerify(sent, code, "")
+		h.sound()
+	})
+}
+
+// A code is not good for longer because the clock was set back.
+func TestVerifyOTP_clockSetBack(t *testing.T) {
+	each(t, func(t *testing.T, d *db.DB) {
+		h := open(t, d, options{credits: 100})
+		sent, code := h.mustOTP(OTP{})
+		h.clock.Set(-30 * time.Second) // nodes may differ by this
+		h.wantVerify(sent, wrong(code), problem.Invalid)
+		h.clock.Set(-time.Hour)
+		h.wantVerify(sent, code, problem.Unauthenticated)
 		h.sound()
 	})
 }

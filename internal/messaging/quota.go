@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -23,7 +24,7 @@ func (m *Messaging) roomForCampaign(ctx context.Context, t tenant.Tenant) error 
 	}
 	return m.db.Read(ctx, func(tx *db.Tx) error {
 		return tenant.Room(tx, countUnderWay, t.ID, 1, most,
-			problem.Field("recipients", fmt.Sprintf("must wait: an account may have at most %d campaigns of more than %d recipients under way", most, smallChunk)))
+			problem.Field("recipients", fmt.Sprintf("must wait: an account may have at most %d campaigns of more than %d recipients under way", most, delivery.SmallSize)))
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -18,7 +18,7 @@ func TestCampaignsUnderWayBeyondTheQuotaAreRefused(t *testing.T) {
 		h := open(t, d, options{credits: 100, sleep: true}) // nothing is delivered
 		h.quotas = config.Quotas{Campaigns: 1}
 		var many []string
-		for i := range smallChunk + 1 {
+		for i := range delivery.SmallSize + 1 {
 			many = append(many, fmt.Sprintf("02400001%02d", i))
 		}
 		accepted := func(what string, to ...string) {
@@ -35,20 +35,20 @@ func TestCampaignsUnderWayBeyondTheQuotaAreRefused(t *testing.T) {
 			}
 		}
 		quota := func(q tenant.Quota) {
-			h.write(func(tx *db.Tx) error {
+			h.Write(func(tx *db.Tx) error {
 				_, _, err := h.tenants.Set(tx, "shop", tenant.Change{Quotas: tenant.QuotaChange{Campaigns: &q}})
 				return err
 			})
 		}
-		givenUp := &admission{tenant: h.tenant, campaign: Campaign{Tenant: "shop", ID: "given up"}}
-		givenUp.chunks = []chunk{{Tenant: "shop", Campaign: "given up", Recipients: []msisdn.MSISDN{"233241234567"}, CreatedAt: h.clock.Now()}}
-		if err := h.admissions.stage(t.Context(), givenUp); err != nil { // no charge follows
-			t.Fatal(err)
-		}
+		h.Write(func(tx *db.Tx) error { // a chunk whose charge never came
+			_, err := tx.Exec(`INSERT INTO chunks (tenant, campaign, no, state, turn, begun, marked_at, size, recipients, created_at)
+				VALUES ('shop', 'given up', 0, 'staged', 0, 0, 0, 1, '233241234567', $1)`, h.clock.Now())
+			return err
+		})
 		accepted("first", many...)
 		refused("at most 1 campaigns of more than 10 recipients")
 		accepted("a single message beside it", "0240000001")
-		h.wantBalance(100 - smallChunk - 1 - 1)
+		h.WantBalance(100 - delivery.SmallSize - 1 - 1)
 		// The tenant's own quota takes the place of the installation's.
 		quota(2)
 		accepted("second", many...)

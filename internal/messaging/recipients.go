@@ -111,7 +111,7 @@ func (m *Messaging) mayRead(tx *db.Tx, t tenant.Tenant, credits int64, named []m
 	}
 	balance, err := m.ledger.BalanceIn(tx, t.SMSCredits())
 	if err == nil && balance < max(least, 1)*credits {
-		err = insufficient(balance, (int64(len(named))+all)*credits)
+		err = Shortage{Balance: balance, Cost: (int64(len(named)) + all) * credits}.Err()
 	}
 	return err
 }

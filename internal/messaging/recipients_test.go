@@ -14,7 +14,7 @@ func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: MaxRead})
 		one, other := h.group("shop", "0241000001"), h.group("shop", "0241000002")
-		h.write(func(tx *db.Tx) error { // the row says how large a group is
+		h.Write(func(tx *db.Tx) error { // the row says how large a group is
 			_, err := tx.Exec(`UPDATE contact_groups SET contacts = $1`, MaxRead-1)
 			return err
 		})
@@ -27,7 +27,7 @@ func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
 		if p := wantKind(t, err, problem.Invalid); p.Fields["group_id_list"] == nil {
 			t.Errorf("two that are too large together: %v", err)
 		}
-		h.quiet()
+		h.Quiet()
 	})
 }
 
@@ -49,7 +49,7 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 			_, _, err := h.Send(t.Context(), idempotency.Caller{Tenant: tenant}, Send{SenderID: sender, Message: "hello", Recipients: to, Groups: groups})
 			return err
 		}
-		h.write(func(tx *db.Tx) error { // whatever reads them fails
+		h.Write(func(tx *db.Tx) error { // whatever reads them fails
 			_, err := tx.Exec("ALTER TABLE contacts RENAME TO contacts_out_of_reach")
 			return err
 		})
@@ -77,7 +77,7 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, each.err, each.want)
 			}
 		}
-		h.write(func(tx *db.Tx) error {
+		h.Write(func(tx *db.Tx) error {
 			_, err := tx.Exec("ALTER TABLE contacts_out_of_reach RENAME TO contacts")
 			return err
 		})
@@ -85,7 +85,7 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 			t.Errorf("nobody to send to, and no credits: %v", err)
 		}
 		// A recipient that opted out costs nothing.
-		h.write(func(tx *db.Tx) error {
+		h.Write(func(tx *db.Tx) error {
 			h.contacts.OptOut(tx, "shop", "asked", "233241000002", "233241000007")
 			return nil
 		})

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/messaging/delivery"
 	"github.com/makola/makola/internal/messaging/otp"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/smstest"
 )
 
 // After a restore the database may have forgotten what was sent. New campaigns are refused and open ones wait until
@@ -14,18 +16,18 @@ import (
 func TestCampaignsWaitInARecovery(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true})
-		waits, err := h.send("hello", numbers(20)...)
+		waits, err := h.send("hello", smstest.Numbers(20)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.lost.Begin(t.Context(), "a test", time.Time{}, "", "node"); err != nil {
+		if err := h.Recovery.Begin(t.Context(), "a test", time.Time{}, "", "node"); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.lost.Open(t.Context(), "redone", "ama"); err != nil {
+		if err := h.Recovery.Open(t.Context(), "redone", "ama"); err != nil {
 			t.Fatal(err)
 		}
-		h.start()
-		h.pass(time.Minute)
+		h.Start()
+		h.Pass(time.Minute)
 		h.wantStatus(waits, "20 queued")
 		if _, err := h.send("hello", "0241000002"); !problem.Is(err, problem.Unavailable) {
 			t.Errorf("a new campaign: %v", err)
@@ -33,10 +35,10 @@ func TestCampaignsWaitInARecovery(t *testing.T) {
 		if sent, code := h.mustOTP(OTP{SenderID: h.sender.ID, Message: otp.Placeholder, Phone: ama}); sent.RequestID == "" || code == "" {
 			t.Errorf("a one-time password: %+v", sent)
 		}
-		if err := h.lost.Allow(t.Context(), h.tenant.ID, "the operator's statement", "ama"); err != nil {
+		if err := h.Recovery.Allow(t.Context(), h.Tenant.ID, "the operator's statement", "ama"); err != nil {
 			t.Fatal(err)
 		}
-		h.pass(2 * recoveryPause)
+		h.Pass(2 * delivery.RecoveryPause)
 		h.wantStatus(waits, "20 submitted")
 		h.mustSend("hello", "0241000002")
 		h.sound()

@@ -5,14 +5,11 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-const stopCampaign = `UPDATE campaigns SET status = 'stopped' WHERE tenant = $1 AND id = $2 AND status = 'active'`
-
-// StopCampaign stops a campaign, in tx, where the caller also writes the audit entry. The node that delivers it sees
-// so before its next messages, also between those of a flight that takes longer than freshness; the unsent ones then
-// fail and are refunded. A campaign that is over is a Duplicate.
+// StopCampaign stops a campaign in tx, where the caller also writes the audit entry. Delivery stops before its next
+// messages. The messages that were not sent fail and are refunded. A finished campaign is a Duplicate.
 func (m *Messaging) StopCampaign(tx *db.Tx, id string) (Campaign, error) {
 	var c Campaign
-	if err := tx.Query(selectCampaignAnywhere+tx.ForUpdate(), []any{id}, c.scan); err != nil {
+	if err := tx.Query(selectCampaignAnywhere+tx.ForUpdate(), []any{id}, c.Scan); err != nil {
 		return Campaign{}, err
 	}
 	if c.ID == "" {
@@ -21,11 +18,7 @@ func (m *Messaging) StopCampaign(tx *db.Tx, id string) (Campaign, error) {
 	if c.Status != CampaignActive {
 		return Campaign{}, problem.New(problem.Duplicate, "campaign_over", "The campaign is "+string(c.Status)+" already")
 	}
-	tx.Defer(stopCampaign, 1, c.Tenant, c.ID)
-	tx.AfterCommit(func() {
-		m.delivery.states.Forget(campaignKey{c.Tenant, c.ID})
-		m.jobs.Wake(c.ID)
-	})
+	m.delivery.Stop(tx, c.Tenant, c.ID)
 	c.Status = CampaignStopped
 	return c, nil
 }

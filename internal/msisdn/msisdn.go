@@ -94,3 +94,11 @@ func (m MSISDN) LikelyNetwork() (Network, bool) {
 	n, ok := prefixes[string(m[len(country):len(country)+2])]
 	return n, ok
 }
+
+// NetworkLabel returns the likely network as the label of a metric or a report: OTHER where the number's range has none.
+func (m MSISDN) NetworkLabel() string {
+	if n, ok := m.LikelyNetwork(); ok {
+		return string(n)
+	}
+	return "OTHER"
+}

@@ -96,6 +96,17 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger) *Recovery {
 // State gives the recovery as it was at most a second ago.
 func (r *Recovery) State(ctx context.Context) (State, error) { return r.state.Get(ctx, struct{}{}) }
 
+// Delays reports whether the campaigns of a tenant wait. After a restore the database may have lost the record that they
+// were sent, and a message centre cannot be asked. An operator lets a tenant's campaigns through with makola recovery allow.
+// A nil Recovery delays none.
+func (r *Recovery) Delays(ctx context.Context, tenant string) (bool, error) {
+	if r == nil {
+		return false, nil
+	}
+	s, err := r.State(ctx)
+	return s.Closed() || s.Lasts() && !s.Allows(tenant), err
+}
+
 // Age returns how long this process has seen the recovery last. It never goes by the time on the row: the clock may have
 // been set since, and another process may have written it.
 func (r *Recovery) Age(s State) time.Duration { return r.clock.Elapsed() - s.saw }

@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"payments/book":     {"db", "history", "idempotency", "jobs", "jobs/lease", "ledger", "provider", "recovery", "tenant", "webhook"},
 	"statement":         {"ledger", "payments/book", "sheet", "tenant"},
 	"treasury":          {"db", "ledger", "tenant"},
-	"messaging":         {"contacts", "db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "route", "senderid", "tenant", "webhook"},
+	"messaging":         {"contacts", "db", "idempotency", "jobs", "ledger", "messaging/delivery", "messaging/otp", "provider", "recovery", "senderid", "tenant"},
 	"messaging/otp":     {"db", "idempotency", "ledger", "tenant"},
 	"lookup":            {"db", "provider", "route", "tenant"},
 	"tenant":            {"db", "ledger"},
@@ -98,6 +98,9 @@ var mayImport = map[string][]string{
 	"test/browsertest":  {},
 	"test/providertest": {"provider"},
 	"test/simtest":      {"sim"},
+	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
+
+	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
 }
 
 // ownerLine names the package that writes the tables of a migration.
@@ -115,6 +118,12 @@ var moved = map[string]string{
 	"acts":                   "changes",
 	"audit_log":              "audit",
 	"answers":                "idempotency",
+	"campaigns":              "messaging/delivery",
+	"chunks":                 "messaging/delivery",
+	"early_receipts":         "messaging/delivery",
+	"messages":               "messaging/delivery",
+	"parts":                  "messaging/delivery",
+	"unsure":                 "messaging/delivery",
 	"otp_counters":           "messaging/otp",
 	"otp_taps":               "messaging/otp",
 	"otps":                   "messaging/otp",

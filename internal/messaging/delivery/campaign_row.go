@@ -1,0 +1,187 @@
+package delivery
+
+import (
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/smstext"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Kind says what a campaign row is.
+type Kind string
+
+// The kinds of a campaign. A one-time password is a campaign of one recipient; its template is stored, never its
+// text.
+const (
+	KindCampaign Kind = "campaign"
+	KindOTP      Kind = "otp"
+)
+
+// CampaignStatus is the state of a campaign. Stored; never renamed.
+type CampaignStatus string
+
+// The states of a campaign: active -> done, or stopped by an operator.
+const (
+	CampaignActive  CampaignStatus = "active"
+	CampaignStopped CampaignStatus = "stopped"
+	CampaignDone    CampaignStatus = "done"
+)
+
+const (
+	// chunkSize is the most recipients of a chunk; every chunk but the last has that many.
+	chunkSize = 1_000
+	// stagedAbove is the most recipients that are stored in the transaction that charges them. A larger list is
+	// stored before, so that its transaction delays no other.
+	stagedAbove = chunkSize
+	// SmallSize is the most recipients of a small campaign, which needs no row for its chunk. Chunks of that size have
+	// workers of their own.
+	SmallSize = 10
+)
+
+// Campaign is one accepted request to send.
+type Campaign struct {
+	Tenant          string
+	ID              string
+	Mode            tenant.Mode
+	Kind            Kind
+	SenderID        string
+	Sender          string // the name as sent
+	Message         string // of a one-time password: the template
+	Encoding        smstext.Encoding
+	Segments        int64 // of one recipient
+	Credits         int64 // of one recipient
+	Recipients      int64 // charged
+	Invalid         int64 // recipients that are not numbers
+	Excluded        int64 // by the opt-out list
+	Status          CampaignStatus
+	Key             string // access key of the request
+	IdempotencyKey  string
+	IdempotencyHash string
+	CreatedAt       time.Time
+	Left            int64 // chunks that are not done; 1 or 0 when a small campaign is read
+	Refunded        int64 // messages whose credits were given back
+
+	// The chunk of a small campaign.
+	numbers  []msisdn.MSISDN
+	turn     int64 // of its delivery
+	markedAt time.Time
+}
+
+// Cost is the charge of the campaign in credits.
+func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
+
+// campaignKey finds a campaign.
+type campaignKey struct{ tenant, id string }
+
+var campaignColumns = []db.Column[Campaign]{
+	{Name: "tenant", Text: func(c Campaign) string { return c.Tenant }},
+	{Name: "id", Text: func(c Campaign) string { return c.ID }},
+	{Name: "mode", Text: func(c Campaign) string { return string(c.Mode) }},
+	{Name: "kind", Text: func(c Campaign) string { return string(c.Kind) }},
+	{Name: "sender_id", Text: func(c Campaign) string { return c.SenderID }},
+	{Name: "sender", Text: func(c Campaign) string { return c.Sender }},
+	{Name: "message", Text: func(c Campaign) string { return c.Message }},
+	{Name: "encoding", Text: func(c Campaign) string { return string(c.Encoding) }},
+	{Name: "segments", Int: func(c Campaign) int64 { return c.Segments }},
+	{Name: "credits", Int: func(c Campaign) int64 { return c.Credits }},
+	{Name: "recipients", Int: func(c Campaign) int64 { return c.Recipients }},
+	{Name: "invalid", Int: func(c Campaign) int64 { return c.Invalid }},
+	{Name: "excluded", Int: func(c Campaign) int64 { return c.Excluded }},
+	{Name: "status", Text: func(c Campaign) string { return string(c.Status) }},
+	{Name: "access_key", Text: func(c Campaign) string { return c.Key }},
+	{Name: "idempotency_key", Text: func(c Campaign) string { return c.IdempotencyKey }},
+	{Name: "idempotency_hash", Text: func(c Campaign) string { return c.IdempotencyHash }},
+	{Name: "created_at", Time: func(c Campaign) time.Time { return c.CreatedAt }},
+	{Name: "numbers", Text: func(c Campaign) string { return writeList(c.numbers) }},
+	{Name: "turn", Int: func(c Campaign) int64 { return c.turn }},
+	{Name: "marked_at", Time: func(c Campaign) time.Time { return c.markedAt }},
+	{Name: "left_over", Int: func(c Campaign) int64 { return c.Left }},
+	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
+}
+
+// waitingOfSmall is the number of recipients of a small campaign c without an end: they have no message row yet, or
+// one that is offered again.
+const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
+	AND x.status NOT IN ('queued', 'sending'))`
+
+// CampaignFields are the columns of a campaign c, in the order of Scan.
+const CampaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
+	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers,
+	c.left_over, c.refunded, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
+
+// Scan reads a row of CampaignFields.
+func (c *Campaign) Scan(r *db.Row) error {
+	var mode, kind, encoding, status, numbers string
+	var waiting int64
+	err := r.Scan(&c.Tenant, &c.ID, &mode, &kind, &c.SenderID, &c.Sender, &c.Message, &encoding, &c.Segments, &c.Credits,
+		&c.Recipients, &c.Invalid, &c.Excluded, &status, &c.Key, &c.IdempotencyKey, &c.IdempotencyHash, &c.CreatedAt, &numbers,
+		&c.Left, &c.Refunded, &waiting)
+	c.Mode, c.Kind, c.Encoding, c.Status = tenant.Mode(mode), Kind(kind), smstext.Encoding(encoding), CampaignStatus(status)
+	switch c.numbers = parseList(numbers); {
+	case waiting > 0:
+		c.Left = 1
+	case len(c.numbers) > 0 && c.Status == CampaignActive:
+		c.Status = CampaignDone
+	}
+	return err
+}
+
+const (
+	campaignThere  = `SELECT 1 FROM campaigns WHERE tenant = $1 AND id = $2`
+	selectCampaign = `SELECT ` + CampaignFields + ` FROM campaigns c WHERE c.tenant = $1 AND c.id = $2`
+)
+
+const chunksOf = `SELECT no, recipients FROM chunks WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no <= $4 AND state = 'ready' ORDER BY no`
+
+// Waiting returns the recipients from place from up to, and without, place to that may not have a message row yet, by
+// place. Some of them may have one by now.
+func (c *Campaign) Waiting(tx *db.Tx, from, to int64) (map[int64]msisdn.MSISDN, error) {
+	waiting := map[int64]msisdn.MSISDN{}
+	add := func(first int64, list []msisdn.MSISDN) {
+		for i, n := range list {
+			if place := first + int64(i); place >= from && place < to {
+				waiting[place] = n
+			}
+		}
+	}
+	if add(0, c.numbers); len(c.numbers) > 0 {
+		return waiting, nil
+	}
+	err := tx.Query(chunksOf, []any{c.Tenant, c.ID, from / chunkSize, (to - 1) / chunkSize}, func(r *db.Row) error {
+		var no int64
+		var list string
+		err := r.Scan(&no, &list)
+		add(no*chunkSize, parseList(list))
+		return err
+	})
+	return waiting, err
+}
+
+// writeList renders recipients as they are stored.
+func writeList(recipients []msisdn.MSISDN) string {
+	var text strings.Builder
+	text.Grow(len(recipients) * 13)
+	for i, n := range recipients {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(string(n))
+	}
+	return text.String()
+}
+
+// parseList reads the text of writeList.
+func parseList(text string) []msisdn.MSISDN {
+	if text == "" {
+		return nil
+	}
+	words := strings.Split(text, ",")
+	list := make([]msisdn.MSISDN, len(words))
+	for i, word := range words {
+		list[i] = msisdn.MSISDN(word)
+	}
+	return list
+}

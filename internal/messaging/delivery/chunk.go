@@ -1,0 +1,84 @@
+package delivery
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// chunk is a part of a campaign's recipients, the unit of delivery.
+type chunk struct {
+	Tenant     string
+	Campaign   string
+	No         int64
+	State      string
+	Recipients []msisdn.MSISDN
+	CreatedAt  time.Time
+	// Small marks the only chunk of a small campaign. It has no row of its own: its recipients, turn and mark are in
+	// the campaign's row.
+	Small bool
+}
+
+// The states of a chunk: staged -> ready, with the charge. A chunk that is over is deleted.
+const (
+	chunkStaged = "staged"
+	chunkReady  = "ready"
+)
+
+var chunkColumns = []db.Column[chunk]{
+	{Name: "tenant", Text: func(c chunk) string { return c.Tenant }},
+	{Name: "campaign", Text: func(c chunk) string { return c.Campaign }},
+	{Name: "no", Int: func(c chunk) int64 { return c.No }},
+	{Name: "state", Text: func(c chunk) string { return c.State }},
+	{Name: "turn", Int: func(chunk) int64 { return 0 }},
+	{Name: "begun", Int: func(chunk) int64 { return 0 }},
+	{Name: "marked_at", Int: func(chunk) int64 { return 0 }},
+	{Name: "size", Int: func(c chunk) int64 { return int64(len(c.Recipients)) }},
+	{Name: "recipients", Text: func(c chunk) string { return writeList(c.Recipients) }},
+	{Name: "created_at", Time: func(c chunk) time.Time { return c.CreatedAt }},
+}
+
+const (
+	chunkThere  = `SELECT 1 FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`
+	readyChunks = `UPDATE chunks SET state = 'ready' WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`
+	dropStaged  = `DELETE FROM chunks WHERE tenant = $1 AND campaign = $2 AND state = 'staged'`
+)
+
+const (
+	// bulkWorkers and smallWorkers are how many chunks of one mode are delivered at once. Single messages have their
+	// own workers, so that a one-time password does not wait for a campaign.
+	bulkWorkers  = 16
+	smallWorkers = 256
+)
+
+// The kinds of a chunk's job are permanent names. Each mode has its own, because the connections of a mode are on one
+// node.
+func bulkKind(mode tenant.Mode) string { return "sms_bulk_" + string(mode) }
+
+func smallKind(mode tenant.Mode) string { return "sms_small_" + string(mode) }
+
+// chunkPayload is the stored payload of a chunk's job, version 1.
+type chunkPayload struct {
+	Version  int    `json:"v"`
+	Tenant   string `json:"tenant"`
+	Campaign string `json:"campaign"`
+	Chunk    int64  `json:"chunk"`
+	Alone    bool   `json:"alone,omitempty"`
+}
+
+// payload names the chunk in a job.
+func (k chunk) payload() chunkPayload { return chunkPayload{1, k.Tenant, k.Campaign, k.No, k.Small} }
+
+// job makes the chunk's job.
+func (p chunkPayload) job(kind string) (jobs.Job, error) {
+	payload, err := json.Marshal(p)
+	if err != nil {
+		return jobs.Job{}, fmt.Errorf("the payload of a chunk: %w", err)
+	}
+	return jobs.Job{ID: fmt.Sprintf("%s/%d", p.Campaign, p.Chunk), Kind: kind, Subject: p.Campaign, Payload: payload}, nil
+}

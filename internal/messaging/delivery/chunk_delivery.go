@@ -1,0 +1,228 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/makola/makola/internal/cache"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/messaging/otp"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// chunkJob makes the job of a chunk that is not marked yet.
+func (d *runner) chunkJob(c Campaign, k chunk, code *otp.Code, staged bool) (jobs.Job, error) {
+	kind := bulkKind(c.Mode)
+	if len(k.Recipients) <= SmallSize {
+		kind = smallKind(c.Mode)
+	}
+	job, err := k.payload().job(kind)
+	if !staged { // the recipients of large campaigns do not wait in memory
+		job.Memo = d.newWork(c, k, code)
+	}
+	return job, err
+}
+
+// newWork makes the work of a chunk that was just accepted. code is that of a one-time password, else nil.
+func (d *runner) newWork(c Campaign, part chunk, code *otp.Code) *work {
+	w := &work{campaign: c, chunk: part, turn: c.turn}
+	w.render(d.codes, code)
+	return w
+}
+
+const (
+	// sliceSize is the most messages of a chunk that are marked and not recorded. A crash leaves at most that many
+	// unknown.
+	sliceSize = 100
+	// RecoveryPause is how long a campaign that a recovery delays waits until its next try. One-time passwords do not
+	// wait: a second one does no harm.
+	RecoveryPause = 30 * time.Second
+	// noBindPause is how long a chunk waits while no operator is connected.
+	noBindPause = 2 * time.Second
+)
+
+// runner runs the jobs that deliver chunks.
+type runner struct {
+	db           *db.DB
+	jobs         *jobs.Queue
+	clock        *clock.Clock
+	sms          map[tenant.Mode]provider.SMSSender
+	codes        *otp.Codes
+	recovery     *recovery.Recovery
+	owner        *chunkOwner
+	submitter    *submitter
+	steps        *stepLane
+	sendingMarks sendingMarks
+	states       *cache.Cache[campaignKey, CampaignStatus]
+}
+
+func newRunner(d Deps, receipts *receiptBook, counters metrics) *runner {
+	made := &runner{db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, codes: d.Codes, recovery: d.Recovery,
+		owner:     &chunkOwner{db: d.DB, resend: d.Resend, codes: d.Codes, receipts: receipts},
+		submitter: newSubmitter(d, receipts, counters), steps: newStepLane(d, receipts)}
+	made.states = cache.New(d.Clock, freshness, cached, made.loadStatus)
+	return made
+}
+
+// chunkTenant is the line of a chunk in the queue: tenants take turns.
+func chunkTenant(j jobs.Job) string {
+	if w, ok := j.Memo.(*work); ok {
+		return w.campaign.Tenant
+	}
+	var payload chunkPayload
+	if json.Unmarshal(j.Payload, &payload) != nil {
+		return ""
+	}
+	return payload.Tenant
+}
+
+// deliver handles the job of one chunk.
+func (d *runner) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
+	w, ok := job.Memo.(*work)
+	if !ok || w.stale {
+		var err error
+		if w, err = d.owner.resume(ctx, job); err != nil {
+			return jobs.Retry(err)
+		}
+		if w == nil {
+			return jobs.Done() // the chunk is over
+		}
+	}
+	if delayed, err := d.recovery.Delays(ctx, w.campaign.Tenant); w.until.IsZero() && (err != nil || delayed) {
+		return jobs.Later(RecoveryPause)
+	}
+	w.stale = true // after a panic only the rows are right
+	wait, err := d.run(ctx, job.ID, w)
+	w.stale = err != nil
+	switch {
+	case errors.Is(err, provider.ErrElsewhere):
+		return jobs.Pass()
+	case errors.Is(err, errTakenOver), errors.Is(err, groupcommit.ErrClosed):
+		return jobs.Later(noBindPause)
+	case err != nil:
+		return jobs.Retry(err)
+	case wait > 0:
+		return jobs.Later(wait)
+	}
+	return jobs.Done()
+}
+
+// run delivers a chunk step by step until it is over, or returns how long to wait. Each step commits the results that
+// have come together with the marks of the messages that are submitted next. Messages without an answer stay in
+// flight, and the chunk does not end before each of them has one.
+func (d *runner) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
+	f := d.newFlight(ctx, w)
+	defer f.end()
+	var results []result
+	job := &chunkJob{id: jobID, left: 1}
+	for {
+		s := &step{job: job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
+		wait, blocked := d.plan(ctx, f.sender, w, s)
+		if !s.idle() {
+			done, err := d.steps.commit(ctx, s)
+			if err != nil || s.last || done.stopped {
+				return 0, err
+			}
+			if !s.empty() {
+				w.turn = s.next
+			}
+			w.next += len(s.claim)
+			w.retry = append(w.retry[len(s.retry):], s.queued()...)
+		}
+		switch sent := len(s.claim) + len(s.retry); {
+		case sent > 0:
+			f.submit(append(append([]message(nil), s.retry...), s.claim...))
+			wait = 0
+		case s.inFlight == 0: // unless something blocks it, the node stops and the next owner goes on
+			return max(wait, leastRetry), blocked
+		}
+		if results, err = f.collect(wait); err != nil {
+			return 0, err
+		}
+		f.lookForStopOfWaiting()
+	}
+}
+
+func (d *runner) newFlight(ctx context.Context, w *work) *flight {
+	f := d.submitter.newFlight(ctx, d.sms[w.campaign.Mode], w)
+	f.stopped = func() bool { return d.stopped(f.ctx, w) }
+	return f
+}
+
+// plan fills a step with the messages that are submitted next: recipients without a row first, then messages to be
+// offered again whose time has come. Otherwise it returns what blocks the chunk, or how long to wait; while messages
+// are in flight, 0 waits for the next answer.
+func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
+	room := sliceSize - s.inFlight
+	if ctx.Err() != nil || room <= 0 {
+		return 0, nil
+	}
+	fresh := w.next < len(w.chunk.Recipients)
+	if !fresh && len(w.retry)+len(s.queued()) == 0 {
+		s.last = s.inFlight == 0
+		return 0, nil
+	}
+	if s.inFlight > 0 && d.stopped(ctx, w) {
+		return 0, nil // the step after the last answer ends the chunk
+	}
+	now, passed := d.clock.Reading()
+	expired := w.expired(now)
+	if err := sender.Ready(""); err != nil && !expired {
+		s.checkStopped = s.inFlight == 0 && d.stopped(ctx, w)
+		if errors.Is(err, provider.ErrElsewhere) {
+			blocked = err
+		}
+		return noBindPause, blocked
+	}
+	switch {
+	case fresh:
+		s.claim = w.claim(now, room)
+		if s.markedAt.IsZero() || now.Before(s.markedAt) {
+			s.markedAt = now
+		}
+	case len(w.retry) > 0 && (expired || w.offerAt <= passed):
+		s.retry = w.retry[:min(len(w.retry), room)]
+		for i := range s.retry {
+			if s.retry[i].SubmittedAt.IsZero() {
+				s.retry[i].SubmittedAt = now
+			}
+		}
+	default:
+		s.checkStopped = s.inFlight == 0 && d.stopped(ctx, w)
+		return max(w.offerAt-passed, leastRetry), nil
+	}
+	return 0, nil
+}
+
+// mayMark reports whether a campaign is marked in the transaction that charges it: it is small, this node has a
+// connection and will run the job from memory at once, and few others wait.
+func (d *runner) mayMark(c Campaign, chunks []chunk) bool {
+	if len(chunks) != 1 || !chunks[0].Small || d.sms[c.Mode].Ready("") != nil {
+		return false
+	}
+	queue := d.jobs.Counts()
+	return queue.LeaseHolds && !queue.Spilled && queue.Ready < marksAtOnce && d.sendingMarks.begin(d.clock, c.ID)
+}
+
+// stopped reports whether an operator stopped the campaign, as of at most a second ago.
+func (d *runner) stopped(ctx context.Context, w *work) bool {
+	status, err := d.states.Get(ctx, campaignKey{w.campaign.Tenant, w.campaign.ID})
+	return err == nil && status == CampaignStopped
+}
+
+const selectStatus = `SELECT status FROM campaigns WHERE tenant = $1 AND id = $2`
+
+func (d *runner) loadStatus(ctx context.Context, k campaignKey) (status CampaignStatus, err error) {
+	err = d.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(selectStatus, []any{k.tenant, k.id}, &status)
+		return err
+	})
+	return status, err
+}

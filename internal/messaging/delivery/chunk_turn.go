@@ -1,0 +1,151 @@
+package delivery
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+)
+
+// One owner at a time delivers a chunk. The chunk's turn is a random number that each step replaces, and a step
+// counts only while the turn is the one that its owner knows. A later owner takes the chunk over by replacing the
+// turn; every step of the earlier owner is then refused.
+
+// newTurn draws a turn.
+func newTurn() int64 { return rand.Int64N(1<<62) + 1 } // not a secret
+
+// turnRow is the row that has the turn of a chunk: the chunk's own, or the campaign's where the campaign is small.
+// Its members are the statements on that row.
+type turnRow struct {
+	read   string // reads one that is not over: turn, recipients begun, their mark, recipients, time of acceptance
+	locked string // locks a set and reads key, turn and the campaign's status; done: the chunk is over
+	turn   string // reads the turn of one
+	take   string // replaces the turn of one
+	move   string // replaces the turns of a set
+	end    string // ends a set; empty: the row stays, and the last step replaces its turn
+}
+
+// The rows are locked, so that the turn is the same at the end of the transaction.
+var chunksRow = &turnRow{
+	read: `SELECT turn, begun, marked_at, recipients, created_at FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`,
+	locked: `SELECT k.tenant, k.campaign, k.no, k.turn,
+		COALESCE((SELECT c.status FROM campaigns c WHERE c.tenant = k.tenant AND c.id = k.campaign), 'done') FROM rows($1) AS asked
+		JOIN chunks k ON k.tenant IN (asked.of_tenant) AND k.campaign = asked.of_campaign AND k.no = asked.of_no AND k.state = 'ready'
+		ORDER BY unindexed(k.tenant), k.campaign, k.no FOR UPDATE OF k`,
+	turn: `SELECT turn FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3`,
+	take: `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`,
+	move: `UPDATE chunks SET turn = r.to_turn, begun = chunks.begun + r.begin, marked_at = r.at FROM rows($1) AS r
+		WHERE chunks.tenant IN (r.of_tenant) AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`,
+	// An index finds the range of campaigns, whatever the plan makes of the set. The range holds few other rows,
+	// because chunks that are over have none.
+	end: `DELETE FROM chunks WHERE tenant IN (SELECT value FROM texts($2)) AND campaign BETWEEN $3 AND $4 AND state = 'ready'
+		AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`,
+}
+
+// A small campaign is one chunk, whose recipients are all marked at once. It is over when each recipient has a
+// message with an end; its row stays, and the last step also replaces the turn. The guard is the turn alone, because
+// a small campaign that is over has no other owner. With left_over in the guard, PostgreSQL expects few such rows in
+// a young table and compares each with the whole set.
+var campaignsRow = &turnRow{
+	read: `SELECT c.turn, CASE WHEN c.turn = 0 THEN 0 ELSE c.recipients END, c.marked_at, c.numbers, c.created_at FROM campaigns c
+		WHERE c.tenant = $1 AND c.id = $2 AND $3 >= 0 AND ` + waitingOfSmall + ` > 0`,
+	locked: `SELECT c.tenant, c.id, 0, c.turn, CASE WHEN ` + waitingOfSmall + ` > 0 THEN c.status ELSE 'done' END FROM rows($1) AS asked
+		JOIN campaigns c ON c.tenant IN (asked.of_tenant) AND c.id = asked.of_campaign ORDER BY unindexed(c.tenant), c.id FOR UPDATE OF c`,
+	turn: `SELECT turn FROM campaigns WHERE tenant = $1 AND id = $2 AND $3 >= 0`,
+	take: `UPDATE campaigns SET turn = $4 WHERE tenant = $1 AND id = $2 AND $3 >= 0`,
+	move: `UPDATE campaigns SET turn = r.to_turn, marked_at = r.at, refunded = campaigns.refunded + r.back
+		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`,
+}
+
+// turnRows are in the order in which transactions lock and change their rows, so that no two wait for each other.
+var turnRows = []*turnRow{chunksRow, campaignsRow}
+
+// row is the row that has the chunk's turn.
+func (k chunk) row() *turnRow {
+	if k.Small {
+		return campaignsRow
+	}
+	return chunksRow
+}
+
+// goes reports whether the row is deleted at the chunk's end.
+func (r *turnRow) goes() bool { return r.end != "" }
+
+// chunkKey identifies a chunk.
+type chunkKey struct {
+	tenant, campaign string
+	no               int64
+}
+
+func (k chunk) key() chunkKey { return chunkKey{k.Tenant, k.Campaign, k.No} }
+
+// chunkTurn is a change of a chunk's turn, with what the step marks and refunds.
+type chunkTurn struct {
+	chunkKey
+	was, turn int64
+	begin     int64 // how many recipients the step begins
+	markedAt  time.Time
+	back      int64 // refunded messages; a large campaign counts them in its own row
+}
+
+var chunkTurnColumns = []db.Column[chunkTurn]{
+	{Name: "of_tenant", Text: func(c chunkTurn) string { return c.tenant }},
+	{Name: "of_campaign", Text: func(c chunkTurn) string { return c.campaign }},
+	{Name: "of_no", Int: func(c chunkTurn) int64 { return c.no }},
+	{Name: "of_turn", Int: func(c chunkTurn) int64 { return c.was }},
+	{Name: "to_turn", Int: func(c chunkTurn) int64 { return c.turn }},
+	{Name: "begin", Int: func(c chunkTurn) int64 { return c.begin }},
+	{Name: "at", Time: func(c chunkTurn) time.Time { return c.markedAt }},
+	{Name: "back", Int: func(c chunkTurn) int64 { return c.back }},
+}
+
+// lockedTurn is the state of a locked chunk.
+type lockedTurn struct {
+	turn    int64
+	stopped bool // an operator stopped the campaign
+}
+
+// lock locks chunks and reads those that are not over into locked.
+func (r *turnRow) lock(keys []chunkKey, locked map[chunkKey]lockedTurn) db.Query {
+	asked := make([]chunkTurn, len(keys))
+	for i, k := range keys {
+		asked[i].chunkKey = k
+	}
+	return db.Query{SQL: r.locked, Args: []any{db.RowsOf(chunkTurnColumns, asked)}, Each: func(row *db.Row) error {
+		var k chunkKey
+		var at lockedTurn
+		var status CampaignStatus
+		err := row.Scan(&k.tenant, &k.campaign, &k.no, &at.turn, &status)
+		if at.stopped = status == CampaignStopped; status != CampaignDone {
+			locked[k] = at
+		}
+		return err
+	}}
+}
+
+// moveAll defers the replacement of turns, and the ends of chunks. Each row must still have the turn that the step
+// names.
+func (r *turnRow) moveAll(tx *db.Tx, moved, ended []chunkTurn) {
+	if !r.goes() {
+		moved, ended = append(moved, ended...), nil
+	}
+	slices.SortFunc(moved, func(a, b chunkTurn) int { return strings.Compare(a.campaign, b.campaign) })
+	if len(moved) > 0 {
+		tx.Defer(r.move, int64(len(moved)), db.RowsOf(chunkTurnColumns, moved))
+	}
+	if len(ended) > 0 {
+		tenants, campaigns := make([]string, len(ended)), make([]string, len(ended))
+		for i, c := range ended {
+			tenants[i], campaigns[i] = c.tenant, c.campaign
+		}
+		tx.Defer(r.end, int64(len(ended)), db.RowsOf(chunkTurnColumns, ended), tenants, slices.Min(campaigns), slices.Max(campaigns))
+	}
+}
+
+// chunkJob is the job of one chunk, or of the several chunks of a volley. It ends with the last of them.
+type chunkJob struct {
+	id   string
+	left int // chunks that are not over; changed by the lane of steps alone
+}

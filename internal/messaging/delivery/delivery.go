@@ -1,0 +1,152 @@
+// Package delivery accepts checked campaigns and delivers their messages. It charges and stores a campaign, submits its
+// messages to the mobile operators, matches the operators' receipts and refunds what no operator accepted. Package
+// messaging decides what an account may send, and is its only caller.
+//
+// Accept writes a campaign in one transaction: its row, its recipients in chunks, the charge and the jobs. A job
+// delivers each chunk. The messages that are submitted next are marked in the database before the first octet leaves.
+// Messages that no operator accepted are refunded once. A small campaign, such as a single message, is one chunk, which
+// is stored in the campaign's row. Where this node can submit it at once, the transaction that charges it also marks it.
+//
+// SMPP has no idempotency key: a message that was written and not answered is unknown. Such a message is sent again
+// only with Deps.Resend, and a one-time password never is. One owner at a time delivers a chunk, because every step
+// names the turn that the step before it left.
+//
+// Files, each standing on those below it alone; no two of them need each other:
+//
+//	delivery.go                       the package's door, and how its parts are put together
+//	check.go, erasure.go              the books of messages; the rows of an erased number
+//	admission.go                      the transaction that charges and stores campaigns
+//	volley.go, chunk_delivery.go      the jobs: several small campaigns, or one chunk
+//	chunk_takeover.go                 a chunk whose owner is gone
+//	chunk_step_lane.go, chunk_step_writes.go, chunk_step.go
+//	                                  many commits of deliveries in one transaction, what they write, and one of them
+//	sweep.go                          what is deleted, and after how long
+//	in_flight.go                      messages at the operator
+//	unknown_messages.go               messages without an answer, and receipts that may be theirs
+//	unmatched_receipts.go             receipts without a message, counted and explained
+//	chunk_turn.go, sending_marks.go   the turn of the owner; how many campaigns may be marked with their charge
+//	receipts.go, early_receipts.go    receipts, also those before the answer to their submit
+//	chunk_work.go, chunk.go           a chunk's delivery in memory; its row and jobs
+//	submission.go                     the judge of an operator's answers
+//	credit_transfers.go, metrics.go   charges and refunds; what a node counts
+//	campaign_row.go, message.go       the rows
+//	deps.go                           what New needs
+package delivery
+
+import (
+	"context"
+	"errors"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Delivery accepts and delivers campaigns. It is safe for concurrent use.
+type Delivery struct {
+	db         *db.DB
+	jobs       *jobs.Queue
+	clock      *clock.Clock
+	metrics    metrics
+	admissions *admissionLane
+	runner     *runner
+	receipts   *receiptBook
+}
+
+// New builds a Delivery and registers its jobs, which the queue's Start begins to run.
+func New(d Deps) *Delivery {
+	m := &Delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, metrics: newMetrics()}
+	m.receipts = newReceiptBook(d, m.metrics)
+	m.runner = newRunner(d, m.receipts, m.metrics)
+	m.admissions = newAdmissionLane(d, m.runner)
+	m.register(d.SMS)
+	swept := &retention{texts: d.KeepTexts, db: d.DB, clock: d.Clock, receipts: m.receipts, codes: d.Codes}
+	m.jobs.Periodic("messaging-sweep", sweepEvery, swept.sweep)
+	m.jobs.Periodic("messaging-receipts", earlyPassEvery, m.receipts.matchRecentReceipts)
+	m.jobs.Periodic("messaging-unmatched", unmatchedAfter, m.receipts.logUnmatched)
+	return m
+}
+
+// register registers the handlers of each mode that has a rail. A chunk is taken by the node that has the connections
+// of its mode.
+func (d *Delivery) register(rails map[tenant.Mode]provider.SMSSender) {
+	for _, mode := range []tenant.Mode{tenant.Test, tenant.Live} {
+		sender := rails[mode]
+		if sender == nil {
+			continue
+		}
+		takes := func() bool { return !errors.Is(sender.Ready(""), provider.ErrElsewhere) }
+		d.jobs.Register(jobs.Handler{Kind: bulkKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: d.runner.deliver, Takes: takes})
+		d.jobs.Register(jobs.Handler{Kind: smallKind(mode), Workers: smallWorkers, Key: chunkTenant, Run: d.runner.deliver, Takes: takes})
+		d.jobs.Register(jobs.Handler{Kind: volleyKind(mode), Workers: smallWorkers, Run: d.runner.deliverVolley, Takes: takes})
+	}
+}
+
+// Accept charges and stores a campaign, which is delivered afterwards. replayed means that the caller's idempotency key
+// had accepted an earlier one, which is returned. Errors: Invalid (an idempotency key with another body),
+// InsufficientCredits with Shortage as Data, RateLimited (a one-time password's number, or its range).
+func (d *Delivery) Accept(ctx context.Context, o Order) (c Campaign, replayed bool, err error) {
+	if len(o.Numbers) <= stagedAbove {
+		return d.admissions.accept(ctx, o.admission())
+	}
+	return d.admissions.acceptStaged(ctx, o.admission())
+}
+
+// Earlier finds the campaign that the caller's idempotency key made. It comes before the checks of the request, because
+// the request may name something that was deleted since. Accept checks again.
+func (d *Delivery) Earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
+	return d.admissions.earlier(ctx, caller)
+}
+
+const stopCampaign = `UPDATE campaigns SET status = 'stopped' WHERE tenant = $1 AND id = $2 AND status = 'active'`
+
+// Stop stops an active campaign in tx. The node that delivers it sees the stop before its next messages, also between
+// those of a flight that takes longer than freshness. The unsent messages then fail and are refunded.
+func (d *Delivery) Stop(tx *db.Tx, tenant, id string) {
+	tx.Defer(stopCampaign, 1, tenant, id)
+	tx.AfterCommit(func() {
+		d.runner.states.Forget(campaignKey{tenant, id})
+		d.jobs.Wake(id)
+	})
+}
+
+// Receive queues an operator's receipt without waiting. Of several for one message the first that is queued counts.
+// stored returns when the receipt is committed, so that it can be acknowledged.
+func (d *Delivery) Receive(ctx context.Context, r provider.Receipt) (stored func() error) {
+	return d.receipts.receive(ctx, r)
+}
+
+// UnmatchedReceipts counts the receipts that have matched no message for so long that none will come.
+func (d *Delivery) UnmatchedReceipts(ctx context.Context) (UnmatchedReceipts, error) {
+	return d.receipts.unmatched(ctx)
+}
+
+// Check compares all campaigns and messages with the ledger and with themselves on one snapshot, and reports the
+// differences.
+func (d *Delivery) Check(ctx context.Context) (Report, error) { return check(ctx, d.db, d.clock.Now()) }
+
+// Drain stops marking campaigns with their charge, and waits until the marked ones are submitted, at most drainFor or
+// until ctx ends. It is called when no request is accepted any more and before the queue's Stop, which begins no job:
+// a campaign that is marked and never submitted would be unknown to its next owner.
+func (d *Delivery) Drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainFor)
+	defer cancel()
+	d.runner.sendingMarks.drain(ctx, d.clock)
+}
+
+// Close waits for the transactions that are under way. It is called after the queue's Stop and after the rails are
+// closed, because receipts come in until then.
+func (d *Delivery) Close() {
+	d.admissions.lane.Close()
+	d.runner.steps.lane.Close()
+	d.receipts.lane.Close()
+}
+
+// Collectors returns the metrics of this node for a registry.
+func (d *Delivery) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{d.metrics.messages, d.metrics.segments, d.metrics.receipts, d.metrics.reports}
+}

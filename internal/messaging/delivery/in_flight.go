@@ -1,0 +1,297 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/smstext"
+)
+
+const (
+	// recordWithin is how long an answer waits for others before a step records it.
+	recordWithin = time.Second
+	// answeredShare is how many answered messages for each unanswered one make a step at once.
+	answeredShare = 3
+	// restFor is how long the other segments of a message are offered after an operator accepted some.
+	restFor = time.Minute
+)
+
+// submitter is what all flights of a node share.
+type submitter struct {
+	clock    *clock.Clock
+	receipts *receiptBook
+	metrics  metrics
+	validity time.Duration
+	groups   atomic.Uint32 // numbers that join the segments of a message
+}
+
+func newSubmitter(d Deps, receipts *receiptBook, counters metrics) *submitter {
+	u := &submitter{clock: d.Clock, receipts: receipts, metrics: counters, validity: d.Validity}
+	u.groups.Store(rand.Uint32()) // not a secret
+	return u
+}
+
+// flight is the messages in flight of one chunk: marked, at most sliceSize, without a recorded end. Their answers
+// come one by one, so that a missing answer delays no other message.
+type flight struct {
+	submitter *submitter
+	sender    provider.SMSSender
+	w         *work
+	encoded   smstext.Message
+	stopped   func() bool     // an operator stopped the campaign
+	ctx       context.Context // when it ends, segments that were not submitted are not sent
+	end       context.CancelFunc
+	unsent    context.Context // when it ends, messages of which no segment was submitted are not sent
+	recall    context.CancelFunc
+
+	mu         sync.Mutex
+	unrecorded map[int64]message // by number: marked and not collected
+	answered   []result          // results of those that are answered
+	submitting int               // calls of submit that are not done
+	offerAt    time.Duration     // time of the next offer on the monotonic clock
+	failed     error             // after a panic of the rail
+	changed    chan struct{}     // wakes collect
+}
+
+func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
+	f := &flight{submitter: u, sender: sender, w: w, encoded: smstext.Encode(w.text), unrecorded: map[int64]message{}, changed: make(chan struct{}, 1)}
+	f.ctx, f.end = context.WithCancel(ctx)
+	f.unsent, f.recall = context.WithCancel(f.ctx)
+	return f
+}
+
+// size is how many messages are marked and not collected.
+func (f *flight) size() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.unrecorded)
+}
+
+// markedAt is the mark of the oldest message without a row; zero when all have one.
+func (f *flight) markedAt() (oldest time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, msg := range f.unrecorded {
+		if !msg.stored && (oldest.IsZero() || msg.SubmittedAt.Before(oldest)) {
+			oldest = msg.SubmittedAt
+		}
+	}
+	return oldest
+}
+
+// submit submits messages without waiting for answers. A message past its time is not submitted and has failed.
+func (f *flight) submit(messages []message) {
+	begun, from := f.submitter.clock.Reading()
+	f.submitter.receipts.times.submitted(begun)
+	submissions := make([]*submission, 0, len(messages))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, msg := range messages {
+		f.unrecorded[msg.No] = msg
+		switch {
+		case f.w.expired(begun):
+			f.answered = append(f.answered, failed(msg, "expired before it could be sent"))
+		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
+			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
+		default:
+			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} // comes round
+			for p := range s.outcomes {
+				s.outcomes[p].Class = provider.NotSent
+			}
+			submissions = append(submissions, s)
+		}
+	}
+	f.submitting++
+	go func() {
+		defer f.recoverPanic()
+		for _, s := range submissions {
+			f.submitSegments(s)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.submitting--
+		f.signalLocked()
+	}()
+}
+
+// recoverPanic is deferred. It fails the flight, so that the next owner reads the rows.
+func (f *flight) recoverPanic() {
+	if p := recover(); p != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.failed = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		f.signalLocked()
+	}
+}
+
+// signalLocked wakes collect.
+func (f *flight) signalLocked() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// submitSegments submits the segments of a message that were not sent yet. It waits for room in the operator's
+// window, and for no answer. A stop recalls whole messages only: one that has begun to leave is completed.
+func (f *flight) submitSegments(s *submission) {
+	var waiting []int
+	for p, o := range s.outcomes {
+		if o.Class == provider.NotSent {
+			waiting = append(waiting, p)
+		}
+	}
+	left := len(waiting) // guarded by f.mu, as the outcomes are
+	for _, p := range waiting {
+		segment := provider.Segment{From: f.w.campaign.Sender, To: msisdn.MSISDN(s.message.Recipient), Encoding: f.encoded.Encoding,
+			Octets: f.encoded.Segments[p], Part: p + 1, Parts: len(f.encoded.Segments), Group: s.group, WantsReceipt: true}
+		done := func(o provider.Outcome) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			s.outcomes[p], s.answered = o, f.submitter.clock.Now()
+			if o.Class == provider.NotSent {
+				s.pause = min(max(s.pause, o.RetryAfter, leastRetry), mostRetry)
+			}
+			if left--; left == 0 {
+				f.completeLocked(s)
+			}
+		}
+		now, ctx := f.submitter.clock.Now(), f.ctx
+		if f.begin(s, p) {
+			ctx = f.unsent
+			f.lookForStop(s.begunPassed)
+		}
+		if why := f.givenUp(ctx, now); why != "" {
+			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why})
+			continue
+		}
+		if segment.Validity = f.submitter.validity; !f.w.until.IsZero() {
+			segment.Validity = max(f.w.until.Sub(now).Truncate(time.Second), time.Second)
+		}
+		f.sender.Submit(ctx, segment, done)
+	}
+}
+
+// begin takes a segment for one on its way until its outcome is known, and reports whether it is the only one.
+func (f *flight) begin(s *submission, p int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	gone := slices.ContainsFunc(s.outcomes, func(o provider.Outcome) bool { return o.Class != provider.NotSent })
+	s.outcomes[p].Class = provider.Unknown
+	return !gone
+}
+
+// givenUp says why a segment is not sent any more, or nothing.
+func (f *flight) givenUp(ctx context.Context, now time.Time) string {
+	switch {
+	case f.ctx.Err() != nil:
+		return f.ctx.Err().Error()
+	case f.w.expired(now): // while it waited for the window
+		return "expired before it could be sent"
+	case ctx.Err() != nil:
+		return whyStopped
+	}
+	return ""
+}
+
+// lookForStop recalls what was not submitted when the campaign is stopped. The step that marked a message has looked,
+// so that a stop is looked for only later than freshness after that.
+func (f *flight) lookForStop(marked time.Duration) {
+	if passed(f.submitter.clock)-marked >= freshness && f.stopped() {
+		f.recall()
+	}
+}
+
+// lookForStopOfWaiting is lookForStop for messages that wait in the operator's window or for their turn of its rate:
+// at a low rate most of a flight does.
+func (f *flight) lookForStopOfWaiting() {
+	f.mu.Lock()
+	waits := f.submitting > 0
+	f.mu.Unlock()
+	if waits && f.stopped() {
+		f.recall()
+	}
+}
+
+// completeLocked adds a message to the answered ones, or offers its other segments again: a message that is partly
+// written cannot be queued as a whole.
+func (f *flight) completeLocked(s *submission) {
+	if s.partlyWritten() && passed(f.submitter.clock) <= s.begunPassed+restFor && f.ctx.Err() == nil && !f.w.expired(f.submitter.clock.Now()) {
+		pause := s.pause
+		s.pause = 0
+		go func() {
+			defer f.recoverPanic()
+			_ = f.submitter.clock.Sleep(f.ctx, pause) // when f.ctx ends, submitSegments sends nothing
+			f.submitSegments(s)
+		}()
+		return
+	}
+	r := judge(s)
+	if r.message.Status == StatusQueued {
+		f.offerAt = max(f.offerAt, passed(f.submitter.clock)+s.pause)
+	}
+	f.answered = append(f.answered, r)
+	if n := len(f.answered); n == 1 || n == len(f.unrecorded) || f.worthAStepLocked() {
+		f.signalLocked()
+	}
+}
+
+// worthAStepLocked reports whether enough messages are answered to record them now.
+func (f *flight) worthAStepLocked() bool {
+	return f.submitting == 0 && len(f.answered) >= answeredShare*(len(f.unrecorded)-len(f.answered))
+}
+
+// collect waits until enough messages are answered for a step, at the longest most unless that is 0, and returns the
+// results that there are. The flight is complete when size is 0 afterwards.
+func (f *flight) collect(most time.Duration) ([]result, error) {
+	var due, record <-chan struct{}
+	if most > 0 {
+		timer := f.submitter.clock.Timer(most)
+		defer timer.Stop()
+		due = timer.C
+	}
+	for over := false; ; {
+		f.mu.Lock()
+		switch n := len(f.answered); {
+		case f.failed != nil:
+			defer f.mu.Unlock()
+			return nil, f.failed
+		case over, n == len(f.unrecorded), n > 0 && f.worthAStepLocked():
+			defer f.mu.Unlock()
+			return f.takeLocked(), nil
+		case n > 0 && record == nil:
+			timer := f.submitter.clock.Timer(recordWithin)
+			defer timer.Stop()
+			record = timer.C
+		}
+		f.mu.Unlock()
+		select {
+		case <-f.changed:
+		case <-record:
+			over = true
+		case <-due:
+			over = true
+		}
+	}
+}
+
+// takeLocked removes and returns the results of answered messages.
+func (f *flight) takeLocked() []result {
+	results := f.answered
+	f.answered = nil
+	for _, r := range results {
+		delete(f.unrecorded, r.message.No)
+	}
+	f.w.offerAt = max(f.w.offerAt, f.offerAt)
+	f.submitter.metrics.submitted(results, f.encoded.Encoding)
+	return results
+}

@@ -1,0 +1,359 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/groupcommit"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/usertext"
+)
+
+// receiptBook matches operators' receipts with messages, keeps receipts that come before their message is recorded,
+// and ends messages that have neither an answer nor a receipt.
+type receiptBook struct {
+	db      *db.DB
+	ledger  *ledger.Ledger
+	clock   *clock.Clock
+	log     *slog.Logger
+	metrics metrics
+	times   earlyReceiptTimes
+	lane    *groupcommit.Committer[earlyReceipt, receiptMatch]
+
+	loggedAt time.Duration // on the monotonic clock, when the periodic work last logged unmatched receipts; 0: never
+}
+
+func newReceiptBook(d Deps, counters metrics) *receiptBook {
+	b := &receiptBook{db: d.DB, ledger: d.Ledger, clock: d.Clock, log: d.Log, metrics: counters}
+	b.lane = groupcommit.New(groupcommit.Options{MaxRows: 5_000, Systemic: systemic}, b.match)
+	return b
+}
+
+// receive queues an operator's receipt behind those that were queued before, without waiting. stored returns when the
+// receipt is committed, so that it can be acknowledged. A receipt without a final state, and a repeated one, change
+// nothing.
+func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) (stored func() error) {
+	if r.State == provider.DeliveryPending {
+		return func() error { return nil }
+	}
+	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: usertext.Cut(r.Code, messageError), ReceivedAt: r.At}
+	wait := b.lane.Queue(ctx, e.UpstreamID, 3, e)
+	return func() error {
+		took, err := wait()
+		if err == nil {
+			b.metrics.received(r, took)
+		}
+		return err
+	}
+}
+
+// The results are not sorted by another index: a plan that was made while the table was empty would read all of that
+// index.
+const (
+	// A message of one segment is the row of its part. A message that waits for its receipt is submitted.
+	singlesByID = `SELECT m.upstream_id, m.tenant, m.campaign, m.no, 1, m.recipient, CASE WHEN m.open > 0 THEN 'open' ELSE m.status END, m.submitted_at
+		FROM messages m WHERE m.upstream_id IN (SELECT value FROM texts($1)) AND (m.open > 0 OR m.submitted_at > $2)`
+	partFields = `p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at`
+	partsByID  = `SELECT ` + partFields + ` FROM parts p
+		WHERE p.upstream_id IN (SELECT value FROM texts($1)) AND (p.state = 'open' OR p.submitted_at > $2)`
+	partsOfMessages = `SELECT ` + partFields + ` FROM rows($1) AS asked
+		JOIN parts p ON p.tenant IN (asked.of_tenant) AND p.campaign = asked.of_campaign AND p.message = asked.of_no
+		ORDER BY unindexed(p.tenant), p.campaign, p.message, p.part FOR UPDATE OF p`
+	closeParts = `UPDATE parts SET state = r.to_state FROM rows($1) AS r
+		WHERE parts.tenant IN (r.of_tenant) AND parts.campaign = r.of_campaign AND parts.message = r.of_no AND parts.part = r.of_part AND parts.state = 'open'`
+	closeMessages = `UPDATE messages SET status = CASE WHEN r.to_open = 0 AND messages.status = 'submitted' THEN r.to_status ELSE messages.status END,
+		open = r.to_open, delivered_at = CASE WHEN r.to_open = 0 AND r.to_status = 'delivered' THEN r.at ELSE messages.delivered_at END,
+		error = CASE WHEN r.why <> '' THEN r.why ELSE messages.error END FROM rows($1) AS r
+		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.open > 0`
+)
+
+// messageKey identifies a message.
+type messageKey struct {
+	tenant, campaign string
+	no               int64
+}
+
+func (k messageKey) compare(o messageKey) int {
+	return cmp.Or(strings.Compare(k.tenant, o.tenant), strings.Compare(k.campaign, o.campaign), cmp.Compare(k.no, o.no))
+}
+
+var messageKeyColumns = []db.Column[messageKey]{
+	{Name: "of_tenant", Text: func(k messageKey) string { return k.tenant }},
+	{Name: "of_campaign", Text: func(k messageKey) string { return k.campaign }},
+	{Name: "of_no", Int: func(k messageKey) int64 { return k.no }},
+}
+
+// messageEnd is the state of a message after receipts for its parts.
+type messageEnd struct {
+	messageKey
+	open   int64
+	status Status
+	at     time.Time
+	why    string
+
+	upstream string // of an unknown message of one segment
+}
+
+var messageEndColumns = []db.Column[messageEnd]{
+	{Name: "of_tenant", Text: func(c messageEnd) string { return c.tenant }},
+	{Name: "of_campaign", Text: func(c messageEnd) string { return c.campaign }},
+	{Name: "of_no", Int: func(c messageEnd) int64 { return c.no }},
+	{Name: "to_open", Int: func(c messageEnd) int64 { return c.open }},
+	{Name: "to_status", Text: func(c messageEnd) string { return string(c.status) }},
+	{Name: "at", Int: func(c messageEnd) int64 { return db.Micros(c.at) }},
+	{Name: "why", Text: func(c messageEnd) string { return c.why }},
+}
+
+var closedPartColumns = []db.Column[*part]{
+	{Name: "of_tenant", Text: func(p *part) string { return p.Tenant }},
+	{Name: "of_campaign", Text: func(p *part) string { return p.Campaign }},
+	{Name: "of_no", Int: func(p *part) int64 { return p.Message }},
+	{Name: "of_part", Int: func(p *part) int64 { return p.Part }},
+	{Name: "to_state", Text: func(p *part) string { return p.State }},
+}
+
+// match matches a batch of receipts. It may run twice after a lost answer, because a closed part stays closed.
+func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]groupcommit.Verdict[receiptMatch], error) {
+	var verdicts []groupcommit.Verdict[receiptMatch]
+	err := b.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
+		var err error
+		verdicts, err = b.matchIn(tx, batch)
+		return err
+	})
+	return verdicts, err
+}
+
+// matchIn matches the receipts in the order in which they came: the first final state of a part stays. A receipt that
+// was kept before its part was known comes before those of the batch.
+func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]groupcommit.Verdict[receiptMatch], error) {
+	found, err := b.findParts(tx, batch)
+	if err != nil {
+		return nil, err
+	}
+	matches := make(map[string]receiptMatch, len(batch)) // by our id of the receipt
+	var closed []*part
+	var early, used []earlyReceipt
+	ended := map[messageKey]*messageEnd{}
+	for _, e := range inOrder(found.kept, batch) {
+		p, known := partOf(found.parts[e.UpstreamID], e)
+		switch {
+		case !known:
+			matches[e.ID] = matchedNone
+			if !e.stored {
+				e.ReceivedAt = b.times.receivedAt(e.ReceivedAt)
+				early = append(early, e)
+			}
+			continue
+		case p == nil:
+			matches[e.ID] = matchedRepeat
+		default:
+			matches[e.ID] = matchedPart
+			if p.State = e.State; !p.Single {
+				closed = append(closed, p)
+			}
+			endOf(ended, p.key()).receive(e)
+		}
+		if e.stored {
+			used = append(used, e)
+		}
+	}
+	if ends := messageEnds(ended, found.byMessage); len(ends) > 0 {
+		if len(closed) > 0 {
+			tx.Defer(closeParts, int64(len(closed)), db.RowsOf(closedPartColumns, closed))
+		}
+		tx.Defer(closeMessages, int64(len(ends)), db.RowsOf(messageEndColumns, ends))
+	}
+	if len(early) > 0 {
+		b.times.kept(b.clock.Now())
+		tx.Defer(keepEarly, -1, db.RowsOf(earlyColumns, early))
+	}
+	dropEarlyReceipts(tx, used)
+	verdicts := make([]groupcommit.Verdict[receiptMatch], len(batch))
+	for i, e := range batch {
+		verdicts[i].Value = matches[e.ID]
+	}
+	return verdicts, nil
+}
+
+// inOrder returns kept and new receipts in the order in which they came. Our ids grow with time, also after the clock
+// was set back.
+func inOrder(kept, batch []earlyReceipt) []earlyReceipt {
+	all := slices.Clone(kept)
+	var fresh []earlyReceipt
+	for _, e := range batch {
+		if e.stored {
+			all = append(all, e)
+		} else {
+			fresh = append(fresh, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b earlyReceipt) int { return strings.Compare(a.ID, b.ID) })
+	all = slices.CompactFunc(all, func(a, b earlyReceipt) bool { return a.ID == b.ID && a.UpstreamID == b.UpstreamID })
+	return append(all, fresh...)
+}
+
+func endOf(ended map[messageKey]*messageEnd, key messageKey) *messageEnd {
+	if ended[key] == nil {
+		ended[key] = &messageEnd{messageKey: key}
+	}
+	return ended[key]
+}
+
+// receive notes a receipt for one of the message's parts.
+func (c *messageEnd) receive(e earlyReceipt) {
+	c.at = e.ReceivedAt
+	if e.State != string(StatusDelivered) && e.Code != "" {
+		c.why = e.Code
+	}
+}
+
+// messageEnds derives the states of the messages whose parts got receipts.
+func messageEnds(ended map[messageKey]*messageEnd, byMessage map[messageKey][]*part) []messageEnd {
+	ends := make([]messageEnd, 0, len(ended))
+	for key, c := range ended {
+		var states []string
+		for _, p := range byMessage[key] {
+			states = append(states, p.State)
+			if p.State == partOpen {
+				c.open++
+			}
+		}
+		c.status = worst(states...)
+		ends = append(ends, *c)
+	}
+	slices.SortFunc(ends, func(a, b messageEnd) int { return a.messageKey.compare(b.messageKey) })
+	return ends
+}
+
+// foundParts are the parts that a batch of receipts may mean.
+type foundParts struct {
+	parts     map[string][]*part     // by the operator's id
+	byMessage map[messageKey][]*part // all parts of their messages
+	kept      []earlyReceipt         // receipts with the same ids that came earlier and matched nothing
+}
+
+// findParts reads the parts that the receipts may mean, with all parts of their messages. The parts of a message with
+// several are locked, because its state follows from all of them; a single part is guarded by its update.
+func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (foundParts, error) {
+	ids := make([]string, 0, len(batch))
+	for _, e := range batch {
+		if e.UpstreamID != "" {
+			ids = append(ids, e.UpstreamID)
+		}
+	}
+	found := foundParts{parts: map[string][]*part{}, byMessage: map[messageKey][]*part{}}
+	add := func(p part) {
+		found.byMessage[p.key()] = append(found.byMessage[p.key()], &p)
+		if p.UpstreamID != "" {
+			found.parts[p.UpstreamID] = append(found.parts[p.UpstreamID], &p)
+		}
+	}
+	seen := map[messageKey]bool{}
+	var several []messageKey
+	args := []any{ids, b.clock.Now().Add(-repeatWindow)}
+	err := tx.Gather(db.Query{SQL: singlesByID, Args: args, Each: func(r *db.Row) error {
+		p := part{Single: true}
+		err := p.scan(r)
+		if !seen[p.key()] {
+			seen[p.key()] = true
+			add(p)
+		}
+		return err
+	}}, db.Query{SQL: partsByID, Args: args, Each: func(r *db.Row) error {
+		var p part
+		err := p.scan(r)
+		if !seen[p.key()] {
+			seen[p.key()] = true
+			several = append(several, p.key())
+		}
+		return err
+	}}, db.Query{SQL: earlyReceipts, Args: []any{ids}, Each: func(r *db.Row) error {
+		var e earlyReceipt
+		err := e.scan(r)
+		found.kept = append(found.kept, e)
+		return err
+	}})
+	if err != nil || len(several) == 0 {
+		return found, err
+	}
+	err = tx.Query(partsOfMessages, []any{db.RowsOf(messageKeyColumns, several)}, func(r *db.Row) error {
+		var p part
+		err := p.scan(r)
+		add(p)
+		return err
+	})
+	return found, err
+}
+
+func (p *part) scan(r *db.Row) error {
+	return r.Scan(&p.UpstreamID, &p.Tenant, &p.Campaign, &p.Message, &p.Part, &p.Recipient, &p.State, &p.SubmittedAt)
+}
+
+func (p *part) key() messageKey { return messageKey{p.Tenant, p.Campaign, p.Message} }
+
+// partOf finds the part that a receipt means: the newest open part with that id and recipient. known without a part
+// means that the receipt is a repeat.
+func partOf(candidates []*part, e earlyReceipt) (newest *part, known bool) {
+	for _, p := range candidates {
+		if !p.fits(e) {
+			continue
+		}
+		if p.State != partOpen {
+			known = known || e.Recipient != ""
+		} else if newest == nil || p.SubmittedAt.After(newest.SubmittedAt) {
+			newest = p
+		}
+	}
+	return newest, known || newest != nil
+}
+
+// Receipts that matched no message are matched again later. A step and a receipt that are committed at the same time
+// do not see each other; a later pass sees both.
+const (
+	earlyPassEvery = 5 * time.Second
+	earlyAtOnce    = 500
+	// The query finds exactly the receipts that match would match. A receipt that match leaves would be found again
+	// each time, before the others.
+	knownEarly = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
+		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND e.recipient IN ('', m.recipient)
+				AND m.submitted_at <= e.received_at + $4 AND (m.open > 0 OR e.recipient <> '' AND m.submitted_at > $3))
+			OR EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND e.recipient IN ('', p.recipient)
+				AND p.submitted_at <= e.received_at + $4 AND (p.state = 'open' OR e.recipient <> '' AND p.submitted_at > $3)))
+		ORDER BY e.received_at, e.id LIMIT $2`
+)
+
+// matchRecentReceipts matches the early receipts of the last minutes whose part is recorded by now.
+func (b *receiptBook) matchRecentReceipts(ctx context.Context) error {
+	return b.matchEarlyReceipts(ctx, b.clock.Now().Add(-earlyPassOver))
+}
+
+func (b *receiptBook) matchEarlyReceipts(ctx context.Context, since time.Time) error {
+	for {
+		var list []earlyReceipt
+		err := b.db.Read(ctx, func(tx *db.Tx) error {
+			list = nil
+			return tx.Query(knownEarly, []any{since, earlyAtOnce, b.clock.Now().Add(-repeatWindow), clockSkew.Microseconds()}, func(r *db.Row) error {
+				var e earlyReceipt
+				err := e.scan(r)
+				list = append(list, e)
+				return err
+			})
+		})
+		var verdicts []groupcommit.Verdict[receiptMatch]
+		if err == nil && len(list) > 0 {
+			verdicts, err = b.match(ctx, list)
+		}
+		taken := slices.ContainsFunc(verdicts, func(v groupcommit.Verdict[receiptMatch]) bool { return v.Value != matchedNone })
+		if err != nil || !taken || len(list) < earlyAtOnce {
+			return err
+		}
+	}
+}

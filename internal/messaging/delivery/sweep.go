@@ -1,0 +1,123 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging/otp"
+)
+
+// How long rows are kept.
+const (
+	sweepEvery = 10 * time.Minute
+	stagedFor  = time.Hour
+	earlyAfter = 24 * time.Hour
+)
+
+// Each statement removes at most $2 rows, the oldest first.
+const (
+	sweepStaged = `DELETE FROM chunks WHERE (tenant, campaign, no) IN
+	(SELECT tenant, campaign, no FROM chunks WHERE state = 'staged' AND created_at < $1 ORDER BY created_at LIMIT $2)`
+	sweepEarly = `DELETE FROM early_receipts WHERE (upstream_id, id) IN
+	(SELECT upstream_id, id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2)`
+	sweepTexts = `UPDATE campaigns SET message = '' WHERE (tenant, id) IN
+	(SELECT tenant, id FROM campaigns WHERE message <> '' AND status <> 'active' AND left_over = 0 AND created_at < $1 ORDER BY created_at LIMIT $2)`
+)
+
+// retention deletes rows that are no longer needed.
+type retention struct {
+	db       *db.DB
+	clock    *clock.Clock
+	receipts *receiptBook
+	codes    *otp.Codes
+	texts    time.Duration // that those of campaigns are kept; 0: for ever
+}
+
+// sweep deletes rows that are too old, matches orphan receipts, and refunds unknown messages without one.
+func (r *retention) sweep(ctx context.Context) error {
+	now := r.clock.Now()
+	if err := r.receipts.matchEarlyReceipts(ctx, time.Time{}); err != nil {
+		return err
+	}
+	for more := true; more; {
+		var err error
+		if more, err = r.receipts.matchOrphanReceipts(ctx, now.Add(-orphanAfter)); err != nil {
+			return err
+		}
+	}
+	for more := true; more; {
+		var err error
+		// Receipts from the end of the window have been matched by then. A clock that was set forward brings no refund.
+		if more, err = r.receipts.refundUnknown(ctx, r.clock.Ago(receiptWindow+orphanAfter)); err != nil {
+			return err
+		}
+	}
+	if err := r.dropOldKeys(ctx, r.clock.Ago(idempotency.Window)); err != nil {
+		return err
+	}
+	if r.texts > 0 {
+		if err := r.drop(ctx, sweepTexts, now.Add(-r.texts)); err != nil {
+			return err
+		}
+	}
+	if err := r.drop(ctx, sweepEarly, r.clock.Ago(earlyAfter)); err != nil {
+		return err
+	}
+	if err := r.drop(ctx, sweepStaged, now.Add(-stagedFor)); err != nil {
+		return err
+	}
+	return r.codes.Sweep(ctx)
+}
+
+// drop runs a statement until no row from before a time is left, in small transactions.
+func (r *retention) drop(ctx context.Context, sql string, before time.Time) error {
+	return db.Prune(ctx, r.db, sql, sweepAtOnce, before)
+}
+
+const (
+	// keysAtOnce is the most keys that one query for old ones reads: those of a day.
+	keysAtOnce = 10_000
+	oldKeys    = `SELECT tenant, id FROM campaigns WHERE idempotency_key <> '' AND created_at < $1 LIMIT $2`
+	dropKeys   = `UPDATE campaigns SET idempotency_key = '' FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
+)
+
+var keyOfCampaign = []db.Column[campaignKey]{
+	{Name: "of_tenant", Text: func(k campaignKey) string { return k.tenant }},
+	{Name: "of_id", Text: func(k campaignKey) string { return k.id }},
+}
+
+// dropOldKeys removes the idempotency keys of campaigns that were accepted before a time. No index tells old keys
+// from the many of the last day: they are read outside SQLite's one writer, which would be blocked, and removed in
+// small sets.
+func (r *retention) dropOldKeys(ctx context.Context, before time.Time) error {
+	for {
+		var old []campaignKey
+		err := r.db.Read(ctx, func(tx *db.Tx) error {
+			old = nil
+			return tx.Query(oldKeys, []any{before, keysAtOnce}, func(r *db.Row) error {
+				var k campaignKey
+				err := r.Scan(&k.tenant, &k.id)
+				old = append(old, k)
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for set := range slices.Chunk(old, sweepAtOnce) {
+			if err := r.db.Write(ctx, func(tx *db.Tx) error {
+				tx.Defer(dropKeys, -1, db.RowsOf(keyOfCampaign, set))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		if len(old) < keysAtOnce {
+			return nil
+		}
+	}
+}
