@@ -22,19 +22,23 @@ type stopped struct {
 
 // StopCampaign asks for a campaign to be stopped.
 func (a *Changes) StopCampaign(ctx context.Context, by By, id, campaign, reason string) (Request, error) {
-	c, err := a.Messaging.CampaignOf(ctx, campaign)
+	return a.Do(ctx, by, KindStopCampaign, id, Values{"campaign": campaign}, reason)
+}
+
+func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
+	c, err := a.Messaging.CampaignOf(ctx, o.Values["campaign"])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	if by.Place != identity.Installation && by.Place != c.Tenant {
-		return Request{}, problem.New(problem.NotFound, "campaign_not_found", "Campaign not found")
+	if o.By.Place != identity.Installation && o.By.Place != c.Tenant {
+		return Draft{}, problem.New(problem.NotFound, "campaign_not_found", "Campaign not found")
 	}
 	t, err := a.Tenants.Get(ctx, c.Tenant)
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	sentence := fmt.Sprintf("Stop the campaign %s of %s (%s, %s): %d recipients", c.ID, t.Name, t.Mode, t.ID, c.Recipients)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindStopCampaign, Tenant: t.ID, Sentence: sentence, Payload: stopped{t.ID, c.ID}})
+	return Draft{Tenant: t.ID, Sentence: sentence, Payload: stopped{t.ID, c.ID}}, nil
 }
 
 // stopKind needs no check where no line of the policy says otherwise: a wrong text goes out while somebody waits.
@@ -45,5 +49,5 @@ func (a *Changes) stopKind() Kind {
 			err = errChanged("The account")
 		}
 		return []audit.Change{{What: "campaign " + p.Campaign, Before: string(messaging.CampaignActive), After: string(messaging.CampaignStopped)}}, err
-	})
+	}).by(a.lookStop, Field{Name: "campaign", Label: "Campaign", Hint: "The id of the campaign.", Max: 64, Required: true})
 }

@@ -54,24 +54,61 @@ func (p entry) becomes() string {
 
 // ChangeCatalogue asks for an entry of the catalogues to be changed.
 func (a *Changes) ChangeCatalogue(ctx context.Context, by By, id string, c route.CatalogueChange, reason string) (Request, error) {
-	p := entry{Kind: string(c.Kind), Key: c.Key, Provider: c.Provider, Value: c.Value, ID: c.Edit.ID, Name: c.Edit.Name, Status: c.Edit.Status}
-	var err error
-	if p.Was, err = a.Routes.EntryNow(ctx, c); err != nil {
-		return Request{}, err
-	}
-	d := Draft{Kind: KindCatalogue, Sentence: fmt.Sprintf("Change the %s %s of the catalogue to %s; it is %s", p.Kind, p.Key, p.becomes(), p.Was)}
 	switch c.Kind {
 	case route.BankCodeEntry:
-		d.Kind, d.Sentence = KindBankCode, fmt.Sprintf("Send payouts to the bank %s by %s under the code %s; it is %s", p.Key, p.Provider, p.becomes(), cmp.Or(p.Was, "none"))
+		return a.Do(ctx, by, KindBankCode, id, Values{"bank": c.Key, "provider": c.Provider, "code": c.Value}, reason)
 	case route.PrefixEntry:
-		d.Kind, d.Sentence = KindPrefix, fmt.Sprintf("Take numbers that begin with %s for those of %s; they are those of %s", p.Key, p.becomes(), cmp.Or(p.Was, "none"))
-	default:
-		if p.Was == "" {
-			return Request{}, problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+p.Key+" in the catalogue")
-		}
+		return a.Do(ctx, by, KindPrefix, id, Values{"prefix": c.Key, "network": c.Value}, reason)
 	}
-	d.Payload = p
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, d)
+	return a.Do(ctx, by, KindCatalogue, id, Values{"catalogue": string(c.Kind), "key": c.Key, "id": c.Edit.ID, "name": c.Edit.Name, "status": c.Edit.Status}, reason)
+}
+
+// lookEntry drafts the change of an entry; sentence says it, of what the entry becomes and was.
+func (a *Changes) lookEntry(ctx context.Context, p entry, sentence func(p entry) string) (Draft, error) {
+	var err error
+	if p.Was, err = a.Routes.EntryNow(ctx, p.change()); err != nil {
+		return Draft{}, err
+	}
+	return Draft{Sentence: sentence(p), Payload: p}, nil
+}
+
+func (a *Changes) lookCatalogue(ctx context.Context, o Order) (Draft, error) {
+	v := o.Values
+	d, err := a.lookEntry(ctx, entry{Kind: v["catalogue"], Key: v["key"], ID: v["id"], Name: v["name"], Status: v["status"]}, func(p entry) string {
+		return fmt.Sprintf("Change the %s %s of the catalogue to %s; it is %s", p.Kind, p.Key, p.becomes(), p.Was)
+	})
+	if err == nil && d.Payload.(entry).Was == "" {
+		err = problem.New(problem.NotFound, "catalogue_entry_not_found", "There is no entry "+v["key"]+" in the catalogue")
+	}
+	return d, err
+}
+
+func (a *Changes) lookBankCode(ctx context.Context, o Order) (Draft, error) {
+	v := o.Values
+	return a.lookEntry(ctx, entry{Kind: string(route.BankCodeEntry), Key: v["bank"], Provider: v["provider"], Value: v["code"]}, func(p entry) string {
+		return fmt.Sprintf("Send payouts to the bank %s by %s under the code %s; it is %s", p.Key, p.Provider, p.becomes(), cmp.Or(p.Was, "none"))
+	})
+}
+
+func (a *Changes) lookPrefix(ctx context.Context, o Order) (Draft, error) {
+	return a.lookEntry(ctx, entry{Kind: string(route.PrefixEntry), Key: o.Values["prefix"], Value: o.Values["network"]}, func(p entry) string {
+		return fmt.Sprintf("Take numbers that begin with %s for those of %s; they are those of %s", p.Key, p.becomes(), cmp.Or(p.Was, "none"))
+	})
+}
+
+// catalogueKinds are the three kinds about entries.
+func (a *Changes) catalogueKinds() []Kind {
+	return []Kind{
+		a.catalogueKind(KindCatalogue, "Entry of the catalogue", false).by(a.lookCatalogue,
+			Field{Name: "catalogue", Label: "Catalogue", Options: []string{string(route.BankEntry), string(route.NetworkEntry), string(route.ServiceEntry)}, Max: 10, Required: true},
+			Field{Name: "key", Label: "Entry", Hint: "A bank's sort code, a network or a service.", Max: 40, Required: true},
+			Field{Name: "id", Label: "Id for clients", Max: 64}, Field{Name: "name", Label: "Name for clients", Max: 120}, Field{Name: "status", Label: "Status", Max: 20}),
+		a.catalogueKind(KindBankCode, "Code of a bank at a provider", false).by(a.lookBankCode,
+			Field{Name: "bank", Label: "Bank", Hint: "Its sort code.", Max: 40, Required: true}, Field{Name: "provider", Label: "Provider", Max: 40, Required: true},
+			Field{Name: "code", Label: "Code at the provider", Hint: "Leave empty for none.", Max: 40}),
+		a.catalogueKind(KindPrefix, "Network of a number range", true).by(a.lookPrefix,
+			Field{Name: "prefix", Label: "First digits", Hint: "As in local numbers, such as 024.", Max: 10, Required: true}, Field{Name: "network", Label: "Network", Hint: "Leave empty for none.", Max: 20}),
+	}
 }
 
 func (a *Changes) catalogueKind(name, title string, light bool) Kind {

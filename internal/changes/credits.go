@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
@@ -10,7 +11,6 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/problem"
 )
 
 // KindSellCredits gives a tenant SMS credits that it paid for outside of Makola. KindRefundCredits takes some back.
@@ -37,39 +37,65 @@ type sale struct {
 // SellCredits asks for SMS credits of a tenant, who paid a price for them outside of Makola; 0: they are a gift. id is that
 // of the form; of all such acts under one reference that is not empty one is done.
 func (a *Changes) SellCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
-	return a.askCredits(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindSellCredits, Tenant: tenantID}, reference, credits, price, "Give %s to %s (%s, %s) for %s")
+	return a.Do(ctx, by, KindSellCredits, id, ofCredits(reference, tenantID, credits, price), reason)
 }
 
 // RefundCredits asks for SMS credits to be taken back that were sold by mistake or returned, for a price that the tenant got
 // back outside of Makola. It never takes more than there are.
 func (a *Changes) RefundCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
-	return a.askCredits(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRefundCredits, Tenant: tenantID}, reference, credits, price, "Take %s from %s (%s, %s) for %s")
+	return a.Do(ctx, by, KindRefundCredits, id, ofCredits(reference, tenantID, credits, price), reason)
 }
 
-// askCredits makes an act about a tenant's credits; the sentence gets their number, the tenant's name, mode and id, and the
-// price.
-func (a *Changes) askCredits(ctx context.Context, o Order, d Draft, reference string, credits int64, price money.Pesewas, sentence string) (Request, error) {
-	if err := messaging.CheckSale(credits); err != nil {
-		return Request{}, err
+func ofCredits(reference, tenantID string, credits int64, price money.Pesewas) Values {
+	return Values{FieldTenant: tenantID, "credits": strconv.FormatInt(credits, 10), "price": price.String(), referenceField.Name: reference}
+}
+
+// lookCredits drafts a movement of a tenant's credits; the sentence gets their number, the tenant's name, mode and id, and the price.
+func (a *Changes) lookCredits(sentence string) func(ctx context.Context, o Order) (Draft, error) {
+	return func(ctx context.Context, o Order) (Draft, error) {
+		credits, err := o.Values.whole("credits")
+		if err == nil {
+			err = messaging.CheckSale(credits)
+		}
+		if err != nil {
+			return Draft{}, err
+		}
+		price, err := o.Values.notNegative("price")
+		if err != nil {
+			return Draft{}, err
+		}
+		t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
+		if err != nil {
+			return Draft{}, err
+		}
+		reference := o.Values[referenceField.Name]
+		return Draft{Tenant: t.ID, Amount: max(price, money.Pesewas(credits*creditWorth)), Payload: sale{t.ID, t.Name, string(t.Mode), credits, price, reference},
+			Sentence: fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price))) + under(reference)}, nil
 	}
-	if err := checkReference(reference); err != nil {
-		return Request{}, err
+}
+
+// checkCredits returns the account's credits, and warns of what may be the same movement; sign is -1 where they are taken back.
+func (a *Changes) checkCredits(sign int64) func(ctx context.Context, r Request) ([]Fact, error) {
+	return func(ctx context.Context, r Request) ([]Fact, error) {
+		p, err := payloadOf[sale](r)
+		if err != nil {
+			return nil, err
+		}
+		t, err := a.Tenants.Get(ctx, p.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		list, err := a.balances(ctx, "SMS credits of "+t.Name, t.SMSCredits(), sign*p.Credits)
+		if err != nil {
+			return nil, err
+		}
+		alike, err := a.alike(ctx, r, t.SMSCredits(), sign*p.Credits)
+		return append(list, alike...), err
 	}
-	if price < 0 {
-		return Request{}, problem.Field("price", "must not be below zero")
-	}
-	t, err := a.Tenants.Get(ctx, d.Tenant)
-	if err != nil {
-		return Request{}, err
-	}
-	d.Amount = max(price, money.Pesewas(credits*creditWorth))
-	d.Sentence = fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price))) + under(reference)
-	d.Payload = sale{t.ID, t.Name, string(t.Mode), credits, price, reference}
-	return a.make(ctx, o, d)
 }
 
 // creditsKind moves credits under the act's id; sign is -1 where they are taken back.
-func (a *Changes) creditsKind(name, title string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) Kind {
+func (a *Changes) creditsKind(name, title, sentence string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) Kind {
 	return written(a, name, title, Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(tx *db.Tx, act Request, p sale) ([]audit.Change, error) {
 		after, err := move(a.Messaging, tx, p.Tenant, act.ID, p.Credits)
 		if err != nil {
@@ -88,5 +114,6 @@ func (a *Changes) creditsKind(name, title string, sign int64, move func(m *messa
 		}
 		return []audit.Change{{What: "SMS credits of " + t.Name, Before: key.Asset.Text(after - sign*p.Credits), After: key.Asset.Text(after)},
 			{What: "price", After: ledger.GHS.Text(int64(p.Price))}}, nil
-	})
+	}).by(a.lookCredits(sentence), tenantField, Field{Name: "credits", Label: "Credits", Hint: "A credit is one segment of a message.", Max: 12, Required: true},
+		Field{Name: "price", Label: "Price", Hint: "In cedis, outside of Makola. Leave empty for nothing.", Max: 20}, referenceField).showing(a.checkCredits(sign))
 }

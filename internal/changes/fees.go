@@ -3,11 +3,13 @@ package changes
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -26,32 +28,62 @@ type fees struct {
 // SetFees asks for a new fee plan: of an account, or with tenant.Default of all those without their own. No rules mean that
 // everything is free. from is when it begins; zero is at once.
 func (a *Changes) SetFees(ctx context.Context, by By, id, owner string, rules []tenant.Rule, from time.Time, reason string) (Request, error) {
-	about, whose := "", "of all accounts without a plan of their own"
+	v := Values{FieldTenant: owner, "rules": tenant.PlanText(rules)}
+	if !from.IsZero() {
+		v["from"] = from.Format(time.RFC3339Nano)
+	}
+	return a.Do(ctx, by, KindFees, id, v, reason)
+}
+
+// rulesOf reads the rules of a plan as tenant.PlanText writes them.
+func rulesOf(text string) (rules []tenant.Rule, err error) {
+	if text == tenant.PlanText(nil) {
+		return nil, nil
+	}
+	for _, one := range strings.Fields(text) {
+		r, err := tenant.ParseRule(one)
+		if err != nil {
+			return nil, problem.Field("rules", one+": "+err.Error())
+		}
+		rules = append(rules, r)
+	}
+	return rules, tenant.CheckPlan(rules)
+}
+
+func (a *Changes) lookFees(ctx context.Context, o Order) (Draft, error) {
+	owner, about, whose := o.Values[FieldTenant], "", "of all accounts without a plan of their own"
 	if owner != tenant.Default {
 		t, err := a.Tenants.Get(ctx, owner)
 		if err != nil {
-			return Request{}, err
+			return Draft{}, err
 		}
 		about, whose = t.ID, fmt.Sprintf("of %s (%s, %s)", t.Name, t.Mode, t.ID)
 	}
 	was, newest, err := a.Tenants.PlanNow(ctx, owner)
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	if err := tenant.CheckPlan(rules); err != nil {
-		return Request{}, err
+	rules, err := rulesOf(o.Values["rules"])
+	if err != nil {
+		return Draft{}, err
 	}
-	d := Draft{Kind: KindFees, Tenant: about, Payload: fees{owner, newest, tenant.PlanText(was), rules, from}}
+	from, err := o.Values.moment("from")
+	if err != nil {
+		return Draft{}, err
+	}
+	d := Draft{Tenant: about, Payload: fees{owner, newest, tenant.PlanText(was), rules, from}}
 	d.Sentence = fmt.Sprintf("Set the fee plan %s to: %s (now: %s)", whose, tenant.PlanText(rules), tenant.PlanText(was))
 	if !from.IsZero() {
 		d.Sentence += ", from " + from.UTC().Format("2006-01-02 15:04 UTC")
 	}
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, d)
+	return d, nil
 }
 
 func (a *Changes) feesKind() Kind {
 	return written(a, KindFees, "Fee plan", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, p fees) ([]audit.Change, error) {
 		err := a.Tenants.ReplaceFeePlan(tx, p.Tenant, p.Newest, p.From, p.Rules)
 		return []audit.Change{{What: "fee plan", Before: p.Was, After: tenant.PlanText(p.Rules)}}, err
-	})
+	}).by(a.lookFees, Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for all accounts without a plan of their own.", Max: 64},
+		Field{Name: "rules", Label: "Rules", Hint: "Such as collection=1% payout/BANK=8.00+0.50%,min=1.00, or free.", Max: 2000, Required: true},
+		Field{Name: "from", Label: "Begins at", Hint: "Such as 2026-03-06T12:00:00Z. Leave empty for at once.", Max: 40})
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/makola/makola/internal/identity"
@@ -68,6 +70,68 @@ func moving(v Values, amount money.Pesewas) Values {
 		v[wayField.Name], v[amountField.Name] = "out", (-amount).String()
 	}
 	return v
+}
+
+// positive reads an amount of amountField, which is above zero.
+func (v Values) positive() (money.Pesewas, error) {
+	n, err := v.amount(amountField.Name)
+	if err == nil && n <= 0 {
+		err = problem.Field(amountField.Name, "must be above zero")
+	}
+	return n, err
+}
+
+// notNegative reads an amount that is not below zero; absent is zero.
+func (v Values) notNegative(name string) (money.Pesewas, error) {
+	n, err := v.amount(name)
+	if err == nil && n < 0 {
+		err = problem.Field(name, "must not be below zero")
+	}
+	return n, err
+}
+
+// whole reads a whole number; absent is zero.
+func (v Values) whole(name string) (int64, error) {
+	if v[name] == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(v[name], 10, 64)
+	if err != nil {
+		err = problem.Field(name, "must be a whole number")
+	}
+	return n, err
+}
+
+// duration reads a time such as 36h or 90d; absent is zero.
+func (v Values) duration(name string) (time.Duration, error) {
+	text := v[name]
+	if text == "" {
+		return 0, nil
+	}
+	if days, is := strings.CutSuffix(text, "d"); is {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return 0, problem.Field(name, "must be a number of days or hours, such as 90d or 36h")
+		}
+		return time.Duration(n) * 24 * time.Hour, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		err = problem.Field(name, "must be a number of days or hours, such as 90d or 36h")
+	}
+	return d, err
+}
+
+// moment reads a time in RFC 3339; absent is the zero time.
+func (v Values) moment(name string) (time.Time, error) {
+	if v[name] == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, v[name])
+	if err != nil {
+		err = problem.Field(name, "must be a time such as 2026-03-06T12:00:00Z")
+	}
+	return t, err
 }
 
 // checkValues refuses values that the fields do not allow, naming each.

@@ -21,17 +21,21 @@ type rerun struct {
 
 // Rerun asks for a job that was given up to be done again.
 func (a *Changes) Rerun(ctx context.Context, by By, id, job, reason string) (Request, error) {
-	j, err := a.Jobs.DeadLetter(ctx, job)
+	return a.Do(ctx, by, KindRerun, id, Values{"job": job}, reason)
+}
+
+func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
+	j, err := a.Jobs.DeadLetter(ctx, o.Values["job"])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	sentence := fmt.Sprintf("Give the dead letter %s another life: %s of %s", j.ID, j.Kind, j.Subject)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRerun, Sentence: sentence, Payload: rerun{j.ID, j.Kind, j.Subject}})
+	return Draft{Sentence: sentence, Payload: rerun{j.ID, j.Kind, j.Subject}}, nil
 }
 
 // rerunKind needs no check where no line of the policy says otherwise: a job does again what was decided before.
 func (a *Changes) rerunKind() Kind {
 	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney, Light: true}, func(tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)
-	})
+	}).by(a.lookRerun, Field{Name: "job", Label: "Job", Hint: "The id of the failed job.", Max: 64, Required: true})
 }

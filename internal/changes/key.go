@@ -27,6 +27,12 @@ const (
 	KindRotateSecret = "webhook.rotate"
 )
 
+// Fields of keys.
+var (
+	keyField   = Field{Name: "key", Label: "Key", Hint: "The id of the API key.", Max: 64, Required: true}
+	dailyField = Field{Name: "daily", Label: "Daily limit", Hint: "In cedis. Leave empty for all that is there.", Max: 20}
+)
+
 // paying are the scopes with which a key takes money out of the wallet.
 var paying = []access.Scope{access.All, access.Payout, access.Airtime}
 
@@ -109,25 +115,52 @@ func (a *Changes) makerWithin(tx *db.Tx, act Request, k key) error {
 
 // CreateKey asks for an API key of an account. Its text is the Secret of the act that is done.
 func (a *Changes) CreateKey(ctx context.Context, by By, id, tenantID string, o KeyOrder, reason string) (Request, error) {
-	t, err := a.Tenants.Get(ctx, tenantID)
-	if err != nil {
-		return Request{}, err
+	v := Values{FieldTenant: tenantID, "scopes": strings.ReplaceAll(listed(o.Scopes), ",", ""), "member": o.Member, "label": o.Label}
+	if o.Expiry != 0 {
+		v["expiry"] = o.Expiry.String()
 	}
-	k := key{Tenant: t.ID, Mode: string(t.Mode), Label: o.Label, Scopes: o.Scopes, Expiry: int64(o.Expiry / time.Second), Daily: o.Daily}
-	if o.Member != "" {
-		p, err := a.People.Member(ctx, t.ID, o.Member)
+	if o.Daily != 0 {
+		v["daily"] = o.Daily.String()
+	}
+	return a.Do(ctx, by, KindCreateKey, id, v, reason)
+}
+
+// newKey reads a key that is to be made.
+func (a *Changes) newKey(ctx context.Context, o Order, t tenant.Tenant) (k key, err error) {
+	expiry, err := o.Values.duration("expiry")
+	if err != nil {
+		return k, err
+	}
+	k = key{Tenant: t.ID, Mode: string(t.Mode), Label: o.Values["label"], Expiry: int64(expiry / time.Second)}
+	if k.Daily, err = o.Values.notNegative("daily"); err != nil {
+		return k, err
+	}
+	for _, s := range strings.Fields(o.Values["scopes"]) {
+		k.Scopes = append(k.Scopes, access.Scope(s))
+	}
+	if who := o.Values["member"]; who != "" {
+		p, err := a.People.Member(ctx, t.ID, who)
 		if err != nil {
-			return Request{}, err
+			return k, err
 		}
 		k.Person, k.Member = p.ID, p.Email
 	}
 	m, err := a.Access.Mint(k.order()) // for its checks and the order of its scopes
-	if err != nil {
-		return Request{}, err
-	}
 	k.Scopes = m.Key.Scopes
-	if err := within(identity.SiteOf(by.Place), by.role(), t.Mode, k.Scopes); err != nil {
-		return Request{}, err
+	return k, err
+}
+
+func (a *Changes) lookCreateKey(ctx context.Context, o Order) (Draft, error) {
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
+	if err != nil {
+		return Draft{}, err
+	}
+	k, err := a.newKey(ctx, o, t)
+	if err == nil {
+		err = within(identity.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes)
+	}
+	if err != nil {
+		return Draft{}, err
 	}
 	sentence := fmt.Sprintf("Make an API key of %s (%s, %s) with the scopes %s", t.Name, t.Mode, t.ID, listed(k.Scopes))
 	if k.Member != "" {
@@ -136,11 +169,10 @@ func (a *Changes) CreateKey(ctx context.Context, by By, id, tenantID string, o K
 	if k.Label != "" {
 		sentence += ", labelled " + strconv.Quote(k.Label)
 	}
-	if o.Expiry > 0 {
-		sentence += ", for " + o.Expiry.String()
+	if k.Expiry > 0 {
+		sentence += ", for " + (time.Duration(k.Expiry) * time.Second).String()
 	}
-	sentence += spends(t, k.Daily)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindCreateKey, Tenant: t.ID, Sentence: sentence, Payload: k, Light: t.Mode == tenant.Test || !pays(k.Scopes)})
+	return Draft{Tenant: t.ID, Sentence: sentence + spends(t, k.Daily), Payload: k, Light: t.Mode == tenant.Test || !pays(k.Scopes)}, nil
 }
 
 func spends(t tenant.Tenant, daily money.Pesewas) string {
@@ -164,7 +196,10 @@ func (a *Changes) createKeyKind() Kind {
 			m.Key.Maker = act.person()
 			a.Access.CreateKey(tx, m)
 			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, []string{m.Text}, nil
-		})
+		}).by(a.lookCreateKey, tenantField,
+		Field{Name: "scopes", Label: "Scopes", Hint: "With spaces between, such as read collect. Leave empty for all.", Max: 200},
+		Field{Name: "member", Label: "Person", Hint: "The e-mail address or id of the person who has the key. Leave empty for the account's own.", Max: 120},
+		Field{Name: "label", Label: "Label", Hint: "A program or a place. It names nobody.", Max: 80}, Field{Name: "expiry", Label: "Works for", Hint: "Such as 90d. Leave empty for no end.", Max: 20}, dailyField)
 }
 
 // member refuses a key of a person who has lost the role at the account.
@@ -195,19 +230,27 @@ func (a *Changes) found(ctx context.Context, tenantID, keyID string) (t tenant.T
 // RotateKey asks for a key in the place of another, which works for overlap longer. The text of the new one is the Secret of
 // the act that is done.
 func (a *Changes) RotateKey(ctx context.Context, by By, id, tenantID, keyID string, overlap time.Duration, reason string) (Request, error) {
-	t, k, err := a.found(ctx, tenantID, keyID)
+	return a.Do(ctx, by, KindRotateKey, id, Values{FieldTenant: tenantID, "key": keyID, "overlap": overlap.String()}, reason)
+}
+
+func (a *Changes) lookRotateKey(ctx context.Context, o Order) (Draft, error) {
+	t, k, err := a.found(ctx, o.Values[FieldTenant], o.Values["key"])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
+	}
+	overlap, err := o.Values.duration("overlap")
+	if err != nil {
+		return Draft{}, err
 	}
 	if overlap < 0 || overlap > access.MaxOverlap {
-		return Request{}, problem.Field("overlap", "must be between 0 and 7 days")
+		return Draft{}, problem.Field("overlap", "must be between 0 and 7 days")
 	}
-	if err := within(identity.SiteOf(by.Place), by.role(), t.Mode, k.Scopes); err != nil {
-		return Request{}, err
+	if err := within(identity.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes); err != nil {
+		return Draft{}, err
 	}
 	k.Overlap = int64(overlap / time.Second)
 	sentence := fmt.Sprintf("Replace the API key %s of %s (%s, %s), which works for %s more, scopes %s", k.Hint, t.Name, t.Mode, t.ID, overlap, listed(k.Scopes))
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRotateKey, Tenant: t.ID, Sentence: sentence, Payload: k, Light: t.Mode == tenant.Test || !pays(k.Scopes)})
+	return Draft{Tenant: t.ID, Sentence: sentence, Payload: k, Light: t.Mode == tenant.Test || !pays(k.Scopes)}, nil
 }
 
 func (a *Changes) rotateKeyKind() Kind {
@@ -223,42 +266,45 @@ func (a *Changes) rotateKeyKind() Kind {
 				err = errChanged("What the key may spend in a day")
 			}
 			return []audit.Change{{What: "key", Before: k.Hint, After: m.Key.Hint}, {What: "id", Before: k.ID, After: m.Key.ID}}, []string{m.Text}, err
-		})
+		}).by(a.lookRotateKey, tenantField, keyField, Field{Name: "overlap", Label: "Keep the old key valid for", Hint: "Such as 24h, at most 7d.", Max: 20})
 }
 
 // RevokeKey asks for the end of a key, for good.
 func (a *Changes) RevokeKey(ctx context.Context, by By, id, tenantID, keyID, reason string) (Request, error) {
-	t, k, err := a.found(ctx, tenantID, keyID)
-	if err != nil {
-		return Request{}, err
-	}
-	sentence := fmt.Sprintf("Revoke the API key %s of %s (%s, %s)", k.Hint, t.Name, t.Mode, t.ID)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRevokeKey, Tenant: t.ID, Sentence: sentence, Payload: k})
+	return a.Do(ctx, by, KindRevokeKey, id, Values{FieldTenant: tenantID, "key": keyID}, reason)
+}
+
+func (a *Changes) lookRevokeKey(ctx context.Context, o Order) (Draft, error) {
+	t, k, err := a.found(ctx, o.Values[FieldTenant], o.Values["key"])
+	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Revoke the API key %s of %s (%s, %s)", k.Hint, t.Name, t.Mode, t.ID), Payload: k}, err
 }
 
 func (a *Changes) revokeKeyKind() Kind {
 	return written(a, KindRevokeKey, "Revocation of an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
 		_, err := a.Access.RevokeKey(tx, k.Tenant, k.ID)
 		return []audit.Change{{What: "key " + k.Hint, Before: "works", After: "revoked"}}, err
-	})
+	}).by(a.lookRevokeKey, tenantField, keyField)
 }
 
 // SetKey asks for another limit of what a key spends in a day; 0 is all that is there.
 func (a *Changes) SetKey(ctx context.Context, by By, id, tenantID, keyID string, daily money.Pesewas, reason string) (Request, error) {
-	t, k, err := a.found(ctx, tenantID, keyID)
+	return a.Do(ctx, by, KindSetKey, id, Values{FieldTenant: tenantID, "key": keyID, "daily": daily.String()}, reason)
+}
+
+func (a *Changes) lookSetKey(ctx context.Context, o Order) (Draft, error) {
+	t, k, err := a.found(ctx, o.Values[FieldTenant], o.Values["key"])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	if daily < 0 {
-		return Request{}, problem.Field("daily", "must not be negative")
+	if k.Daily, err = o.Values.notNegative("daily"); err != nil {
+		return Draft{}, err
 	}
-	if err := within(identity.SiteOf(by.Place), by.role(), t.Mode, k.Scopes); err != nil {
-		return Request{}, err
+	if err := within(identity.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes); err != nil {
+		return Draft{}, err
 	}
-	k.Daily = daily
-	lower := daily > 0 && (k.Before == 0 || daily <= k.Before)
-	sentence := fmt.Sprintf("Let the API key %s of %s (%s, %s) spend %s", k.Hint, t.Name, t.Mode, t.ID, dailyText(t.Money(), daily))
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindSetKey, Tenant: t.ID, Sentence: sentence, Payload: k, Light: lower || t.Mode == tenant.Test})
+	lower := k.Daily > 0 && (k.Before == 0 || k.Daily <= k.Before)
+	sentence := fmt.Sprintf("Let the API key %s of %s (%s, %s) spend %s", k.Hint, t.Name, t.Mode, t.ID, dailyText(t.Money(), k.Daily))
+	return Draft{Tenant: t.ID, Sentence: sentence, Payload: k, Light: lower || t.Mode == tenant.Test}, nil
 }
 
 // dailyText is what a key may spend in a day, for people.
@@ -280,7 +326,7 @@ func (a *Changes) setKeyKind() Kind {
 		}
 		asset := tenant.Tenant{Mode: tenant.Mode(k.Mode)}.Money()
 		return []audit.Change{{What: "daily of " + k.Hint, Before: dailyText(asset, k.Before), After: dailyText(asset, k.Daily)}}, err
-	})
+	}).by(a.lookSetKey, tenantField, keyField, dailyField)
 }
 
 // secretOf is what an act about the secret of webhooks is about.
@@ -291,17 +337,17 @@ type secretOf struct {
 
 // RotateSecret asks for another secret that signs an account's webhooks; the one before signs beside it for a day.
 func (a *Changes) RotateSecret(ctx context.Context, by By, id, tenantID, reason string) (Request, error) {
-	t, err := a.Tenants.Get(ctx, tenantID)
-	if err != nil {
-		return Request{}, err
-	}
-	sentence := fmt.Sprintf("Change the secret that signs webhooks of %s (%s, %s)", t.Name, t.Mode, t.ID)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindRotateSecret, Tenant: t.ID, Sentence: sentence, Payload: secretOf{t.ID, t.Name}})
+	return a.Do(ctx, by, KindRotateSecret, id, Values{FieldTenant: tenantID}, reason)
+}
+
+func (a *Changes) lookRotateSecret(ctx context.Context, o Order) (Draft, error) {
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
+	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Change the secret that signs webhooks of %s (%s, %s)", t.Name, t.Mode, t.ID), Payload: secretOf{t.ID, t.Name}}, err
 }
 
 func (a *Changes) rotateSecretKind() Kind {
 	return written(a, KindRotateSecret, "New webhook secret", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p secretOf) ([]audit.Change, error) {
 		_, err := a.Webhooks.RotateSecret(tx, p.Tenant)
 		return []audit.Change{{What: "secret of webhooks", Before: "the one before, for a day", After: "a new one"}}, err
-	})
+	}).by(a.lookRotateSecret, tenantField)
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/senderid"
 )
@@ -20,27 +19,20 @@ func New(d Deps, more ...Kind) *Changes {
 
 // own are the kinds of this package.
 func (a *Changes) own() []Kind {
-	return []Kind{
+	return slices.Concat([]Kind{
 		a.fundKind(), a.adjustKind(), a.transferKind(), a.recoverKind(), a.floatKind(),
-		a.creditsKind(KindSellCredits, "Sale of SMS credits", 1, (*messaging.Messaging).SellCredits),
-		a.creditsKind(KindRefundCredits, "Return of SMS credits", -1, (*messaging.Messaging).TakeCredits),
+		a.creditsKind(KindSellCredits, "Sale of SMS credits", "Give %s to %s (%s, %s) for %s", 1, (*messaging.Messaging).SellCredits),
+		a.creditsKind(KindRefundCredits, "Return of SMS credits", "Take %s from %s (%s, %s) for %s", -1, (*messaging.Messaging).TakeCredits),
 		a.payoutKind(), a.resolveKind(), a.contradictKind(), a.decideKind(),
 
-		a.createTenantKind(), a.lowBalanceKind(),
-		a.settingsKind(KindTenant, "Settings of an account", identity.MakeTenants),
-		a.settingsKind(KindBlock, "Block of an account", identity.BlockTenants),
-		a.settingsKind(KindSettings, "The account's own settings", identity.MakeSettings),
-		a.settingsKind(KindAddresses, "Addresses of payouts", identity.MakeAddresses),
-		a.createKeyKind(), a.rotateKeyKind(), a.revokeKeyKind(), a.setKeyKind(), a.rotateSecretKind(),
+		a.createTenantKind(), a.lowBalanceKind(), a.createKeyKind(), a.rotateKeyKind(), a.revokeKeyKind(), a.setKeyKind(), a.rotateSecretKind(),
 		a.createSenderKind(), a.reviewKind(KindApproveSender, "Approval of a sender ID", senderid.Approved), a.reviewKind(KindRejectSender, "Rejection of a sender ID", senderid.Rejected),
 
 		a.inviteKind(), a.roleKind(), a.disableKind(), a.enableKind(), a.resetKind(), a.policyKind(),
 
 		a.feesKind(), a.switchKind(KindPause, "Pause of a provider", false), a.switchKind(KindResume, "Resumption of a provider", true), a.routeKind(),
-		a.catalogueKind(KindCatalogue, "Entry of the catalogue", false), a.catalogueKind(KindBankCode, "Code of a bank at a provider", false),
-		a.catalogueKind(KindPrefix, "Network of a number range", true),
 		a.reopenKind(), a.rerunKind(), a.stopKind(),
-	}
+	}, a.settingsKinds(), a.catalogueKinds())
 }
 
 // Forms are the kinds of this package that are requested by their fields, in the order of their names.

@@ -61,22 +61,28 @@ func onPayment[P any](name, title string, apply func(ctx context.Context, act Re
 	}}
 }
 
-// askPayment makes an act about a payment. The sentence gets the payment in words.
-func (a *Changes) askPayment(ctx context.Context, o Order, d Draft, p book.Payment, sentence string, payload any) (Request, error) {
+// Fields of payments.
+var (
+	paymentField = Field{Name: "payment", Label: "Payment", Hint: "The id of the payment, or the provider's reference.", Max: 64, Required: true}
+	endingField  = Field{Name: "ending", Label: "By the statement", Options: []string{endedPaid, endedUnpaid}, Max: 6, Required: true}
+)
+
+// draftPayment drafts a change of a payment. The sentence gets the payment in words.
+func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence string, payload any) (Draft, error) {
 	t, err := a.Tenants.Get(ctx, p.Tenant)
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	d.Tenant, d.Amount, d.Payload = t.ID, p.Amount, payload
+	d := Draft{Tenant: t.ID, Amount: p.Amount, Payload: payload}
 	d.Sentence = strings.ReplaceAll(sentence, "{payment}", fmt.Sprintf("the %s %s of %s (%s, %s)", p.Kind, p.ID, t.Name, t.Mode, t.ID))
-	return a.make(ctx, o, d)
+	return d, nil
 }
 
 // sent finds the act that a form has made before: the payment is not as the form showed it where that was done.
-func sent[P comparable](ctx context.Context, a *Changes, by By, id, kind, reason string, same func(P) bool) (Request, bool) {
-	act, err := a.Get(ctx, by.Place, id)
+func sent[P comparable](ctx context.Context, a *Changes, o Order, kind string, same func(P) bool) (Request, bool) {
+	act, err := a.Get(ctx, o.By.Place, o.ID)
 	var p P
-	if err != nil || act.Maker != by.id() || act.Kind != kind || act.Reason != strings.TrimSpace(reason) || json.Unmarshal(act.Payload, &p) != nil {
+	if err != nil || act.Maker != o.By.id() || act.Kind != kind || act.Reason != strings.TrimSpace(o.Reason) || json.Unmarshal(act.Payload, &p) != nil {
 		return Request{}, false
 	}
 	return act, same(p)
@@ -119,41 +125,70 @@ func (r resolution) asks(o resolution) bool {
 // Resolve asks for an open payment to be ended by its provider's statement. id is that of the form, payment our id or the
 // provider's reference.
 func (a *Changes) Resolve(ctx context.Context, by By, id, payment string, s Statement, reason string) (Request, error) {
-	r := resolution{Paid: s.Paid, Costs: s.Fee != nil || s.Commission != nil}
-	for _, of := range []struct {
-		name string
-		from *money.Pesewas
-		to   *money.Pesewas
-	}{{"provider_fee", s.Fee, &r.Fee}, {"commission", s.Commission, &r.Commission}} {
-		switch {
-		case of.from == nil:
-		case *of.from < 0:
-			return Request{}, problem.Field(of.name, "must not be below zero")
-		case !s.Paid:
-			return Request{}, problem.Field(of.name, "belongs to a payment that was paid")
-		default:
-			*of.to = *of.from
+	v := Values{"payment": payment, "ending": endingOf(s.Paid)}
+	for name, n := range map[string]*money.Pesewas{"provider_fee": s.Fee, "commission": s.Commission} {
+		if n != nil {
+			v[name] = n.String()
 		}
 	}
-	p, err := a.Payments.Find(ctx, payment)
+	return a.Do(ctx, by, KindResolve, id, v, reason)
+}
+
+// The values of the field that says what a statement says.
+const (
+	endedPaid   = "paid"
+	endedUnpaid = "unpaid"
+)
+
+func endingOf(paid bool) string {
+	if paid {
+		return endedPaid
+	}
+	return endedUnpaid
+}
+
+// resolutionOf reads what a provider's statement says.
+func resolutionOf(v Values) (r resolution, err error) {
+	r = resolution{Paid: v["ending"] == endedPaid}
+	for name, to := range map[string]*money.Pesewas{"provider_fee": &r.Fee, "commission": &r.Commission} {
+		if v[name] == "" {
+			continue
+		}
+		if *to, err = v.notNegative(name); err == nil && !r.Paid {
+			err = problem.Field(name, "belongs to a payment that was paid")
+		}
+		if err != nil {
+			return r, err
+		}
+		r.Costs = true
+	}
+	return r, nil
+}
+
+func (a *Changes) lookResolve(ctx context.Context, o Order) (Draft, error) {
+	r, err := resolutionOf(o.Values)
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
+	}
+	p, err := a.Payments.Find(ctx, o.Values["payment"])
+	if err != nil {
+		return Draft{}, err
 	}
 	r.Payment = seenOf(p)
-	if act, was := sent(ctx, a, by, id, KindResolve, reason, r.asks); was {
-		return act, nil
+	if act, was := sent(ctx, a, o, KindResolve, r.asks); was {
+		return Draft{Again: &act}, nil
 	}
-	if err := a.Payments.Resolvable(p, s.Paid); err != nil {
-		return Request{}, err
+	if err := a.Payments.Resolvable(p, r.Paid); err != nil {
+		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("End {payment} as %s by the statement of %s: %s", paidWord(s.Paid), p.Rail, worth(p, p.Amount))
+	sentence := fmt.Sprintf("End {payment} as %s by the statement of %s: %s", paidWord(r.Paid), p.Rail, worth(p, p.Amount))
 	switch {
 	case r.Costs:
 		sentence += fmt.Sprintf("; the provider took %s and gave us %s", worth(p, r.Fee), worth(p, r.Commission))
-	case !s.Paid && p.Held() > 0:
+	case !r.Paid && p.Held() > 0:
 		sentence += fmt.Sprintf("; %s go back to the wallet", worth(p, p.Held()))
 	}
-	return a.askPayment(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindResolve}, p, sentence, r)
+	return a.draftPayment(ctx, p, sentence, r)
 }
 
 func worth(p book.Payment, amount money.Pesewas) string { return p.Money().Text(int64(amount)) }
@@ -184,7 +219,8 @@ func (a *Changes) resolveKind() Kind {
 			_, err = a.Payments.Resolve(ctx, r.Payment.ID, r.Paid, act.Reason, act.Actor, also)
 		}
 		return err
-	})
+	}).by(a.lookResolve, paymentField, endingField, Field{Name: "provider_fee", Label: "Fee of the provider", Hint: "In cedis, of a payment that was paid.", Max: 20},
+		Field{Name: "commission", Label: "Commission from the provider", Hint: "In cedis, of a payment that was paid.", Max: 20})
 }
 
 // contradiction is what the maker asked for and saw.
@@ -199,19 +235,22 @@ const CodeContradicted = "contradicted_before"
 // Contradict asks for an operator's word to be taken back by which a payment was ended: paid is what it really was. A
 // rest in suspense, or one that is missing there, is for Decide.
 func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, paid bool, reason string) (Request, error) {
-	p, err := a.Payments.Find(ctx, payment)
+	return a.Do(ctx, by, KindContradict, id, Values{"payment": payment, "ending": endingOf(paid)}, reason)
+}
+
+func (a *Changes) lookContradict(ctx context.Context, o Order) (Draft, error) {
+	p, err := a.Payments.Find(ctx, o.Values["payment"])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	c := contradiction{seenOf(p), paid}
-	if act, was := sent(ctx, a, by, id, KindContradict, reason, func(o contradiction) bool { return o.Payment.ID == p.ID && o.Paid == paid }); was {
-		return act, nil
+	c := contradiction{seenOf(p), o.Values["ending"] == endedPaid}
+	if act, was := sent(ctx, a, o, KindContradict, func(before contradiction) bool { return before.Payment.ID == p.ID && before.Paid == c.Paid }); was {
+		return Draft{Again: &act}, nil
 	}
 	if c.Payment.Contradicted {
-		return Request{}, problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
+		return Draft{}, problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
 	}
-	sentence := fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!paid), worth(p, p.Amount))
-	return a.askPayment(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindContradict}, p, sentence, c)
+	return a.draftPayment(ctx, p, fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!c.Paid), worth(p, p.Amount)), c)
 }
 
 func (a *Changes) contradictKind() Kind {
@@ -223,7 +262,7 @@ func (a *Changes) contradictKind() Kind {
 			return finish(tx, []audit.Change{{What: "what it was", Before: paidWord(!c.Paid), After: paidWord(c.Paid)}})
 		})
 		return err
-	})
+	}).by(a.lookContradict, paymentField, endingField)
 }
 
 // Side is who gets what a contradicted payment left in suspense, or bears what is missing there.
@@ -244,27 +283,29 @@ type decision struct {
 
 // Decide asks for suspense to be emptied of what a contradicted payment left there.
 func (a *Changes) Decide(ctx context.Context, by By, id, payment string, side Side, reason string) (Request, error) {
-	if side != Customer && side != House && side != Provider {
-		return Request{}, problem.Field("for", "must be customer, house or provider")
-	}
-	p, err := a.Payments.Find(ctx, payment)
+	return a.Do(ctx, by, KindDecide, id, Values{"payment": payment, "for": string(side)}, reason)
+}
+
+func (a *Changes) lookDecide(ctx context.Context, o Order) (Draft, error) {
+	side := Side(o.Values["for"])
+	p, err := a.Payments.Find(ctx, o.Values["payment"])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	d := decision{seenOf(p), side}
-	if act, was := sent(ctx, a, by, id, KindDecide, reason, func(o decision) bool { return o.Payment.ID == p.ID && o.For == side }); was {
-		return act, nil
+	if act, was := sent(ctx, a, o, KindDecide, func(before decision) bool { return before.Payment.ID == p.ID && before.For == side }); was {
+		return Draft{Again: &act}, nil
 	}
 	sentence := fmt.Sprintf("Give %s that {payment} left in suspense to the %s", worth(p, p.Amount), side)
 	switch {
 	case !d.Payment.Contradicted, p.Kind == book.KindCollection && side != Provider:
-		return Request{}, problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
+		return Draft{}, problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
 	case p.Kind == book.KindCollection:
 		sentence = fmt.Sprintf("Credit %s again that {payment} had brought: its provider took it back, and then said that it was paid", worth(p, p.Net()))
 	case p.Status == book.StatusFailed:
 		sentence = fmt.Sprintf("Let the %s bear %s that {payment} lacks in suspense", side, worth(p, p.Amount))
 	}
-	return a.askPayment(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindDecide}, p, sentence, d)
+	return a.draftPayment(ctx, p, sentence, d)
 }
 
 // decided is what the audit log says of a decision.
@@ -291,5 +332,5 @@ func (a *Changes) decideKind() Kind {
 			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, act.Actor, also)
 		}
 		return a.Payments.Decide(ctx, d.Payment.ID, d.For == Customer, act.Reason, act.Actor, also)
-	})
+	}).by(a.lookDecide, paymentField, Field{Name: "for", Label: "For", Options: []string{string(Customer), string(House), string(Provider)}, Max: 8, Required: true})
 }

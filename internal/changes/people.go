@@ -30,6 +30,12 @@ type person struct {
 	Before identity.Role `json:"before,omitempty"`
 }
 
+// Fields of people.
+var (
+	emailField = Field{Name: "email", Label: "E-mail address", Max: 254, Required: true}
+	placeField = Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for the installation.", Max: 64}
+)
+
 var peopleRule = Rule{Make: identity.MakePeople, Check: identity.CheckPeople}
 
 // mayGive refuses, in the transaction that does an act, roles that its maker may not give or take: each right of such a role
@@ -82,31 +88,30 @@ func (a *Changes) where(ctx context.Context, tenantID string) (string, error) {
 	return t.Name + " (" + t.ID + ")", err
 }
 
-// askPerson makes an act about a person; the sentence gets the address, the place, the name, the role and the one before.
-func (a *Changes) askPerson(ctx context.Context, by By, id, kind, sentence string, p person, reason string) (Request, error) {
+// lookPerson drafts a change about a person; the sentence gets the address, the place, the name, the role and the one before.
+func (a *Changes) lookPerson(ctx context.Context, sentence string, p person) (Draft, error) {
 	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !identity.IsEmail(p.Email) {
-		return Request{}, problem.Field("email", "must be an e-mail address")
+		return Draft{}, problem.Field("email", "must be an e-mail address")
 	}
 	if p.Role != "" && !slices.Contains(identity.Roles(identity.SiteOf(p.Tenant)), p.Role) {
-		return Request{}, problem.Field("role", "is not a role there")
+		return Draft{}, problem.Field("role", "is not a role there")
 	}
 	where, err := a.where(ctx, p.Tenant)
-	if err != nil {
-		return Request{}, err
-	}
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: kind, Tenant: p.Tenant, Sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), Payload: p})
+	return Draft{Tenant: p.Tenant, Sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), Payload: p}, err
 }
 
 // Invite asks for a role of a person, who is made where there is none with the address. The token of the link for one
 // without a password is the Secret of the act that is done, and its Code is for whoever approves it.
 func (a *Changes) Invite(ctx context.Context, by By, id, email, name string, m identity.Membership, reason string) (Request, error) {
-	if m.Role == "" {
-		return Request{}, problem.Field("role", "is required")
+	return a.Do(ctx, by, KindInvite, id, Values{"email": email, "name": name, FieldTenant: m.Tenant, "role": string(m.Role)}, reason)
+}
+
+func (a *Changes) lookInvite(ctx context.Context, o Order) (Draft, error) {
+	p := person{Email: o.Values["email"], Name: o.Values["name"], Tenant: o.Values[FieldTenant], Role: identity.Role(o.Values["role"])}
+	if !slices.Contains(identity.Roles(identity.SiteOf(p.Tenant)), p.Role) {
+		return Draft{}, problem.Field("role", "has no role named "+string(p.Role))
 	}
-	if !slices.Contains(identity.Roles(identity.SiteOf(m.Tenant)), m.Role) {
-		return Request{}, problem.Field("role", "has no role named "+string(m.Role))
-	}
-	return a.askPerson(ctx, by, id, KindInvite, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", person{Email: email, Name: name, Tenant: m.Tenant, Role: m.Role}, reason)
+	return a.lookPerson(ctx, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", p)
 }
 
 // role is how a role is written down.
@@ -177,12 +182,26 @@ func (a *Changes) inviteKind() Kind {
 			secret = []string{by.Token, by.Code}
 		}
 		return []audit.Change{{What: roleAt(p.Tenant) + " of " + made.Email, After: string(p.Role)}}, secret, err
-	})
+	}).by(a.lookInvite, emailField, Field{Name: "name", Label: "Name", Hint: "Of a new person.", Max: 120}, placeField,
+		Field{Name: "role", Label: "Role", Max: 20, Required: true})
 }
 
 // SetRole asks for another role of a person at one place; an empty one takes it away.
 func (a *Changes) SetRole(ctx context.Context, by By, id, email string, m identity.Membership, before identity.Role, reason string) (Request, error) {
-	return a.askPerson(ctx, by, id, KindRole, "Change the role of %[1]s at %[2]s from %[5]s to %[4]s", person{Email: email, Tenant: m.Tenant, Role: m.Role, Before: before}, reason)
+	return a.Do(ctx, by, KindRole, id, Values{"email": email, FieldTenant: m.Tenant, "role": role(m.Role), "before": role(before)}, reason)
+}
+
+// roleOf reads a role as role writes it.
+func roleOf(text string) identity.Role {
+	if text == role("") {
+		return ""
+	}
+	return identity.Role(text)
+}
+
+func (a *Changes) lookRole(ctx context.Context, o Order) (Draft, error) {
+	p := person{Email: o.Values["email"], Tenant: o.Values[FieldTenant], Role: roleOf(o.Values["role"]), Before: roleOf(o.Values["before"])}
+	return a.lookPerson(ctx, "Change the role of %[1]s at %[2]s from %[5]s to %[4]s", p)
 }
 
 func (a *Changes) roleKind() Kind {
@@ -198,23 +217,31 @@ func (a *Changes) roleKind() Kind {
 			err = errChanged("The role")
 		}
 		return []audit.Change{{What: roleAt(p.Tenant) + " of " + p.Email, Before: role(p.Before), After: role(p.Role)}}, err
-	})
+	}).by(a.lookRole, emailField, placeField, Field{Name: "role", Label: "New role", Hint: "Write none to take it away.", Max: 20, Required: true},
+		Field{Name: "before", Label: "Role now", Hint: "Write none where there is no role. A role that was changed meanwhile is left alone.", Max: 20, Required: true})
 }
 
 // Disable asks for a person to be kept out of everything, at once.
 func (a *Changes) Disable(ctx context.Context, by By, id, email, reason string) (Request, error) {
-	return a.askPerson(ctx, by, id, KindDisable, "Keep %[1]s out of everything (%[2]s)", person{Email: email, Tenant: by.Place}, reason)
+	return a.Do(ctx, by, KindDisable, id, Values{"email": email}, reason)
 }
 
 // Enable asks for a person who was disabled to be let in again.
 func (a *Changes) Enable(ctx context.Context, by By, id, email, reason string) (Request, error) {
-	return a.askPerson(ctx, by, id, KindEnable, "Let %[1]s in again (%[2]s)", person{Email: email, Tenant: by.Place}, reason)
+	return a.Do(ctx, by, KindEnable, id, Values{"email": email}, reason)
 }
 
 // Reset asks for a person's password, second factor and recovery codes to be taken away. The token of the link to choose
 // new ones is the Secret of the act that is done.
 func (a *Changes) Reset(ctx context.Context, by By, id, email, reason string) (Request, error) {
-	return a.askPerson(ctx, by, id, KindReset, "Take password and second factor of %[1]s away and give a link for new ones (%[2]s)", person{Email: email, Tenant: by.Place}, reason)
+	return a.Do(ctx, by, KindReset, id, Values{"email": email}, reason)
+}
+
+// lookWhole drafts a change about everything that a person is; the sentence gets the address and the place.
+func (a *Changes) lookWhole(sentence string) func(ctx context.Context, o Order) (Draft, error) {
+	return func(ctx context.Context, o Order) (Draft, error) {
+		return a.lookPerson(ctx, sentence, person{Email: o.Values["email"], Tenant: o.By.Place})
+	}
 }
 
 // whole finds the person of an act about everything that they are, whose every role the maker may give.
@@ -233,7 +260,7 @@ func (a *Changes) disableKind() Kind {
 		}
 		_, err := a.People.Disable(tx, p.Email)
 		return []audit.Change{{What: p.Email + " may sign in", Before: "yes", After: "no"}}, err
-	})
+	}).by(a.lookWhole("Keep %[1]s out of everything (%[2]s)"), emailField)
 }
 
 func (a *Changes) enableKind() Kind {
@@ -243,7 +270,7 @@ func (a *Changes) enableKind() Kind {
 		}
 		_, err := a.People.Enable(tx, p.Email)
 		return []audit.Change{{What: p.Email + " may sign in", Before: "no", After: "yes"}}, err
-	})
+	}).by(a.lookWhole("Let %[1]s in again (%[2]s)"), emailField)
 }
 
 func (a *Changes) resetKind() Kind {
@@ -253,5 +280,5 @@ func (a *Changes) resetKind() Kind {
 		}
 		_, err := a.People.Reset(tx, from(act, by), p.Email)
 		return []audit.Change{{What: "password and second factor of " + p.Email, Before: "as they were", After: "none"}}, []string{by.Token, by.Code}, err
-	})
+	}).by(a.lookWhole("Take password and second factor of %[1]s away and give a link for new ones (%[2]s)"), emailField)
 }

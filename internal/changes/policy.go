@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/makola/makola/internal/audit"
@@ -32,7 +33,10 @@ func (l lined) line() Line {
 }
 
 func (a *Changes) policyKind() Kind {
-	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, Apply: a.doPolicy}
+	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, Look: a.lookPolicy, Apply: a.doPolicy,
+		Fields: []Field{{Name: "kind", Label: "Kind of change", Max: 40, Required: true}, {Name: FieldTenant, Label: "Account", Hint: "The id of an account. Leave empty for everywhere.", Max: 64},
+			{Name: "from", Label: "From an amount on", Hint: "In cedis, such as 1000.00.", Max: 20, Required: true},
+			{Name: "approvers", Label: "Approvers", Hint: "Write -1 to remove the line.", Options: []string{"0", "1", "2", "-1"}, Max: 2, Required: true}}}
 }
 
 // Kinds are the kinds of acts that are made at a site, of which the policy can say how many checkers they need, with the title of
@@ -50,19 +54,40 @@ func (a *Changes) Kinds(at identity.Site) map[string]string {
 // SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own
 // acts alone.
 func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reason string) (Request, error) {
-	if by.Place != identity.Installation {
-		l.Tenant, l.Own = by.Place, true
-	}
-	title, known := a.Kinds(identity.SiteOf(by.Place))[l.Kind]
-	if !known || l.Own && by.Place == identity.Installation {
+	if l.Own && by.Place == identity.Installation {
 		return Request{}, problem.Field("kind", "is not a kind of act")
 	}
-	if l.From < 0 || l.Checkers < Default || l.Checkers > MostCheckers {
-		return Request{}, problem.Field("checkers", "must be 0, 1 or 2")
+	return a.Do(ctx, by, KindPolicy, id, Values{"kind": l.Kind, FieldTenant: l.Tenant, "from": l.From.String(), "approvers": strconv.Itoa(l.Checkers)}, reason)
+}
+
+// lineOf reads a line of the policy.
+func (a *Changes) lineOf(o Order) (l Line, title string, err error) {
+	l = Line{Kind: o.Values["kind"], Tenant: o.Values[FieldTenant]}
+	if o.By.Place != identity.Installation {
+		l.Tenant, l.Own = o.By.Place, true
+	}
+	title, known := a.Kinds(identity.SiteOf(o.By.Place))[l.Kind]
+	if !known {
+		return l, "", problem.Field("kind", "is not a kind of act")
+	}
+	if l.From, err = o.Values.notNegative("from"); err != nil {
+		return l, "", err
+	}
+	l.Checkers, err = strconv.Atoi(o.Values["approvers"])
+	if err != nil || l.Checkers < Default || l.Checkers > MostCheckers {
+		err = problem.Field("checkers", "must be 0, 1 or 2")
+	}
+	return l, title, err
+}
+
+func (a *Changes) lookPolicy(ctx context.Context, o Order) (Draft, error) {
+	l, title, err := a.lineOf(o)
+	if err != nil {
+		return Draft{}, err
 	}
 	// A form that is sent twice would see its own line as the one before.
-	if act, err := a.Store.Get(ctx, id); err == nil && act.Maker == by.id() && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(reason) {
-		return act, nil
+	if act, err := a.Store.Get(ctx, o.ID); err == nil && act.Maker == o.By.id() && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(o.Reason) {
+		return Draft{Again: &act}, nil
 	}
 	about, where := "", "everywhere"
 	if l.Own {
@@ -70,13 +95,13 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 	} else if l.Tenant != "" {
 		t, err := a.Tenants.Get(ctx, l.Tenant)
 		if err != nil {
-			return Request{}, err
+			return Draft{}, err
 		}
 		where = "for " + t.Name
 	}
 	lines, err := a.Store.Policy(ctx)
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	p := lined{l.Kind, l.Tenant, l.From, l.Checkers, Default, l.Own}
 	for _, was := range lines {
@@ -85,7 +110,7 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 		}
 	}
 	sentence := fmt.Sprintf("%s needs %s from %s on, %s", title, Checkers(l.Checkers), ledger.GHS.Text(int64(l.From)), where)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindPolicy, Tenant: about, Sentence: sentence, Payload: p})
+	return Draft{Tenant: about, Sentence: sentence, Payload: p}, nil
 }
 
 // doPolicy changes the line and ends the act in one transaction.

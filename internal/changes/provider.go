@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -26,27 +27,30 @@ type switched struct {
 // Pause asks for a provider to get no new work of an operation, or of all. Payments that are under
 // way settle.
 func (a *Changes) Pause(ctx context.Context, by By, id, mode, provider string, op route.Operation, reason string) (Request, error) {
-	return a.askSwitch(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindPause}, "Pause", mode, provider, op)
+	return a.Do(ctx, by, KindPause, id, Values{"mode": mode, "provider": provider, "operation": string(op)}, reason)
 }
 
 // Resume asks for a provider to get work again.
 func (a *Changes) Resume(ctx context.Context, by By, id, mode, provider string, op route.Operation, reason string) (Request, error) {
-	return a.askSwitch(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindResume}, "Resume", mode, provider, op)
+	return a.Do(ctx, by, KindResume, id, Values{"mode": mode, "provider": provider, "operation": string(op)}, reason)
 }
 
-func (a *Changes) askSwitch(ctx context.Context, o Order, d Draft, does, mode, provider string, op route.Operation) (Request, error) {
-	if d.Kind == KindPause { // the pause of a provider that has gone is ended, too: Apply refuses one that is not there
-		if err := a.Routes.CheckSwitch(mode, provider, op); err != nil {
-			return Request{}, err
+func (a *Changes) lookSwitch(on bool) func(ctx context.Context, o Order) (Draft, error) {
+	return func(_ context.Context, o Order) (Draft, error) {
+		mode, provider, op := o.Values["mode"], o.Values["provider"], route.Operation(cmp.Or(o.Values["operation"], string(route.Any)))
+		does := "Resume"
+		if !on { // the pause of a provider that has gone is ended, too: Apply refuses one that is not there
+			if err := a.Routes.CheckSwitch(mode, provider, op); err != nil {
+				return Draft{}, err
+			}
+			does = "Pause"
 		}
+		what := string(op)
+		if op == route.Any {
+			what = "everything"
+		}
+		return Draft{Sentence: fmt.Sprintf("%s %s (%s): %s", does, provider, mode, what), Payload: switched{mode, provider, string(op)}}, nil
 	}
-	what := string(op)
-	if op == route.Any {
-		what = "everything"
-	}
-	d.Sentence = fmt.Sprintf("%s %s (%s): %s", does, provider, mode, what)
-	d.Payload = switched{mode, provider, string(op)}
-	return a.make(ctx, o, d)
 }
 
 // switchKind needs no check where no line of the policy says otherwise: whoever sees a provider fail must not wait for a second
@@ -60,5 +64,6 @@ func (a *Changes) switchKind(name, title string, on bool) Kind {
 		paused, err := a.Routes.Resume(tx, p.Mode, p.Provider, route.Operation(p.Operation))
 		change.Before, change.After = map[bool]string{true: "paused", false: "not paused"}[paused], "not paused"
 		return []audit.Change{change}, err
-	})
+	}).by(a.lookSwitch(on), Field{Name: "provider", Label: "Provider", Max: 40, Required: true}, Field{Name: "mode", Label: "Money", Hint: "Write live or test.", Max: 4, Required: true},
+		Field{Name: "operation", Label: "Operation", Hint: "Such as collect or disburse_wallet. Leave empty for all.", Max: 40})
 }

@@ -21,13 +21,17 @@ type reopened struct {
 
 // ReopenRange asks for a range of numbers to be opened again: its first digits, or a number of it.
 func (a *Changes) ReopenRange(ctx context.Context, by By, id, tenantID, digits, reason string) (Request, error) {
-	t, err := a.Tenants.Get(ctx, tenantID)
+	return a.Do(ctx, by, KindReopen, id, Values{FieldTenant: tenantID, "range": digits}, reason)
+}
+
+func (a *Changes) lookReopen(ctx context.Context, o Order) (Draft, error) {
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	prefix := otp.RangeOf(digits)
+	prefix := otp.RangeOf(o.Values["range"])
 	sentence := fmt.Sprintf("Open the range %s to one-time passwords of %s (%s, %s) again", prefix, t.Name, t.Mode, t.ID)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindReopen, Tenant: t.ID, Sentence: sentence, Payload: reopened{t.ID, prefix}})
+	return Draft{Tenant: t.ID, Sentence: sentence, Payload: reopened{t.ID, prefix}}, nil
 }
 
 // reopenKind needs no check where no line of the policy says otherwise: a range that is still pumped closes by itself.
@@ -35,5 +39,5 @@ func (a *Changes) reopenKind() Kind {
 	return written(a, KindReopen, "Reopening of a number range", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
 		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)
 		return []audit.Change{{What: "range " + p.Range, Before: fmt.Sprintf("closed: %d of %d verified", was.Verified, was.Sent), After: "open"}}, err
-	})
+	}).by(a.lookReopen, tenantField, Field{Name: "range", Label: "Range", Hint: "Its first digits, or a number in it.", Max: 20, Required: true})
 }

@@ -34,46 +34,54 @@ func (p routed) route(actor string) route.Route {
 
 // SetRoute asks for an operation to be served by the providers of a route, best first.
 func (a *Changes) SetRoute(ctx context.Context, by By, id string, r route.Route, reason string) (Request, error) {
-	if err := a.Routes.CheckRoute(ctx, r); err != nil {
-		return Request{}, err
-	}
-	return a.askRoute(ctx, by, id, r, false, reason)
+	return a.Do(ctx, by, KindRoute, id, routeValues(r, "no"), reason)
 }
 
 // DropRoute asks for a route to be removed.
 func (a *Changes) DropRoute(ctx context.Context, by By, id string, r route.Route, reason string) (Request, error) {
 	r.Providers = nil
-	return a.askRoute(ctx, by, id, r, true, reason)
+	return a.Do(ctx, by, KindRoute, id, routeValues(r, "yes"), reason)
 }
 
-func (a *Changes) askRoute(ctx context.Context, by By, id string, r route.Route, drop bool, reason string) (Request, error) {
-	p := routed{Tenant: r.Tenant, Mode: r.Mode, Operation: string(r.Operation), Channel: r.Channel, Providers: strings.Join(r.Providers, " "), Drop: drop}
+func routeValues(r route.Route, remove string) Values {
+	return Values{FieldTenant: r.Tenant, "mode": r.Mode, "operation": string(r.Operation), "channel": r.Channel, "providers": strings.Join(r.Providers, " "), "remove": remove}
+}
+
+func (a *Changes) lookRoute(ctx context.Context, o Order) (Draft, error) {
+	v := o.Values
+	p := routed{Tenant: cmp.Or(v[FieldTenant], route.Any), Mode: cmp.Or(v["mode"], route.Any), Operation: v["operation"], Channel: cmp.Or(v["channel"], route.Any),
+		Providers: strings.Join(strings.Fields(v["providers"]), " "), Drop: v["remove"] == "yes"}
+	r := p.route("")
+	if !p.Drop {
+		if err := a.Routes.CheckRoute(ctx, r); err != nil {
+			return Draft{}, err
+		}
+	}
 	var err error
 	if p.Was, p.There, err = a.Routes.LeadsTo(ctx, r); err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	if drop && !p.There {
-		return Request{}, problem.New(problem.NotFound, "route_not_found", "There is no such route")
+	if p.Drop && !p.There {
+		return Draft{}, problem.New(problem.NotFound, "route_not_found", "There is no such route")
 	}
-	d := Draft{Kind: KindRoute, Payload: p}
-	whose := "everybody"
+	d, whose := Draft{Payload: p}, "everybody"
 	if r.Tenant != route.Any {
 		t, err := a.Tenants.Get(ctx, r.Tenant)
 		switch {
 		case err == nil:
 			whose, d.Tenant = fmt.Sprintf("%s (%s, %s)", t.Name, t.Mode, t.ID), t.ID
-		case drop && problem.Is(err, problem.NotFound): // the route of an account that is gone
+		case p.Drop && problem.Is(err, problem.NotFound): // the route of an account that is gone
 			whose = r.Tenant
 		default:
-			return Request{}, err
+			return Draft{}, err
 		}
 	}
 	what := fmt.Sprintf("%s over %s, of %s money of %s", p.Operation, anyOf(p.Channel, "every channel"), anyOf(p.Mode, "live and test"), whose)
 	d.Sentence = fmt.Sprintf("Send %s to %s; it led to %s", what, cmp.Or(p.Providers, "nobody"), cmp.Or(p.Was, "nobody"))
-	if drop {
+	if p.Drop {
 		d.Sentence = fmt.Sprintf("Remove the route of %s; it led to %s", what, cmp.Or(p.Was, "nobody"))
 	}
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, d)
+	return d, nil
 }
 
 // anyOf writes a value of a route, or what stands for all of them.
@@ -101,5 +109,8 @@ func (a *Changes) routeKind() Kind {
 			return []audit.Change{change}, err
 		}
 		return []audit.Change{change}, a.Routes.SetRoute(tx, r)
-	})
+	}).by(a.lookRoute, Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for all accounts.", Max: 64},
+		Field{Name: "mode", Label: "Money", Hint: "Write live or test. Leave empty for both.", Max: 4}, Field{Name: "operation", Label: "Operation", Hint: "Such as collect or disburse_wallet.", Max: 40, Required: true},
+		Field{Name: "channel", Label: "Channel", Hint: "Such as MTN. Leave empty for all.", Max: 40}, Field{Name: "providers", Label: "Providers", Hint: "Best first, with spaces between. Leave empty for none.", Max: 200},
+		Field{Name: "remove", Label: "Remove the route", Options: []string{"no", "yes"}, Max: 3})
 }

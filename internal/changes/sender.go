@@ -27,24 +27,26 @@ type sender struct {
 
 // ReviewSender asks for the review of a sender ID. The customer reads the reason of a rejection.
 func (a *Changes) ReviewSender(ctx context.Context, by By, id, senderID string, to senderid.Status, reason string) (Request, error) {
-	kind, does := KindApproveSender, "Approve"
-	switch to {
-	case senderid.Approved:
-	case senderid.Rejected:
-		kind, does = KindRejectSender, "Reject"
-	default:
+	kind, known := map[senderid.Status]string{senderid.Approved: KindApproveSender, senderid.Rejected: KindRejectSender}[to]
+	if !known {
 		return Request{}, problem.Field("status", "must be approved or rejected")
 	}
-	s, err := a.Senders.Find(ctx, senderID)
-	if err != nil {
-		return Request{}, err
+	return a.Do(ctx, by, kind, id, Values{"sender": senderID}, reason)
+}
+
+func (a *Changes) lookReview(to senderid.Status) func(ctx context.Context, o Order) (Draft, error) {
+	does := map[senderid.Status]string{senderid.Approved: "Approve", senderid.Rejected: "Reject"}[to]
+	return func(ctx context.Context, o Order) (Draft, error) {
+		s, err := a.Senders.Find(ctx, o.Values["sender"])
+		if err != nil {
+			return Draft{}, err
+		}
+		t, err := a.Tenants.Get(ctx, s.Tenant)
+		if err != nil {
+			return Draft{}, err
+		}
+		return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("%s the sender ID %q of %s (%s)", does, s.Name, t.Name, t.ID), Payload: sender{t.ID, s.ID, s.Name}}, nil
 	}
-	t, err := a.Tenants.Get(ctx, s.Tenant)
-	if err != nil {
-		return Request{}, err
-	}
-	sentence := fmt.Sprintf("%s the sender ID %q of %s (%s)", does, s.Name, t.Name, t.ID)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: kind, Tenant: t.ID, Sentence: sentence, Payload: sender{t.ID, s.ID, s.Name}})
 }
 
 // broughtOver is the sender ID that its maker asked for. Its members and their order are what is hashed.
@@ -57,22 +59,28 @@ type broughtOver struct {
 
 // CreateSender asks for an approved sender ID of a customer, with the id that its programs have (senderid.Store.Create).
 func (a *Changes) CreateSender(ctx context.Context, by By, id string, s senderid.Sender, reason string) (Request, error) {
-	if err := senderid.CheckName(s.Name); err != nil {
-		return Request{}, err
+	return a.Do(ctx, by, KindCreateSender, id, Values{FieldTenant: s.Tenant, "id": s.ID, "name": s.Name, "description": s.Description}, reason)
+}
+
+func (a *Changes) lookCreateSender(ctx context.Context, o Order) (Draft, error) {
+	v := o.Values
+	if err := senderid.CheckName(v["name"]); err != nil {
+		return Draft{}, err
 	}
-	t, err := a.Tenants.Get(ctx, s.Tenant)
+	t, err := a.Tenants.Get(ctx, v[FieldTenant])
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Make the approved sender ID %q of %s (%s), with the id %s", s.Name, t.Name, t.ID, s.ID)
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindCreateSender, Tenant: t.ID, Sentence: sentence, Payload: broughtOver{t.ID, s.ID, s.Name, s.Description}})
+	sentence := fmt.Sprintf("Make the approved sender ID %q of %s (%s), with the id %s", v["name"], t.Name, t.ID, v["id"])
+	return Draft{Tenant: t.ID, Sentence: sentence, Payload: broughtOver{t.ID, v["id"], v["name"], v["description"]}}, nil
 }
 
 func (a *Changes) createSenderKind() Kind {
 	return written(a, KindCreateSender, "Sender ID from another provider", Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p broughtOver) ([]audit.Change, error) {
 		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
 		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
-	})
+	}).by(a.lookCreateSender, tenantField, Field{Name: "id", Label: "Id", Hint: "The id that the account's programs have.", Max: 64, Required: true},
+		Field{Name: "name", Label: "Sender ID", Max: 20, Required: true}, Field{Name: "description", Label: "Description", Max: 500})
 }
 
 func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
@@ -82,5 +90,5 @@ func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
 			err = errChanged("The name")
 		}
 		return []audit.Change{{What: "sender ID " + p.Name, Before: string(senderid.Pending), After: string(to)}}, err
-	})
+	}).by(a.lookReview(to), Field{Name: "sender", Label: "Sender ID", Hint: "The id of the sender ID.", Max: 64, Required: true})
 }

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,34 +229,79 @@ func kindOf(place string, set []setting) string {
 // SetTenant asks for settings of an account, by their names (Settings, PayoutIPs) and as texts; what is so already is left
 // out. id is that of the form.
 func (a *Changes) SetTenant(ctx context.Context, by By, id, tenantID string, values map[string]string, reason string) (Request, error) {
-	t, err := a.Tenants.Get(ctx, tenantID)
-	if err != nil {
-		return Request{}, err
+	v, kind := maps.Clone(Values(values)), KindTenant
+	if by.Place != identity.Installation {
+		kind = KindSettings
 	}
-	list, err := a.Access.PayoutIPs(ctx, tenantID)
-	if err != nil {
-		return Request{}, err
+	if _, ips := v[PayoutIPs]; ips && len(v) == 1 {
+		kind = KindAddresses
 	}
+	if _, blocked := v[Blocked]; blocked && len(v) == 1 && by.Place == identity.Installation {
+		kind = KindBlock
+	}
+	if v == nil {
+		v = Values{}
+	}
+	v[FieldTenant] = tenantID
+	return a.Do(ctx, by, kind, id, v, reason)
+}
+
+func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
+	if err != nil {
+		return Draft{}, err
+	}
+	list, err := a.Access.PayoutIPs(ctx, t.ID)
+	if err != nil {
+		return Draft{}, err
+	}
+	values := maps.Clone(o.Values)
+	delete(values, FieldTenant)
 	_, set, light, err := changeOf(values, t, spaced(list))
 	if err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	if len(set) == 0 {
-		if act, err := a.Get(ctx, by.Place, id); err == nil && act.Maker == by.id() && act.Tenant == tenantID { // the same form again
-			return act, nil
+		if act, err := a.Get(ctx, o.By.Place, o.ID); err == nil && act.Maker == o.By.id() && act.Tenant == t.ID { // the same form again
+			return Draft{Again: &act}, nil
 		}
-		return Request{}, problem.New(problem.Invalid, "nothing_changed", "Nothing would change")
+		return Draft{}, problem.New(problem.Invalid, "nothing_changed", "Nothing would change")
 	}
-	kind := kindOf(by.Place, set)
+	kind := kindOf(o.By.Place, set)
 	texts := make([]string, len(set))
 	for i, s := range set {
-		if kind == KindSettings && !slices.ContainsFunc(Settings(), func(o Setting) bool { return o.Name == s.Name && o.Own }) {
-			return Request{}, problem.New(problem.Forbidden, "not_own", "Only the installation can change "+s.Name)
+		if kind == KindSettings && !slices.ContainsFunc(Settings(), func(own Setting) bool { return own.Name == s.Name && own.Own }) {
+			return Draft{}, problem.New(problem.Forbidden, "not_own", "Only the installation can change "+s.Name)
 		}
 		texts[i] = fmt.Sprintf("%s from %q to %q", s.Name, s.Before, s.After)
 	}
 	sentence := fmt.Sprintf("Change of %s (%s, %s): %s", t.Name, t.Mode, t.ID, strings.Join(texts, ", "))
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: kind, Tenant: tenantID, Sentence: sentence, Payload: settings{t.ID, t.Name, set}, Light: light})
+	return Draft{Kind: kind, Tenant: t.ID, Sentence: sentence, Payload: settings{t.ID, t.Name, set}, Light: light}, nil
+}
+
+// settingFields are the fields of settings of which take reports true.
+func settingFields(take func(s Setting) bool) (fields []Field) {
+	for _, s := range Settings() {
+		if take(s) {
+			fields = append(fields, Field{Name: s.Name, Label: s.Label, Options: s.Options, Max: 120})
+		}
+	}
+	return fields
+}
+
+// addressesField is the list of addresses of payouts.
+var addressesField = Field{Name: PayoutIPs, Label: "Addresses of payouts", Hint: "Such as 192.0.2.7 or 198.51.100.0/24, with spaces between. This is the whole list.", Max: 4000}
+
+// settingsKinds are the kinds that change settings of an account.
+func (a *Changes) settingsKinds() []Kind {
+	every := append(settingFields(func(Setting) bool { return true }), addressesField)
+	own := append(settingFields(func(s Setting) bool { return s.Own }), addressesField)
+	return []Kind{
+		a.settingsKind(KindTenant, "Settings of an account", identity.MakeTenants).by(a.lookSettings, append([]Field{tenantField}, every...)...),
+		a.settingsKind(KindBlock, "Block of an account", identity.BlockTenants).by(a.lookSettings, tenantField, Field{Name: Blocked, Label: "Blocked", Options: onOff, Max: 3, Required: true}),
+		a.settingsKind(KindSettings, "The account's own settings", identity.MakeSettings).by(a.lookSettings, append([]Field{tenantField}, own...)...),
+		a.settingsKind(KindAddresses, "Addresses of payouts", identity.MakeAddresses).by(a.lookSettings, tenantField, addressesField),
+	}
 }
 
 func (a *Changes) settingsKind(name, title string, may identity.Permission) Kind {
@@ -327,22 +373,32 @@ func (n newTenant) tenant() tenant.Tenant {
 
 // CreateTenant asks for an account. tenantID may be empty: its id is then that of the form. values are as in SetTenant.
 func (a *Changes) CreateTenant(ctx context.Context, by By, id, tenantID, name, mode string, values map[string]string, reason string) (Request, error) {
-	if tenantID == "" {
-		tenantID = id
+	v := maps.Clone(Values(values))
+	if v == nil {
+		v = Values{}
 	}
-	n := newTenant{ID: tenantID, Name: name, Mode: mode}
-	err := n.tenant().Check()
-	if err != nil {
-		return Request{}, err
+	v["id"], v["name"], v["mode"] = tenantID, name, mode
+	return a.Do(ctx, by, KindCreateTenant, id, v, reason)
+}
+
+func (a *Changes) lookCreateTenant(_ context.Context, o Order) (Draft, error) {
+	values := maps.Clone(o.Values)
+	n := newTenant{ID: cmp.Or(values["id"], o.ID), Name: values["name"], Mode: values["mode"]}
+	for _, own := range []string{"id", "name", "mode"} {
+		delete(values, own)
 	}
+	if err := n.tenant().Check(); err != nil {
+		return Draft{}, err
+	}
+	var err error
 	if _, n.Set, _, err = changeOf(values, n.tenant(), ""); err != nil {
-		return Request{}, err
+		return Draft{}, err
 	}
 	sentence := fmt.Sprintf("Make the account %s (%s, %s)", n.Name, n.Mode, n.ID)
 	for _, s := range n.Set {
 		sentence += fmt.Sprintf(", %s %q", s.Name, s.After)
 	}
-	return a.make(ctx, Order{By: by, ID: id, Reason: reason}, Draft{Kind: KindCreateTenant, Tenant: n.ID, Sentence: sentence, Payload: n, Light: n.Mode == string(tenant.Test)})
+	return Draft{Tenant: n.ID, Sentence: sentence, Payload: n, Light: n.Mode == string(tenant.Test)}, nil
 }
 
 func (a *Changes) createTenantKind() Kind {
@@ -364,5 +420,6 @@ func (a *Changes) createTenantKind() Kind {
 			_, err = a.setAddresses(tx, made.ID, values[PayoutIPs])
 		}
 		return changes, err
-	})
+	}).by(a.lookCreateTenant, append(append([]Field{{Name: "name", Label: "Name", Max: 120, Required: true}, {Name: "mode", Label: "Money", Hint: "Write live or test.", Max: 4, Required: true},
+		{Name: "id", Label: "Id", Hint: "Leave empty for a new one.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -102,7 +101,10 @@ func (c *changeCommand) Run(e *env) error {
 	if n < 0 {
 		return problem.Field("kind", "must be one of those that makola acts kinds lists")
 	}
-	return c.withPayments(e, func(o *opened, p *payments.Payments) error {
+	if c.Kind == changes.KindInvite || c.Kind == changes.KindReset {
+		return problem.Field("kind", "prints a link: use makola people invite or makola people reset")
+	}
+	return c.withSecret(e, func(o *opened, secret config.Secret) error {
 		for _, name := range []string{changes.FieldTenant, "from", "to"} {
 			id := c.Set[name]
 			if err := o.known(e.ctx, &id); err != nil {
@@ -112,8 +114,9 @@ func (c *changeCommand) Run(e *env) error {
 				c.Set[name] = id
 			}
 		}
-		a := o.changes(config.Secret{})
-		a.Payments = p
+		a := o.changes(secret)
+		a.Payments, a.Messaging = o.payments(secret), o.messaging()
+		defer a.Payments.Close()
 		id := newID()
 		if reference := c.Set["reference"]; reference != "" && o.by.Machine == "" {
 			waiting, found, err := a.WaitingUnder(e.ctx, c.Kind, c.Set[changes.FieldTenant], reference)
@@ -126,7 +129,11 @@ func (c *changeCommand) Run(e *env) error {
 		}
 		r, err := a.Do(e.ctx, o.by, c.Kind, id, c.Set, c.Reason)
 		return o.asked(e, c.Output, r, err, func(context.Context) error {
-			return printOne(e.stdout, c.Output, narrow(c.Output, actsColumns, "id", "kind", "state", "sentence"), r)
+			columns := narrow(c.Output, actsColumns, "id", "kind", "state", "sentence")
+			if r.Secret != "" { // the text of a key is shown this once
+				columns = append(columns[:len(columns):len(columns)], column[changes.Request]{"secret", func(r changes.Request) any { return r.Secret }})
+			}
+			return printOne(e.stdout, c.Output, columns, r)
 		})
 	})
 }

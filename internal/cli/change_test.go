@@ -23,11 +23,20 @@ func TestChange_byFields(t *testing.T) {
 			"amount field is required":     {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
 			"is no field of this change":   {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
 			"unknown flag --provider":      {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
+			"use makola people invite":     {"change", "people.invite", "--reason", "x"},
 			"must be an amount, such as 1": {"change", "wallet.fund", "--tenant", id, "--amount", "much", "--reason", "x"},
 		} {
 			if _, errs := w.run(exitUsage, args...); !strings.Contains(errs, text) {
 				t.Errorf("%v: %s", args, errs)
 			}
+		}
+		has(t, w.object("change", "tenant.set", "--tenant", id, "--transfer-limit", "900", "--reason", "contract 12"), map[string]any{"kind": "tenant.set", "state": "done"})
+		has(t, w.object("change", "credits.sell", "--tenant", id, "--credits", "40", "--price", "1.60", "--reason", "paid"), map[string]any{"state": "done"})
+		has(t, w.object("change", "fees.set", "--tenant", id, "--rules", "payout=0.10 collection=1%", "--reason", "contract 12"), map[string]any{"state": "done"})
+		has(t, w.object("change", "provider.pause", "--provider", "mtn", "--mode", "test", "--reason", "their maintenance"), map[string]any{"state": "done"})
+		key := w.object("change", "key.create", "--tenant", id, "--scopes", "read collect", "--expiry", "90d", "--reason", "the shop")
+		if text, _ := key["secret"].(string); !strings.HasPrefix(text, "mk_") {
+			t.Errorf("%v", key)
 		}
 		kinds, _ := w.run(exitOK, "acts", "kinds", "-o", "csv")
 		if !strings.Contains(kinds, `"tenant.low_balance","Low-balance threshold","amount"`) {

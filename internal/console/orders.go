@@ -309,7 +309,9 @@ func accountOrders() []asking {
 }
 
 // templated are the kinds whose pages say more than their fields do.
-var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTransfer, changes.KindRecover, changes.KindAddFloat}
+var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTransfer, changes.KindRecover, changes.KindAddFloat, changes.KindSellCredits, changes.KindRefundCredits,
+	changes.KindFees, changes.KindRoute, changes.KindCreateSender, changes.KindReopen, changes.KindPolicy, changes.KindTenant, changes.KindBlock, changes.KindSettings, changes.KindAddresses,
+	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole}
 
 // generatedOrders are the pages of kinds without a template that are about an account, made from their fields.
 func generatedOrders(at identity.Site) (orders []asking) {
