@@ -116,3 +116,20 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 	}
 	return min(there, 1), nil
 }
+
+// inForce returns, for people, how many approvers the request of a person would need, and whether nobody else may approve.
+func (s *Store) inForce(ctx context.Context, rule Rule, r Request) (text string, alone bool, err error) {
+	n, there := 0, 0
+	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
+		if n, err = s.needs(tx, rule, r); err != nil {
+			return err
+		}
+		holders, err := s.people.Holders(tx, r.Place)
+		there = s.others(holders, r, rule)
+		return err
+	})
+	if problem.Is(err, problem.Forbidden) {
+		return "is refused: " + problem.From(err).Message, false, nil
+	}
+	return "needs " + Checkers(n), s.production && n == 0 && there == 0 && !rule.Light, err
+}

@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +50,54 @@ func (a *Changes) Kinds(at identity.Site) map[string]string {
 		}
 	}
 	return titles
+}
+
+// InForce is what the policy asks for from an amount on.
+type InForce struct {
+	Kind, Title string
+	From        money.Pesewas
+	Text        string // such as "needs one checker from GHS 0.00 on"
+	Alone       bool   // nobody else may approve, so it is applied at once
+}
+
+// InForce returns what the policy asks for of requests that somebody makes at a place about an account, as the function computes it
+// that decides about each request. about is empty for the installation itself.
+func (a *Changes) InForce(ctx context.Context, by By, about string) (list []InForce, err error) {
+	if by.Place != identity.Installation {
+		about = by.Place
+	}
+	lines, err := a.Store.Policy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	titles := a.Kinds(identity.SiteOf(by.Place))
+	for _, name := range slices.Sorted(maps.Keys(titles)) {
+		before := ""
+		for _, from := range amountsOf(lines, name, by.Place, about) {
+			one := InForce{Kind: name, Title: titles[name], From: from}
+			needs := ""
+			if needs, one.Alone, err = a.Store.inForce(ctx, a.kinds[name].Rule, Request{Kind: name, Tenant: about, Place: by.Place, Maker: by.id(), Amount: from}); err != nil {
+				return nil, err
+			}
+			if needs != before {
+				one.Text = fmt.Sprintf("%s from %s on", needs, ledger.GHS.Text(int64(from)))
+				list, before = append(list, one), needs
+			}
+		}
+	}
+	return list, nil
+}
+
+// amountsOf lists the amounts, from zero on, at which lines about a kind begin.
+func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
+	from := []money.Pesewas{0}
+	for _, l := range lines {
+		if own := place != identity.Installation; l.Kind == kind && l.Own == own && (l.Tenant == about || !own && l.Tenant == "") {
+			from = append(from, l.From)
+		}
+	}
+	slices.Sort(from)
+	return slices.Compact(from)
 }
 
 // SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own

@@ -1,6 +1,8 @@
 package changes
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +123,52 @@ func TestThePolicyIsAnAct(t *testing.T) {
 		}
 		if _, err := f.SetPolicy(f.t.Context(), owner, newID(), Line{Kind: "nothing"}, "x"); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
+		}
+	})
+}
+
+// The policy page has what the deciding function computes: defaults, lines by amount, light kinds, and one person alone.
+func TestInForce_isComputed(t *testing.T) {
+	each(t, func(f *fixture) {
+		owner := f.join("owner@example.com", identity.Owner)
+		f.line(Line{Kind: KindFund, From: 500_00, Checkers: 2})
+		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, From: 900_00, Checkers: 0})
+		of := func(about, kind string) (texts []string) {
+			list, err := f.InForce(t.Context(), owner, about)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range list {
+				if one.Kind == kind {
+					texts = append(texts, one.Text)
+				}
+			}
+			return texts
+		}
+		for _, c := range []struct {
+			about, kind, want string
+		}{
+			{"", KindFund, "needs one checker from GHS 0.00 on; needs 2 checkers from GHS 500.00 on"},
+			{f.tenant.ID, KindFund, "needs one checker from GHS 0.00 on; needs 2 checkers from GHS 500.00 on; needs no checker from GHS 900.00 on"},
+			{"", KindRevokeKey, "needs no checker from GHS 0.00 on"},
+			{"", KindFees, "needs one checker from GHS 0.00 on"},
+		} {
+			if got := strings.Join(of(c.about, c.kind), "; "); got != c.want {
+				t.Errorf("%s of %q: %s, want %s", c.kind, c.about, got, c.want)
+			}
+		}
+	})
+}
+
+// A person alone is told that nobody approves.
+func TestInForce_alone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := install(t, d, nil, false)
+		f.Store.production = true
+		list, err := f.InForce(t.Context(), f.join("owner@example.com", identity.Owner), "")
+		at := slices.IndexFunc(list, func(one InForce) bool { return one.Kind == KindFund })
+		if err != nil || at < 0 || !list[at].Alone || list[at].Text != "needs no checker from GHS 0.00 on" {
+			t.Errorf("%+v, %v", list, err)
 		}
 	})
 }

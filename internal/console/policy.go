@@ -19,6 +19,21 @@ import (
 
 var policyColumns = []page.Column{{Name: "What"}, {Name: "Where"}, {Name: "From", Right: true}, {Name: "Needs"}}
 
+var inForceColumns = []page.Column{{Name: "What"}, {Name: "In force for your requests"}}
+
+// inForce lists what the policy asks for of the visitor's requests, as it decides about them.
+func (v *visit) inForce() (rows []page.Row, err error) {
+	list, err := v.console.Changes.InForce(v.ctx, v.by(), "")
+	for _, one := range list {
+		needs := page.Text(one.Text)
+		if one.Alone {
+			needs = page.Mark(page.Badge{Tone: page.Bad, Word: one.Text + ": nobody else may approve"})
+		}
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(one.Title), needs}})
+	}
+	return rows, err
+}
+
 // policyForm asks for another line of the policy: the installation's, or the one of the account's own acts.
 func (v *visit) policyForm(id, kind, tenant, amount, checkers, reason string) page.Form {
 	f := page.Form{ID: "policy", Action: v.base() + "/policy", Submit: "Change the policy", Fields: []page.Field{
@@ -66,7 +81,8 @@ func (v *visit) policy(form page.Form) (answer, error) {
 		}
 		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(v.console.Changes.Kinds(v.site())[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(changes.Checkers(l.Checkers))}})
 	}
-	return answer{title: "Policy", body: policyBody(rows, v.can(identity.MakePolicy) && !v.viewing, form)}, nil
+	inForce, err := v.inForce()
+	return answer{title: "Policy", body: policyBody(inForce, rows, v.can(identity.MakePolicy) && !v.viewing, form)}, err
 }
 
 // setPolicy asks for another line.
