@@ -110,10 +110,10 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 	if u, err := uuid.Parse(o.ID); err != nil || u.String() != o.ID {
 		return Request{}, problem.Field("id", "is not one of a form of ours: open it again")
 	}
-	if o.Reason = strings.TrimSpace(o.Reason); o.Reason == "" && o.By.Machine != "" {
+	if o.Reason == "" && o.By.Machine != "" { // a blank one is refused
 		o.Reason = noReason
 	}
-	if o.Reason == "" || utf8.RuneCountInString(o.Reason) > maxReason {
+	if o.Reason = strings.TrimSpace(o.Reason); o.Reason == "" || utf8.RuneCountInString(o.Reason) > maxReason {
 		return Request{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
 	}
 	request, err := a.requestOf(o, d)

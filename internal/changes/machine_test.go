@@ -29,6 +29,9 @@ func TestMachine_appliesAtOnce(t *testing.T) {
 		if _, err := f.Adjust(t.Context(), machine, newID(), f.tenant.ID, -100*money.Cedi, "too much"); !problem.Is(err, problem.InsufficientFunds) {
 			t.Error(err)
 		}
+		if _, err := f.Fund(t.Context(), machine, newID(), f.tenant.ID, 1, " "); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a blank reason: %v", err)
+		}
 		if list, err := f.Store.List(t.Context(), Filter{Limit: 10}); err != nil || len(list) != 1 {
 			t.Errorf("%+v, %v", list, err)
 		}
