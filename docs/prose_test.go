@@ -10,7 +10,7 @@ import (
 const mostWords = 25
 
 // plain are the documents that readers use at first reading or in a hurry.
-var plain = regexp.MustCompile(`^(README\.md|docs/operations\.md|docs/(operations|runbooks)/.*|internal/guides/pages/.*)$`)
+var plain = regexp.MustCompile(`^(README\.md|SECURITY\.md|CONTRIBUTING\.md|docs/(operations|interface|ledger|providers|performance)\.md|docs/(operations|runbooks)/.*|internal/guides/pages/.*)$`)
 
 var (
 	printedTable = regexp.MustCompile(`(?s)<!-- printed:.*?<!-- end -->`)

@@ -245,6 +245,28 @@ func TestNamedCommandsExist(t *testing.T) {
 	}
 }
 
+// namedLine finds a line of the log that a document tells its reader to look for.
+var namedLine = regexp.MustCompile(`log (?:for|says|line)\s+"([^"]+)"`)
+
+func TestNamedLogLines_exist(t *testing.T) {
+	all, found := sources(t), 0
+	for _, name := range documents(t) {
+		for _, m := range namedLine.FindAllStringSubmatch(read(t, name), -1) {
+			line := strings.Join(strings.Fields(m[1]), " ")
+			there := false
+			for file, text := range all {
+				there = there || !strings.HasSuffix(file, "_test.go") && strings.Contains(text, `"`+line)
+			}
+			if found++; !there {
+				t.Errorf("%s names the log line %q, which no code writes", name, line)
+			}
+		}
+	}
+	if found < 4 {
+		t.Errorf("only %d log lines were found", found)
+	}
+}
+
 func TestNamedMetricsExist(t *testing.T) {
 	known := measured(t)
 	for _, name := range documents(t) {
