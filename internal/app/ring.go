@@ -37,15 +37,15 @@ func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.ActSecrets + k
 // Keys counts, row by row, what is sealed under each key: those of the ring in their order, the reference key where it is
 // apart, then keys that the ring lacks.
 func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
-	webhooks, err := s.Webhooks.SealedUnder(ctx)
+	webhooks, err := s.Webhooks.Sealed().Under(ctx)
 	if err != nil {
 		return nil, err
 	}
-	factors, err := s.People.SealedUnder(ctx)
+	factors, err := s.People.Sealed().Under(ctx)
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := s.Changes.SealedUnder(ctx)
+	secrets, err := s.Changes.Sealed().Under(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +93,13 @@ func (s Sealed) Check(ctx context.Context) error {
 // moved.
 func (s Sealed) Reseal(ctx context.Context, moved func(what string, n int64)) error {
 	of := func(what string) func(int64) { return func(n int64) { moved(what, n) } }
-	if err := s.Webhooks.Reseal(ctx, of("webhook secrets")); err != nil {
+	if err := s.Webhooks.Sealed().Reseal(ctx, of("webhook secrets")); err != nil {
 		return err
 	}
-	if err := s.People.Reseal(ctx, of("second factors")); err != nil {
+	if err := s.People.Sealed().Reseal(ctx, of("second factors")); err != nil {
 		return err
 	}
-	if err := s.Changes.Reseal(ctx, of("secrets of acts")); err != nil {
+	if err := s.Changes.Sealed().Reseal(ctx, of("secrets of acts")); err != nil {
 		return err
 	}
 	return s.Audit.Reseal(ctx, of("keys of the audit chain"))

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sealed"
 )
 
 // NewSealer makes the cipher under which the secrets wait that acts made for their makers.
@@ -34,43 +36,21 @@ func (a *Changes) Reveal(ctx context.Context, by By, part Part, id string) (stri
 	return string(text), nil
 }
 
-// resealAtOnce is the most secrets that one transaction seals anew.
-const resealAtOnce = 100
+const (
+	sealedSecrets = `SELECT act, sealed FROM act_secrets WHERE act > $1 ORDER BY act LIMIT $2`
+	resealSecret  = `UPDATE act_secrets SET sealed = $2 WHERE act = $1 AND sealed = $3`
+)
 
-// SealedUnder counts what is sealed under each master key, by its name.
-func (a *Changes) SealedUnder(ctx context.Context) (map[string]int64, error) {
-	counts := map[string]int64{}
-	for after := ""; ; {
-		list, err := a.Store.SealedAfter(ctx, after, resealAtOnce)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range list {
-			counts[a.Seal.Under(s.Secret)]++
-			after = s.Act
-		}
-		if len(list) < resealAtOnce {
-			return counts, nil
-		}
-	}
-}
-
-// Reseal seals what waits for makers under the active master key, in small transactions, and says after each how many it
-// moved.
-func (a *Changes) Reseal(ctx context.Context, moved func(int64)) error {
-	for after := ""; ; {
-		list, err := a.Store.SealedAfter(ctx, after, resealAtOnce)
-		if err != nil {
-			return err
-		}
-		n, err := a.Store.Reseal(ctx, list, func(s Sealed) ([]byte, bool, error) { return a.Seal.Reseal(s.Secret, []byte(s.Act)) })
-		if err != nil {
-			return err
-		}
-		moved(n)
-		if len(list) < resealAtOnce {
-			return nil
-		}
-		after = list[len(list)-1].Act
+// Sealed returns the table of the secrets that wait for their makers.
+func (a *Changes) Sealed() sealed.Table {
+	return sealed.Table{DB: a.Store.db, Sealer: a.Seal, After: sealedSecrets,
+		Scan: func(r *db.Row) (sealed.Row, error) {
+			row := sealed.Row{Texts: make([][]byte, 1)}
+			err := r.Scan(&row.Key, &row.Texts[0])
+			return row, err
+		},
+		Write: func(tx *db.Tx, was, now sealed.Row) (int64, error) {
+			return tx.Exec(resealSecret, was.Key, now.Texts[0], was.Texts[0])
+		},
 	}
 }

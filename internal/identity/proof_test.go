@@ -628,7 +628,7 @@ func TestAFactorOutlivesTheKeyThatItWasSealedUnder(t *testing.T) {
 			return New(f.db, f.clock, f.audit, Options{Secret: s, Development: true})
 		}
 		moved := int64(0)
-		if err := with(both).Reseal(f.t.Context(), func(n int64) { moved += n }); err != nil || moved != 1 {
+		if err := with(both).Sealed().Reseal(f.t.Context(), func(n int64) { moved += n }); err != nil || moved != 1 {
 			f.t.Fatal(moved, err)
 		}
 		first, err := config.ParseSecret(strings.Repeat("07", config.SecretBytes))
@@ -640,7 +640,7 @@ func TestAFactorOutlivesTheKeyThatItWasSealedUnder(t *testing.T) {
 			f.t.Fatal(err)
 		}
 		i := with(alone.WithReference(first))
-		counts, err := i.SealedUnder(f.t.Context())
+		counts, err := i.Sealed().Under(f.t.Context())
 		if err != nil || len(counts) != 1 || counts[alone.Active()] != 1 {
 			f.t.Fatal(counts, err)
 		}
