@@ -18,6 +18,7 @@
 //	mend.go        rows of a draft changed and dropped
 //	draft.go       a file becomes a draft
 //	overlap.go     what earlier batches paid, and other warnings
+//	erasure.go     a person's number and name, found and erased
 //	check.go       whether batches agree with the ledger
 //	recovered.go   what a recovery of the database does to batches
 //	money.go       the reserve moved
@@ -123,5 +124,9 @@ type Batches struct {
 	log      *slog.Logger
 	codes    codes
 	uploads  uploads
+	setRows  int // accepted in one transaction
 	access   *access.Access
 }
+
+// setRows is how many rows are accepted in one transaction.
+const setRows = 100

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -308,5 +309,31 @@ func TestDraft_brokenOff(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	})
+}
+
+// A request prices the rows by the fees of now, not by those of the draft.
+func TestRequest_pricesAgain(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).node("a")
+		b, err := n.upload("Salaries", file(20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.plan(b.Tenant, []tenant.Rule{{Product: tenant.Payout, Flat: 50}}); err != nil {
+			t.Fatal(err)
+		}
+		n.f.clock.Advance(time.Minute)
+		if b, err = n.Request(t.Context(), b.Tenant, b.ID, ""); err != nil || b.Charges != 20*50 {
+			t.Fatalf("the fees are %s (%v)", b.Charges, err)
+		}
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		if n.wallet() != funds-b.Total() || n.is(b.ID).Status != Finished {
+			t.Errorf("the wallet has %s", n.wallet())
+		}
+		n.sound()
 	})
 }

@@ -24,9 +24,10 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 				dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 					h := newFixture(t, d)
 					dying := h.stopped("a")
+					dying.setRows = 5
 					want := 0
 					for nth, hit := 1, true; hit; nth++ {
-						b := dying.requested(fmt.Sprint("Salaries ", nth), fileFrom(nth, 110))
+						b := dying.requested(fmt.Sprint("Salaries ", nth), fileFrom(nth, 11))
 						hit = dying.diesAt(b, f, boundary, nth, fault)
 						heir := h.node(fmt.Sprint("heir ", nth))
 						if b = heir.is(b.ID); b.Status == Requested {
@@ -35,8 +36,8 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 							}
 						}
 						heir.pass(time.Minute)
-						want += 110
-						if is := heir.is(b.ID); is.Status != Finished || is.Accepted != 110 {
+						want += 11
+						if is := heir.is(b.ID); is.Status != Finished || is.Accepted != 11 {
 							t.Errorf("died at %d: %s by %q, %d accepted", nth, is.Status, is.Cause, is.Accepted)
 						}
 						if paid, amount := h.bank.sum(); paid != want || heir.wallet() != funds-amount-money.Pesewas(paid)*10 {
@@ -95,8 +96,9 @@ func TestRun_atOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
 		a, b, person := f.stopped("a"), f.stopped("b"), f.stopped("c")
+		a.setRows, b.setRows = 10, 10
 		for round := range 4 {
-			of := a.requested(fmt.Sprint("Round ", round), fileFrom(round, 400))
+			of := a.requested(fmt.Sprint("Round ", round), fileFrom(round, 80))
 			if err := a.start(of); err != nil {
 				t.Fatal(err)
 			}
@@ -175,6 +177,54 @@ func TestRecovery_sameFilePaysOnce(t *testing.T) {
 			}
 		}
 		again.sound()
+	})
+}
+
+// A database that was restored from the middle of a batch goes on when it is resumed: rows that were sent in the time that is lost
+// are adopted, the accepted ones as well as those that it does not know of.
+func TestRecovery_fromTheMiddle(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.node("a")
+		lost := n.requested("Salaries", file(250))
+		if err := n.start(lost); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		life := newFixture(t, dbtest.Open(t, d.Engine()))
+		life.bank, life.recovers, life.tenantID = f.bank, true, f.tenant.ID
+		restored := life.stopped("b")
+		b := restored.requested("Salaries", file(250))
+		if err := restored.start(b); err != nil {
+			t.Fatal(err)
+		}
+		restored.run(t.Context(), b.Tenant, b.ID)
+		err := restored.lost.Begin(t.Context(), "a restore", time.Time{}, "a restore", "ama", func(tx *db.Tx) error { RecoveryBegan(tx, life.clock); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, restored.Resume(t.Context(), b.Tenant, b.ID, nil), "recovering")
+		if rows, err := Undecided(t.Context(), restored.db); err != nil || rows != 150 {
+			t.Errorf("%d rows are undecided (%v)", rows, err)
+		}
+		if err := restored.lost.Open(t.Context(), "all is done again", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		heir := life.node("c")
+		life.clock.Advance(2 * time.Second)
+		if err := heir.Resume(t.Context(), b.Tenant, b.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		heir.pass(10 * time.Minute)
+		if is := heir.is(b.ID); is.Status != Finished || is.Accepted != 250 || heir.wallet() != funds-b.Total() {
+			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, heir.wallet())
+		}
+		for reference, posts := range f.bank.posts {
+			if posts != 1 {
+				t.Errorf("%s was sent %d times", reference, posts)
+			}
+		}
+		heir.sound()
 	})
 }
 

@@ -83,7 +83,7 @@ func (k *bank) sum() (n int, amount money.Pesewas) {
 
 // A fixture is a database with one provider and one tenant.
 type fixture struct {
-	t        *testing.T
+	t        testing.TB
 	db       *db.DB
 	clock    *clock.Clock
 	bank     *bank
@@ -102,7 +102,7 @@ type node struct {
 	payments *payments.Payments
 }
 
-func newFixture(t *testing.T, d *db.DB) *fixture {
+func newFixture(t testing.TB, d *db.DB) *fixture {
 	t.Helper()
 	return &fixture{t: t, db: d, clock: clock.NewManual(time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)), bank: &bank{paid: map[string]money.Pesewas{}, party: map[string]string{}, posts: map[string]int{}}}
 }

@@ -17,9 +17,6 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// setRows is how many rows are accepted in one transaction.
-const setRows = 100
-
 // troubleTime is the pause after an error of our own.
 const troubleTime = 2 * time.Second
 
@@ -79,8 +76,8 @@ func (s *Batches) runSet(ctx context.Context, b Batch) error {
 	}
 	next := min(first+blockRows, b.Lines+1) // the line behind the block
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.State != RowReady || r.Line < b.Next })
-	if len(rows) > setRows {
-		rows, next = rows[:setRows], rows[setRows].Line
+	if len(rows) > s.setRows {
+		rows, next = rows[:s.setRows], rows[s.setRows].Line
 	}
 	cause, err := s.accept(ctx, caller, b, rows, next)
 	if problem.Is(err, problem.InProgress) {
@@ -138,9 +135,9 @@ func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch
 		return is.Rest, err
 	}
 	order.Write = func(tx *db.Tx, results []payments.RowResult) error {
-		decided := make([]Row, len(results))
+		decided := make([]storedRow, len(results))
 		for i, result := range results {
-			decided[i] = decide(set[i], result)
+			decided[i] = storedRow{batch: b.ID, Row: decide(set[i], result)}
 			if result.Refused == nil {
 				locked.Accepted++
 				locked.Rest -= result.Payment.Held()
@@ -152,7 +149,7 @@ func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch
 		if err := s.store(tx, locked); err != nil {
 			return err
 		}
-		n, err := tx.Exec(updateDecided, db.RowsOf(decidedColumns, decided), b.ID)
+		n, err := tx.Exec(updateDecided, db.RowsOf(decidedColumns, decided))
 		if err == nil && int(n) != len(decided) {
 			err = errors.New("batch: rows of " + b.ID + " were decided before")
 		}

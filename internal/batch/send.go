@@ -76,8 +76,10 @@ func (s *Batches) freeze(ctx context.Context, b *Batch) ([]byte, error) {
 			}
 		}
 		rows = ready(rows)
+		var changed []storedRow
 		for i := range rows {
 			r := &rows[i]
+			was := r.Charges
 			var version int64
 			var err error
 			if r.Charges, version, err = s.tenants.Fee(ctx, b.Tenant, tenant.Payout, r.Channel, r.Amount, s.clock.Now()); err != nil {
@@ -89,9 +91,15 @@ func (s *Batches) freeze(ctx context.Context, b *Batch) ([]byte, error) {
 			b.Ready, b.Amount, b.Charges = b.Ready+1, b.Amount+r.Amount, b.Charges+r.Charges
 			writeCanonical(sum, *r)
 			digest.add(*r)
+			if r.Charges != was {
+				changed = append(changed, storedRow{batch: b.ID, Row: *r})
+			}
+		}
+		if len(changed) == 0 {
+			return nil
 		}
 		return s.db.Write(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
-			_, err := tx.Exec(updateCharges, db.RowsOf(chargeColumns, rows), b.ID)
+			_, err := tx.Exec(updateCharges, db.RowsOf(chargeColumns, changed))
 			return err
 		})
 	})

@@ -94,7 +94,7 @@ func (s *Batches) store(tx *db.Tx, b Batch) error {
 // List gives a tenant's batches, newest first; after is the id of the last one of the page before.
 func (s *Batches) List(ctx context.Context, tenant, after string, limit int) (list []Batch, err error) {
 	if after == "" {
-		after = "~" // behind every id
+		after = "g" // behind every id, which is hexadecimal
 	}
 	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		list = nil
@@ -118,10 +118,11 @@ const (
 	updateRow = `UPDATE batch_rows SET state = $3, channel = $4, account = $5, account_name = $6, amount = $7, reference = $8, note = $9, given = $10, problems = $11
 WHERE batch = $1 AND line = $2 AND state IN ('bad', 'ready', 'dropped')`
 
-	updateCharges = `UPDATE batch_rows SET charges = r.charges FROM rows($1) AS r WHERE batch_rows.batch = $2 AND batch_rows.line = r.line`
+	// Each row comes with its batch, so that the engines look each of them up by the key instead of reading the whole batch.
+	updateCharges = `UPDATE batch_rows SET charges = r.charges FROM rows($1) AS r WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line`
 
 	updateDecided = `UPDATE batch_rows SET state = r.state, payment = r.payment, reason = r.reason FROM rows($1) AS r
-WHERE batch_rows.batch = $2 AND batch_rows.line = r.line AND batch_rows.state = 'ready'`
+WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.state = 'ready'`
 
 	deleteRows = `DELETE FROM batch_rows WHERE batch = $1 AND line BETWEEN $2 AND $3`
 )
@@ -181,21 +182,23 @@ var insertColumns = []db.Column[storedRow]{
 	{Name: "problems", Text: func(r storedRow) string { return encodeProblems(r.Problems) }},
 }
 
-var decidedColumns = []db.Column[Row]{
-	{Name: "line", Int: func(r Row) int64 { return int64(r.Line) }},
-	{Name: "state", Text: func(r Row) string { return string(r.State) }},
-	{Name: "payment", NullText: func(r Row) *string {
+var decidedColumns = []db.Column[storedRow]{
+	{Name: "batch", Text: func(r storedRow) string { return r.batch }},
+	{Name: "line", Int: func(r storedRow) int64 { return int64(r.Line) }},
+	{Name: "state", Text: func(r storedRow) string { return string(r.State) }},
+	{Name: "payment", NullText: func(r storedRow) *string {
 		if r.Payment == "" {
 			return nil
 		}
 		return &r.Payment
 	}},
-	{Name: "reason", Text: func(r Row) string { return r.Reason }},
+	{Name: "reason", Text: func(r storedRow) string { return r.Reason }},
 }
 
-var chargeColumns = []db.Column[Row]{
-	{Name: "line", Int: func(r Row) int64 { return int64(r.Line) }},
-	{Name: "charges", Int: func(r Row) int64 { return int64(r.Charges) }},
+var chargeColumns = []db.Column[storedRow]{
+	{Name: "batch", Text: func(r storedRow) string { return r.batch }},
+	{Name: "line", Int: func(r storedRow) int64 { return int64(r.Line) }},
+	{Name: "charges", Int: func(r storedRow) int64 { return int64(r.Charges) }},
 }
 
 // Rows reads rows of a batch from a line on, at most a set of 1,000 lines.

@@ -14,6 +14,8 @@ const (
 	sweepEvery = 10 * time.Minute
 	// unboundTime is how long the rows of an upload may belong to no batch yet.
 	unboundTime = 24 * time.Hour
+	// unboundFor is how long such rows are looked for after that.
+	unboundFor = 7 * 24 * time.Hour
 	// keepTime is how long the rows of a batch that is over are kept.
 	keepTime = 90 * 24 * time.Hour
 	// sweptAtOnce bounds what one sweep does of each sort.
@@ -26,10 +28,12 @@ const (
 	longPaused = `SELECT tenant, id FROM batches WHERE status = 'paused' AND paused_at < $1 AND cause <> 'recovery' ORDER BY id LIMIT $2`
 
 	// The ids of batches follow each other in time.
-	unboundRows = `DELETE FROM batch_rows WHERE batch < $1 AND NOT EXISTS (SELECT 1 FROM batches WHERE batches.id = batch_rows.batch)`
+	unboundRows = `DELETE FROM batch_rows WHERE batch BETWEEN $1 AND $2 AND NOT EXISTS (SELECT 1 FROM batches WHERE batches.id = batch_rows.batch)`
 
-	eraseOld = `UPDATE batch_rows SET account = '', account_name = '', note = '', given = '{}' WHERE account <> '' AND batch IN (
-	SELECT id FROM batches WHERE ended_at BETWEEN 1 AND $1 ORDER BY ended_at DESC LIMIT $2)`
+	namedBatches = `SELECT tenant, id FROM batches WHERE ended_at BETWEEN 1 AND $1 AND EXISTS (
+	SELECT 1 FROM batch_rows r WHERE r.batch = batches.id AND r.account <> '') ORDER BY id LIMIT $2`
+
+	eraseBatch = `UPDATE batch_rows SET ` + erasedRow + ` WHERE batch = $1 AND account <> ''`
 )
 
 // sweep ends what has waited for too long: drafts after seven days, and batches that were paused for as long, but for those of a
@@ -41,11 +45,14 @@ func (s *Batches) sweep(ctx context.Context) error {
 	err = errors.Join(err, s.eachOf(ctx, longPaused, now.Add(-pauseTime), func(ctx context.Context, tenant, id string) error {
 		return s.Cancel(ctx, tenant, id, "it was paused for seven days", "the program", nil)
 	}))
-	return errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.Exec(unboundRows, book.NewID(now.Add(-unboundTime))); err != nil {
+	err = errors.Join(err, s.eachOf(ctx, namedBatches, now.Add(-keepTime), func(ctx context.Context, _, id string) error {
+		return s.db.Write(ctx, func(tx *db.Tx) error {
+			_, err := tx.Exec(eraseBatch, id)
 			return err
-		}
-		_, err := tx.Exec(eraseOld, db.Micros(now.Add(-keepTime)), int64(sweptAtOnce))
+		})
+	}))
+	return errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(unboundRows, book.NewID(now.Add(-unboundTime-unboundFor)), book.NewID(now.Add(-unboundTime)))
 		return err
 	}))
 }

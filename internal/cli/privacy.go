@@ -57,6 +57,7 @@ var erasureColumns = []column[privacy.Erasure]{
 	{"payments", func(r privacy.Erasure) any { return int64(r.Payments) }},
 	{"messages", func(r privacy.Erasure) any { return int64(r.Messages) }},
 	{"contacts", func(r privacy.Erasure) any { return int64(r.Contacts) }},
+	{"rows", func(r privacy.Erasure) any { return int64(r.Rows) }},
 	{"exchanges", func(r privacy.Erasure) any { return int64(r.Exchanges) }},
 	{"counters", func(r privacy.Erasure) any { return int64(r.Counters) }},
 	{"left", func(r privacy.Erasure) any { return int64(r.Left) }},

@@ -1,6 +1,6 @@
 // Package privacy finds an installation's data about a person, by their mobile number, and erases it. The money
 // stays: amounts, times, references, outcomes, the ledger. The person goes: the number and the name on final
-// payments, the number on final messages, contacts, and the bodies of exchanges with providers, of finished webhooks
+// payments, the number on final messages, rows of batches, contacts, and the bodies of exchanges with providers, of finished webhooks
 // and of their receivers' responses. An open payment or message keeps the number, because work needs it, and is
 // counted, so that the erasure can be repeated later. An opt-out stays, because nothing else would keep the next
 // import from sending a campaign.
@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
@@ -36,7 +37,7 @@ type Deps struct {
 
 // Found is one thing that is known of a person.
 type Found struct {
-	What      string // payment, message or contact
+	What      string // payment, row of a batch, message or contact
 	Tenant    string
 	ID        string // of the payment or the contact; of a message that of its campaign
 	Name      string // of the person
@@ -45,10 +46,16 @@ type Found struct {
 	At        time.Time
 }
 
-// Export gives everything that is known of a number, in no order in time: payments, messages, contacts.
+// Export gives everything that is known of a number, in no order in time: payments, rows of batches, messages, contacts.
 func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found) error) error {
 	err := d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error {
 		return each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.Word(), Reference: p.Reference, At: p.CreatedAt})
+	})
+	if err != nil {
+		return err
+	}
+	err = batch.OfNumber(ctx, d.DB, number.International(), func(n batch.Named) error {
+		return each(Found{What: "row of a batch", Tenant: n.Tenant, ID: n.Batch, Name: n.Name, Detail: n.Amount.String() + ", " + string(n.Status), Reference: strconv.Itoa(n.Line), At: n.At})
 	})
 	if err != nil {
 		return err
@@ -67,8 +74,9 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 // Erasure is the result of an erasure.
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
+	Rows                                    int      // of batches of payouts
 	Counters                                int      // of one-time passwords
-	Left                                    int      // payments and messages that are not over, or whose webhooks or receipts are not, and keep the number
+	Left                                    int      // payments, messages and rows of batches that are not over, or whose webhooks or receipts are not, and keep the number
 	Copies                                  []string // where earlier bytes of rows may still have the number
 }
 
@@ -81,6 +89,18 @@ func Spellings(number msisdn.MSISDN) []string {
 func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err error) {
 	spellings := Spellings(number)
 	err = d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error { return d.erasePayment(ctx, p, spellings, &e) })
+	if err != nil {
+		return e, err
+	}
+	err = batch.OfNumber(ctx, d.DB, number.International(), func(n batch.Named) error {
+		erased, err := batch.Erase(ctx, d.DB, n)
+		if erased {
+			e.Rows++
+		} else {
+			e.Left++
+		}
+		return err
+	})
 	if err != nil {
 		return e, err
 	}

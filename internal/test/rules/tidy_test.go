@@ -69,7 +69,7 @@ var mayImport = map[string][]string{
 	"backup":            {"db", "db/postgres", "jobs/lease", "ledger"},
 	"recovery":          {"db", "sheet"},
 	"relocation":        {"audit", "db", "installation", "jobs/lease"},
-	"privacy":           {"changes", "contacts", "db", "messaging", "payments/book", "route", "webhook"},
+	"privacy":           {"batch", "changes", "contacts", "db", "messaging", "payments/book", "route", "webhook"},
 	"requestlog":        {"db"},
 	"sealed":            {"db"},
 	"contacts":          {"db", "idempotency", "sheet", "tenant"},
