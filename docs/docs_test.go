@@ -406,7 +406,7 @@ func printMetrics(t *testing.T) string {
 
 // printExitCodes reads the constants, whose comments are their meaning.
 func printExitCodes(t *testing.T) string {
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "internal/cli/cli.go"), nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "internal/cli/frame/report.go"), nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +414,7 @@ func printExitCodes(t *testing.T) string {
 	out.head("code", "meaning")
 	ast.Inspect(file, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(v.Names[0].Name, "exit") || len(v.Values) != 1 {
+		if !ok || !strings.HasPrefix(v.Names[0].Name, "Exit") || len(v.Values) != 1 {
 			return true
 		}
 		number, ok := v.Values[0].(*ast.BasicLit)

@@ -194,7 +194,7 @@ func peopleRules() []mutant {
 		{"token-ended", "a token that was ended does nothing", "internal/identity/bearer.go",
 			`!found || !ended.IsZero() ||`, `!found ||`,
 			byTest("identity", "TestAPersonalTokenEnds/SQLite")},
-		{"command-nobody", "in production a command has a person", "internal/cli/authority.go",
+		{"command-nobody", "in production a command has a person", "internal/cli/frame/authority.go",
 			`if err == nil && people && o.production {`, `if err == nil && people && !o.production {`,
 			byTest("cli", "TestInProductionACommandThatChangesSomethingNeedsAPerson/SQLite")},
 		{"command-once", "a reference is taken once by tokens and without", "internal/changes/bookings.go",

@@ -31,7 +31,10 @@ func TestTheAuditLogIsVerifiedAndExported(t *testing.T) {
 		head := w.object("audit", "verify")["head"].(string)
 		out, _ := w.run(exitOK, "audit", "export", "--reason", "for the auditor")
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		var first, last exported
+		var first, last struct {
+			Hash, ID, Action, Reason string
+			Link                     int64
+		}
 		if err := json.Unmarshal([]byte(lines[0]), &first); err != nil || len(lines) != 2 || "1:"+first.Hash != head || first.ID != entry["id"] {
 			t.Fatalf("%s, %v, head %s", out, err, head)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -60,7 +61,7 @@ func TestEveryCommandIsDeclaredAsReadingOrChanging(t *testing.T) {
 			flags = append(flags, f.Name)
 		}
 		path, _, _ := strings.Cut(leaf.Path(), " (") // an older name follows in brackets
-		_, changes := needs[path]
+		_, changes := frame.Needs[path]
 		declared[path] = true
 		switch says := slices.Contains(flags, "break-glass") && slices.Contains(flags, "token-file") && slices.Contains(flags, "reason"); {
 		case changes == readsOnly(path):
@@ -69,7 +70,7 @@ func TestEveryCommandIsDeclaredAsReadingOrChanging(t *testing.T) {
 			t.Errorf("makola %s changes something: %v; it takes --token-file, --break-glass and --reason: %v", path, changes, says)
 		}
 	}
-	for path := range needs {
+	for path := range frame.Needs {
 		if !declared[path] {
 			t.Errorf("there is no makola %s", path)
 		}
@@ -102,7 +103,7 @@ func produce(w where) *house {
 	if _, err := app.DevelopmentSecret(storage, true); err != nil { // where no variable names one
 		w.t.Fatal(err)
 	}
-	secret, err := storedSecret(storage)
+	secret, err := frame.StoredSecret(storage)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestInProductionACommandThatChangesSomethingNeedsAPerson(t *testing.T) {
 		h := produce(w)
 		auditor, _ := h.token(h.joins("yaa@example.com", identity.Auditor))
 		before := len(w.list("audit", "list", "--limit", "1000"))
-		for command := range needs {
+		for command := range frame.Needs {
 			args := w.line(command, id)
 			if _, errs := w.run(exitForbidden, args...); !strings.Contains(errs, "MAKOLA_TOKEN or --token-file") || !strings.Contains(errs, "--break-glass --reason") {
 				t.Errorf("makola %s says %s", command, errs)
@@ -368,7 +369,7 @@ func TestBreakingTheGlassIsDoneAtOnceAndRed(t *testing.T) {
 		h := produce(w)
 		has(t, w.object("wallet", "fund", id, "5", "--reason", "the bank closes", "--reference", "slip 1", glass), map[string]any{"wallet": "5.00"})
 		log, err := h.log.List(t.Context(), audit.Filter{Action: "wallet.fund"})
-		if err != nil || len(log) != 1 || !log[0].BrokeGlass() || log[0].Actor != audit.BreakGlass+loggedIn() || log[0].Reason != "the bank closes" {
+		if err != nil || len(log) != 1 || !log[0].BrokeGlass() || log[0].Actor != audit.BreakGlass+frame.LoggedIn() || log[0].Reason != "the bank closes" {
 			t.Fatalf("%+v, %v", log, err)
 		}
 		if n, err := h.log.BrokeGlassSince(t.Context(), time.Now().Add(-time.Hour)); err != nil || n != 1 {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -159,25 +158,6 @@ func TestBackupsThatCannotBeMade(t *testing.T) {
 	w.run(exitOK, "backup", "create", "--folder", filepath.Join(folder, "b"))
 	if entries, _ := os.ReadDir(folder); len(entries) != 2 {
 		t.Errorf("in the folder: %v", entries)
-	}
-}
-
-func TestProgressIsOneLineThatGoesAway(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	show := progressLine(&out, megabytes)
-	show("", 0, 0)
-	show("copying", 1_500_000, 3_000_000)
-	show("copying", 1_600_000, 3_000_000) // too soon
-	show("", 0, 0)
-	show("", 0, 0)
-	if want := "\r\x1b[Kcopying: 1.5 MB of 3.0 MB (50 %)\r\x1b[K"; out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
-	}
-	out.Reset()
-	progressOn(&out, megabytes)("copying", 1, 2)
-	if out.Len() > 0 {
-		t.Errorf("where no terminal is: %q", out.String())
 	}
 }
 

@@ -13,11 +13,28 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// The exit codes.
+const (
+	exitOK          = frame.ExitOK
+	exitInternal    = frame.ExitInternal
+	exitUsage       = frame.ExitUsage
+	exitUnavailable = frame.ExitUnavailable
+	exitNotFound    = frame.ExitNotFound
+	exitConflict    = frame.ExitConflict
+	exitForbidden   = frame.ExitForbidden
+	exitFunds       = frame.ExitFunds
+	exitRefused     = frame.ExitRefused
+	exitUnknown     = frame.ExitUnknown
+	exitDeclined    = frame.ExitDeclined
+	exitWaits       = frame.ExitWaits
 )
 
 // patience is reached by a failing test only.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -17,11 +16,13 @@ import (
 
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/backup"
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/installation"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/timekeeping"
@@ -50,11 +51,11 @@ type finding struct {
 	fix   string // what to do about it; empty when nothing is to be done
 }
 
-var findingColumns = []column[finding]{
-	{"state", func(f finding) any { return f.state }},
-	{"check", func(f finding) any { return f.check }},
-	{"fact", func(f finding) any { return f.fact }},
-	{"fix", func(f finding) any { return f.fix }},
+var findingColumns = []frame.Column[finding]{
+	{Name: "state", Value: func(f finding) any { return f.state }},
+	{Name: "check", Value: func(f finding) any { return f.check }},
+	{Name: "fact", Value: func(f finding) any { return f.fact }},
+	{Name: "fix", Value: func(f finding) any { return f.fix }},
 }
 
 // Limits beyond which a finding is a warning or a failure.
@@ -72,7 +73,7 @@ const (
 // A doctor collects findings.
 type doctor struct {
 	*doctorCommand
-	e      *env
+	e      *frame.Env
 	clock  *clock.Clock
 	files  int // that this process may have open
 	secret config.Secret
@@ -80,15 +81,15 @@ type doctor struct {
 }
 
 // Run prints the findings and fails when a check does.
-func (c *doctorCommand) Run(e *env) error {
+func (c *doctorCommand) Run(e *frame.Env) error {
 	if c.Production() {
-		if err := readableFlag(e.flags); err != nil {
+		if err := readableFlag(e.Flags); err != nil {
 			return err
 		}
 	}
 	d := &doctor{doctorCommand: c, e: e, clock: clock.Real(), files: app.Descriptors()}
-	d.examine(e.ctx)
-	if err := printAll(e.stdout, c.Output, findingColumns, d.found); err != nil {
+	d.examine(e.Ctx)
+	if err := frame.PrintAll(e.Stdout, c.Output, findingColumns, d.found); err != nil {
 		return err
 	}
 	failed := 0
@@ -148,7 +149,7 @@ func (d *doctor) settings() {
 	if d.Production() {
 		mode = "production, because " + d.WhyProduction()
 		key := d.Server
-		key.Secret, _ = masterKey() // what is wrong with it is a finding of its own
+		key.Secret, _ = frame.MasterKey() // what is wrong with it is a finding of its own
 		unfit = append(key.Missing(), unfit...)
 	}
 	for _, what := range unfit {
@@ -162,7 +163,7 @@ func (d *doctor) settings() {
 // masterKey looks at the key itself. Whether it is that of the database is a check of its own.
 func (d *doctor) masterKey() {
 	const remedy = "set " + config.EnvMasterKeyFile + " to a file made with openssl rand -hex 32, or to the copy that you keep of it"
-	secret, err := masterKey()
+	secret, err := frame.MasterKey()
 	if err == nil && secret.Empty() && d.Production() {
 		d.fail("key", "there is no master key", remedy)
 		return
@@ -196,13 +197,13 @@ func (d *doctor) masterKey() {
 
 // stored makes the checks that the database answers.
 func (d *doctor) stored(ctx context.Context) {
-	c := common{Storage: d.Storage}
+	c := frame.Common{Storage: d.Storage}
 	fix := "look at MAKOLA_DATABASE or MAKOLA_DATA and whether the database runs; a new installation begins with makola migrate up"
-	if err := c.there(); err != nil {
+	if err := c.There(); err != nil {
 		d.fail("database", problem.From(err).Message, fix)
 		return
 	}
-	opened, err := db.Open(ctx, db.Options{URL: d.Database, Path: d.SQLite(), MaxConns: connections})
+	opened, err := db.Open(ctx, db.Options{URL: d.Database, Path: d.SQLite(), MaxConns: frame.Connections})
 	if resource, message := postgres.Exhausted(err); resource != "" {
 		d.fail("database", fmt.Sprintf("PostgreSQL has no %s left: %s", resource, message), exhaustedFix(resource))
 		return
@@ -226,7 +227,7 @@ func (d *doctor) stored(ctx context.Context) {
 		return
 	}
 	d.clockSteps(ctx, opened)
-	o := assemble(opened, d.clock)
+	o := frame.Assemble(opened, d.clock)
 	d.installation(ctx, o)
 	d.recoveryState(ctx, o)
 	d.oldestUnknown(ctx, o)
@@ -337,11 +338,11 @@ func (d *doctor) schema(ctx context.Context, opened *db.DB) bool {
 }
 
 // installation says whether the master key is the one that the database was made with.
-func (d *doctor) installation(ctx context.Context, o *opened) {
+func (d *doctor) installation(ctx context.Context, o *frame.Opened) {
 	if d.secret.Empty() {
 		return // said before
 	}
-	err := o.installation.CheckSecret(ctx, d.secret)
+	err := o.Installation.CheckSecret(ctx, d.secret)
 	switch {
 	case errors.Is(err, installation.ErrWrongSecret):
 		d.fail("key of the database", "the database was made with another master key", "find the key that the servers use: without it references and secrets are lost")
@@ -358,8 +359,8 @@ func (d *doctor) installation(ctx context.Context, o *opened) {
 }
 
 // ring says whether the ring has every key under which something is sealed, and whether a rotation is unfinished.
-func (d *doctor) ring(ctx context.Context, o *opened) {
-	sealed := o.sealed(d.secret)
+func (d *doctor) ring(ctx context.Context, o *frame.Opened) {
+	sealed := o.Sealed(d.secret)
 	if err := sealed.Check(ctx); err != nil {
 		d.fail("ring of keys", problem.From(err).Message, "put the key back into "+config.EnvMasterKeyFile+"; a server does not start without it")
 		return
@@ -379,8 +380,8 @@ func (d *doctor) ring(ctx context.Context, o *opened) {
 }
 
 // recoveryState says whether the database may have gone back in time.
-func (d *doctor) recoveryState(ctx context.Context, o *opened) {
-	s, err := o.recovery().State(ctx)
+func (d *doctor) recoveryState(ctx context.Context, o *frame.Opened) {
+	s, err := o.Recovery().State(ctx)
 	switch {
 	case err != nil:
 		d.fail("recovery", err.Error(), "look at the database's log")
@@ -394,12 +395,12 @@ func (d *doctor) recoveryState(ctx context.Context, o *opened) {
 }
 
 // oldestUnknown looks for payments whose outcome only an operator can find.
-func (d *doctor) oldestUnknown(ctx context.Context, o *opened) {
+func (d *doctor) oldestUnknown(ctx context.Context, o *frame.Opened) {
 	if d.secret.Empty() {
 		d.warn("unknown outcomes", "not known, because there is no master key that fits", "see the line of the key")
 		return
 	}
-	p := o.payments(d.secret)
+	p := o.Payments(d.secret)
 	defer p.Close()
 	all, err := p.Unknown(ctx)
 	if err != nil {
@@ -428,13 +429,13 @@ func (d *doctor) oldestUnknown(ctx context.Context, o *opened) {
 }
 
 // lastBackup says how much a loss of the disk would cost.
-func (d *doctor) lastBackup(ctx context.Context, o *opened) {
+func (d *doctor) lastBackup(ctx context.Context, o *frame.Opened) {
 	const fix = "makola backup create, once a day by a timer, and makola backup drill; after a backup by another tool makola backup record"
 	bad := d.warn
 	if d.Production() {
 		bad = d.fail
 	}
-	last, found, err := backup.Last(ctx, o.db)
+	last, found, err := backup.Last(ctx, o.DB)
 	switch {
 	case err != nil:
 		d.fail("backup", err.Error(), "look at the database's log")
@@ -578,115 +579,26 @@ func (d *doctor) reach(ctx context.Context, proxy *outbound.Proxy, p config.Peer
 	return finding{check, stateOK, fmt.Sprintf("%s takes connections, %s%s", p.Address, how, by), ""}
 }
 
-// readiness reports what the server that runs here reports of itself: whether it takes requests, and which of them it refuses.
-func (d *doctor) readiness(ctx context.Context) {
-	const check = "readiness"
-	ctx, cancel := context.WithTimeout(ctx, d.Within)
-	defer cancel()
-	ask, err := prober(d.Listen, d.TLSCert, "/readyz")
+// unassigned finds live money at a provider that is in none of the accounts there.
+func (d *doctor) unassigned(ctx context.Context, o *frame.Opened) {
+	const check = "floats"
+	var ids []ledger.AccountID
+	for _, name := range app.Providers() {
+		ids = append(ids, ledger.Float(name))
+	}
+	balances, err := o.Ledger.Balances(ctx, ledger.GHS, ids)
 	if err != nil {
-		d.fail(check, err.Error(), "correct MAKOLA_LISTEN")
+		d.fail(check, err.Error(), "look at the database's log")
 		return
 	}
-	status, body, err := ask(ctx)
-	switch {
-	case err != nil:
-		d.warn(check, fmt.Sprintf("no server answers at %s: %v", d.Listen, err), "run makola doctor where the server runs, with its settings")
-	case status != http.StatusOK:
-		d.fail(check, fmt.Sprintf("the server takes no requests: %s", cmp.Or(body.Message, fmt.Sprint("/readyz answers ", status))), "look at the server's log and at the other lines here")
-	case len(body.Refused) > 0:
-		d.fail(check, "the server refuses: "+strings.Join(body.Refused, "; "), "look at the lines of the database, the disk and the recovery")
-	default:
-		d.ok(check, "the server is %s", cmp.Or(body.Message, "ready"))
-	}
-}
-
-// running makes the checks that only the server knows which runs here, by its probe and its metrics.
-func (d *doctor) running(ctx context.Context) {
-	d.readiness(ctx)
-	if !d.Metrics() {
-		d.warn("server", "metrics are off, so trusted proxies, binds and the last check of the books are not known", "let MAKOLA_METRICS_LISTEN be an address on loopback")
-		return
-	}
-	all, err := d.scrape(ctx)
-	if err != nil {
-		d.warn("server", fmt.Sprintf("no server answers at %s, so trusted proxies, binds and the last check of the books are not known: %v", d.MetricsListen, err),
-			"run makola doctor where the server runs, with its settings")
-		return
-	}
-	build := all.named("makola_build_info")
-	version := Version()
-	if theirs := build[0].labels["version"]; theirs != version {
-		d.warn("server", fmt.Sprintf("the server that runs is %s, this program is %s", theirs, version), "restart the server with this program, or look with that one")
-	} else {
-		d.ok("server", "%s runs", version)
-	}
-	d.proxies(all)
-	d.binds(all)
-	d.books(all)
-}
-
-// proxies holds the setting against the requests that came: an address of X-Forwarded-For that is not believed is that of
-// a proxy which the setting lacks, and lists of addresses then judge the proxy instead of the customer.
-func (d *doctor) proxies(all readings) {
-	ignored, believed := all.sum("makola_http_forwarded_total", "peer", "unknown"), all.sum("makola_http_forwarded_total", "peer", "trusted")
-	direct := all.sum("makola_http_forwarded_total", "peer", "silent")
-	names := make([]string, len(d.TrustedProxies))
-	for i, p := range d.TrustedProxies {
-		names[i] = p.String()
-	}
-	list := cmp.Or(strings.Join(names, ", "), "none")
-	fix := "name the proxy in MAKOLA_TRUSTED_PROXIES, if it is yours: until then lists of addresses judge the proxy and not the customer"
-	switch {
-	case ignored > 0 && believed == 0:
-		d.fail("trusted proxies", fmt.Sprintf("%.0f requests since the start came with an X-Forwarded-For that was not believed, none with one that was; trusted are %s", ignored, list), fix)
-	case ignored > 0:
-		d.warn("trusted proxies", fmt.Sprintf("%.0f requests since the start came with an X-Forwarded-For that was not believed, %.0f with one that was; trusted are %s", ignored, believed, list), fix)
-	case direct > 0 && believed == 0:
-		d.warn("trusted proxies", fmt.Sprintf("%.0f requests of trusted proxies came without X-Forwarded-For, none with it; trusted are %s", direct, list),
-			"have the proxy append the client's address to X-Forwarded-For")
-	default:
-		d.ok("trusted proxies", "%.0f requests since the start came through them; trusted are %s", believed, list)
-	}
-}
-
-// binds looks at the connections with message centres.
-func (d *doctor) binds(all readings) {
-	connected := all.named("makola_sms_connected")
-	if len(connected) == 0 {
-		d.ok("binds", "no message centre is configured")
-		return
-	}
-	down := all.sum("makola_sms_binds_down", "", "")
-	const fix = "look for the bind in the server's log: a password, an address that the operator does not know, or its outage"
-	switch {
-	case down > 0:
-		d.fail("binds", fmt.Sprintf("%.0f are down", down), fix)
-	case all.sum("makola_sms_connected", "", "") == 0:
-		d.warn("binds", "this node has none; one node has them at a time", "look at the other nodes; if none has any: "+fix)
-	default:
-		d.ok("binds", "all are up")
-	}
-}
-
-// books looks at the last check of each of the books.
-func (d *doctor) books(all readings) {
-	for _, s := range all.named("makola_ledger_last_check_timestamp_seconds") {
-		book := s.labels["book"]
-		check := "last check of " + book
-		if faults := all.sum("makola_ledger_faults", "book", book); faults > 0 {
-			d.fail(check, fmt.Sprintf("it found %.0f faults", faults), "makola ledger check, makola audit verify, then docs/runbooks/ledger-fault.md")
-			continue
+	found := len(d.found)
+	for _, id := range ids {
+		if held := -balances[id]; held != 0 {
+			d.warn(check, fmt.Sprintf("%s of %s are in none of the accounts at the provider", ledger.GHS.Text(held), id),
+				"compare with the provider's balances, and move it by makola float add with --take and with --account")
 		}
-		if s.value == 0 {
-			d.warn(check, "this node has made none since it started", "wait ten minutes, or look at the other nodes")
-			continue
-		}
-		age := d.clock.Since(time.Unix(int64(s.value), 0)).Round(time.Second)
-		if age > checkFail {
-			d.fail(check, fmt.Sprintf("made %s ago", age), "look at makola_periodic_seconds and at the server's log; makola ledger check makes one now")
-			continue
-		}
-		d.ok(check, "made %s ago, without a fault", age)
+	}
+	if len(d.found) == found {
+		d.ok(check, "all money is in an account at its provider")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -17,7 +18,7 @@ func TestDoctor_postgresIsFull(t *testing.T) {
 	d := patient(t)
 	d.Server.Connections = 1
 	d.Database = dbtest.EmptyURL(t)
-	super, err := db.Open(t.Context(), db.Options{URL: d.Database, MaxConns: connections})
+	super, err := db.Open(t.Context(), db.Options{URL: d.Database, MaxConns: frame.Connections})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestDoctor_postgresIsFull(t *testing.T) {
 	run(`CREATE EVENT TRIGGER full_disk ON ddl_command_end WHEN TAG IN ('CREATE TABLE AS') EXECUTE FUNCTION full_disk()`)
 	look("disk of PostgreSQL", stateFail, `no disk space left: could not extend file "base/1/2": No space left on device Check free disk space.`)
 
-	role := "makola_t_" + strings.ReplaceAll(newID(), "-", "")
+	role := "makola_t_" + strings.ReplaceAll(frame.NewID(), "-", "")
 	run(`CREATE ROLE ` + role + ` LOGIN PASSWORD 'x' CONNECTION LIMIT 0`)
 	defer run(`DROP ROLE ` + role)
 	u, err := url.Parse(d.Database)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/backup"
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -35,7 +36,7 @@ import (
 func patient(t *testing.T) *doctor {
 	return &doctor{doctorCommand: &doctorCommand{Within: 5 * time.Second, Server: config.Server{Storage: config.Storage{Data: t.TempDir()},
 		Listen: "127.0.0.1:0", MetricsListen: "off", DiskReserve: 1, MaxClients: 100}},
-		e: &env{ctx: t.Context()}, clock: clock.Real(), files: 4096}
+		e: &frame.Env{Ctx: t.Context()}, clock: clock.Real(), files: 4096}
 }
 
 // says fails the test unless the doctor's one finding about check has a state, and a fix where something is to be done.
@@ -123,12 +124,12 @@ func TestADoctorFindsWhatTheDatabaseKnows(t *testing.T) {
 		t.Setenv(config.EnvMasterKey, key)
 		tenant := w.tenant()
 		w.run(exitOK, "wallet", "fund", tenant, "100", "--reason", "opening", "--reference", "slip-1")
-		o := assemble(w.db, clock.Real())
+		o := frame.Assemble(w.db, clock.Real())
 		secret, err := config.ParseSecret(key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := o.installation.Check(t.Context(), secret); err != nil {
+		if err := o.Installation.Check(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 		d := patient(t)
@@ -163,7 +164,7 @@ func TestADoctorFindsWhatTheDatabaseKnows(t *testing.T) {
 		d.lastBackup(t.Context(), o)
 		d.says(t, "backup", stateFail, "none")
 		made := backup.Backup{Path: "/b/one"}
-		made.ID, made.MadeAt = newID(), time.Now().Add(-27*time.Hour)
+		made.ID, made.MadeAt = frame.NewID(), time.Now().Add(-27*time.Hour)
 		record := func() {
 			if err := w.db.Write(t.Context(), func(tx *db.Tx) error { backup.Record(tx, made); return nil }); err != nil {
 				t.Fatal(err)
@@ -172,17 +173,17 @@ func TestADoctorFindsWhatTheDatabaseKnows(t *testing.T) {
 		record()
 		d.lastBackup(t.Context(), o)
 		d.says(t, "backup", stateFail, "27h0m0s old")
-		made.ID, made.MadeAt = newID(), time.Now().Add(-time.Hour)
+		made.ID, made.MadeAt = frame.NewID(), time.Now().Add(-time.Hour)
 		record()
 		d.lastBackup(t.Context(), o)
 		d.says(t, "backup", stateOK, "/b/one")
 
 		d.recoveryState(t.Context(), o)
 		d.says(t, "recovery", stateOK, "")
-		if err := o.recovery().Begin(t.Context(), "a test", time.Time{}, "a test", "cli:test"); err != nil {
+		if err := o.Recovery().Begin(t.Context(), "a test", time.Time{}, "a test", "cli:test"); err != nil {
 			t.Fatal(err)
 		}
-		d.recoveryState(t.Context(), assemble(w.db, clock.Real()))
+		d.recoveryState(t.Context(), frame.Assemble(w.db, clock.Real()))
 		d.says(t, "recovery", stateFail, "kept out")
 
 		d.secret, _ = config.ParseSecret(strings.Repeat("cd", config.SecretBytes))

@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/payments/book"
-	"github.com/makola/makola/internal/provider"
 )
 
 func TestAPaymentIsFoundAndShown(t *testing.T) {
@@ -84,7 +83,7 @@ func TestFind_ofNumbersIsAudited(t *testing.T) {
 		w.run(exitOK, "payouts", "show", "0241234567") // the same number
 		people := identity.New(w.db, clock.Real(), audit.New(w.db, clock.Real()), identity.Options{})
 		for n := range identity.SearchesOfNumbers.Most - 1 { // as by further commands
-			if err := people.Use(t.Context(), identity.SearchesOfNumbers, "cli:"+loggedIn(), fmt.Sprint(n), audit.Entry{Actor: "x", Action: "x"}); err != nil {
+			if err := people.Use(t.Context(), identity.SearchesOfNumbers, "cli:"+frame.LoggedIn(), fmt.Sprint(n), audit.Entry{Actor: "x", Action: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -117,27 +116,4 @@ func TestAUniqueNameStandsForTheId(t *testing.T) {
 		}
 		has(t, w.object("wallet", "show", "adom-2"), map[string]any{"tenant": "adom-2"})
 	})
-}
-
-func TestWhyMoneyIsHeld(t *testing.T) {
-	t.Parallel()
-	payout := book.Payment{Kind: book.KindPayout, Status: book.StatusPending}
-	with := func(change func(*book.Payment)) book.Payment {
-		p := payout
-		change(&p)
-		return p
-	}
-	for want, pay := range map[string]book.Payment{
-		"":                     with(func(p *book.Payment) { p.Status = book.StatusFailed }),
-		"the payer was asked":  with(func(p *book.Payment) { p.Kind = book.KindCollection }),
-		"has not paid yet":     with(func(p *book.Payment) { p.Status = book.StatusWaiting }),
-		"outcome is unknown":   with(func(p *book.Payment) { p.Classed, p.Class = true, provider.Unknown }),
-		"has not confirmed":    with(func(p *book.Payment) { p.Refusal, p.RefusalReason = book.RefusalBare, "limit_reached" }),
-		"an operator was":      with(func(p *book.Payment) { p.EscalatedAt = time.Now() }),
-		"has not said yet whe": payout,
-	} {
-		if got := whyHeld(pay); !strings.Contains(got, want) || want == "" && got != "" {
-			t.Errorf("it says %q, not %q", got, want)
-		}
-	}
 }

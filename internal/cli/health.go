@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -27,15 +28,15 @@ type healthCommand struct {
 const readyPause = 250 * time.Millisecond
 
 // Run fails unless the server answers 200, with --ready-for at each look for that long.
-func (c *healthCommand) Run(e *env) error {
+func (c *healthCommand) Run(e *frame.Env) error {
 	if c.ReadyFor < 0 || c.Within < 0 || c.Live && c.ReadyFor > 0 {
-		return usage("--ready-for and --within are lengths such as 3s, and --ready-for does not go with --live")
+		return frame.Usage("--ready-for and --within are lengths such as 3s, and --ready-for does not go with --live")
 	}
 	within := cmp.Or(c.Within, 2*time.Second)
 	if c.Within == 0 && c.ReadyFor > 0 {
 		within = 2 * time.Minute
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, within)
+	ctx, cancel := context.WithTimeout(e.Ctx, within)
 	defer cancel()
 	look, err := c.look()
 	if err != nil {
@@ -45,7 +46,7 @@ func (c *healthCommand) Run(e *env) error {
 		err = steady(ctx, c.ReadyFor, look)
 	}
 	if err == nil {
-		_, err = fmt.Fprintln(e.stdout, "well")
+		_, err = fmt.Fprintln(e.Stdout, "well")
 	}
 	return err
 }
@@ -77,7 +78,7 @@ func (c *healthCommand) look() (func(context.Context) error, error) {
 	}
 	ask, err := prober(c.Listen, c.TLSCert, path)
 	if err != nil {
-		return nil, usage(err.Error())
+		return nil, frame.Usage(err.Error())
 	}
 	return func(ctx context.Context) error {
 		status, _, err := ask(ctx)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 )
@@ -21,9 +23,9 @@ type helpCommand struct {
 }
 
 // Run prints it.
-func (c *helpCommand) Run(e *env) error {
-	if code := run(append(slices.Clone(c.Command), "--help"), e); code != exitOK {
-		return usage("There is no such command: makola help lists all")
+func (c *helpCommand) Run(e *frame.Env) error {
+	if code := run(append(slices.Clone(c.Command), "--help"), e); code != frame.ExitOK {
+		return frame.Usage("There is no such command: makola help lists all")
 	}
 	return nil
 }
@@ -52,7 +54,7 @@ type versionCommand struct {
 }
 
 // Run prints it.
-func (c *versionCommand) Run(e *env) error {
+func (c *versionCommand) Run(e *frame.Env) error {
 	a, err := about()
 	if err != nil {
 		return err
@@ -62,9 +64,9 @@ func (c *versionCommand) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		return indented(e.stdout, text)
+		return frame.Indented(e.Stdout, text)
 	}
-	_, err = fmt.Fprintf(e.stdout, "makola %s, commit %s, %s, schema %d\n", a.Version, cmp.Or(a.Commit, "unknown"), a.Go, a.Schema)
+	_, err = fmt.Fprintf(e.Stdout, "makola %s, commit %s, %s, schema %d\n", a.Version, cmp.Or(a.Commit, "unknown"), a.Go, a.Schema)
 	return err
 }
 
@@ -86,7 +88,7 @@ complete -o default -F _makola makola
 )
 
 // Run prints it.
-func (c *completionCommand) Run(e *env) error {
+func (c *completionCommand) Run(e *frame.Env) error {
 	script := bashCompletion
 	switch c.Shell {
 	case "zsh":
@@ -94,7 +96,7 @@ func (c *completionCommand) Run(e *env) error {
 	case "fish":
 		script = fishCompletion
 	}
-	_, err := fmt.Fprint(e.stdout, script)
+	_, err := fmt.Fprint(e.Stdout, script)
 	return err
 }
 
@@ -104,13 +106,13 @@ type completeCommand struct {
 }
 
 // Run prints what the last word can become, one a line.
-func (c *completeCommand) Run(e *env) error {
+func (c *completeCommand) Run(e *frame.Env) error {
 	model, err := Model()
 	if err != nil {
 		return err
 	}
 	for _, word := range completions(model.Node, c.Words) {
-		fmt.Fprintln(e.stdout, word)
+		fmt.Fprintln(e.Stdout, word)
 	}
 	return nil
 }
@@ -189,7 +191,7 @@ func checkVariables(model *kong.Application, environment []string) error {
 			continue
 		}
 		nearest := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-		return usage(fmt.Sprintf("The environment variable %s is none of Makola's. Is it %s? Unset it, or correct its name", name, nearest))
+		return frame.Usage(fmt.Sprintf("The environment variable %s is none of Makola's. Is it %s? Unset it, or correct its name", name, nearest))
 	}
 	return nil
 }

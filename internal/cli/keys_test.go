@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/installation"
@@ -90,7 +91,7 @@ func TestADoctorFindsARingThatLacksAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &doctor{clock: clock.Real(), secret: ring.WithReference(first)}
-		o := assemble(w.db, clock.Real())
+		o := frame.Assemble(w.db, clock.Real())
 		d.ring(t.Context(), o)
 		d.says(t, "ring of keys", stateFail, "lacks key "+first.Active())
 		d.secret, err = config.ParseSecret(fresh + " " + old)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -30,7 +31,7 @@ import (
 func (w where) at(code int, answer string, args ...string) (stdout, stderr string) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
-	e := &env{ctx: w.t.Context(), stdin: strings.NewReader(answer + "\n"), stdout: &out, stderr: &errs, terminal: true}
+	e := &frame.Env{Ctx: w.t.Context(), Stdin: strings.NewReader(answer + "\n"), Stdout: &out, Stderr: &errs, Terminal: true}
 	if got := run(append(args, w.flags...), e); got != code {
 		w.t.Fatalf("makola %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
 	}
@@ -79,7 +80,7 @@ func TestARepeatOfACommandMovesNothing(t *testing.T) {
 			w.run(exitUsage, append(command, "--reason", "bank slip")...)
 			w.run(exitUsage, append(command, "--reason", " ", "--reference", "slip 17/3")...)
 			w.run(exitUsage, append(command, "--reason", "bank slip", "--reference", " slip")...)
-			w.run(exitUsage, append(command, "--reason", "bank slip", "--reference", strings.Repeat("x", maxReference+1))...)
+			w.run(exitUsage, append(command, "--reason", "bank slip", "--reference", strings.Repeat("x", 65))...)
 			if w.books(from, to) != before {
 				t.Fatalf("%s: a refused command moved money", kind)
 			}
@@ -189,9 +190,9 @@ func TestAnInterruptAnswersTheQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in, held := io.Pipe()
 	t.Cleanup(func() { _ = held.Close() })
-	e := &env{ctx: ctx, stdin: in, stderr: io.Discard}
+	e := &frame.Env{Ctx: ctx, Stdin: in, Stderr: io.Discard}
 	cancel()
-	if err := e.confirm("Do it?"); !errors.Is(err, errDeclined) {
+	if err := e.Confirm("Do it?"); !errors.Is(err, frame.ErrDeclined) {
 		t.Errorf("the answer is %v", err)
 	}
 }
@@ -199,24 +200,24 @@ func TestAnInterruptAnswersTheQuestion(t *testing.T) {
 // The answer to COMMIT is lost at each command that moves money: it is done once, and said so; the repeat is refused.
 func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
-		o := assemble(d, clock.Real())
+		o := frame.Assemble(d, clock.Real())
 		var who tenant.Tenant
-		if err := o.act(t.Context(), audit.Entry{Action: "tenant.create"}, func(tx *db.Tx) (any, error) {
+		if err := o.Act(t.Context(), audit.Entry{Action: "tenant.create"}, func(tx *db.Tx) (any, error) {
 			var err error
-			who, err = o.tenants.Create(tx, tenant.Tenant{Name: "Adom", Mode: tenant.Live})
+			who, err = o.Tenants.Create(tx, tenant.Tenant{Name: "Adom", Mode: tenant.Live})
 			return nil, err
 		}); err != nil {
 			t.Fatal(err)
 		}
 		fund := func(reference string) error {
-			e := &env{ctx: t.Context(), stdout: io.Discard}
-			w, err := o.order(e, order{orderFlags: orderFlags{reference, "bank slip"}, kind: changes.KindFund, tenant: who.ID, sides: []side{walletOf(who, 500)}})
+			e := &frame.Env{Ctx: t.Context(), Stdout: io.Discard}
+			w, err := o.Order(e, frame.Order{OrderFlags: frame.OrderFlags{Reference: reference, Reason: "bank slip"}, Kind: changes.KindFund, Tenant: who.ID, Sides: []frame.Side{{Name: "wallet of Adom", Key: who.Wallet(), Amount: 500}}})
 			if err != nil {
 				return err
 			}
-			a := o.changes(config.Secret{})
-			return w.do(e, "json", a, func(context.Context) error { return nil }, func(id, reference string) (changes.Request, error) {
-				return a.FundUnder(t.Context(), o.by, id, reference, who.ID, 500, "bank slip")
+			a := o.Changes(config.Secret{})
+			return w.Do(e, "json", a, func(context.Context) error { return nil }, func(id, reference string) (changes.Request, error) {
+				return a.FundUnder(t.Context(), o.By, id, reference, who.ID, 500, "bank slip")
 			})
 		}
 		for i, fault := range []db.Fault{db.FaultAfter, db.FaultBefore} {
@@ -228,7 +229,7 @@ func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 			if err := fund(reference); !problem.Is(err, problem.Duplicate) {
 				t.Errorf("fault %d, the repeat: %v", fault, err)
 			}
-			if held, err := o.ledger.Balance(t.Context(), who.Wallet()); err != nil || held != int64(500*(i+1)) {
+			if held, err := o.Ledger.Balance(t.Context(), who.Wallet()); err != nil || held != int64(500*(i+1)) {
 				t.Errorf("fault %d: the wallet holds %d, %v", fault, held, err)
 			}
 		}
@@ -241,13 +242,13 @@ func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 		})
 		err := fund("slip 3")
 		faults.Decide(nil)
-		if code := report(io.Discard, err); code != exitUnknown || !strings.Contains(problem.From(err).Message, `--reference "slip 3"`) {
+		if code := frame.Report(io.Discard, err); code != exitUnknown || !strings.Contains(problem.From(err).Message, `--reference "slip 3"`) {
 			t.Errorf("exit %d, %v", code, err)
 		}
 		if err := fund("slip 3"); !problem.Is(err, problem.Duplicate) {
 			t.Errorf("the repeat of what was done: %v", err)
 		}
-		if held, err := o.ledger.Balance(t.Context(), who.Wallet()); err != nil || held != 1500 {
+		if held, err := o.Ledger.Balance(t.Context(), who.Wallet()); err != nil || held != 1500 {
 			t.Errorf("the wallet holds %d, %v", held, err)
 		}
 	})
@@ -280,12 +281,12 @@ func TestTheDefaultPlanSaysWhomItChanges(t *testing.T) {
 func TestMoneyForAPerson(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{0: "GHS 0.00", 99: "GHS 0.99", 100_000: "GHS 1,000.00", 99_999: "GHS 999.99", -123_456_789: "GHS -1,234,567.89"} {
-		if got := worth(ledger.GHS, n); got != want {
+		if got := frame.Worth(ledger.GHS, n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)
 		}
 	}
 	for asset, want := range map[ledger.Asset]string{ledger.TestGHS: "test GHS 12.34", ledger.SMS: "1,234 credits", ledger.TestSMS: "1,234 test credits"} {
-		if got := worth(asset, 1234); got != want {
+		if got := frame.Worth(asset, 1234); got != want {
 			t.Errorf("%s: %s, want %s", asset, got, want)
 		}
 	}

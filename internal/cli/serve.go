@@ -18,6 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/installation"
@@ -35,24 +36,24 @@ type serveCommand struct {
 }
 
 // Run serves until an interrupt.
-func (c *serveCommand) Run(e *env) error {
-	secret, err := masterKey()
+func (c *serveCommand) Run(e *frame.Env) error {
+	secret, err := frame.MasterKey()
 	if err != nil {
 		return problem.Wrap(err, problem.Invalid, "master_key", fmt.Sprintf("The master key cannot be used: %v", err))
 	}
 	c.Secret = secret
-	if err := readable(c.Server, e.flags); err != nil {
+	if err := readable(c.Server, e.Flags); err != nil {
 		return err
 	}
 	outliveTheLog()
 	collectLess(gcPercent)
-	limitMemory(e.ctx, c.Database != "")
-	log := newLog(e.stderr, c.LogFormat, c.LogLevel)
-	a, err := app.Start(e.ctx, c.Server, app.Options{Version: Version(), Out: e.stdout, Log: log, Supervisor: supervisor(os.Getpid(), os.Getenv)})
+	limitMemory(e.Ctx, c.Database != "")
+	log := newLog(e.Stderr, c.LogFormat, c.LogLevel)
+	a, err := app.Start(e.Ctx, c.Server, app.Options{Version: Version(), Out: e.Stdout, Log: log, Supervisor: supervisor(os.Getpid(), os.Getenv)})
 	if err != nil {
 		return serveProblem(err)
 	}
-	return a.Run(e.ctx)
+	return a.Run(e.Ctx)
 }
 
 // supervisor is what systemd says in the environment of the process that it started.
@@ -124,36 +125,6 @@ func hasPassword(database string) bool {
 // process at the next line of the log.
 func outliveTheLog() { signal.Ignore(syscall.SIGPIPE) }
 
-// masterKey reads the ring of master keys, and the reference key where it is apart, from the environment, or from the files
-// that the environment names.
-func masterKey() (config.Secret, error) {
-	ring, err := keyOf(config.EnvMasterKey, config.EnvMasterKeyFile)
-	if err != nil || ring.Empty() {
-		return ring, err
-	}
-	reference, err := keyOf(config.EnvReferenceKey, config.EnvReferenceKeyFile)
-	if err != nil {
-		return config.Secret{}, fmt.Errorf("the reference key (%s): %w", config.EnvReferenceKey, err)
-	}
-	if reference.Empty() {
-		return ring, nil
-	}
-	if len(reference.Names()) > 1 {
-		return config.Secret{}, fmt.Errorf("%s holds one key, the first one of the installation; there are %d", config.EnvReferenceKey, len(reference.Names()))
-	}
-	return ring.WithReference(reference), nil
-}
-
-func keyOf(variable, file string) (config.Secret, error) {
-	if text := os.Getenv(variable); text != "" {
-		return config.ParseSecret(text)
-	}
-	if path := os.Getenv(file); path != "" {
-		return config.SecretFile(path, false)
-	}
-	return config.Secret{}, nil
-}
-
 // serveProblem says what an operator can do about a server that did not start.
 func serveProblem(err error) error {
 	switch {
@@ -175,7 +146,7 @@ func newLog(to io.Writer, format, level string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: least, ReplaceAttr: withUnits}
 	if format == "auto" {
 		format = "json"
-		if terminal(to) {
+		if frame.Terminal(to) {
 			format = "text"
 		}
 	}
@@ -235,14 +206,14 @@ func (c *simCommand) Validate() error {
 }
 
 // Run serves the simulator until an interrupt.
-func (c *simCommand) Run(e *env) error {
+func (c *simCommand) Run(e *frame.Env) error {
 	if !config.Loopback(c.Listen) || !config.Loopback(c.SMPP) {
 		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it")
 	}
 	outliveTheLog()
 	collectLess(gcPercentSimulator)
-	return serveProblem(app.RunSimulator(e.ctx, app.SimulatorOptions{
+	return serveProblem(app.RunSimulator(e.Ctx, app.SimulatorOptions{
 		Listen: c.Listen, SMPPListen: c.SMPP, Data: c.Data, ReadyFile: c.ReadyFile, MTNSandboxCurrency: c.Currency, MTNReasonObject: c.Reasons,
-		Out: e.stdout, Log: newLog(e.stderr, "auto", "info"),
+		Out: e.Stdout, Log: newLog(e.Stderr, "auto", "info"),
 	}))
 }

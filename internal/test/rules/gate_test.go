@@ -67,12 +67,12 @@ func TestGate_coversBothEngines(t *testing.T) {
 
 // skips are the tests that may leave themselves out for another reason than go test -short.
 var skips = map[string]string{
-	"internal/app/regular_files_test.go":  "an old kernel has no such files",
-	"internal/cli/token_file_test.go":     "a system may have no named pipes",
-	"internal/config/config_test.go":      "a system may have no named pipes",
-	"internal/sheet/limits_test.go":       "fuzzing leaves out what is no input",
-	"internal/test/rules/commits_test.go": "a shallow checkout has no history; the gate says so",
-	"internal/sheet/write_test.go":        "LibreOffice is large; the gate says when it is not installed",
+	"internal/app/regular_files_test.go":    "an old kernel has no such files",
+	"internal/cli/frame/token_file_test.go": "a system may have no named pipes",
+	"internal/config/config_test.go":        "a system may have no named pipes",
+	"internal/sheet/limits_test.go":         "fuzzing leaves out what is no input",
+	"internal/test/rules/commits_test.go":   "a shallow checkout has no history; the gate says so",
+	"internal/sheet/write_test.go":          "LibreOffice is large; the gate says when it is not installed",
 }
 
 // A test is in the gate, or make deep runs it: by its build tag, or in its whole length by MAKOLA_TEST_DEEP.

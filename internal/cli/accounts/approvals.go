@@ -1,0 +1,170 @@
+package accounts
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Acts holds the commands of makola acts.
+type Acts struct {
+	List  actsList  `cmd:"" help:"List acts, newest first. They are checked in the console alone."`
+	Kinds actsKinds `cmd:"" help:"List the kinds of changes that makola change requests, with their fields."`
+	Show  actsShow  `cmd:"" help:"Show one act with who made it and who checked it."`
+}
+
+type actsList struct {
+	frame.Common
+	State  string      `name:"state" enum:"waiting,done,rejected,withdrawn,expired,failed," default:"" placeholder:"STATE" help:"Only those in this state, such as waiting."`
+	Tenant string      `name:"tenant" placeholder:"ID" help:"Only those that concern this customer, by id or unique name."`
+	Before string      `name:"before" placeholder:"ID" help:"Only those older than this act."`
+	Limit  frame.Count `name:"limit" default:"100" help:"List at most so many."`
+}
+
+// Run lists acts.
+func (c *actsList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		list, err := o.Approvals().List(e.Ctx, changes.Filter{AllPlaces: true, Tenant: c.Tenant, State: changes.State(c.State), Before: c.Before, Limit: int(c.Limit)})
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, frame.Narrow(c.Output, frame.ActsColumns, "made_at", "state", "sentence", "maker", "reason", "note"), list)
+	})
+}
+
+type actsShow struct {
+	frame.Common
+	ID string `arg:"" help:"Id of the act."`
+}
+
+// Run shows an act.
+func (c *actsShow) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		act, err := o.Approvals().Get(e.Ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		columns := append(frame.ActsColumns[:len(frame.ActsColumns):len(frame.ActsColumns)], frame.Column[changes.Request]{Name: "checked_by", Value: func(a changes.Request) any {
+			var by []string
+			for _, check := range a.Checks {
+				by = append(by, check.Name)
+			}
+			return by
+		}})
+		return frame.PrintOne(e.Stdout, c.Output, columns, act)
+	})
+}
+
+// Change holds the commands of makola change.
+type Change struct {
+	frame.Common
+	frame.Reasoned
+	Kind string            `arg:"" help:"Kind of change, such as wallet.fund. List kinds and their fields with makola acts kinds."`
+	Set  map[string]string `name:"set" mapsep:"none" placeholder:"FIELD=VALUE" help:"Value of a field; --FIELD VALUE is the same. Repeat for more."`
+}
+
+// Run requests the change, and prints what became of the request.
+func (c *Change) Run(e *frame.Env) error {
+	forms := changes.Forms()
+	n := slices.IndexFunc(forms, func(f changes.Form) bool { return f.Kind == c.Kind })
+	if n < 0 {
+		return problem.Field("kind", "must be one of those that makola acts kinds lists")
+	}
+	if c.Kind == changes.KindInvite || c.Kind == changes.KindReset {
+		return problem.Field("kind", "prints a link: use makola people invite or makola people reset")
+	}
+	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
+		for _, name := range []string{changes.FieldTenant, "from", "to"} {
+			id := c.Set[name]
+			if err := o.Known(e.Ctx, &id); err != nil {
+				return err
+			}
+			if id != "" {
+				c.Set[name] = id
+			}
+		}
+		a := o.Changes(secret)
+		a.Payments, a.Messaging = o.Payments(secret), o.Messaging()
+		defer a.Payments.Close()
+		id := frame.NewID()
+		if reference := c.Set["reference"]; reference != "" && o.By.Machine == "" {
+			waiting, found, err := a.WaitingUnder(e.Ctx, c.Kind, c.Set[changes.FieldTenant], reference)
+			if err != nil {
+				return err
+			}
+			if found {
+				id = waiting.ID
+			}
+		}
+		r, err := a.Do(e.Ctx, o.By, c.Kind, id, c.Set, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(context.Context) error {
+			columns := frame.Narrow(c.Output, frame.ActsColumns, "id", "kind", "state", "sentence")
+			if r.Secret != "" { // the text of a key is shown this once
+				columns = append(columns[:len(columns):len(columns)], frame.Column[changes.Request]{Name: "secret", Value: func(r changes.Request) any { return r.Secret }})
+			}
+			return frame.PrintOne(e.Stdout, c.Output, columns, r)
+		})
+	})
+}
+
+// FieldFlags writes --FIELD VALUE of a change as --set FIELD=VALUE.
+func FieldFlags(args []string) (set []string) {
+	if len(args) == 0 || args[0] != "change" {
+		return args
+	}
+	var fields []string
+	for _, f := range changes.Forms() {
+		if slices.Contains(args, f.Kind) {
+			for _, field := range f.Fields {
+				fields = append(fields, field.Name)
+			}
+		}
+	}
+	for i := 0; i < len(args); i++ {
+		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		switch {
+		case !strings.HasPrefix(args[i], "--") || !slices.Contains(fields, strings.ReplaceAll(name, "-", "_")):
+			set = append(set, args[i])
+			continue
+		case !joined && i+1 < len(args):
+			i++
+			value = args[i]
+		}
+		set = append(set, "--set="+strings.ReplaceAll(name, "-", "_")+"="+value)
+	}
+	return set
+}
+
+// fieldOf is a field of a kind, as acts kinds prints it.
+type fieldOf struct {
+	changes.Form
+	changes.Field
+}
+
+type actsKinds struct{ frame.Common }
+
+// Run lists the kinds that makola change requests, with their fields.
+func (c *actsKinds) Run(e *frame.Env) error {
+	var list []fieldOf
+	for _, form := range changes.Forms() {
+		for _, field := range form.Fields {
+			list = append(list, fieldOf{form, field})
+		}
+	}
+	return frame.PrintAll(e.Stdout, c.Output, []frame.Column[fieldOf]{
+		{Name: "kind", Value: func(f fieldOf) any { return f.Kind }},
+		{Name: "title", Value: func(f fieldOf) any { return f.Title }},
+		{Name: "field", Value: func(f fieldOf) any { return f.Name }},
+		{Name: "required", Value: func(f fieldOf) any { return f.Required }},
+		{Name: "values", Value: func(f fieldOf) any { return strings.Join(f.Options, "|") }},
+		{Name: "hint", Value: func(f fieldOf) any { return f.Hint }},
+	}, list)
+}

@@ -1,0 +1,235 @@
+package accounts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Audit holds the commands of makola audit.
+type Audit struct {
+	List   auditList   `cmd:"" help:"List acts of operators with what they changed, newest first."`
+	Verify auditVerify `cmd:"" help:"Go through the chain of the log; fails and names it when something was changed, removed, inserted, reordered, truncated or relinked. Needs the master key."`
+	Export auditExport `cmd:"" help:"Print the whole log with its links, oldest first, a JSON object a line. That it was taken away is in the log, too."`
+}
+
+type auditList struct {
+	frame.Common
+	Tenant string      `name:"tenant" placeholder:"ID" help:"Only those that concern this customer, by id or unique name."`
+	Actor  string      `name:"actor" help:"Only those of this operator, such as cli:ama."`
+	Action string      `name:"action" help:"Only acts of this kind, such as tenant.set."`
+	Before string      `name:"before" placeholder:"ID" help:"Only those older than this entry."`
+	Limit  frame.Count `name:"limit" default:"100" help:"List at most so many."`
+}
+
+func auditColumns(names map[string]string) []frame.Column[audit.Entry] {
+	return []frame.Column[audit.Entry]{
+		{Name: "id", Value: func(a audit.Entry) any { return a.ID }},
+		{Name: "at", Value: func(a audit.Entry) any { return a.At }},
+		{Name: "actor", Value: func(a audit.Entry) any { return a.Actor }},
+		{Name: "person", Value: func(a audit.Entry) any { return a.Person }},
+		{Name: "origin", Value: func(a audit.Entry) any { return a.Origin }},
+		{Name: "action", Value: func(a audit.Entry) any { return a.Action }},
+		{Name: "tenant", Value: func(a audit.Entry) any { return a.Tenant }},
+		{Name: "customer", Value: func(a audit.Entry) any { return names[a.Tenant] }},
+		{Name: "subject", Value: func(a audit.Entry) any { return a.Subject }},
+		{Name: "changes", Value: func(a audit.Entry) any { return changesOf(a) }},
+		{Name: "reason", Value: func(a audit.Entry) any { return a.Reason }},
+		{Name: "details", Value: func(a audit.Entry) any {
+			details, _ := a.Details.(json.RawMessage)
+			return details
+		}},
+		{Name: "link", Value: func(a audit.Entry) any { return a.Link }},
+	}
+}
+
+// changesOf are the changes of an entry, each in one text.
+func changesOf(a audit.Entry) (texts []string) {
+	for _, c := range a.Changes() {
+		texts = append(texts, c.What+": "+frame.Cell(c.Before)+" → "+frame.Cell(c.After)+";")
+	}
+	return texts
+}
+
+// Run lists the log.
+func (c *auditList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		entries, err := o.Log.List(e.Ctx, audit.Filter{
+			Tenant: c.Tenant, Actor: c.Actor, Action: c.Action, Before: c.Before, Limit: int(c.Limit),
+		})
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, a := range entries {
+			ids = append(ids, a.Tenant)
+		}
+		names, err := o.Named(e.Ctx, ids)
+		if err != nil {
+			return err
+		}
+		columns := frame.Narrow(c.Output, auditColumns(names), "at", "actor", "action", "customer", "changes", "reason")
+		return frame.PrintAll(e.Stdout, c.Output, columns, entries)
+	})
+}
+
+type auditVerify struct {
+	frame.Common
+	Head string `name:"head" placeholder:"NUMBER:HASH" help:"A head that was kept elsewhere, such as in the server's log: the chain must still have it."`
+}
+
+// Run verifies. Every fault is printed and makes the command fail.
+func (c *auditVerify) Run(e *frame.Env) error {
+	kept, err := headOf(c.Head)
+	if err != nil {
+		return err
+	}
+	return c.With(e, func(o *frame.Opened) error {
+		log, err := c.keyed(e, o)
+		if err != nil {
+			return err
+		}
+		v, err := log.Verify(e.Ctx, kept)
+		if err != nil {
+			return err
+		}
+		if err := frame.PrintOne(e.Stdout, c.Output, []frame.Column[audit.Verified]{
+			{Name: "at", Value: func(v audit.Verified) any { return v.At }},
+			{Name: "linked", Value: func(v audit.Verified) any { return v.Links }},
+			{Name: "unlinked", Value: func(v audit.Verified) any { return v.Unlinked }},
+			{Name: "linked_late", Value: func(v audit.Verified) any { return v.Late }},
+			{Name: "keyed_from", Value: func(v audit.Verified) any { return v.Keyed }},
+			{Name: "unchecked", Value: func(v audit.Verified) any { return v.Unchecked }},
+			{Name: "head", Value: func(v audit.Verified) any { return headText(v.Head) }},
+			{Name: "ok", Value: func(v audit.Verified) any { return v.OK() }},
+			{Name: "faults", Value: func(v audit.Verified) any { return v.FaultCount }},
+			{Name: "problems", Value: func(v audit.Verified) any { return faultTexts(v.Faults) }},
+		}, v); err != nil {
+			return err
+		}
+		if v.FaultCount == 0 && v.Unchecked > 0 {
+			return problem.New(problem.Invalid, "master_key", fmt.Sprintf("%d links have a key, and were not checked: set %s or %s as for the server",
+				v.Unchecked, config.EnvMasterKey, config.EnvMasterKeyFile))
+		}
+		if !v.OK() {
+			return problem.New(problem.Internal, "audit_log_changed", fmt.Sprintf("The audit log is not as it was linked: %d faults", v.FaultCount))
+		}
+		return nil
+	})
+}
+
+// keyed gives the log the master key. A machine without one checks the numbers and the links of before the chain had a key. A
+// master key that was set and is not the servers' is refused.
+func (c *auditVerify) keyed(e *frame.Env, o *frame.Opened) (*audit.Log, error) {
+	set, err := frame.MasterKey()
+	if err != nil {
+		return nil, frame.Unusable(err)
+	}
+	secret, err := frame.StoredSecret(c.Storage)
+	if err == nil {
+		err = o.Installation.CheckSecret(e.Ctx, secret)
+	}
+	switch {
+	case err == nil:
+		return o.Log.Keyed(secret), nil
+	case set.Empty():
+		fmt.Fprintln(e.Stderr, "makola: This machine has no master key: links with a key are not checked")
+		return o.Log, nil
+	case errors.Is(err, installation.ErrWrongSecret):
+		return nil, frame.Unusable(err)
+	default:
+		return nil, err
+	}
+}
+
+func headText(h audit.Head) string {
+	if h.Number == 0 {
+		return ""
+	}
+	return strconv.FormatInt(h.Number, 10) + ":" + h.Hash
+}
+
+// headOf reads what headText prints.
+func headOf(text string) (h audit.Head, err error) {
+	if text == "" {
+		return h, nil
+	}
+	number, hash, _ := strings.Cut(text, ":")
+	if h.Number, err = strconv.ParseInt(number, 10, 64); err != nil || h.Number < 1 || len(hash) != 64 {
+		return audit.Head{}, problem.Field("head", "must be a number, a colon and 64 hexadecimal digits, as audit verify prints it")
+	}
+	h.Hash = strings.ToLower(hash)
+	return h, nil
+}
+
+func faultTexts(faults []audit.Fault) (texts []string) {
+	for _, f := range faults {
+		place := "outside the chain"
+		if f.Number > 0 {
+			place = "link " + strconv.FormatInt(f.Number, 10)
+		}
+		if f.Entry != "" {
+			place += ", entry " + f.Entry
+		}
+		texts = append(texts, string(f.Kind)+": "+place+": "+f.What)
+	}
+	return texts
+}
+
+type auditExport struct {
+	config.Storage
+	Reason string `name:"reason" required:"" help:"Why, for the audit log."`
+}
+
+// Run exports. The entry of the export itself is committed before the first line is printed.
+func (c *auditExport) Run(e *frame.Env) error {
+	common := frame.Common{Storage: c.Storage}
+	return common.With(e, func(o *frame.Opened) error {
+		err := o.Act(e.Ctx, audit.Entry{Action: "audit.export", Subject: "audit_log", Reason: c.Reason}, func(*db.Tx) (any, error) { return nil, nil })
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(e.Stdout)
+		return o.Log.Export(e.Ctx, func(l audit.Linked) error { return out.Encode(exportOf(l)) })
+	})
+}
+
+// exported is a line of an export.
+type exported struct {
+	Link     int64      `json:"link,omitempty"`
+	Hash     string     `json:"hash,omitempty"`
+	LinkedAt *time.Time `json:"linked_at,omitempty"`
+	ID       string     `json:"id"`
+	At       time.Time  `json:"at"`
+	Actor    string     `json:"actor"`
+	Person   string     `json:"person"`
+	Origin   string     `json:"origin"`
+	Action   string     `json:"action"`
+	Tenant   string     `json:"tenant"`
+	Subject  string     `json:"subject"`
+	Reason   string     `json:"reason"`
+	Details  string     `json:"details"` // the text that was hashed
+}
+
+func exportOf(l audit.Linked) exported {
+	details, _ := l.Details.(json.RawMessage)
+	x := exported{Link: l.Link, Hash: l.Hash, ID: l.ID, At: l.At, Actor: l.Actor, Person: l.Person, Origin: l.Origin, Action: l.Action,
+		Tenant: l.Tenant, Subject: l.Subject, Reason: l.Reason, Details: string(details)}
+	if !l.LinkedAt.IsZero() {
+		x.LinkedAt = &l.LinkedAt
+	}
+	return x
+}

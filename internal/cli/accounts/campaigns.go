@@ -1,0 +1,109 @@
+package accounts
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/messaging"
+)
+
+// Campaigns holds the commands of makola campaigns.
+type Campaigns struct {
+	List     campaignsList     `cmd:"" help:"List a customer's campaigns and one-time passwords, newest first."`
+	Messages campaignsMessages `cmd:"" help:"List what became of a campaign's recipients."`
+	Stop     campaignsStop     `cmd:"" help:"Stop a campaign: what is unsent fails and is refunded."`
+}
+
+func campaignColumns() []frame.Column[messaging.Campaign] {
+	return []frame.Column[messaging.Campaign]{
+		{Name: "id", Value: func(c messaging.Campaign) any { return c.ID }},
+		{Name: "tenant", Value: func(c messaging.Campaign) any { return c.Tenant }},
+		{Name: "mode", Value: func(c messaging.Campaign) any { return string(c.Mode) }},
+		{Name: "kind", Value: func(c messaging.Campaign) any { return string(c.Kind) }},
+		{Name: "status", Value: func(c messaging.Campaign) any { return string(c.Status) }},
+		{Name: "sender", Value: func(c messaging.Campaign) any { return c.Sender }},
+		{Name: "encoding", Value: func(c messaging.Campaign) any { return string(c.Encoding) }},
+		{Name: "segments", Value: func(c messaging.Campaign) any { return c.Segments }},
+		{Name: "credits", Value: func(c messaging.Campaign) any { return c.Credits }},
+		{Name: "recipients", Value: func(c messaging.Campaign) any { return c.Recipients }},
+		{Name: "invalid", Value: func(c messaging.Campaign) any { return c.Invalid }},
+		{Name: "excluded", Value: func(c messaging.Campaign) any { return c.Excluded }},
+		{Name: "refunded", Value: func(c messaging.Campaign) any { return c.Refunded }},
+		{Name: "chunks_left", Value: func(c messaging.Campaign) any { return c.Left }},
+		{Name: "created_at", Value: func(c messaging.Campaign) any { return c.CreatedAt }},
+	}
+}
+
+type campaignsList struct {
+	frame.Common
+	Tenant string      `arg:"" help:"Id or unique name of the customer."`
+	Before string      `name:"before" placeholder:"ID" help:"Only those that are older than this campaign."`
+	Limit  frame.Count `name:"limit" default:"50" help:"Most that are listed."`
+}
+
+// Run lists campaigns. Texts are not shown: they may hold what is between a customer and its own.
+func (c *campaignsList) Run(e *frame.Env) error {
+	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		list, err := m.Campaigns(e.Ctx, c.Tenant, c.Before, int(c.Limit))
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, campaignColumns(), list)
+	})
+}
+
+type campaignsMessages struct {
+	frame.Common
+	Tenant   string `arg:"" help:"Id or unique name of the customer."`
+	Campaign string `arg:"" help:"Id of the campaign."`
+	Page     int64  `name:"page" default:"1" help:"Page, from 1."`
+	Size     int64  `name:"page-size" default:"100" help:"Rows of a page, 1 to 100."`
+}
+
+// Run lists messages.
+func (c *campaignsMessages) Run(e *frame.Env) error {
+	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		page, err := m.CampaignMessages(e.Ctx, c.Tenant, c.Campaign, c.Page, c.Size)
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, []frame.Column[messaging.Message]{
+			{Name: "recipient", Value: func(m messaging.Message) any { return m.Recipient }},
+			{Name: "status", Value: func(m messaging.Message) any { return string(m.Status) }},
+			{Name: "credits", Value: func(m messaging.Message) any { return m.Credits }},
+			{Name: "submitted_at", Value: func(m messaging.Message) any { return m.SubmittedAt }},
+			{Name: "delivered_at", Value: func(m messaging.Message) any { return m.DeliveredAt }},
+			{Name: "error", Value: func(m messaging.Message) any { return m.Error }},
+		}, page.Messages)
+	})
+}
+
+type campaignsStop struct {
+	frame.Common
+	frame.Writing
+	Campaign string `arg:"" help:"Id of the campaign."`
+	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run stops a campaign. The server that delivers it sees so within a second, or before its next slice.
+func (c *campaignsStop) Run(e *frame.Env) error {
+	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
+		a := o.Changes(config.Secret{})
+		a.Messaging = m
+		r, err := a.StopCampaign(e.Ctx, o.By, frame.NewID(), c.Campaign, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error {
+			stopped, err := m.CampaignOf(ctx, c.Campaign)
+			if err != nil {
+				return err
+			}
+			return frame.PrintOne(e.Stdout, c.Output, campaignColumns(), stopped)
+		})
+	})
+}

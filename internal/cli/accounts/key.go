@@ -1,0 +1,215 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Key holds the commands of makola key.
+type Key struct {
+	Create keyCreate `cmd:"" help:"Make a key and print it, this once."`
+	Set    keySet    `cmd:"" help:"Change what a key may spend in a day."`
+	List   keyList   `cmd:"" help:"List the keys of a customer."`
+	Rotate keyRotate `cmd:"" help:"Replace a key by a new one; both work for a while."`
+	Revoke keyRevoke `cmd:"" help:"End a key within a second, for good."`
+}
+
+type keyFlags struct {
+	frame.Common
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
+}
+
+// keyView is a key as it is printed; the key itself only where it was made.
+type keyView struct {
+	access.Key
+	text  string
+	state string
+}
+
+func keyColumns() []frame.Column[keyView] {
+	return []frame.Column[keyView]{
+		{Name: "id", Value: func(k keyView) any { return k.ID }},
+		{Name: "hint", Value: func(k keyView) any { return k.Hint }},
+		{Name: "state", Value: func(k keyView) any { return k.state }},
+		{Name: "member", Value: func(k keyView) any { return k.Member }},
+		{Name: "label", Value: func(k keyView) any { return k.Label }},
+		{Name: "scopes", Value: func(k keyView) any {
+			scopes := make([]string, len(k.Scopes))
+			for i, s := range k.Scopes {
+				scopes[i] = string(s)
+			}
+			return scopes
+		}},
+		{Name: "daily", Value: func(k keyView) any { return k.Daily }},
+		{Name: "created_at", Value: func(k keyView) any { return k.CreatedAt }},
+		{Name: "expires_at", Value: func(k keyView) any { return k.ExpiresAt }},
+		{Name: "revoked_at", Value: func(k keyView) any { return k.RevokedAt }},
+		{Name: "replaced_by", Value: func(k keyView) any { return k.ReplacedBy }},
+	}
+}
+
+// printMinted prints a new key. The warning goes to stderr, so that a script
+// reads the record alone.
+func printMinted(e *frame.Env, format string, m access.Minted, now time.Time) error {
+	columns := append([]frame.Column[keyView]{{Name: "key", Value: func(k keyView) any { return k.text }}}, keyColumns()...)
+	if err := frame.PrintOne(e.Stdout, format, columns, keyView{m.Key, m.Text, m.Key.State(now)}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.Stderr, "The key is not stored and will not be shown again.")
+	return err
+}
+
+// printKey prints a new key that an act made, found by its text.
+func printKey(ctx context.Context, o *frame.Opened, e *frame.Env, flags keyFlags, text string) error {
+	made, err := o.Access.Authenticate(ctx, text)
+	if err != nil {
+		return err
+	}
+	k, err := findKey(ctx, o, made.Tenant, made.KeyID)
+	if err != nil {
+		return err
+	}
+	return printMinted(e, flags.Output, access.Minted{Key: k, Text: text}, o.Clock.Now())
+}
+
+// showKey prints a key.
+func showKey(ctx context.Context, o *frame.Opened, e *frame.Env, flags keyFlags, id string) error {
+	t, err := o.Tenant(ctx, flags.Tenant)
+	if err != nil {
+		return err
+	}
+	k, err := findKey(ctx, o, t.ID, id)
+	if err != nil {
+		return err
+	}
+	return frame.PrintOne(e.Stdout, flags.Output, keyColumns(), keyView{Key: k, state: k.State(o.Clock.Now())})
+}
+
+// findKey finds a key of a customer.
+func findKey(ctx context.Context, o *frame.Opened, tenantID, id string) (access.Key, error) {
+	keys, err := o.Access.Keys(ctx, tenantID)
+	if err != nil {
+		return access.Key{}, err
+	}
+	for _, k := range keys {
+		if k.ID == id {
+			return k, nil
+		}
+	}
+	return access.Key{}, problem.New(problem.NotFound, "key_not_found", "API key not found")
+}
+
+type keyCreate struct {
+	keyFlags
+	frame.Writing
+	Member  string         `name:"member" placeholder:"EMAIL" help:"Person whose key it is, by e-mail address or id, with a role at the customer. They approve no payout that it asks for."`
+	Label   string         `name:"label" placeholder:"TEXT" help:"Free text that tells keys apart. It names nobody."`
+	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
+	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
+	Daily   frame.Amount   `name:"daily" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges; 0 or absent: all that is there."`
+	Reason  string         `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run makes a key.
+func (c *keyCreate) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		t, err := o.Tenant(e.Ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		of := changes.KeyOrder{Member: c.Member, Label: c.Label, Daily: c.Daily.Or(0)}
+		if c.Expires != nil {
+			if of.Expiry = *c.Expires; of.Expiry == 0 { // which means no end
+				return frame.Usage("--expires-in must be in the future")
+			}
+		}
+		for _, s := range c.Scope {
+			of.Scopes = append(of.Scopes, access.Scope(s))
+		}
+		r, err := o.Changes(config.Secret{}).CreateKey(e.Ctx, o.By, frame.NewID(), t.ID, of, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return printKey(ctx, o, e, c.keyFlags, r.Secret) })
+	})
+}
+
+type keySet struct {
+	keyFlags
+	frame.Writing
+	ID     string       `arg:"" help:"Id of the key."`
+	Daily  frame.Amount `name:"daily" required:"" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges, in force within a second; 0: all that is there."`
+	Reason string       `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run changes a key.
+func (c *keySet) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		r, err := o.Changes(config.Secret{}).SetKey(e.Ctx, o.By, frame.NewID(), c.Tenant, c.ID, c.Daily.Or(0), c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showKey(ctx, o, e, c.keyFlags, c.ID) })
+	})
+}
+
+type keyList struct{ keyFlags }
+
+// Run lists keys.
+func (c *keyList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		keys, err := o.Access.Keys(e.Ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		views := make([]keyView, len(keys))
+		for i, k := range keys {
+			views[i] = keyView{Key: k, state: k.State(o.Clock.Now())}
+		}
+		return frame.PrintAll(e.Stdout, c.Output, keyColumns(), views)
+	})
+}
+
+type keyRotate struct {
+	keyFlags
+	frame.Writing
+	ID      string        `arg:"" help:"Id of the key."`
+	Overlap time.Duration `name:"overlap" default:"24h" help:"How long the old key works beside the new one, at most 168h."`
+	Reason  string        `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run rotates a key.
+func (c *keyRotate) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		r, err := o.Changes(config.Secret{}).RotateKey(e.Ctx, o.By, frame.NewID(), c.Tenant, c.ID, c.Overlap, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return printKey(ctx, o, e, c.keyFlags, r.Secret) })
+	})
+}
+
+type keyRevoke struct {
+	keyFlags
+	frame.Writing
+	ID     string `arg:"" help:"Id of the key."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run revokes a key.
+func (c *keyRevoke) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		r, err := o.Changes(config.Secret{}).RevokeKey(e.Ctx, o.By, frame.NewID(), c.Tenant, c.ID, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showKey(ctx, o, e, c.keyFlags, c.ID) })
+	})
+}

@@ -1,0 +1,75 @@
+package accounts
+
+import (
+	"context"
+	"slices"
+
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/messaging/otp"
+)
+
+// OTP holds the commands of makola otp.
+type OTP struct {
+	Taps   otpTaps   `cmd:"" help:"List the ranges of numbers that are closed to a customer's one-time passwords, because too few were verified."`
+	Reopen otpReopen `cmd:"" help:"Open a range again, before its time."`
+}
+
+func closedRangeColumns() []frame.Column[otp.ClosedRange] {
+	return []frame.Column[otp.ClosedRange]{
+		{Name: "tenant", Value: func(r otp.ClosedRange) any { return r.Tenant }},
+		{Name: "range", Value: func(r otp.ClosedRange) any { return r.Prefix }},
+		{Name: "sent", Value: func(r otp.ClosedRange) any { return r.Sent }},
+		{Name: "verified", Value: func(r otp.ClosedRange) any { return r.Verified }},
+		{Name: "closed_at", Value: func(r otp.ClosedRange) any { return r.At }},
+		{Name: "until", Value: func(r otp.ClosedRange) any { return r.Until }},
+	}
+}
+
+type otpTaps struct {
+	frame.Common
+}
+
+// Run lists closed ranges.
+func (c *otpTaps) Run(e *frame.Env) error {
+	return c.WithMessaging(e, func(_ *frame.Opened, m *messaging.Messaging) error {
+		all, err := m.Codes.ClosedRanges(e.Ctx)
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, closedRangeColumns(), all)
+	})
+}
+
+type otpReopen struct {
+	frame.Common
+	frame.Writing
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Range  string `arg:"" help:"First digits of the numbers as otp taps lists them, or a number of the range."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run opens a range; every node sees so with its next one-time password.
+func (c *otpReopen) Run(e *frame.Env) error {
+	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		prefix := otp.RangeOf(c.Range)
+		all, err := m.Codes.ClosedRanges(e.Ctx)
+		if err != nil {
+			return err
+		}
+		a := o.Changes(config.Secret{})
+		a.Messaging = m
+		act, err := a.ReopenRange(e.Ctx, o.By, frame.NewID(), c.Tenant, prefix, c.Reason)
+		return o.Asked(e, c.Output, act, err, func(context.Context) error {
+			was := slices.IndexFunc(all, func(r otp.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
+			if was < 0 { // it closed and opened meanwhile
+				return nil
+			}
+			return frame.PrintOne(e.Stdout, c.Output, closedRangeColumns(), all[was])
+		})
+	})
+}

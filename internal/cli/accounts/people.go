@@ -1,0 +1,279 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// People holds the commands of makola people.
+type People struct {
+	Create  peopleCreate  `cmd:"" help:"Make a person with a role, and print the link and the code by which they choose their password. They work once, for 24 hours."`
+	List    peopleList    `cmd:"" help:"List people with their roles and what they prove themselves with."`
+	Invite  peopleInvite  `cmd:"" help:"Give a role to a person, who is made where there is none. A person without a password gets a link and a code."`
+	Role    peopleRole    `cmd:"" help:"Change the role of a person at one place, or take it away. In force within a second."`
+	Disable peopleDisable `cmd:"" help:"Keep a person out. Sessions end within a second."`
+	Enable  peopleEnable  `cmd:"" help:"Let a person in again who was disabled."`
+	Reset   peopleReset   `cmd:"" help:"Take away a person's password, second factor and recovery codes, end their sessions, and print a new link and code."`
+}
+
+// peopleFlags are those of every change of a person.
+type peopleFlags struct {
+	frame.Common
+	frame.Writing
+	Reason string `name:"reason" placeholder:"TEXT" required:"" help:"Why, for the audit log."`
+}
+
+// linkFlags are those of commands that print a link.
+type linkFlags struct {
+	PublicURL string `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which browsers reach the server, for the link; without it the link has its path alone."`
+}
+
+// link is where the person opens an invitation.
+func (f linkFlags) link(by identity.Invitation) string {
+	return strings.TrimRight(f.PublicURL, "/") + "/first?" + url.Values{"t": {by.Token}}.Encode()
+}
+
+// placeFlags say where a role is.
+type placeFlags struct {
+	Role   string `name:"role" placeholder:"ROLE" required:"" help:"The role, such as owner or support: docs/people.md lists them."`
+	Tenant string `name:"tenant" placeholder:"ID" help:"At which customer, by id or unique name; without it at the installation."`
+}
+
+func (f placeFlags) membership() identity.Membership {
+	return identity.Membership{Tenant: f.Tenant, Role: identity.Role(f.Role)}
+}
+
+// invited is what a command answers that may print a link.
+type invited struct {
+	identity.Person
+	link, code string
+}
+
+func (i invited) print(e *frame.Env, output string) error {
+	if i.link != "" && e.Stderr != nil {
+		fmt.Fprintf(e.Stderr, "Send the link to the person, and tell them the code by another way, such as a call. Both are needed, once, within %d hours; five wrong codes end both. Whoever has both becomes this person.\n"+
+			"Nobody else approved this: the person approves nothing of yours until a reset that another person has approved.\n", int(identity.InvitationLasts/time.Hour))
+	}
+	return frame.PrintOne(e.Stdout, output, []frame.Column[invited]{
+		{Name: "id", Value: func(i invited) any { return i.ID }},
+		{Name: "email", Value: func(i invited) any { return i.Email }},
+		{Name: "name", Value: func(i invited) any { return i.Name }},
+		{Name: "link", Value: func(i invited) any { return i.link }},
+		{Name: "code", Value: func(i invited) any { return i.code }},
+	}, i)
+}
+
+type peopleCreate struct {
+	frame.Common
+	linkFlags
+	placeFlags
+	frame.Writing
+	Email  string `name:"email" required:"" placeholder:"ADDRESS" help:"E-mail address, by which the person signs in."`
+	Name   string `name:"name" placeholder:"NAME" help:"Name, as others see it. Without it the address before the @."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run makes a person.
+func (c *peopleCreate) Run(e *frame.Env) error {
+	return inviteTo(e, c.Common, c.linkFlags, c.placeFlags, "people.create", c.Email, c.Name, c.Reason)
+}
+
+type peopleInvite struct {
+	peopleFlags
+	linkFlags
+	placeFlags
+	Email string `arg:"" help:"E-mail address."`
+	Name  string `name:"name" placeholder:"NAME" help:"Name of a person who is made."`
+}
+
+// Run gives a person a role.
+func (c *peopleInvite) Run(e *frame.Env) error {
+	return inviteTo(e, c.Common, c.linkFlags, c.placeFlags, "people.invite", c.Email, c.Name, c.Reason)
+}
+
+// inviteTo makes a person with a role or, unless the action is to make one, gives one a role who is there.
+func inviteTo(e *frame.Env, flags frame.Common, links linkFlags, at placeFlags, action, email, name, reason string) error {
+	return flags.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &at.Tenant); err != nil {
+			return err
+		}
+		if name == "" {
+			name, _, _ = strings.Cut(email, "@")
+		}
+		if action == "people.create" {
+			_, _, err := findPerson(e.Ctx, o, email)
+			if err == nil {
+				err = problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
+			}
+			if !problem.Is(err, problem.NotFound) {
+				return err
+			}
+		}
+		r, err := o.Changes(config.Secret{}).Invite(e.Ctx, o.By, frame.NewID(), email, name, at.membership(), reason)
+		return o.Asked(e, flags.Output, r, err, func(ctx context.Context) error { return printPerson(ctx, o, e, flags.Output, links, email, r) })
+	})
+}
+
+// findPerson finds a person by the e-mail address, with the roles.
+func findPerson(ctx context.Context, o *frame.Opened, email string) (p identity.Person, roles []identity.Membership, err error) {
+	err = o.DB.Write(ctx, func(tx *db.Tx) error {
+		p, roles, err = o.People.Locked(tx, email)
+		return err
+	})
+	return p, roles, err
+}
+
+// printPerson prints a person, with the link and the code that an act made.
+func printPerson(ctx context.Context, o *frame.Opened, e *frame.Env, output string, links linkFlags, email string, act changes.Request) error {
+	p, _, err := findPerson(ctx, o, email)
+	if err != nil {
+		return err
+	}
+	answer := invited{Person: p}
+	if act.Secret != "" {
+		answer.link, answer.code = links.link(identity.Invitation{Token: act.Secret}), act.Code
+	}
+	return answer.print(e, output)
+}
+
+// change requests a change of a person, and prints the person.
+func (f peopleFlags) change(e *frame.Env, o *frame.Opened, links linkFlags, email string, request func(a *changes.Changes, id string) (changes.Request, error)) error {
+	r, err := request(o.Changes(config.Secret{}), frame.NewID())
+	return o.Asked(e, f.Output, r, err, func(ctx context.Context) error { return printPerson(ctx, o, e, f.Output, links, email, r) })
+}
+
+type peopleRole struct {
+	peopleFlags
+	placeFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run changes a role; none takes it away.
+func (c *peopleRole) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		m := c.membership()
+		if m.Role == "none" {
+			m.Role = ""
+		}
+		_, roles, err := findPerson(e.Ctx, o, c.Email)
+		if err != nil {
+			return err
+		}
+		before := identity.Role("")
+		if at := slices.IndexFunc(roles, func(r identity.Membership) bool { return r.Tenant == m.Tenant }); at >= 0 {
+			before = roles[at].Role
+		}
+		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.SetRole(e.Ctx, o.By, id, c.Email, m, before, c.Reason)
+		})
+	})
+}
+
+type peopleDisable struct {
+	peopleFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run keeps a person out.
+func (c *peopleDisable) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.Disable(e.Ctx, o.By, id, c.Email, c.Reason)
+		})
+	})
+}
+
+type peopleEnable struct {
+	peopleFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run lets a person in again.
+func (c *peopleEnable) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.Enable(e.Ctx, o.By, id, c.Email, c.Reason)
+		})
+	})
+}
+
+type peopleReset struct {
+	peopleFlags
+	linkFlags
+	Email string `arg:"" help:"E-mail address."`
+}
+
+// Run takes away what a person proves themselves with.
+func (c *peopleReset) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		return c.change(e, o, c.linkFlags, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
+			return a.Reset(e.Ctx, o.By, id, c.Email, c.Reason)
+		})
+	})
+}
+
+type peopleList struct {
+	frame.Common
+	Limit frame.Count `name:"limit" default:"100" help:"List at most so many."`
+}
+
+// Run lists people.
+func (c *peopleList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		list, err := o.People.People(e.Ctx, int(c.Limit))
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, l := range list {
+			for _, m := range l.Memberships {
+				ids = append(ids, m.Tenant)
+			}
+		}
+		names, err := o.Named(e.Ctx, ids)
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, frame.Narrow(c.Output, peopleColumns(names), "email", "name", "roles", "password", "factor", "independent", "seen_at", "disabled_at"), list)
+	})
+}
+
+func peopleColumns(names map[string]string) []frame.Column[identity.Listed] {
+	return []frame.Column[identity.Listed]{
+		{Name: "id", Value: func(l identity.Listed) any { return l.ID }},
+		{Name: "email", Value: func(l identity.Listed) any { return l.Email }},
+		{Name: "name", Value: func(l identity.Listed) any { return l.Name }},
+		{Name: "roles", Value: func(l identity.Listed) any {
+			var roles []string
+			for _, m := range l.Memberships {
+				where := "the installation"
+				if m.Tenant != identity.Installation {
+					where = names[m.Tenant]
+				}
+				roles = append(roles, string(m.Role)+" of "+where)
+			}
+			return roles
+		}},
+		{Name: "password", Value: func(l identity.Listed) any { return l.HasPassword }},
+		{Name: "factor", Value: func(l identity.Listed) any { return l.HasFactor }},
+		{Name: "created_at", Value: func(l identity.Listed) any { return l.CreatedAt }},
+		{Name: "seen_at", Value: func(l identity.Listed) any { return l.SeenAt }},
+		{Name: "disabled_at", Value: func(l identity.Listed) any { return l.DisabledAt }},
+		{Name: "invited_by", Value: func(l identity.Listed) any { return l.InvitedBy }},
+		{Name: "independent", Value: func(l identity.Listed) any { return l.Sponsor == "" }},
+	}
+}

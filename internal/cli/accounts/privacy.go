@@ -1,0 +1,138 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/privacy"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Privacy holds the commands of makola privacy.
+type Privacy struct {
+	Export privacyExport `cmd:"" help:"Print what is known of a mobile number: payments, messages, contacts, of all customers."`
+	Erase  privacyErase  `cmd:"" help:"Take a person off everything that is over: what moved stays, who it was goes. There is no way back."`
+}
+
+// privacyOf returns the stores that hold data of people.
+func privacyOf(o *frame.Opened) privacy.Deps {
+	return privacy.Deps{DB: o.DB, Payments: book.NewReader(o.DB, o.Ledger, o.Clock), Messaging: o.Messaging(), Contacts: o.Contacts(), Routes: o.Routes()}
+}
+
+var foundColumns = []frame.Column[privacy.Found]{
+	{Name: "what", Value: func(f privacy.Found) any { return f.What }},
+	{Name: "tenant", Value: func(f privacy.Found) any { return f.Tenant }},
+	{Name: "id", Value: func(f privacy.Found) any { return f.ID }},
+	{Name: "name", Value: func(f privacy.Found) any { return f.Name }},
+	{Name: "detail", Value: func(f privacy.Found) any { return f.Detail }},
+	{Name: "reference", Value: func(f privacy.Found) any { return f.Reference }},
+	{Name: "at", Value: func(f privacy.Found) any { return f.At }},
+}
+
+type privacyExport struct {
+	frame.Common
+	Number string `arg:"" help:"The person's mobile number."`
+}
+
+// Run prints. A backup that is older than an erasure has more.
+func (c *privacyExport) Run(e *frame.Env) error {
+	numbers, err := parseNumbers(c.Number)
+	if err != nil {
+		return err
+	}
+	return c.With(e, func(o *frame.Opened) error {
+		found := []privacy.Found{}
+		err := privacyOf(o).Export(e.Ctx, numbers[0], func(f privacy.Found) error { found = append(found, f); return nil })
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, foundColumns, found)
+	})
+}
+
+var erasureColumns = []frame.Column[privacy.Erasure]{
+	{Name: "payments", Value: func(r privacy.Erasure) any { return int64(r.Payments) }},
+	{Name: "messages", Value: func(r privacy.Erasure) any { return int64(r.Messages) }},
+	{Name: "contacts", Value: func(r privacy.Erasure) any { return int64(r.Contacts) }},
+	{Name: "rows", Value: func(r privacy.Erasure) any { return int64(r.Rows) }},
+	{Name: "exchanges", Value: func(r privacy.Erasure) any { return int64(r.Exchanges) }},
+	{Name: "counters", Value: func(r privacy.Erasure) any { return int64(r.Counters) }},
+	{Name: "left", Value: func(r privacy.Erasure) any { return int64(r.Left) }},
+	{Name: "copies", Value: func(r privacy.Erasure) any { return r.Copies }},
+}
+
+type privacyErase struct {
+	frame.Common
+	frame.Writing
+	Number   string `arg:"" help:"The person's mobile number."`
+	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log, which gets the number masked."`
+	NoVacuum bool   `name:"no-vacuum" help:"On SQLite, leave earlier copies in free space instead of rewriting the file, for which writers wait."`
+}
+
+// tablesOfPeople have rows from which an erasure takes a number.
+const tablesOfPeople = "payments, messages, parts, campaigns, otps, otp_counters, early_receipts, contacts, provider_exchanges, webhook_events, webhook_attempts"
+
+// Run erases, after the audit log has that it begins: the person of a token is looked at there. Earlier bytes of the rows are
+// removed once this process has closed the database.
+func (c *privacyErase) Run(e *frame.Env) error {
+	numbers, err := parseNumbers(c.Number)
+	if err != nil {
+		return err
+	}
+	var done privacy.Erasure
+	if err := c.With(e, func(o *frame.Opened) error {
+		entry := audit.Entry{Action: "privacy.erase", Subject: numbers[0].Masked(), Reason: c.Reason}
+		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
+			return err
+		}
+		done, err = privacyOf(o).Erase(e.Ctx, numbers[0])
+		if file := o.DB.SQLite(); file != nil {
+			err = errors.Join(err, file.EmptyLog(e.Ctx))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if done.Copies, err = c.clean(e, privacy.Spellings(numbers[0]), done.Left > 0); err != nil {
+		return err
+	}
+	if done.Left > 0 {
+		fmt.Fprintf(e.Stderr, "%d are not over and keep the number: give the command again later\n", done.Left)
+	}
+	for _, where := range done.Copies {
+		fmt.Fprintln(e.Stderr, "makola: The number is still in "+where)
+	}
+	return frame.PrintOne(e.Stdout, c.Output, erasureColumns, done)
+}
+
+// clean removes what earlier rows left in the files of SQLite, and lists what still has the number.
+func (c *privacyErase) clean(e *frame.Env, spellings []string, left bool) ([]string, error) {
+	if c.Database != "" {
+		return []string{"earlier versions of rows, until PostgreSQL removes them: VACUUM (FULL) " + tablesOfPeople + ", and its log and backups age"}, nil
+	}
+	found, err := privacy.Copies(c.SQLite(), spellings...)
+	if err != nil || left || c.NoVacuum || !slices.ContainsFunc(found, c.live) {
+		return found, err
+	}
+	d, err := db.Open(e.Ctx, db.Options{Path: c.SQLite(), MaxConns: frame.Connections})
+	if err != nil {
+		return found, frame.Unopened(err)
+	}
+	if err := errors.Join(d.SQLite().Vacuum(e.Ctx), d.SQLite().EmptyLog(e.Ctx), d.Close()); err != nil {
+		return found, problem.Wrap(err, problem.Unavailable, "not_vacuumed",
+			"The person is erased, and free space of the database's file still has the number: VACUUM failed; give the command again")
+	}
+	return privacy.Copies(c.SQLite(), spellings...)
+}
+
+// live reports whether a file is the database or its log, and no copy that somebody made.
+func (c *privacyErase) live(name string) bool {
+	base := filepath.Base(c.SQLite())
+	return name == base || name == base+"-wal"
+}

@@ -1,0 +1,134 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/senderid"
+)
+
+// Senders holds the commands of makola senders.
+type Senders struct {
+	List    sendersList    `cmd:"" help:"List the sender IDs that wait for a review, or all of one customer; near is a reserved word that a name comes near."`
+	Create  sendersCreate  `cmd:"" help:"Make an approved sender ID, such as one that a customer brings with its id."`
+	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
+	Reject  sendersReject  `cmd:"" help:"Reject a sender ID; the customer reads why."`
+}
+
+func senderColumns(names map[string]string) []frame.Column[senderid.Sender] {
+	return []frame.Column[senderid.Sender]{
+		{Name: "id", Value: func(s senderid.Sender) any { return s.ID }},
+		{Name: "tenant", Value: func(s senderid.Sender) any { return s.Tenant }},
+		{Name: "customer", Value: func(s senderid.Sender) any { return names[s.Tenant] }},
+		{Name: "name", Value: func(s senderid.Sender) any { return s.Name }},
+		{Name: "status", Value: func(s senderid.Sender) any { return string(s.Status) }},
+		{Name: "near", Value: func(s senderid.Sender) any { return senderid.Near(s.Name) }},
+		{Name: "description", Value: func(s senderid.Sender) any { return s.Description }},
+		{Name: "reason", Value: func(s senderid.Sender) any { return s.Reason }},
+		{Name: "created_at", Value: func(s senderid.Sender) any { return s.CreatedAt }},
+		{Name: "reviewed_at", Value: func(s senderid.Sender) any { return s.ReviewedAt }},
+		{Name: "reviewer", Value: func(s senderid.Sender) any { return s.Reviewer }},
+	}
+}
+
+type sendersList struct {
+	frame.Common
+	Tenant string      `name:"tenant" placeholder:"ID" help:"All of this customer, approved ones first, instead of what waits."`
+	Limit  frame.Count `name:"limit" default:"100" help:"Most that are listed of what waits."`
+}
+
+// Run lists sender IDs.
+func (c *sendersList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		list, err := o.Senders().Waiting(e.Ctx, int(c.Limit))
+		if c.Tenant != "" {
+			list, err = o.Senders().List(e.Ctx, c.Tenant)
+		}
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, s := range list {
+			ids = append(ids, s.Tenant)
+		}
+		names, err := o.Named(e.Ctx, ids)
+		if err != nil {
+			return err
+		}
+		columns := frame.Narrow(c.Output, senderColumns(names), "id", "customer", "name", "status", "description", "created_at")
+		return frame.PrintAll(e.Stdout, c.Output, columns, list)
+	})
+}
+
+type sendersCreate struct {
+	frame.Common
+	frame.Writing
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
+	Name   string `name:"name" required:"" help:"What recipients see, at most 11 characters."`
+	ID     string `name:"id" placeholder:"UUID" help:"The id that the customer's programs send; made when absent."`
+	Desc   string `name:"desc" placeholder:"TEXT" help:"Purpose."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log, such as which papers were seen."`
+}
+
+// Run makes the sender ID.
+func (c *sendersCreate) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		s := senderid.Sender{Tenant: c.Tenant, ID: strings.ToLower(cmp.Or(c.ID, frame.NewID())), Name: c.Name, Description: c.Desc}
+		r, err := o.Changes(config.Secret{}).CreateSender(e.Ctx, o.By, frame.NewID(), s, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showSender(ctx, o, e, c.Output, s.ID) })
+	})
+}
+
+// reviewSender decides a sender ID.
+func reviewSender(c *frame.Common, e *frame.Env, id string, to senderid.Status, reason string) error {
+	return c.With(e, func(o *frame.Opened) error {
+		r, err := o.Changes(config.Secret{}).ReviewSender(e.Ctx, o.By, frame.NewID(), id, to, reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showSender(ctx, o, e, c.Output, id) })
+	})
+}
+
+// showSender reads and prints one sender ID.
+func showSender(ctx context.Context, o *frame.Opened, e *frame.Env, format, id string) error {
+	s, err := o.Senders().Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	names, err := o.Named(ctx, []string{s.Tenant})
+	if err != nil {
+		return err
+	}
+	return frame.PrintOne(e.Stdout, format, senderColumns(names), s)
+}
+
+type sendersApprove struct {
+	frame.Common
+	frame.Writing
+	ID     string `arg:"" help:"Id of the sender ID."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run approves.
+func (c *sendersApprove) Run(e *frame.Env) error {
+	return reviewSender(&c.Common, e, c.ID, senderid.Approved, c.Reason)
+}
+
+type sendersReject struct {
+	frame.Common
+	frame.Writing
+	ID     string `arg:"" help:"Id of the sender ID."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why; the customer reads it."`
+}
+
+// Run rejects.
+func (c *sendersReject) Run(e *frame.Env) error {
+	return reviewSender(&c.Common, e, c.ID, senderid.Rejected, c.Reason)
+}

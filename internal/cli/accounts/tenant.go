@@ -1,0 +1,237 @@
+// Package accounts holds the commands about customers and people: accounts, API keys, webhooks, contacts, senders and
+// campaigns, people with their roles, change requests, the audit log and personal data.
+//
+// Files, each above those that it uses:
+//
+//	tenant.go, key.go                     accounts; API keys
+//	people.go, approvals.go               people and their roles; change requests
+//	audit.go, privacy.go                  the audit log; one person's data, shown and erased
+//	webhooks.go                           deliveries of events
+//	senders.go, campaigns.go, otp.go      sender IDs; campaigns and messages; closed ranges of numbers
+//	contacts.go                           groups, imports and opt-outs
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"strings"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Tenant holds the commands of makola tenant.
+type Tenant struct {
+	Create tenantCreate `cmd:"" help:"Make a customer, with its wallet and its SMS credits."`
+	List   tenantList   `cmd:"" help:"List customers."`
+	Show   tenantShow   `cmd:"" help:"Show one customer with its balances and payout addresses."`
+	Set    tenantSet    `cmd:"" help:"Change a customer. Servers follow within a second."`
+}
+
+// tenantFlags are what create and set have in common.
+type tenantFlags struct {
+	Collections   frame.Toggle   `name:"collections" placeholder:"on|off" help:"Whether it may collect mobile money."`
+	Blocked       frame.Toggle   `name:"blocked" placeholder:"on|off" help:"Refuse everything but status checks."`
+	Payouts       frame.Toggle   `name:"payouts" placeholder:"on|off" help:"Whether it may send payouts."`
+	PayoutIP      []netip.Prefix `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts; repeat for more. Replaces the whole list."`
+	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who bears the charges of collections."`
+	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"What is taken from the addresses of --payout-ip alone: payouts, or airtime, data and messages as well."`
+	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"What a request is answered whose reference was used before: refused, or the same one hears for a day what became of it."`
+	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
+	BankLimit     frame.Amount   `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
+	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
+}
+
+// settings says what the flags ask for in the words of acts. none empties the list of addresses.
+func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]string {
+	values := map[string]string{}
+	for name, flag := range map[string]frame.Toggle{changes.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts} {
+		if flag.Value != nil {
+			values[name] = map[bool]string{true: "on", false: "off"}[*flag.Value]
+		}
+	}
+	for name, flag := range map[string]frame.Amount{"transfer_limit": f.TransferLimit, "bank_transfer_limit": f.BankLimit} {
+		if flag.Value != nil {
+			values[name] = flag.Value.String()
+		}
+	}
+	for name, word := range map[string]string{"fee_bearer": f.FeeBearer, "listed": f.Listed, "duplicates": f.Duplicates} {
+		if word != "" {
+			values[name] = word
+		}
+	}
+	for name, flag := range map[string]frame.Quota{"quota_contacts": f.Quotas.Contacts, "quota_groups": f.Quotas.Groups, "quota_sender_ids": f.Quotas.Senders, "quota_campaigns": f.Quotas.Campaigns} {
+		if flag.Value != nil {
+			values[name] = flag.Value.String()
+		}
+	}
+	if len(addresses) > 0 || none {
+		values[changes.PayoutIPs] = strings.Join(frame.TextsOf(addresses), " ")
+	}
+	return values
+}
+
+// quotaFlags are the bounds of what a customer stores.
+type quotaFlags struct {
+	Contacts  frame.Quota `name:"contacts" placeholder:"N|none|default" help:"Most contacts, over all its groups; default: what the server's MAKOLA_QUOTA_CONTACTS says."`
+	Groups    frame.Quota `name:"groups" placeholder:"N|none|default" help:"Most contact groups."`
+	Senders   frame.Quota `name:"sender-ids" placeholder:"N|none|default" help:"Most sender IDs, those rejected among them."`
+	Campaigns frame.Quota `name:"campaigns" placeholder:"N|none|default" help:"Most campaigns under way at once, of those with more than 10 recipients."`
+}
+
+// tenantView is a customer as it is printed.
+type tenantView struct {
+	tenant.Tenant
+	payoutIPs []string
+	wallet    money.Pesewas
+	credits   int64
+}
+
+func tenantColumns() []frame.Column[tenantView] {
+	return []frame.Column[tenantView]{
+		{Name: "id", Value: func(t tenantView) any { return t.ID }},
+		{Name: "name", Value: func(t tenantView) any { return t.Name }},
+		{Name: "mode", Value: func(t tenantView) any { return string(t.Mode) }},
+		{Name: "collections", Value: func(t tenantView) any { return t.CollectionsEnabled }},
+		{Name: "blocked", Value: func(t tenantView) any { return t.Blocked }},
+		{Name: "payouts", Value: func(t tenantView) any { return !t.PayoutsStopped }},
+		{Name: "transfer_limit", Value: func(t tenantView) any { return t.PayoutLimitWallet }},
+		{Name: "bank_transfer_limit", Value: func(t tenantView) any { return t.PayoutLimitBank }},
+		{Name: "fee_bearer", Value: func(t tenantView) any { return string(t.FeeBearer) }},
+		{Name: "listed", Value: func(t tenantView) any { return string(t.Listed) }},
+		{Name: "duplicates", Value: func(t tenantView) any { return string(t.Duplicates) }},
+		{Name: "created_at", Value: func(t tenantView) any { return t.CreatedAt }},
+	}
+}
+
+func tenantDetails() []frame.Column[tenantView] {
+	return append(tenantColumns(),
+		frame.Column[tenantView]{Name: "updated_at", Value: func(t tenantView) any { return t.UpdatedAt }},
+		frame.Column[tenantView]{Name: "payout_ips", Value: func(t tenantView) any { return t.payoutIPs }},
+		frame.Column[tenantView]{Name: "quota_contacts", Value: func(t tenantView) any { return t.Quotas.Contacts.String() }},
+		frame.Column[tenantView]{Name: "quota_groups", Value: func(t tenantView) any { return t.Quotas.Groups.String() }},
+		frame.Column[tenantView]{Name: "quota_sender_ids", Value: func(t tenantView) any { return t.Quotas.Senders.String() }},
+		frame.Column[tenantView]{Name: "quota_campaigns", Value: func(t tenantView) any { return t.Quotas.Campaigns.String() }},
+		frame.Column[tenantView]{Name: "wallet", Value: func(t tenantView) any { return t.wallet }},
+		frame.Column[tenantView]{Name: "sms_credits", Value: func(t tenantView) any { return t.credits }},
+	)
+}
+
+// viewTenant reads what is printed of a customer beside its own row.
+func viewTenant(ctx context.Context, o *frame.Opened, t tenant.Tenant) (tenantView, error) {
+	v := tenantView{Tenant: t}
+	list, err := o.Access.PayoutIPs(ctx, t.ID)
+	if err != nil {
+		return v, err
+	}
+	v.payoutIPs = frame.TextsOf(list)
+	balance, err := o.Ledger.Balance(ctx, t.Wallet())
+	if err != nil {
+		return v, err
+	}
+	v.wallet = money.Pesewas(balance)
+	v.credits, err = o.Ledger.Balance(ctx, t.SMSCredits())
+	return v, err
+}
+
+type tenantCreate struct {
+	frame.Common
+	tenantFlags
+	frame.Reasoned
+	Name string `arg:"" help:"Name of the customer."`
+	Mode string `name:"mode" enum:"test,live" required:"" help:"test money or live money; it never changes."`
+	ID   string `name:"id" help:"Id of the customer; made when empty."`
+}
+
+// Run makes the customer.
+func (c *tenantCreate) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		id := cmp.Or(c.ID, frame.NewID())
+		r, err := o.Changes(config.Secret{}).CreateTenant(e.Ctx, o.By, frame.NewID(), id, c.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return printTenant(ctx, o, e, c.Output, id) })
+	})
+}
+
+type tenantList struct {
+	frame.Common
+	After string      `name:"after" placeholder:"ID" help:"List those whose ids come after this one."`
+	Limit frame.Count `name:"limit" default:"100" help:"List at most so many."`
+}
+
+// Run lists customers.
+func (c *tenantList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		all, err := o.Tenants.List(e.Ctx, c.After, int(c.Limit))
+		if err != nil {
+			return err
+		}
+		views := make([]tenantView, len(all))
+		for i, t := range all {
+			views[i].Tenant = t
+		}
+		return frame.PrintAll(e.Stdout, c.Output, tenantColumns(), views)
+	})
+}
+
+type tenantShow struct {
+	frame.Common
+	ID string `arg:"" help:"Id or unique name of the customer."`
+}
+
+// Run shows one customer.
+func (c *tenantShow) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error { return printTenant(e.Ctx, o, e, c.Output, c.ID) })
+}
+
+// printTenant reads and prints one customer.
+func printTenant(ctx context.Context, o *frame.Opened, e *frame.Env, format, id string) error {
+	t, err := o.Tenant(ctx, id)
+	if err != nil {
+		return err
+	}
+	view, err := viewTenant(ctx, o, t)
+	if err != nil {
+		return err
+	}
+	return frame.PrintOne(e.Stdout, format, tenantDetails(), view)
+}
+
+type tenantSet struct {
+	frame.Common
+	tenantFlags
+	frame.Writing
+	ID         string  `arg:"" help:"Id or unique name of the customer."`
+	Name       *string `name:"name" help:"New name."`
+	NoPayoutIP bool    `name:"no-payout-ip" help:"Empty the list of payout addresses: no payout is accepted."`
+	Reason     string  `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run changes the customer.
+func (c *tenantSet) Run(e *frame.Env) error {
+	if len(c.PayoutIP) > 0 && c.NoPayoutIP {
+		return frame.Usage("--payout-ip and --no-payout-ip exclude each other")
+	}
+	values := c.settings(c.PayoutIP, c.NoPayoutIP)
+	if c.Name != nil {
+		values["name"] = *c.Name
+	}
+	if len(values) == 0 {
+		return frame.Usage("Nothing to change: say at least one flag")
+	}
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.ID); err != nil {
+			return err
+		}
+		r, err := o.Changes(config.Secret{}).SetTenant(e.Ctx, o.By, frame.NewID(), c.ID, values, c.Reason)
+		show := func(ctx context.Context) error { return printTenant(ctx, o, e, c.Output, c.ID) }
+		if err != nil && problem.From(err).Code == "nothing_changed" {
+			return show(e.Ctx)
+		}
+		return o.Asked(e, c.Output, r, err, show)
+	})
+}

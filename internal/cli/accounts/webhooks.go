@@ -1,0 +1,195 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// Webhooks holds the commands of makola webhooks.
+type Webhooks struct {
+	List     webhooksList     `cmd:"" help:"List the events of a customer, newest first, or the failed ones of all."`
+	Attempts webhooksAttempts `cmd:"" help:"Show the attempts of an event that were not answered with 2xx."`
+	Replay   webhooksReplay   `cmd:"" help:"Send events again: the same bytes under the same webhook-id. Those from which a person was erased are refused, or left out with --failed."`
+	Secret   webhooksSecret   `cmd:"" help:"Show the secret that a customer verifies our signatures with, or replace it."`
+}
+
+type webhooksList struct {
+	frame.Common
+	Tenant  string      `name:"tenant" placeholder:"ID" help:"Events of this customer. Needed, except with --state failed."`
+	Subject string      `name:"subject" placeholder:"ID" help:"Only those about this payment."`
+	State   string      `name:"state" enum:"pending,delivered,failed,superseded," default:"" placeholder:"STATE" help:"pending, delivered, failed or superseded."`
+	Limit   frame.Count `name:"limit" default:"100" help:"List at most so many."`
+}
+
+func deliveryColumns(names map[string]string) []frame.Column[webhook.Delivery] {
+	return []frame.Column[webhook.Delivery]{
+		{Name: "id", Value: func(d webhook.Delivery) any { return d.ID }},
+		{Name: "tenant", Value: func(d webhook.Delivery) any { return d.Tenant }},
+		{Name: "customer", Value: func(d webhook.Delivery) any { return names[d.Tenant] }},
+		{Name: "subject", Value: func(d webhook.Delivery) any { return d.Subject }},
+		{Name: "kind", Value: func(d webhook.Delivery) any { return string(d.Kind) }},
+		{Name: "state", Value: func(d webhook.Delivery) any { return string(d.State) }},
+		{Name: "attempts", Value: func(d webhook.Delivery) any { return int64(d.Attempts) }},
+		{Name: "status", Value: func(d webhook.Delivery) any { return int64(d.Status) }},
+		{Name: "took_ms", Value: func(d webhook.Delivery) any { return d.Took.Milliseconds() }},
+		{Name: "created_at", Value: func(d webhook.Delivery) any { return d.CreatedAt }},
+		{Name: "ended_at", Value: func(d webhook.Delivery) any { return d.EndedAt }},
+		{Name: "url", Value: func(d webhook.Delivery) any { return d.URL }},
+		{Name: "error", Value: func(d webhook.Delivery) any { return d.Error }},
+	}
+}
+
+// Run lists events. The bodies are too wide for a table.
+func (c *webhooksList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		list, err := o.Webhooks(config.Secret{}).List(e.Ctx, webhook.Filter{
+			Tenant: c.Tenant, Subject: c.Subject, State: webhook.State(c.State), Limit: int(c.Limit),
+		})
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, d := range list {
+			ids = append(ids, d.Tenant)
+		}
+		names, err := o.Named(e.Ctx, ids)
+		if err != nil {
+			return err
+		}
+		columns := append(deliveryColumns(names), frame.Column[webhook.Delivery]{Name: "body", Value: func(d webhook.Delivery) any { return d.Body }})
+		columns = frame.Narrow(c.Output, columns, "created_at", "customer", "subject", "kind", "state", "attempts", "status", "error", "id")
+		return frame.PrintAll(e.Stdout, c.Output, columns, list)
+	})
+}
+
+type webhooksAttempts struct {
+	frame.Common
+	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
+	ID     string `arg:"" help:"Id of the event, the webhook-id."`
+}
+
+// Run lists the failed attempts of an event.
+func (c *webhooksAttempts) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		list, err := o.Webhooks(config.Secret{}).Attempts(e.Ctx, c.Tenant, c.ID)
+		if err != nil {
+			return err
+		}
+		columns := []frame.Column[webhook.Attempt]{
+			{Name: "number", Value: func(a webhook.Attempt) any { return int64(a.Number) }},
+			{Name: "at", Value: func(a webhook.Attempt) any { return a.At }},
+			{Name: "status", Value: func(a webhook.Attempt) any { return int64(a.Status) }},
+			{Name: "took_ms", Value: func(a webhook.Attempt) any { return a.Took.Milliseconds() }},
+			{Name: "error", Value: func(a webhook.Attempt) any { return a.Error }},
+		}
+		if c.Output != "table" {
+			columns = append(columns, frame.Column[webhook.Attempt]{Name: "answer", Value: func(a webhook.Attempt) any { return a.Answer }})
+		}
+		return frame.PrintAll(e.Stdout, c.Output, columns, list)
+	})
+}
+
+type webhooksReplay struct {
+	frame.Common
+	frame.Writing
+	Tenant string        `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
+	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too, and those that wait for their next attempt have it now."`
+	Failed bool          `name:"failed" help:"All that were given up."`
+	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: given up in this time."`
+	Limit  frame.Count   `name:"limit" default:"1000" help:"With --failed: at most so many, the oldest first."`
+	Reason string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run sends events again.
+func (c *webhooksReplay) Run(e *frame.Env) error {
+	if c.Failed == (len(c.IDs) > 0) {
+		return frame.Usage("Name events by their ids, or say --failed")
+	}
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		hooks := o.Webhooks(config.Secret{})
+		var done webhook.Replayed
+		entry := audit.Entry{Action: "webhook.replay", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
+		err := o.Act(e.Ctx, entry, func(tx *db.Tx) (details any, err error) {
+			if c.Failed {
+				done, err = hooks.ReplayFailedIn(tx, c.Tenant, o.Clock.Now().Add(-c.Since), int(c.Limit))
+			} else {
+				done.Events, err = hooks.ReplayIn(tx, c.Tenant, c.IDs...)
+			}
+			return map[string]any{"events": c.IDs, "failed": c.Failed, "replayed": done.Events}, err
+		})
+		if err != nil {
+			return err
+		}
+		return frame.PrintOne(e.Stdout, c.Output, []frame.Column[webhook.Replayed]{
+			{Name: "replayed", Value: func(r webhook.Replayed) any { return int64(r.Events) }},
+			{Name: "erased", Value: func(r webhook.Replayed) any { return int64(r.Erased) }},
+		}, done)
+	})
+}
+
+type webhooksSecret struct {
+	frame.Common
+	frame.Writing
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Rotate bool   `name:"rotate" help:"Make a new one. The one before signs beside it for 24 hours."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log; needed with --rotate."`
+}
+
+// Validate refuses a new secret without a reason.
+func (c *webhooksSecret) Validate() error {
+	if c.Rotate && strings.TrimSpace(c.Reason) == "" {
+		return errors.New("--rotate needs a --reason")
+	}
+	return nil
+}
+
+// Run shows or rotates a secret. Both are in the audit log: who has seen it can sign in the house's name.
+func (c *webhooksSecret) Run(e *frame.Env) error {
+	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		hooks := o.Webhooks(secret)
+		show := func(ctx context.Context) error { return c.show(ctx, e, hooks) }
+		if c.Rotate {
+			act, err := o.Changes(secret).RotateSecret(e.Ctx, o.By, frame.NewID(), c.Tenant, c.Reason)
+			return o.Asked(e, c.Output, act, err, show)
+		}
+		entry := audit.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
+		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
+			return err
+		}
+		return show(e.Ctx)
+	})
+}
+
+// show prints the secret.
+func (c *webhooksSecret) show(ctx context.Context, e *frame.Env, hooks *webhook.Webhooks) error {
+	s, err := hooks.Secret(ctx, c.Tenant)
+	if err != nil {
+		return err
+	}
+	return frame.PrintOne(e.Stdout, c.Output, []frame.Column[webhook.Secret]{
+		{Name: "secret", Value: func(s webhook.Secret) any { return s.Current }},
+		{Name: "made_at", Value: func(s webhook.Secret) any { return s.MadeAt }},
+		{Name: "former", Value: func(s webhook.Secret) any { return s.Former }},
+		{Name: "former_until", Value: func(s webhook.Secret) any { return s.FormerUntil }},
+	}, s)
+}

@@ -1,0 +1,80 @@
+package frame
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/timekeeping"
+)
+
+// errNobody refuses a command in production that does not say who gives it.
+func errNobody() error {
+	return problem.New(problem.Forbidden, "token_needed", "Nothing was done: in production a change needs a person. Make a personal token in the console (Your account), "+
+		"and give it by "+config.EnvToken+" or --token-file. In an emergency: --break-glass --reason TEXT")
+}
+
+// authorise finds out who gives the command, and refuses what they may not. Without a token it is the user of this machine, whose
+// requests need no approver: in development, before there are people, and with --break-glass.
+func (o *Opened) authorise(e *Env) (err error) {
+	if o.production, err = o.Installation.Production(e.Ctx); err != nil {
+		return err
+	}
+	a := e.Authority
+	if a == nil {
+		return nil
+	}
+	if err := o.journalReady(); err != nil {
+		return err
+	}
+	if o.production && moneyCommands[a.command] {
+		newest := func(ctx context.Context) (time.Time, error) { return app.NewestRow(ctx, o.DB) }
+		if err := timekeeping.Check(e.Ctx, o.DB, o.Clock, newest); err != nil {
+			return err
+		}
+	}
+	o.reason = a.reason
+	if a.breakGlass {
+		if a.tokenFile != "" {
+			return Usage("--break-glass and --token-file exclude each other")
+		}
+		if a.reason == "" {
+			return Usage("--break-glass needs a --reason")
+		}
+		o.Actor = audit.BreakGlass + LoggedIn()
+		o.By.Machine = o.Actor
+		return nil
+	}
+	token, err := a.token()
+	if err != nil {
+		return err
+	}
+	if token == "" {
+		people, err := o.People.SetUp(e.Ctx)
+		if err == nil && people && o.production {
+			err = errNobody()
+		}
+		return err
+	}
+	v, err := o.People.Bearer(e.Ctx, token)
+	if err != nil {
+		return err
+	}
+	o.By = changes.By{Visitor: v, Origin: Origin(), Place: identity.Installation}
+	o.Actor, o.permission = v.Person.Email, Needs[a.command]
+	if a.reason == "" {
+		return problem.Field("reason", "is required with a personal token")
+	}
+	return o.DB.Write(e.Ctx, o.allow)
+}
+
+// allow refuses, in tx, a person whose token or role does not allow the command now.
+func (o *Opened) allow(tx *db.Tx) error {
+	return o.Approvals().Allow(tx, o.By, o.permission)
+}

@@ -1,0 +1,74 @@
+package frame
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+)
+
+// NotNoted tells the operator of an act that is done and not in the journal.
+func NotNoted(e *Env) func(string, error) {
+	return func(path string, err error) {
+		fmt.Fprintf(e.Stderr, "makola: This is done, and could not be noted in %s: %v\n", path, err)
+	}
+}
+
+// Act does what an operator asked for, in one transaction with its entry in
+// the audit log, by which an act whose answer was lost is recognised. work may
+// run twice; what it returns becomes the entry's details.
+func (o *Opened) Act(ctx context.Context, e audit.Entry, work func(*db.Tx) (details any, err error)) error {
+	e.ID, e.Actor = NewID(), o.Actor
+	done := func(tx *db.Tx) (bool, error) { return o.Log.Landed(tx, e.Tenant, e.ID) }
+	return o.DB.WriteRecognising(ctx, done, func(tx *db.Tx) error {
+		details, err := work(tx)
+		if err != nil {
+			return err
+		}
+		entry := e
+		entry.Details = details
+		return o.audit(tx, entry)
+	})
+}
+
+// audit writes an entry in the transaction of its act, and into the file of acts once that is committed. The person of a
+// token is looked at in the same transaction.
+func (o *Opened) audit(tx *db.Tx, e audit.Entry) error {
+	if err := o.allow(tx); err != nil {
+		return err
+	}
+	e.Person = o.By.Visitor.Person.ID
+	if e.Reason == "" {
+		e.Reason = o.reason
+	}
+	if e.ID == "" {
+		e.ID = NewID()
+	}
+	if err := o.journalReady(); err != nil {
+		return err
+	}
+	e.At, e.Origin = o.Clock.Now(), Origin()
+	tx.AfterCommit(func() { o.Journal.Add(e) })
+	return o.Log.Write(tx, e)
+}
+
+// Audited gives what writes an operator's act into the transaction that does it.
+func (o *Opened) Audited(entry audit.Entry) func(*db.Tx) error {
+	entry.ID, entry.Actor = NewID(), o.Actor
+	return func(tx *db.Tx) error { return o.audit(tx, entry) }
+}
+
+// A Change is an audit.Change that a command notes.
+type Change audit.Change
+
+// WithChanges are an act's in its details; more is what else is noted.
+func WithChanges(list []Change, more ...map[string]any) map[string]any {
+	details := map[string]any{"changes": list}
+	for _, m := range more {
+		for name, value := range m {
+			details[name] = value
+		}
+	}
+	return details
+}

@@ -1,0 +1,173 @@
+// Package frame is what every command stands on: its environment, the database with the stores that commands use, the
+// caller's authority, orders about money, and output. Commands are structs of other packages that embed Common and get an
+// Env; this package knows none of them.
+//
+// Files, each above those that it uses:
+//
+//	open.go           the flags of every command, and the database opened for it
+//	report.go         exit codes, and errors on stderr
+//	flags.go          values of flags: amounts, quotas, switches, days
+//	tables.go         choices about a file with a table
+//	books.go          the check of all books
+//	order.go          an order about money: checked, confirmed, done
+//	journal.go        changes with their entries in the audit log and the journal
+//	master_key.go     the master key of the environment, or of development
+//	asked.go          the outcome of a change request
+//	authority.go      whether the caller may run the command
+//	env.go            input, output and questions
+//	services.go       the domains as commands use them
+//	output.go         tables, JSON and CSV
+//	given.go          the token, reason and break-glass that a line gives
+//	opened.go         the open database
+//	progress.go       the progress of a long command
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/installation"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Common is what every command that opens the database takes.
+type Common struct {
+	config.Storage
+	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+	Wide   bool   `name:"wide" help:"A table with all its columns. JSON and CSV always have all."`
+}
+
+// AfterApply makes of --wide a form of the output.
+func (c *Common) AfterApply() error {
+	if c.Wide && c.Output == "table" {
+		c.Output = wideTable
+	}
+	return nil
+}
+
+// There refuses a folder without a database, which opening would make.
+func (c *Common) There() error {
+	if c.Database != "" {
+		return nil
+	}
+	if _, err := os.Stat(c.SQLite()); errors.Is(err, fs.ErrNotExist) {
+		return problem.New(problem.Unavailable, "no_database",
+			fmt.Sprintf("There is no database in %s: name its folder with --data or its URL with --database, or start makola serve first", c.Data))
+	}
+	return nil
+}
+
+// open opens a database that exists and whose schema is this program's. It
+// makes no file and changes no table.
+func (c *Common) open(ctx context.Context) (*Opened, error) {
+	if err := c.There(); err != nil {
+		return nil, err
+	}
+	d, err := db.Open(ctx, db.Options{URL: c.Database, Path: c.SQLite(), MaxConns: Connections})
+	if err != nil {
+		return nil, Unopened(err)
+	}
+	err = Current(ctx, d, "database")
+	if err == nil {
+		err = installation.New(d, clock.Real()).CheckMark(ctx, nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	o := Assemble(d, clock.Real())
+	o.Journal = audit.Journal{Folder: c.Data}
+	return o, nil
+}
+
+// Unopened is a database that cannot be opened now, or never under the URL that was given.
+func Unopened(err error) error {
+	const code = "no_database"
+	if p := problem.From(err); p.Kind == problem.Invalid || p.Code == code {
+		return err
+	}
+	return problem.Wrap(err, problem.Unavailable, code, "The database cannot be opened")
+}
+
+// Current refuses a database whose schema is not this program's.
+func Current(ctx context.Context, d *db.DB, which string) error {
+	pending, err := d.PendingMigrations(ctx)
+	if err == nil && len(pending) > 0 {
+		err = problem.New(problem.Unavailable, "migrations_pending",
+			fmt.Sprintf("The %s lacks %d migrations of this program: run makola migrate up", which, len(pending)))
+	}
+	return err
+}
+
+// With opens the database, does the work and closes it again.
+func (c *Common) With(e *Env, work func(*Opened) error) (err error) {
+	o, err := c.open(e.Ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.DB.Close()) }()
+	o.Journal.Failed = NotNoted(e)
+	if err := o.recoveryLine(e); err != nil {
+		return err
+	}
+	if err := o.authorise(e); err != nil {
+		return err
+	}
+	return work(o)
+}
+
+// WithSecret is with for what needs the master key. Another one than the servers'
+// makes other references for the same payments, and seals secrets that no server
+// can open: it is refused.
+func (c *Common) WithSecret(e *Env, work func(*Opened, config.Secret) error) error {
+	secret, err := StoredSecret(c.Storage)
+	if err != nil {
+		return err
+	}
+	return c.With(e, func(o *Opened) error {
+		err := o.Installation.CheckSecret(e.Ctx, secret)
+		if errors.Is(err, installation.ErrWrongSecret) {
+			return Unusable(err)
+		}
+		if err != nil {
+			return err
+		}
+		return work(o, secret)
+	})
+}
+
+// WithMessaging opens the database and the domain.
+func (c *Common) WithMessaging(e *Env, work func(*Opened, *messaging.Messaging) error) error {
+	return c.With(e, func(o *Opened) error {
+		m := o.Messaging()
+		defer m.Close()
+		return work(o, m)
+	})
+}
+
+// WithPayments opens the database and the domain.
+func (c *Common) WithPayments(e *Env, work func(*Opened, *payments.Payments) error) error {
+	return c.WithSecret(e, func(o *Opened, secret config.Secret) error {
+		p := o.Payments(secret)
+		defer p.Close()
+		return work(o, p)
+	})
+}
+
+// recoveryLine says on stderr that a recovery lasts.
+func (o *Opened) recoveryLine(e *Env) error {
+	s, err := o.Recovery().State(e.Ctx)
+	if err == nil && s.Lasts() {
+		fmt.Fprintf(e.Stderr, "makola: A recovery lasts (%s) since %s: %s. See makola recovery status.\n", s.Phase, s.BegunAt.UTC().Format(time.RFC3339), Cell(s.Cause))
+	}
+	return err
+}

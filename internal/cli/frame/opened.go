@@ -1,0 +1,133 @@
+package frame
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/installation"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// node is under which name commands write: beside the servers' names, and one
+// for all, because commands are short.
+const node = "cli"
+
+// Connections of one command, which runs one transaction at a time.
+const Connections = 2
+
+// Opened is the database with what commands use of it.
+type Opened struct {
+	DB           *db.DB
+	Clock        *clock.Clock
+	Ledger       *ledger.Ledger
+	Tenants      *tenant.Store
+	answers      *idempotency.Answers
+	Access       *access.Access
+	Installation *installation.Store
+	Log          *audit.Log
+	People       *identity.Identity
+	Journal      audit.Journal
+
+	Actor      string     // in the audit log
+	By         changes.By // the person of a token, or the user of this machine
+	permission identity.Permission
+	reason     string // that the command was given
+	production bool
+}
+
+// Assemble puts together what commands use of a database.
+func Assemble(d *db.DB, c *clock.Clock) *Opened {
+	l := ledger.New(d, c, node)
+	log := audit.New(d, c)
+	actor := "cli:" + LoggedIn()
+	return &Opened{DB: d, Clock: c, Ledger: l, People: identity.New(d, c, log, identity.Options{}), Tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), Access: access.New(d, c), Installation: installation.New(d, c), Log: log, Actor: actor,
+		By: changes.By{Machine: actor, Origin: Origin(), Place: identity.Installation}}
+}
+
+// journalReady refuses a change that could not be appended to the journal. In development a database that has no data folder
+// here may do without one.
+func (o *Opened) journalReady() error {
+	err := o.Journal.Ready()
+	if err == nil || !o.production && errors.Is(err, audit.ErrNoFolder) {
+		return nil
+	}
+	return problem.Wrap(err, problem.Unavailable, "journal_unavailable", fmt.Sprintf("Nothing was changed, because the change could not be noted in %s: %v. "+
+		"Name a data folder that this user can write to with --data or MAKOLA_DATA", o.Journal.Path(), err))
+}
+
+// Tenant finds a customer by its id, or by its name where no other has it.
+func (o *Opened) Tenant(ctx context.Context, name string) (tenant.Tenant, error) {
+	t, err := o.Tenants.Get(ctx, name)
+	if !problem.Is(err, problem.NotFound) {
+		return t, err
+	}
+	return o.Tenants.Named(ctx, name)
+}
+
+// Known puts a tenant's id in the place of its name, and refuses one that is not
+// there, because an empty list would be taken for an answer. No tenant is everybody.
+func (o *Opened) Known(ctx context.Context, name *string) error {
+	if *name == "" {
+		return nil
+	}
+	t, err := o.Tenant(ctx, *name)
+	if err == nil {
+		*name = t.ID
+	}
+	return err
+}
+
+// Named are the names of customers by their ids.
+func (o *Opened) Named(ctx context.Context, ids []string) (map[string]string, error) {
+	names := map[string]string{}
+	for _, id := range ids {
+		if _, seen := names[id]; seen || id == "" {
+			continue
+		}
+		t, err := o.Tenants.Get(ctx, id)
+		if err != nil && !problem.Is(err, problem.NotFound) {
+			return nil, err
+		}
+		names[id] = t.Name
+	}
+	return names, nil
+}
+
+// NewID returns a new id, which sorts by time.
+func NewID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// LoggedIn is the user of this machine that runs the command.
+func LoggedIn() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "uid " + strconv.Itoa(os.Getuid())
+}
+
+// Origin is from where the operator runs the command: this machine, and the address from which they came to it.
+func Origin() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown machine"
+	}
+	if from, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " "); from != "" {
+		host += ", from " + from
+	}
+	return host
+}

@@ -1,0 +1,53 @@
+package frame
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+)
+
+// progressPause is the least time between two states of a line that is written again and again.
+const progressPause = 200 * time.Millisecond
+
+// ProgressOn shows on a terminal how far a long command is, in one line that an empty step removes. Elsewhere it shows
+// nothing. unit prints what is counted.
+func ProgressOn(w io.Writer, unit func(int64) string) func(step string, done, total int64) {
+	if !Terminal(w) {
+		return func(string, int64, int64) {}
+	}
+	return progressLine(w, unit)
+}
+
+// Terminal says whether what is written or read is a terminal.
+func Terminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}
+
+func progressLine(w io.Writer, unit func(int64) string) func(step string, done, total int64) {
+	const clear = "\r\x1b[K"
+	var last time.Time
+	return func(step string, done, total int64) {
+		switch {
+		case step == "" && last.IsZero(), step != "" && time.Since(last) < progressPause:
+		case step == "":
+			fmt.Fprint(w, clear)
+			last = time.Time{}
+		default:
+			last = time.Now()
+			fmt.Fprintf(w, "%s%s: %s", clear, step, unit(done))
+			if total > 0 {
+				fmt.Fprintf(w, " of %s (%d %%)", unit(total), min(100, 100*done/total))
+			}
+		}
+	}
+}
+
+// Megabytes prints a number of bytes.
+func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// Interactive says whether a person can read a question and answer it.
+func Interactive(in io.Reader, out io.Writer) bool { return Terminal(in) && Terminal(out) }

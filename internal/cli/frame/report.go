@@ -1,0 +1,73 @@
+package frame
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/problem"
+)
+
+// The exit codes.
+const (
+	ExitOK          = 0  // done
+	ExitInternal    = 1  // something went wrong that is not the operator's doing, or a check found something wrong
+	ExitUsage       = 2  // wrong flags or values
+	ExitUnavailable = 3  // the database or a provider cannot be used now; trying later is right
+	ExitNotFound    = 4  // there is no such thing
+	ExitConflict    = 5  // done before, or by another command
+	ExitForbidden   = 6  // not allowed
+	ExitFunds       = 7  // a wallet, credits or a float do not cover it
+	ExitRefused     = 8  // a provider said no
+	ExitUnknown     = 9  // the outcome is unknown: look before trying again
+	ExitDeclined    = 10 // a question was answered with no: nothing was done
+	ExitWaits       = 11 // it waits for a second person, who checks it in the console
+)
+
+var exitCodes = map[problem.Kind]int{
+	problem.Malformed: ExitUsage, problem.Invalid: ExitUsage, problem.TooLarge: ExitUsage,
+	problem.Unavailable: ExitUnavailable, problem.RateLimited: ExitUnavailable,
+	problem.NotFound:  ExitNotFound,
+	problem.Duplicate: ExitConflict, problem.InProgress: ExitConflict, problem.Gone: ExitConflict,
+	problem.Forbidden: ExitForbidden, problem.Unauthenticated: ExitForbidden,
+	problem.InsufficientFunds: ExitFunds, problem.InsufficientCredits: ExitFunds,
+	problem.Refused:  ExitRefused,
+	problem.Internal: ExitInternal,
+}
+
+// Report says on stderr what went wrong and gives the exit code. This is the
+// edge: nothing below it prints errors.
+func Report(stderr io.Writer, err error) int {
+	if errors.Is(err, ErrDeclined) {
+		fmt.Fprintln(stderr, "makola: Nothing was done.")
+		return ExitDeclined
+	}
+	var waits *waitsError
+	if errors.As(err, &waits) {
+		fmt.Fprintln(stderr, "makola:", waits)
+		return ExitWaits
+	}
+	p := problem.From(err)
+	fmt.Fprintln(stderr, "makola:", p.Message)
+	if len(p.Fields) > 1 || len(p.Fields) == 1 && p.Kind != problem.Invalid {
+		for _, name := range p.FieldNames() {
+			for _, text := range p.Fields[name] {
+				fmt.Fprintf(stderr, "  %s %s\n", name, text)
+			}
+		}
+	}
+	if p.Cause != nil && slices.Contains([]problem.Kind{problem.Internal, problem.Unavailable}, p.Kind) {
+		fmt.Fprintln(stderr, "  because:", p.Cause)
+	} else if p.Kind == problem.Unavailable && err.Error() != p.Message { // the database's own words
+		fmt.Fprintln(stderr, "  because:", strings.TrimPrefix(err.Error(), p.Message+": "))
+	}
+	if p.Code == codeUnknown {
+		return ExitUnknown
+	}
+	if code, ok := exitCodes[p.Kind]; ok {
+		return code
+	}
+	return ExitInternal
+}

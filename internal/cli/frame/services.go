@@ -1,0 +1,89 @@
+package frame
+
+import (
+	"log/slog"
+
+	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/contacts"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/treasury"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// Jobs is the queue as commands use it: it runs nothing, and what it adds is
+// for the servers.
+func (o *Opened) Jobs() *jobs.Queue {
+	return jobs.New(o.DB, o.Clock, slog.New(slog.DiscardHandler), jobs.Options{Node: node})
+}
+
+// Messaging is what commands use of the domain: operators' verbs. Nothing is sent to an operator of a
+// network from here, and no code is made or compared, so that no secret is needed.
+func (o *Opened) Messaging() *messaging.Messaging {
+	return messaging.New(messaging.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Jobs: o.Jobs(), Answers: o.answers, Senders: o.Senders(), Contacts: o.Contacts(), Clock: o.Clock, Log: slog.New(slog.DiscardHandler)})
+}
+
+// Senders are the sender IDs as an operator reviews them: the customer's own quota holds, the servers' does not.
+func (o *Opened) Senders() *senderid.Store {
+	return senderid.New(o.DB, o.Tenants, o.answers, o.Clock, config.Quotas{})
+}
+
+// Contacts are the contacts as an operator keeps them: the customer's own quotas hold, the servers' do not.
+func (o *Opened) Contacts() *contacts.Store {
+	return contacts.New(o.DB, o.Tenants, o.answers, o.Clock, config.Quotas{})
+}
+
+// Webhooks is what commands use of the package: nothing is sent from here. A
+// server that runs does that within seconds.
+func (o *Opened) Webhooks(secret config.Secret) *webhook.Webhooks {
+	return webhook.New(o.DB, o.Jobs(), o.Clock, slog.New(slog.DiscardHandler), webhook.Options{Secret: secret})
+}
+
+// Routes is the table as commands use it: nothing is sent from here.
+func (o *Opened) Routes() *route.Table {
+	return route.New(o.DB, o.Clock, slog.New(slog.DiscardHandler), app.Providers(), nil)
+}
+
+// Payments is what commands use of the domain: operators' verbs. Nothing is sent to a provider from
+// here, and no route is needed; webhooks go out from a server that runs.
+func (o *Opened) Payments(secret config.Secret) *payments.Payments {
+	quiet := slog.New(slog.DiscardHandler)
+	queue := o.Jobs()
+	return payments.New(payments.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Jobs: queue, Clock: o.Clock, Log: quiet, Secret: secret,
+		Webhooks: webhook.New(o.DB, queue, o.Clock, quiet, webhook.Options{Secret: secret}), Routes: o.Routes(), Treasury: o.treasury()})
+}
+
+// treasury moves operators' money.
+func (o *Opened) treasury() *treasury.Treasury {
+	return treasury.New(o.DB, o.Ledger, o.Tenants, o.Clock, slog.New(slog.DiscardHandler), o.Routes().CheckFloat)
+}
+
+// Recovery is the store of the recovery.
+func (o *Opened) Recovery() *recovery.Recovery {
+	return recovery.New(o.DB, o.Clock, slog.New(slog.DiscardHandler))
+}
+
+// Approvals is the store of acts.
+func (o *Opened) Approvals() *changes.Store {
+	return changes.NewStore(o.DB, o.Clock, o.Log.Keeping(o.Journal), o.People, o.production)
+}
+
+// Changes makes changes for the person of a token or for the user of this machine. A secret that a change makes is printed, and
+// kept for nobody.
+func (o *Opened) Changes(secret config.Secret) *changes.Changes {
+	return changes.New(changes.Deps{Store: o.Approvals(), Ledger: o.Ledger, Tenants: o.Tenants, Access: o.Access, People: o.People, Senders: o.Senders(), Webhooks: o.Webhooks(secret),
+		Treasury: o.treasury(), Routes: o.Routes(), Jobs: o.Jobs()})
+}
+
+// Sealed is what is sealed under the keys of the ring.
+func (o *Opened) Sealed(ring config.Secret) app.Sealed {
+	return app.Sealed{Ring: ring, Webhooks: o.Webhooks(ring), People: identity.New(o.DB, o.Clock, o.Log, identity.Options{Secret: ring}),
+		Changes: changes.New(changes.Deps{Store: o.Approvals(), Seal: changes.NewSealer(ring)}), Audit: o.Log.Keyed(ring)}
+}

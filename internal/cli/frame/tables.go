@@ -1,0 +1,24 @@
+package frame
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/makola/makola/internal/sheet"
+)
+
+// TableFlags are a person's choices about a file with a table.
+type TableFlags struct {
+	Column map[string]string `name:"column" mapsep:"none" placeholder:"FIELD=HEADING" help:"Read a field from the column with this heading, such as phone_number=Cell."`
+	Sheet  string            `name:"sheet" placeholder:"NAME" help:"Sheet of a workbook; the first one that has rows when absent."`
+}
+
+// Options returns the choices as the reader of tables takes them.
+func (f TableFlags) Options() sheet.Options { return sheet.Options{Columns: f.Column, Sheet: f.Sheet} }
+
+// Note prints what is unusual about a file.
+func Note(to io.Writer, report sheet.Report) {
+	for _, text := range report.Notes() {
+		fmt.Fprintln(to, Cell(text))
+	}
+}

@@ -1,0 +1,181 @@
+package funds
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+)
+
+// Catalogue holds the commands of makola catalogue.
+type Catalogue struct {
+	List     catalogueList     `cmd:"" help:"List airtime networks, data services and banks with the ids that clients send."`
+	Set      catalogueSet      `cmd:"" help:"Change an entry's id, name or status."`
+	BankCode catalogueBankCode `cmd:"" name:"bank-code" help:"Set a provider's own code of a bank."`
+	Prefix   cataloguePrefix   `cmd:"" help:"Set which network a range of numbers was given to. It is a hint only: numbers move."`
+}
+
+// catalogueEntry is an entry of any catalogue as it is printed.
+type catalogueEntry struct {
+	kind, key, id, name, network, status string
+	codes                                []string
+}
+
+func catalogueColumns() []frame.Column[catalogueEntry] {
+	return []frame.Column[catalogueEntry]{
+		{Name: "kind", Value: func(c catalogueEntry) any { return c.kind }},
+		{Name: "key", Value: func(c catalogueEntry) any { return c.key }},
+		{Name: "id", Value: func(c catalogueEntry) any { return c.id }},
+		{Name: "name", Value: func(c catalogueEntry) any { return c.name }},
+		{Name: "network", Value: func(c catalogueEntry) any { return c.network }},
+		{Name: "status", Value: func(c catalogueEntry) any { return c.status }},
+		{Name: "provider_codes", Value: func(c catalogueEntry) any { return c.codes }},
+	}
+}
+
+// The kinds of catalogue entries.
+const (
+	kindNetwork = "network"
+	kindService = "service"
+	kindBank    = "bank"
+)
+
+// catalogueOf reads every entry.
+func catalogueOf(o *frame.Opened, e *frame.Env, routes *route.Table) ([]catalogueEntry, error) {
+	all, err := routes.Catalogue(e.Ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := []catalogueEntry{}
+	for _, n := range all.Networks {
+		list = append(list, catalogueEntry{kind: kindNetwork, key: string(n.Network), id: n.ID, name: n.Name, network: string(n.Network), status: n.Status})
+	}
+	for _, s := range all.Services {
+		list = append(list, catalogueEntry{kind: kindService, key: s.Key, id: s.ID, name: s.Name, network: string(s.Network), status: s.Status})
+	}
+	for _, b := range all.Banks {
+		c := catalogueEntry{kind: kindBank, key: b.Code, id: b.ID, name: b.Name, status: b.Status}
+		for provider, code := range b.Codes {
+			c.codes = append(c.codes, provider+"="+code)
+		}
+		slices.Sort(c.codes)
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+type catalogueList struct {
+	frame.Common
+	Kind string `name:"kind" enum:"network,service,bank," default:"" placeholder:"network|service|bank" help:"Only entries of this kind."`
+}
+
+// Run lists the catalogues.
+func (c *catalogueList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		return printCatalogue(o, e, o.Routes(), c.Output, func(x catalogueEntry) bool { return c.Kind == "" || c.Kind == x.kind })
+	})
+}
+
+// printCatalogue prints the entries of the catalogue for which show returns true.
+func printCatalogue(o *frame.Opened, e *frame.Env, routes *route.Table, format string, show func(catalogueEntry) bool) error {
+	all, err := catalogueOf(o, e, routes)
+	if err != nil {
+		return err
+	}
+	return frame.PrintAll(e.Stdout, format, catalogueColumns(), slices.DeleteFunc(all, func(x catalogueEntry) bool { return !show(x) }))
+}
+
+type catalogueSet struct {
+	frame.Common
+	frame.Writing
+	Kind   string `arg:"" enum:"network,service,bank" help:"network, service or bank."`
+	Key    string `arg:"" help:"Key of the entry: MTN, mtn_data, or a bank's sort code."`
+	ID     string `name:"id" help:"Id that clients send from now on."`
+	Name   string `name:"name" help:"Name that clients see."`
+	Status string `name:"status" enum:"active,inactive," default:"" placeholder:"active|inactive" help:"Whether it is offered."`
+	Reason string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// Run changes the entry.
+func (c *catalogueSet) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		routes := o.Routes()
+		edit := route.Edit{ID: c.ID, Name: c.Name, Status: c.Status}
+		if edit == (route.Edit{}) {
+			return problem.New(problem.Invalid, "nothing_to_change", "Give at least one of --id, --name and --status")
+		}
+		of := route.CatalogueChange{Kind: route.CatalogueKind(c.Kind), Key: c.Key, Edit: edit}
+		return changeCatalogue(&c.Common, e, o, routes, of, c.Reason, func(x catalogueEntry) bool { return x.kind == c.Kind && x.key == c.Key })
+	})
+}
+
+// changeCatalogue requests a change of the catalogue, and prints the entries that show it.
+func changeCatalogue(c *frame.Common, e *frame.Env, o *frame.Opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
+	act, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), change, reason)
+	return o.Asked(e, c.Output, act, err, func(context.Context) error { return printCatalogue(o, e, routes, c.Output, show) })
+}
+
+type catalogueBankCode struct {
+	frame.Common
+	frame.Writing
+	Bank     string `arg:"" help:"Sort code of the bank."`
+	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Code     string `arg:"" optional:"" help:"The provider's code; none: it does not reach this bank."`
+	Reason   string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// Run sets the code.
+func (c *catalogueBankCode) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		routes := o.Routes()
+		of := route.CatalogueChange{Kind: route.BankCodeEntry, Key: c.Bank, Provider: c.Provider, Value: c.Code}
+		return changeCatalogue(&c.Common, e, o, routes, of, c.Reason, func(x catalogueEntry) bool { return x.kind == kindBank && x.key == c.Bank })
+	})
+}
+
+type cataloguePrefix struct {
+	frame.Common
+	frame.Writing
+	Prefix  string `arg:"" help:"First digits of a local number, such as 024 or 0553."`
+	Network string `arg:"" optional:"" help:"Network; none: no network's."`
+	Reason  string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// Run sets the range.
+func (c *cataloguePrefix) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		network := msisdn.Network("")
+		if c.Network != "" {
+			known, ok := msisdn.ParseNetwork(c.Network)
+			if !ok {
+				return problem.Field("network", msisdn.ErrNetwork.Error())
+			}
+			network = known
+		}
+		routes := o.Routes()
+		r, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(context.Context) error { return c.printPrefixes(e, routes) })
+	})
+}
+
+// printPrefixes prints whose network each range of numbers is.
+func (c *cataloguePrefix) printPrefixes(e *frame.Env, routes *route.Table) error {
+	all, err := routes.Catalogue(e.Ctx)
+	if err != nil {
+		return err
+	}
+	prefixes := []string{}
+	for prefix := range all.Prefixes {
+		prefixes = append(prefixes, prefix)
+	}
+	slices.SortFunc(prefixes, strings.Compare)
+	return frame.PrintAll(e.Stdout, c.Output, []frame.Column[string]{
+		{Name: "prefix", Value: func(p string) any { return p }},
+		{Name: "network", Value: func(p string) any { return string(all.Prefixes[p]) }},
+	}, prefixes)
+}

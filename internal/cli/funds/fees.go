@@ -1,0 +1,156 @@
+package funds
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Fees holds the commands of makola fees.
+type Fees struct {
+	Show feesShow `cmd:"" help:"Show the fee plan in force for a customer."`
+	Set  feesSet  `cmd:"" help:"Replace a fee plan by a new version."`
+}
+
+// everybody names, on the command line, the plan of those without their own.
+const everybody = "default"
+
+func planOwner(name string) string {
+	if name == everybody {
+		return tenant.Default
+	}
+	return name
+}
+
+// ruleView is one line of a plan as it is printed.
+type ruleView struct {
+	tenant.Rule
+	version int64
+}
+
+func ruleColumns() []frame.Column[ruleView] {
+	return []frame.Column[ruleView]{
+		{Name: "version", Value: func(r ruleView) any { return r.version }},
+		{Name: "product", Value: func(r ruleView) any { return string(r.Product) }},
+		{Name: "channel", Value: func(r ruleView) any { return r.Channel }},
+		{Name: "flat", Value: func(r ruleView) any { return r.Flat }},
+		{Name: "percent", Value: func(r ruleView) any { return money.Pesewas(r.BasisPoints).String() }},
+		{Name: "minimum", Value: func(r ruleView) any { return r.Minimum }},
+		{Name: "maximum", Value: func(r ruleView) any {
+			if r.Maximum == 0 {
+				return nil
+			}
+			return r.Maximum
+		}},
+	}
+}
+
+func ruleViews(rules []tenant.Rule, version int64) []ruleView {
+	views := make([]ruleView, len(rules))
+	for i, r := range rules {
+		views[i] = ruleView{r, version}
+	}
+	return views
+}
+
+type feesShow struct {
+	frame.Common
+	Tenant string `arg:"" default:"default" help:"Id or unique name of the customer, or default."`
+}
+
+// Run shows a plan.
+func (c *feesShow) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		owner := planOwner(c.Tenant)
+		if owner != tenant.Default {
+			if err := o.Known(e.Ctx, &owner); err != nil {
+				return err
+			}
+		}
+		return printPlan(e.Ctx, o, e, c.Output, owner, o.Clock.Now())
+	})
+}
+
+// printPlan prints the fee plan that is in force for a customer at a time.
+func printPlan(ctx context.Context, o *frame.Opened, e *frame.Env, format, owner string, at time.Time) error {
+	rules, version, err := o.Tenants.FeePlan(ctx, owner, at)
+	if err != nil {
+		return err
+	}
+	return frame.PrintAll(e.Stdout, format, ruleColumns(), ruleViews(rules, version))
+}
+
+type feesSet struct {
+	frame.Common
+	frame.Writing
+	Tenant string    `arg:"" help:"Id or unique name of the customer, or default."`
+	Rule   []feeRule `name:"rule" sep:"none" placeholder:"RULE" help:"A product, a channel and its price, such as collection=1%,min=0.10,max=10 or payout/BANK=8.00+0.5%. Repeat for more; what is not named is free."`
+	From   time.Time `name:"from" placeholder:"TIME" help:"When it begins, such as 2026-07-01T00:00:00Z; now when absent."`
+	Free   bool      `name:"free" help:"Set a plan without rules, under which everything is free."`
+	Reason string    `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run sets a plan.
+func (c *feesSet) Run(e *frame.Env) error {
+	if c.Free != (len(c.Rule) == 0) {
+		return frame.Usage("Say either --rule or --free")
+	}
+	rules := make([]tenant.Rule, len(c.Rule))
+	for i, r := range c.Rule {
+		rules[i] = r.rule
+	}
+	return c.With(e, func(o *frame.Opened) error {
+		owner := planOwner(c.Tenant)
+		if owner == tenant.Default {
+			if err := whomItChanges(o, e, c.From); err != nil {
+				return err
+			}
+		} else if err := o.Known(e.Ctx, &owner); err != nil {
+			return err
+		}
+		r, err := o.Changes(config.Secret{}).SetFees(e.Ctx, o.By, frame.NewID(), owner, rules, c.From, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error {
+			at := o.Clock.Now()
+			if c.From.After(at) {
+				at = c.From
+			}
+			return printPlan(ctx, o, e, c.Output, owner, at)
+		})
+	})
+}
+
+// whomItChanges says which customers pay by the default plan, and asks where a person sits at a terminal.
+func whomItChanges(o *frame.Opened, e *frame.Env, from time.Time) error {
+	if now := o.Clock.Now(); from.Before(now) {
+		from = now
+	}
+	some, total, err := o.Tenants.WithoutPlan(e.Ctx, from, named)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.Stderr, "The default plan is what customers without a plan of their own pay by: %d at the moment\n", total)
+	for _, t := range some {
+		fmt.Fprintln(e.Stderr, "  "+frame.Cell(called(t)))
+	}
+	if more := total - len(some); more > 0 {
+		fmt.Fprintf(e.Stderr, "  and %d more\n", more)
+	}
+	if !e.Terminal {
+		return nil
+	}
+	return e.Confirm("Change it?")
+}
+
+// feeRule is a rule as the command line writes it.
+type feeRule struct{ rule tenant.Rule }
+
+// UnmarshalText reads a rule.
+func (r *feeRule) UnmarshalText(text []byte) (err error) {
+	r.rule, err = tenant.ParseRule(string(text))
+	return err
+}

@@ -1,0 +1,503 @@
+package funds
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/webhook"
+)
+
+// Payouts holds the commands of makola payouts.
+type Payouts struct {
+	Find         payoutsFind         `cmd:"" help:"Find payments of all customers by an id, any reference, a number, an amount or a part of the payee's name."`
+	List         payoutsList         `cmd:"" help:"List a customer's transfers, newest first."`
+	Stuck        payoutsStuck        `cmd:"" help:"List the payments of all customers, of any kind, whose outcome is still unknown."`
+	Contradicted payoutsContradicted `cmd:"" aliases:"turned" help:"List final payments that their provider contradicted later: reversed, found paid, paid late."`
+	Show         payoutsShow         `cmd:"" help:"Show one payment with its ledger transfers, its webhooks, and why its money is held."`
+	Resolve      payoutsResolve      `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`
+	Decide       payoutsDecide       `cmd:"" help:"Take what a contradicted payment left in suspense out of it."`
+
+	References payoutsReferences `cmd:"" help:"Print under which references a request goes to providers, known here or not: to look for it in their statements."`
+}
+
+// paymentView is a payment as it is printed.
+type paymentView struct {
+	book.Payment
+	customer string // the tenant's name
+}
+
+// paymentColumns are what an operator sees of a payment.
+func paymentColumns() []frame.Column[paymentView] {
+	return []frame.Column[paymentView]{
+		{Name: "id", Value: func(p paymentView) any { return p.ID }},
+		{Name: "tenant", Value: func(p paymentView) any { return p.Tenant }},
+		{Name: "customer", Value: func(p paymentView) any { return p.customer }},
+		{Name: "kind", Value: func(p paymentView) any { return string(p.Kind) }},
+		{Name: "reference", Value: func(p paymentView) any { return p.Reference }},
+		{Name: "channel", Value: func(p paymentView) any { return p.Channel }},
+		{Name: "account", Value: func(p paymentView) any { return p.Account }},
+		{Name: "account_name", Value: func(p paymentView) any { return p.AccountName }},
+		{Name: "amount", Value: func(p paymentView) any { return p.Amount }},
+		{Name: "charges", Value: func(p paymentView) any { return p.Charges }},
+		{Name: "status", Value: func(p paymentView) any { return p.Word() }},
+		{Name: "reason", Value: func(p paymentView) any { return p.Reason }},
+		{Name: "provider", Value: func(p paymentView) any { return p.Rail }},
+		{Name: "provider_reference", Value: func(p paymentView) any { return p.ProviderReference }},
+		{Name: "attempt", Value: func(p paymentView) any { return int64(p.Attempt) }},
+		{Name: "attempt_reference", Value: func(p paymentView) any { return p.AttemptReference }},
+		{Name: "upstream_id", Value: func(p paymentView) any { return p.UpstreamID }},
+		{Name: "created_at", Value: func(p paymentView) any { return p.CreatedAt }},
+		{Name: "settled_at", Value: func(p paymentView) any { return p.SettledAt }},
+		{Name: "escalated_at", Value: func(p paymentView) any { return p.EscalatedAt }},
+		{Name: "resolved", Value: func(p paymentView) any { return p.Note }},
+	}
+}
+
+// viewsOf reads what is printed of payments beside their own rows.
+func viewsOf(ctx context.Context, o *frame.Opened, list ...book.Payment) ([]paymentView, error) {
+	var ids []string
+	for _, p := range list {
+		ids = append(ids, p.Tenant)
+	}
+	names, err := o.Named(ctx, ids)
+	views := make([]paymentView, len(list))
+	for i, p := range list {
+		views[i] = paymentView{p, names[p.Tenant]}
+	}
+	return views, err
+}
+
+// printPayments prints a list of payments, in a table what tells one from another.
+func printPayments(o *frame.Opened, e *frame.Env, format string, list []book.Payment) error {
+	views, err := viewsOf(e.Ctx, o, list...)
+	if err != nil {
+		return err
+	}
+	columns := frame.Narrow(format, paymentColumns(), "created_at", "customer", "kind", "reference", "account", "amount", "status", "id")
+	return frame.PrintAll(e.Stdout, format, columns, views)
+}
+
+// printPayment prints one payment.
+func printPayment(o *frame.Opened, e *frame.Env, format string, pay book.Payment) error {
+	views, err := viewsOf(e.Ctx, o, pay)
+	if err != nil {
+		return err
+	}
+	return frame.PrintOne(e.Stdout, format, paymentColumns(), views[0])
+}
+
+// showPayment reads and prints one payment.
+func showPayment(ctx context.Context, o *frame.Opened, e *frame.Env, format string, p *payments.Payments, id string) error {
+	pay, err := p.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	return printPayment(o, e, format, pay)
+}
+
+// findWindows has a command look at 100,000 payments at once: it may take longer than a page.
+const findWindows = 20
+
+type payoutsFind struct {
+	frame.Common
+	Text   string      `arg:"" help:"Our id, a reference (the customer's, ours or the provider's), a number or account in any spelling, an amount, or a part of the payee's name."`
+	Tenant string      `name:"tenant" placeholder:"ID" help:"Only of this customer, by id or unique name."`
+	Status string      `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Only those with this status: success, submitted, pending, failed, invalid or declined."`
+	From   string      `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC."`
+	To     string      `name:"to" placeholder:"DATE" help:"Last day, inclusive."`
+	Before string      `name:"before" placeholder:"ID" help:"Search further: only payments before this one."`
+	Limit  frame.Count `name:"limit" default:"50" help:"List at most so many."`
+}
+
+// Run finds. Where to search further goes to stderr.
+func (c *payoutsFind) Run(e *frame.Env) error {
+	from, to, err := days(c.From, c.To)
+	if err != nil {
+		return err
+	}
+	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
+		p := o.Payments(secret)
+		defer p.Close()
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		found, err := searchPayments(e.Ctx, o, p, secret, book.Search{Text: c.Text, Tenant: c.Tenant, Status: c.Status, From: from, To: to, Before: c.Before, Limit: int(c.Limit), Windows: findWindows})
+		if err != nil {
+			return err
+		}
+		if err := printPayments(o, e, c.Output, found.Payments); err != nil {
+			return err
+		}
+		if len(found.Payments) == 0 && strings.HasPrefix(c.Text, "req_") {
+			fmt.Fprintf(e.Stderr, "No payment is known by the request id %s. The database has the ids of refused and failed requests alone (the page Requests of the console); "+
+				"look for others in the access log of the servers (MAKOLA_ACCESS_LOG)\n", c.Text)
+		}
+		if found.More != "" {
+			fmt.Fprintf(e.Stderr, "There may be older ones: search further with --before %s, or say --from and --to\n", found.More)
+		}
+		return nil
+	})
+}
+
+// searchPayments finds payments. A search for a person is limited for each user of the machine, and is in the audit log with a keyed
+// hash, as it is in the console.
+func searchPayments(ctx context.Context, o *frame.Opened, p *payments.Payments, secret config.Secret, s book.Search) (book.Found, error) {
+	s.Anonymous = true
+	if !s.Person() && !s.Number() {
+		return p.Search(ctx, s)
+	}
+	if !s.Number() {
+		if found, err := p.Search(ctx, s); err != nil || len(found.Payments) > 0 {
+			return found, err
+		}
+	}
+	hash := identity.NumberHash(secret.Derive(identity.NumberKey), s.Text)
+	entry := audit.Entry{Actor: o.Actor, Origin: frame.Origin(), Action: "numbers.search", Tenant: s.Tenant, Subject: hash}
+	if err := o.People.Use(ctx, identity.SearchesOfNumbers, o.Actor, hash, entry); err != nil {
+		return book.Found{}, err
+	}
+	s.Anonymous = false
+	return p.Search(ctx, s)
+}
+
+type payoutsList struct {
+	frame.Common
+	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Status string `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Only those with this status: success, submitted, pending, failed, invalid or declined."`
+	Kind   string `name:"kind" enum:"payout,collection" default:"payout" help:"payout or collection."`
+	Page   int    `name:"page" default:"1" help:"Page, from 1."`
+	Size   int    `name:"page-size" default:"50" help:"Rows of a page, 1 to 100."`
+}
+
+// Run lists.
+func (c *payoutsList) Run(e *frame.Env) error {
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		page, err := p.History(e.Ctx, c.Tenant, book.Filter{Kind: book.Kind(c.Kind), Status: c.Status, Page: c.Page, Size: c.Size})
+		if err != nil {
+			return err
+		}
+		if err := printPayments(o, e, c.Output, page.Rows); err != nil {
+			return err
+		}
+		if page.LastPage > 1 {
+			fmt.Fprintf(e.Stderr, "Page %d of %d, %d payments\n", c.Page, page.LastPage, page.Total)
+		}
+		return nil
+	})
+}
+
+type payoutsReferences struct {
+	frame.Common
+	Tenant    string `arg:"" help:"Id or unique name of the customer."`
+	Reference string `arg:"" help:"The customer's own reference of the request."`
+	Kind      string `name:"kind" enum:"payout,collection,topup,bundle" default:"payout" help:"payout, collection, topup or bundle."`
+}
+
+// attempt is one attempt of a request, as it would be made.
+type attempt struct {
+	number    int
+	reference string
+}
+
+// Run prints references.
+func (c *payoutsReferences) Run(e *frame.Env) error {
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		t, err := o.Tenant(e.Ctx, c.Tenant)
+		if err != nil {
+			return err
+		}
+		var all []attempt
+		for i, reference := range p.References(t, book.Kind(c.Kind), c.Reference) {
+			all = append(all, attempt{i + 1, reference})
+		}
+		return frame.PrintAll(e.Stdout, c.Output, []frame.Column[attempt]{
+			{Name: "attempt", Value: func(a attempt) any { return int64(a.number) }},
+			{Name: "attempt_reference", Value: func(a attempt) any { return a.reference }},
+		}, all)
+	})
+}
+
+// pageFlags are one page of a list that is read as a whole.
+type pageFlags struct {
+	Page frame.Count `name:"page" default:"1" help:"Page, from 1."`
+	Size frame.Count `name:"page-size" default:"50" help:"Rows of a page."`
+}
+
+// page cuts a page out of a list, and says on stderr which it is of how many.
+func page[T any](e *frame.Env, f pageFlags, all []T) []T {
+	from := min((int(f.Page)-1)*int(f.Size), len(all))
+	to := min(from+int(f.Size), len(all))
+	if len(all) > int(f.Size) {
+		fmt.Fprintf(e.Stderr, "Page %d of %d, %d rows\n", f.Page, (len(all)-1)/int(f.Size)+1, len(all))
+	}
+	return all[from:to]
+}
+
+type payoutsStuck struct {
+	frame.Common
+	pageFlags
+}
+
+// Run lists what operators were called for.
+func (c *payoutsStuck) Run(e *frame.Env) error {
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		rows, err := p.Stuck(e.Ctx)
+		if err != nil {
+			return err
+		}
+		return printPayments(o, e, c.Output, page(e, c.pageFlags, rows))
+	})
+}
+
+type payoutsContradicted struct {
+	frame.Common
+	pageFlags
+}
+
+// contradictionView is one contradiction as it is printed.
+type contradictionView struct {
+	book.Contradiction
+	customer string
+}
+
+func contradictionColumns() []frame.Column[contradictionView] {
+	return []frame.Column[contradictionView]{
+		{Name: "at", Value: func(v contradictionView) any { return v.At }},
+		{Name: "event", Value: func(v contradictionView) any { return string(v.Event) }},
+		{Name: "said", Value: func(v contradictionView) any { return v.Said.String() }},
+		{Name: "customer", Value: func(v contradictionView) any { return v.customer }},
+		{Name: "kind", Value: func(v contradictionView) any { return string(v.Payment.Kind) }},
+		{Name: "reference", Value: func(v contradictionView) any { return v.Payment.Reference }},
+		{Name: "amount", Value: func(v contradictionView) any { return v.Payment.Amount }},
+		{Name: "status", Value: func(v contradictionView) any { return string(v.Payment.Status) }},
+		{Name: "provider", Value: func(v contradictionView) any { return v.Payment.Rail }},
+		{Name: "code", Value: func(v contradictionView) any { return v.Code }},
+		{Name: "message", Value: func(v contradictionView) any { return v.Message }},
+		{Name: "id", Value: func(v contradictionView) any { return v.Payment.ID }},
+	}
+}
+
+// Run lists contradictions, newest first.
+func (c *payoutsContradicted) Run(e *frame.Env) error {
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		all, err := p.Contradictions(e.Ctx)
+		if err != nil {
+			return err
+		}
+		all = page(e, c.pageFlags, all)
+		var ids []string
+		for _, one := range all {
+			ids = append(ids, one.Payment.Tenant)
+		}
+		names, err := o.Named(e.Ctx, ids)
+		if err != nil {
+			return err
+		}
+		views := make([]contradictionView, len(all))
+		for i, one := range all {
+			views[i] = contradictionView{one, names[one.Payment.Tenant]}
+		}
+		columns := frame.Narrow(c.Output, contradictionColumns(), "at", "event", "said", "customer", "reference", "amount", "status", "id")
+		return frame.PrintAll(e.Stdout, c.Output, columns, views)
+	})
+}
+
+type payoutsShow struct {
+	frame.Common
+	ID string `arg:"" help:"Whatever makola payouts find finds one payment by."`
+}
+
+// shown is a payment with its whole story.
+type shown struct {
+	paymentView
+	held         string
+	exchanges    int // with providers: POSTs and questions
+	lastExchange time.Time
+	next         time.Time
+	transfers    []string
+	webhooks     []string
+}
+
+// shownColumns are a payment's with what became of it.
+func shownColumns() []frame.Column[shown] {
+	var columns []frame.Column[shown]
+	for _, c := range paymentColumns() {
+		columns = append(columns, frame.Column[shown]{Name: c.Name, Value: func(s shown) any { return c.Value(s.paymentView) }})
+	}
+	return append(columns,
+		frame.Column[shown]{Name: "held", Value: func(s shown) any { return s.held }},
+		frame.Column[shown]{Name: "exchanges", Value: func(s shown) any { return int64(s.exchanges) }},
+		frame.Column[shown]{Name: "last_exchange_at", Value: func(s shown) any { return s.lastExchange }},
+		frame.Column[shown]{Name: "next_question_at", Value: func(s shown) any { return s.next }},
+		frame.Column[shown]{Name: "transfers", Value: func(s shown) any { return s.transfers }},
+		frame.Column[shown]{Name: "webhooks", Value: func(s shown) any { return s.webhooks }},
+	)
+}
+
+// thePayment finds the one payment that a text names.
+func thePayment(o *frame.Opened, e *frame.Env, p *payments.Payments, secret config.Secret, text string) (book.Payment, error) {
+	found, err := searchPayments(e.Ctx, o, p, secret, book.Search{Text: text, Limit: named, Windows: findWindows})
+	switch {
+	case err != nil:
+		return book.Payment{}, err
+	case len(found.Payments) == 0 && found.More != "":
+		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Not among the newest payments: makola payouts find searches further")
+	case len(found.Payments) == 0:
+		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	case len(found.Payments) == 1:
+		return found.Payments[0], nil
+	}
+	var ids []string
+	for _, pay := range found.Payments {
+		ids = append(ids, pay.ID)
+	}
+	return book.Payment{}, problem.New(problem.Malformed, "several_payments", "Several payments match; name one by its id: "+strings.Join(ids, " "))
+}
+
+// Run shows one payment.
+func (c *payoutsShow) Run(e *frame.Env) error {
+	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
+		p := o.Payments(secret)
+		defer p.Close()
+		pay, err := thePayment(o, e, p, secret, c.ID)
+		if err != nil {
+			return err
+		}
+		views, err := viewsOf(e.Ctx, o, pay)
+		if err != nil {
+			return err
+		}
+		s := shown{paymentView: views[0], held: whyHeld(pay), next: p.NextQuestion(pay)}
+		said, err := o.Routes().Exchanges(e.Ctx, pay.ID)
+		if err != nil {
+			return err
+		}
+		for _, x := range said {
+			if s.exchanges++; x.At.After(s.lastExchange) {
+				s.lastExchange = x.At
+			}
+		}
+		moved, err := o.Ledger.OfSubject(e.Ctx, pay.ID)
+		if err != nil {
+			return err
+		}
+		for _, t := range moved {
+			s.transfers = append(s.transfers, fmt.Sprintf("%s %s: %s -> %s %s", t.At.Format(time.RFC3339), t.Leg, t.From, t.To, money.Pesewas(t.Amount)))
+		}
+		events, err := o.Webhooks(config.Secret{}).List(e.Ctx, webhook.Filter{Tenant: pay.Tenant, Subject: pay.ID, Limit: named})
+		if err != nil {
+			return err
+		}
+		for _, d := range events {
+			s.webhooks = append(s.webhooks, fmt.Sprintf("%s %s: %s after %d attempts, last answer %d, to %s", d.CreatedAt.Format(time.RFC3339), d.ID, d.State, d.Attempts, d.Status, d.URL))
+		}
+		return frame.PrintOne(e.Stdout, c.Output, shownColumns(), s)
+	})
+}
+
+// whyHeld says why the money of an open payment is held; nothing for a final one.
+func whyHeld(pay book.Payment) string {
+	switch {
+	case !pay.Status.Open():
+		return ""
+	case pay.Kind == book.KindCollection:
+		return "nothing is held: the payer was asked"
+	case pay.Status == book.StatusWaiting:
+		return "nothing is held: the payer has not paid yet"
+	case pay.Refusal != book.RefusalNone:
+		return "the provider refused it and has not confirmed that when asked; it is asked each minute. Do not pay again"
+	case pay.Refusal != book.RefusalNone:
+		return "the provider refused it (" + pay.RefusalReason + ") and has not confirmed that it has nothing of it. Do not pay again"
+	case pay.Classed && pay.Class == provider.Unknown:
+		return "the outcome is unknown: the provider may have paid. Do not pay again"
+	case !pay.EscalatedAt.IsZero():
+		return "the provider has not ended it, or its answer does not match: an operator was called"
+	}
+	return "the provider has not said yet whether it was done"
+}
+
+type payoutsResolve struct {
+	frame.Common
+	frame.Writing
+	ID     string `arg:"" help:"Our id or provider reference of the payment."`
+	Paid   bool   `name:"paid" help:"The provider's statement has it as done."`
+	Unpaid bool   `name:"unpaid" help:"The provider's statement does not have it: what was held goes back."`
+
+	Fee        frame.Amount `name:"provider-fee" placeholder:"CEDIS" help:"What the provider took for itself, as the statement has it. Without it the float disagrees until the provider can be asked."`
+	Commission frame.Amount `name:"commission" placeholder:"CEDIS" help:"What the provider gave us, as the statement has it."`
+
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"By what evidence, for the audit log."`
+}
+
+// Run resolves.
+func (c *payoutsResolve) Run(e *frame.Env) error {
+	if c.Paid == c.Unpaid {
+		return frame.Usage("Say either --paid or --unpaid")
+	}
+	if c.Unpaid && (c.Fee.Value != nil || c.Commission.Value != nil) {
+		return frame.Usage("--provider-fee and --commission belong to --paid")
+	}
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		pay, err := p.Find(e.Ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		a := o.Changes(config.Secret{})
+		a.Payments = p
+		r, err := a.Resolve(e.Ctx, o.By, frame.NewID(), pay.ID, changes.Statement{Paid: c.Paid, Fee: c.Fee.Value, Commission: c.Commission.Value}, c.Reason)
+		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showPayment(ctx, o, e, c.Output, p, pay.ID) })
+	})
+}
+
+type payoutsDecide struct {
+	frame.Common
+	frame.Writing
+	ID     string `arg:"" help:"Our id or provider reference of the payment."`
+	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who gets (reversed) or bears (paid after a refund) the amount: customer or house. provider: its last word is the payment's status again, and the amount goes back as it was."`
+	Paid   bool   `name:"paid" xor:"was" help:"You resolved it as unpaid, and it was paid after all."`
+	Unpaid bool   `name:"unpaid" xor:"was" help:"You resolved it as paid, and it was not."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run decides. An operator's own resolution that was wrong is taken back first: each is a change of its own, and one that waits for a
+// second person ends the command.
+func (c *payoutsDecide) Run(e *frame.Env) error {
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		pay, err := p.Find(e.Ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		a := o.Changes(config.Secret{})
+		a.Payments = p
+		decide := func(ctx context.Context) error {
+			r, err := a.Decide(ctx, o.By, frame.NewID(), pay.ID, changes.Side(c.For), c.Reason)
+			return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showPayment(ctx, o, e, c.Output, p, pay.ID) })
+		}
+		if !c.Paid && !c.Unpaid {
+			return decide(e.Ctx)
+		}
+		r, err := a.Contradict(e.Ctx, o.By, frame.NewID(), pay.ID, c.Paid, c.Reason)
+		if err != nil && problem.From(err).Code == changes.CodeContradicted { // by this command, which broke off before it decided
+			return decide(e.Ctx)
+		}
+		return o.Asked(e, c.Output, r, err, decide)
+	})
+}
+
+// named is how many are listed by name: customers of the default plan, payments that a search finds, events of a payment.
+const named = 10

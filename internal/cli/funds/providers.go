@@ -1,0 +1,323 @@
+package funds
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Providers holds the commands of makola providers.
+type Providers struct {
+	List      providersList      `cmd:"" help:"List providers by operation: paused, failing or well; and the binds with message centres."`
+	Pause     providersPause     `cmd:"" help:"Give a provider no new work. Servers follow within a second."`
+	Resume    providersResume    `cmd:"" help:"Give a provider work again, and forget its failures."`
+	Routes    providersRoutes    `cmd:"" help:"List which providers serve what, best first."`
+	Route     providersRoute     `cmd:"" help:"Change which providers serve an operation."`
+	Exchanges providersExchanges `cmd:"" help:"Show what was said to providers and what they answered, redacted."`
+}
+
+type providersList struct {
+	frame.Common
+	Mode string `name:"mode" enum:"test,live," default:"" placeholder:"test|live" help:"Only those of this mode."`
+}
+
+func providerColumns() []frame.Column[route.Status] {
+	return []frame.Column[route.Status]{
+		{Name: "mode", Value: func(s route.Status) any { return s.Mode }},
+		{Name: "provider", Value: func(s route.Status) any { return s.Provider }},
+		{Name: "operation", Value: func(s route.Status) any { return string(s.Operation) }},
+		{Name: "paused", Value: func(s route.Status) any { return s.Paused != nil }},
+		{Name: "breaker", Value: func(s route.Status) any { return s.Breaker }},
+		{Name: "until", Value: func(s route.Status) any { return s.Until }},
+		{Name: "why", Value: func(s route.Status) any {
+			if s.Paused != nil {
+				return s.Paused.Actor + ": " + s.Paused.Reason
+			}
+			return s.Why
+		}},
+		{Name: "not_known", Value: func(s route.Status) any { return notKnown(s.NotKnown) }},
+	}
+}
+
+// notKnown says how a provider's "we do not have it" is understood, with the
+// answer where it is not.
+func notKnown(k *route.NotKnown) string {
+	switch {
+	case k == nil:
+		return ""
+	case k.State == route.NotUnderstood && k.Answer != "":
+		return "not understood: " + k.Answer
+	default:
+		return strings.ReplaceAll(k.State, "_", " ")
+	}
+}
+
+// Run lists the providers.
+func (c *providersList) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		all, err := o.Routes().List(e.Ctx)
+		if err != nil {
+			return err
+		}
+		messages, err := messageCentres(e.Ctx, o)
+		if err != nil {
+			return err
+		}
+		list := []route.Status{}
+		for _, s := range append(all, messages...) {
+			if c.Mode == "" || c.Mode == s.Mode {
+				list = append(list, s)
+			}
+		}
+		return frame.PrintAll(e.Stdout, c.Output, providerColumns(), list)
+	})
+}
+
+// messageCentres are the binds with mobile operators and the receipts of these, as lines beside the providers.
+func messageCentres(ctx context.Context, o *frame.Opened) ([]route.Status, error) {
+	m := o.Messaging()
+	defer m.Close()
+	binds, err := m.Binds(ctx)
+	if err != nil || len(binds) == 0 {
+		return nil, err
+	}
+	unmatched, err := m.UnmatchedReceipts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := o.Clock.Now()
+	lines := make([]route.Status, 0, len(binds)+1)
+	modes := map[string]bool{}
+	for _, b := range binds {
+		line := route.Status{Mode: string(b.Mode), Provider: b.Name, Operation: "sms", Breaker: b.State(now)}
+		modes[line.Mode] = true
+		switch line.Breaker {
+		case messaging.BindSilent:
+			line.Why = "no node has said anything since " + stamp(b.SeenAt)
+		case messaging.BindDown, messaging.BindPartly:
+			line.Why = fmt.Sprintf("%d of %d connections since %s: %s", b.Bound, b.Connections, stamp(b.Since), b.Why)
+		}
+		lines = append(lines, line)
+	}
+	receipts := route.Status{Mode: string(tenant.Live), Provider: "all binds", Operation: "sms_receipts", Breaker: unmatched.State(), Why: unmatched.Why()}
+	if !modes[receipts.Mode] {
+		receipts.Mode = string(tenant.Test)
+	}
+	return append(lines, receipts), nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// providerSwitch names what pause and resume are about.
+type providerSwitch struct {
+	Provider  string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Mode      string `name:"mode" enum:"test,live" required:"" help:"test or live money."`
+	Operation string `name:"operation" default:"*" help:"Only this operation, such as collect or disburse_wallet; * is all."`
+	Reason    string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+type providersPause struct {
+	frame.Common
+	providerSwitch
+	frame.Writing
+}
+
+// Run pauses the provider.
+func (c *providersPause) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		r, err := o.Changes(config.Secret{}).Pause(e.Ctx, o.By, frame.NewID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+		return o.Asked(e, c.Output, r, err, func(context.Context) error { return c.show(e, o, o.Routes(), c.Output) })
+	})
+}
+
+type providersResume struct {
+	frame.Common
+	providerSwitch
+	frame.Writing
+}
+
+// Run resumes the provider.
+func (c *providersResume) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		r, err := o.Changes(config.Secret{}).Resume(e.Ctx, o.By, frame.NewID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
+		return o.Asked(e, c.Output, r, err, func(context.Context) error { return c.show(e, o, o.Routes(), c.Output) })
+	})
+}
+
+// show prints what the provider is now.
+func (s providerSwitch) show(e *frame.Env, o *frame.Opened, routes *route.Table, format string) error {
+	all, err := routes.List(e.Ctx)
+	if err != nil {
+		return err
+	}
+	list := []route.Status{}
+	for _, each := range all {
+		if each.Provider == s.Provider && each.Mode == s.Mode {
+			list = append(list, each)
+		}
+	}
+	return frame.PrintAll(e.Stdout, format, providerColumns(), list)
+}
+
+type providersRoutes struct {
+	frame.Common
+	Tenant string `name:"tenant" placeholder:"ID" help:"Only this customer's own routes."`
+}
+
+func routeColumns() []frame.Column[route.Route] {
+	return []frame.Column[route.Route]{
+		{Name: "tenant", Value: func(r route.Route) any { return r.Tenant }},
+		{Name: "mode", Value: func(r route.Route) any { return r.Mode }},
+		{Name: "operation", Value: func(r route.Route) any { return string(r.Operation) }},
+		{Name: "channel", Value: func(r route.Route) any { return r.Channel }},
+		{Name: "providers", Value: func(r route.Route) any { return r.Providers }},
+		{Name: "actor", Value: func(r route.Route) any { return r.Actor }},
+		{Name: "changed_at", Value: func(r route.Route) any { return r.At }},
+	}
+}
+
+// Run lists the routes.
+func (c *providersRoutes) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		all, err := o.Routes().Routes(e.Ctx)
+		if err != nil {
+			return err
+		}
+		list := []route.Route{}
+		for _, r := range all {
+			if c.Tenant == "" || c.Tenant == r.Tenant {
+				list = append(list, r)
+			}
+		}
+		return frame.PrintAll(e.Stdout, c.Output, routeColumns(), list)
+	})
+}
+
+type providersRoute struct {
+	frame.Common
+	frame.Writing
+	Operation string   `arg:"" help:"Operation, such as collect or disburse_wallet."`
+	Channel   string   `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
+	Providers []string `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
+	Tenant    string   `name:"tenant" default:"*" help:"Only for this customer; * is every customer without a route of its own."`
+	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
+	Drop      bool     `name:"drop" help:"Remove the route: a customer's own, so that everybody's holds for it, or one of everybody's that is not a default."`
+	Reason    string   `name:"reason" required:"" help:"Why; it goes into the audit log."`
+}
+
+// route is what the flags ask for.
+func (c *providersRoute) route(actor string) route.Route {
+	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor}
+	if network, known := msisdn.ParseNetwork(c.Channel); known {
+		r.Channel = string(network)
+	}
+	return r
+}
+
+// Run changes the route.
+func (c *providersRoute) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if c.Tenant != route.Any {
+			// A route of a customer who is gone can be removed.
+			if err := o.Known(e.Ctx, &c.Tenant); err != nil && !c.Drop {
+				return err
+			}
+		}
+		routes, r := o.Routes(), c.route(o.Actor)
+		show := func(ctx context.Context) error { return c.printRoutes(ctx, e, routes) }
+		ask := (*changes.Changes).SetRoute
+		if c.Drop {
+			ask = (*changes.Changes).DropRoute
+		}
+		act, err := ask(o.Changes(config.Secret{}), e.Ctx, o.By, frame.NewID(), r, c.Reason)
+		return o.Asked(e, c.Output, act, err, show)
+	})
+}
+
+// printRoutes prints the routes of the operation.
+func (c *providersRoute) printRoutes(ctx context.Context, e *frame.Env, routes *route.Table) error {
+	all, err := routes.Routes(ctx)
+	if err != nil {
+		return err
+	}
+	list := []route.Route{}
+	for _, each := range all {
+		if string(each.Operation) == c.Operation {
+			list = append(list, each)
+		}
+	}
+	return frame.PrintAll(e.Stdout, c.Output, routeColumns(), list)
+}
+
+type providersExchanges struct {
+	frame.Common
+	ID    string      `arg:"" optional:"" help:"Our id or provider reference of a payment; the newest of all when left out."`
+	Limit frame.Count `name:"limit" default:"50" help:"List at most so many of the newest."`
+}
+
+func exchangeColumns() []frame.Column[provider.Exchange] {
+	return []frame.Column[provider.Exchange]{
+		{Name: "at", Value: func(x provider.Exchange) any { return x.At }},
+		{Name: "provider", Value: func(x provider.Exchange) any { return x.Provider }},
+		{Name: "mode", Value: func(x provider.Exchange) any { return x.Mode }},
+		{Name: "operation", Value: func(x provider.Exchange) any { return x.Operation }},
+		{Name: "reference", Value: func(x provider.Exchange) any { return x.Reference }},
+		{Name: "method", Value: func(x provider.Exchange) any { return x.Method }},
+		{Name: "status", Value: func(x provider.Exchange) any { return int64(x.Status) }},
+		{Name: "took_ms", Value: func(x provider.Exchange) any { return x.Took.Round(time.Millisecond).Milliseconds() }},
+		{Name: "sent", Value: func(x provider.Exchange) any { return x.Written }},
+		{Name: "error", Value: func(x provider.Exchange) any { return x.Err }},
+	}
+}
+
+// Run shows exchanges.
+func (c *providersExchanges) Run(e *frame.Env) error {
+	if c.ID == "" {
+		return c.With(e, func(o *frame.Opened) error {
+			list, err := o.Routes().LatestExchanges(e.Ctx, int(c.Limit))
+			if err != nil {
+				return err
+			}
+			return c.print(e, list)
+		})
+	}
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		pay, err := p.Find(e.Ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		list, err := o.Routes().Exchanges(e.Ctx, pay.ID)
+		if err != nil {
+			return err
+		}
+		return c.print(e, list)
+	})
+}
+
+// print leaves the bodies out of a table: they are too wide for it.
+func (c *providersExchanges) print(e *frame.Env, list []provider.Exchange) error {
+	columns := exchangeColumns()
+	if c.Output != "table" {
+		columns = append(columns,
+			frame.Column[provider.Exchange]{Name: "payment", Value: func(x provider.Exchange) any { return x.Payment }},
+			frame.Column[provider.Exchange]{Name: "url", Value: func(x provider.Exchange) any { return x.URL }},
+			frame.Column[provider.Exchange]{Name: "request", Value: func(x provider.Exchange) any { return x.Request }},
+			frame.Column[provider.Exchange]{Name: "answer", Value: func(x provider.Exchange) any { return x.Answer }},
+		)
+	}
+	return frame.PrintAll(e.Stdout, c.Output, columns, list)
+}

@@ -1,0 +1,107 @@
+package operations
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/jobs"
+)
+
+// Jobs holds the commands of makola jobs.
+type Jobs struct {
+	List  jobsList  `cmd:"" help:"List jobs that are not finished, oldest first."`
+	Dead  jobsDead  `cmd:"" help:"List dead letters: jobs that were given up."`
+	Rerun jobsRerun `cmd:"" help:"Give a dead letter another life. A server takes it within seconds."`
+	Depth jobsDepth `cmd:"" help:"Count jobs by kind."`
+}
+
+type jobsFlags struct {
+	frame.Common
+	Kind    string      `name:"kind" help:"Only jobs of this kind."`
+	Subject string      `name:"subject" placeholder:"ID" help:"Only jobs about this."`
+	After   string      `name:"after" placeholder:"ID" help:"Only those that follow this job."`
+	Limit   frame.Count `name:"limit" default:"100" help:"List at most so many."`
+}
+
+func (c *jobsFlags) list(e *frame.Env, dead bool) error {
+	return c.With(e, func(o *frame.Opened) error {
+		list, err := o.Jobs().List(e.Ctx, jobs.Filter{Kind: c.Kind, Subject: c.Subject, Dead: dead, After: c.After, Limit: int(c.Limit)})
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, jobColumns(c.Output, dead), list)
+	})
+}
+
+func jobColumns(format string, dead bool) []frame.Column[jobs.Listed] {
+	columns := []frame.Column[jobs.Listed]{
+		{Name: "id", Value: func(j jobs.Listed) any { return j.ID }},
+		{Name: "kind", Value: func(j jobs.Listed) any { return j.Kind }},
+		{Name: "subject", Value: func(j jobs.Listed) any { return j.Subject }},
+		{Name: "node", Value: func(j jobs.Listed) any { return j.Node }},
+		{Name: "run_at", Value: func(j jobs.Listed) any { return j.RunAt }},
+		{Name: "tries", Value: func(j jobs.Listed) any { return int64(j.Tries) }},
+		{Name: "created_at", Value: func(j jobs.Listed) any { return j.CreatedAt }},
+		{Name: "error", Value: func(j jobs.Listed) any { return j.LastError }},
+	}
+	if dead {
+		columns = append(columns, frame.Column[jobs.Listed]{Name: "dead_at", Value: func(j jobs.Listed) any { return j.DeadAt }})
+	}
+	if format != "table" {
+		columns = append(columns, frame.Column[jobs.Listed]{Name: "payload", Value: func(j jobs.Listed) any {
+			if len(j.Payload) == 0 {
+				return nil
+			}
+			return j.Payload
+		}})
+	}
+	return columns
+}
+
+type jobsList struct{ jobsFlags }
+
+// Run lists the jobs that are alive.
+func (c *jobsList) Run(e *frame.Env) error { return c.list(e, false) }
+
+type jobsDead struct{ jobsFlags }
+
+// Run lists the dead letters.
+func (c *jobsDead) Run(e *frame.Env) error { return c.list(e, true) }
+
+type jobsRerun struct {
+	frame.Common
+	frame.Writing
+	ID     string `arg:"" help:"Id of the dead letter."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+}
+
+// Run gives a dead letter another life.
+func (c *jobsRerun) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		show := func(context.Context) error {
+			return frame.PrintOne(e.Stdout, c.Output, []frame.Column[string]{{Name: "rerun", Value: func(id string) any { return id }}}, c.ID)
+		}
+		r, err := o.Changes(config.Secret{}).Rerun(e.Ctx, o.By, frame.NewID(), c.ID, c.Reason)
+		return o.Asked(e, c.Output, r, err, show)
+	})
+}
+
+type jobsDepth struct{ frame.Common }
+
+// Run counts the jobs.
+func (c *jobsDepth) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		depths, err := o.Jobs().Depth(e.Ctx)
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, []frame.Column[jobs.Depth]{
+			{Name: "kind", Value: func(d jobs.Depth) any { return d.Kind }},
+			{Name: "alive", Value: func(d jobs.Depth) any { return d.Alive }},
+			{Name: "due", Value: func(d jobs.Depth) any { return d.Due }},
+			{Name: "dead", Value: func(d jobs.Depth) any { return d.Dead }},
+			{Name: "oldest", Value: func(d jobs.Depth) any { return d.Oldest }},
+		}, depths)
+	})
+}
