@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/test/browsertest"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // firstLoad is what the first page may weigh over the wire, in bytes.
@@ -17,10 +18,11 @@ var printedLink = regexp.MustCompile(`Sign in\s+(http://[^/\s]+)(/first\?t=\S+)`
 func TestInABrowserANewcomerSeesTheWholeCircle(t *testing.T) {
 	t.Parallel()
 	p := start(t, "makola", "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir())
-	link := printedLink.FindStringSubmatch(p.log.String())
-	if link == nil {
-		t.Fatal("no link is printed")
-	}
+	var link []string
+	clocktest.Await(t, "the link, which is printed once the server is ready", func() bool {
+		link = printedLink.FindStringSubmatch(p.log.String())
+		return link != nil
+	})
 	b := browsertest.Open(t, link[1])
 	b.Goto(link[2])
 	b.Click("#sign-in")
