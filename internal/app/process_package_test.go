@@ -16,6 +16,7 @@ import (
 
 // A package is installed beside this machine's own, upgraded, removed and purged: settings and key are made once and outlive it.
 func TestADebIsInstalledUpgradedAndRemoved(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	for _, folder := range []string{"info", "updates"} {
 		if err := os.MkdirAll(filepath.Join(root, "var/lib/dpkg", folder), 0o700); err != nil {

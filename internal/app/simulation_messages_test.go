@@ -36,7 +36,7 @@ const (
 	// textRoundsBetweenRestarts is how often a node leaves in the middle of a delivery.
 	textRoundsBetweenRestarts = 7
 	// moreTextRounds is how many rounds a run goes on at most for what its table still lacks.
-	moreTextRounds = 40
+	moreTextRounds = 16
 )
 
 func TestSimulationMessages(t *testing.T) {
