@@ -80,7 +80,7 @@ func (a *Changes) createSenderKind() Kind {
 		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
 		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
 	}).by(a.lookCreateSender, tenantField, Field{Name: "id", Label: "Id", Hint: "The id that the account's programs have.", Max: 64, Required: true},
-		Field{Name: "name", Label: "Sender ID", Max: 20, Required: true}, Field{Name: "description", Label: "Description", Max: 500})
+		Field{Name: "name", Label: "Sender ID", Max: 64, Required: true}, Field{Name: "description", Label: "Description", Max: 500})
 }
 
 func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
