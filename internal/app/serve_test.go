@@ -256,7 +256,7 @@ func TestSMPP_logIsBounded(t *testing.T) {
 	if err := a.Stop(t.Context()); err != nil { // nothing writes any more
 		t.Error(err)
 	}
-	if got := strings.Count(log.String(), "a receipt could not be read"); got != linesOfAKind {
+	if got := strings.Count(log.String(), "acknowledged unreadable delivery receipt"); got != linesOfAKind {
 		t.Errorf("%d lines, want %d", got, linesOfAKind)
 	}
 }
