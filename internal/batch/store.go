@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
@@ -253,6 +252,3 @@ func (s *Batches) erase(ctx context.Context, tenant, id string, lines int) error
 func ready(rows []Row) []Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.State != RowReady })
 }
-
-// isOlder reports whether a time is longer ago than d by the clock.
-func (s *Batches) isOlder(at time.Time, d time.Duration) bool { return s.clock.Since(at) >= d }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -20,14 +19,6 @@ func (a *Changes) book(tx *db.Tx, act Request, reference string, key ledger.Key,
 		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %s was taken before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
 	}
 	return err
-}
-
-// checkReference refuses a reference that is too long.
-func checkReference(reference string) error {
-	if utf8.RuneCountInString(reference) > MaxReference {
-		return problem.Field("reference", fmt.Sprintf("must have at most %d characters", MaxReference))
-	}
-	return nil
 }
 
 // under says a reference in an act's sentence.

@@ -72,15 +72,6 @@ func moving(v Values, amount money.Pesewas) Values {
 	return v
 }
 
-// positive reads an amount of amountField, which is above zero.
-func (v Values) positive() (money.Pesewas, error) {
-	n, err := v.amount(amountField.Name)
-	if err == nil && n <= 0 {
-		err = problem.Field(amountField.Name, "must be above zero")
-	}
-	return n, err
-}
-
 // notNegative reads an amount that is not below zero; absent is zero.
 func (v Values) notNegative(name string) (money.Pesewas, error) {
 	n, err := v.amount(name)
