@@ -18,7 +18,6 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
@@ -155,7 +154,7 @@ func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 	b.want(http.StatusUnauthorized, "/first?t="+token)
 
 	// Nothing but the own account before the factor.
-	for _, r := range console.Routes() {
+	for _, r := range consoleRoutes() {
 		if path := filled(r.Path); r.Method == http.MethodGet && !r.Development && r.Site != 0 && !r.Unready {
 			b.get(path).leads(t, "/account")
 		}

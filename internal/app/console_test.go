@@ -183,7 +183,7 @@ func TestFormsOfOtherSitesDoNothing(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
-	for _, r := range console.Routes() {
+	for _, r := range consoleRoutes() {
 		if r.Method != http.MethodPost || r.Machine {
 			continue
 		}
@@ -241,7 +241,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 	b := browse(t)
 	try := func(email string, at string, site identity.Site, role identity.Role) {
 		b.become(email, identity.Membership{Tenant: at, Role: role})
-		for _, r := range console.Routes() {
+		for _, r := range consoleRoutes() {
 			if !r.Guarded() {
 				continue
 			}
@@ -265,7 +265,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 		try(string(role)+"@installation.example", identity.Installation, identity.InstallationSite, role)
 	}
 	b.become("stranger@example.com", identity.Membership{Tenant: "another", Role: identity.Owner})
-	for _, r := range console.Routes() {
+	for _, r := range consoleRoutes() {
 		if !r.Guarded() {
 			continue
 		}
@@ -306,4 +306,10 @@ func TestANewLinkIsPrintedInTheTerminalAlone(t *testing.T) {
 	if p := b.do(http.MethodPost, "/first/again", nil, "X-Forwarded-For", "203.0.113.9"); p.StatusCode != http.StatusNotFound {
 		t.Errorf("from another machine: %d", p.StatusCode)
 	}
+}
+
+// consoleRoutes returns every route of the console of a development server.
+func consoleRoutes() []console.Route {
+	a := &App{sim: &simulator{}}
+	return console.Routes(a.pages(func(string) []byte { return nil })...)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/ops"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 )
@@ -85,10 +85,10 @@ func (a *App) link(ctx context.Context) (string, error) {
 }
 
 // checks says what this node's last checks of the books found.
-func (a *App) checks() (list []console.Check) {
+func (a *App) checks() (list []ops.Check) {
 	for _, name := range []string{bookLedger, bookPayments, bookMessages, bookBatches, bookAudit} {
 		book := a.meters.books[name]
-		c := console.Check{Name: name, Faults: book.faults.Load()}
+		c := ops.Check{Name: name, Faults: book.faults.Load()}
 		if at := book.checked.Load(); at > 0 {
 			c.At = time.Unix(at, 0).UTC()
 		}

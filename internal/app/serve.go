@@ -13,6 +13,12 @@ import (
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/console/handsets"
+	"github.com/makola/makola/internal/console/ops"
+	"github.com/makola/makola/internal/console/records"
+	accountsettings "github.com/makola/makola/internal/console/settings"
+	accounts "github.com/makola/makola/internal/console/tenant"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/guides"
@@ -88,7 +94,7 @@ func (a *App) listen(context.Context) error {
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
 		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Stopped: a.timekeeper.Stopped, Observe: a.seen, Refused: a.requests.Record,
 	})
-	a.console = console.New(a.consoleDeps(public, hosts))
+	a.console = console.New(a.consoleDeps(public, hosts), a.pages(a.cfg.Secret.Derive)...)
 	l.server.Handler = a.handler()
 	a.serve(l, a.stopListening)
 	a.ready.APIURL = l.url() + "/api/v1"
@@ -103,21 +109,36 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// consoleDeps is what the console gets.
+// consoleDeps returns what the frame of the console stands on.
 func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 	d := console.Deps{
-		Hosts:    hosts,
-		Observe:  a.seen,
-		Identity: a.identity, Tenants: a.tenants, Access: a.access, Limits: a.limits, Audit: a.audit, Changes: a.changes, Ledger: a.ledger, Messaging: a.messaging, Routes: a.routes, Checks: a.checks, Payments: a.payments, Webhooks: a.webhooks, Senders: a.senders, Requests: a.requests, Jobs: a.jobs, Lookups: a.lookups, FormKey: a.cfg.Secret.Derive("console/forms"), NumberKey: a.cfg.Secret.Derive(identity.NumberKey), Clock: a.clock, Log: a.callers,
+		Hosts: hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Clock: a.clock, Log: a.callers,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
 		Stopped: a.timekeeper.Stopped,
 	}
 	if !a.production {
 		d.NewLink = a.printLink
-		d.Simulator = a.sim.control
 	}
 	return d
+}
+
+// pages returns the routes of the console's sites. A server in production has no simulator, and no pages of handsets.
+func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
+	approvals := &approvals.Pages{Changes: a.changes}
+	records := &records.Pages{Tenants: a.tenants, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Webhooks: a.webhooks,
+		Requests: a.requests, Routes: a.routes, Approvals: approvals, NumberKey: secrets(identity.NumberKey)}
+	settings := &accountsettings.Pages{Identity: a.identity, Access: a.access, Requests: a.requests, Webhooks: a.webhooks, Approvals: approvals}
+	ops := &ops.Pages{Tenants: a.tenants, Access: a.access, Audit: a.audit, Payments: a.payments, Messaging: a.messaging, Senders: a.senders,
+		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Checks: a.checks}
+	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Lookups: a.lookups, Rails: a.routes,
+		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
+	sites := [][]console.Route{ops.Routes(), accounts.Routes()}
+	if !a.production {
+		handsets := &handsets.Pages{Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Simulator: a.sim.control}
+		sites = append(sites, handsets.Routes())
+	}
+	return sites
 }
 
 // seen counts an answered request and writes it to the access log.

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"rsc.io/qr"
+
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
-	"rsc.io/qr"
 )
 
 // accountOf is what the page of a person's own account shows.
@@ -43,38 +44,38 @@ func ownPassword(hint string) page.Field {
 }
 
 // account is the page of a person's own account.
-func account(v *visit) (answer, error) {
-	return v.ownAccount(passwordForm(v.who), tokenForm(), page.Form{}, "")
+func account(v *Visit) (Answer, error) {
+	return v.ownAccount(passwordForm(v.Who), tokenForm(), page.Form{}, "")
 }
 
-func (v *visit) ownAccount(password, token, app page.Form, done string) (answer, error) {
-	a := accountOf{visitor: v.who, passwordForm: password, tokenForm: token, appForm: app, done: done}
-	if len(app.Fields) == 0 && v.console.Identity.NeedsPassword(v.who) {
+func (v *Visit) ownAccount(password, token, app page.Form, done string) (Answer, error) {
+	a := accountOf{visitor: v.Who, passwordForm: password, tokenForm: token, appForm: app, done: done}
+	if len(app.Fields) == 0 && v.console.Identity.NeedsPassword(v.Who) {
 		a.appForm = appForm()
 	}
 	if !v.console.Development {
-		a.lacksPassword, a.lacksFactor = v.who.Lacks()
+		a.lacksPassword, a.lacksFactor = v.Who.Lacks()
 	}
-	a.tokensWait = v.console.Clock.Now().Before(v.who.TokensFrom)
+	a.tokensWait = v.console.Clock.Now().Before(v.Who.TokensFrom)
 	var err error
-	if a.sessions, err = v.console.Identity.Sessions(v.ctx, v.who); err == nil {
-		a.tokens, err = v.console.Identity.PersonalTokens(v.ctx, v.who)
+	if a.sessions, err = v.console.Identity.Sessions(v.Ctx, v.Who); err == nil {
+		a.tokens, err = v.console.Identity.PersonalTokens(v.Ctx, v.Who)
 	}
-	return answer{title: "Your account", body: accountPage(a)}, err
+	return Answer{Title: "Your account", Body: accountPage(a)}, err
 }
 
 // changePassword sets another password.
-func changePassword(v *visit) (answer, error) {
-	err := v.console.Identity.SetPassword(v.ctx, v.who, v.r.PostFormValue("current"), v.r.PostFormValue("password"), v.from())
+func changePassword(v *Visit) (Answer, error) {
+	err := v.console.Identity.SetPassword(v.Ctx, v.Who, v.R.PostFormValue("current"), v.R.PostFormValue("password"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
-		a, listErr := v.ownAccount(faulty(passwordForm(v.who), err), tokenForm(), page.Form{}, "")
-		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
+		a, listErr := v.ownAccount(Faulty(passwordForm(v.Who), err), tokenForm(), page.Form{}, "")
+		a.Wrong, a.Limit = true, problem.Is(err, problem.RateLimited)
 		return a, listErr
 	}
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
-	return v.ownAccount(passwordForm(v.who), tokenForm(), page.Form{}, "Your password is changed. Your other browsers are signed out, and your personal tokens have ended.")
+	return v.ownAccount(passwordForm(v.Who), tokenForm(), page.Form{}, "Your password is changed. Your other browsers are signed out, and your personal tokens have ended.")
 }
 
 // tokenForm asks for a personal token.
@@ -84,19 +85,19 @@ func tokenForm() page.Form {
 }
 
 // makeToken makes a personal token, and shows it this once.
-func makeToken(v *visit) (answer, error) {
-	text, t, err := v.console.Identity.NewPersonalToken(v.ctx, v.who, v.r.PostFormValue("name"), v.from())
+func makeToken(v *Visit) (Answer, error) {
+	text, t, err := v.console.Identity.NewPersonalToken(v.Ctx, v.Who, v.R.PostFormValue("name"), v.from())
 	if problem.Is(err, problem.Invalid) {
-		a, listErr := v.ownAccount(passwordForm(v.who), faulty(tokenForm(), err), page.Form{}, "")
-		a.wrong = true
+		a, listErr := v.ownAccount(passwordForm(v.Who), Faulty(tokenForm(), err), page.Form{}, "")
+		a.Wrong = true
 		return a, listErr
 	}
-	return answer{title: "Personal token", body: tokenPage(text, t)}, err
+	return Answer{Title: "Personal token", Body: tokenPage(text, t)}, err
 }
 
 // endToken ends a personal token of the visitor's own.
-func endToken(v *visit) (answer, error) {
-	return answer{to: "/account"}, v.console.Identity.EndPersonalToken(v.ctx, v.who, v.r.PostFormValue("id"), v.from())
+func endToken(v *Visit) (Answer, error) {
+	return Answer{To: "/account"}, v.console.Identity.EndPersonalToken(v.Ctx, v.Who, v.R.PostFormValue("id"), v.from())
 }
 
 // tokenFacts say of a token what its owner can tell it by.
@@ -105,14 +106,14 @@ func tokenFacts(t identity.PersonalToken) []page.Fact {
 }
 
 // beginFactor makes a factor that waits for its first code.
-func beginFactor(v *visit) (answer, error) {
-	err := v.console.Identity.BeginFactor(v.ctx, v.who, v.r.PostFormValue("current"), v.from())
+func beginFactor(v *Visit) (Answer, error) {
+	err := v.console.Identity.BeginFactor(v.Ctx, v.Who, v.R.PostFormValue("current"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
-		a, listErr := v.ownAccount(passwordForm(v.who), tokenForm(), faulty(appForm(), err), "")
-		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
+		a, listErr := v.ownAccount(passwordForm(v.Who), tokenForm(), Faulty(appForm(), err), "")
+		a.Wrong, a.Limit = true, problem.Is(err, problem.RateLimited)
 		return a, listErr
 	}
-	return answer{to: "/account/factor"}, err
+	return Answer{To: "/account/factor"}, err
 }
 
 // factorForm asks for the first code of an enrolment.
@@ -126,29 +127,29 @@ func factorForm(e identity.Enrolment) page.Form {
 }
 
 // factorPage shows the factor that waits.
-func factorPage(v *visit) (answer, error) { return v.factor(nil) }
+func factorPage(v *Visit) (Answer, error) { return v.factor(nil) }
 
 // factor shows the factor that waits for its first code, and why the last code was refused.
-func (v *visit) factor(refused error) (answer, error) {
-	e, found, err := v.console.Identity.PendingFactor(v.ctx, v.who)
+func (v *Visit) factor(refused error) (Answer, error) {
+	e, found, err := v.console.Identity.PendingFactor(v.Ctx, v.Who)
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	if !found {
-		return answer{to: "/account"}, nil
+		return Answer{To: "/account"}, nil
 	}
 	form := factorForm(e)
 	if refused != nil {
-		form = faulty(form, refused)
+		form = Faulty(form, refused)
 	}
 	if e.Key == "" {
-		return answer{title: "Second factor", body: enrolLater(form)}, nil
+		return Answer{Title: "Second factor", Body: enrolLater(form)}, nil
 	}
 	code, err := qr.Encode(e.URI, qr.M)
 	if err != nil {
-		return answer{}, fmt.Errorf("a QR code: %w", err)
+		return Answer{}, fmt.Errorf("a QR code: %w", err)
 	}
-	return answer{title: "Second factor", body: enrolPage(squares(code), fmt.Sprint(code.Size+2*quiet), grouped(e.Key), form)}, nil
+	return Answer{Title: "Second factor", Body: enrolPage(squares(code), fmt.Sprint(code.Size+2*quiet), grouped(e.Key), form)}, nil
 }
 
 // quiet is the white border of a QR code, in modules.
@@ -177,34 +178,34 @@ func grouped(key string) string {
 }
 
 // confirmFactor takes the first code, and shows the recovery codes this once.
-func confirmFactor(v *visit) (answer, error) {
-	codes, err := v.console.Identity.ConfirmFactor(v.ctx, v.who, v.r.PostFormValue("code"), v.r.PostFormValue("current"), v.from())
+func confirmFactor(v *Visit) (Answer, error) {
+	codes, err := v.console.Identity.ConfirmFactor(v.Ctx, v.Who, v.R.PostFormValue("code"), v.R.PostFormValue("current"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
 		a, pageErr := v.factor(err)
-		a.wrong, a.limit = true, problem.Is(err, problem.RateLimited)
+		a.Wrong, a.Limit = true, problem.Is(err, problem.RateLimited)
 		return a, pageErr
 	}
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
-	return answer{title: "Recovery codes", body: codesPage(codes, true)}, nil
+	return Answer{Title: "Recovery codes", Body: codesPage(codes, true)}, nil
 }
 
 // renewCodes replaces the recovery codes.
-func renewCodes(v *visit) (answer, error) {
-	codes, err := v.console.Identity.RenewRecoveryCodes(v.ctx, v.who, v.from())
-	return answer{title: "Recovery codes", body: codesPage(codes, false)}, err
+func renewCodes(v *Visit) (Answer, error) {
+	codes, err := v.console.Identity.RenewRecoveryCodes(v.Ctx, v.Who, v.from())
+	return Answer{Title: "Recovery codes", Body: codesPage(codes, false)}, err
 }
 
 // endSession ends one of the visitor's own sessions or, where none is named, all but this one.
-func endSession(v *visit) (answer, error) {
+func endSession(v *Visit) (Answer, error) {
 	var err error
-	if id := v.r.PostFormValue("id"); id != "" {
-		err = v.console.Identity.End(v.ctx, v.who, id)
+	if id := v.R.PostFormValue("id"); id != "" {
+		err = v.console.Identity.End(v.Ctx, v.Who, id)
 	} else {
-		err = v.console.Identity.EndOthers(v.ctx, v.who, v.from())
+		err = v.console.Identity.EndOthers(v.Ctx, v.Who, v.from())
 	}
-	return answer{to: "/account"}, err
+	return Answer{To: "/account"}, err
 }
 
 func stepUpForm(back string) page.Form {
@@ -214,18 +215,18 @@ func stepUpForm(back string) page.Form {
 }
 
 // stepUpPage asks for the second factor again.
-func stepUpPage(v *visit) (answer, error) {
-	return answer{title: "Second factor", body: stepUpBody(stepUpForm(local(v.param("back"))))}, nil
+func stepUpPage(v *Visit) (Answer, error) {
+	return Answer{Title: "Second factor", Body: stepUpBody(stepUpForm(local(v.Param("back"))))}, nil
 }
 
 // stepUp takes the second factor again.
-func stepUp(v *visit) (answer, error) {
-	back := local(v.r.PostFormValue("back"))
-	err := v.console.Identity.StepUp(v.ctx, v.who, v.r.PostFormValue("code"), v.from())
+func stepUp(v *Visit) (Answer, error) {
+	back := local(v.R.PostFormValue("back"))
+	err := v.console.Identity.StepUp(v.Ctx, v.Who, v.R.PostFormValue("code"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
-		return answer{title: "Second factor", wrong: true, limit: problem.Is(err, problem.RateLimited), body: stepUpBody(faulty(stepUpForm(back), err))}, nil
+		return Answer{Title: "Second factor", Wrong: true, Limit: problem.Is(err, problem.RateLimited), Body: stepUpBody(Faulty(stepUpForm(back), err))}, nil
 	}
-	return answer{to: back}, err
+	return Answer{To: back}, err
 }
 
 // sessionFacts say of a session what its owner can tell it by.

@@ -13,13 +13,13 @@ import (
 func TestAFileThatItsTimeEndsIsBrokenOff(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	v := &visit{console: &Console{Deps: Deps{Log: slog.New(slog.DiscardHandler)}}, w: httptest.NewRecorder(), r: httptest.NewRequest(http.MethodGet, "/ops/payments.csv", nil), ctx: ended}
+	v := &Visit{console: &Console{Deps: Deps{Log: slog.New(slog.DiscardHandler)}}, W: httptest.NewRecorder(), R: httptest.NewRequest(http.MethodGet, "/ops/payments.csv", nil), Ctx: ended}
 	defer func() {
 		if broken := recover(); broken != http.ErrAbortHandler {
 			t.Errorf("the answer ends with %v", broken)
 		}
 	}()
-	v.sendFile(answer{file: "payments.csv", write: func(w http.ResponseWriter) error {
+	v.sendFile(Answer{File: "payments.csv", Write: func(w http.ResponseWriter) error {
 		_, err := w.Write([]byte("id,amount\n1,5"))
 		return errors.Join(err, ended.Err())
 	}})

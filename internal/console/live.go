@@ -17,27 +17,27 @@ type livePart struct {
 	body templ.Component
 }
 
-// part makes a part of a page live: the browser asks for it every so many seconds, and is answered with nothing while it
+// Part makes a part of a page live: the browser asks for it every so many seconds, and is answered with nothing while it
 // stays the same.
-func (v *visit) part(id string, seconds int, body templ.Component) (templ.Component, error) {
+func (v *Visit) Part(id string, seconds int, body templ.Component) (templ.Component, error) {
 	var inner bytes.Buffer
-	if err := body.Render(v.ctx, &inner); err != nil {
+	if err := body.Render(v.Ctx, &inner); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(inner.Bytes())
 	p := livePart{id: id, seen: hex.EncodeToString(sum[:8])}
-	p.body = page.Live(id, v.query("live", id, "seen", p.seen), seconds, inner.String())
+	p.body = page.Live(id, v.Query("live", id, "seen", p.seen), seconds, inner.String())
 	v.live = append(v.live, p)
 	return p.body, nil
 }
 
 // giveLive answers a part that asked for itself.
-func (v *visit) giveLive(id string) {
+func (v *Visit) giveLive(id string) {
 	for _, p := range v.live {
-		if p.id == id && p.seen != v.r.URL.Query().Get("seen") {
-			v.give(answer{part: p.body})
+		if p.id == id && p.seen != v.R.URL.Query().Get("seen") {
+			v.give(Answer{Part: p.body})
 			return
 		}
 	}
-	v.give(answer{same: true})
+	v.give(Answer{Same: true})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-func errNoPage() error {
+// ErrNoPage returns the refusal of a page that does not exist, or is not for the visitor.
+func ErrNoPage() error {
 	return problem.New(problem.NotFound, "page_not_found", "There is no such page, or it is not yours")
 }
 
@@ -46,9 +48,9 @@ var statuses = map[problem.Kind]int{
 }
 
 // refuse answers an error with a page that says what happened and what to do.
-func (v *visit) refuse(err error) {
+func (v *Visit) refuse(err error) {
 	if v.left(err) {
-		v.w.WriteHeader(api.StatusLeft) // for the metrics
+		v.W.WriteHeader(api.StatusLeft) // for the metrics
 		return
 	}
 	e := problem.From(err)
@@ -57,48 +59,48 @@ func (v *visit) refuse(err error) {
 		status = http.StatusInternalServerError
 	}
 	if status >= 500 {
-		v.console.Log.Error("page failed", "request_id", v.id, "method", v.r.Method, "path", v.path(), "code", e.Code, "error", e)
+		v.console.Log.Error("page failed", "request_id", v.id, "method", v.R.Method, "path", v.path(), "code", e.Code, "error", e)
 	}
 	if v.polls() {
-		v.w.WriteHeader(status)
+		v.W.WriteHeader(status)
 		return
 	}
 	if to := v.elsewhere(e); to != "" {
-		http.Redirect(v.w, v.r, to, http.StatusSeeOther)
+		http.Redirect(v.W, v.R, to, http.StatusSeeOther)
 		return
 	}
 	if e.RetryAfter > 0 {
-		v.w.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+1)))
+		v.W.Header().Set("Retry-After", strconv.Itoa(int(e.RetryAfter.Seconds()+1)))
 	}
 	title, more := v.explain(status, e)
-	v.send(status, page.Layout(v.shell(title), page.Message(title, sentence(e.Message), more)))
+	v.send(status, page.Layout(v.shell(title), page.Message(title, Sentence(e.Message), more)))
 }
 
 // left reports whether an error is that the browser has gone, which ended the work of its request.
-func (v *visit) left(err error) bool {
-	return errors.Is(err, context.Canceled) && v.r.Context().Err() != nil
+func (v *Visit) left(err error) bool {
+	return errors.Is(err, context.Canceled) && v.R.Context().Err() != nil
 }
 
 // The codes of refusals that lead to another page.
 const (
 	codeNotReady = "not_ready"
-	codeStepUp   = "step_up_needed"
+	CodeStepUp   = "step_up_needed"
 )
 
 // codeHost is the code of the refusal of a host to which the server does not answer.
 const codeHost = "host_not_served"
 
 // elsewhere is where a refused visitor can do what is missing; empty: nowhere.
-func (v *visit) elsewhere(e *problem.Error) string {
+func (v *Visit) elsewhere(e *problem.Error) string {
 	switch e.Code {
 	case codeNotReady:
 		return "/account"
-	case codeStepUp:
-		back := v.query()
-		if v.r.Method != http.MethodGet {
-			back = v.route.back()
-			if v.formPage != "" {
-				back = v.formPage
+	case CodeStepUp:
+		back := v.Query()
+		if v.R.Method != http.MethodGet {
+			back = v.Route.back()
+			if v.FormPage != "" {
+				back = v.FormPage
 			}
 		}
 		return "/account/step-up?" + url.Values{"back": {back}}.Encode()
@@ -115,7 +117,7 @@ func (r *Route) back() string {
 }
 
 // explain gives the title of an error's page and what stands below its text.
-func (v *visit) explain(status int, e *problem.Error) (title string, more templ.Component) {
+func (v *Visit) explain(status int, e *problem.Error) (title string, more templ.Component) {
 	request := page.Facts([]page.Fact{{Name: "Request", Value: page.ID(v.id)}})
 	switch status {
 	case http.StatusUnauthorized:
@@ -132,21 +134,65 @@ func (v *visit) explain(status int, e *problem.Error) (title string, more templ.
 	case http.StatusInternalServerError:
 		return "This page could not be made", request
 	}
-	if v.r.Method == http.MethodGet {
-		return "This address does not fit", page.Join(request, page.Anchor(v.r.URL.Path, "The page without its filters"))
+	if v.R.Method == http.MethodGet {
+		return "This address does not fit", page.Join(request, page.Anchor(v.R.URL.Path, "The page without its filters"))
 	}
 	return "This was not done", request
 }
 
 // notSetUp answers everything in production while there are no people.
-func (v *visit) notSetUp() {
+func (v *Visit) notSetUp() {
 	v.send(http.StatusServiceUnavailable, page.Layout(page.Shell{Title: "Not set up yet", Theme: v.theme(), Path: "/"}, notSetUp()))
 }
 
-// sentence ends a text with a full stop.
-func sentence(text string) string {
+// Sentence ends a text with a full stop.
+func Sentence(text string) string {
 	if text != "" && !strings.ContainsAny(text[len(text)-1:], ".!?") {
 		return text + "."
 	}
 	return text
+}
+
+// Faulty puts the texts of a refusal beside the fields of a form.
+func Faulty(f page.Form, err error) page.Form {
+	e := problem.From(err)
+	f.Fields = slices.Clone(f.Fields)
+	for i := range f.Fields {
+		if texts := e.Fields[f.Fields[i].Name]; len(texts) > 0 {
+			f.Fields[i].Wrong = strings.Join(texts, ", ")
+		}
+	}
+	if len(e.Fields) == 0 {
+		f.Wrong = Sentence(e.Message)
+	}
+	return f
+}
+
+// signInForm asks for all that a person proves themselves with, so that nothing tells which of it was wrong.
+func signInForm(email, back string) page.Form {
+	return page.Form{ID: "sign-in", Action: "/sign-in", Submit: "Sign in", Fields: []page.Field{
+		{Name: "back", Type: "hidden", Value: back},
+		{Name: "email", Label: "E-mail address", Type: "email", Value: email, Max: 254, Required: true, Auto: "username"},
+		{Name: "password", Label: "Password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password"},
+		{Name: "code", Label: "Code of your app", Max: 40, Auto: "one-time-code", Hint: "Or a recovery code. Empty if you have not set up an app."},
+	}}
+}
+
+// waysIn are the ways to sign in: on a development server the link first.
+func (v *Visit) waysIn(f page.Form, back string) templ.Component {
+	if len(f.Fields) == 0 {
+		f = signInForm("", back)
+	}
+	if !v.console.Development {
+		return page.Asking(f)
+	}
+	return page.Join(signInHelp(v.console.NewLink != nil && loopback(v.R), v.R.URL.Query().Has("again")), withPassword(f))
+}
+
+// backHere is this page, where it can be opened again.
+func (v *Visit) backHere() string {
+	if v.R.Method != http.MethodGet || v.Route == nil || v.Route.Site == Public {
+		return "/"
+	}
+	return v.Query()
 }

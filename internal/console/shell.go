@@ -7,37 +7,37 @@ import (
 )
 
 // shell is what stands around the page of a visit.
-func (v *visit) shell(title string) page.Shell {
-	s := page.Shell{Title: title, Theme: v.theme(), Path: v.query(), Visitor: v.who.Person.Name, Test: v.console.Development || v.tenant.Mode == tenant.Test}
+func (v *Visit) shell(title string) page.Shell {
+	s := page.Shell{Title: title, Theme: v.theme(), Path: v.Query(), Visitor: v.Who.Person.Name, Test: v.console.Development || v.Tenant.Mode == tenant.Test}
 	if s.Visitor == "" {
-		s.Path = v.r.URL.Path
+		s.Path = v.R.URL.Path
 		return s
 	}
 	s.Sites = v.sites()
-	if v.route == nil {
+	if v.Route == nil {
 		return s
 	}
 	switch {
-	case v.route.Simulator: // a page by itself
-	case v.route.Site == operators:
+	case v.Route.Alone: // a page by itself
+	case v.Route.Site == Operators:
 		s.Nav, s.Search = v.nav("/ops", opsNav), "/ops/search"
-	case v.route.Site == tenants && v.tenant.ID != "":
-		s.Nav, s.Search = v.nav("/app/"+v.tenant.ID, appNav), "/app/"+v.tenant.ID+"/search"
-		if v.viewing {
-			s.Viewing = v.tenant.Name
+	case v.Route.Site == Tenants && v.Tenant.ID != "":
+		s.Nav, s.Search = v.nav("/app/"+v.Tenant.ID, appNav), "/app/"+v.Tenant.ID+"/search"
+		if v.Viewing {
+			s.Viewing = v.Tenant.Name
 		}
 	}
-	if !v.can(identity.ReadPayments) {
+	if !v.Can(identity.ReadPayments) {
 		s.Search = ""
 	}
-	s.Query = page.Visible(v.param("q"))
+	s.Query = page.Visible(v.Param("q"))
 	return s
 }
 
-// base is where the pages of the visit's site begin.
-func (v *visit) base() string {
-	if v.route.Site == tenants {
-		return "/app/" + v.tenant.ID
+// Base is where the pages of the visit's site begin.
+func (v *Visit) Base() string {
+	if v.Route.Site == Tenants {
+		return "/app/" + v.Tenant.ID
 	}
 	return "/ops"
 }
@@ -83,17 +83,17 @@ var appNav = []navItem{
 }
 
 // nav is the navigation of a site, as far as the visitor's role goes.
-func (v *visit) nav(base string, items []navItem) []page.Link {
+func (v *Visit) nav(base string, items []navItem) []page.Link {
 	var links []page.Link
 	current := "" // the item that is nearest to this page
 	for _, i := range items {
-		if v.r.URL.Path == base+i.path || i.path != "" && v.under(base+i.path) && len(i.path) > len(current) {
+		if v.R.URL.Path == base+i.path || i.path != "" && v.under(base+i.path) && len(i.path) > len(current) {
 			current = i.path
 		}
 	}
 	for _, i := range items {
-		if v.can(i.permission) {
-			here := i.path == current && (current != "" || v.r.URL.Path == base)
+		if v.Can(i.permission) {
+			here := i.path == current && (current != "" || v.R.URL.Path == base)
 			links = append(links, page.Link{Href: base + i.path, Text: i.text, Key: i.key, Current: here})
 		}
 	}
@@ -101,30 +101,39 @@ func (v *visit) nav(base string, items []navItem) []page.Link {
 }
 
 // under says whether this page is the one at a path, or under it.
-func (v *visit) under(path string) bool {
-	here := v.r.URL.Path
+func (v *Visit) under(path string) bool {
+	here := v.R.URL.Path
 	return here == path || len(here) > len(path) && here[:len(path)+1] == path+"/"
 }
 
 // sites are the parts of the console that a visitor has.
-func (v *visit) sites() []page.Link {
+func (v *Visit) sites() []page.Link {
 	var links []page.Link
-	if v.who.Operator() {
-		links = append(links, page.Link{Href: "/ops", Text: "Operator", Key: "o", Current: v.route != nil && v.route.Site == operators && !v.under("/sim")})
+	if v.Who.Operator() {
+		links = append(links, page.Link{Href: "/ops", Text: "Operator", Key: "o", Current: v.Route != nil && v.Route.Site == Operators && !v.under("/sim")})
 	}
-	for _, m := range v.who.Memberships {
+	for _, m := range v.Who.Memberships {
 		if m.Tenant == identity.Installation || len(links) > 5 {
 			continue
 		}
-		if t, err := v.console.Tenants.Get(v.ctx, m.Tenant); err == nil { // a name that cannot be read now is left out
-			links = append(links, page.Link{Href: "/app/" + t.ID, Text: t.Name, Current: v.tenant.ID == t.ID})
+		if t, err := v.console.Tenants.Get(v.Ctx, m.Tenant); err == nil { // a name that cannot be read now is left out
+			links = append(links, page.Link{Href: "/app/" + t.ID, Text: t.Name, Current: v.Tenant.ID == t.ID})
 		}
 	}
-	if v.tenant.ID != "" && v.viewing {
-		links = append(links, page.Link{Href: "/app/" + v.tenant.ID, Text: v.tenant.Name, Current: true})
+	if v.Tenant.ID != "" && v.Viewing {
+		links = append(links, page.Link{Href: "/app/" + v.Tenant.ID, Text: v.Tenant.Name, Current: true})
 	}
-	if v.console.Development && v.who.Can(identity.Installation, identity.UseSimulator) {
+	if v.console.Development && v.Who.Can(identity.Installation, identity.UseSimulator) {
 		links = append(links, page.Link{Href: "/sim", Text: "Handsets", Key: "h", Current: v.under("/sim")})
 	}
 	return links
+}
+
+// theme is what the browser wants; empty: as its system says.
+func (v *Visit) theme() string {
+	cookie, err := v.R.Cookie(themeCookie)
+	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {
+		return ""
+	}
+	return cookie.Value
 }

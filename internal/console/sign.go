@@ -2,47 +2,59 @@ package console
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/a-h/templ"
 
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 )
 
-// cookieName is that of the session: in production one that browsers accept from this host over TLS alone, in
-// development one of this installation, because cookies ignore ports.
-func (c *Console) cookieName() string {
-	if c.Development {
-		return "makola-" + c.Installation
+func signRoutes() []Route {
+	token, back, code := Input{"t", 100}, Input{"back", 2000}, Input{"code", 40}
+	routes := []Route{
+		{Method: http.MethodGet, Path: "/{$}", Site: Anyone, Handle: start},
+		{Method: http.MethodGet, Path: "/first", Inputs: []Input{token}, Handle: first},
+		{Method: http.MethodPost, Path: "/first", Inputs: []Input{token, {"password", identity.MaxPassword + 1}}, Handle: signInByLink},
+		{Method: http.MethodPost, Path: "/first/again", Development: true, Handle: linkAgain},
+		{Method: http.MethodGet, Path: "/sign-in", Inputs: []Input{{"again", 1}, back}, Handle: signInPage},
+		{Method: http.MethodPost, Path: "/sign-in", Inputs: []Input{{"email", 254}, {"password", identity.MaxPassword + 1}, code, back}, Handle: signInByPassword},
+		{Method: http.MethodPost, Path: "/sign-out", Handle: signOut},
+		{Method: http.MethodPost, Path: "/theme", Inputs: []Input{{"theme", 10}, back}, Handle: setTheme},
 	}
-	return "__Host-makola"
+	own := []Route{
+		{Method: http.MethodGet, Path: "/account", Handle: account},
+		{Method: http.MethodPost, Path: "/account/password", Inputs: []Input{{"current", identity.MaxPassword + 1}, {"password", identity.MaxPassword + 1}}, Handle: changePassword},
+		{Method: http.MethodPost, Path: "/account/factor", Inputs: []Input{{"current", identity.MaxPassword + 1}}, Handle: beginFactor},
+		{Method: http.MethodGet, Path: "/account/factor", Handle: factorPage},
+		{Method: http.MethodPost, Path: "/account/factor/confirm", Inputs: []Input{code, {"current", identity.MaxPassword + 1}}, Handle: confirmFactor},
+		{Method: http.MethodPost, Path: "/account/recovery-codes", Handle: renewCodes},
+		{Method: http.MethodPost, Path: "/account/sessions/end", Inputs: []Input{{"id", 36}}, Handle: endSession},
+		{Method: http.MethodPost, Path: "/account/tokens", Inputs: []Input{{"name", 240}}, Handle: makeToken},
+		{Method: http.MethodPost, Path: "/account/tokens/end", Inputs: []Input{{"id", 36}}, Handle: endToken},
+		{Method: http.MethodGet, Path: "/account/step-up", Inputs: []Input{back}, Handle: stepUpPage},
+		{Method: http.MethodPost, Path: "/account/step-up", Inputs: []Input{code, back}, Handle: stepUp},
+	}
+	for i := range own {
+		own[i].Site, own[i].Unready = Anyone, true
+	}
+	return append(routes, own...)
 }
-
-func (c *Console) cookie(token string, lasts time.Duration) *http.Cookie {
-	return &http.Cookie{Name: c.cookieName(), Value: token, Path: "/", MaxAge: int(lasts.Seconds()), HttpOnly: true, Secure: !c.Development, SameSite: http.SameSiteLaxMode}
-}
-
-const themeCookie = "makola-theme"
 
 // first shows whom a link is for. It uses nothing up: mail programs and browsers look at links by themselves.
-func first(v *visit) (answer, error) {
-	if v.console.Development && !loopback(v.r) {
-		return answer{}, errNoPage()
+func first(v *Visit) (Answer, error) {
+	if v.console.Development && !loopback(v.R) {
+		return Answer{}, ErrNoPage()
 	}
-	token := v.r.FormValue("t")
-	l, err := v.console.Identity.Link(v.ctx, token)
+	token := v.R.FormValue("t")
+	l, err := v.console.Identity.Link(v.Ctx, token)
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	if l.Invitation {
-		return answer{title: "Welcome", body: choosePassword(l.Person, invitationForm(token))}, nil
+		return Answer{Title: "Welcome", Body: choosePassword(l.Person, invitationForm(token))}, nil
 	}
-	return answer{title: "Sign in", body: signIn(l.Person, token)}, nil
+	return Answer{Title: "Sign in", Body: signIn(l.Person, token)}, nil
 }
 
 // invitationForm asks for a first password.
@@ -52,138 +64,84 @@ func invitationForm(token string) page.Form {
 }
 
 var newPassword = page.Field{Name: "password", Label: "New password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "new-password",
+
 	Hint: "At least 12 characters. A few words that do not belong together are best."}
 
 // signInByLink uses a link up.
-func signInByLink(v *visit) (answer, error) {
-	if v.console.Development && !loopback(v.r) {
-		return answer{}, errNoPage()
+func signInByLink(v *Visit) (Answer, error) {
+	if v.console.Development && !loopback(v.R) {
+		return Answer{}, ErrNoPage()
 	}
-	token, password := v.r.PostFormValue("t"), v.r.PostForm["password"]
+	token, password := v.R.PostFormValue("t"), v.R.PostForm["password"]
 	if len(password) == 0 {
-		session, err := v.console.Identity.SignIn(v.ctx, token, v.r.UserAgent())
+		session, err := v.console.Identity.SignIn(v.Ctx, token, v.R.UserAgent())
 		return v.signedIn(session, err, "/")
 	}
-	session, err := v.console.Identity.Accept(v.ctx, token, v.r.PostFormValue("code"), password[0], v.r.UserAgent(), v.from())
+	session, err := v.console.Identity.Accept(v.Ctx, token, v.R.PostFormValue("code"), password[0], v.R.UserAgent(), v.from())
 	if problem.Is(err, problem.Invalid) {
-		l, linkErr := v.console.Identity.Link(v.ctx, token)
-		return answer{title: "Welcome", wrong: true, body: choosePassword(l.Person, faulty(invitationForm(token), err))}, linkErr
+		l, linkErr := v.console.Identity.Link(v.Ctx, token)
+		return Answer{Title: "Welcome", Wrong: true, Body: choosePassword(l.Person, Faulty(invitationForm(token), err))}, linkErr
 	}
 	return v.signedInWithPassword(session, err, "/account")
 }
 
 // signedIn gives the browser its session and leads on. It ends the session that the browser had before, because its cookie
 // is replaced and the person could no longer end it.
-func (v *visit) signedIn(token string, err error, to string) (answer, error) {
+func (v *Visit) signedIn(token string, err error, to string) (Answer, error) {
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
-	if before, err := v.r.Cookie(v.console.cookieName()); err == nil && before.Value != "" {
-		if err := v.console.Identity.SignOut(v.ctx, before.Value); err != nil {
-			return answer{}, err
+	if before, err := v.R.Cookie(v.console.cookieName()); err == nil && before.Value != "" {
+		if err := v.console.Identity.SignOut(v.Ctx, before.Value); err != nil {
+			return Answer{}, err
 		}
 	}
-	http.SetCookie(v.w, v.console.cookie(token, identity.Longest))
-	return answer{to: to}, nil
+	http.SetCookie(v.W, v.console.cookie(token, identity.Longest))
+	return Answer{To: to}, nil
 }
 
 // signedInWithPassword is signedIn, and the browser becomes known to the person.
-func (v *visit) signedInWithPassword(token string, err error, to string) (answer, error) {
+func (v *Visit) signedInWithPassword(token string, err error, to string) (Answer, error) {
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
-	device, err := v.console.Identity.NewDevice(v.ctx, token)
+	device, err := v.console.Identity.NewDevice(v.Ctx, token)
 	if err == nil && device != "" {
-		http.SetCookie(v.w, v.console.deviceCookie(device))
+		http.SetCookie(v.W, v.console.deviceCookie(device))
 	}
 	return v.signedIn(token, err, to)
 }
 
-// deviceCookie remembers that a person signed in with this browser. It stays when they sign out.
-func (c *Console) deviceCookie(device string) *http.Cookie {
-	cookie := c.cookie(device, identity.DeviceLasts)
-	cookie.Name += deviceSuffix
-	cookie.SameSite = http.SameSiteStrictMode
-	return cookie
-}
-
-// deviceSuffix follows the name of the session's cookie.
-const deviceSuffix = "-device"
-
 // device is what the browser was given when a person last signed in with it; empty: nothing.
-func (v *visit) device() string {
-	cookie, err := v.r.Cookie(v.console.cookieName() + deviceSuffix)
+func (v *Visit) device() string {
+	cookie, err := v.R.Cookie(v.console.cookieName() + deviceSuffix)
 	if err != nil {
 		return ""
 	}
 	return cookie.Value
 }
 
-// faulty puts the texts of a refusal beside the fields of a form.
-func faulty(f page.Form, err error) page.Form {
-	e := problem.From(err)
-	f.Fields = slices.Clone(f.Fields)
-	for i := range f.Fields {
-		if texts := e.Fields[f.Fields[i].Name]; len(texts) > 0 {
-			f.Fields[i].Wrong = strings.Join(texts, ", ")
-		}
-	}
-	if len(e.Fields) == 0 {
-		f.Wrong = sentence(e.Message)
-	}
-	return f
-}
-
-// signInForm asks for all that a person proves themselves with, so that nothing tells which of it was wrong.
-func signInForm(email, back string) page.Form {
-	return page.Form{ID: "sign-in", Action: "/sign-in", Submit: "Sign in", Fields: []page.Field{
-		{Name: "back", Type: "hidden", Value: back},
-		{Name: "email", Label: "E-mail address", Type: "email", Value: email, Max: 254, Required: true, Auto: "username"},
-		{Name: "password", Label: "Password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password"},
-		{Name: "code", Label: "Code of your app", Max: 40, Auto: "one-time-code", Hint: "Or a recovery code. Empty if you have not set up an app."},
-	}}
-}
-
-// waysIn are the ways to sign in: on a development server the link first.
-func (v *visit) waysIn(f page.Form, back string) templ.Component {
-	if len(f.Fields) == 0 {
-		f = signInForm("", back)
-	}
-	if !v.console.Development {
-		return page.Asking(f)
-	}
-	return page.Join(signInHelp(v.console.NewLink != nil && loopback(v.r), v.r.URL.Query().Has("again")), withPassword(f))
-}
-
-// backHere is this page, where it can be opened again.
-func (v *visit) backHere() string {
-	if v.r.Method != http.MethodGet || v.route == nil || v.route.Site == public {
-		return "/"
-	}
-	return v.query()
-}
-
 // signInByPassword begins the session of a person.
-func signInByPassword(v *visit) (answer, error) {
-	back, email := local(v.r.PostFormValue("back")), v.r.PostFormValue("email")
-	token, err := v.console.Identity.SignInWithPassword(v.ctx, identity.Attempt{
-		Email: email, Password: v.r.PostFormValue("password"), Code: v.r.PostFormValue("code"), Agent: v.r.UserAgent(), From: v.from(), Device: v.device()})
+func signInByPassword(v *Visit) (Answer, error) {
+	back, email := local(v.R.PostFormValue("back")), v.R.PostFormValue("email")
+	token, err := v.console.Identity.SignInWithPassword(v.Ctx, identity.Attempt{
+		Email: email, Password: v.R.PostFormValue("password"), Code: v.R.PostFormValue("code"), Agent: v.R.UserAgent(), From: v.from(), Device: v.device()})
 	limited := problem.Is(err, problem.RateLimited)
 	if limited || problem.Is(err, problem.Unauthenticated) {
-		form := faulty(signInForm(email, back), err)
+		form := Faulty(signInForm(email, back), err)
 		if limited {
-			v.w.Header().Set("Retry-After", strconv.Itoa(int(problem.From(err).RetryAfter.Seconds()+1)))
+			v.W.Header().Set("Retry-After", strconv.Itoa(int(problem.From(err).RetryAfter.Seconds()+1)))
 		}
-		return answer{title: "Sign in", wrong: true, limit: limited, body: signInBody(form)}, nil
+		return Answer{Title: "Sign in", Wrong: true, Limit: limited, Body: signInBody(form)}, nil
 	}
 	return v.signedInWithPassword(token, err, back)
 }
 
 // linkAgain prints a new link where the server was started: who reads it there may sign in.
-func linkAgain(v *visit) (answer, error) {
+func linkAgain(v *Visit) (Answer, error) {
 	c := v.console
-	if c.NewLink == nil || !loopback(v.r) {
-		return answer{}, errNoPage()
+	if c.NewLink == nil || !loopback(v.R) {
+		return Answer{}, ErrNoPage()
 	}
 	c.mu.Lock()
 	now := c.Clock.Elapsed()
@@ -193,67 +151,58 @@ func linkAgain(v *visit) (answer, error) {
 	}
 	c.mu.Unlock()
 	if !soon {
-		if err := c.NewLink(v.ctx); err != nil {
-			return answer{}, err
+		if err := c.NewLink(v.Ctx); err != nil {
+			return Answer{}, err
 		}
 	}
-	return answer{to: "/sign-in?again=1"}, nil
+	return Answer{To: "/sign-in?again=1"}, nil
 }
 
 // signInPage says how to sign in.
-func signInPage(v *visit) (answer, error) {
+func signInPage(v *Visit) (Answer, error) {
 	text := "With the e-mail address and the password of your account."
 	if v.console.Development {
 		text = "Open the sign-in link that the server printed when it started."
 	}
-	return answer{title: "Sign in", body: page.Message("Sign in", text, v.waysIn(page.Form{}, local(v.param("back"))))}, nil
+	return Answer{Title: "Sign in", Body: page.Message("Sign in", text, v.waysIn(page.Form{}, local(v.Param("back"))))}, nil
 }
 
-func signOut(v *visit) (answer, error) {
-	if cookie, err := v.r.Cookie(v.console.cookieName()); err == nil {
-		if err := v.console.Identity.SignOut(v.ctx, cookie.Value); err != nil {
-			return answer{}, err
+func signOut(v *Visit) (Answer, error) {
+	if cookie, err := v.R.Cookie(v.console.cookieName()); err == nil {
+		if err := v.console.Identity.SignOut(v.Ctx, cookie.Value); err != nil {
+			return Answer{}, err
 		}
 	}
-	http.SetCookie(v.w, v.console.cookie("", -time.Second))
-	return answer{to: "/sign-in"}, nil
+	http.SetCookie(v.W, v.console.cookie("", -time.Second))
+	return Answer{To: "/sign-in"}, nil
 }
 
 // setTheme remembers the colours that a browser wants.
-func setTheme(v *visit) (answer, error) {
-	theme := v.r.PostFormValue("theme")
+func setTheme(v *Visit) (Answer, error) {
+	theme := v.R.PostFormValue("theme")
 	cookie := &http.Cookie{Name: themeCookie, Value: theme, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, Secure: !v.console.Development, SameSite: http.SameSiteLaxMode}
 	if theme != "light" && theme != "dark" {
 		cookie.Value, cookie.MaxAge = "", -1
 	}
-	http.SetCookie(v.w, cookie)
-	return answer{to: local(v.r.PostFormValue("back"))}, nil
-}
-
-// theme is what the browser wants; empty: as its system says.
-func (v *visit) theme() string {
-	cookie, err := v.r.Cookie(themeCookie)
-	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {
-		return ""
-	}
-	return cookie.Value
+	http.SetCookie(v.W, cookie)
+	return Answer{To: local(v.R.PostFormValue("back"))}, nil
 }
 
 // start leads where a person belongs.
-func start(v *visit) (answer, error) {
-	if v.who.Operator() {
-		return answer{to: "/ops"}, nil
+func start(v *Visit) (Answer, error) {
+	if v.Who.Operator() {
+		return Answer{To: "/ops"}, nil
 	}
-	if len(v.who.Memberships) == 1 {
-		return answer{to: "/app/" + v.who.Memberships[0].Tenant}, nil
+	if len(v.Who.Memberships) == 1 {
+		return Answer{To: "/app/" + v.Who.Memberships[0].Tenant}, nil
 	}
 	var links []page.Link
-	for _, m := range v.who.Memberships {
-		t, err := v.console.Tenants.Get(v.ctx, m.Tenant)
+	for _, m := range v.Who.Memberships {
+		t, err := v.console.Tenants.Get(v.Ctx, m.Tenant)
 		if err != nil {
-			return answer{}, err
+			return Answer{}, err
 		}
 		links = append(links, page.Link{Href: "/app/" + t.ID, Text: t.Name})
 	}
-	return answer{title: "Where to", body: choice(links)}, nil
+	return Answer{Title: "Where to", Body: choice(links)}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/a-h/templ"
@@ -25,56 +24,56 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// visit is one request of a browser on its way through.
-type visit struct {
+// Visit is one request of a browser on its way through.
+type Visit struct {
 	console *Console
-	w       http.ResponseWriter
-	r       *http.Request
-	ctx     context.Context
+	W       http.ResponseWriter
+	R       *http.Request
+	Ctx     context.Context
 	id      string // of the request
-	route   *Route // nil: no such page
+	Route   *Route // nil: no such page
 
-	who     identity.Visitor
-	tenant  tenant.Tenant // of /app/{tenant}
-	role    identity.Role // there, or at the installation
-	viewing bool          // an operator looks at a tenant's pages
+	Who     identity.Visitor
+	Tenant  tenant.Tenant // of /app/{tenant}
+	Role    identity.Role // there, or at the installation
+	Viewing bool          // an operator looks at a tenant's pages
 	live    []livePart
-	// formPage is the page that has the form which the request sent; empty: the start.
-	formPage string
-	home     *url.URL // of the page, where the request went elsewhere; nil: here
+	// FormPage is the page that has the form which the request sent; empty: the start.
+	FormPage string
+	Home     *url.URL // of the page, where the request went elsewhere; nil: here
 }
 
-// answer is what a handler makes: a page, a part of one, a file, or another place to go.
-type answer struct {
-	title string
-	body  templ.Component
-	wrong bool                                    // the page is a form that was refused
-	limit bool                                    // ... because there were too many
-	to    string                                  // leads there
-	part  templ.Component                         // alone, for a page that asked for it; see also same
-	same  bool                                    // nothing changed since the page asked
-	file  string                                  // name of a file
-	media string                                  // its Content-Type
-	write func(w http.ResponseWriter) error       // writes it
-	raw   func(w http.ResponseWriter, status int) // writes the whole answer itself
+// Answer is what a handler makes: a page, a part of one, a file, or another place to go.
+type Answer struct {
+	Title string
+	Body  templ.Component
+	Wrong bool                                    // the page is a form that was refused
+	Limit bool                                    // ... because there were too many
+	To    string                                  // leads there
+	Part  templ.Component                         // alone, for a page that asked for it; see also same
+	Same  bool                                    // nothing changed since the page asked
+	File  string                                  // name of a file
+	Media string                                  // its Content-Type
+	Write func(w http.ResponseWriter) error       // writes it
+	Raw   func(w http.ResponseWriter, status int) // writes the whole answer itself
 }
 
-func (c *Console) begin(w http.ResponseWriter, r *http.Request, route *Route) *visit {
-	v := &visit{console: c, w: w, r: r, ctx: r.Context(), id: api.RequestID(r), route: route}
+func (c *Console) begin(w http.ResponseWriter, r *http.Request, route *Route) *Visit {
+	v := &Visit{console: c, W: w, R: r, Ctx: r.Context(), id: api.RequestID(r), Route: route}
 	page.Secure(w.Header())
 	w.Header().Set("X-Request-Id", v.id)
 	return v
 }
 
 // run answers the request of a route, or says why not.
-func (v *visit) run() {
-	within := answerWithin
-	if v.route.File {
+func (v *Visit) run() {
+	within := AnswerWithin
+	if v.Route.File {
 		within = exportWithin
 	}
-	ctx, cancel := context.WithTimeout(v.ctx, within)
+	ctx, cancel := context.WithTimeout(v.Ctx, within)
 	defer cancel()
-	v.ctx = ctx
+	v.Ctx = ctx
 	defer func() {
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
@@ -83,17 +82,17 @@ func (v *visit) run() {
 			v.refuse(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	if !isText(v.r.URL.Path) {
-		v.refuse(errNoPage())
+	if !isText(v.R.URL.Path) {
+		v.refuse(ErrNoPage())
 		return
 	}
 	if err := v.admit(); err != nil {
 		v.refuse(err)
 		return
 	}
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, v.route.body())
-	if v.r.Method == http.MethodPost && v.route.reads() {
-		if err := v.r.ParseForm(); err != nil {
+	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, v.Route.body())
+	if v.R.Method == http.MethodPost && v.Route.reads() {
+		if err := v.R.ParseForm(); err != nil {
 			v.refuse(problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive whole. Go back and send it again."))
 			return
 		}
@@ -102,10 +101,10 @@ func (v *visit) run() {
 		v.refuse(err)
 		return
 	}
-	a, err := v.route.handle(v)
+	a, err := v.Route.Handle(v)
 	if err == nil && v.exports() {
-		if err = v.console.exporting.begin(v.who.Person.ID); err == nil {
-			defer v.console.exporting.end(v.who.Person.ID)
+		if err = v.console.exporting.begin(v.Who.Person.ID); err == nil {
+			defer v.console.exporting.end(v.Who.Person.ID)
 		}
 	}
 	if err == nil {
@@ -119,37 +118,37 @@ func (v *visit) run() {
 }
 
 // admit finds out who asks, and whether they may.
-func (v *visit) admit() error {
-	if v.route.Site == public {
+func (v *Visit) admit() error {
+	if v.Route.Site == Public {
 		return nil
 	}
-	cookie, err := v.r.Cookie(v.console.cookieName())
+	cookie, err := v.R.Cookie(v.console.cookieName())
 	if err != nil {
 		return problem.New(problem.Unauthenticated, "not_signed_in", "Sign in to see this page")
 	}
-	if v.who, err = v.console.Identity.Visit(v.ctx, cookie.Value, !v.polls()); err != nil {
+	if v.Who, err = v.console.Identity.Visit(v.Ctx, cookie.Value, !v.polls()); err != nil {
 		return err
 	}
-	api.MarkKnown(v.w)
+	api.MarkKnown(v.W)
 	if err := v.ready(); err != nil {
 		return err
 	}
-	switch v.route.Site {
-	case anyone:
+	switch v.Route.Site {
+	case Anyone:
 		return nil
-	case operators:
-		v.role = v.who.Role(identity.Installation)
-	case tenants:
-		if err := v.enter(v.r.PathValue("tenant")); err != nil {
+	case Operators:
+		v.Role = v.Who.Role(identity.Installation)
+	case Tenants:
+		if err := v.enter(v.R.PathValue("tenant")); err != nil {
 			return err
 		}
 	}
-	for _, p := range []identity.Permission{v.route.Permission, v.route.Also} {
-		if p != "" && !v.can(p) {
+	for _, p := range []identity.Permission{v.Route.Permission, v.Route.Also} {
+		if p != "" && !v.Can(p) {
 			return errNotAllowed(p)
 		}
 	}
-	if v.console.Stopped != nil && v.route.moves() {
+	if v.console.Stopped != nil && v.Route.moves() {
 		return v.console.Stopped()
 	}
 	return nil
@@ -158,26 +157,26 @@ func (v *visit) admit() error {
 // viewedEvery is how often it is written down that an operator looks at a tenant's pages.
 const viewedEvery = time.Hour
 
-// entry is what the audit log says of something that the visitor does.
-func (v *visit) entry(action, tenantID, subject string) audit.Entry {
-	return audit.Entry{Actor: v.who.Person.Email, Person: v.who.Person.ID, Origin: v.by().Origin, Action: action, Tenant: tenantID, Subject: subject}
+// Entry is what the audit log says of something that the visitor does.
+func (v *Visit) Entry(action, tenantID, subject string) audit.Entry {
+	return audit.Entry{Actor: v.Who.Person.Email, Person: v.Who.Person.ID, Origin: v.Origin(), Action: action, Tenant: tenantID, Subject: subject}
 }
 
 // record writes down, before anything is shown, that an operator looks at a tenant's pages, or that a list is taken away.
-func (v *visit) record() error {
+func (v *Visit) record() error {
 	switch {
 	case v.exports():
-		e := v.entry("payments.export", v.tenant.ID, v.route.Path)
-		e.Details = map[string]any{"filter": v.r.URL.RawQuery, "viewing": v.viewing}
-		return v.console.Identity.Use(v.ctx, identity.Exports, v.who.Person.ID, keyOf(v.r.URL.Path, v.r.URL.RawQuery), e)
-	case v.route.File, !v.viewing:
+		e := v.Entry("payments.export", v.Tenant.ID, v.Route.Path)
+		e.Details = map[string]any{"filter": v.R.URL.RawQuery, "viewing": v.Viewing}
+		return v.Use(identity.Exports, keyOf(v.R.URL.Path, v.R.URL.RawQuery), e)
+	case v.Route.File, !v.Viewing:
 		return nil
 	}
-	key := v.who.Session.ID + " " + v.tenant.ID
+	key := v.Who.Session.ID + " " + v.Tenant.ID
 	if !v.console.viewed.first(key, v.console.Clock.Now().Truncate(viewedEvery)) {
 		return nil
 	}
-	err := v.console.Audit.RecordOnce(v.ctx, key, viewedEvery, v.entry("tenant.view", v.tenant.ID, v.tenant.ID))
+	err := v.console.Audit.RecordOnce(v.Ctx, key, viewedEvery, v.Entry("tenant.view", v.Tenant.ID, v.Tenant.ID))
 	if err != nil {
 		v.console.viewed.forget(key)
 	}
@@ -185,7 +184,7 @@ func (v *visit) record() error {
 }
 
 // exports says whether a list is taken away as a file.
-func (v *visit) exports() bool { return v.route.File && v.r.Method == http.MethodGet }
+func (v *Visit) exports() bool { return v.Route.File && v.R.Method == http.MethodGet }
 
 // keyOf is a key of a fixed length for what texts of any length name.
 func keyOf(texts ...string) string {
@@ -193,64 +192,9 @@ func keyOf(texts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// busy are the people who take a file from this node at this moment: one at a time.
-type busy struct {
-	mu     sync.Mutex
-	people map[string]bool
-}
-
-// begin refuses a person who takes a file already.
-func (b *busy) begin(person string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.people[person] {
-		return problem.New(problem.RateLimited, "export_running", "You are taking another file already. Wait until it has arrived, and try again.")
-	}
-	if b.people == nil {
-		b.people = map[string]bool{}
-	}
-	b.people[person] = true
-	return nil
-}
-
-func (b *busy) end(person string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.people, person)
-}
-
-// viewings remembers what this node wrote down already, so that not every page costs a look.
-type viewings struct {
-	mu sync.Mutex
-	at map[string]time.Time
-}
-
-// maxViewings are remembered; all are forgotten together, which costs a look each.
-const maxViewings = 10_000
-
-// first says whether a key comes for the first time in a period.
-func (w *viewings) first(key string, period time.Time) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if at, there := w.at[key]; there && at.Equal(period) {
-		return false
-	}
-	if w.at == nil || len(w.at) >= maxViewings {
-		w.at = map[string]time.Time{}
-	}
-	w.at[key] = period
-	return true
-}
-
-func (w *viewings) forget(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.at, key)
-}
-
 // ready refuses, in production, a visitor who has to set up a password or a second factor first.
-func (v *visit) ready() error {
-	if password, factor := v.who.Lacks(); v.console.Development || v.route.Unready || !password && !factor {
+func (v *Visit) ready() error {
+	if password, factor := v.Who.Lacks(); v.console.Development || v.Route.Unready || !password && !factor {
 		return nil
 	}
 	return problem.New(problem.Forbidden, codeNotReady, "Your role needs a second factor: set it up first, on the page of your account")
@@ -258,108 +202,108 @@ func (v *visit) ready() error {
 
 // enter finds the tenant of the path and the visitor's role there. A tenant that the visitor has nothing to do with is
 // answered like one that does not exist.
-func (v *visit) enter(id string) error {
-	v.role = v.who.Role(id)
-	if v.role == "" && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) && v.who.Can(identity.Installation, identity.ViewAs) {
-		v.role, v.viewing = identity.Auditor, true
+func (v *Visit) enter(id string) error {
+	v.Role = v.Who.Role(id)
+	if v.Role == "" && (v.R.Method == http.MethodGet || v.R.Method == http.MethodHead) && v.Who.Can(identity.Installation, identity.ViewAs) {
+		v.Role, v.Viewing = identity.Auditor, true
 	}
-	if id == identity.Installation || v.role == "" {
-		return errNoPage()
+	if id == identity.Installation || v.Role == "" {
+		return ErrNoPage()
 	}
 	var err error
-	if v.tenant, err = v.console.Tenants.Get(v.ctx, id); problem.Is(err, problem.NotFound) {
-		return errNoPage()
+	if v.Tenant, err = v.console.Tenants.Get(v.Ctx, id); problem.Is(err, problem.NotFound) {
+		return ErrNoPage()
 	}
 	return err
 }
 
-// can says whether the visitor has a permission where the page belongs to.
-func (v *visit) can(p identity.Permission) bool {
-	if v.viewing {
-		return v.who.Role(identity.Installation).MayViewAs(p)
+// Can says whether the visitor has a permission where the page belongs to.
+func (v *Visit) Can(p identity.Permission) bool {
+	if v.Viewing {
+		return v.Who.Role(identity.Installation).MayViewAs(p)
 	}
 	site := identity.InstallationSite
-	if v.route.Site == tenants {
+	if v.Route.Site == Tenants {
 		site = identity.TenantSite
 	}
-	return identity.Can(site, v.role, p)
+	return identity.Can(site, v.Role, p)
 }
 
 // polls says whether a page asked by itself, which is no use of the session.
-func (v *visit) polls() bool { return v.r.URL.Query().Has("live") || v.r.URL.Query().Has("newer") }
+func (v *Visit) polls() bool { return v.R.URL.Query().Has("live") || v.R.URL.Query().Has("newer") }
 
 // give sends an answer.
-func (v *visit) give(a answer) {
+func (v *Visit) give(a Answer) {
 	switch {
-	case a.raw != nil:
-		a.raw(v.w, http.StatusOK)
-	case a.to != "":
-		http.Redirect(v.w, v.r, a.to, http.StatusSeeOther)
-	case a.same:
-		v.w.WriteHeader(http.StatusNoContent)
-	case a.part != nil:
-		v.send(http.StatusOK, a.part)
-	case a.write != nil:
+	case a.Raw != nil:
+		a.Raw(v.W, http.StatusOK)
+	case a.To != "":
+		http.Redirect(v.W, v.R, a.To, http.StatusSeeOther)
+	case a.Same:
+		v.W.WriteHeader(http.StatusNoContent)
+	case a.Part != nil:
+		v.send(http.StatusOK, a.Part)
+	case a.Write != nil:
 		v.sendFile(a)
 	default:
-		if asked := v.r.URL.Query().Get("live"); asked != "" {
+		if asked := v.R.URL.Query().Get("live"); asked != "" {
 			v.giveLive(asked)
 			return
 		}
 		status := http.StatusOK
 		switch {
-		case a.limit:
+		case a.Limit:
 			status = http.StatusTooManyRequests
-		case a.wrong:
+		case a.Wrong:
 			status = http.StatusUnprocessableEntity
 		}
-		v.send(status, page.Layout(v.shell(a.title), a.body))
+		v.send(status, page.Layout(v.shell(a.Title), a.Body))
 	}
 }
 
 // send renders into memory first: a page comes whole or as an error.
-func (v *visit) send(status int, body templ.Component) {
+func (v *Visit) send(status int, body templ.Component) {
 	var text bytes.Buffer
-	if err := body.Render(v.ctx, &text); err != nil {
+	if err := body.Render(v.Ctx, &text); err != nil {
 		if v.left(err) {
-			v.w.WriteHeader(api.StatusLeft)
+			v.W.WriteHeader(api.StatusLeft)
 			return
 		}
 		v.console.Log.Error("failed to render page", "request_id", v.id, "path", v.path(), "error", err)
-		http.Error(v.w, "The page could not be made. Request "+v.id, http.StatusInternalServerError)
+		http.Error(v.W, "The page could not be made. Request "+v.id, http.StatusInternalServerError)
 		return
 	}
-	v.w.WriteHeader(status)
-	_, _ = v.w.Write(text.Bytes()) // a browser that has gone needs no answer
+	v.W.WriteHeader(status)
+	_, _ = v.W.Write(text.Bytes()) // a browser that has gone needs no answer
 }
 
-func (v *visit) sendFile(a answer) {
-	h := v.w.Header()
-	h.Set("Content-Type", a.media)
-	h.Set("Content-Disposition", `attachment; filename="`+a.file+`"`)
-	err := a.write(v.w)
+func (v *Visit) sendFile(a Answer) {
+	h := v.W.Header()
+	h.Set("Content-Type", a.Media)
+	h.Set("Content-Disposition", `attachment; filename="`+a.File+`"`)
+	err := a.Write(v.W)
 	if err == nil {
 		return
 	}
-	if v.r.Context().Err() == nil { // the visitor is there still
+	if v.R.Context().Err() == nil { // the visitor is there still
 		v.console.Log.Error("file download interrupted", "request_id", v.id, "path", v.path(), "error", err)
 	}
 	panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
 }
 
 // path is the pattern of the page for the log, which no id gets into.
-func (v *visit) path() string {
-	if v.route == nil {
+func (v *Visit) path() string {
+	if v.Route == nil {
 		return "other"
 	}
-	return v.route.Path
+	return v.Route.Path
 }
 
-// query gives the address of this page with some parameters changed; an empty value removes one.
-func (v *visit) query(pairs ...string) string {
-	here := v.r.URL
-	if v.home != nil {
-		here = v.home
+// Query gives the address of this page with some parameters changed; an empty value removes one.
+func (v *Visit) Query(pairs ...string) string {
+	here := v.R.URL
+	if v.Home != nil {
+		here = v.Home
 	}
 	q := here.Query()
 	q.Del("live")
@@ -385,8 +329,8 @@ func local(path string) string {
 }
 
 // from is the address that the visitor comes from.
-func (v *visit) from() netip.Addr {
-	return access.ClientIP(v.r.RemoteAddr, v.r.Header.Values("X-Forwarded-For"), v.console.TrustedProxies)
+func (v *Visit) from() netip.Addr {
+	return access.ClientIP(v.R.RemoteAddr, v.R.Header.Values("X-Forwarded-For"), v.console.TrustedProxies)
 }
 
 func fromProxy(r *http.Request, trusted []netip.Prefix) bool {

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -48,3 +50,15 @@ func Masked(number string) string {
 
 // Visible replaces the control characters of other people's texts, which would hide or turn around the text next to them.
 func Visible(text string) string { return usertext.Visible(text) }
+
+// Indented returns a JSON body with line breaks and indents. Any other text stays as it is.
+func Indented(body []byte) string {
+	if !json.Valid(body) {
+		return string(body)
+	}
+	var text bytes.Buffer
+	if err := json.Indent(&text, body, "", "  "); err != nil {
+		return string(body)
+	}
+	return text.String()
+}

@@ -50,7 +50,7 @@ func TestGeneratedPagesAreFresh(t *testing.T) {
 		}
 		have, err := fs.ReadFile(tree, strings.TrimSuffix(name, ".templ")+"_templ.go")
 		if err != nil || !bytes.Equal(have, want) {
-			t.Errorf("%s is not what its code was made of: run go generate ./internal/page ./internal/console (%v)", name, err)
+			t.Errorf("%s is not what its code was made of: run go generate ./internal/page ./internal/console/... (%v)", name, err)
 		}
 	}
 }

@@ -1,0 +1,16 @@
+// Package approvals has the pages on which people request changes, approve them, and see the policy of how many approvers a change
+// needs. They belong to both sites of the console.
+//
+// Files: routes.go lists the pages, form.go is a form that requests a change, requests.go shows requests and decides about them,
+// secrets.go reveals what a change made, policy.go shows the policy.
+//
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
+package approvals
+
+import "github.com/makola/makola/internal/changes"
+
+// Pages has the handlers of the pages, and what they need.
+type Pages struct {
+	// Changes is the door through which people change something.
+	Changes *changes.Changes
+}

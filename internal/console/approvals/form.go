@@ -1,0 +1,140 @@
+package approvals
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Form is a form by which somebody asks for an act. Its page asks for the second factor first; its form has the id of the
+// act, so that one that is sent twice makes one act.
+type Form struct {
+	Path   string // under the base of its site
+	Title  string
+	May    identity.Permission
+	Inputs []console.Input
+	Submit string
+	Danger bool
+	Lead   func(v *console.Visit) (string, error)
+	Fields func(v *console.Visit) ([]page.Field, error)
+	Ask    func(v *console.Visit, id string) (changes.Request, error)
+}
+
+// Routes are the page of an order and what its form sends.
+func (o Form) Routes(base string) []console.Route {
+	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "reason", Max: 500}}, o.Inputs...)
+	return []console.Route{
+		{Method: http.MethodGet, Path: base + o.Path, Permission: o.May, Inputs: o.Inputs, Handle: o.page},
+		{Method: http.MethodPost, Path: base + o.Path, Permission: o.May, Inputs: inputs, Handle: o.do},
+	}
+}
+
+func (o Form) form(v *console.Visit, id, reason string) (page.Form, string, error) {
+	f := page.Form{ID: "order", Action: v.R.URL.EscapedPath(), Submit: o.Submit, Danger: o.Danger, Fields: []page.Field{{Name: "id", Type: "hidden", Value: id}}}
+	lead, err := o.Lead(v)
+	if err != nil {
+		return f, "", err
+	}
+	if o.Fields != nil {
+		more, err := o.Fields(v)
+		if err != nil {
+			return f, "", err
+		}
+		f.Fields = append(f.Fields, more...)
+	}
+	f.Fields = append(f.Fields, page.Field{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "For whoever checks it, and for the audit log."})
+	return f, lead, nil
+}
+
+func (o Form) page(v *console.Visit) (console.Answer, error) {
+	f, lead, err := o.form(v, uuid.Must(uuid.NewV7()).String(), "")
+	if err != nil {
+		return console.Answer{}, err
+	}
+	if err := v.NeedFactor(); err != nil {
+		return console.Answer{}, err
+	}
+	return console.Answer{Title: o.Title, Body: orderBody(o.Title, lead, f)}, nil
+}
+
+func (o Form) do(v *console.Visit) (console.Answer, error) {
+	v.FormPage = v.R.URL.EscapedPath()
+	f, lead, err := o.form(v, v.R.PostFormValue("id"), v.R.PostFormValue("reason"))
+	if err != nil {
+		return console.Answer{}, err
+	}
+	act, err := o.Ask(v, v.R.PostFormValue("id"))
+	var e *problem.Error
+	if errors.As(err, &e) && e.Code != console.CodeStepUp && slices.Contains(shown, e.Kind) {
+		return console.Answer{Title: o.Title, Wrong: true, Body: orderBody(o.Title, lead, console.Faulty(f, err))}, nil
+	}
+	return console.Answer{To: Path(v) + "/" + act.ID}, err
+}
+
+// OfAccount is the lead of an order about the account of the page.
+func OfAccount(text string) func(v *console.Visit) (string, error) {
+	return func(v *console.Visit) (string, error) {
+		t, err := v.Subject()
+		return "Of " + t.Name + " (" + string(t.Mode) + "). " + text, err
+	}
+}
+
+// templated are the kinds whose pages say more than their fields do.
+var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTransfer, changes.KindRecover, changes.KindAddFloat, changes.KindSellCredits, changes.KindRefundCredits,
+	changes.KindFees, changes.KindRoute, changes.KindCreateSender, changes.KindReopen, changes.KindPolicy, changes.KindTenant, changes.KindBlock, changes.KindSettings, changes.KindAddresses,
+	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole}
+
+// GeneratedForms are the pages of kinds without a template that are about an account, made from their fields.
+func (ps *Pages) GeneratedForms(at identity.Site) (orders []Form) {
+	for _, form := range changes.Forms() {
+		may := func(r identity.Role) bool { return identity.Can(at, r, form.Request) }
+		if slices.Contains(templated, form.Kind) || !form.About() || !slices.ContainsFunc(identity.Roles(at), may) {
+			continue
+		}
+		orders = append(orders, ps.generated(form))
+	}
+	return orders
+}
+
+// generated is the page of a kind that is about an account.
+func (ps *Pages) generated(form changes.Form) Form {
+	o := Form{Path: "/changes/" + form.Kind, Title: form.Title, May: form.Request, Submit: "Request the change", Lead: OfAccount("")}
+	var own []changes.Field
+	for _, f := range form.Fields {
+		if f.Name != changes.FieldTenant {
+			own = append(own, f)
+			o.Inputs = append(o.Inputs, console.Input{Name: f.Name, Max: f.Max})
+		}
+	}
+	o.Fields = func(v *console.Visit) (fields []page.Field, _ error) {
+		for _, f := range own {
+			field := page.Field{Name: f.Name, Label: f.Label, Hint: f.Hint, Value: v.Given(f.Name, ""), Max: f.Max, Required: f.Required}
+			for _, option := range f.Options {
+				field.Options = append(field.Options, page.Option{Value: option, Text: option})
+			}
+			fields = append(fields, field)
+		}
+		return fields, nil
+	}
+	o.Ask = func(v *console.Visit, id string) (changes.Request, error) {
+		t, err := v.Subject()
+		if err != nil {
+			return changes.Request{}, err
+		}
+		values := changes.Values{changes.FieldTenant: t.ID}
+		for _, f := range own {
+			values[f.Name] = strings.TrimSpace(v.R.PostFormValue(f.Name))
+		}
+		return ps.Changes.Do(v.Ctx, By(v), form.Kind, id, values, v.R.PostFormValue("reason"))
+	}
+	return o
+}

@@ -1,0 +1,114 @@
+package approvals
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+)
+
+var policyColumns = []page.Column{{Name: "What"}, {Name: "Where"}, {Name: "From", Right: true}, {Name: "Needs"}}
+
+var inForceColumns = []page.Column{{Name: "What"}, {Name: "In force for your requests"}}
+
+// inForce lists what the policy asks for of the visitor's requests, as it decides about them.
+func (ps *Pages) inForce(v *console.Visit) (rows []page.Row, err error) {
+	list, err := ps.Changes.InForce(v.Ctx, By(v), "")
+	for _, one := range list {
+		needs := page.Text(one.Text)
+		if one.Alone {
+			needs = page.Mark(page.Badge{Tone: page.Bad, Word: one.Text + ": nobody else may approve"})
+		}
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(one.Title), needs}})
+	}
+	return rows, err
+}
+
+// policyForm asks for another line of the policy: the installation's, or the one of the account's own acts.
+func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, checkers, reason string) page.Form {
+	f := page.Form{ID: "policy", Action: v.Base() + "/policy", Submit: "Change the policy", Fields: []page.Field{
+		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of act", Value: kind},
+		{Name: "amount", Label: "From an amount in cedis on", Value: amount, Max: 20, Required: true},
+		{Name: "checkers", Label: "Needs", Value: checkers, Options: []page.Option{{Value: "1", Text: "One checker"}, {Value: "2", Text: "Two checkers"}, {Value: "0", Text: "No checker"}, {Value: "-1", Text: "As without a line"}}},
+		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
+	for name, does := range ps.Changes.Kinds(v.PersonSite()) {
+		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
+	}
+	slices.SortFunc(f.Fields[1].Options, func(a, b page.Option) int { return strings.Compare(b.Text, a.Text) })
+	if v.Route.Site == console.Operators {
+		f.Fields = slices.Insert(f.Fields, 2, page.Field{Name: "tenant", Label: "Account", Value: tenant, Max: 36, Hint: "The id of an account; empty: everywhere."})
+	}
+	return f
+}
+
+// policyPage shows how many checkers acts need, and asks for another line.
+func (ps *Pages) policyPage(v *console.Visit) (console.Answer, error) {
+	kind := changes.KindFund
+	if v.Route.Site == console.Tenants {
+		kind = changes.KindAddresses
+	}
+	return ps.policy(v, ps.policyForm(v, uuid.Must(uuid.NewV7()).String(), kind, "", "0.00", "1", ""))
+}
+
+func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error) {
+	lines, err := ps.Changes.Store.Policy(v.Ctx)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	var rows []page.Row
+	for _, l := range lines {
+		if own := v.Route.Site == console.Tenants; l.Own != own || own && l.Tenant != v.Tenant.ID {
+			continue
+		}
+		where := "Everywhere"
+		if l.Own {
+			where = "In this account"
+		} else if l.Tenant != "" {
+			where = v.NameOf(l.Tenant)
+		}
+		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(ps.Changes.Kinds(v.PersonSite())[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(changes.Checkers(l.Checkers))}})
+	}
+	inForce, err := ps.inForce(v)
+	return console.Answer{Title: "Policy", Body: policyBody(inForce, rows, v.Can(identity.MakePolicy) && !v.Viewing, form)}, err
+}
+
+// setPolicy asks for another line.
+func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
+	value := v.R.PostFormValue
+	v.FormPage = v.Base() + "/policy"
+	l := changes.Line{Kind: value("kind"), Tenant: value("tenant")}
+	var act changes.Request
+	amount, err := money.Parse(value("amount"))
+	checkers, countErr := strconv.Atoi(value("checkers"))
+	switch {
+	case errors.Is(err, money.ErrRange):
+		err = problem.Field("amount", err.Error())
+	case err != nil || amount < 0:
+		err = problem.Field("amount", "must be an amount that is not below zero, such as 1000.00")
+	case countErr != nil:
+		err = problem.Field("checkers", "must be one of the list")
+	default:
+		l.From, l.Checkers = amount, checkers
+		act, err = ps.Changes.SetPolicy(v.Ctx, By(v), value("id"), l, value("reason"))
+	}
+	if problem.Is(err, problem.NotFound) {
+		err = problem.Field("tenant", "is not an account")
+	}
+	if problem.Is(err, problem.Invalid) {
+		a, pageErr := ps.policy(v, console.Faulty(ps.policyForm(v, value("id"), l.Kind, l.Tenant, value("amount"), value("checkers"), value("reason")), err))
+		a.Wrong = true
+		return a, pageErr
+	}
+	return console.Answer{To: Path(v) + "/" + act.ID}, err
+}

@@ -1,0 +1,264 @@
+package approvals
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/a-h/templ"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// By returns who acts on a change request: the visitor, from where, at the site of the page.
+func By(v *console.Visit) changes.By {
+	return changes.By{Visitor: v.Who, Place: v.Tenant.ID, Origin: v.Origin()}
+}
+
+// Path is where the acts of the visit's place are.
+func Path(v *console.Visit) string { return v.Base() + "/acts" }
+
+// stateBadge says what became of an act.
+func stateBadge(a changes.Request) page.Badge {
+	switch a.State {
+	case changes.Waiting:
+		return page.Badge{Tone: page.Open, Word: "Waits for a second person"}
+	case changes.Done:
+		return page.Badge{Tone: page.Good, Word: "Done"}
+	case changes.Failed:
+		return page.Badge{Tone: page.Bad, Word: "Failed"}
+	}
+	return page.Badge{Tone: page.Declined, Word: map[changes.State]string{changes.Rejected: "Rejected", changes.Withdrawn: "Withdrawn", changes.Expired: "Expired"}[a.State]}
+}
+
+// Rows are acts in a table.
+func Rows(v *console.Visit, list []changes.Request) (rows []page.Row) {
+	for _, a := range list {
+		rows = append(rows, page.Row{Href: Path(v) + "/" + a.ID, Cells: []templ.Component{page.Text(a.Sentence), page.Mark(stateBadge(a)), page.Text(a.MakerName), page.Time(a.MadeAt)}})
+	}
+	return rows
+}
+
+var Columns = []page.Column{{Name: "What"}, {Name: "State"}, {Name: "Made by", Minor: true}, {Name: "Made", Minor: true}}
+
+// actList lists acts, those that wait or all.
+func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
+	f := changes.Filter{Place: v.Tenant.ID, State: changes.State(v.Param("state")), Before: v.Param("before"), Limit: console.PageRows + 1}
+	list, err := ps.Changes.Store.List(v.Ctx, f)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	l := page.List{Title: "Acts", Lead: "What people asked for that moves money or says who may, and what became of it.", Columns: Columns, Active: f.State != "", Clear: Path(v),
+		Filters: []page.Field{{Name: "state", Label: "State", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(changes.Waiting), Text: "Waiting"},
+			{Value: string(changes.Done), Text: "Done"}, {Value: string(changes.Rejected), Text: "Rejected"}, {Value: string(changes.Withdrawn), Text: "Withdrawn"},
+			{Value: string(changes.Expired), Text: "Expired"}, {Value: string(changes.Failed), Text: "Failed"}}}},
+		Empty: page.Empty{Title: "No acts", Text: "What people ask for that moves money or says who may appears here."}}
+	if len(list) > console.PageRows {
+		list = list[:console.PageRows]
+		l.Next = v.Query("before", list[console.PageRows-1].ID)
+	}
+	if f.Before != "" {
+		l.Prev = v.Query("before", "")
+	}
+	l.Rows = Rows(v, list)
+	if v.R.URL.RawQuery != "" { // a part of the list, without what it begins with
+		return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
+	}
+	forYou, byYou, err := ps.Waiting(v)
+	return console.Answer{Title: l.Title, Body: actsBody(forYou, byYou, l)}, err
+}
+
+// actPage is one act with what the visitor may do about it.
+func (ps *Pages) actPage(v *console.Visit) (console.Answer, error) {
+	return ps.act(v, rejectForm(v), "")
+}
+
+// may is what a visitor may do about an act, as far as the page can tell.
+type may struct {
+	approve, withdraw, again bool
+	barred                   string // why the visitor, whose role approves such acts, may not approve this one
+	note                     string // what others will know of the approval
+}
+
+func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
+	rule, known := ps.Changes.Rule(a.Kind)
+	if !known || a.State != changes.Waiting {
+		return m, nil
+	}
+	own := a.Maker == v.Who.Person.ID
+	m = may{withdraw: own, again: own && a.Needs == 0}
+	if own || a.Needs == 0 || !v.Can(rule.Check) {
+		return m, nil
+	}
+	outlook, err := ps.Changes.Store.Outlook(v.Ctx, By(v), rule, a)
+	m.approve, m.note = outlook.Refused == nil, outlook.Note
+	if outlook.Refused != nil {
+		m.barred = problem.From(outlook.Refused).Message
+	}
+	return m, err
+}
+
+// actPath is where the act of the page is.
+func actPath(v *console.Visit) string { return Path(v) + "/" + v.R.PathValue("id") }
+
+func rejectForm(v *console.Visit) page.Form {
+	return page.Form{ID: "reject", Action: actPath(v) + "/reject", Submit: "Reject", Danger: true, Fields: []page.Field{
+		{Name: "digest", Type: "hidden"}, {Name: "note", Label: "Why not", Max: 500, Required: true}}}
+}
+
+func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.Answer, error) {
+	seen, err := ps.Changes.Review(v.Ctx, v.Tenant.ID, v.R.PathValue("id"))
+	if problem.Is(err, problem.NotFound) {
+		err = console.ErrNoPage()
+	}
+	if err != nil {
+		return console.Answer{}, err
+	}
+	a := seen.Request
+	a.Shown = seen.Shown
+	reject.Fields[0].Value = a.Digest
+	facts := []page.Fact{{Name: "State", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Made by", Value: page.Text(a.MakerName)}, {Name: "From", Value: page.Text(a.Origin)},
+		{Name: "Made", Value: page.Time(a.MadeAt)}, {Name: "Checks", Value: page.Text(strconv.Itoa(a.Approvals()) + " of " + strconv.Itoa(a.Needs))}}
+	facts = append(facts, ps.factsOf(v, seen)...)
+	for _, c := range a.Checks {
+		by := c.Name + ", " + page.When(c.At)
+		if c.Note != "" {
+			by += " (" + c.Note + ")"
+		}
+		if c.Lapsed {
+			by += " (counts no longer: this person may not check it now)"
+		}
+		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Text(by)})
+	}
+	if a.State == changes.Waiting {
+		facts = append(facts, page.Fact{Name: "Waits until", Value: page.Time(a.ExpiresAt)})
+	} else {
+		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
+	}
+	if a.Kind == changes.KindSendPayout && v.Can(identity.ReadPayments) { // the act has the payment's id
+		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.Base()+"/payments/"+a.ID, "its page")})
+	}
+	if a.Note != "" {
+		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
+	}
+	kept, err := ps.kept(v, a)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	if rule, known := ps.Changes.Rule(a.Kind); known && a.State == changes.Done && a.Needs == 0 && !rule.Light && !v.Development() {
+		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Mark(page.Badge{Tone: page.Bad, Word: "nobody else: applied at once"})})
+	}
+	may, err := ps.may(v, a)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
+	return console.Answer{Title: "Act", Wrong: v.R.Method != http.MethodGet, Body: actBody(a, actPath(v), may, kept, facts, reject, wrong)}, nil
+}
+
+// factsOf are the facts of a request: as its requester saw them and, while it waits, as they are now. Facts with a name are for the
+// requester and those who may approve.
+func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fact) {
+	rule, _ := ps.Changes.Rule(seen.Kind)
+	personal := seen.Maker == v.Who.Person.ID || v.Can(rule.Check)
+	show := func(name string, f changes.Fact) {
+		switch {
+		case f.Personal && !personal:
+		case f.Warning:
+			list = append(list, page.Fact{Name: name, Value: page.Mark(page.Badge{Tone: page.Bad, Word: f.Value})})
+		default:
+			list = append(list, page.Fact{Name: name, Value: page.Text(f.Value)})
+		}
+	}
+	for _, f := range seen.Now.List {
+		show(f.Name, f)
+	}
+	before := ", when it was requested"
+	if seen.State != changes.Waiting {
+		before = ""
+	}
+	for _, f := range seen.Missing() {
+		show(f.Name+before, f)
+	}
+	if seen.Refused != nil {
+		show("Warning", changes.Fact{Value: "It would be refused now: " + seen.Refused.Message, Warning: true})
+	}
+	return list
+}
+
+// shown are the kinds of refusals that the page of an act shows.
+var shown = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid, problem.InsufficientFunds, problem.InsufficientCredits}
+
+// decide does something to the act of the page, and shows the act again where that was refused by a form's field.
+func (ps *Pages) decide(v *console.Visit, do func(by changes.By, id, digest string) error) (console.Answer, error) {
+	v.FormPage = actPath(v)
+	err := do(By(v), v.R.PathValue("id"), v.R.PostFormValue("digest"))
+	var e *problem.Error
+	switch {
+	case !errors.As(err, &e) || e.Code == console.CodeStepUp || !slices.Contains(shown, e.Kind):
+		return console.Answer{To: v.FormPage}, err
+	case e.Kind == problem.Invalid:
+		return ps.act(v, console.Faulty(rejectForm(v), err), "")
+	}
+	return ps.act(v, rejectForm(v), console.Sentence(e.Message))
+}
+
+func (ps *Pages) approveAct(v *console.Visit) (console.Answer, error) {
+	return ps.decide(v, func(by changes.By, id, digest string) error {
+		_, err := ps.Changes.Approve(v.Ctx, by, id, digest)
+		return err
+	})
+}
+
+func (ps *Pages) rejectAct(v *console.Visit) (console.Answer, error) {
+	return ps.decide(v, func(by changes.By, id, digest string) error {
+		_, err := ps.Changes.Reject(v.Ctx, by, id, digest, v.R.PostFormValue("note"))
+		return err
+	})
+}
+
+func (ps *Pages) withdrawAct(v *console.Visit) (console.Answer, error) {
+	return ps.decide(v, func(by changes.By, id, digest string) error {
+		_, err := ps.Changes.Withdraw(v.Ctx, by, id, digest)
+		return err
+	})
+}
+
+// WaitingFor are the acts that wait about a tenant.
+func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) ([]page.Row, error) {
+	if !v.Can(identity.ReadActs) {
+		return nil, nil
+	}
+	list, err := ps.Changes.Store.List(v.Ctx, changes.Filter{Tenant: t.ID, State: changes.Waiting, Limit: console.PageRows})
+	return Rows(v, list), err
+}
+
+// Waiting are the acts that wait for the visitor, and those of the visitor that wait for somebody else.
+func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou []page.Row, err error) {
+	if !v.Can(identity.ReadActs) {
+		return nil, nil, nil
+	}
+	list, err := ps.Changes.Store.List(v.Ctx, changes.Filter{Place: v.Tenant.ID, State: changes.Waiting, Limit: console.PageRows})
+	if err != nil {
+		return nil, nil, err
+	}
+	var check, own []changes.Request
+	for _, a := range list {
+		m, err := ps.may(v, a)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case m.approve:
+			check = append(check, a)
+		case m.withdraw:
+			own = append(own, a)
+		}
+	}
+	return Rows(v, check), Rows(v, own), nil
+}

@@ -1,0 +1,123 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/sheet"
+)
+
+// How much an export gives.
+const (
+	exportWithin = 60 * time.Second
+	exportMost   = 100_000 // rows
+)
+
+// errEnough ends an export that is as long as it may be.
+var errEnough = errors.New("console: enough rows")
+
+// Suffixes of the addresses of files. A route names the first; it has the other one as well.
+const (
+	csvSuffix  = "." + string(sheet.CSV)
+	xlsxSuffix = "." + string(sheet.XLSX)
+)
+
+// withFormats adds to each route of a file the one that gives it as XLSX.
+func withFormats(routes []Route) []Route {
+	for _, r := range routes {
+		if r.File {
+			r.Path = strings.TrimSuffix(r.Path, csvSuffix) + xlsxSuffix
+			routes = append(routes, r)
+		}
+	}
+	return routes
+}
+
+// FileLinks are the links of the files of a list.
+func FileLinks(base, query string) page.Files {
+	return page.Files{XLSX: base + xlsxSuffix + "?" + query, CSV: base + csvSuffix + "?" + query}
+}
+
+// Exported is the answer of a file, in the format that the address asks for. all calls each for every row.
+func Exported[T any](v *Visit, name string, columns []sheet.Column[T], all func(each func(T) error) error) Answer {
+	format := sheet.CSV
+	if strings.HasSuffix(v.Route.Path, xlsxSuffix) {
+		format = sheet.XLSX
+	}
+	return Answer{File: name + "." + string(format), Media: format.MediaType(), Write: func(w http.ResponseWriter) error {
+		out, err := sheet.NewWriter(w, format, columns)
+		if err != nil {
+			return err
+		}
+		rows := 0
+		err = all(func(row T) error {
+			if rows++; rows > exportMost {
+				return errEnough
+			}
+			return out.Write(row)
+		})
+		if errors.Is(err, errEnough) {
+			err = out.Note("There are more rows: narrow the list by its filters")
+		}
+		if err != nil {
+			return err
+		}
+		return out.Close()
+	}}
+}
+
+// FileName names a file by its list, its account and its days: payouts-kejetia-traders-2026-11-01-to-2026-11-26.
+func (v *Visit) FileName(list, account string, from, to time.Time) string {
+	parts := []string{list}
+	switch {
+	case v.Route.Site == Tenants:
+		parts = append(parts, fileWord(v.Tenant.Name))
+	case account != "":
+		parts = append(parts, fileWord(v.NameOf(account)))
+	default:
+		parts = append(parts, "all-accounts")
+	}
+	if !from.IsZero() {
+		parts = append(parts, from.Format(DayFormat))
+	}
+	if today := v.console.Clock.Now().UTC(); to.IsZero() || to.After(today) {
+		to = today
+	}
+	return strings.Join(append(parts, "to", to.Format(DayFormat)), "-")
+}
+
+// maxFileWord is the most characters of an account's name in the name of a file.
+const maxFileWord = 40
+
+// fileWord writes a name with what every system takes in the name of a file.
+func fileWord(name string) string {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	word := strings.Join(words, "-")
+	return strings.Trim(word[:min(len(word), maxFileWord)], "-")
+}
+
+// ByPage calls each for the rows of a list that goes on by key, newest first: read gives at most fileRows of those older than
+// the one with the id before.
+func ByPage[T any](id func(T) string, read func(before string, limit int) ([]T, error), each func(T) error) error {
+	for before := ""; ; {
+		list, err := read(before, fileRows)
+		if err != nil {
+			return err
+		}
+		for _, one := range list {
+			if err := each(one); err != nil {
+				return err
+			}
+		}
+		if len(list) < fileRows {
+			return nil
+		}
+		before = id(list[fileRows-1])
+	}
+}
+
+// fileRows is how many rows of a file are read at once.
+const fileRows = 500

@@ -1,0 +1,131 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+)
+
+// DayFormat is how a day is written in addresses, forms and names of files.
+const DayFormat = "2006-01-02"
+
+// Param is a parameter of the address.
+func (v *Visit) Param(name string) string { return v.R.URL.Query().Get(name) }
+
+// Days reads the first and the last day of a filter.
+func (v *Visit) Days() (from, to time.Time, err error) {
+	var bad problem.Fields
+	for name, into := range map[string]*time.Time{"from": &from, "to": &to} {
+		if text := v.Param(name); text != "" {
+			day, err := time.Parse(DayFormat, text)
+			if err != nil {
+				bad.Add(name, "must be a day such as 2026-11-23")
+			}
+			*into = day
+		}
+	}
+	return from, to, bad.Err()
+}
+
+// DayFields are the fields of these.
+func (v *Visit) DayFields() []page.Field {
+	return []page.Field{{Name: "from", Label: "From", Type: "date", Value: v.Param("from")}, {Name: "to", Label: "To", Type: "date", Value: v.Param("to")}}
+}
+
+// Narrowed says whether any of the parameters is set.
+func (v *Visit) Narrowed(names ...string) bool {
+	for _, name := range names {
+		if v.Param(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// PageRows is how many rows a page of a list has.
+const PageRows = 50
+
+// FilterQuery is the query of some parameters.
+func (v *Visit) FilterQuery(names ...string) string {
+	q := url.Values{}
+	for _, name := range names {
+		if value := v.Param(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q.Encode()
+}
+
+// Choice reads which of the options a form means.
+func (v *Visit) Choice(name string, options []page.Option) (string, error) {
+	value := v.R.PostFormValue(name)
+	if !slices.ContainsFunc(options, func(o page.Option) bool { return o.Value == value }) {
+		return "", problem.Field(name, "must be one of the list")
+	}
+	return value, nil
+}
+
+// PositiveAmount reads an amount of the form that must be there.
+func (v *Visit) PositiveAmount(name string) (money.Pesewas, error) {
+	amount, err := v.Amount(name)
+	if err == nil && amount == 0 {
+		err = problem.Field(name, "must be above zero")
+	}
+	return amount, err
+}
+
+// Actions are links that a permission shows.
+func (v *Visit) Actions(p identity.Permission, links ...page.Link) []page.Link {
+	if !v.Can(p) || v.Viewing {
+		return nil
+	}
+	return links
+}
+
+// Given is what the form has for a name, or what the address has; usual where neither has any.
+func (v *Visit) Given(name, usual string) string {
+	if v.R.Method == http.MethodPost {
+		return v.R.PostFormValue(name)
+	}
+	if text := v.Param(name); text != "" {
+		return text
+	}
+	return usual
+}
+
+// Amount reads an amount of the form that may be absent.
+func (v *Visit) Amount(name string) (money.Pesewas, error) {
+	text := v.R.PostFormValue(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := money.Parse(text)
+	if errors.Is(err, money.ErrRange) {
+		return 0, problem.Field(name, err.Error())
+	}
+	if err != nil || n < 0 {
+		return 0, problem.Field(name, "must be an amount, such as 1250.00")
+	}
+	return n, nil
+}
+
+// Whole reads a whole number of the form that may be absent.
+func (v *Visit) Whole(name string, most int) (int, error) {
+	text := v.R.PostFormValue(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > most {
+		return 0, problem.Field(name, "must be a whole number from 0 to "+strconv.Itoa(most))
+	}
+	return n, nil
+}

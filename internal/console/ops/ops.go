@@ -1,0 +1,40 @@
+// Package ops has the pages of the installation (/ops): what needs an operator, all accounts and their payments, providers and their
+// money, routes, jobs, checks and the audit log, and the forms by which operators request changes of these.
+//
+// Files: routes.go lists the pages. operate.go has the overview, accounts, providers and checks, payments.go the payments of all
+// accounts, audits.go the audit log. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
+// floats, credits and the ends of payments, operation_forms.go those about providers, routes, jobs and fees, wallet.go those about wallets.
+//
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
+package ops
+
+import (
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/console/records"
+	"github.com/makola/makola/internal/console/settings"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Pages has the handlers of the pages, and what they need.
+type Pages struct {
+	Tenants   *tenant.Store
+	Access    *access.Access
+	Audit     *audit.Log
+	Payments  *payments.Payments
+	Messaging *messaging.Messaging
+	Senders   *senderid.Store
+	Jobs      *jobs.Queue
+	Rails     *route.Table
+	Approvals *approvals.Pages
+	Records   *records.Pages
+	Settings  *settings.Pages
+	// Checks returns the results of the last checks of the books.
+	Checks func() []Check
+}

@@ -1,0 +1,143 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/console/words"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// walletOrder is one thing that people do to a wallet.
+type walletOrder struct {
+	name, kind, title, lead string
+	takes                   bool // money may be taken out, too
+	ask                     func(a *changes.Changes, ctx context.Context, by changes.By, id, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
+	pages                   *Pages
+}
+
+func (ps *Pages) walletOrders() []walletOrder {
+	return []walletOrder{
+		{"fund", changes.KindFund, "Put money into the wallet", "The account has paid you outside of Makola.", false, (*changes.Changes).Fund, ps},
+		{"adjust", changes.KindAdjust, "Correct the wallet", "For what was booked wrongly. Money is made or taken away here: no payment stands behind it.", true, (*changes.Changes).Adjust, ps},
+	}
+}
+
+func (o walletOrder) path(t tenant.Tenant) string { return "/ops/tenants/" + t.ID + "/" + o.name }
+
+// form asks how much, and why.
+func (o walletOrder) form(t tenant.Tenant, amount, way, reason string) page.Form {
+	f := page.Form{ID: o.name, Action: o.path(t), Submit: "Go on", Fields: []page.Field{
+		{Name: "amount", Label: "Amount in cedis", Value: amount, Max: 20, Required: true, Hint: "Such as 1250.00. Nothing is moved before you have seen it once more."},
+		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "By what it is known, for the checker and the audit log."}}}
+	if o.takes {
+		f.Fields = slices.Insert(f.Fields, 0, page.Field{Name: "way", Label: "Direction", Value: way, Options: []page.Option{{Value: "in", Text: "Put into the wallet"}, {Value: "out", Text: "Take out of the wallet"}}})
+	}
+	return f
+}
+
+// page asks how much.
+func (o walletOrder) page(v *console.Visit) (console.Answer, error) {
+	t, err := v.About()
+	if err != nil {
+		return console.Answer{}, err
+	}
+	if err := v.NeedFactor(); err != nil {
+		return console.Answer{}, err
+	}
+	return console.Answer{Title: o.title, Body: walletBody(o, t, o.form(t, "", "in", ""))}, nil
+}
+
+// amount reads the amount of the form, below zero where it is taken out.
+func (o walletOrder) amount(v *console.Visit) (money.Pesewas, error) {
+	amount, err := money.Parse(v.R.PostFormValue("amount"))
+	if errors.Is(err, money.ErrRange) {
+		return 0, problem.Field("amount", err.Error())
+	}
+	if err != nil || amount <= 0 {
+		return 0, problem.Field("amount", "must be an amount above zero, such as 1250.00")
+	}
+	switch way := v.R.PostFormValue("way"); {
+	case o.takes && way == "out":
+		return -amount, nil
+	case o.takes && way != "in":
+		return 0, problem.Field("way", "must be one of the list")
+	}
+	return amount, nil
+}
+
+// confirm shows what would be done.
+func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
+	t, err := v.About()
+	if err != nil {
+		return console.Answer{}, err
+	}
+	value := v.R.PostFormValue
+	amount, err := o.amount(v)
+	if err != nil {
+		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(t, value("amount"), value("way"), value("reason")), err))}, nil
+	}
+	wallet := t.Wallet()
+	values := changes.Values{changes.FieldTenant: t.ID, "amount": max(amount, -amount).String()}
+	if o.takes {
+		values["way"] = value("way")
+	}
+	preview, err := o.pages.Approvals.Changes.Preview(v.Ctx, approvals.By(v), o.kind, values)
+	if problem.Is(err, problem.Invalid) {
+		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(t, value("amount"), value("way"), value("reason")), err))}, nil
+	}
+	if err != nil {
+		return console.Answer{}, err
+	}
+	size, submit := max(amount, -amount), "Put %s into the wallet"
+	if amount < 0 {
+		submit = "Take %s out of the wallet"
+	}
+	worth := wallet.Asset.Text(int64(size))
+	facts := []page.Fact{{Name: "Account", Value: page.Text(t.Name + " (" + string(t.Mode) + ")")}, {Name: "Id", Value: page.ID(t.ID)}, {Name: "Amount", Value: page.Text(wallet.Asset.Text(int64(amount)))}}
+	if size >= words.InWords {
+		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(size))})
+	}
+	for _, f := range preview.Facts.List {
+		if !f.Warning {
+			facts = append(facts, page.Fact{Name: f.Name, Value: page.Text(f.Value)})
+		}
+	}
+	facts = append(facts, page.Fact{Name: "Reason", Value: page.Text(value("reason"))})
+	var warnings []string
+	for _, f := range preview.Facts.Warnings() {
+		warnings = append(warnings, f.Value)
+	}
+	form := page.Form{ID: "confirm", Action: o.path(t) + "/confirm", Submit: fmt.Sprintf(submit, worth), Danger: amount < 0, Fields: []page.Field{
+		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "amount", Type: "hidden", Value: size.String()},
+		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
+	return console.Answer{Title: o.title, Body: walletConfirmBody(o, warnings, facts, form, o.path(t))}, nil
+}
+
+// do makes the act. The form's id is the act's: sent twice it makes one.
+func (o walletOrder) do(v *console.Visit) (console.Answer, error) {
+	t, err := v.About()
+	if err != nil {
+		return console.Answer{}, err
+	}
+	v.FormPage = o.path(t)
+	amount, err := o.amount(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	act, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), v.R.PostFormValue("id"), t.ID, amount, v.R.PostFormValue("reason"))
+	if err != nil {
+		return console.Answer{}, err
+	}
+	return console.Answer{To: "/ops/acts/" + act.ID}, nil
+}

@@ -1,0 +1,113 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Site says whose pages a route belongs to.
+type Site int
+
+const (
+	Public    Site = iota // needs no session
+	Anyone                // every person who is signed in
+	Operators             // a role at the installation
+	Tenants               // a role at the tenant of the path, or an operator who looks at it
+)
+
+// Input is one parameter that a route reads, from the query of a GET and the form of a POST.
+type Input struct {
+	Name string
+	Max  int // characters
+}
+
+// Route is one page or one thing to do.
+type Route struct {
+	Method, Path string // the path as net/http matches it
+	Site         Site
+	Permission   identity.Permission // empty where the site asks for none
+	Also         identity.Permission // one more that it asks for; empty: none
+	Inputs       []Input
+	Development  bool  // there in development mode alone
+	File         bool  // the answer is a file, which may take its time
+	Alone        bool  // its page has no navigation
+	Machine      bool  // programs send it, not people: the body is not a form
+	Body         int64 // bytes at most; 0: formBytes
+	Unready      bool  // there for people who have not set up a password and a factor yet
+	Handle       func(*Visit) (Answer, error)
+}
+
+func (r *Route) body() int64 {
+	if r.Body > 0 {
+		return r.Body
+	}
+	return formBytes
+}
+
+func (r *Route) reads() bool { return !r.Machine }
+
+// moves reports whether the route moves money, or decides about it.
+func (r *Route) moves() bool {
+	moving := []identity.Permission{identity.MakeMoney, identity.MakeTreasury, identity.MakePayouts, identity.CheckActs}
+	return r.Method == http.MethodPost && (slices.Contains(moving, r.Permission) || r.Permission == identity.MakeActs && (strings.HasSuffix(r.Path, "/do") || strings.HasSuffix(r.Path, "/withdraw")))
+}
+
+// strayRoutes are the addresses of a site that no page has: they are answered between its navigation.
+func strayRoutes() []Route {
+	noPage := func(*Visit) (Answer, error) { return Answer{}, ErrNoPage() }
+	return []Route{
+		{Method: http.MethodGet, Path: "/ops/{rest...}", Site: Operators, Permission: identity.ReadHome, Handle: noPage},
+		{Method: http.MethodGet, Path: "/app/{tenant}/{rest...}", Site: Tenants, Permission: identity.ReadHome, Handle: noPage},
+	}
+}
+
+// isText says whether a value can be a text of the database: PostgreSQL has no NUL.
+func isText(value string) bool { return utf8.ValidString(value) && !strings.Contains(value, "\x00") }
+
+// checkForm refuses what no browser sends of a page of ours: parameters that are too long, repeated, or no text.
+func (v *Visit) checkForm() error {
+	if v.Route.Machine {
+		return nil
+	}
+	for _, in := range v.Route.Inputs {
+		given := v.R.Form[in.Name]
+		if v.R.Method == http.MethodGet {
+			given = v.R.URL.Query()[in.Name]
+		}
+		if len(given) > 1 {
+			return problem.Field(in.Name, "was given more than once")
+		}
+		if len(given) == 1 && (!isText(given[0]) || utf8.RuneCountInString(given[0]) > in.Max) {
+			return problem.Field(in.Name, "must be text of at most "+strconv.Itoa(in.Max)+" characters")
+		}
+	}
+	return nil
+}
+
+// Guarded says whether the route asks for a permission.
+func (r Route) Guarded() bool { return r.Site == Operators || r.Site == Tenants }
+
+// Allows says whether a role at a site may use the route, by the policy. An operator who may look at tenants' pages has
+// what both their own role and the tenant's auditor may.
+func (r Route) Allows(s identity.Site, role identity.Role) bool {
+	switch {
+	case r.Site == Operators:
+		return s == identity.InstallationSite && r.can(s, role)
+	case r.Site == Tenants && s == identity.InstallationSite:
+		return r.Method == http.MethodGet && role.MayViewAs(r.Permission) && (r.Also == "" || role.MayViewAs(r.Also))
+	case r.Site == Tenants:
+		return r.can(s, role)
+	}
+	return true
+}
+
+// can says whether a role has what the route asks for.
+func (r Route) can(s identity.Site, role identity.Role) bool {
+	return identity.Can(s, role, r.Permission) && (r.Also == "" || identity.Can(s, role, r.Also))
+}

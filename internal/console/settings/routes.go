@@ -1,0 +1,29 @@
+package settings
+
+import (
+	"net/http"
+
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/identity"
+)
+
+// AccountRoutes are the pages about an account, on either site.
+func (ps *Pages) AccountRoutes(base string, more ...approvals.Form) []console.Route {
+	routes := []console.Route{{Method: http.MethodGet, Path: base + "/access", Permission: identity.ReadAccess, Handle: ps.accessPage},
+		{Method: http.MethodPost, Path: base + "/secret/reveal", Permission: identity.ReadSecrets, Handle: ps.revealSecret}}
+	for _, o := range append(ps.accountOrders(), more...) {
+		routes = append(routes, o.Routes(base)...)
+	}
+	return routes
+}
+
+// PeopleRoutes are the pages of people, on either site.
+func (ps *Pages) PeopleRoutes(base string) []console.Route {
+	routes := []console.Route{{Method: http.MethodGet, Path: base + "/people", Permission: identity.ReadPeople, Handle: ps.peopleList},
+		{Method: http.MethodGet, Path: base + "/people/{person}", Permission: identity.ReadPeople, Handle: ps.personPage}}
+	for _, o := range ps.peopleOrders() {
+		routes = append(routes, o.Routes(base)...)
+	}
+	return routes
+}

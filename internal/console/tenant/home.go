@@ -1,0 +1,49 @@
+package tenant
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/records"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments/book"
+)
+
+// tenantHome is the first page of a tenant.
+func (ps *Pages) tenantHome(v *console.Visit) (console.Answer, error) {
+	var balances []page.Fact
+	var err error
+	if v.Can(identity.ReadBalances) {
+		if balances, err = ps.Records.Balances(v, v.Tenant); err != nil {
+			return console.Answer{}, err
+		}
+	}
+	var latest []page.Row
+	if v.Can(identity.ReadPayments) {
+		if latest, err = ps.latestOfTenant(v); err != nil {
+			return console.Answer{}, err
+		}
+	}
+	forYou, byYou, err := ps.Approvals.Waiting(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	live, err := v.Part("home", 5, homePage(v, balances, forYou, byYou, latest))
+	return console.Answer{Title: v.Tenant.Name, Body: live}, err
+}
+
+// latestOfTenant are the newest payments of the tenant, of all kinds.
+func (ps *Pages) latestOfTenant(v *console.Visit) ([]page.Row, error) {
+	var all []book.Payment
+	for _, kind := range tenantLists {
+		found, err := ps.Payments.History(v.Ctx, v.Tenant.ID, book.Filter{Kind: kind.kind, Size: 10})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found.Rows...)
+	}
+	slices.SortFunc(all, func(a, b book.Payment) int { return cmp.Compare(b.ID, a.ID) })
+	return records.Rows(v, all[:min(len(all), 10)], "/app/"+v.Tenant.ID+"/payments/", records.OfOneAccount, nil), nil
+}

@@ -1,0 +1,36 @@
+// Package tenant has the pages of an account (/app/TENANT) that the installation does not have: its first page, the lists of its payments
+// with exact totals, and the form by which a person sends a payout.
+//
+// Files: routes.go lists the pages, home.go is the first one, lists.go has the payments of each kind, new_payout.go the payout.
+//
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
+package tenant
+
+import (
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/console/records"
+	"github.com/makola/makola/internal/console/settings"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/ratelimit"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Pages has the handlers of the pages, and what they need.
+type Pages struct {
+	Tenants   *tenant.Store
+	Limits    *ratelimit.Limiter
+	Audit     *audit.Log
+	Ledger    *ledger.Ledger
+	Payments  *payments.Payments
+	Lookups   *lookup.Lookups
+	Rails     *route.Table
+	Approvals *approvals.Pages
+	Records   *records.Pages
+	Settings  *settings.Pages
+	// FormKey signs the forms that move money; every node has the same.
+	FormKey []byte
+}
