@@ -84,7 +84,7 @@ func (a *actor) example(operation string) apitest.Example {
 		"airtimeStatus":      {Path: map[string]string{"transaction_id": a.vars["ref"]}},
 		"dataStatus":         {Path: map[string]string{"ext_transaction_id": a.vars["ref"]}},
 		"dataOffers":         {Path: map[string]string{"service_id": a.vars["service.mtn_data"], "phone_number": "0240000001"}},
-		"collectionsHistory": query(), "transfersHistory": query(), "banksList": query(), "banks": query(), "balance": query(), "limits": query(), "airtimeNetworks": query(), "dataServices": query(),
+		"collectionsHistory": query(), "transfersHistory": query(), "banksList": query(), "banks": query(), "balance": query(), "statement": query("balance", "sms", "from", "2026-01-01", "to", "2026-01-31", "page", "1", "page_size", "10"), "limits": query(), "airtimeNetworks": query(), "dataServices": query(),
 		"bankName":   query("account_number", "0011223344556", "bank_id", a.vars["bank"]),
 		"walletName": query("phone_number", "0240000001"),
 	}

@@ -90,7 +90,7 @@ func recoveryRules() []mutant {
 		{"recovery-webhook-id", "both lives tell a word under one webhook-id", settling,
 			`sum := sha256.Sum256([]byte(p.ProviderReference +`, `sum := sha256.Sum256([]byte(NewID(time.Now()) + p.ProviderReference +`,
 			byTest("payments/book", "TestOneWebhookIDInBothLives")},
-		{"recovery-campaigns", "campaigns wait until an operator lets them through", "internal/messaging/campaign_recovery.go",
+		{"recovery-campaigns", "campaigns wait until an operator lets them through", "internal/recovery/recovery.go",
 			`s.Lasts() && !s.Allows(tenant), err`, `s.Lasts() && tenant == "", err`,
 			byTest("messaging", "TestCampaignsWaitInARecovery/SQLite")},
 	}
