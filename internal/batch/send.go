@@ -209,7 +209,7 @@ func (s *Batches) mayStart(ctx context.Context, b Batch) error {
 	case t.Blocked:
 		return tenant.Blocked()
 	case t.PayoutsStopped:
-		return problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
+		return tenant.NoPayouts()
 	}
 	if err := s.notClosed(ctx); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/tenant"
 )
 
 func errWaits() error {
@@ -43,7 +44,7 @@ func (p *Payments) Approve(ctx context.Context, id string, also func(*db.Tx, boo
 		case t.Blocked:
 			return problem.New(problem.Forbidden, "account_blocked", "The account is blocked")
 		case t.PayoutsStopped:
-			return problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
+			return tenant.NoPayouts()
 		}
 		return also(tx, locked)
 	}})

@@ -56,7 +56,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	}
 	var refused error
 	if t.PayoutsStopped {
-		refused = problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
+		refused = tenant.NoPayouts()
 	} else {
 		refused = p.checkPayout(ctx, t, r)
 	}

@@ -48,7 +48,7 @@ func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause *proble
 	case t.Blocked:
 		return 0, problem.From(tenant.Blocked()), nil
 	case t.PayoutsStopped:
-		return 0, problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped"), nil
+		return 0, problem.From(tenant.NoPayouts()), nil
 	}
 	var requests []*request
 	results := make([]RowResult, 0, len(r.Rows))

@@ -131,6 +131,11 @@ func Blocked() error {
 	return problem.New(problem.Forbidden, "account_blocked", "Account is blocked")
 }
 
+// NoPayouts is the refusal of a tenant whose payouts are stopped.
+func NoPayouts() error {
+	return problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
+}
+
 // NoCollections is the refusal of a tenant that may not collect.
 func NoCollections() error {
 	return problem.New(problem.Forbidden, "collections_disabled", "Account not allowed for momo collection")
