@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/makola/makola/internal/db"
@@ -13,20 +12,8 @@ import (
 
 // Report is what Check found.
 type Report struct {
-	Batches  int64 // looked at
-	Problems []string
-}
-
-// OK says that nothing is wrong.
-func (r Report) OK() bool { return len(r.Problems) == 0 }
-
-// problemsShown bounds a report.
-const problemsShown = 100
-
-func (r *Report) add(format string, args ...any) {
-	if len(r.Problems) < problemsShown {
-		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
-	}
+	Batches int64 // looked at
+	ledger.Findings
 }
 
 const (
@@ -87,13 +74,13 @@ func checkReserves(tx *db.Tx, report *Report) error {
 			continue
 		}
 		if rests[a.Key] != a.Balance {
-			report.add("%s %s holds %s, the batches have %s left", a.Asset, a.ID, money.Pesewas(a.Balance), money.Pesewas(rests[a.Key]))
+			report.Add("%s %s holds %s, the batches have %s left", a.Asset, a.ID, money.Pesewas(a.Balance), money.Pesewas(rests[a.Key]))
 		}
 		delete(rests, a.Key)
 	}
 	for key, rest := range rests {
 		if rest != 0 {
-			report.add("%s %s holds nothing, the batches have %s left", key.Asset, key.ID, money.Pesewas(rest))
+			report.Add("%s %s holds nothing, the batches have %s left", key.Asset, key.ID, money.Pesewas(rest))
 		}
 	}
 	return nil
@@ -104,7 +91,7 @@ func checkEach(tx *db.Tx, report *Report) error {
 		var id, status string
 		var rest, accepted, in, out, drawn, n int64
 		err := r.Scan(&id, &status, &rest, &accepted, &in, &out, &drawn, &n)
-		report.add("batch %s is %s with a rest of %s: it took %s, %d payouts of %d accepted rows drew %s, %s went back", id, status, money.Pesewas(rest), money.Pesewas(in),
+		report.Add("batch %s is %s with a rest of %s: it took %s, %d payouts of %d accepted rows drew %s, %s went back", id, status, money.Pesewas(rest), money.Pesewas(in),
 			n, accepted, money.Pesewas(drawn), money.Pesewas(out))
 		return err
 	})
@@ -115,7 +102,7 @@ func checkPayouts(tx *db.Tx, report *Report) error {
 		var id string
 		var accepted, n int64
 		err := r.Scan(&id, &accepted, &n)
-		report.add("batch %s accepted %d rows, of which %d are payouts of it", id, accepted, n)
+		report.Add("batch %s accepted %d rows, of which %d are payouts of it", id, accepted, n)
 		return err
 	})
 	if err != nil {
@@ -124,7 +111,7 @@ func checkPayouts(tx *db.Tx, report *Report) error {
 	return tx.Query(checkStray, nil, func(r *db.Row) error {
 		var id, of string
 		err := r.Scan(&id, &of)
-		report.add("payout %s is of batch %s, which does not exist", id, of)
+		report.Add("payout %s is of batch %s, which does not exist", id, of)
 		return err
 	})
 }

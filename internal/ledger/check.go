@@ -69,24 +69,30 @@ func (l *Ledger) Imbalance(ctx context.Context) (map[Asset]int64, error) {
 	return sums, err
 }
 
+// Findings are the contradictions that a check of books found.
+type Findings struct {
+	Problems []string
+}
+
+// OK reports whether the check found no problem.
+func (f Findings) OK() bool { return len(f.Problems) == 0 }
+
+// problemsShown bounds findings. Beyond it, more lines do not help anybody.
+const problemsShown = 100
+
+// Add adds a problem.
+func (f *Findings) Add(format string, args ...any) {
+	if len(f.Problems) < problemsShown {
+		f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
+	}
+}
+
 // Report is what Check found.
 type Report struct {
 	At        time.Time
 	Wallets   int64 // looked at
 	Transfers int64 // looked at
-	Problems  []string
-}
-
-// OK reports whether the check found no problem.
-func (r Report) OK() bool { return len(r.Problems) == 0 }
-
-// problemsShown bounds a report. Beyond it, more lines do not help anybody.
-const problemsShown = 100
-
-func (r *Report) add(format string, args ...any) {
-	if len(r.Problems) < problemsShown {
-		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
-	}
+	Findings
 }
 
 const (
@@ -143,7 +149,7 @@ func (l *Ledger) CheckIn(tx *db.Tx) (Report, error) {
 		if err := r.Scan(&id, &asset, &held, &moved); err != nil {
 			return err
 		}
-		report.add("%s %s holds %d, its transfers say %d", asset, id, held, moved)
+		report.Add("%s %s holds %d, its transfers say %d", asset, id, held, moved)
 		return nil
 	})
 	if err != nil {
@@ -156,7 +162,7 @@ func (l *Ledger) CheckIn(tx *db.Tx) (Report, error) {
 	}
 	for asset, sum := range sums {
 		if sum != 0 {
-			report.add("the accounts of %s add up to %d, not to zero", asset, sum)
+			report.Add("the accounts of %s add up to %d, not to zero", asset, sum)
 		}
 	}
 	return report, err
@@ -169,7 +175,7 @@ func checkWallets(tx *db.Tx, report *Report) error {
 		if err := r.Scan(&id, &asset, &floor, &balance, &sequence, &total, &n, &last, &assets); err != nil {
 			return err
 		}
-		report.add("%s %s holds %d (floor %d) after %d transfers; its transfers say %d after %d, the last is number %d, in %d assets",
+		report.Add("%s %s holds %d (floor %d) after %d transfers; its transfers say %d after %d, the last is number %d, in %d assets",
 			asset, id, balance, floor, sequence, total, n, last, assets)
 		return nil
 	})
@@ -182,7 +188,7 @@ func checkWallets(tx *db.Tx, report *Report) error {
 		if err := r.Scan(&wallet, &sequence, &balance, &computed); err != nil {
 			return err
 		}
-		report.add("%s number %d carries the balance %d, it should be %d", wallet, sequence, balance, computed)
+		report.Add("%s number %d carries the balance %d, it should be %d", wallet, sequence, balance, computed)
 		return nil
 	})
 	if err != nil {
@@ -194,7 +200,7 @@ func checkWallets(tx *db.Tx, report *Report) error {
 		if err := r.Scan(&wallet, &n); err != nil {
 			return err
 		}
-		report.add("%s has %d transfers and no row", wallet, n)
+		report.Add("%s has %d transfers and no row", wallet, n)
 		return nil
 	})
 }

@@ -2,10 +2,10 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 )
 
 // Report is the result of Check.
@@ -13,14 +13,8 @@ type Report struct {
 	At        time.Time
 	Campaigns int64 // checked
 	Messages  int64 // checked
-	Problems  []string
+	ledger.Findings
 }
-
-// OK reports whether nothing is wrong.
-func (r Report) OK() bool { return len(r.Problems) == 0 }
-
-// problemsShown is the most problems of a report.
-const problemsShown = 100
 
 const (
 	checkCounts = `SELECT (SELECT count(*) FROM campaigns), (SELECT count(*) FROM messages)`
@@ -91,9 +85,7 @@ func check(ctx context.Context, d *db.DB, now time.Time) (Report, error) {
 			if err := tx.Query(c.SQL, c.Args, func(row *db.Row) error {
 				var campaign, what string
 				err := row.Scan(&campaign, &what)
-				if len(r.Problems) < problemsShown {
-					r.Problems = append(r.Problems, fmt.Sprintf("campaign %s %s", campaign, what))
-				}
+				r.Add("campaign %s %s", campaign, what)
 				return err
 			}); err != nil {
 				return err

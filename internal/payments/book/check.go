@@ -2,7 +2,6 @@ package book
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -15,20 +14,7 @@ import (
 type Report struct {
 	At       time.Time
 	Payments int64 // looked at
-	Problems []string
-}
-
-// OK says that nothing is wrong.
-func (r Report) OK() bool { return len(r.Problems) == 0 }
-
-// problemsShown bounds a report: where this much is wrong, more lines say no
-// more.
-const problemsShown = 100
-
-func (r *Report) add(format string, args ...any) {
-	if len(r.Problems) < problemsShown {
-		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
-	}
+	ledger.Findings
 }
 
 // Check holds every payment against the ledger and the histories' numbers, on
@@ -81,13 +67,13 @@ func (rd *Reader) checkClearing(tx *db.Tx, report *Report) error {
 		}
 		key := string(asset(mode)) + " " + id
 		if held[key] != amount {
-			report.add("open payment %s: clearing holds %s of %s", id, money.Pesewas(held[key]), money.Pesewas(amount))
+			report.Add("open payment %s: clearing holds %s of %s", id, money.Pesewas(held[key]), money.Pesewas(amount))
 		}
 		delete(held, key)
 		return nil
 	})
 	for key, amount := range held {
-		report.add("clearing holds %s for %s, which is not open", money.Pesewas(amount), key)
+		report.Add("clearing holds %s for %s, which is not open", money.Pesewas(amount), key)
 	}
 	return err
 }
@@ -138,7 +124,7 @@ func checkLegs(tx *db.Tx, report *Report) error {
 			var id, kind, status string
 			var amount, fee int64
 			err := r.Scan(&id, &kind, &status, &amount, &fee)
-			report.add("%s %s is %s and has a %s of %s with a fee of %s", kind, id, status, what, money.Pesewas(amount), money.Pesewas(fee))
+			report.Add("%s %s is %s and has a %s of %s with a fee of %s", kind, id, status, what, money.Pesewas(amount), money.Pesewas(fee))
 			return err
 		}
 	}
@@ -151,9 +137,9 @@ func checkLegs(tx *db.Tx, report *Report) error {
 	return tx.Query(wrongAssets, nil, func(r *db.Row) error {
 		var id, kind, leg, mode, moved string
 		err := r.Scan(&id, &kind, &leg, &mode, &moved)
-		report.add("%s %s is %s and moved %s by its leg %s", kind, id, mode, moved, leg)
+		report.Add("%s %s is %s and moved %s by its leg %s", kind, id, mode, moved, leg)
 		return err
 	})
 }
 
-func checkHistory(tx *db.Tx, report *Report) error { return history.Check(tx, report.add) }
+func checkHistory(tx *db.Tx, report *Report) error { return history.Check(tx, report.Add) }
