@@ -81,7 +81,7 @@ func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (li
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Rows(ctx, tenant, id, from)
+	rows, err := s.rowsOf(ctx, b, from)
 	if err != nil {
 		return nil, err
 	}

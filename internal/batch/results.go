@@ -26,7 +26,7 @@ func (s *Batches) Results(ctx context.Context, tenant, id string, from int) ([]R
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Rows(ctx, tenant, id, from)
+	rows, err := s.rowsOf(ctx, b, from)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (s *Batches) runSet(ctx context.Context, b Batch) error {
 	}
 	caller.Daily = 0 // the whole batch was taken when it started
 	first := (b.Next-1)/blockRows*blockRows + 1
-	rows, err := s.Rows(ctx, b.Tenant, b.ID, first)
+	rows, err := s.rowsOf(ctx, b, first)
 	if err != nil {
 		return err
 	}

@@ -201,12 +201,18 @@ var chargeColumns = []db.Column[storedRow]{
 }
 
 // Rows reads rows of a batch from a line on, at most a set of 1,000 lines.
-func (s *Batches) Rows(ctx context.Context, tenant, id string, from int) (rows []Row, err error) {
-	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-		if _, err := one(tx, selectBatch, tenant, id); err != nil {
-			return err
-		}
-		rows, err = rowsIn(tx, id, from, from+blockRows-1)
+func (s *Batches) Rows(ctx context.Context, tenant, id string, from int) ([]Row, error) {
+	b, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.rowsOf(ctx, b, from)
+}
+
+// rowsOf is Rows of a batch that was read.
+func (s *Batches) rowsOf(ctx context.Context, b Batch, from int) (rows []Row, err error) {
+	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
+		rows, err = rowsIn(tx, b.ID, from, from+blockRows-1)
 		return err
 	})
 	return rows, err
@@ -224,7 +230,7 @@ func rowsIn(tx *db.Tx, id string, from, to int) (rows []Row, err error) {
 // eachSet reads all rows of a batch in sets of whole blocks, each in a transaction of its own.
 func (s *Batches) eachSet(ctx context.Context, b Batch, do func([]Row) error) error {
 	for from := 1; from <= b.Lines; from += blockRows {
-		rows, err := s.Rows(ctx, b.Tenant, b.ID, from)
+		rows, err := s.rowsOf(ctx, b, from)
 		if err != nil {
 			return err
 		}
