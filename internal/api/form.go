@@ -440,6 +440,15 @@ func (f *form) day(name string) time.Time {
 	return day
 }
 
+// days reads the optional period from and to, two days of which the second is not before the first.
+func (f *form) days() (from, to time.Time) {
+	from, to = f.day("from"), f.day("to")
+	if !from.IsZero() && !to.IsZero() && to.Before(from) {
+		f.bad("to", "must not be before from")
+	}
+	return from, to
+}
+
 // message is the text of an SMS as it was sent: line ends are welcome, and nothing is cut off.
 func (f *form) message(name string) string {
 	text, present := f.raw(name)

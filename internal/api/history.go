@@ -17,17 +17,15 @@ func (c *call) history(kind book.Kind) error {
 	if err != nil {
 		return err
 	}
+	from, to := f.days()
 	filter := book.Filter{
 		Kind:      kind,
 		Status:    f.choice("status", false, "success", "submitted", "pending", "failed", "invalid", "declined"),
 		Reference: f.line("transaction_id", false, idMax),
-		From:      f.day("from"),
-		To:        f.day("to"),
+		From:      from,
+		To:        to,
 		Page:      f.number("page", 1, 1, maxPage),
 		Size:      f.number("page_size", book.DefaultPageSize, 1, book.MaxPageSize),
-	}
-	if !filter.From.IsZero() && !filter.To.IsZero() && filter.To.Before(filter.From) {
-		f.bad("to", "must not be before from")
 	}
 	if err := f.err(); err != nil {
 		return err
@@ -58,7 +56,7 @@ func (c *call) history(kind book.Kind) error {
 
 // filters are what the links of a page keep.
 func filters(f book.Filter) url.Values {
-	query := url.Values{}
+	query := daysOf(f.From, f.To)
 	keep := func(name, value string) {
 		if value != "" {
 			query.Set(name, value)
@@ -66,12 +64,6 @@ func filters(f book.Filter) url.Values {
 	}
 	keep("status", f.Status)
 	keep("transaction_id", f.Reference)
-	if !f.From.IsZero() {
-		keep("from", f.From.Format("2006-01-02"))
-	}
-	if !f.To.IsZero() {
-		keep("to", f.To.Format("2006-01-02"))
-	}
 	if f.Size != book.DefaultPageSize {
 		keep("page_size", strconv.Itoa(f.Size))
 	}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // defaultPage and maxPageSize bound the pages of lists.
@@ -73,3 +74,15 @@ func (c *call) links(filters url.Values, at, last int64) {
 
 // maxPage bounds the page number so that positions never overflow.
 const maxPage = math.MaxInt32
+
+// daysOf returns the filters of a period of days, as links to other pages keep them. Both days may be zero.
+func daysOf(from, to time.Time) url.Values {
+	query := url.Values{}
+	if !from.IsZero() {
+		query.Set("from", from.Format(time.DateOnly))
+	}
+	if !to.IsZero() {
+		query.Set("to", to.Format(time.DateOnly))
+	}
+	return query
+}

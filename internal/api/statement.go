@@ -1,9 +1,7 @@
 package api
 
 import (
-	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -25,12 +23,9 @@ func statementPage(c *call) error {
 	if err != nil {
 		return err
 	}
-	from, to := f.day("from"), f.day("to")
+	from, to := f.days()
 	which := f.choice("balance", false, balanceWallet, balanceSMS)
 	number, size := f.number("page", 1, 1, maxPage), f.number("page_size", maxPageSize, 1, statementRows)
-	if !from.IsZero() && !to.IsZero() && to.Before(from) {
-		f.bad("to", "must not be before from")
-	}
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -48,12 +43,7 @@ func statementPage(c *call) error {
 	}
 	w := c.success("Statement fetched successfully")
 	c.writeStatement(w, s, entries)
-	query := url.Values{}
-	for name, at := range map[string]time.Time{"from": from, "to": to} {
-		if !at.IsZero() {
-			query.Set(name, at.Format(time.DateOnly))
-		}
-	}
+	query := daysOf(from, to)
 	if which != "" {
 		query.Set("balance", which)
 	}
