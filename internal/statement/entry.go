@@ -36,11 +36,9 @@ const (
 	Other         Type = "other"
 )
 
+// types are all types, in the order of totals.
 var types = []Type{Collection, Payout, Airtime, Data, Charges, Return, Reversal, TransferIn, TransferOut, BatchReserve, BatchReturn,
 	Funding, Correction, Debt, Messages, MessageReturn, CreditSale, CreditReturn, Other}
-
-// Types returns every type, in the order of totals.
-func Types() []Type { return types }
 
 var titles = map[Type]string{Collection: "Collection", Payout: "Payout", Airtime: "Airtime", Data: "Data package", Charges: "Charges",
 	Return: "Returned to wallet", Reversal: "Collection reversed", TransferIn: "Transfer in", TransferOut: "Transfer out",
@@ -60,6 +58,8 @@ type Entry struct {
 	Account   string // the other party's whole number or bank account; callers mask it
 	Name      string // the other party's, where it is known
 	Subject   string // id of the payment, campaign, batch or order
+	Event     string // the kind of the transfer in the ledger
+	Provider  string // our reference at the provider; empty where no provider has one
 	Change    int64  // pesewas or credits; below zero they left the account
 	Balance   int64  // after the movement
 
@@ -70,7 +70,7 @@ type Entry struct {
 
 // entry explains a line of the ledger by the payment that it belongs to, or by an operator's order.
 func (r *Reader) entry(ctx context.Context, s Statement, l ledger.Line, payments map[string]book.Payment) (Entry, error) {
-	e := Entry{Number: l.Sequence, At: l.At, Subject: l.Subject, Change: l.Change, Balance: l.Balance, Type: Other}
+	e := Entry{Number: l.Sequence, At: l.At, Subject: l.Subject, Event: l.Kind, Change: l.Change, Balance: l.Balance, Type: Other}
 	if p, is := payments[l.Subject]; is {
 		return r.ofPayment(ctx, s, e, l, p)
 	}
@@ -124,7 +124,7 @@ func typeOf(s Statement, l ledger.Line) Type {
 var paid = map[book.Kind]Type{book.KindCollection: Collection, book.KindPayout: Payout, book.KindTopUp: Airtime, book.KindBundle: Data}
 
 func (r *Reader) ofPayment(ctx context.Context, s Statement, e Entry, l ledger.Line, p book.Payment) (Entry, error) {
-	e.Channel, e.Reference, e.Account, e.Name = p.Channel, p.Reference, p.Account, p.AccountName
+	e.Channel, e.Reference, e.Account, e.Name, e.Provider = p.Channel, p.Reference, p.Account, p.AccountName, p.ProviderReference
 	switch l.Leg {
 	case book.LegHold:
 		e.Type = paid[p.Kind]
@@ -153,6 +153,6 @@ func (r *Reader) ofPayment(ctx context.Context, s Statement, e Entry, l ledger.L
 	if err != nil && !problem.Is(err, problem.NotFound) {
 		return e, err
 	}
-	e.Account, e.Name = "", t.Name
+	e.Account, e.Name, e.Provider = "", t.Name, ""
 	return e, nil
 }

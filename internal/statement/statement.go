@@ -63,7 +63,7 @@ type Total struct {
 // Summary sums a statement.
 type Summary struct {
 	In, Out int64   // pesewas or credits, both positive
-	Totals  []Total // by type and channel, in the order of Types
+	Totals  []Total // by type and channel, in the order of their declaration
 	// Charged and Returned are charges that were taken from the wallet and given back, in pesewas. Deducted are charges
 	// that collections paid before their money came.
 	Charged, Returned, Deducted money.Pesewas

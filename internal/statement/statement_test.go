@@ -152,7 +152,7 @@ func TestStatement_contradictionIsReported(t *testing.T) {
 // Every type has a title, and a place among the totals.
 func TestTypes_haveTitles(t *testing.T) {
 	t.Parallel()
-	for _, one := range Types() {
+	for _, one := range types {
 		if one.Title() == "" {
 			t.Errorf("%s has no title", one)
 		}

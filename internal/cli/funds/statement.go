@@ -2,14 +2,15 @@ package funds
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
-	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/statement"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -34,11 +35,7 @@ type statementRow struct {
 	balance   int64
 	asset     ledger.Asset
 	total     bool // a sum of changes, which leaves no balance
-	first     ledger.Line
 }
-
-// statementPage is how many lines are read at once.
-const statementPage = 1000
 
 // accra is the time of Ghana, which knows no summer time.
 var accra = time.FixedZone("GMT", 0)
@@ -54,11 +51,7 @@ func (c *ledgerStatement) Run(e *frame.Env) error {
 		if err != nil {
 			return err
 		}
-		key := t.Wallet()
-		if c.Credits {
-			key = t.SMSCredits()
-		}
-		rows, err := statementOf(e.Ctx, o, p, t, key, from, to)
+		rows, err := statementOf(e.Ctx, o, p, t, c.Credits, from, to)
 		if err != nil {
 			return err
 		}
@@ -68,36 +61,32 @@ func (c *ledgerStatement) Run(e *frame.Env) error {
 }
 
 // statementOf reads the rows of a stretch, with its opening, its closing and its totals.
-func statementOf(ctx context.Context, o *frame.Opened, p *payments.Payments, t tenant.Tenant, key ledger.Key, from, to time.Time) ([]statementRow, error) {
-	opening := statementRow{what: "opening", asset: key.Asset, at: from}
-	closing := statementRow{what: "closing", asset: key.Asset, at: to}
+func statementOf(ctx context.Context, o *frame.Opened, p *payments.Payments, t tenant.Tenant, credits bool, from, to time.Time) ([]statementRow, error) {
+	read := statement.New(o.Ledger, p.Reader, o.Tenants)
+	s, err := read.Open(ctx, t, credits, from, to)
+	if err != nil {
+		return nil, err
+	}
+	asset := s.Asset
+	opening := statementRow{what: "opening", asset: asset, at: from, balance: s.Opening}
+	closing := statementRow{what: "closing", asset: asset, at: to, balance: s.Closing}
 	if now := o.Clock.Now(); now.Before(to) {
 		closing.at = now
 	}
 	if from.Before(t.CreatedAt) {
 		opening.at = t.CreatedAt
 	}
-	in, out := statementRow{what: "total in", asset: key.Asset, total: true}, statementRow{what: "total out", asset: key.Asset, total: true}
-	stretch, err := o.Ledger.Stretch(ctx, key, from, to)
-	if err != nil {
-		return nil, err
-	}
-	opening.balance, closing.balance = stretch.Opening, stretch.Closing
+	in, out := statementRow{what: "total in", asset: asset, total: true}, statementRow{what: "total out", asset: asset, total: true}
 	rows := []statementRow{opening}
-	for skip := int64(0); skip < stretch.Total(); skip += statementPage {
-		lines, err := o.Ledger.Lines(ctx, stretch, skip, statementPage)
-		if err != nil {
-			return nil, err
+	if err := read.Each(ctx, s, func(m statement.Entry) error {
+		if last := &rows[len(rows)-1]; last.subject == m.Subject && last.at.Equal(m.At) {
+			last.change, last.balance = last.change+m.Change, m.Balance
+			return nil
 		}
-		for _, l := range lines {
-			if last := &rows[len(rows)-1]; last.subject == l.Subject && last.at.Equal(l.At) {
-				last.change, last.balance = last.change+l.Change, l.Balance
-				continue
-			}
-			rows = append(rows, statementRow{at: l.At, what: l.Kind, subject: l.Subject, change: l.Change, balance: l.Balance, asset: key.Asset, first: l})
-		}
-	}
-	if err := explain(ctx, o, p, t, rows[1:]); err != nil {
+		rows = append(rows, statementRow{at: m.At, what: m.Event, reference: m.Reference, payee: strings.TrimSpace(m.Account + " " + m.Name), provider: m.Provider,
+			subject: m.Subject, change: m.Change, balance: m.Balance, asset: asset})
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	for _, r := range rows[1:] {
@@ -108,60 +97,6 @@ func statementOf(ctx context.Context, o *frame.Opened, p *payments.Payments, t t
 		}
 	}
 	return append(rows, closing, in, out), nil
-}
-
-// explain says of each row what it was for and to whom: from its payment, or from an operator's order.
-func explain(ctx context.Context, o *frame.Opened, p *payments.Payments, t tenant.Tenant, rows []statementRow) error {
-	for len(rows) > 0 {
-		some := rows[:min(statementPage, len(rows))]
-		rows = rows[len(some):]
-		ids := make([]string, len(some))
-		for i, r := range some {
-			ids[i] = r.subject
-		}
-		all, err := p.Those(ctx, ids)
-		if err != nil {
-			return err
-		}
-		for i := range some {
-			r := &some[i]
-			pay, is := all[r.subject]
-			if is {
-				if err := explainPayment(ctx, o, t, r, pay); err != nil {
-					return err
-				}
-				continue
-			}
-			b, found, err := o.Ledger.BookingOf(ctx, r.first)
-			if err != nil {
-				return err
-			}
-			if found {
-				r.reference = b.Reference
-			}
-		}
-	}
-	return nil
-}
-
-// explainPayment fills the members of a row that its payment has.
-func explainPayment(ctx context.Context, o *frame.Opened, t tenant.Tenant, r *statementRow, pay book.Payment) error {
-	r.reference, r.provider = pay.Reference, pay.ProviderReference
-	r.payee = pay.Account
-	if pay.AccountName != "" {
-		r.payee += " " + pay.AccountName
-	}
-	if pay.Channel != book.ChannelWallet {
-		return nil
-	}
-	// A transfer between wallets: the other side is a customer of ours, and no provider knows of it.
-	other := pay.Details.To
-	if other == t.ID {
-		other = pay.Tenant
-	}
-	names, err := o.Named(ctx, []string{other})
-	r.payee, r.provider = names[other], ""
-	return err
 }
 
 // statementColumns are the columns of a statement; people read the time of Accra.

@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "payments", "payments/book", "provider", "recovery", "sheet", "tenant", "treasury"},
 	"cli/accounts":      {"access", "audit", "changes", "cli/frame", "contacts", "db", "identity", "installation", "messaging", "messaging/otp", "payments", "payments/book", "privacy", "senderid", "sheet", "tenant", "webhook"},
 	"cli/frame":         {"access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "messaging", "payments", "payments/book", "recovery", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
-	"cli/funds":         {"audit", "changes", "cli/frame", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "route", "tenant", "treasury", "webhook"},
+	"cli/funds":         {"audit", "changes", "cli/frame", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "route", "statement", "tenant", "treasury", "webhook"},
 	"cli/operations":    {"app", "audit", "backup", "batch", "cli/frame", "db", "installation", "jobs", "jobs/lease", "recovery", "relocation", "sample", "timekeeping"},
 	"sample":            {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":               {"*"},
