@@ -1,4 +1,4 @@
-// Package provider defines the roles of a payment provider (collect, disburse, resolve a name, top up, sell bundles,
+// Package provider defines the roles of a payment provider (collect, disburse, refund, resolve a name, top up, sell bundles,
 // report the float, read a callback), and Outcome, the result of every call.
 //
 // An Outcome is never a Go error, because an error invites the most expensive mistake of this trade: "it failed, so
@@ -215,6 +215,7 @@ type Rail struct {
 
 	Collector   Collector
 	Disburser   Disburser
+	Refunder    Refunder
 	WalletNames NameResolver
 	BankNames   BankResolver
 	TopUpper    TopUpper

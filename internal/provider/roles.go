@@ -45,6 +45,16 @@ type StatusRequest struct {
 	SentAt            time.Time // when the request was first posted
 }
 
+// RefundRequest gives a collection, or a part of it, back to its payer.
+type RefundRequest struct {
+	ProviderReference string
+	Collected         string // ProviderReference under which the rail collected the money
+	Reference         string // the client's, for texts only
+	Amount            money.Pesewas
+	Label             string
+	CallbackURL       string
+}
+
 // TopUpRequest buys airtime for a number.
 type TopUpRequest struct {
 	ProviderReference string
@@ -89,6 +99,12 @@ type Collector interface {
 type Disburser interface {
 	Disburse(ctx context.Context, r DisburseRequest) Outcome
 	DisburseStatus(ctx context.Context, r StatusRequest) Outcome
+}
+
+// Refunder gives collections of the same rail back to their payers by the provider's own refund.
+type Refunder interface {
+	Refund(ctx context.Context, r RefundRequest) Outcome
+	RefundStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
 // NameResolver returns the registered name of a wallet. Nothing moves, so the outcome only classifies the response:

@@ -1,4 +1,4 @@
-// Package mtnmomo implements MTN's MoMo Open API: requests to pay, transfers, their status queries, name lookups,
+// Package mtnmomo implements MTN's MoMo Open API: requests to pay, transfers, refunds, their status queries, name lookups,
 // balances and callbacks.
 //
 // MTN takes our ProviderReference as its own key (X-Reference-Id) and answers a second one with a distinct 409, so
@@ -79,6 +79,9 @@ func (a *Adapter) Rail() provider.Rail {
 	if a.disbursement != nil {
 		r.Disburser = a
 	}
+	if a.collection != nil && a.disbursement != nil {
+		r.Refunder = a
+	}
 	return r
 }
 
@@ -88,7 +91,7 @@ type party struct {
 	ID   string `json:"partyId"`
 }
 
-// movement is the body of a request to pay or a transfer.
+// movement is the body of a request to pay, a transfer or a refund.
 type movement struct {
 	Amount   string `json:"amount"`
 	Currency string `json:"currency"`
@@ -97,14 +100,18 @@ type movement struct {
 	Payee    *party `json:"payee,omitempty"`
 	Message  string `json:"payerMessage"`
 	Note     string `json:"payeeNote"`
+	Refunds  string `json:"referenceIdToRefund,omitempty"`
 }
+
+// refund is the resource of refunds, of the disbursement product.
+const refund = "refund"
 
 // Collect asks a wallet to pay.
 func (a *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
 	if a.collection == nil {
 		return refusedHere("collections are not configured at MTN")
 	}
-	return a.collection.create(ctx, r.ProviderReference, r.CallbackURL, movement{
+	return a.collection.create(ctx, a.collection.path, r.ProviderReference, r.CallbackURL, movement{
 		Amount: r.Amount.String(), Currency: a.config.Currency, External: r.ProviderReference,
 		Payer:   &party{"MSISDN", r.MSISDN.International()},
 		Message: note(r.Label, "Payment"), Note: note(r.Reference, "Payment"),
@@ -116,7 +123,7 @@ func (a *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) p
 	if a.collection == nil {
 		return unanswered("collections are not configured at MTN")
 	}
-	return a.collection.query(ctx, r.ProviderReference)
+	return a.collection.query(ctx, a.collection.path, r.ProviderReference)
 }
 
 // Disburse sends money to a wallet. MTN reaches no banks.
@@ -124,7 +131,7 @@ func (a *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) prov
 	if a.disbursement == nil || r.BankCode != "" {
 		return refusedHere("MTN is not configured for this payout")
 	}
-	return a.disbursement.create(ctx, r.ProviderReference, r.CallbackURL, movement{
+	return a.disbursement.create(ctx, a.disbursement.path, r.ProviderReference, r.CallbackURL, movement{
 		Amount: r.Amount.String(), Currency: a.config.Currency, External: r.ProviderReference,
 		Payee:   &party{"MSISDN", r.MSISDN.International()},
 		Message: note(r.Reference, "Payment"), Note: note(r.Label, "Payment"),
@@ -136,7 +143,26 @@ func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) 
 	if a.disbursement == nil {
 		return unanswered("payouts are not configured at MTN")
 	}
-	return a.disbursement.query(ctx, r.ProviderReference)
+	return a.disbursement.query(ctx, a.disbursement.path, r.ProviderReference)
+}
+
+// Refund gives a request to pay, or a part of it, back to its payer. MTN pays it from the disbursement account.
+func (a *Adapter) Refund(ctx context.Context, r provider.RefundRequest) provider.Outcome {
+	if a.disbursement == nil || r.Collected == "" {
+		return refusedHere("MTN is not configured for this refund")
+	}
+	return a.disbursement.create(ctx, refund, r.ProviderReference, r.CallbackURL, movement{
+		Amount: r.Amount.String(), Currency: a.config.Currency, External: r.ProviderReference, Refunds: r.Collected,
+		Message: note(r.Reference, "Refund"), Note: note(r.Label, "Refund"),
+	})
+}
+
+// RefundStatus asks what became of a refund.
+func (a *Adapter) RefundStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
+	if a.disbursement == nil {
+		return unanswered("refunds are not configured at MTN")
+	}
+	return a.disbursement.query(ctx, refund, r.ProviderReference)
 }
 
 // refusedHere is the outcome of a request that this adapter cannot make: nothing

@@ -114,6 +114,7 @@ func TestMTNConformsToEveryRole(t *testing.T) {
 			b := newBench(t, sim.Options{}, c.options)
 			t.Run("collector", func(t *testing.T) { providertest.Collector(t, b.Bench) })
 			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
+			t.Run("refunder", func(t *testing.T) { providertest.Refunder(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
 			t.Run("float", func(t *testing.T) {
 				providertest.FloatReader(t, b.Bench, func() []provider.Held { return accounts(b.sim) })

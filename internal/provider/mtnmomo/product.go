@@ -17,7 +17,7 @@ type mtnProduct struct {
 	clock        *clock.Clock
 	name         string // "collection"
 	url          string // with the product
-	path         string // "requesttopay"
+	path         string // the resource of its own movements: "requesttopay"
 	basic        string // Authorization of the token call
 	subscription string
 
@@ -34,8 +34,8 @@ type flight struct {
 	outcome *provider.Outcome // why there is none
 }
 
-// create submits a movement and returns its outcome.
-func (p *mtnProduct) create(ctx context.Context, reference, callback string, m movement) provider.Outcome {
+// create submits a movement of a resource and returns its outcome.
+func (p *mtnProduct) create(ctx context.Context, resource, reference, callback string, m movement) provider.Outcome {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return refusedHere("the request cannot be written: " + err.Error())
@@ -45,7 +45,7 @@ func (p *mtnProduct) create(ctx context.Context, reference, callback string, m m
 		h["X-Callback-Url"] = []string{callback}
 	}
 	ans, early := p.do(ctx, provider.Request{
-		Method: http.MethodPost, URL: p.url + "/v1_0/" + p.path, Header: h, Body: body, Operation: p.path, Reference: reference,
+		Method: http.MethodPost, URL: p.url + "/v1_0/" + resource, Header: h, Body: body, Operation: resource, Reference: reference,
 	})
 	if early != nil {
 		return *early
@@ -53,10 +53,10 @@ func (p *mtnProduct) create(ctx context.Context, reference, callback string, m m
 	return submitted(p.name, ans)
 }
 
-// query asks for a movement by our reference.
-func (p *mtnProduct) query(ctx context.Context, reference string) provider.Outcome {
+// query asks for a movement of a resource by our reference.
+func (p *mtnProduct) query(ctx context.Context, resource, reference string) provider.Outcome {
 	ans, early := p.do(ctx, provider.Request{
-		Method: http.MethodGet, URL: p.url + "/v1_0/" + p.path + "/" + reference, Operation: p.path + "_status", Reference: reference,
+		Method: http.MethodGet, URL: p.url + "/v1_0/" + resource + "/" + reference, Operation: resource + "_status", Reference: reference,
 		Timeout: 10 * time.Second,
 	})
 	if early != nil {

@@ -59,7 +59,7 @@ func (r recorded) check(t *testing.T) {
 		DisbursementUser: "u", DisbursementKey: "k", DisbursementAPIKey: "a",
 	}, provider.ClientOptions{})
 	resource, question := strings.CutSuffix(r.Call, "_status")
-	product := map[string]*mtnProduct{a.collection.path: a.collection, a.disbursement.path: a.disbursement}[resource]
+	product := map[string]*mtnProduct{a.collection.path: a.collection, a.disbursement.path: a.disbursement, refund: a.disbursement}[resource]
 	if product == nil {
 		t.Fatalf("nobody reads %q", r.Call)
 	}

@@ -61,7 +61,7 @@ func sentence(code string) string {
 	case "INVALID_CURRENCY":
 		return "Currency not supported."
 	case "NOT_ENOUGH_FUNDS":
-		return "Not enough funds."
+		return "The payer does not have enough funds."
 	case "NOT_ALLOWED":
 		return "Authorization failed. Insufficient permissions."
 	case "INVALID_CALLBACK_URL_HOST":

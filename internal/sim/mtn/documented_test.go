@@ -89,15 +89,22 @@ func TestMTNAnswersAsDocumented(t *testing.T) {
 		}
 	}
 	c.Advance(3 * time.Second)
+	const back = "5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0f"
+	gives := strings.Replace(pays, `"payerMessage"`, `"referenceIdToRefund":"`+reference+`","payerMessage"`, 1)
+	ask("refund accepted", "disbursement", "POST", "v1_0/refund", back, gives)
+	c.Advance(3 * time.Second)
 	// The document has numbers where the live system has texts: the members alone
 	// are compared.
-	for _, name := range []string{"request to pay succeeded", "request to pay failed, its reason an object"} {
-		want := documented[name]
+	for _, x := range []struct {
+		name, reference string
+		failed          sim.Reason
+	}{{"request to pay succeeded", reference, ""}, {"request to pay failed, its reason an object", reference, sim.NotRegistered},
+		{"refund succeeded", back, ""}, {"refund failed, our account too low", back, sim.FloatLow}} {
+		name, want := x.name, documented[x.name]
 		checked[name] = true
-		e, _ := s.Status(Name, reference)
-		if name != "request to pay succeeded" {
-			e.Status, e.Reason = sim.Failed, sim.NotRegistered
-			m.reasonObject = true
+		e, _ := s.Status(Name, x.reference)
+		if m.reasonObject = x.failed != ""; m.reasonObject {
+			e.Status, e.Reason = sim.Failed, x.failed
 		}
 		var got map[string]any
 		if err := json.Unmarshal(m.callback(e).Body, &got); err != nil {

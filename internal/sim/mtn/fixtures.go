@@ -34,7 +34,7 @@ func fixture(resource, party string) *sim.Plan {
 	if !ok {
 		return nil
 	}
-	if resource == "transfer" || resource == "cashtransfer" {
+	if resource == "transfer" || resource == "cashtransfer" || resource == "refund" { // to a payee, out of the same account
 		return planOf(transferFixtures, n)
 	}
 	return planOf(collectFixtures, n) // of deposits, too

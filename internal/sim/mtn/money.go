@@ -111,7 +111,7 @@ func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
 	if o.Text == "" && o.Kind == sim.Collection {
 		o.Text = "Pay " + b.Currency + " " + b.Amount + "? Enter your PIN to approve."
 	}
-	if resource != "refund" {
+	if o.Fixed == nil {
 		o.Fixed = fixture(resource, other.ID)
 	}
 	echo, _ := json.Marshal(echoed{b.Amount, b.Currency, b.External, b.Payer, b.Payee, b.Message, b.Note})

@@ -294,6 +294,25 @@ func TestRefundsInTheSandbox(t *testing.T) {
 	}
 }
 
+// TestRefund_toTestNumber: the refund of a collection from one of MTN's test numbers comes to what the number stands for.
+func TestRefund_toTestNumber(t *testing.T) {
+	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
+	c := newSDK(t, s, "collection")
+	c.login("collection", "/token/", "")
+	of, id := uuid.NewString(), uuid.NewString()
+	c.wants("the collection", 202, "")(c.call("POST", "/collection/v1_0/requesttopay", movement("payer", "46733123453", "5"), "X-Reference-Id", of))
+	clock.Advance(31 * time.Second)
+	c.wants("the collection", 200, `"status":"SUCCESSFUL"`)(c.call("GET", "/collection/v1_0/requesttopay/"+of, ""))
+	c = newSDK(t, s, "disbursement")
+	c.login("disbursement", "/token/", "")
+	body := `{"amount":"5","currency":"EUR","externalId":"1","payerMessage":"","payeeNote":"","referenceIdToRefund":"` + of + `"}`
+	c.wants("the refund", 202, "")(c.call("POST", "/disbursement/v1_0/refund", body, "X-Reference-Id", id))
+	clock.Advance(3 * time.Second)
+	c.wants("the refund, which is ongoing", 200, `"status":"PENDING"`)(c.call("GET", "/disbursement/v1_0/refund/"+id, ""))
+	clock.Advance(31 * time.Second)
+	c.wants("the refund in the end", 200, `"status":"SUCCESSFUL"`)(c.call("GET", "/disbursement/v1_0/refund/"+id, ""))
+}
+
 // TestRefund_ofNoCollection: a refund of a payout, of a failed collection or of
 // an unknown reference is accepted, fails in its status and moves nothing.
 func TestRefund_ofNoCollection(t *testing.T) {

@@ -161,6 +161,44 @@ func Disburser(t *testing.T, b Bench) {
 	m.run(t)
 }
 
+// Refunder holds a rail's Refunder to its role. Each refund is of a collection of its own.
+func Refunder(t *testing.T, b Bench) {
+	collections := map[string]string{} // by the reference of the refund
+	collected := func(reference string, amount money.Pesewas, code string) string {
+		if collections[reference] == "" {
+			of := uuid.NewString()
+			r := provider.CollectRequest{ProviderReference: of, Reference: "client-ref-0001", Amount: amount, MSISDN: b.Wallet(code), Network: b.Network}
+			if o := b.Rail.Collector.Collect(context.Background(), r); o.Class != provider.Accepted {
+				t.Errorf("collection to refund: %+v", o)
+			}
+			b.Advance(time.Minute)
+			collections[reference] = of
+		}
+		return collections[reference]
+	}
+	m := mover{
+		b: b, op: "disburse",
+		submit: func(ctx context.Context, rail provider.Rail, reference string, amount money.Pesewas, code string) provider.Outcome {
+			return rail.Refunder.Refund(ctx, provider.RefundRequest{ProviderReference: reference, Collected: collected(reference, amount, code),
+				Reference: "client-ref-0001", Amount: amount, Label: "Ama's shop & sons: \"late\" <é>", CallbackURL: b.CallbackURL})
+		},
+		status: func(ctx context.Context, reference string, amount money.Pesewas, code string) provider.Outcome {
+			return b.Rail.Refunder.RefundStatus(ctx, provider.StatusRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet(code)})
+		},
+		party:    func(code string) string { return b.Wallet(code).International() },
+		refusals: []string{"030"},
+	}
+	m.run(t)
+	t.Run("more than was collected", func(t *testing.T) {
+		reference := uuid.NewString()
+		collected(reference, 100, "000")
+		m.accepted(t, reference, 101, "000")
+		if o := m.settled(t, reference, 101, "000"); o.State != provider.Failed {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
 // TopUpper holds a rail's TopUpper to its role.
 func TopUpper(t *testing.T, b Bench) {
 	m := mover{
