@@ -125,8 +125,10 @@ type Batches struct {
 	codes    codes
 	uploads  uploads
 	setRows  int // accepted in one transaction
+	runSets  int // accepted in one run of the job
+	maxOpen  int
 	access   *access.Access
 }
 
-// setRows is how many rows are accepted in one transaction.
+// setRows is how many rows are accepted in one transaction. A run accepts the sets of one block.
 const setRows = 100

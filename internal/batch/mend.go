@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
@@ -42,12 +43,44 @@ func (s *Batches) Drop(ctx context.Context, tenant, id string, line int) error {
 
 // KeepNew drops the rows of a draft that earlier batches paid. It returns how many.
 func (s *Batches) KeepNew(ctx context.Context, tenant, id string) (dropped int, err error) {
-	err = s.edit(db.Bulk(ctx, tenant), tenant, id, func(tx *db.Tx, b Batch) error {
-		n, err := tx.Exec(dropOverlap, id, s.overlapSince())
-		dropped = int(n)
-		return err
+	ctx = db.Bulk(ctx, tenant)
+	b, err := s.Get(ctx, tenant, id)
+	if err != nil {
+		return 0, err
+	}
+	var paid []storedRow
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		paid = nil
+		return tx.Query(overlapLines, []any{id, s.overlapSince()}, func(r *db.Row) error {
+			row := storedRow{batch: id}
+			err := r.Scan(&row.Line)
+			paid = append(paid, row)
+			return err
+		})
+	})
+	if err != nil {
+		return 0, err
+	}
+	err = s.edit(ctx, tenant, id, func(tx *db.Tx, is Batch) error {
+		if is.version != b.version {
+			return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: look at it again")
+		}
+		dropped = 0
+		for set := range slices.Chunk(paid, blockRows) {
+			n, err := tx.Exec(dropLines, db.RowsOf(lineColumns, set))
+			if err != nil {
+				return err
+			}
+			dropped += int(n)
+		}
+		return nil
 	})
 	return dropped, err
+}
+
+var lineColumns = []db.Column[storedRow]{
+	{Name: "batch", Text: func(r storedRow) string { return r.batch }},
+	{Name: "line", Int: func(r storedRow) int64 { return int64(r.Line) }},
 }
 
 // edit changes rows of a draft.

@@ -2,12 +2,14 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
 )
 
 // overlapTime is how far back earlier batches, and payouts to the same account, are looked for.
@@ -35,8 +37,16 @@ WHERE r.batch = $1 AND r.state = 'ready' AND (o.state = 'ready' AND b.status IN 
 
 	countOverlap = `SELECT count(*), CAST(COALESCE(sum(x.amount), 0) AS INTEGER) FROM (SELECT DISTINCT r.line, r.amount` + paidBefore + `) AS x`
 
-	dropOverlap = `UPDATE batch_rows SET state = 'dropped' WHERE batch = $1 AND state = 'ready' AND line IN (SELECT r.line` + paidBefore + `)`
+	overlapLines = `SELECT DISTINCT r.line` + paidBefore + ` ORDER BY r.line`
+
+	dropLines = `UPDATE batch_rows SET state = 'dropped' FROM rows($1) AS r
+WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.state = 'ready'`
 )
+
+// sentSince lists the batches whose rows may be paid before those of another batch. A row gets into paidBefore only by a request,
+// which this list shows.
+const sentSince = `SELECT id, requested_at FROM batches WHERE tenant = $1 AND id <> $2 AND requested_at >= $3 AND status IN ('requested', 'running', 'paused', 'finished', 'cancelled')
+ORDER BY id`
 
 // Overlaps lists earlier batches of the last 30 days that have rows of this one, the newest first, at most 20.
 func (s *Batches) Overlaps(ctx context.Context, tenant, id string) (list []Overlap, err error) {
@@ -57,10 +67,71 @@ func (s *Batches) Overlaps(ctx context.Context, tenant, id string) (list []Overl
 
 func (s *Batches) overlapSince() int64 { return db.Micros(s.clock.Now().Add(-overlapTime)) }
 
-// overlap counts the rows of a batch that earlier ones paid.
-func (s *Batches) overlap(tx *db.Tx, id string) (rows int, amount money.Pesewas, err error) {
-	_, err = tx.One(countOverlap, []any{id, s.overlapSince()}, &rows, &amount)
-	return rows, amount, err
+// overlap is what earlier batches paid of the rows of a batch, and the batches that this was read from.
+type overlap struct {
+	rows   int
+	amount money.Pesewas
+	since  int64
+	sent   map[string]int64 // by the id of a batch, when it was requested
+}
+
+// overlapOf counts the rows of a batch that earlier ones paid. It reads without a lock: repeats tells, in the transaction that goes
+// by it, whether it still holds.
+func (s *Batches) overlapOf(ctx context.Context, b Batch) (o overlap, err error) {
+	err = s.db.ReadWhole(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
+		o = overlap{since: s.overlapSince()}
+		if o.sent, err = sentBatches(tx, b, o.since); err != nil || len(o.sent) == 0 {
+			return err
+		}
+		_, err := tx.One(countOverlap, []any{b.ID, o.since}, &o.rows, &o.amount)
+		return err
+	})
+	return o, err
+}
+
+func sentBatches(tx *db.Tx, b Batch, since int64) (map[string]int64, error) {
+	sent := map[string]int64{}
+	err := tx.Query(sentSince, []any{b.Tenant, b.ID, since}, func(r *db.Row) error {
+		var id string
+		var at int64
+		err := r.Scan(&id, &at)
+		sent[id] = at
+		return err
+	})
+	return sent, err
+}
+
+// errOverlapMoved is returned where another batch was requested since an overlap was read.
+var errOverlapMoved = problem.New(problem.InProgress, "batch_moved", "Another batch of the account was requested at the same time: try again")
+
+// unmoved refuses an overlap that was read before another batch was requested.
+func (o overlap) unmoved(tx *db.Tx, b Batch) error {
+	now, err := sentBatches(tx, b, o.since)
+	if err != nil {
+		return err
+	}
+	for id, at := range now {
+		if o.sent[id] != at {
+			return errOverlapMoved
+		}
+	}
+	return nil
+}
+
+// overlapTries is how often an overlap is read anew beside requests of other batches.
+const overlapTries = 5
+
+// withOverlap reads the overlap of a batch, and does what goes by it.
+func (s *Batches) withOverlap(ctx context.Context, b Batch, do func(overlap) error) error {
+	for try := 1; ; try++ {
+		o, err := s.overlapOf(ctx, b)
+		if err == nil {
+			err = do(o)
+		}
+		if !errors.Is(err, errOverlapMoved) || try == overlapTries {
+			return err
+		}
+	}
 }
 
 // Warning is what a person should look at before a row is paid.

@@ -33,60 +33,87 @@ func (s *Batches) register() {
 	}})
 }
 
-// run accepts one set of rows, and ends the batch behind the last. It goes on where the batch's row says, so that it may run
+// run accepts the next rows, and ends the batch behind the last. It goes on where the batch's row says, so that it may run
 // again or twice.
 func (s *Batches) run(ctx context.Context, tenant, id string) jobs.Outcome {
 	b, err := s.Get(ctx, tenant, id)
 	if problem.Is(err, problem.NotFound) || err == nil && b.Status != Running {
 		return jobs.Done()
 	}
+	var wait time.Duration
 	if err == nil && b.Next > b.Lines {
 		err = s.end(ctx, tenant, id, eventFinish, "the batch is done", "the program", nil)
 		if problem.Is(err, problem.Invalid) { // it was cancelled at the same time
 			return jobs.Done()
 		}
 	} else if err == nil {
-		err = s.runSet(ctx, b)
+		wait, err = s.runBlock(ctx, b)
 	}
 	if err != nil {
-		return jobs.RetryAfter(troubleTime, err)
+		return jobs.RetryAfter(max(troubleTime, problem.From(err).RetryAfter), err)
 	}
-	return jobs.Later(0)
+	return jobs.Later(wait)
 }
 
-// runSet accepts the next rows. It compares their block with what was approved, and pauses the batch where they cannot be
-// accepted now.
-func (s *Batches) runSet(ctx context.Context, b Batch) error {
+// Back-pressure: a batch has at most maxOpen payouts whose outcome is to come. Beyond that it looks again after openPause.
+const (
+	maxOpen   = 5000
+	openPause = 2 * time.Second
+)
+
+// runBlock accepts rows of the next block, set by set, after it compared the block with what was approved. It pauses the batch
+// where rows cannot be accepted before somebody lifts a cause. wait is when to run again.
+func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, err error) {
 	caller, err := s.sender(ctx, b)
 	if problem.Is(err, problem.Forbidden) {
-		return s.stopped(ctx, b, Cause(problem.From(err).Code))
+		return 0, s.stopped(ctx, b, CauseKey)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	caller.Daily = 0 // the whole batch was taken when it started
+	open, err := s.payments.OpenOfBatch(ctx, b.ID, s.maxOpen)
+	if err != nil || open >= s.maxOpen {
+		return openPause, err
+	}
 	first := (b.Next-1)/blockRows*blockRows + 1
 	rows, err := s.rowsOf(ctx, b, first)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !b.intact(rows) {
 		s.log.Error("rows of a batch are not those that were approved", "batch", b.ID, "tenant", b.Tenant, "block", (b.Next-1)/blockRows)
-		return s.stopped(ctx, b, CauseAltered)
+		return 0, s.stopped(ctx, b, CauseAltered)
 	}
-	next := min(first+blockRows, b.Lines+1) // the line behind the block
+	end := min(first+blockRows, b.Lines+1) // the line behind the block
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.State != RowReady || r.Line < b.Next })
-	if len(rows) > s.setRows {
-		rows, next = rows[:s.setRows], rows[s.setRows].Line
+	for range s.runSets {
+		set, next := rows, end
+		if len(set) > s.setRows {
+			set, next = rows[:s.setRows], rows[s.setRows].Line
+		}
+		more, err := s.acceptSet(ctx, caller, b, set, next)
+		if err != nil || !more {
+			return 0, err
+		}
+		b.Next, rows = next, rows[len(set):]
+		if len(rows) == 0 {
+			return 0, nil
+		}
 	}
-	cause, err := s.accept(ctx, caller, b, rows, next)
+	return 0, nil
+}
+
+// acceptSet is accept. more reports that the whole set is decided.
+func (s *Batches) acceptSet(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (more bool, err error) {
+	done, cause, err := s.accept(ctx, caller, b, set, next)
 	if problem.Is(err, problem.InProgress) {
-		return nil // another process went on, or a person stopped it: the next run looks
+		return false, nil // another process went on, or a person stopped it: the next run looks
 	}
-	if err == nil && cause != nil {
-		return s.stopped(ctx, b, Cause(cause.Code))
+	if err == nil && cause != "" {
+		err = s.stopped(ctx, b, Cause(cause))
 	}
-	return err
+	return done == len(set) && err == nil, err
 }
 
 // stopped pauses a batch whose rows cannot be accepted now. A batch that was stopped or has ended meanwhile stays as it is.
@@ -120,7 +147,7 @@ func (b Batch) intact(rows []Row) bool {
 
 // accept accepts a set of rows in one transaction, up to the first for which there is a cause not to; next is the first line that
 // is undecided when all of them are decided.
-func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (cause *problem.Error, err error) {
+func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (done int, cause payments.RowCause, err error) {
 	var locked Batch // of the run of the transaction
 	order := payments.Rows{Caller: caller, Batch: b.ID, Rows: make([]payments.Row, len(set))}
 	for i, r := range set {
@@ -155,8 +182,7 @@ func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch
 		}
 		return err
 	}
-	_, cause, err = s.payments.PayRows(ctx, order)
-	return cause, err
+	return s.payments.PayRows(ctx, order)
 }
 
 // decide gives a row its result.

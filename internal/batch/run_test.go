@@ -6,6 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -85,7 +86,7 @@ func TestBatch_pausesWithCause(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.pass(5 * time.Second)
-		if is := n.is(b.ID); is.Status != Paused || is.Cause != "not_served" && is.Cause != "provider_unavailable" || is.Accepted != 0 || is.Rest != b.Total() {
+		if is := n.is(b.ID); is.Status != Paused || is.Cause != Cause(payments.CausePaused) || is.Accepted != 0 || is.Rest != b.Total() {
 			t.Fatalf("%s by %s, %d accepted", is.Status, is.Cause, is.Accepted)
 		}
 		n.sound()
@@ -152,16 +153,51 @@ func TestRun_staleReading(t *testing.T) {
 		}
 		old := n.is(b.ID)
 		other.run(t.Context(), b.Tenant, b.ID)
-		if err := n.runSet(t.Context(), old); err != nil || n.is(b.ID).Accepted != setRows {
+		if _, err := n.runBlock(t.Context(), old); err != nil || n.is(b.ID).Accepted != setRows {
 			t.Errorf("after another process %d rows are accepted (%v)", n.is(b.ID).Accepted, err)
 		}
 		old = n.is(b.ID)
 		if err := other.Pause(t.Context(), b.Tenant, b.ID, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.runSet(t.Context(), old); err != nil || n.is(b.ID).Accepted != setRows {
+		if _, err := n.runBlock(t.Context(), old); err != nil || n.is(b.ID).Accepted != setRows {
 			t.Errorf("after a pause %d rows are accepted (%v)", n.is(b.ID).Accepted, err)
 		}
 		n.sound()
+	})
+}
+
+// One run of the job accepts all sets of a block, and stops where payouts whose outcome is to come are as many as a batch may have.
+func TestRun_blockAndBackPressure(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.stopped("a")
+		b := n.requested("Salaries", file(1500))
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.runSets, n.maxOpen = blockRows/setRows, 1001
+		for i, want := range []int{1000, 1500, 1500} {
+			if n.run(t.Context(), b.Tenant, b.ID); n.is(b.ID).Accepted != want {
+				t.Errorf("after %d runs %d rows are accepted, want %d", i+1, n.is(b.ID).Accepted, want)
+			}
+		}
+		other := n.requested("Bonuses", fileFrom(1, 300))
+		if err := n.start(other); err != nil {
+			t.Fatal(err)
+		}
+		n.runSets, n.maxOpen = 1, 150
+		for _, want := range []int{100, 200, 200} {
+			if n.run(t.Context(), b.Tenant, other.ID); n.is(other.ID).Accepted != want {
+				t.Errorf("%d rows are accepted, want %d", n.is(other.ID).Accepted, want)
+			}
+		}
+		n.sound()
+		heir := f.node("b")
+		heir.pass(time.Minute)
+		if is := heir.is(other.ID); is.Status != Finished || is.Accepted != 300 {
+			t.Errorf("%s, %d accepted", is.Status, is.Accepted)
+		}
+		heir.sound()
 	})
 }

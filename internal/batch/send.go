@@ -34,31 +34,40 @@ func (s *Batches) Request(ctx context.Context, tenantID, id, again string) (Batc
 	if err != nil {
 		return Batch{}, err
 	}
-	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := s.tenants.Locked(tx, tenantID); err != nil {
+	if err := s.withOverlap(ctx, b, func(o overlap) error { return s.requested(ctx, b, sum, o) }); err != nil {
+		return Batch{}, err
+	}
+	return s.Get(ctx, tenantID, id)
+}
+
+// requested writes the request of a draft that was frozen and compared with earlier batches. The lock of the account's row lets
+// requests come one by one.
+func (s *Batches) requested(ctx context.Context, b Batch, sum []byte, o overlap) error {
+	if err := b.mayRepeat(o); err != nil {
+		return err
+	}
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		if _, err := s.tenants.Locked(tx, b.Tenant); err != nil {
 			return err
 		}
-		is, err := lock(tx, tenantID, id)
+		is, err := lock(tx, b.Tenant, b.ID)
 		if err != nil {
 			return err
 		}
 		if is.version != b.version || is.Status != b.Status {
 			return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: look at it again")
 		}
-		done := b
-		if done.Overlap, err = s.mayRepeat(tx, done); err != nil {
+		if err := o.unmoved(tx, b); err != nil {
 			return err
 		}
+		done := b
+		done.Overlap = o.rows
 		if done, err = s.coded(tx, done, sum); err != nil {
 			return err
 		}
 		done.Status, done.RequestedAt = Requested, s.clock.Now()
 		return s.store(tx, done)
 	})
-	if err != nil {
-		return Batch{}, err
-	}
-	return s.Get(ctx, tenantID, id)
 }
 
 // freeze prices and sums the rows of a draft. It returns the sum of their canonical texts.
@@ -118,14 +127,13 @@ func (s *Batches) freeze(ctx context.Context, b *Batch) ([]byte, error) {
 // errPlan is returned where the fees are not those that the rows were priced by.
 var errPlan = problem.New(problem.Invalid, "changed_since", "The fees changed since the batch was requested: withdraw it and request it again")
 
-// mayRepeat counts the rows that earlier batches paid, and refuses them without a reason to pay them again.
-func (s *Batches) mayRepeat(tx *db.Tx, b Batch) (rows int, err error) {
-	rows, amount, err := s.overlap(tx, b.ID)
-	if err == nil && rows > 0 && b.Again == "" {
-		err = problem.New(problem.Invalid, "rows_paid_before", fmt.Sprintf("%d of %d rows (GHS %s) were paid by an earlier batch: keep the new rows alone, or say why they are paid again",
-			rows, b.Ready, money.Grouped(amount.String())))
+// mayRepeat refuses rows that earlier batches paid, unless there is a reason to pay them again.
+func (b Batch) mayRepeat(o overlap) error {
+	if o.rows == 0 || b.Again != "" {
+		return nil
 	}
-	return rows, err
+	return problem.New(problem.Invalid, "rows_paid_before", fmt.Sprintf("%d of %d rows (GHS %s) were paid by an earlier batch: keep the new rows alone, or say why they are paid again",
+		o.rows, b.Ready, money.Grouped(o.amount.String())))
 }
 
 // Withdraw makes a request a draft again, in the transaction that ends the request.
@@ -167,6 +175,16 @@ func (s *Batches) Start(ctx context.Context, o Order, also func(*db.Tx, Batch) e
 	if err := s.mayStart(ctx, b); err != nil {
 		return err
 	}
+	return s.withOverlap(ctx, b, func(paid overlap) error {
+		if paid.rows > b.Overlap {
+			return problem.New(problem.Invalid, "changed_since", fmt.Sprintf("Earlier batches paid %d rows of it since this was made", paid.rows-b.Overlap))
+		}
+		return s.begin(ctx, b, caller, o, paid, also)
+	})
+}
+
+// begin reserves the money of a batch whose overlap with others was read.
+func (s *Batches) begin(ctx context.Context, b Batch, caller idempotency.Caller, o Order, paid overlap, also func(*db.Tx, Batch) error) error {
 	return s.reserve(ctx, b, o.Reason, o.Actor, func(tx *db.Tx) error {
 		is, err := lock(tx, o.Tenant, o.ID)
 		if err != nil {
@@ -175,12 +193,8 @@ func (s *Batches) Start(ctx context.Context, o Order, also func(*db.Tx, Batch) e
 		if is.Digest != o.Digest || is.version != b.version {
 			return problem.New(problem.Invalid, "changed_since", "The batch was changed since this was made")
 		}
-		rows, _, err := s.overlap(tx, is.ID)
-		switch {
-		case err != nil:
+		if err := paid.unmoved(tx, is); err != nil {
 			return err
-		case rows > is.Overlap:
-			return problem.New(problem.Invalid, "changed_since", fmt.Sprintf("Earlier batches paid %d rows of it since this was made", rows-is.Overlap))
 		}
 		if err := s.payments.SpendToday(tx, caller, is.Total()); err != nil {
 			return err

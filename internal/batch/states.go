@@ -60,13 +60,14 @@ func (s Status) after(e event) (Status, error) {
 	return s, problem.New(problem.Invalid, "batch_status", "The batch is "+string(s))
 }
 
-// Cause is why a batch is paused: CauseOperator, CauseRecovery, or the code of the refusal that stopped its rows.
+// Cause is why a batch is paused: one of those below, or a payments.RowCause.
 type Cause string
 
-// The causes that are no refusals. Stored; never renamed.
+// The causes that are no payments.RowCause. Stored; never renamed.
 const (
 	CausePerson   Cause = "person"
 	CauseRecovery Cause = "recovery"
+	CauseKey      Cause = "key_revoked"
 	CauseAltered  Cause = "altered" // its stored rows are not those that were approved
 )
 

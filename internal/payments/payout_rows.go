@@ -2,13 +2,16 @@ package payments
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -37,26 +40,58 @@ type RowResult struct {
 	Refused *problem.Error // Invalid, NotFound, or Duplicate with the payment that has the Reference as Data
 }
 
+// A RowCause is why rows are not accepted until somebody lifts it. Stored by package batch; never renamed.
+type RowCause string
+
+// The causes.
+const (
+	CauseBlocked     RowCause = "account_blocked"
+	CauseStopped     RowCause = "payouts_stopped"
+	CauseNoRoute     RowCause = "no_route"        // no provider serves the channel
+	CausePaused      RowCause = "provider_paused" // an operator paused every provider of the channel
+	CauseCircuitOpen RowCause = "circuit_open"
+	CauseRecovering  RowCause = "recovering"
+)
+
+// shortOutage is the RetryAfter up to which an open circuit breaker is no RowCause: its next probe is due.
+const shortOutage = 30 * time.Second
+
+// rowCause returns the cause that an error is; empty: the rows are tried again.
+func rowCause(err error) RowCause {
+	e := problem.From(err)
+	switch {
+	case e.Code == "recovering":
+		return CauseRecovering
+	case e.Code == "not_served":
+		return CauseNoRoute
+	case errors.Is(err, route.ErrPaused):
+		return CausePaused
+	case errors.Is(err, route.ErrCircuitOpen) && e.RetryAfter > shortOutage:
+		return CauseCircuitOpen
+	}
+	return ""
+}
+
 // PayRows accepts payouts of a batch, in one transaction and in their order, up to the first that cannot be accepted now. It
-// waits for no provider. It returns how many rows have a result; cause says why the next row has none. Any other failure
-// is err: then the rows of the batch tell what happened.
-func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause *problem.Error, err error) {
+// waits for no provider. It returns how many rows have a result. cause says why the next row has none, until somebody lifts it.
+// Any other failure is err: the rows that have no result may be tried again.
+func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause RowCause, err error) {
 	t, err := p.tenants.Get(ctx, r.Caller.Tenant)
 	switch {
 	case err != nil:
-		return 0, nil, err
+		return 0, "", err
 	case t.Blocked:
-		return 0, problem.From(tenant.Blocked()), nil
+		return 0, CauseBlocked, nil
 	case t.PayoutsStopped:
-		return 0, problem.From(tenant.NoPayouts()), nil
+		return 0, CauseStopped, nil
 	}
 	var requests []*request
 	results := make([]RowResult, 0, len(r.Rows))
 	for _, row := range r.Rows {
-		a, refused, err := p.prepareRow(ctx, t, r, row)
-		if err != nil {
-			if cause = problem.From(err); cause.Kind == problem.Internal {
-				return 0, nil, err
+		a, refused, notNow := p.prepareRow(ctx, t, r, row)
+		if notNow != nil {
+			if cause = rowCause(notNow); cause == "" && len(results) == 0 {
+				return 0, "", notNow
 			}
 			break
 		}
@@ -66,11 +101,11 @@ func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause *proble
 			requests = append(requests, a)
 		}
 	}
-	if len(results) == 0 && cause != nil {
+	if len(results) == 0 && len(r.Rows) > 0 {
 		return 0, cause, nil
 	}
 	if err := p.draw(ctx, r, requests, results); err != nil {
-		return 0, nil, err
+		return 0, "", err
 	}
 	return len(results), cause, nil
 }

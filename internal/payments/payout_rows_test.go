@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/makola/makola/internal/treasury"
@@ -87,8 +88,8 @@ func TestPayRows_reservePays(t *testing.T) {
 		first, invalid, again, second := f.row(10*money.Cedi), f.row(1), f.row(5*money.Cedi), f.row(20*money.Cedi)
 		again.Reference = first.Reference
 		done, cause, err := f.PayRows(t.Context(), f.rows(first, invalid, again, second))
-		if err != nil || cause != nil || done != 4 || len(f.results) != 4 {
-			t.Fatalf("%d rows done, %v, %v", done, cause, err)
+		if err != nil || cause != "" || done != 4 || len(f.results) != 4 {
+			t.Fatalf("%d rows done, %q, %v", done, cause, err)
 		}
 		wantKind(t, f.results[1].Refused, problem.Invalid)
 		if taken := wantKind(t, f.results[2].Refused, problem.Duplicate); taken.Data.(book.Payment).ID != f.results[0].Payment.ID {
@@ -125,14 +126,14 @@ func TestPayRows_stopsAtCause(t *testing.T) {
 		other := f.row(10 * money.Cedi)
 		other.MSISDN, other.Network = telecel, "TELECEL"
 		done, cause, err := f.PayRows(t.Context(), f.rows(f.row(10*money.Cedi), other, f.row(10*money.Cedi)))
-		if err != nil || done != 1 || cause == nil || cause.Kind != problem.Unavailable {
-			t.Fatalf("%d rows done, %v, %v", done, cause, err)
+		if err != nil || done != 1 || cause != CausePaused {
+			t.Fatalf("%d rows done, %q, %v", done, cause, err)
 		}
 		f.check(90*money.Cedi - 10)
-		for code, change := range map[string]tenant.Change{"payouts_stopped": {PayoutsStopped: new(true)}, "account_blocked": {Blocked: new(true)}} {
+		for want, change := range map[RowCause]tenant.Change{CauseStopped: {PayoutsStopped: new(true)}, CauseBlocked: {Blocked: new(true)}} {
 			n.set(change)
-			if done, cause, err = f.PayRows(t.Context(), f.rows(f.row(10*money.Cedi))); err != nil || done != 0 || cause == nil || cause.Code != code {
-				t.Errorf("%s: %d rows done, %v, %v", code, done, cause, err)
+			if done, cause, err = f.PayRows(t.Context(), f.rows(f.row(10*money.Cedi))); err != nil || done != 0 || cause != want {
+				t.Errorf("%s: %d rows done, %v, %v", want, done, cause, err)
 			}
 			n.set(tenant.Change{PayoutsStopped: new(false), Blocked: new(false)})
 		}
@@ -200,8 +201,8 @@ func TestPayRows_lostAnswers(t *testing.T) {
 					breakAt(f, boundary, 1, fault)
 					done, cause, err := one.PayRows(t.Context(), one.rows(list...))
 					f.Decide(nil)
-					if err != nil || cause != nil || done != 2 {
-						t.Fatalf("%d rows done, %v, %v", done, cause, err)
+					if err != nil || cause != "" || done != 2 {
+						t.Fatalf("%d rows done, %q, %v", done, cause, err)
 					}
 					one.check(70*money.Cedi - 20)
 					if got := len(one.results); got != 2 || one.results[0].Refused != nil {
@@ -251,4 +252,31 @@ func TestPayRows_twoNodes(t *testing.T) {
 		f.rest = 70*money.Cedi - 20
 		f.check(f.rest)
 	})
+}
+
+// A batch pauses for the documented causes alone. A circuit breaker whose next probe is due, and every other failure, is tried again.
+func TestRowCause_documentedOnly(t *testing.T) {
+	refusal := func(cause error, code string, after time.Duration) error {
+		e := problem.Wrap(cause, problem.Unavailable, code, "not now")
+		e.RetryAfter = after
+		return e
+	}
+	for _, c := range []struct {
+		err  error
+		want RowCause
+	}{
+		{refusal(nil, "not_served", 0), CauseNoRoute},
+		{refusal(nil, "recovering", 0), CauseRecovering},
+		{refusal(route.ErrPaused, "provider_unavailable", 5*time.Minute), CausePaused},
+		{refusal(route.ErrCircuitOpen, "provider_unavailable", time.Minute), CauseCircuitOpen},
+		{refusal(route.ErrCircuitOpen, "provider_unavailable", shortOutage), ""},
+		{refusal(nil, "provider_unavailable", 5*time.Minute), ""},
+		{refusal(nil, "database_unavailable", 0), ""},
+		{db.ErrAmbiguous, ""},
+		{context.DeadlineExceeded, ""},
+	} {
+		if got := rowCause(c.err); got != c.want {
+			t.Errorf("%v is %q, want %q", c.err, got, c.want)
+		}
+	}
 }

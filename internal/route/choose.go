@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -16,6 +17,12 @@ func withBanks(r provider.Rail, c *catalogue) provider.Rail {
 	}
 	return r
 }
+
+// Causes of "provider_unavailable", for errors.Is.
+var (
+	ErrPaused      = errors.New("route: the providers are paused")
+	ErrCircuitOpen = errors.New("route: the circuit breakers are open")
+)
 
 // Choose returns the rails that may be tried for an operation now, best first. channel is a network, or for banks one
 // of our bank ids. The probe is of the first rail, and nil unless its breaker is half-open. The error is a problem of
@@ -45,7 +52,7 @@ func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode 
 	}
 	var chosen []provider.Rail
 	var probe *Probe
-	served, wait := false, maxHold
+	served, wait, why := false, maxHold, ErrPaused
 	for _, r := range t.serving(sw, banks, op, channel, tenant, mode) {
 		if !eligible(r) {
 			continue
@@ -56,7 +63,7 @@ func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode 
 		}
 		ok, taken, until := t.mayTry(ctx, breakerKey{mode, r.Name, op}, len(chosen) == 0)
 		if !ok {
-			wait = min(wait, until)
+			wait, why = min(wait, until), ErrCircuitOpen
 			continue
 		}
 		if taken != nil {
@@ -70,7 +77,7 @@ func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode 
 	case !served:
 		return nil, nil, problem.New(problem.Unavailable, "not_served", "This service is not offered at the moment")
 	default:
-		p := problem.New(problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
+		p := problem.Wrap(why, problem.Unavailable, "provider_unavailable", "This service is not available at the moment. Nothing was sent; try again shortly.")
 		p.RetryAfter = max(wait, time.Second)
 		return nil, nil, p
 	}

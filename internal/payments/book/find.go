@@ -32,6 +32,17 @@ func (rd *Reader) Those(ctx context.Context, ids []string) (map[string]Payment, 
 	return all, err
 }
 
+const openOfBatch = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE batch = $1 AND status = 'pending' AND batch <> '' AND escalated_at IS NULL LIMIT $2) AS p`
+
+// OpenOfBatch counts the open payouts of a batch, up to most. It leaves out payouts that wait for an operator.
+func (rd *Reader) OpenOfBatch(ctx context.Context, batch string, most int) (n int, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(openOfBatch, []any{batch, int64(most)}, &n)
+		return err
+	})
+	return n, err
+}
+
 const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 UNION ALL ` + paymentByProviderReference
 
 // Find finds any tenant's payment by our id or the ProviderReference of any of
