@@ -26,8 +26,8 @@ import (
 	"github.com/makola/makola/internal/app"
 	"github.com/makola/makola/internal/cli"
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/roles"
 )
 
 var update = flag.Bool("update", false, "write the printed tables into the documents")
@@ -84,8 +84,8 @@ var printed = map[string]struct {
 	"production needs": {"docs/operations/install.md", printProduction},
 	"common sql":       {"docs/decisions.md", printCommonSQL},
 
-	"tenant roles":       {"docs/people.md", rolesOf(identity.TenantSite)},
-	"installation roles": {"docs/people.md", rolesOf(identity.InstallationSite)},
+	"tenant roles":       {"docs/people.md", rolesOf(roles.TenantSite)},
+	"installation roles": {"docs/people.md", rolesOf(roles.InstallationSite)},
 }
 
 // mark finds the tables: a name, and the text up to the end mark.
@@ -444,26 +444,26 @@ func printProduction(t *testing.T) string {
 }
 
 // rolesOf prints the policy of a site: a line a permission, a column a role.
-func rolesOf(site identity.Site) func(*testing.T) string {
+func rolesOf(site roles.Site) func(*testing.T) string {
 	return func(*testing.T) string {
 		var out table
 		head := []string{"permission", "may"}
-		for _, role := range identity.Roles(site) {
+		for _, role := range roles.At(site) {
 			head = append(head, string(role))
 		}
 		out.head(head...)
-		for _, grant := range identity.Policy() {
-			if !identity.Can(site, identity.Owner, grant.Permission) {
+		for _, grant := range roles.Policy() {
+			if !roles.Can(site, roles.Owner, grant.Permission) {
 				continue
 			}
 			row := []string{"`" + string(grant.Permission) + "`", grant.Means}
-			for _, role := range identity.Roles(site) {
-				row = append(row, map[bool]string{true: "✓"}[identity.Can(site, role, grant.Permission)])
+			for _, role := range roles.At(site) {
+				row = append(row, map[bool]string{true: "✓"}[roles.Can(site, role, grant.Permission)])
 			}
 			out.row(row...)
 		}
 		row := []string{"", "must have a second factor in production"}
-		for _, role := range identity.Roles(site) {
+		for _, role := range roles.At(site) {
 			row = append(row, map[bool]string{true: "✓"}[role.NeedsFactor(site)])
 		}
 		out.row(row...)

@@ -15,11 +15,12 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // enlists makes somebody of an account who is signed in with a second factor.
-func (b *browsed) enlists(email, tenant string, role identity.Role) identitytest.One {
+func (b *browsed) enlists(email, tenant string, role roles.Role) identitytest.One {
 	b.t.Helper()
 	return identitytest.Join(b.t, b.db, b.clock, b.identity, email, identity.Membership{Tenant: tenant, Role: role})
 }
@@ -37,8 +38,8 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	owner, admin := b.enlists("owner@adom.example", shop.ID, identity.Owner), b.enlists("admin@adom.example", shop.ID, identity.Admin)
-	operator := b.joins("boss@example.com", identity.Owner)
+	owner, admin := b.enlists("owner@adom.example", shop.ID, roles.Owner), b.enlists("admin@adom.example", shop.ID, roles.Admin)
+	operator := b.joins("boss@example.com", roles.Owner)
 	b.clock.Advance(identity.Freshness)
 	app := "/app/" + shop.ID
 	b.as(owner)
@@ -96,7 +97,7 @@ func TestAnAddressThatWasRefusedIsAllowedFromItsPage(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	owner := b.enlists("owner@adom.example", shop.ID, identity.Owner)
+	owner := b.enlists("owner@adom.example", shop.ID, roles.Owner)
 	b.clock.Advance(identity.Freshness)
 	b.requests.Record(requestlog.Request{Tenant: shop.ID, Method: http.MethodPost, Endpoint: "/api/v1/payment-api/send/mobilemoney", Status: http.StatusForbidden, Code: "ip_not_whitelisted", Origin: "203.0.113.9", At: b.clock.Now()})
 	if err := b.requests.Flush(t.Context()); err != nil {
@@ -126,7 +127,7 @@ func TestTheAddressesOfPayoutsAreShownToThoseWhoMayReadThem(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for role, shown := range map[identity.Role]bool{identity.Owner: true, identity.Compliance: true, identity.Auditor: true, identity.Support: false, identity.Treasury: false} {
+	for role, shown := range map[roles.Role]bool{roles.Owner: true, roles.Compliance: true, roles.Auditor: true, roles.Support: false, roles.Treasury: false} {
 		b.become(string(role)+"@example.com", identity.Membership{Role: role})
 		p := b.want(http.StatusOK, "/ops/tenants/"+demoTenant, "Fees of collections")
 		if strings.Contains(p.text, "Payouts from") != shown || strings.Contains(p.text, "203.0.113.9") != shown {
@@ -140,8 +141,8 @@ func TestTheSecretOfWebhooksIsShownAndThatIsWrittenDown(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	developer, support := b.enlists("dev@adom.example", shop.ID, identity.Developer), b.enlists("sup@adom.example", shop.ID, identity.Support)
-	boss := b.joins("boss@example.com", identity.Owner)
+	developer, support := b.enlists("dev@adom.example", shop.ID, roles.Developer), b.enlists("sup@adom.example", shop.ID, roles.Support)
+	boss := b.joins("boss@example.com", roles.Owner)
 	b.clock.Advance(identity.Freshness)
 	app := "/app/" + shop.ID
 	secret, err := b.webhooks.Secret(t.Context(), shop.ID)
@@ -170,7 +171,7 @@ func TestAPersonIsInvitedOnPages(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	boss, kofi := b.joins("boss@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
+	boss, kofi := b.joins("boss@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	b.as(boss)
 	act := b.ordered("/ops/people/invite", "email", "Owner@adom.example", "name", "Ama <b>", "role", "owner", "tenant", shop.ID)
@@ -196,7 +197,7 @@ func TestAPersonIsInvitedOnPages(t *testing.T) {
 	b.want(http.StatusOK, "/first?t="+token[:43], "owner@adom.example")
 	b.as(boss)
 	people, err := b.identity.Members(t.Context(), shop.ID, "", 10)
-	if err != nil || len(people) != 1 || people[0].Memberships[0].Role != identity.Owner {
+	if err != nil || len(people) != 1 || people[0].Memberships[0].Role != roles.Owner {
 		t.Fatal(people, err)
 	}
 	b.want(http.StatusOK, "/ops/people", "owner@adom.example", "owner of Adom Stores")
@@ -209,9 +210,9 @@ func TestSettingsOfAnAccountOnPages(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, esi := b.joins("ama@example.com", identity.Operations), b.joins("esi@example.com", identity.Compliance)
-	b.joins("kofi@example.com", identity.Approver)
-	owner := b.enlists("owner@adom.example", shop.ID, identity.Owner)
+	maker, esi := b.joins("ama@example.com", roles.Operations), b.joins("esi@example.com", roles.Compliance)
+	b.joins("kofi@example.com", roles.Approver)
+	owner := b.enlists("owner@adom.example", shop.ID, roles.Owner)
 	b.clock.Advance(identity.Freshness)
 	ops := "/ops/tenants/" + shop.ID
 	b.as(maker)
@@ -238,7 +239,7 @@ func TestGeneratedPage_requestsAChange(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	owner, finance := b.enlists("owner@adom.example", shop.ID, identity.Owner), b.enlists("finance@adom.example", shop.ID, identity.Finance)
+	owner, finance := b.enlists("owner@adom.example", shop.ID, roles.Owner), b.enlists("finance@adom.example", shop.ID, roles.Finance)
 	b.clock.Advance(identity.Freshness)
 	b.as(owner)
 	page := "/app/" + shop.ID + "/changes/tenant.low_balance"
@@ -255,8 +256,8 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop, other := b.live(), b.named("Kejetia")
-	owner, admin := b.enlists("owner@adom.example", shop.ID, identity.Owner), b.enlists("admin@adom.example", shop.ID, identity.Admin)
-	foreign, operator := b.enlists("owner@kejetia.example", other.ID, identity.Owner), b.joins("boss@example.com", identity.Owner)
+	owner, admin := b.enlists("owner@adom.example", shop.ID, roles.Owner), b.enlists("admin@adom.example", shop.ID, roles.Admin)
+	foreign, operator := b.enlists("owner@kejetia.example", other.ID, roles.Owner), b.joins("boss@example.com", roles.Owner)
 	b.clock.Advance(identity.Freshness)
 	app := "/app/" + shop.ID
 	approve := func(act string) {
@@ -311,12 +312,12 @@ func TestAWholeNumberIsShownAndThatIsWrittenDown(t *testing.T) {
 		base   string
 		status int
 	}{
-		{identity.Membership{Tenant: demoTenant, Role: identity.Support}, "/app/" + demoTenant, http.StatusOK},
-		{identity.Membership{Tenant: demoTenant, Role: identity.Signatory}, "/app/" + demoTenant, http.StatusOK},
-		{identity.Membership{Role: identity.Support}, "/ops", http.StatusOK},
-		{identity.Membership{Tenant: demoTenant, Role: identity.Developer}, "/app/" + demoTenant, http.StatusForbidden},
-		{identity.Membership{Role: identity.Auditor}, "/ops", http.StatusForbidden},
-		{identity.Membership{Tenant: b.another().ID, Role: identity.Owner}, "/app/" + demoTenant, http.StatusNotFound},
+		{identity.Membership{Tenant: demoTenant, Role: roles.Support}, "/app/" + demoTenant, http.StatusOK},
+		{identity.Membership{Tenant: demoTenant, Role: roles.Signatory}, "/app/" + demoTenant, http.StatusOK},
+		{identity.Membership{Role: roles.Support}, "/ops", http.StatusOK},
+		{identity.Membership{Tenant: demoTenant, Role: roles.Developer}, "/app/" + demoTenant, http.StatusForbidden},
+		{identity.Membership{Role: roles.Auditor}, "/ops", http.StatusForbidden},
+		{identity.Membership{Tenant: b.another().ID, Role: roles.Owner}, "/app/" + demoTenant, http.StatusNotFound},
 	} {
 		email := strings.ToLower(string(tt.role.Role)) + "-of-" + tt.role.Tenant + "@example.com"
 		b.become(email, tt.role)

@@ -10,12 +10,13 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // joins makes somebody of the installation who is signed in with a second factor.
-func (b *browsed) joins(email string, role identity.Role) identitytest.One {
+func (b *browsed) joins(email string, role roles.Role) identitytest.One {
 	b.t.Helper()
 	return identitytest.Join(b.t, b.db, b.clock, b.identity, email, identity.Membership{Role: role})
 }
@@ -61,7 +62,7 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, checker := b.joins("ama@example.com", identity.Operations), b.joins("kofi@example.com", identity.Approver)
+	maker, checker := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	page := "/ops/tenants/" + shop.ID + "/fund"
 	b.as(maker)
@@ -140,7 +141,7 @@ func TestApprove_isOfferedToWhoMay(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, barred, second := b.joins("ama@example.com", identity.Operations), b.joins("kofi@example.com", identity.Approver), b.joins("esi@example.com", identity.Approver)
+	maker, barred, second := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver), b.joins("esi@example.com", roles.Approver)
 	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(`UPDATE people SET sponsor = $1 WHERE id = $2`, maker.Person.ID, barred.Person.ID)
 		return err
@@ -170,7 +171,7 @@ func TestClock_stopsMoneyOnPages(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	b.as(b.joins("ama@example.com", identity.Owner))
+	b.as(b.joins("ama@example.com", roles.Owner))
 	page, form := "/ops/tenants/"+shop.ID+"/fund", []string{"amount", "5", "reason", "slip"}
 	b.post(http.StatusOK, page, form...)
 	b.clock.Set(-45 * time.Second) // more than money stands, and less than ends a session
@@ -199,8 +200,8 @@ func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	owner, kofi := b.joins("owner@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
-	b.joins("efua@example.com", identity.Approver)
+	owner, kofi := b.joins("owner@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
+	b.joins("efua@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	b.as(owner)
 	line := []string{"kind", "wallet.fund", "amount", "1000", "checkers", "2", "reason", "large sums"}
@@ -226,7 +227,7 @@ func TestARoleThatWasTakenAwayDoesNothing(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, kofi := b.joins("ama@example.com", identity.Operations), b.joins("kofi@example.com", identity.Approver)
+	maker, kofi := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	fund := "/ops/tenants/" + shop.ID + "/fund"
 	b.as(maker)
@@ -236,7 +237,7 @@ func TestARoleThatWasTakenAwayDoesNothing(t *testing.T) {
 	b.as(kofi)
 	digest := b.want(http.StatusOK, act).hidden(t, "digest")
 	err := b.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, _, err := b.identity.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support})
+		_, _, err := b.identity.SetRole(tx, "kofi@example.com", identity.Membership{Role: roles.Support})
 		return err
 	})
 	if err != nil {

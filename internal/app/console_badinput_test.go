@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/sheet"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -331,7 +332,7 @@ func TestABrowserWithoutASessionSeesNothing(t *testing.T) {
 		name := b.http.Jar.Cookies(mustParse(t, b.base))[0].Name
 		elsewhere := other.http.Jar.Cookies(mustParse(t, other.base))[0].Value
 		token := func(email string) string {
-			b.become(email, identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+			b.become(email, identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
 			return b.http.Jar.Cookies(mustParse(t, b.base))[0].Value
 		}
 		signedOut, disabled, ended := token("out@example.com"), "", ""
@@ -429,7 +430,7 @@ func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		other := "11111111-1111-7111-8111-111111111111"
-		b.become("owner@adom.example", identity.Membership{Tenant: demoTenant, Role: identity.Owner})
+		b.become("owner@adom.example", identity.Membership{Tenant: demoTenant, Role: roles.Owner})
 		victim := b.http
 		found := map[string]bool{}
 		for path, p := range b.crawl(map[string]string{"tenant": demoTenant, "id": b.the("handset-0000000001")}) {
@@ -440,7 +441,7 @@ func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
 				delete(found, id)
 			}
 		}
-		b.become("owner@another.example", identity.Membership{Tenant: other, Role: identity.Owner})
+		b.become("owner@another.example", identity.Membership{Tenant: other, Role: roles.Owner})
 		for path, p := range b.crawl(map[string]string{"tenant": other, "id": other}) {
 			b.silent(request{path: path}, p, nil)
 			for _, id := range idText.FindAllString(path+p.text, -1) {
@@ -484,7 +485,7 @@ func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
 func TestATenantWithoutAnythingHasPagesInWords(t *testing.T) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		other := "11111111-1111-7111-8111-111111111111"
-		b.become("owner@another.example", identity.Membership{Tenant: other, Role: identity.Owner})
+		b.become("owner@another.example", identity.Membership{Tenant: other, Role: roles.Owner})
 		for _, route := range consoleRoutes() {
 			if !strings.HasPrefix(route.Path, "/app/{tenant}") || route.Method != http.MethodGet || strings.Contains(strings.TrimPrefix(route.Path, "/app/{tenant}"), "{") {
 				continue

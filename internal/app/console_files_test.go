@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/clocktest"
 )
@@ -195,9 +196,9 @@ func TestAFileNeedsTheRightToItsList(t *testing.T) {
 		refused []string
 		given   string
 	}{
-		{identity.Membership{Role: identity.Treasury}, "/ops", []string{"/requests", "/messages"}, "/payments.csv"},
-		{identity.Membership{Tenant: demoTenant, Role: identity.Finance}, app, []string{"/requests", "/messages"}, "/payouts.csv"},
-		{identity.Membership{Tenant: demoTenant, Role: identity.Signatory}, app, []string{"/requests", "/messages"}, "/payouts.csv"},
+		{identity.Membership{Role: roles.Treasury}, "/ops", []string{"/requests", "/messages"}, "/payments.csv"},
+		{identity.Membership{Tenant: demoTenant, Role: roles.Finance}, app, []string{"/requests", "/messages"}, "/payouts.csv"},
+		{identity.Membership{Tenant: demoTenant, Role: roles.Signatory}, app, []string{"/requests", "/messages"}, "/payouts.csv"},
 	} {
 		b.become(string(tt.of.Role)+"@example.com", tt.of)
 		for _, list := range tt.refused {
@@ -276,7 +277,7 @@ func TestFiles_areLimitedForEachPerson(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	ama, kofi := b.joins("ama@example.com", identity.Owner), b.joins("kofi@example.com", identity.Owner)
+	ama, kofi := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Owner)
 	b.as(ama)
 	for range 20 {
 		b.want(http.StatusOK, "/ops/payments.csv?tenant="+shop.ID)

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // holds has payouts of the demo account wait from an amount on for a second of its people, who is a signatory.
 func (b *browsed) holds(from string) identitytest.One {
 	b.t.Helper()
-	signatory := b.enlists("signatory-from-"+from+"@demo.example", demoTenant, identity.Signatory)
+	signatory := b.enlists("signatory-from-"+from+"@demo.example", demoTenant, roles.Signatory)
 	b.ordered("/app/"+demoTenant+"/policy", "kind", "payout.send", "amount", from, "checkers", "1")
 	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"2"}})
 	return signatory

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
@@ -23,7 +24,7 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, checker := b.joins("ama@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
+	maker, checker := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	float := func(account string) func() int64 {
 		return func() int64 {
@@ -107,7 +108,7 @@ func TestTransfersRoutesAndDeadLettersAreOrderedOnPages(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop, other := b.live(), b.named("Kejetia")
-	maker, checker := b.joins("ama@example.com", identity.Owner), b.joins("kofi@example.com", identity.Approver)
+	maker, checker := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	job := uuid.Must(uuid.NewV7()).String()
 	owe := treasury.Movement{Asset: shop.Money(), From: ledger.Receivable(shop.ID), To: ledger.Funding, Amount: 30_00, Kind: "reversed"}

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/webhook"
@@ -108,8 +109,8 @@ func TestAWebhookThatIsSentAgainIsWrittenDown(t *testing.T) {
 		of    identity.Membership
 		base  string
 	}{
-		{"ops@example.com", identity.Membership{Role: identity.Operations}, "/ops"},
-		{"dev@demo.example", identity.Membership{Tenant: demoTenant, Role: identity.Developer}, "/app/" + demoTenant},
+		{"ops@example.com", identity.Membership{Role: roles.Operations}, "/ops"},
+		{"dev@demo.example", identity.Membership{Tenant: demoTenant, Role: roles.Developer}, "/app/" + demoTenant},
 	} {
 		b.become(tt.email, tt.of)
 		written := func() []audit.Entry {
@@ -145,19 +146,19 @@ func TestTheHeadOfAPageThatAnOperatorLooksAtIsAsThePage(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	app := "/app/" + demoTenant
-	b.become("ops@example.com", identity.Membership{Role: identity.Operations})
+	b.become("ops@example.com", identity.Membership{Role: roles.Operations})
 	for path, status := range map[string]int{app: http.StatusOK, app + "/payouts": http.StatusOK, app + "/payouts.csv": http.StatusOK, app + "/payouts/new": http.StatusForbidden, app + "/payments/nothing": http.StatusNotFound} {
 		head, get := b.do(http.MethodHead, path, nil), b.get(path)
 		if head.StatusCode != status || get.StatusCode != status || head.text != "" {
 			t.Errorf("%s: HEAD %d %q, GET %d, not %d", path, head.StatusCode, head.text, get.StatusCode, status)
 		}
 	}
-	b.become("boss@example.com", identity.Membership{Role: identity.Owner})
+	b.become("boss@example.com", identity.Membership{Role: roles.Owner})
 	b.do(http.MethodHead, app, nil)
 	if log, err := b.audit.List(t.Context(), audit.Filter{Action: "tenant.view", Actor: "boss@example.com"}); err != nil || len(log) != 1 {
 		t.Errorf("%+v, %v", log, err)
 	}
-	b.become("sre@example.com", identity.Membership{Role: identity.SRE})
+	b.become("sre@example.com", identity.Membership{Role: roles.SRE})
 	if p := b.do(http.MethodHead, app, nil); p.StatusCode != http.StatusNotFound {
 		t.Errorf("a role that may not look: %d", p.StatusCode)
 	}
@@ -167,10 +168,10 @@ func TestTheHeadOfAPageThatAnOperatorLooksAtIsAsThePage(t *testing.T) {
 func TestTheOverviewHasNoPanelThatTheRoleMayNotRead(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
-	for _, role := range identity.Roles(identity.InstallationSite) {
+	for _, role := range roles.At(roles.InstallationSite) {
 		b.become(string(role)+"@example.com", identity.Membership{Role: role})
-		may := identity.Can(identity.InstallationSite, role, identity.ReadProviders)
-		if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "<h2>Providers</h2>") != may || role == identity.Compliance && may {
+		may := roles.Can(roles.InstallationSite, role, roles.ReadProviders)
+		if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "<h2>Providers</h2>") != may || role == roles.Compliance && may {
 			t.Errorf("%s: providers.read is %v: %s", role, may, p.text)
 		}
 	}
@@ -181,7 +182,7 @@ func TestAnotherTenantsIdsDoNotExist(t *testing.T) {
 	b := browse(t)
 	id := b.paid()
 	other := b.another()
-	b.become("owner@another.example", identity.Membership{Tenant: other.ID, Role: identity.Owner})
+	b.become("owner@another.example", identity.Membership{Tenant: other.ID, Role: roles.Owner})
 	b.want(http.StatusSeeOther, "/")
 	b.want(http.StatusOK, "/app/"+other.ID, "Another Shop")
 	b.want(http.StatusNotFound, "/app/"+other.ID+"/payments/"+id)
@@ -203,7 +204,7 @@ func TestAnOperatorWhoLooksAtATenantsPagesChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
-	b.become("ops@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Operations})
+	b.become("ops@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Operations})
 	p := b.want(http.StatusOK, "/app/"+demoTenant+"/payments/"+id, "You are looking at the pages of Adom Stores", "233 •••• 001")
 	if strings.Contains(p.text, "Send again") || strings.Contains(p.text, "233240000001") {
 		t.Error("more than the auditor's rights")
@@ -211,7 +212,7 @@ func TestAnOperatorWhoLooksAtATenantsPagesChangesNothing(t *testing.T) {
 	if p := b.do(http.MethodPost, "/app/"+demoTenant+"/payments/"+id+"/webhooks/x/replay", nil); p.StatusCode != http.StatusNotFound {
 		t.Errorf("a write: %d", p.StatusCode)
 	}
-	b.become("sre@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.SRE})
+	b.become("sre@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.SRE})
 	b.want(http.StatusNotFound, "/app/"+demoTenant)
 }
 
@@ -220,10 +221,10 @@ func TestNumbersAreMaskedWhereTheRoleHasNone(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
-	for role, whole := range map[identity.Role]bool{identity.Owner: true, identity.Operations: true, identity.Treasury: false, identity.Auditor: false, identity.Support: false} {
-		b.become(string(role)+"@example.com", identity.Membership{Tenant: identity.Installation, Role: role})
+	for role, whole := range map[roles.Role]bool{roles.Owner: true, roles.Operations: true, roles.Treasury: false, roles.Auditor: false, roles.Support: false} {
+		b.become(string(role)+"@example.com", identity.Membership{Tenant: roles.Installation, Role: role})
 		pages := []string{"/ops/payments", "/ops/payments/" + id, "/ops/search?q=12.50"}
-		if identity.Can(identity.InstallationSite, role, identity.ExportPayments) {
+		if roles.Can(roles.InstallationSite, role, roles.ExportPayments) {
 			pages = append(pages, "/ops/payments.csv")
 		}
 		for _, path := range pages {
@@ -323,10 +324,10 @@ func TestOperatorsSeeTheMessagesOfAllAccounts(t *testing.T) {
 	b.want(http.StatusOK, "/ops/messages?tenant="+other.ID, "Nothing matches", "Another Shop")
 	b.want(http.StatusOK, "/ops/messages?before="+id, "Nothing matches")
 	b.want(http.StatusNotFound, "/ops/messages/nothing")
-	b.become("owner@another.example", identity.Membership{Tenant: other.ID, Role: identity.Owner})
+	b.become("owner@another.example", identity.Membership{Tenant: other.ID, Role: roles.Owner})
 	b.want(http.StatusNotFound, "/app/"+other.ID+"/messages/"+id)
 	b.want(http.StatusForbidden, "/ops/messages/"+id)
-	b.become("support@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Support})
+	b.become("support@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Support})
 	if p := b.want(http.StatusOK, "/ops/messages/"+id, "233 •••• 001"); strings.Contains(p.text, "Akwaaba!") {
 		t.Error("a text is shown to a role without personal data")
 	}

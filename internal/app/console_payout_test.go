@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
@@ -140,11 +141,11 @@ func TestAPayoutFormIsItsPersonsAndItsTenantsAndShowsWhatIsSent(t *testing.T) {
 				refused(name+" was changed to "+value, payoutPage+"/confirm", changed)
 			}
 		}
-		b.become("finance@demo.example", identity.Membership{Tenant: demoTenant, Role: identity.Finance})
+		b.become("finance@demo.example", identity.Membership{Tenant: demoTenant, Role: roles.Finance})
 		refused("another person's", payoutPage, shown)
 		refused("another person's", payoutPage+"/confirm", shown)
 		const other = "11111111-1111-7111-8111-111111111111"
-		b.become("both@demo.example", identity.Membership{Tenant: demoTenant, Role: identity.Owner}, identity.Membership{Tenant: other, Role: identity.Owner})
+		b.become("both@demo.example", identity.Membership{Tenant: demoTenant, Role: roles.Owner}, identity.Membership{Tenant: other, Role: roles.Owner})
 		own, _ := b.payForm()
 		refused("another tenant's", "/app/"+other+"/payouts/new/confirm", own)
 		b.forget()
@@ -184,7 +185,7 @@ func TestAPayoutFormSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%d payouts were made", n-before)
 		}
 		const poor = "11111111-1111-7111-8111-111111111111" // the other account, whose wallet is empty
-		b.become("owner@poor.example", identity.Membership{Tenant: poor, Role: identity.Owner})
+		b.become("owner@poor.example", identity.Membership{Tenant: poor, Role: roles.Owner})
 		path := "/app/" + poor + "/payouts/new"
 		form := url.Values{"token": {b.want(http.StatusOK, path).hidden(t, "token")}, "channel": {"MTN"}, "account_number": {"0240000001"}, "amount": {"6"}}
 		if p := b.do(http.MethodPost, path, form); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "is more than the wallet holds") {
@@ -219,8 +220,8 @@ func TestAPayoutAsksForTheSecondFactorAgain(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	payer := identitytest.Join(t, b.db, b.clock, b.identity, "esi@example.com", identity.Membership{Tenant: shop.ID, Role: identity.Finance})
-	reader := identitytest.Join(t, b.db, b.clock, b.identity, "yaw@example.com", identity.Membership{Tenant: shop.ID, Role: identity.Signatory})
+	payer := identitytest.Join(t, b.db, b.clock, b.identity, "esi@example.com", identity.Membership{Tenant: shop.ID, Role: roles.Finance})
+	reader := identitytest.Join(t, b.db, b.clock, b.identity, "yaw@example.com", identity.Membership{Tenant: shop.ID, Role: roles.Signatory})
 	b.clock.Advance(identity.Freshness)
 	path := "/app/" + shop.ID + "/payouts/new"
 	b.as(reader)

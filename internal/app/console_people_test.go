@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
@@ -128,7 +129,7 @@ func TestAConsoleWithoutPeopleSaysThatItIsNotSetUp(t *testing.T) {
 			t.Error(path)
 		}
 	}
-	b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
 	b.want(http.StatusUnauthorized, "/", `name="password"`)
 	b.want(http.StatusNotFound, "/sim")
 	b.post(http.StatusNotFound, "/first/again")
@@ -138,7 +139,7 @@ func TestAConsoleWithoutPeopleSaysThatItIsNotSetUp(t *testing.T) {
 func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
 	b.want(http.StatusOK, "/first?t="+token, "Welcome, Ama Owusu", "ama@example.com")
 	if p := b.post(http.StatusUnprocessableEntity, "/first", "t", token, "code", code, "password", "short"); !strings.Contains(p.text, "12 to 128") {
 		t.Fatal(p.text)
@@ -198,7 +199,7 @@ func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
 	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
 	b.post(http.StatusSeeOther, "/account/factor")
 	key := shownKey.FindStringSubmatch(b.get("/account/factor").text)[1]
@@ -223,7 +224,7 @@ func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
 func TestOpenBrowser_enrolsNoFactor(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
 	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
 	b.clock.Advance(identity.StepUpLasts)
 	b.want(http.StatusOK, "/account", "Your password")
@@ -259,7 +260,7 @@ func TestOpenBrowser_enrolsNoFactor(t *testing.T) {
 func TestTokens_waitOnThePage(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token, code := b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	token, code := b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
 	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
 	b.post(http.StatusSeeOther, "/sign-out")
 	b.post(http.StatusSeeOther, "/sign-in", "email", "ama@example.com", "password", ownPassword)
@@ -275,7 +276,7 @@ func TestTokens_waitOnThePage(t *testing.T) {
 func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token, code := b.invited("kofi@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Auditor})
+	token, code := b.invited("kofi@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Auditor})
 	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
 	b.get("/").leads(t, "/ops") // an auditor needs no factor
 	lost := b.http.Jar
@@ -307,7 +308,7 @@ func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 func TestSignIn_endsTheBrowsersOlderSession(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	token, code := b.invited("kofi@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Auditor})
+	token, code := b.invited("kofi@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Auditor})
 	b.post(http.StatusSeeOther, "/first", "t", token, "code", code, "password", ownPassword)
 	older := maps.Clone(b.http.Jar.(held))
 	b.http.Jar = held{}
@@ -330,13 +331,13 @@ var shownToken = regexp.MustCompile(`<code id="personal-token">(mk_person_[A-Za-
 func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	member := identitytest.Join(t, b.db, b.clock, b.identity, "yaa@example.com", identity.Membership{Tenant: b.live().ID, Role: identity.Owner})
+	member := identitytest.Join(t, b.db, b.clock, b.identity, "yaa@example.com", identity.Membership{Tenant: b.live().ID, Role: roles.Owner})
 	b.as(member)
 	if p := b.want(http.StatusOK, "/account"); strings.Contains(p.text, "Personal tokens") {
 		t.Error("a person of an account is offered a token for commands")
 	}
 	b.post(http.StatusForbidden, "/account/tokens", "name", "the laptop")
-	b.as(b.joins("ama@example.com", identity.Owner))
+	b.as(b.joins("ama@example.com", roles.Owner))
 	b.post(http.StatusUnprocessableEntity, "/account/tokens", "name", " ")
 	p := b.post(http.StatusOK, "/account/tokens", "name", "the laptop")
 	found := shownToken.FindStringSubmatch(p.text)
@@ -370,7 +371,7 @@ func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
 func TestTooManyTriesAreToldWhenToComeAgain(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	b.invited("ama@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Owner})
+	b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
 	for range 10 {
 		b.post(http.StatusUnprocessableEntity, "/sign-in", "email", "ama@example.com", "password", "guess")
 	}
@@ -405,7 +406,7 @@ func TestLookingAndTakingAwayAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	ama := b.joins("ama@example.com", identity.Owner)
+	ama := b.joins("ama@example.com", roles.Owner)
 	b.as(ama)
 	for range 3 {
 		b.want(http.StatusOK, "/app/"+shop.ID, "You are looking at the pages of Adom Stores")

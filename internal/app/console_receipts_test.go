@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestProvidersPage_unmatchedReceipts(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
-	b.as(b.joins("ama@example.com", identity.Owner))
+	b.as(b.joins("ama@example.com", roles.Owner))
 	b.clock.Advance(identity.Freshness)
 	if err := b.messaging.NoteBinds(t.Context(), tenant.Live, []messaging.Bind{{Name: "mtn", Connections: 1, Bound: 1, Since: b.clock.Now()}}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/requestlog"
+	"github.com/makola/makola/internal/roles"
 )
 
 // refusedOnce sends a request of the demo account that is refused, and waits until the log has it.
@@ -65,11 +66,11 @@ func TestRefusedRequestsAreTheTenantsOwn(t *testing.T) {
 		t.Fatalf("%+v %v", found, err)
 	}
 	other := b.another().ID
-	b.become("owner@other.example", identity.Membership{Tenant: other, Role: identity.Owner})
+	b.become("owner@other.example", identity.Membership{Tenant: other, Role: roles.Owner})
 	b.want(http.StatusNotFound, "/app/"+other+"/requests/"+found.Requests[0].ID)
 	b.want(http.StatusOK, "/app/"+other+"/requests?request=req_of_demo_0002", "Nothing matches")
 	b.want(http.StatusOK, "/app/"+other+"/search?q=req_of_demo_0002", "Nothing found")
-	b.become("finance@demo.example", identity.Membership{Tenant: demoTenant, Role: identity.Finance})
+	b.become("finance@demo.example", identity.Membership{Tenant: demoTenant, Role: roles.Finance})
 	b.want(http.StatusOK, "/app/"+demoTenant+"/search?q=req_of_demo_0002", "Nothing found")
 }
 

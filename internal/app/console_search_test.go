@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 )
 
 // finds reports whether a search leads to a payment or lists it.
@@ -34,14 +35,14 @@ func TestSearch_byNumberNeedsThePermission(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	walk := func(site identity.Site, tenant, base string, roles ...identity.Role) {
+	walk := func(site roles.Site, tenant, base string, each ...roles.Role) {
 		t.Helper()
-		for _, role := range roles {
-			if !identity.Can(site, role, identity.ReadPayments) {
+		for _, role := range each {
+			if !roles.Can(site, role, roles.ReadPayments) {
 				continue
 			}
 			b.become(string(role)+"-at-"+string(site)+"@example.com", identity.Membership{Tenant: tenant, Role: role})
-			may := identity.Can(site, role, identity.SearchNumbers)
+			may := roles.Can(site, role, roles.SearchNumbers)
 			for _, text := range []string{number, local, "%2B233-24-000-0001", "240000001", "efua", "Sutherland"} {
 				if b.finds(base, text, id) != may {
 					t.Errorf("%s at %s searches %s: found %v, may %v", role, site, text, !may, may)
@@ -52,14 +53,14 @@ func TestSearch_byNumberNeedsThePermission(t *testing.T) {
 			}
 		}
 	}
-	walk(identity.TenantSite, demoTenant, "/app/"+demoTenant, identity.Owner, identity.Admin, identity.Finance, identity.Signatory, identity.Developer, identity.Support, identity.Auditor)
-	walk(identity.InstallationSite, identity.Installation, "/ops", identity.Owner, identity.Operations, identity.Approver, identity.Compliance, identity.Treasury, identity.Support, identity.Auditor)
-	b.become("viewer@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Operations})
+	walk(roles.TenantSite, demoTenant, "/app/"+demoTenant, roles.Owner, roles.Admin, roles.Finance, roles.Signatory, roles.Developer, roles.Support, roles.Auditor)
+	walk(roles.InstallationSite, roles.Installation, "/ops", roles.Owner, roles.Operations, roles.Approver, roles.Compliance, roles.Treasury, roles.Support, roles.Auditor)
+	b.become("viewer@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Operations})
 	if b.finds("/app/"+demoTenant, local, id) {
 		t.Error("an operator who looks at the tenant's pages finds the number")
 	}
 
-	b.become("guesser@example.com", identity.Membership{Tenant: identity.Installation, Role: identity.Support})
+	b.become("guesser@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Support})
 	for n := range identity.SearchesOfNumbers.Most {
 		for range 2 {
 			b.want(http.StatusOK, fmt.Sprintf("/ops/search?q=02499%05d", n))
@@ -94,7 +95,7 @@ func TestSearch_byReference(t *testing.T) {
 		}
 	}
 	refer("invoice-2026-0017")
-	b.become("dev@example.com", identity.Membership{Tenant: demoTenant, Role: identity.Developer})
+	b.become("dev@example.com", identity.Membership{Tenant: demoTenant, Role: roles.Developer})
 	base := "/app/" + demoTenant
 	for text, want := range map[string]bool{"invoice-2026-0017": true, "invoic": true, "invoice-2026": true, "invoi": false, "nvoice-2026": false} {
 		if b.finds(base, text, id) != want {
@@ -103,13 +104,13 @@ func TestSearch_byReference(t *testing.T) {
 	}
 	for _, reference := range []string{"0240000001", "pay-0240000001", "pay-240000001-x", "order-0551234567"} {
 		refer(reference)
-		b.become("dev@example.com", identity.Membership{Tenant: demoTenant, Role: identity.Developer})
+		b.become("dev@example.com", identity.Membership{Tenant: demoTenant, Role: roles.Developer})
 		for _, text := range []string{reference, reference[:8]} {
 			if b.finds(base, text, id) {
 				t.Errorf("a developer finds %s by %s", reference, text)
 			}
 		}
-		b.become("money@example.com", identity.Membership{Tenant: demoTenant, Role: identity.Finance})
+		b.become("money@example.com", identity.Membership{Tenant: demoTenant, Role: roles.Finance})
 		for _, path := range []string{"/collections", "/collections.csv", "/payments/" + id} {
 			p := b.want(http.StatusOK, base+path)
 			if strings.Contains(p.text, reference) || strings.Contains(p.text, "0000001") || !strings.Contains(p.text, "••••") {

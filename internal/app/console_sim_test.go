@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
@@ -166,7 +167,7 @@ func TestFaultsAndTheClockAreSwitchesOfThePage(t *testing.T) {
 func TestTheHandsetsAreForPeopleOfTheInstallation(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
-	b.become("owner@shop.example", identity.Membership{Tenant: demoTenant, Role: identity.Owner})
+	b.become("owner@shop.example", identity.Membership{Tenant: demoTenant, Role: roles.Owner})
 	if p := b.ask("10.00", "0240000040", "handset-0000000003"); p.StatusCode != http.StatusForbidden {
 		t.Errorf("a tenant's owner asks by the handsets' page: %d", p.StatusCode)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 )
 
 // browsed is a development server with a browser that is signed in, or not yet.
@@ -239,7 +240,7 @@ func TestThePathsOfTheInterfaceStayTheInterfaces(t *testing.T) {
 func TestEveryRouteAsksForItsPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
-	try := func(email string, at string, site identity.Site, role identity.Role) {
+	try := func(email string, at string, site roles.Site, role roles.Role) {
 		b.become(email, identity.Membership{Tenant: at, Role: role})
 		for _, r := range consoleRoutes() {
 			if !r.Guarded() {
@@ -249,7 +250,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 			refused := status == http.StatusForbidden
 			hidden := status == http.StatusNotFound
 			switch may := r.Allows(site, role); {
-			case may && !identity.Can(site, role, r.Permission):
+			case may && !roles.Can(site, role, r.Permission):
 				t.Errorf("%s %s: %s gives more than the role has", site, role, r.Path)
 			case may && refused:
 				t.Errorf("%s %s: %s %s is refused", site, role, r.Method, r.Path)
@@ -258,13 +259,13 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 			}
 		}
 	}
-	for _, role := range identity.Roles(identity.TenantSite) {
-		try(string(role)+"@tenant.example", demoTenant, identity.TenantSite, role)
+	for _, role := range roles.At(roles.TenantSite) {
+		try(string(role)+"@tenant.example", demoTenant, roles.TenantSite, role)
 	}
-	for _, role := range identity.Roles(identity.InstallationSite) {
-		try(string(role)+"@installation.example", identity.Installation, identity.InstallationSite, role)
+	for _, role := range roles.At(roles.InstallationSite) {
+		try(string(role)+"@installation.example", roles.Installation, roles.InstallationSite, role)
 	}
-	b.become("stranger@example.com", identity.Membership{Tenant: "another", Role: identity.Owner})
+	b.become("stranger@example.com", identity.Membership{Tenant: "another", Role: roles.Owner})
 	for _, r := range consoleRoutes() {
 		if !r.Guarded() {
 			continue

@@ -52,7 +52,7 @@ func peopleRules() []mutant {
 			`if a.Approvals()+1 >= a.Needs {`, `if a.Approvals()+2 >= a.Needs {`,
 			byTest("changes", "TestTwoApprovalsAreTwoPeoples/SQLite")},
 		{"invite-elsewhere", "a customer's people invite nobody who has a role elsewhere", "internal/changes/people.go",
-			`case act.Place != identity.Installation:
+			`case act.Place != roles.Installation:
 			err = a.mayGive`, `case act.Place == act.ID:
 			err = a.mayGive`,
 			byTest("changes", "TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs/SQLite")},
@@ -132,7 +132,7 @@ func peopleRules() []mutant {
 			`case a.Place != by.Place:`, `case false:`,
 			byTest("changes", "TestATenantsActIsMadeAndCheckedByItsOwnPeople/SQLite")},
 		{"act-other-tenant", "a tenant's people ask for nothing of another's", "internal/changes/changes.go",
-			`if o.By.Place != identity.Installation && d.Tenant != o.By.Place {`, `if o.By.Place != identity.Installation && d.Tenant == "" {`,
+			`if o.By.Place != roles.Installation && d.Tenant != o.By.Place {`, `if o.By.Place != roles.Installation && d.Tenant == "" {`,
 			byTest("changes", "TestATenantsPeopleActAboutTheirOwnAccountAlone/SQLite")},
 		{"policy-own", "a tenant's own acts follow its own policy", "internal/changes/lines.go",
 			`		line = selectOwnLine`, `		line = selectLine`,
@@ -141,7 +141,7 @@ func peopleRules() []mutant {
 			`case m.Tenant == act.Place && !maker.Role.Covers(`, `case m.Tenant != act.Place && !maker.Role.Covers(`,
 			byTest("changes", "TestNobodyGivesARightThatTheyLack/SQLite")},
 		{"person-elsewhere", "an account does not reset who has a role elsewhere", "internal/changes/people.go",
-			`case m.Tenant != act.Place && act.Place != identity.Installation:`, `case m.Tenant == "nowhere":`,
+			`case m.Tenant != act.Place && act.Place != roles.Installation:`, `case m.Tenant == "nowhere":`,
 			byTest("changes", "TestNobodyGivesARightThatTheyLack/SQLite")},
 		{"yourself", "nobody does it to themselves", "internal/changes/people.go",
 			`if p.ID == act.Maker {`, `if p.ID == act.ID {`,

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/console/ops"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // The person who looks at a development server.
@@ -75,7 +76,7 @@ func noFirstOwner(err error) error {
 
 // link makes a link for the developer, who is made where a database has none.
 func (a *App) link(ctx context.Context) (string, error) {
-	memberships := []identity.Membership{{Tenant: identity.Installation, Role: identity.Owner}, {Tenant: demoTenant, Role: identity.Owner}}
+	memberships := []identity.Membership{{Tenant: roles.Installation, Role: roles.Owner}, {Tenant: demoTenant, Role: roles.Owner}}
 	p, err := a.identity.Ensure(ctx, developerEmail, developerName, memberships)
 	if err != nil {
 		return "", err

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/makola/makola/internal/test/identitytest"
 )
@@ -28,7 +29,7 @@ func BenchmarkAnAct(b *testing.B) {
 func BenchmarkWhoAsks(b *testing.B) {
 	for _, e := range dbtest.Engines() {
 		f := install(b, dbtest.Open(b, e), nil, false)
-		one := identitytest.Join(b, f.db, f.clock, f.people, "yaw@example.com", identity.Membership{Role: identity.Operations})
+		one := identitytest.Join(b, f.db, f.clock, f.people, "yaw@example.com", identity.Membership{Role: roles.Operations})
 		b.Run(e.String()+"/remembered", func(b *testing.B) {
 			for b.Loop() {
 				identitytest.Visit(b, f.people, one.Token)

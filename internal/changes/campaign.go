@@ -6,9 +6,9 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // KindStopCampaign ends a campaign: its messages that are not sent fail, and their credits go back.
@@ -30,7 +30,7 @@ func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	if o.By.Place != identity.Installation && o.By.Place != c.Tenant {
+	if o.By.Place != roles.Installation && o.By.Place != c.Tenant {
 		return Draft{}, problem.New(problem.NotFound, "campaign_not_found", "Campaign not found")
 	}
 	t, err := a.Tenants.Get(ctx, c.Tenant)
@@ -43,7 +43,7 @@ func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
 
 // stopKind needs no check where no line of the policy says otherwise: a wrong text goes out while somebody waits.
 func (a *Changes) stopKind() Kind {
-	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: identity.StopCampaigns, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p stopped) ([]audit.Change, error) {
+	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: roles.StopCampaigns, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p stopped) ([]audit.Change, error) {
 		c, err := a.Messaging.StopCampaign(tx, p.Campaign)
 		if err == nil && c.Tenant != p.Tenant {
 			err = errChanged("The account")

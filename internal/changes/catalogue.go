@@ -8,8 +8,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 )
 
@@ -112,7 +112,7 @@ func (a *Changes) catalogueKinds() []Kind {
 }
 
 func (a *Changes) catalogueKind(name, title string, light bool) Kind {
-	return written(a, name, title, Rule{Make: identity.MakeTenants, Check: identity.CheckMoney, Light: light}, func(tx *db.Tx, act Request, p entry) ([]audit.Change, error) {
+	return written(a, name, title, Rule{Make: roles.ChangeTenants, Check: roles.ApproveMoney, Light: light}, func(tx *db.Tx, act Request, p entry) ([]audit.Change, error) {
 		c := p.change()
 		was, err := a.Routes.EntryIn(tx, c, " FOR UPDATE")
 		if err != nil {

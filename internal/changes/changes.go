@@ -48,8 +48,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Do requests a change of a kind by the values of its fields, and applies it where it needs no approver. id is that of the form.
@@ -95,7 +95,7 @@ func (a *Changes) look(ctx context.Context, kind string, o Order) (Draft, error)
 
 // requestOf makes the request of a draft, before it is stored.
 func (a *Changes) requestOf(o Order, d Draft) (Request, error) {
-	if o.By.Place != identity.Installation && d.Tenant != o.By.Place { // a tenant's people act about their own account
+	if o.By.Place != roles.Installation && d.Tenant != o.By.Place { // a tenant's people act about their own account
 		return Request{}, problem.New(problem.NotFound, "tenant_not_found", "Account not found")
 	}
 	text, err := json.Marshal(d.Payload)

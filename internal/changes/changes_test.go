@@ -31,6 +31,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
@@ -98,9 +99,9 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err
 	})
-	f.maker = f.join("ama@example.com", identity.Operations)
+	f.maker = f.join("ama@example.com", roles.Operations)
 	if production {
-		f.first, f.second = f.join("kofi@example.com", identity.Approver), f.join("efua@example.com", identity.Approver)
+		f.first, f.second = f.join("kofi@example.com", roles.Approver), f.join("efua@example.com", roles.Approver)
 		c.Advance(time.Second)
 	}
 	return f
@@ -113,7 +114,7 @@ func (f *fixture) tx(fn func(tx *db.Tx) error) {
 	}
 }
 
-func (f *fixture) join(email string, role identity.Role) By {
+func (f *fixture) join(email string, role roles.Role) By {
 	f.t.Helper()
 	return By{Visitor: identitytest.Join(f.t, f.db, f.clock, f.people, email, identity.Membership{Role: role}).Visitor, Origin: "192.0.2.7"}
 }
@@ -243,7 +244,7 @@ func TestAFormThatIsSentTwiceMakesOneAct(t *testing.T) {
 		all.Wait()
 		_, err := f.Fund(f.t.Context(), f.maker, id, f.tenant.ID, 50_000_001, "paid by bank")
 		f.refused(err, problem.Duplicate, "act_exists")
-		other := f.join("yaw@example.com", identity.Operations)
+		other := f.join("yaw@example.com", roles.Operations)
 		_, err = f.Fund(f.t.Context(), other, id, f.tenant.ID, 50_000_000, "paid by bank")
 		f.refused(err, problem.Duplicate, "act_exists")
 		if list, err := f.Store.List(f.t.Context(), Filter{Limit: 10}); err != nil || len(list) != 1 {
@@ -319,10 +320,10 @@ func TestTwoApprovalsAreTwoPeoples(t *testing.T) {
 func TestWhoMayNotCheckDoesNot(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
-		other := f.join("yaw@example.com", identity.Operations) // may make, not check
-		late := f.join("late@example.com", identity.Approver)   // has the role since after the act
+		other := f.join("yaw@example.com", roles.Operations) // may make, not check
+		late := f.join("late@example.com", roles.Approver)   // has the role since after the act
 		change := func(fn func(tx *db.Tx) error) { f.clock.Advance(time.Second); f.tx(fn) }
-		set := func(email string, role identity.Role) {
+		set := func(email string, role roles.Role) {
 			change(func(tx *db.Tx) error {
 				_, _, err := f.people.SetRole(tx, email, identity.Membership{Role: role})
 				return err
@@ -340,11 +341,11 @@ func TestWhoMayNotCheckDoesNot(t *testing.T) {
 		try(other, problem.Forbidden, "not_allowed")
 		try(late, problem.Forbidden, "role_younger")
 		try(f.maker, problem.Forbidden, "own_act")
-		set("ama@example.com", identity.Owner) // the maker becomes somebody who may check
+		set("ama@example.com", roles.Owner) // the maker becomes somebody who may check
 		try(f.maker, problem.Forbidden, "own_act")
-		set("kofi@example.com", identity.Support)
+		set("kofi@example.com", roles.Support)
 		try(f.first, problem.Forbidden, "not_allowed")
-		set("kofi@example.com", identity.Approver) // and has it again, too late for this act
+		set("kofi@example.com", roles.Approver) // and has it again, too late for this act
 		try(f.first, problem.Forbidden, "role_younger")
 		_, err := f.Approve(f.t.Context(), f.second, act.ID, strings.Repeat("0", 64))
 		f.refused(err, problem.InProgress, "act_changed")
@@ -381,20 +382,20 @@ func TestAnApprovalCountsOnlyWhileItsGiverMayCheck(t *testing.T) {
 			return err
 		},
 		"another role": func(f *fixture, tx *db.Tx) error {
-			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support})
+			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: roles.Support})
 			return err
 		},
 		"the role again": func(f *fixture, tx *db.Tx) error {
-			if _, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Support}); err != nil {
+			if _, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: roles.Support}); err != nil {
 				return err
 			}
-			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: identity.Approver})
+			_, _, err := f.people.SetRole(tx, "kofi@example.com", identity.Membership{Role: roles.Approver})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(f *fixture) {
-				third := f.join("abena@example.com", identity.Approver)
+				third := f.join("abena@example.com", roles.Approver)
 				f.clock.Advance(time.Second)
 				f.line(Line{Kind: KindFund, Checkers: 2})
 				act := f.fund()
@@ -407,7 +408,7 @@ func TestAnApprovalCountsOnlyWhileItsGiverMayCheck(t *testing.T) {
 					f.t.Errorf("%s: by the second it is %s, %v", name, after.State, err)
 				}
 				f.has(0)
-				shown, err := f.Get(f.t.Context(), identity.Installation, act.ID)
+				shown, err := f.Get(f.t.Context(), roles.Installation, act.ID)
 				if err != nil || shown.Approvals() != 1 || len(shown.Checks) != 2 || !shown.Checks[0].Lapsed || shown.Checks[1].Lapsed {
 					f.t.Errorf("%s: %+v, %v", name, shown.Checks, err)
 				}
@@ -425,7 +426,7 @@ func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: identity.Support})
+			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: roles.Support})
 			return err
 		})
 		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)

@@ -7,10 +7,10 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/roles"
 )
 
 // KindSellCredits gives a tenant SMS credits that it paid for outside of Makola. KindRefundCredits takes some back.
@@ -96,7 +96,7 @@ func (a *Changes) checkCredits(sign int64) func(ctx context.Context, r Request) 
 
 // creditsKind moves credits under the act's id; sign is -1 where they are taken back.
 func (a *Changes) creditsKind(name, title, sentence string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) Kind {
-	return written(a, name, title, Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(tx *db.Tx, act Request, p sale) ([]audit.Change, error) {
+	return written(a, name, title, Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, act Request, p sale) ([]audit.Change, error) {
 		after, err := move(a.Messaging, tx, p.Tenant, act.ID, p.Credits)
 		if err != nil {
 			return nil, err

@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Field is one value that a kind is requested with: a flag of a command, an input of a page.
@@ -149,7 +149,7 @@ func checkValues(fields []Field, v Values) error {
 // Form says how a kind is requested, for pages and commands.
 type Form struct {
 	Kind, Title string
-	Request     identity.Permission
+	Request     roles.Permission
 	Fields      []Field
 }
 

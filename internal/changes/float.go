@@ -6,8 +6,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -37,7 +37,7 @@ func (a *Changes) AddFloat(ctx context.Context, by By, id, reference string, at 
 }
 
 func (a *Changes) floatKind() Kind {
-	return Kind{Name: KindAddFloat, Title: "Float at a provider", Rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, Look: a.lookFloat, Check: a.checkFloat, Apply: a.doFloat,
+	return Kind{Name: KindAddFloat, Title: "Float at a provider", Rule: Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, Look: a.lookFloat, Check: a.checkFloat, Apply: a.doFloat,
 		Fields: []Field{{Name: "provider", Label: "Provider", Max: 40, Required: true},
 			{Name: "mode", Label: "Money", Options: []string{string(tenant.Live), string(tenant.Test)}, Max: 4, Required: true},
 			{Name: "account", Label: "Account at the provider", Hint: "Write collection, disbursement or services. Leave empty for money in none of them.", Max: 12},

@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // oneHand reports whether one person may have both accounts: one invited or reset the other alone, or somebody at the same
@@ -29,7 +30,7 @@ func (s *Store) seconds(holders []identity.Holder, a Request, rule Rule) (list [
 		switch {
 		case a.own(h.Person):
 			authors = append(authors, h)
-		case s.production && (dependent || !h.HasFactor), !identity.Can(identity.SiteOf(a.Place), h.Role, rule.Check):
+		case s.production && (dependent || !h.HasFactor), !roles.Can(roles.SiteOf(a.Place), h.Role, rule.Check):
 		default:
 			list = append(list, h)
 		}

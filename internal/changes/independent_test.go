@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/makola/makola/internal/test/identitytest"
 )
@@ -28,7 +29,7 @@ func eachLone(t *testing.T, fn func(f *alone)) {
 		for _, email := range []string{"ama@example.com", "kofi@example.com", "efua@example.com"} {
 			f.tx(func(tx *db.Tx) error { _, err := f.people.Disable(tx, email); return err })
 		}
-		f.boss = f.join("boss@example.com", identity.Owner)
+		f.boss = f.join("boss@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
 		fn(f)
 	})
@@ -44,7 +45,7 @@ func (f *fixture) comes(link, code string) By {
 }
 
 // brings has a person invite another one, whom approver approves where somebody must, and who then comes.
-func (f *fixture) brings(by By, approver *By, email string, role identity.Role) By {
+func (f *fixture) brings(by By, approver *By, email string, role roles.Role) By {
 	f.t.Helper()
 	act, err := f.invite(by, email, identity.Membership{Role: role})
 	if approver == nil {
@@ -85,9 +86,9 @@ func (f *fixture) outlook(by By, act Request) Outlook {
 // becomes the person.
 func TestRequester_isNotTheSecondPerson(t *testing.T) {
 	each(t, func(f *fixture) {
-		boss, other := f.join("boss@example.com", identity.Owner), f.join("other@example.com", identity.Owner)
+		boss, other := f.join("boss@example.com", roles.Owner), f.join("other@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
-		invited, err := f.invite(boss, "puppet@example.com", identity.Membership{Role: identity.Approver})
+		invited, err := f.invite(boss, "puppet@example.com", identity.Membership{Role: roles.Approver})
 		f.asked(invited, err, KindInvite, 1)
 		reset, err := f.Reset(t.Context(), boss, newID(), "kofi@example.com", "lost the phone")
 		f.asked(reset, err, KindReset, 1)
@@ -117,7 +118,7 @@ func TestRequester_isNotTheSecondPerson(t *testing.T) {
 func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 	eachLone(t, func(f *alone) {
 		boss := f.boss
-		second := f.brings(boss, nil, "second@example.com", identity.Owner)
+		second := f.brings(boss, nil, "second@example.com", roles.Owner)
 		if act := f.pays(boss); act.State != Done || act.Needs != 0 {
 			t.Fatalf("of the first of two people: %+v", act)
 		}
@@ -127,7 +128,7 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 		}
 		f.approved(boss, act)
 
-		third := f.brings(second, &boss, "third@example.com", identity.Owner)
+		third := f.brings(second, &boss, "third@example.com", roles.Owner)
 		act = f.pays(boss)
 		if act.Needs != 1 {
 			t.Fatalf("with a third person: %+v", act)
@@ -153,7 +154,7 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 		})
 		_, err = f.Fund(t.Context(), third, newID(), f.tenant.ID, 50_000_000, "paid by bank")
 		f.refused(err, problem.Forbidden, "too_few_people")
-		fourth := f.brings(boss, &third, "fourth@example.com", identity.Owner)
+		fourth := f.brings(boss, &third, "fourth@example.com", roles.Owner)
 		act = f.pays(third)
 		f.approved(boss, act)
 		_, err = f.Approve(t.Context(), second, act.ID, act.Digest)
@@ -181,7 +182,7 @@ func TestBreakGlass_makesNoSecondPerson(t *testing.T) {
 		by := identity.NewInvitation()
 		by.Sponsor = identity.Machine
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.people.Invite(tx, by, "shell@example.com", "Shell", identity.Membership{Role: identity.Owner})
+			_, _, err := f.people.Invite(tx, by, "shell@example.com", "Shell", identity.Membership{Role: roles.Owner})
 			return err
 		})
 		shell := f.comes(by.Token, by.Code)
@@ -189,7 +190,7 @@ func TestBreakGlass_makesNoSecondPerson(t *testing.T) {
 			t.Fatalf("%+v", act)
 		}
 		f.approved(f.boss, f.pays(shell))
-		third := f.brings(shell, &f.boss, "third@example.com", identity.Owner)
+		third := f.brings(shell, &f.boss, "third@example.com", roles.Owner)
 		act := f.pays(f.boss)
 		_, err := f.Approve(t.Context(), shell, act.ID, act.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
@@ -200,12 +201,12 @@ func TestBreakGlass_makesNoSecondPerson(t *testing.T) {
 // A person invited alone and again with an approval is independent, and the first link ends.
 func TestReinvitation_isJudgedAnew(t *testing.T) {
 	each(t, func(f *fixture) {
-		boss, other := f.join("boss@example.com", identity.Owner), f.join("other@example.com", identity.Owner)
+		boss, other := f.join("boss@example.com", roles.Owner), f.join("other@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
 		by := identity.NewInvitation()
 		by.Sponsor = boss.Visitor.Person.ID
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.people.Invite(tx, by, "new@example.com", "New", identity.Membership{Role: identity.Approver})
+			_, _, err := f.people.Invite(tx, by, "new@example.com", "New", identity.Membership{Role: roles.Approver})
 			return err
 		})
 		act, err := f.Reset(t.Context(), boss, newID(), "new@example.com", "the link was lost")
@@ -225,9 +226,9 @@ func TestReinvitation_isJudgedAnew(t *testing.T) {
 // The first approvals of a person say who invited them, and whether network and browser are the requester's.
 func TestFirstApprovals_nameTheInviter(t *testing.T) {
 	each(t, func(f *fixture) {
-		boss, other := f.join("boss@example.com", identity.Owner), f.join("other@example.com", identity.Owner)
+		boss, other := f.join("boss@example.com", roles.Owner), f.join("other@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
-		third := f.brings(boss, &other, "third@example.com", identity.Owner)
+		third := f.brings(boss, &other, "third@example.com", roles.Owner)
 		var notes []string
 		for range 4 {
 			act := f.pays(boss)
@@ -246,7 +247,7 @@ func TestFirstApprovals_nameTheInviter(t *testing.T) {
 			_, err := tx.Exec("UPDATE sessions SET source = '192.0.2.0/24', agent = 'another' WHERE person = $1", boss.Visitor.Person.ID)
 			return err
 		})
-		fourth := f.brings(boss, &other, "fourth@example.com", identity.Owner)
+		fourth := f.brings(boss, &other, "fourth@example.com", roles.Owner)
 		if act := f.approved(fourth, f.pays(boss)); act.Checks[0].Note != "approval 1 of this person, invited or reset by boss@example.com" {
 			t.Errorf("of another network and browser: %q", act.Checks[0].Note)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 )
 
 // KindRerun gives a dead letter of the queue another life.
@@ -35,7 +35,7 @@ func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
 
 // rerunKind needs no check where no line of the policy says otherwise: a job does again what was decided before.
 func (a *Changes) rerunKind() Kind {
-	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney, Light: true}, func(tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
+	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)
 	}).by(a.lookRerun, Field{Name: "job", Label: "Job", Hint: "The id of the failed job.", Max: 64, Required: true})
 }

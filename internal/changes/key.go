@@ -11,10 +11,10 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -43,11 +43,11 @@ func pays(scopes []access.Scope) bool {
 
 // ScopesOf gives the scopes that a role of a site may give to a key of an account. A developer has all of them where the
 // money is test money, and else those that take nothing out of the wallet.
-func ScopesOf(at identity.Site, role identity.Role, mode tenant.Mode) []access.Scope {
+func ScopesOf(at roles.Site, role roles.Role, mode tenant.Mode) []access.Scope {
 	switch {
-	case !identity.Can(at, role, identity.MakeKeys):
+	case !roles.Can(at, role, roles.ChangeKeys):
 		return nil
-	case role == identity.Developer && mode == tenant.Live:
+	case role == roles.Developer && mode == tenant.Live:
 		return []access.Scope{access.Read, access.Collect, access.OTP, access.Webhooks}
 	}
 	return access.Scopes()
@@ -91,7 +91,7 @@ func listed(scopes []access.Scope) string {
 }
 
 // within refuses scopes beyond those of a role.
-func within(at identity.Site, role identity.Role, mode tenant.Mode, scopes []access.Scope) error {
+func within(at roles.Site, role roles.Role, mode tenant.Mode, scopes []access.Scope) error {
 	allowed := ScopesOf(at, role, mode)
 	for _, s := range scopes {
 		if !slices.Contains(allowed, s) {
@@ -110,7 +110,7 @@ func (a *Changes) makerWithin(tx *db.Tx, act Request, k key) error {
 	if err != nil {
 		return err
 	}
-	return within(identity.SiteOf(act.Place), maker.Role, tenant.Mode(k.Mode), k.Scopes)
+	return within(roles.SiteOf(act.Place), maker.Role, tenant.Mode(k.Mode), k.Scopes)
 }
 
 // CreateKey asks for an API key of an account. Its text is the Secret of the act that is done.
@@ -157,7 +157,7 @@ func (a *Changes) lookCreateKey(ctx context.Context, o Order) (Draft, error) {
 	}
 	k, err := a.newKey(ctx, o, t)
 	if err == nil {
-		err = within(identity.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes)
+		err = within(roles.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes)
 	}
 	if err != nil {
 		return Draft{}, err
@@ -183,7 +183,7 @@ func spends(t tenant.Tenant, daily money.Pesewas) string {
 }
 
 func (a *Changes) createKeyKind() Kind {
-	return secretly(a, KindCreateKey, "New API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
+	return secretly(a, KindCreateKey, "New API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess},
 		func(_ context.Context, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
 		func(tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
 			err := a.makerWithin(tx, act, k)
@@ -245,7 +245,7 @@ func (a *Changes) lookRotateKey(ctx context.Context, o Order) (Draft, error) {
 	if overlap < 0 || overlap > access.MaxOverlap {
 		return Draft{}, problem.Field("overlap", "must be between 0 and 7 days")
 	}
-	if err := within(identity.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes); err != nil {
+	if err := within(roles.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes); err != nil {
 		return Draft{}, err
 	}
 	k.Overlap = int64(overlap / time.Second)
@@ -254,7 +254,7 @@ func (a *Changes) lookRotateKey(ctx context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) rotateKeyKind() Kind {
-	return secretly(a, KindRotateKey, "Replacement of an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess},
+	return secretly(a, KindRotateKey, "Replacement of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess},
 		func(_ context.Context, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
 		func(tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
 			if err := a.makerWithin(tx, act, k); err != nil {
@@ -280,7 +280,7 @@ func (a *Changes) lookRevokeKey(ctx context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) revokeKeyKind() Kind {
-	return written(a, KindRevokeKey, "Revocation of an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
+	return written(a, KindRevokeKey, "Revocation of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
 		_, err := a.Access.RevokeKey(tx, k.Tenant, k.ID)
 		return []audit.Change{{What: "key " + k.Hint, Before: "works", After: "revoked"}}, err
 	}).by(a.lookRevokeKey, tenantField, keyField)
@@ -299,7 +299,7 @@ func (a *Changes) lookSetKey(ctx context.Context, o Order) (Draft, error) {
 	if k.Daily, err = o.Values.notNegative("daily"); err != nil {
 		return Draft{}, err
 	}
-	if err := within(identity.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes); err != nil {
+	if err := within(roles.SiteOf(o.By.Place), o.By.role(), t.Mode, k.Scopes); err != nil {
 		return Draft{}, err
 	}
 	lower := k.Daily > 0 && (k.Before == 0 || k.Daily <= k.Before)
@@ -316,7 +316,7 @@ func dailyText(asset ledger.Asset, daily money.Pesewas) string {
 }
 
 func (a *Changes) setKeyKind() Kind {
-	return written(a, KindSetKey, "Daily limit of an API key", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
+	return written(a, KindSetKey, "Daily limit of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
 		if err := a.makerWithin(tx, act, k); err != nil {
 			return nil, err
 		}
@@ -346,7 +346,7 @@ func (a *Changes) lookRotateSecret(ctx context.Context, o Order) (Draft, error) 
 }
 
 func (a *Changes) rotateSecretKind() Kind {
-	return written(a, KindRotateSecret, "New webhook secret", Rule{Make: identity.MakeKeys, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p secretOf) ([]audit.Change, error) {
+	return written(a, KindRotateSecret, "New webhook secret", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p secretOf) ([]audit.Change, error) {
 		_, err := a.Webhooks.RotateSecret(tx, p.Tenant)
 		return []audit.Change{{What: "secret of webhooks", Before: "the one before, for a day", After: "a new one"}}, err
 	}).by(a.lookRotateSecret, tenantField)

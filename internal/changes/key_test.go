@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/senderid"
 )
 
@@ -96,8 +97,8 @@ func TestAKeyThatTakesNothingIsMadeAtOnce(t *testing.T) {
 // Nobody gives a key what their role does not give them, and what they are is looked at when it is made.
 func TestAKeyHasNoMoreThanItsMaker(t *testing.T) {
 	each(t, func(f *fixture) {
-		owner, admin := f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
-		developer, finance := f.member("dev@adom.example", f.tenant.ID, identity.Developer), f.member("fin@adom.example", f.tenant.ID, identity.Finance)
+		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
+		developer, finance := f.member("dev@adom.example", f.tenant.ID, roles.Developer), f.member("fin@adom.example", f.tenant.ID, roles.Finance)
 		f.clock.Advance(time.Second)
 		for _, scopes := range [][]access.Scope{nil, {access.Payout}, {access.Read, access.Airtime}} {
 			_, err := f.key(developer, scopes...)
@@ -114,7 +115,7 @@ func TestAKeyHasNoMoreThanItsMaker(t *testing.T) {
 			t.Fatal(keys, err)
 		}
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.people.SetRole(tx, "admin@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Developer})
+			_, _, err := f.people.SetRole(tx, "admin@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Developer})
 			return err
 		})
 		if paying = f.approved(owner, paying); paying.State != Failed {
@@ -189,7 +190,7 @@ func TestAKeyIsRevokedAtOnce(t *testing.T) {
 
 func TestTheSecretOfWebhooksIsChangedByItsOwnPeople(t *testing.T) {
 	each(t, func(f *fixture) {
-		developer, support := f.member("dev@adom.example", f.tenant.ID, identity.Developer), f.member("sup@adom.example", f.tenant.ID, identity.Support)
+		developer, support := f.member("dev@adom.example", f.tenant.ID, roles.Developer), f.member("sup@adom.example", f.tenant.ID, roles.Support)
 		f.clock.Advance(time.Second)
 		before, err := f.Webhooks.Secret(t.Context(), f.tenant.ID)
 		if err != nil {
@@ -212,7 +213,7 @@ func TestASenderIDIsReviewedOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		esi, auditor := f.join("esi@example.com", identity.Compliance), f.join("yaw@example.com", identity.Auditor)
+		esi, auditor := f.join("esi@example.com", roles.Compliance), f.join("yaw@example.com", roles.Auditor)
 		_, err = f.ReviewSender(t.Context(), auditor, newID(), s.ID, senderid.Approved, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
 		_, err = f.ReviewSender(t.Context(), esi, newID(), newID(), senderid.Approved, "x")
@@ -252,7 +253,7 @@ func TestASecretIsShownToWhoeverMayStillMakeIt(t *testing.T) {
 		act, err := f.key(f.maker, access.Read)
 		f.asked(act, err, KindCreateKey, 0)
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: identity.Support})
+			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: roles.Support})
 			return err
 		})
 		_, err = f.Reveal(t.Context(), f.maker, Secret, act.ID)

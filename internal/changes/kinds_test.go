@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
@@ -52,7 +53,7 @@ func (x *examples) done(err error) {
 // someone makes another person of the installation.
 func (x *examples) someone() string {
 	email := fmt.Sprintf("someone%d@example.com", x.n)
-	x.join(email, identity.Support)
+	x.join(email, roles.Support)
 	return email
 }
 
@@ -192,10 +193,10 @@ func peopleExamples() map[string]example {
 			return x.SetPolicy(x.t.Context(), x.boss, id, Line{Kind: KindFund, From: money.Pesewas(1_000_000 + x.n), Checkers: 1}, "as agreed")
 		}},
 		KindInvite: {ask: func(x *examples, id string) (Request, error) {
-			return x.Invite(x.t.Context(), x.boss, id, fmt.Sprintf("new%d@example.com", x.n), "Somebody", identity.Membership{Role: identity.Support}, "helps out")
+			return x.Invite(x.t.Context(), x.boss, id, fmt.Sprintf("new%d@example.com", x.n), "Somebody", identity.Membership{Role: roles.Support}, "helps out")
 		}},
 		KindRole: {ask: func(x *examples, id string) (Request, error) {
-			return x.SetRole(x.t.Context(), x.boss, id, x.someone(), identity.Membership{Role: identity.Auditor}, identity.Support, "moves on")
+			return x.SetRole(x.t.Context(), x.boss, id, x.someone(), identity.Membership{Role: roles.Auditor}, roles.Support, "moves on")
 		}},
 		KindDisable: {ask: func(x *examples, id string) (Request, error) {
 			return x.Disable(x.t.Context(), x.boss, id, x.someone(), "has left")
@@ -350,8 +351,8 @@ const mostBoundaries = 40
 
 func (x *examples) breakOff(name string, e example) {
 	t := x.t
-	x.boss = x.join("boss@example.com", identity.Owner)
-	x.owner, x.admin = x.member("owner@adom.example", x.tenant.ID, identity.Owner), x.member("admin@adom.example", x.tenant.ID, identity.Admin)
+	x.boss = x.join("boss@example.com", roles.Owner)
+	x.owner, x.admin = x.member("owner@adom.example", x.tenant.ID, roles.Owner), x.member("admin@adom.example", x.tenant.ID, roles.Admin)
 	line, checker := Line{Kind: name, Checkers: 1}, x.first
 	if e.own {
 		line.Tenant, line.Own, checker = x.tenant.ID, true, x.admin

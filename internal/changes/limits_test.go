@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // One person's requests bury nobody else's: 30 wait for approval in an hour and 50 in all, also when they come at once.
@@ -41,12 +41,12 @@ func TestRequests_areLimitedForEachPerson(t *testing.T) {
 		}
 		_, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1_00, "one more")
 		f.refused(err, problem.RateLimited, "too_many_of_a_person")
-		other := f.join("yaw@example.com", identity.Operations)
+		other := f.join("yaw@example.com", roles.Operations)
 		if _, err := f.Fund(t.Context(), other, newID(), f.tenant.ID, 1_00, "of another"); err != nil {
 			t.Error(err)
 		}
 		f.clock.Advance(time.Hour)
-		f.maker = f.join("kwame@example.com", identity.Operations) // the session of the first has ended
+		f.maker = f.join("kwame@example.com", roles.Operations) // the session of the first has ended
 		f.tx(func(tx *db.Tx) error {
 			_, err := tx.Exec("UPDATE acts SET maker = $1 WHERE maker_name = 'ama@example.com'", f.maker.Visitor.Person.ID)
 			return err
@@ -77,7 +77,7 @@ func TestRequests_theSameAgain(t *testing.T) {
 		if slip := ask(f.maker, "slip 18"); slip.ID == first.ID {
 			t.Error("another slip is the same request")
 		}
-		other := f.join("yaw@example.com", identity.Operations)
+		other := f.join("yaw@example.com", roles.Operations)
 		if of := ask(other, "slip 17"); of.ID == first.ID {
 			t.Error("another person's is the same request")
 		}

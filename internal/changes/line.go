@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/roles"
 )
 
 // MostCheckers is how many checkers an act can need.
@@ -45,7 +45,7 @@ func (l Line) place() string {
 	if l.Own {
 		return l.Tenant
 	}
-	return identity.Installation
+	return roles.Installation
 }
 
 // ownKind is a kind of acts of a tenant's own people.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 const (
@@ -70,7 +70,7 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 		return before, err
 	}
 	for _, h := range holders {
-		if !identity.Can(identity.SiteOf(place), h.Role, rule.Make) {
+		if !roles.Can(roles.SiteOf(place), h.Role, rule.Make) {
 			continue
 		}
 		if there := s.others(holders, Request{Place: place, Maker: h.ID}, rule); there < l.Checkers {
@@ -100,7 +100,7 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 		return 0, err
 	}
 	there, n, line := s.others(holders, a, rule), 0, selectLine
-	if a.Place != identity.Installation {
+	if a.Place != roles.Installation {
 		line = selectOwnLine
 	}
 	found, err := tx.One(line, []any{a.Kind, a.Tenant, int64(a.Amount)}, &n)

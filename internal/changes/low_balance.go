@@ -6,9 +6,9 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -37,7 +37,7 @@ func (a *Changes) lowBalanceKind() Kind {
 		}
 		return []audit.Change{{What: "low-balance threshold", Before: Threshold(before), After: Threshold(after)}}, nil
 	}
-	return written(a, KindLowBalance, "Low-balance threshold", Rule{Make: identity.MakeSettings, Check: identity.CheckAccess, Light: true}, apply).by(a.lookLowBalance, tenantField,
+	return written(a, KindLowBalance, "Low-balance threshold", Rule{Make: roles.ChangeSettings, Check: roles.ApproveAccess, Light: true}, apply).by(a.lookLowBalance, tenantField,
 		Field{Name: "amount", Label: "Warn below (GHS)", Hint: "Enter 0 to be warned never.", Max: 20, Required: true})
 }
 

@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // A kind is requested by its fields alone: the values are checked by the fields, applied once, and a threshold that was changed since
 // is left alone.
 func TestLowBalance_isSetByFields(t *testing.T) {
 	each(t, func(f *fixture) {
-		owner := f.member("owner@adom.example", f.tenant.ID, identity.Owner)
+		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
 		of := func(amount string) Values { return Values{FieldTenant: f.tenant.ID, "amount": amount} }
 		act, err := f.Do(t.Context(), owner, KindLowBalance, newID(), of("250.00"), "payday")
 		if err != nil || act.State != Done || act.Sentence != "Set the low-balance threshold of Adom Stores (live, "+f.tenant.ID+") from none to GHS 250.00" {

@@ -7,10 +7,11 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // machine is the user of this machine, who gave a command without a person.
-var machine = By{Machine: audit.BreakGlass + "root", Origin: "a machine", Place: identity.Installation}
+var machine = By{Machine: audit.BreakGlass + "root", Origin: "a machine", Place: roles.Installation}
 
 // A command without a person is applied at once by the same kinds, with their guards, and stored as done under the machine's user. A
 // refusal stores nothing.
@@ -54,7 +55,7 @@ func TestMachine_decidesNothing(t *testing.T) {
 				t.Errorf("the machine may %s", name)
 			}
 		}
-		if now, err := f.Get(t.Context(), identity.Installation, act.ID); err != nil || now.State != Waiting {
+		if now, err := f.Get(t.Context(), roles.Installation, act.ID); err != nil || now.State != Waiting {
 			t.Errorf("%+v, %v", now, err)
 		}
 	})

@@ -8,10 +8,10 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // The kinds of acts about payments. KindResolve ends one of unknown outcome by the provider's statement, KindContradict takes
@@ -51,7 +51,7 @@ func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 
 // onPayment is the kind of an act about a payment; the payload has a member "payment" with what was seen.
 func onPayment[P any](name, title string, apply func(ctx context.Context, act Request, p P, finish Finish) error) Kind {
-	return Kind{Name: name, Title: title, Rule: Rule{Make: identity.MakeTreasury, Check: identity.CheckMoney}, Apply: func(ctx context.Context, act *Request, finish Finish) error {
+	return Kind{Name: name, Title: title, Rule: Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, Apply: func(ctx context.Context, act *Request, finish Finish) error {
 		p, err := payloadOf[P](*act)
 		if err != nil {
 			return err

@@ -13,7 +13,6 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -21,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -341,7 +341,7 @@ func TestSuspenseThatChangedSinceIsLeft(t *testing.T) {
 // An account at the provider is the last member of the payload. Requests made before there was one are read as they are.
 func TestFloat_bookedInItsAccount(t *testing.T) {
 	each(t, func(f *fixture) {
-		treasurer := f.join("esi@example.com", identity.Treasury)
+		treasurer := f.join("esi@example.com", roles.Treasury)
 		at := treasury.Float{Provider: "hubtel", Account: "disbursement", Mode: tenant.Live}
 		act, err := f.AddFloat(t.Context(), treasurer, newID(), "slip 1", at, 700, "transfer of 3 March")
 		f.asked(act, err, KindAddFloat, 1)
@@ -371,7 +371,7 @@ func TestFloat_bookedInItsAccount(t *testing.T) {
 
 func TestFloatIsBookedOnce(t *testing.T) {
 	each(t, func(f *fixture) {
-		treasurer := f.join("esi@example.com", identity.Treasury)
+		treasurer := f.join("esi@example.com", roles.Treasury)
 		f.clock.Advance(time.Second)
 		float := func() int64 {
 			n, err := f.ledger.Balance(t.Context(), ledger.Key{Asset: f.tenant.Money(), ID: ledger.Float("hubtel")})

@@ -12,11 +12,11 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // KindSendPayout is a payout that a line of the account's own policy wants to be approved by the account's own people,
@@ -41,7 +41,7 @@ func heldOf(p book.Payment) heldPayout {
 }
 
 // sendRule needs no check where no line of the account asks for one.
-var sendRule = Rule{Make: identity.MakePayouts, Check: identity.CheckPayouts, Light: true, ByKey: true}
+var sendRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, Light: true, ByKey: true}
 
 // HoldPayout says whether a payout waits for the approval of its account's own people (payments.Holds).
 func (a *Changes) HoldPayout(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {

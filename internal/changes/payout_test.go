@@ -12,13 +12,13 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 )
 
 // order is a payout of GHS 10.00 of a client that has hung up: no queue runs here, and nobody waits for its answer.
@@ -79,8 +79,8 @@ type team struct {
 func eachTeam(t *testing.T, checkers int, fn func(f *team)) {
 	each(t, func(f *fixture) {
 		m := &team{fixture: f}
-		m.owner, m.admin = f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
-		m.signatory, m.finance = f.member("signatory@adom.example", f.tenant.ID, identity.Signatory), f.member("finance@adom.example", f.tenant.ID, identity.Finance)
+		m.owner, m.admin = f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
+		m.signatory, m.finance = f.member("signatory@adom.example", f.tenant.ID, roles.Signatory), f.member("finance@adom.example", f.tenant.ID, roles.Finance)
 		f.paying(20)
 		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 5 * money.Cedi, Checkers: checkers})
 		f.clock.Advance(2 * time.Second)
@@ -149,8 +149,8 @@ func TestWhoAskedForAPayoutDoesNotApproveIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := f.shop("Other Shop")
-		stranger, operator := f.member("admin@other.example", other.ID, identity.Admin), f.join("boss@example.com", identity.Owner)
-		late := f.member("late@adom.example", f.tenant.ID, identity.Signatory)
+		stranger, operator := f.member("admin@other.example", other.ID, roles.Admin), f.join("boss@example.com", roles.Owner)
+		late := f.member("late@adom.example", f.tenant.ID, roles.Signatory)
 		refused := func(by By, act Request, place, code string) {
 			t.Helper()
 			by.Place = place
@@ -168,7 +168,7 @@ func TestWhoAskedForAPayoutDoesNotApproveIt(t *testing.T) {
 		refused(late, byKey, here, "role_younger")
 		refused(stranger, byKey, other.ID, "act_not_found")
 		refused(stranger, byKey, here, "not_allowed")
-		refused(operator, byKey, identity.Installation, "act_not_found")
+		refused(operator, byKey, roles.Installation, "act_not_found")
 		refused(operator, byKey, here, "not_allowed")
 		stale := byKey
 		stale.Digest = strings.Repeat("0", 64)
@@ -389,7 +389,7 @@ func TestKeyText_namesTheApprover(t *testing.T) {
 func TestKeyHolders_approveNothing(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		here := func(by By) By { by.Place = f.tenant.ID; return by }
-		second := f.member("second@adom.example", f.tenant.ID, identity.Admin)
+		second := f.member("second@adom.example", f.tenant.ID, roles.Admin)
 		f.clock.Advance(time.Second)
 		order := KeyOrder{Member: " Signatory@adom.example", Label: "second's till", Scopes: []access.Scope{access.Payout}}
 		act, err := f.CreateKey(t.Context(), here(f.owner), newID(), f.tenant.ID, order, "till")

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // The kinds of acts about people.
@@ -23,11 +24,11 @@ const (
 
 // person is what the maker of an act about a person asked for and saw. Its members and their order are what is hashed.
 type person struct {
-	Email  string        `json:"email"`
-	Name   string        `json:"name,omitempty"` // of one who is invited
-	Tenant string        `json:"tenant"`         // empty: the installation
-	Role   identity.Role `json:"role,omitempty"`
-	Before identity.Role `json:"before,omitempty"`
+	Email  string     `json:"email"`
+	Name   string     `json:"name,omitempty"` // of one who is invited
+	Tenant string     `json:"tenant"`         // empty: the installation
+	Role   roles.Role `json:"role,omitempty"`
+	Before roles.Role `json:"before,omitempty"`
 }
 
 // Fields of people.
@@ -36,7 +37,7 @@ var (
 	placeField = Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for the installation.", Max: 64}
 )
 
-var peopleRule = Rule{Make: identity.MakePeople, Check: identity.CheckPeople}
+var peopleRule = Rule{Make: roles.ChangePeople, Check: roles.ApprovePeople}
 
 // mayGive refuses, in the transaction that does an act, roles that its maker may not give or take: each right of such a role
 // is one that the maker has at that place. A person that may make people of the installation may give every role of a tenant.
@@ -51,9 +52,9 @@ func (a *Changes) mayGive(tx *db.Tx, act Request, all ...identity.Membership) er
 	for _, m := range all {
 		switch {
 		case m.Role == "":
-		case m.Tenant != act.Place && act.Place != identity.Installation:
+		case m.Tenant != act.Place && act.Place != roles.Installation:
 			return problem.New(problem.Forbidden, "person_elsewhere", "This person has a role elsewhere, too: only the installation can do this")
-		case m.Tenant == act.Place && !maker.Role.Covers(identity.SiteOf(m.Tenant), m.Role):
+		case m.Tenant == act.Place && !maker.Role.Covers(roles.SiteOf(m.Tenant), m.Role):
 			return problem.New(problem.Forbidden, "role_beyond", fmt.Sprintf("The role %s has rights that %s, who is %s, lacks", m.Role, maker.Person.Email, maker.Role))
 		}
 	}
@@ -69,7 +70,7 @@ func (a *Changes) other(tx *db.Tx, act Request, email string) (identity.Person, 
 	if p.ID == act.Maker {
 		return p, nil, errYourself()
 	}
-	if act.Place != identity.Installation && !slices.ContainsFunc(all, func(m identity.Membership) bool { return m.Tenant == act.Place }) {
+	if act.Place != roles.Installation && !slices.ContainsFunc(all, func(m identity.Membership) bool { return m.Tenant == act.Place }) {
 		return p, nil, problem.New(problem.NotFound, "person_not_found", "There is no such person here")
 	}
 	return p, all, nil
@@ -81,7 +82,7 @@ func errYourself() error {
 
 // where names the place of a membership.
 func (a *Changes) where(ctx context.Context, tenantID string) (string, error) {
-	if tenantID == identity.Installation {
+	if tenantID == roles.Installation {
 		return "the installation", nil
 	}
 	t, err := a.Tenants.Get(ctx, tenantID)
@@ -93,7 +94,7 @@ func (a *Changes) lookPerson(ctx context.Context, sentence string, p person) (Dr
 	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !identity.IsEmail(p.Email) {
 		return Draft{}, problem.Field("email", "must be an e-mail address")
 	}
-	if p.Role != "" && !slices.Contains(identity.Roles(identity.SiteOf(p.Tenant)), p.Role) {
+	if p.Role != "" && !slices.Contains(roles.At(roles.SiteOf(p.Tenant)), p.Role) {
 		return Draft{}, problem.Field("role", "is not a role there")
 	}
 	where, err := a.where(ctx, p.Tenant)
@@ -107,15 +108,15 @@ func (a *Changes) Invite(ctx context.Context, by By, id, email, name string, m i
 }
 
 func (a *Changes) lookInvite(ctx context.Context, o Order) (Draft, error) {
-	p := person{Email: o.Values["email"], Name: o.Values["name"], Tenant: o.Values[FieldTenant], Role: identity.Role(o.Values["role"])}
-	if !slices.Contains(identity.Roles(identity.SiteOf(p.Tenant)), p.Role) {
+	p := person{Email: o.Values["email"], Name: o.Values["name"], Tenant: o.Values[FieldTenant], Role: roles.Role(o.Values["role"])}
+	if !slices.Contains(roles.At(roles.SiteOf(p.Tenant)), p.Role) {
 		return Draft{}, problem.Field("role", "has no role named "+string(p.Role))
 	}
 	return a.lookPerson(ctx, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", p)
 }
 
 // role is how a role is written down.
-func role(r identity.Role) string {
+func role(r roles.Role) string {
 	if r == "" {
 		return "none"
 	}
@@ -123,7 +124,7 @@ func role(r identity.Role) string {
 }
 
 func roleAt(tenantID string) string {
-	if tenantID == identity.Installation {
+	if tenantID == roles.Installation {
 		return "role at the installation"
 	}
 	return "role at the customer"
@@ -167,7 +168,7 @@ func (a *Changes) inviteKind() Kind {
 		case err != nil:
 		case person.ID == act.Maker:
 			err = errYourself()
-		case act.Place != identity.Installation:
+		case act.Place != roles.Installation:
 			err = a.mayGive(tx, act, all...)
 		}
 		if err != nil {
@@ -187,16 +188,16 @@ func (a *Changes) inviteKind() Kind {
 }
 
 // SetRole asks for another role of a person at one place; an empty one takes it away.
-func (a *Changes) SetRole(ctx context.Context, by By, id, email string, m identity.Membership, before identity.Role, reason string) (Request, error) {
+func (a *Changes) SetRole(ctx context.Context, by By, id, email string, m identity.Membership, before roles.Role, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRole, id, Values{"email": email, FieldTenant: m.Tenant, "role": role(m.Role), "before": role(before)}, reason)
 }
 
 // roleOf reads a role as role writes it.
-func roleOf(text string) identity.Role {
+func roleOf(text string) roles.Role {
 	if text == role("") {
 		return ""
 	}
-	return identity.Role(text)
+	return roles.Role(text)
 }
 
 func (a *Changes) lookRole(ctx context.Context, o Order) (Draft, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/dbtest"
 	"github.com/makola/makola/internal/test/identitytest"
 )
@@ -27,9 +28,9 @@ func (f *fixture) failed(act Request, err error) {
 
 func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
 	each(t, func(f *fixture) {
-		owner, admin := f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
+		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		f.clock.Advance(time.Second)
-		act, err := f.invite(admin, "new@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Finance})
+		act, err := f.invite(admin, "new@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Finance})
 		f.asked(act, err, KindInvite, 1)
 		if act.Sentence != "Invite new@adom.example (Somebody %s) as finance of Adom Stores ("+f.tenant.ID+")" {
 			t.Fatal(act.Sentence)
@@ -47,7 +48,7 @@ func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := identitytest.Visit(t, f.people, session); v.Role(f.tenant.ID) != identity.Finance || v.Operator() {
+		if v := identitytest.Visit(t, f.people, session); v.Role(f.tenant.ID) != roles.Finance || v.Operator() {
 			t.Fatalf("%+v", v)
 		}
 	})
@@ -56,29 +57,29 @@ func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
 func TestNobodyGivesARightThatTheyLack(t *testing.T) {
 	eachAlone(t, func(f *fixture) {
 		other := f.shop("Other Shop")
-		boss := f.join("boss@example.com", identity.Owner)
-		admin := f.member("admin@adom.example", f.tenant.ID, identity.Admin)
-		for _, r := range []identity.Role{identity.Owner, identity.Approver, identity.Compliance} {
+		boss := f.join("boss@example.com", roles.Owner)
+		admin := f.member("admin@adom.example", f.tenant.ID, roles.Admin)
+		for _, r := range []roles.Role{roles.Owner, roles.Approver, roles.Compliance} {
 			f.failed(f.invite(f.maker, "x@example.com", identity.Membership{Role: r}))
 		}
-		f.failed(f.invite(admin, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Owner}))
-		_, err := f.invite(admin, "x@adom.example", identity.Membership{Tenant: other.ID, Role: identity.Support})
+		f.failed(f.invite(admin, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Owner}))
+		_, err := f.invite(admin, "x@adom.example", identity.Membership{Tenant: other.ID, Role: roles.Support})
 		f.refused(err, problem.NotFound, "tenant_not_found")
-		_, err = f.invite(admin, "x@adom.example", identity.Membership{Role: identity.Support})
+		_, err = f.invite(admin, "x@adom.example", identity.Membership{Role: roles.Support})
 		f.refused(err, problem.NotFound, "tenant_not_found")
-		_, err = f.invite(admin, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Operations})
+		_, err = f.invite(admin, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Operations})
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
-		developer := f.member("dev@adom.example", f.tenant.ID, identity.Developer)
-		_, err = f.invite(developer, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Support})
+		developer := f.member("dev@adom.example", f.tenant.ID, roles.Developer)
+		_, err = f.invite(developer, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Support})
 		f.refused(err, problem.Forbidden, "not_allowed")
-		act, err := f.invite(f.maker, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: identity.Owner}) // the first person of an account
+		act, err := f.invite(f.maker, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Owner}) // the first person of an account
 		f.asked(act, err, KindInvite, 0)
-		act, err = f.invite(boss, "y@example.com", identity.Membership{Role: identity.Approver})
+		act, err = f.invite(boss, "y@example.com", identity.Membership{Role: roles.Approver})
 		f.asked(act, err, KindInvite, 0)
 
 		// Nor do they take such a role away, or reset whoever has it: the link would be theirs.
-		to := identity.Membership{Role: identity.Support}
-		f.failed(f.SetRole(f.t.Context(), f.maker, newID(), "boss@example.com", to, identity.Owner, "x"))
+		to := identity.Membership{Role: roles.Support}
+		f.failed(f.SetRole(f.t.Context(), f.maker, newID(), "boss@example.com", to, roles.Owner, "x"))
 		f.failed(f.Reset(f.t.Context(), f.maker, newID(), "boss@example.com", "x"))
 		f.failed(f.Disable(f.t.Context(), f.maker, newID(), "boss@example.com", "x"))
 		f.failed(f.Reset(f.t.Context(), admin, newID(), "x@adom.example", "x"))
@@ -91,12 +92,12 @@ func TestNobodyGivesARightThatTheyLack(t *testing.T) {
 		f.asked(act, err, KindReset, 0)
 		// A person with a role elsewhere is not the account's alone.
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "dev@adom.example", "Dev", identity.Membership{Tenant: other.ID, Role: identity.Support})
+			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "dev@adom.example", "Dev", identity.Membership{Tenant: other.ID, Role: roles.Support})
 			return err
 		})
 		f.failed(f.Reset(f.t.Context(), admin, newID(), "dev@adom.example", "x"))
 		f.failed(f.Disable(f.t.Context(), admin, newID(), "dev@adom.example", "x"))
-		act, err = f.SetRole(f.t.Context(), admin, newID(), "dev@adom.example", identity.Membership{Tenant: f.tenant.ID}, identity.Developer, "has left")
+		act, err = f.SetRole(f.t.Context(), admin, newID(), "dev@adom.example", identity.Membership{Tenant: f.tenant.ID}, roles.Developer, "has left")
 		f.asked(act, err, KindRole, 0)
 		f.failed(f.Disable(f.t.Context(), admin, newID(), "dev@adom.example", "is not here any more"))
 		f.failed(f.Reset(f.t.Context(), admin, newID(), "boss@example.com", "x"))
@@ -105,8 +106,8 @@ func TestNobodyGivesARightThatTheyLack(t *testing.T) {
 
 func TestNobodyChangesThemselves(t *testing.T) {
 	eachAlone(t, func(f *fixture) {
-		boss := f.join("boss@example.com", identity.Owner)
-		f.failed(f.SetRole(f.t.Context(), boss, newID(), "boss@example.com", identity.Membership{Role: identity.Support}, identity.Owner, "x"))
+		boss := f.join("boss@example.com", roles.Owner)
+		f.failed(f.SetRole(f.t.Context(), boss, newID(), "boss@example.com", identity.Membership{Role: roles.Support}, roles.Owner, "x"))
 		f.failed(f.Reset(f.t.Context(), boss, newID(), "BOSS@example.com ", "x"))
 		f.failed(f.Disable(f.t.Context(), boss, newID(), "boss@example.com", "x"))
 	})
@@ -114,8 +115,8 @@ func TestNobodyChangesThemselves(t *testing.T) {
 
 func TestAPersonIsDisabledAndEnabledAndARoleThatChangedSinceIsLeft(t *testing.T) {
 	each(t, func(f *fixture) {
-		boss := f.join("boss@example.com", identity.Owner)
-		sup := f.join("sup@example.com", identity.Support)
+		boss := f.join("boss@example.com", roles.Owner)
+		sup := f.join("sup@example.com", roles.Support)
 		f.clock.Advance(time.Second)
 		act, err := f.Disable(t.Context(), boss, newID(), "sup@example.com", "has left")
 		f.asked(act, err, KindDisable, 1)
@@ -127,9 +128,9 @@ func TestAPersonIsDisabledAndEnabledAndARoleThatChangedSinceIsLeft(t *testing.T)
 		act, err = f.Enable(t.Context(), boss, newID(), "sup@example.com", "is back")
 		f.asked(act, err, KindEnable, 1)
 		f.approved(f.first, act)
-		one, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: identity.Auditor}, identity.Support, "x")
+		one, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: roles.Auditor}, roles.Support, "x")
 		f.asked(one, err, KindRole, 1)
-		two, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: identity.SRE}, identity.Support, "x")
+		two, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: roles.SRE}, roles.Support, "x")
 		f.asked(two, err, KindRole, 1)
 		f.clock.Advance(time.Second)
 		f.approved(f.first, one)
@@ -140,7 +141,7 @@ func TestAPersonIsDisabledAndEnabledAndARoleThatChangedSinceIsLeft(t *testing.T)
 // Whoever was reset since an act was made does not check it, though the reset was an act itself.
 func TestAResetByAnActKeepsFromOlderActs(t *testing.T) {
 	each(t, func(f *fixture) {
-		boss := f.join("boss@example.com", identity.Owner)
+		boss := f.join("boss@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
 		fund := f.fund()
 		act, err := f.Reset(t.Context(), boss, newID(), "efua@example.com", "lost the phone")
@@ -203,11 +204,11 @@ func (f *fixture) again(link, code string) By {
 func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
 	eachAlone(t, func(f *fixture) {
 		other := f.shop("Other Shop")
-		mallory := f.member("mallory@other.example", other.ID, identity.Owner)
-		boss := f.join("boss@example.com", identity.Owner)
-		support := identity.Membership{Tenant: other.ID, Role: identity.Support}
+		mallory := f.member("mallory@other.example", other.ID, roles.Owner)
+		boss := f.join("boss@example.com", roles.Owner)
+		support := identity.Membership{Tenant: other.ID, Role: roles.Support}
 
-		pending, err := f.invite(boss, "pending@example.com", identity.Membership{Role: identity.Owner})
+		pending, err := f.invite(boss, "pending@example.com", identity.Membership{Role: roles.Owner})
 		f.asked(pending, err, KindInvite, 0)
 		f.failed(f.invite(mallory, "pending@example.com", support))
 		f.failed(f.invite(f.maker, "pending@example.com", support)) // an operator lacks rights of an owner
@@ -224,7 +225,7 @@ func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
 			return err
 		})
 		f.failed(f.invite(mallory, "pending@example.com", support))
-		f.member("finance@adom.example", f.tenant.ID, identity.Finance)
+		f.member("finance@adom.example", f.tenant.ID, roles.Finance)
 		f.failed(f.invite(mallory, "finance@adom.example", support))
 		members, err := f.people.Members(t.Context(), other.ID, "", 10)
 		if err != nil || len(members) != 1 {
@@ -241,13 +242,13 @@ func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.invite(boss, "ceo@example.com", identity.Membership{Role: identity.Owner})
+		_, err = f.invite(boss, "ceo@example.com", identity.Membership{Role: roles.Owner})
 		f.refused(err, problem.InProgress, "account_elsewhere")
 		if v := identitytest.Visit(t, f.people, taken); v.Operator() {
 			t.Errorf("who took the address is %+v", v.Memberships)
 		}
 
-		f.failed(f.invite(f.maker, "ama@example.com", identity.Membership{Tenant: other.ID, Role: identity.Owner}))
+		f.failed(f.invite(f.maker, "ama@example.com", identity.Membership{Tenant: other.ID, Role: roles.Owner}))
 	})
 }
 
@@ -256,13 +257,13 @@ func TestWhoNeverCameIsNotWaitedFor(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, true)
 		shop := f.shop("Other Shop")
-		owner := f.member("owner@other.example", shop.ID, identity.Owner)
-		act, err := f.invite(owner, "never@other.example", identity.Membership{Tenant: shop.ID, Role: identity.Owner})
+		owner := f.member("owner@other.example", shop.ID, roles.Owner)
+		act, err := f.invite(owner, "never@other.example", identity.Membership{Tenant: shop.ID, Role: roles.Owner})
 		f.asked(act, err, KindInvite, 0)
 		act, err = f.Reset(t.Context(), owner, newID(), "never@other.example", "the link was lost")
 		f.asked(act, err, KindReset, 0)
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "never.too@other.example", "Never", identity.Membership{Tenant: shop.ID, Role: identity.Owner})
+			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "never.too@other.example", "Never", identity.Membership{Tenant: shop.ID, Role: roles.Owner})
 			return err
 		})
 		f.failed(f.own(owner, 1)) // a line that nobody could satisfy

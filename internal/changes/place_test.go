@@ -7,12 +7,13 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
 // member makes somebody of a tenant, who acts there.
-func (f *fixture) member(email, tenant string, role identity.Role) By {
+func (f *fixture) member(email, tenant string, role roles.Role) By {
 	f.t.Helper()
 	one := identitytest.Join(f.t, f.db, f.clock, f.people, email, identity.Membership{Tenant: tenant, Role: role})
 	return By{Visitor: one.Visitor, Origin: "192.0.2.9", Place: tenant}
@@ -36,8 +37,8 @@ func (f *fixture) own(by By, checkers int) (Request, error) {
 func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		other := f.shop("Other Shop")
-		owner, admin := f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
-		stranger, operator := f.member("admin@other.example", other.ID, identity.Admin), f.join("boss@example.com", identity.Owner)
+		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
+		stranger, operator := f.member("admin@other.example", other.ID, roles.Admin), f.join("boss@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
 		act, err := f.own(owner, 1)
 		if err != nil || act.State != Waiting || act.Needs != 1 || act.Place != f.tenant.ID || act.Tenant != f.tenant.ID ||
@@ -51,7 +52,7 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 		}
 		f.refused(approve(stranger, other.ID), problem.NotFound, "act_not_found")
 		f.refused(approve(stranger, f.tenant.ID), problem.Forbidden, "not_allowed")
-		f.refused(approve(operator, identity.Installation), problem.NotFound, "act_not_found")
+		f.refused(approve(operator, roles.Installation), problem.NotFound, "act_not_found")
 		f.refused(approve(operator, f.tenant.ID), problem.Forbidden, "not_allowed")
 		f.refused(approve(owner, f.tenant.ID), problem.Forbidden, "own_act")
 		for _, by := range []By{stranger, operator} {
@@ -62,7 +63,7 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 			for _, end := range []func(*db.Tx) error{
 				func(tx *db.Tx) error { return f.Store.Withdraw(tx, by, act) },
 				func(tx *db.Tx) error {
-					return f.Store.Reject(tx, by, Rule{Check: identity.CheckPolicy}, act, "no")
+					return f.Store.Reject(tx, by, Rule{Check: roles.ApprovePolicy}, act, "no")
 				},
 			} {
 				if f.Store.Write(t.Context(), end) == nil {
@@ -71,7 +72,7 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 			}
 		}
 		elsewhere := owner // its maker, who also has a page of the installation open
-		elsewhere.Place = identity.Installation
+		elsewhere.Place = roles.Installation
 		f.refused(f.Store.Write(t.Context(), func(tx *db.Tx) error { return f.Store.Withdraw(tx, elsewhere, act) }), problem.NotFound, "act_not_found")
 		if err := approve(admin, f.tenant.ID); err != nil {
 			t.Fatal(err)
@@ -81,7 +82,7 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 		if err != nil || len(lines) != 1 || lines[0] != (Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true, Checkers: 1}) {
 			t.Fatalf("%+v, %v", lines, err)
 		}
-		for place, want := range map[string]int{f.tenant.ID: 1, other.ID: 0, identity.Installation: 0} {
+		for place, want := range map[string]int{f.tenant.ID: 1, other.ID: 0, roles.Installation: 0} {
 			if list, err := f.Store.List(t.Context(), Filter{Place: place, Limit: 10}); err != nil || len(list) != want {
 				t.Errorf("%q lists %d, %v", place, len(list), err)
 			}
@@ -92,7 +93,7 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 func TestATenantsPeopleActAboutTheirOwnAccountAlone(t *testing.T) {
 	each(t, func(f *fixture) {
 		other := f.shop("Other Shop")
-		owner := f.member("owner@adom.example", f.tenant.ID, identity.Owner)
+		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
 		f.clock.Advance(time.Second)
 		_, err := f.Fund(t.Context(), owner, newID(), f.tenant.ID, 100, "for me")
 		f.refused(err, problem.Forbidden, "not_allowed")
@@ -104,7 +105,7 @@ func TestATenantsPeopleActAboutTheirOwnAccountAlone(t *testing.T) {
 		}
 		_, err = f.SetPolicy(t.Context(), owner, newID(), Line{Kind: KindFund}, "x")
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
-		boss := f.join("boss@example.com", identity.Owner)
+		boss := f.join("boss@example.com", roles.Owner)
 		_, err = f.SetPolicy(t.Context(), boss, newID(), Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true}, "x")
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
 	})
@@ -113,16 +114,16 @@ func TestATenantsPeopleActAboutTheirOwnAccountAlone(t *testing.T) {
 // How many may check is counted among the tenant's own people, and lines of the installation are not theirs.
 func TestATenantsPolicyIsAboutItsOwnPeople(t *testing.T) {
 	each(t, func(f *fixture) {
-		f.join("boss@example.com", identity.Owner)
+		f.join("boss@example.com", roles.Owner)
 		f.line(Line{Kind: KindPolicy, Checkers: 2})
 		f.line(Line{Kind: KindPolicy, Tenant: f.tenant.ID, Checkers: 2})
-		owner := f.member("owner@adom.example", f.tenant.ID, identity.Owner)
+		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
 		f.clock.Advance(time.Second)
 		act, err := f.own(owner, 1)
 		if err != nil || act.State != Failed { // nobody else could check the next one
 			t.Fatalf("%+v, %v", act, err)
 		}
-		f.member("admin@adom.example", f.tenant.ID, identity.Admin)
+		f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		f.clock.Advance(time.Second)
 		if act, err = f.own(owner, 0); err != nil || act.Needs != 1 {
 			t.Fatalf("%+v, %v", act, err)
@@ -145,12 +146,12 @@ func TestATenantsPolicyIsAboutItsOwnPeople(t *testing.T) {
 // Whoever may make or check acts of a kind may reach the pages on which that is done.
 func TestWhoMayMakeOrCheckReachesThePages(t *testing.T) {
 	for name, k := range New(Deps{}).kinds {
-		for _, site := range []identity.Site{identity.TenantSite, identity.InstallationSite} {
-			for _, r := range identity.Roles(site) {
-				if identity.Can(site, r, k.Rule.Make) && !(identity.Can(site, r, identity.MakeActs) && identity.Can(site, r, identity.ReadActs)) {
+		for _, site := range []roles.Site{roles.TenantSite, roles.InstallationSite} {
+			for _, r := range roles.At(site) {
+				if roles.Can(site, r, k.Rule.Make) && !(roles.Can(site, r, roles.RequestChanges) && roles.Can(site, r, roles.ReadChanges)) {
 					t.Errorf("%s: %s of the %s makes it, and cannot withdraw it", name, r, site)
 				}
-				if identity.Can(site, r, k.Rule.Check) && !(identity.Can(site, r, identity.CheckActs) && identity.Can(site, r, identity.ReadActs)) {
+				if roles.Can(site, r, k.Rule.Check) && !(roles.Can(site, r, roles.ApproveChanges) && roles.Can(site, r, roles.ReadChanges)) {
 					t.Errorf("%s: %s of the %s checks it, and cannot reach it", name, r, site)
 				}
 			}

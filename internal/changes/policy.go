@@ -10,10 +10,10 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // KindPolicy changes how many checkers acts need.
@@ -34,7 +34,7 @@ func (l lined) line() Line {
 }
 
 func (a *Changes) policyKind() Kind {
-	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: identity.MakePolicy, Check: identity.CheckPolicy}, Look: a.lookPolicy, Apply: a.doPolicy,
+	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: roles.ChangePolicy, Check: roles.ApprovePolicy}, Look: a.lookPolicy, Apply: a.doPolicy,
 		Fields: []Field{{Name: "kind", Label: "Kind of change", Max: 40, Required: true}, {Name: FieldTenant, Label: "Account", Hint: "The id of an account. Leave empty for everywhere.", Max: 64},
 			{Name: "from", Label: "From an amount on", Hint: "In cedis, such as 1000.00.", Max: 20, Required: true},
 			{Name: "approvers", Label: "Approvers", Hint: "Write -1 to remove the line.", Options: []string{"0", "1", "2", "-1"}, Max: 2, Required: true}}}
@@ -42,10 +42,10 @@ func (a *Changes) policyKind() Kind {
 
 // Kinds are the kinds of acts that are made at a site, of which the policy can say how many checkers they need, with the title of
 // each.
-func (a *Changes) Kinds(at identity.Site) map[string]string {
+func (a *Changes) Kinds(at roles.Site) map[string]string {
 	titles := map[string]string{}
 	for name, k := range a.kinds {
-		if slices.ContainsFunc(identity.Roles(at), func(r identity.Role) bool { return identity.Can(at, r, k.Rule.Make) }) {
+		if slices.ContainsFunc(roles.At(at), func(r roles.Role) bool { return roles.Can(at, r, k.Rule.Make) }) {
 			titles[name] = k.Title
 		}
 	}
@@ -63,14 +63,14 @@ type InForce struct {
 // InForce returns what the policy asks for of requests that somebody makes at a place about an account, as the function computes it
 // that decides about each request. about is empty for the installation itself.
 func (a *Changes) InForce(ctx context.Context, by By, about string) (list []InForce, err error) {
-	if by.Place != identity.Installation {
+	if by.Place != roles.Installation {
 		about = by.Place
 	}
 	lines, err := a.Store.Policy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	titles := a.Kinds(identity.SiteOf(by.Place))
+	titles := a.Kinds(roles.SiteOf(by.Place))
 	for _, name := range slices.Sorted(maps.Keys(titles)) {
 		before := ""
 		for _, from := range amountsOf(lines, name, by.Place, about) {
@@ -92,7 +92,7 @@ func (a *Changes) InForce(ctx context.Context, by By, about string) (list []InFo
 func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 	from := []money.Pesewas{0}
 	for _, l := range lines {
-		if own := place != identity.Installation; l.Kind == kind && l.Own == own && (l.Tenant == about || !own && l.Tenant == "") {
+		if own := place != roles.Installation; l.Kind == kind && l.Own == own && (l.Tenant == about || !own && l.Tenant == "") {
 			from = append(from, l.From)
 		}
 	}
@@ -103,7 +103,7 @@ func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 // SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own
 // acts alone.
 func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reason string) (Request, error) {
-	if l.Own && by.Place == identity.Installation {
+	if l.Own && by.Place == roles.Installation {
 		return Request{}, problem.Field("kind", "is not a kind of act")
 	}
 	return a.Do(ctx, by, KindPolicy, id, Values{"kind": l.Kind, FieldTenant: l.Tenant, "from": l.From.String(), "approvers": strconv.Itoa(l.Checkers)}, reason)
@@ -112,10 +112,10 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 // lineOf reads a line of the policy.
 func (a *Changes) lineOf(o Order) (l Line, title string, err error) {
 	l = Line{Kind: o.Values["kind"], Tenant: o.Values[FieldTenant]}
-	if o.By.Place != identity.Installation {
+	if o.By.Place != roles.Installation {
 		l.Tenant, l.Own = o.By.Place, true
 	}
-	title, known := a.Kinds(identity.SiteOf(o.By.Place))[l.Kind]
+	title, known := a.Kinds(roles.SiteOf(o.By.Place))[l.Kind]
 	if !known {
 		return l, "", problem.Field("kind", "is not a kind of act")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -61,9 +62,9 @@ func TestAPolicyThatThePeopleCannotSatisfyIsRefused(t *testing.T) {
 			})
 		}
 		f.refused(set(1), problem.Forbidden, "policy_locks_out")
-		f.join("kofi@example.com", identity.Owner) // may check, and make, what then the maker cannot check
+		f.join("kofi@example.com", roles.Owner) // may check, and make, what then the maker cannot check
 		f.refused(set(1), problem.Forbidden, "policy_locks_out")
-		f.join("efua@example.com", identity.Approver)
+		f.join("efua@example.com", roles.Approver)
 		if err := set(1); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +75,7 @@ func TestAPolicyThatThePeopleCannotSatisfyIsRefused(t *testing.T) {
 			if n := f.needs(1); n != 1 {
 				t.Fatalf("%d", n)
 			}
-			role := identity.Membership{Role: identity.Support}
+			role := identity.Membership{Role: roles.Support}
 			if email == "kofi@example.com" { // the last owner stays one, and is disabled by hand
 				f.tx(func(tx *db.Tx) error {
 					tx.Defer("UPDATE people SET disabled_at = 1 WHERE email = $1", 1, email)
@@ -92,7 +93,7 @@ func TestAPolicyThatThePeopleCannotSatisfyIsRefused(t *testing.T) {
 // The policy is changed by two people, too.
 func TestThePolicyIsAnAct(t *testing.T) {
 	each(t, func(f *fixture) {
-		owner := f.join("owner@example.com", identity.Owner)
+		owner := f.join("owner@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
 		line := Line{Kind: KindFund, From: 500_00, Checkers: 2}
 		_, err := f.SetPolicy(f.t.Context(), f.maker, newID(), line, "x")
@@ -130,7 +131,7 @@ func TestThePolicyIsAnAct(t *testing.T) {
 // The policy page has what the deciding function computes: defaults, lines by amount, light kinds, and one person alone.
 func TestInForce_isComputed(t *testing.T) {
 	each(t, func(f *fixture) {
-		owner := f.join("owner@example.com", identity.Owner)
+		owner := f.join("owner@example.com", roles.Owner)
 		f.line(Line{Kind: KindFund, From: 500_00, Checkers: 2})
 		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, From: 900_00, Checkers: 0})
 		of := func(about, kind string) (texts []string) {
@@ -165,7 +166,7 @@ func TestInForce_alone(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, false)
 		f.Store.production = true
-		list, err := f.InForce(t.Context(), f.join("owner@example.com", identity.Owner), "")
+		list, err := f.InForce(t.Context(), f.join("owner@example.com", roles.Owner), "")
 		at := slices.IndexFunc(list, func(one InForce) bool { return one.Kind == KindFund })
 		if err != nil || at < 0 || !list[at].Alone || list[at].Text != "needs no checker from GHS 0.00 on" {
 			t.Errorf("%+v, %v", list, err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 )
 
@@ -56,7 +56,7 @@ func (a *Changes) lookSwitch(on bool) func(ctx context.Context, o Order) (Draft,
 // switchKind needs no check where no line of the policy says otherwise: whoever sees a provider fail must not wait for a second
 // person.
 func (a *Changes) switchKind(name, title string, on bool) Kind {
-	return written(a, name, title, Rule{Make: identity.SwitchProviders, Check: identity.CheckMoney, Light: true}, func(tx *db.Tx, act Request, p switched) ([]audit.Change, error) {
+	return written(a, name, title, Rule{Make: roles.SwitchProviders, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, act Request, p switched) ([]audit.Change, error) {
 		change := audit.Change{What: p.Provider + " (" + p.Mode + ") " + p.Operation, Before: "not paused", After: "paused"}
 		if !on {
 			return []audit.Change{change}, a.Routes.Pause(tx, route.Pause{Mode: p.Mode, Provider: p.Provider, Operation: route.Operation(p.Operation), Reason: act.Reason, Actor: act.MakerName})

@@ -6,8 +6,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging/otp"
+	"github.com/makola/makola/internal/roles"
 )
 
 // KindReopen opens a range of numbers again that was closed to a customer's one-time passwords.
@@ -36,7 +36,7 @@ func (a *Changes) lookReopen(ctx context.Context, o Order) (Draft, error) {
 
 // reopenKind needs no check where no line of the policy says otherwise: a range that is still pumped closes by itself.
 func (a *Changes) reopenKind() Kind {
-	return written(a, KindReopen, "Reopening of a number range", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
+	return written(a, KindReopen, "Reopening of a number range", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
 		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)
 		return []audit.Change{{What: "range " + p.Range, Before: fmt.Sprintf("closed: %d of %d verified", was.Verified, was.Sent), After: "open"}}, err
 	}).by(a.lookReopen, tenantField, Field{Name: "range", Label: "Range", Hint: "Its first digits, or a number in it.", Max: 20, Required: true})

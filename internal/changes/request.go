@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Lasts is how long an act waits for its checkers.
@@ -96,7 +97,7 @@ func (a Request) own(p identity.Person) bool {
 
 // Rule says who may make and who may check acts of a kind.
 type Rule struct {
-	Make, Check identity.Permission
+	Make, Check roles.Permission
 	// Light acts need no checker where no line of the policy says otherwise.
 	Light bool
 	// ByKey says that an API key may ask for them.
@@ -127,9 +128,9 @@ func (by By) name() string {
 }
 
 // role returns the requester's role at the place.
-func (by By) role() identity.Role {
+func (by By) role() roles.Role {
 	if by.Machine != "" {
-		return identity.Owner
+		return roles.Owner
 	}
 	return by.Visitor.Role(by.Place)
 }
@@ -156,7 +157,7 @@ func (a Request) byMachine() bool { return a.Maker == identity.Machine }
 func (a Request) digest() string {
 	sum := sha256.New()
 	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
-	if a.Place != identity.Installation { // acts of the installation are hashed as by the release before
+	if a.Place != roles.Installation { // acts of the installation are hashed as by the release before
 		members[0] = "makola act 2"
 		members = append(members, a.Place)
 	}

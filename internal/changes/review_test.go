@@ -8,10 +8,10 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Approve approves as the page does that showed the request a moment ago, with the facts of that moment.
@@ -45,7 +45,7 @@ func TestFacts_warnTheApproverToo(t *testing.T) {
 		if err != nil || !warned(act.Facts, `reference "slip 9" was used before`) || !warned(act.Facts, "The same was done at 6 Mar 2026") {
 			t.Fatalf("%+v, %v", act.Facts, err)
 		}
-		seen, err := f.Review(t.Context(), identity.Installation, act.ID)
+		seen, err := f.Review(t.Context(), roles.Installation, act.ID)
 		if err != nil || !warned(seen.Now, `reference "slip 9" was used before`) || len(seen.Facts.List) != len(act.Facts.List) {
 			t.Fatalf("%+v, %v", seen.Now, err)
 		}
@@ -62,7 +62,7 @@ func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := f.Review(t.Context(), identity.Installation, act.ID)
+		seen, err := f.Review(t.Context(), roles.Installation, act.ID)
 		if err != nil || len(seen.Now.Warnings()) != 0 {
 			t.Fatalf("%+v, %v", seen, err)
 		}
@@ -74,7 +74,7 @@ func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
 			f.refused(err, problem.InProgress, "facts_changed")
 		}
 		f.is(act.ID, Waiting)
-		if seen, err = f.Review(t.Context(), identity.Installation, act.ID); err != nil || !warned(seen.Now, "The same was done at") {
+		if seen, err = f.Review(t.Context(), roles.Installation, act.ID); err != nil || !warned(seen.Now, "The same was done at") {
 			t.Fatalf("%+v, %v", seen, err)
 		}
 		if done, err := f.Changes.Approve(t.Context(), f.first, act.ID, seen.Shown); err != nil || done.State != Done {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 )
 
@@ -93,7 +93,7 @@ func anyOf(value, all string) string {
 }
 
 func (a *Changes) routeKind() Kind {
-	return written(a, KindRoute, "Providers of an operation", Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, func(tx *db.Tx, act Request, p routed) ([]audit.Change, error) {
+	return written(a, KindRoute, "Providers of an operation", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, act Request, p routed) ([]audit.Change, error) {
 		r := p.route(act.MakerName)
 		was, there, err := a.Routes.LeadsToIn(tx, r)
 		if err != nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/senderid"
 )
 
@@ -76,7 +76,7 @@ func (a *Changes) lookCreateSender(ctx context.Context, o Order) (Draft, error) 
 }
 
 func (a *Changes) createSenderKind() Kind {
-	return written(a, KindCreateSender, "Sender ID from another provider", Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p broughtOver) ([]audit.Change, error) {
+	return written(a, KindCreateSender, "Sender ID from another provider", Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p broughtOver) ([]audit.Change, error) {
 		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
 		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
 	}).by(a.lookCreateSender, tenantField, Field{Name: "id", Label: "Id", Hint: "The id that the account's programs have.", Max: 64, Required: true},
@@ -84,7 +84,7 @@ func (a *Changes) createSenderKind() Kind {
 }
 
 func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
-	return written(a, name, title, Rule{Make: identity.ReviewSenders, Check: identity.CheckAccess, Light: true}, func(tx *db.Tx, act Request, p sender) ([]audit.Change, error) {
+	return written(a, name, title, Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p sender) ([]audit.Change, error) {
 		s, err := a.Senders.Review(tx, p.Tenant, p.ID, to, act.Reason, act.MakerName)
 		if err == nil && s.Name != p.Name {
 			err = errChanged("The name")

@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Store keeps acts. It is safe for concurrent use.
@@ -155,7 +156,7 @@ func (s *Store) insert(tx *db.Tx, a Request) {
 func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error { return s.Allow(tx, by, rule.Make) }
 
 // Allow refuses, in tx, a visitor whose session, token or role does not allow now what needs a permission at the place.
-func (s *Store) Allow(tx *db.Tx, by By, p identity.Permission) error {
+func (s *Store) Allow(tx *db.Tx, by By, p roles.Permission) error {
 	if by.Machine != "" {
 		return nil
 	}
@@ -170,9 +171,9 @@ func (s *Store) Allow(tx *db.Tx, by By, p identity.Permission) error {
 }
 
 // allowed refuses a person without a permission at a place and, in production, without a second factor.
-func (s *Store) allowed(who identity.Standing, place string, p identity.Permission) error {
+func (s *Store) allowed(who identity.Standing, place string, p roles.Permission) error {
 	switch {
-	case !who.Can(identity.SiteOf(place), p):
+	case !who.Can(roles.SiteOf(place), p):
 		return problem.New(problem.Forbidden, "not_allowed", who.Person.Email+" does not have the permission "+string(p))
 	case s.production && !who.HasFactor:
 		return problem.New(problem.Forbidden, "no_factor", who.Person.Email+" has no second factor")

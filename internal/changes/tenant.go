@@ -13,9 +13,9 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -218,7 +218,7 @@ func kindOf(place string, set []setting) string {
 	switch {
 	case only(PayoutIPs):
 		return KindAddresses
-	case place != identity.Installation:
+	case place != roles.Installation:
 		return KindSettings
 	case only(Blocked):
 		return KindBlock
@@ -230,13 +230,13 @@ func kindOf(place string, set []setting) string {
 // out. id is that of the form.
 func (a *Changes) SetTenant(ctx context.Context, by By, id, tenantID string, values map[string]string, reason string) (Request, error) {
 	v, kind := maps.Clone(Values(values)), KindTenant
-	if by.Place != identity.Installation {
+	if by.Place != roles.Installation {
 		kind = KindSettings
 	}
 	if _, ips := v[PayoutIPs]; ips && len(v) == 1 {
 		kind = KindAddresses
 	}
-	if _, blocked := v[Blocked]; blocked && len(v) == 1 && by.Place == identity.Installation {
+	if _, blocked := v[Blocked]; blocked && len(v) == 1 && by.Place == roles.Installation {
 		kind = KindBlock
 	}
 	if v == nil {
@@ -297,15 +297,15 @@ func (a *Changes) settingsKinds() []Kind {
 	every := append(settingFields(func(Setting) bool { return true }), addressesField)
 	own := append(settingFields(func(s Setting) bool { return s.Own }), addressesField)
 	return []Kind{
-		a.settingsKind(KindTenant, "Settings of an account", identity.MakeTenants).by(a.lookSettings, append([]Field{tenantField}, every...)...),
-		a.settingsKind(KindBlock, "Block of an account", identity.BlockTenants).by(a.lookSettings, tenantField, Field{Name: Blocked, Label: "Blocked", Options: onOff, Max: 3, Required: true}),
-		a.settingsKind(KindSettings, "The account's own settings", identity.MakeSettings).by(a.lookSettings, append([]Field{tenantField}, own...)...),
-		a.settingsKind(KindAddresses, "Addresses of payouts", identity.MakeAddresses).by(a.lookSettings, tenantField, addressesField),
+		a.settingsKind(KindTenant, "Settings of an account", roles.ChangeTenants).by(a.lookSettings, append([]Field{tenantField}, every...)...),
+		a.settingsKind(KindBlock, "Block of an account", roles.BlockTenants).by(a.lookSettings, tenantField, Field{Name: Blocked, Label: "Blocked", Options: onOff, Max: 3, Required: true}),
+		a.settingsKind(KindSettings, "The account's own settings", roles.ChangeSettings).by(a.lookSettings, append([]Field{tenantField}, own...)...),
+		a.settingsKind(KindAddresses, "Addresses of payouts", roles.ChangeAddresses).by(a.lookSettings, tenantField, addressesField),
 	}
 }
 
-func (a *Changes) settingsKind(name, title string, may identity.Permission) Kind {
-	return written(a, name, title, Rule{Make: may, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, p settings) ([]audit.Change, error) {
+func (a *Changes) settingsKind(name, title string, may roles.Permission) Kind {
+	return written(a, name, title, Rule{Make: may, Check: roles.ApproveAccess}, func(tx *db.Tx, act Request, p settings) ([]audit.Change, error) {
 		values := map[string]string{}
 		for _, s := range p.Set {
 			values[s.Name] = s.After
@@ -402,7 +402,7 @@ func (a *Changes) lookCreateTenant(_ context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) createTenantKind() Kind {
-	return written(a, KindCreateTenant, "New account", Rule{Make: identity.MakeTenants, Check: identity.CheckAccess}, func(tx *db.Tx, act Request, p newTenant) ([]audit.Change, error) {
+	return written(a, KindCreateTenant, "New account", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess}, func(tx *db.Tx, act Request, p newTenant) ([]audit.Change, error) {
 		made, err := a.Tenants.Create(tx, p.tenant())
 		if err != nil {
 			return nil, err

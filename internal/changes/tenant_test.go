@@ -8,8 +8,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -124,7 +124,7 @@ func TestWhatOnlyRestrictsAnAccountIsDoneAtOnce(t *testing.T) {
 
 func TestComplianceBlocksAndDoesNothingElse(t *testing.T) {
 	each(t, func(f *fixture) {
-		by := f.join("esi@example.com", identity.Compliance)
+		by := f.join("esi@example.com", roles.Compliance)
 		act, err := f.set(by, Blocked, "on")
 		f.asked(act, err, KindBlock, 0)
 		if !f.now().Blocked {
@@ -174,8 +174,8 @@ func TestSettingsThatWereChangedSinceAreLeftAlone(t *testing.T) {
 
 func TestATenantsPeopleChangeWhatIsTheirsAlone(t *testing.T) {
 	each(t, func(f *fixture) {
-		owner, admin := f.member("owner@adom.example", f.tenant.ID, identity.Owner), f.member("admin@adom.example", f.tenant.ID, identity.Admin)
-		developer := f.member("dev@adom.example", f.tenant.ID, identity.Developer)
+		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
+		developer := f.member("dev@adom.example", f.tenant.ID, roles.Developer)
 		f.clock.Advance(time.Second)
 		act, err := f.set(owner, "fee_bearer", "customer")
 		f.asked(act, err, KindSettings, 1)

@@ -6,10 +6,10 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -43,7 +43,7 @@ func (a *Changes) Transfer(ctx context.Context, by By, id, reference, from, to s
 }
 
 func (a *Changes) transferKind() Kind {
-	return Kind{Name: KindTransfer, Title: "Transfer between wallets", Rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, Look: a.lookTransfer, Check: a.checkTransfer, Apply: a.moveBetween,
+	return Kind{Name: KindTransfer, Title: "Transfer between wallets", Rule: Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, Look: a.lookTransfer, Check: a.checkTransfer, Apply: a.moveBetween,
 		Fields: []Field{{Name: "from", Label: "From the account", Max: 64, Required: true}, {Name: "to", Label: "To the account", Max: 64, Required: true}, amountField, referenceField}}
 }
 
@@ -183,7 +183,7 @@ func owing(t tenant.Tenant) ledger.Key {
 }
 
 func (a *Changes) recoverKind() Kind {
-	return Kind{Name: KindRecover, Title: "Recovery of a debt", Rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, Fields: []Field{tenantField},
+	return Kind{Name: KindRecover, Title: "Recovery of a debt", Rule: Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, Fields: []Field{tenantField},
 		Look: a.lookRecover, Check: a.checkRecover, Apply: a.takeBack}
 }
 

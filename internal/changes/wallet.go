@@ -6,9 +6,9 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/treasury"
 )
 
@@ -42,7 +42,7 @@ func (a *Changes) adjustKind() Kind {
 }
 
 func (a *Changes) walletKind(name, title string, verb mover) Kind {
-	return Kind{Name: name, Title: title, Rule: Rule{Make: identity.MakeMoney, Check: identity.CheckMoney}, Check: a.checkWallet,
+	return Kind{Name: name, Title: title, Rule: Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, Check: a.checkWallet,
 		Apply: func(ctx context.Context, act *Request, finish Finish) error { return a.move(ctx, verb, *act, finish) }}
 }
 

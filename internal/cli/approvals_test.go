@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
@@ -24,12 +25,12 @@ func TestActsAreListedAndShown(t *testing.T) {
 		c := clock.Real()
 		log := audit.New(w.db, c)
 		people := identity.New(w.db, c, log, identity.Options{Secret: key, HashMemory: identitytest.HashMemory})
-		maker := identitytest.Join(t, w.db, c, people, "ama@example.com", identity.Membership{Role: identity.Operations})
-		identitytest.Join(t, w.db, c, people, "kofi@example.com", identity.Membership{Role: identity.Approver})
+		maker := identitytest.Join(t, w.db, c, people, "ama@example.com", identity.Membership{Role: roles.Operations})
+		identitytest.Join(t, w.db, c, people, "kofi@example.com", identity.Membership{Role: roles.Approver})
 		if list := w.list("acts", "list"); len(list) != 0 {
 			t.Fatalf("%v", list)
 		}
-		made, err := changes.NewStore(w.db, c, log, people, true).Make(t.Context(), changes.By{Visitor: maker.Visitor}, changes.Rule{Make: identity.MakeMoney, Check: identity.CheckMoney},
+		made, err := changes.NewStore(w.db, c, log, people, true).Make(t.Context(), changes.By{Visitor: maker.Visitor}, changes.Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney},
 			changes.Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: "wallet.fund", Payload: []byte(`{"pesewas":5}`), Sentence: "Put GHS 0.05 into a wallet", Reason: "slip 4711", Amount: 5})
 		if err != nil {
 			t.Fatal(err)

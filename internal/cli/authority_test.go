@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/identitytest"
@@ -122,11 +123,11 @@ func produce(w where) *house {
 	tenants := tenant.New(w.db, l, c)
 	orders := treasury.New(w.db, l, tenants, c, slog.New(slog.DiscardHandler), func(*problem.Fields, string, string) {})
 	h.acts = changes.New(changes.Deps{Store: changes.NewStore(w.db, c, h.log, h.people, true), Ledger: l, Tenants: tenants, Access: a, People: h.people, Seal: changes.NewSealer(secret), Treasury: orders})
-	h.maker, h.second = h.joins("ama@example.com", identity.Operations), h.joins("kofi@example.com", identity.Approver)
+	h.maker, h.second = h.joins("ama@example.com", roles.Operations), h.joins("kofi@example.com", roles.Approver)
 	return h
 }
 
-func (h *house) joins(email string, role identity.Role) identitytest.One {
+func (h *house) joins(email string, role roles.Role) identitytest.One {
 	h.t.Helper()
 	return identitytest.Join(h.t, h.db, clock.Real(), h.people, email, identity.Membership{Role: role})
 }
@@ -178,7 +179,7 @@ func TestInProductionACommandThatChangesSomethingNeedsAPerson(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant() // before there are people, a command needs none
 		h := produce(w)
-		auditor, _ := h.token(h.joins("yaa@example.com", identity.Auditor))
+		auditor, _ := h.token(h.joins("yaa@example.com", roles.Auditor))
 		before := len(w.list("audit", "list", "--limit", "1000"))
 		for command := range frame.Needs {
 			args := w.line(command, id)
@@ -236,8 +237,8 @@ func TestACommandWithATokenWaitsForASecondPerson(t *testing.T) {
 		}
 		fund[3] = "500000"
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "0.00"})
-		by := changes.By{Visitor: h.second.Visitor, Place: identity.Installation}
-		act, err := h.acts.Get(t.Context(), identity.Installation, waiting[0]["id"].(string))
+		by := changes.By{Visitor: h.second.Visitor, Place: roles.Installation}
+		act, err := h.acts.Get(t.Context(), roles.Installation, waiting[0]["id"].(string))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +277,7 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 		h := produce(w)
 		h.acts.Messaging = w.messaging()
 		h.acts.Routes = route.New(w.db, clock.Real(), slog.New(slog.DiscardHandler), app.Providers(), nil)
-		flag, _ := h.token(h.joins("efua@example.com", identity.Owner))
+		flag, _ := h.token(h.joins("efua@example.com", roles.Owner))
 		for _, tt := range []struct {
 			line, kind string
 		}{
@@ -304,9 +305,9 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 		has(t, w.object("wallet", "show", id), map[string]any{"sms_credits": float64(0), "owes": "3.00"})
 		has(t, w.object("payouts", "show", paid), map[string]any{"status": "submitted"})
 		// The second person's word does them.
-		by := changes.By{Visitor: h.second.Visitor, Place: identity.Installation}
+		by := changes.By{Visitor: h.second.Visitor, Place: roles.Installation}
 		for _, waiting := range w.list("acts", "list", "--state", "waiting") {
-			act, err := h.acts.Get(t.Context(), identity.Installation, waiting["id"].(string))
+			act, err := h.acts.Get(t.Context(), roles.Installation, waiting["id"].(string))
 			if err == nil && act.Kind != changes.KindResolve && act.Kind != changes.KindTransfer { // that one's words are for the server
 				_, err = h.acts.Approve(t.Context(), by, act.ID, act.Digest)
 			}
@@ -344,7 +345,7 @@ func TestATokenThatEndedGivesNoCommand(t *testing.T) {
 		}
 		w.run(exitForbidden, append(block, flag)...)
 		flag, _ = h.token(h.maker)
-		h.joins("efua@example.com", identity.Owner)
+		h.joins("efua@example.com", roles.Owner)
 		w.run(exitOK, "people", "disable", "ama@example.com", "--reason", "left", glass)
 		w.run(exitForbidden, append(block, flag)...)
 		w.run(exitOK, "people", "enable", "ama@example.com", "--reason", "is back", glass)

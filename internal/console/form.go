@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // DayFormat is how a day is written in addresses, forms and names of files.
@@ -83,7 +83,7 @@ func (v *Visit) PositiveAmount(name string) (money.Pesewas, error) {
 }
 
 // Actions are links that a permission shows.
-func (v *Visit) Actions(p identity.Permission, links ...page.Link) []page.Link {
+func (v *Visit) Actions(p roles.Permission, links ...page.Link) []page.Link {
 	if !v.Can(p) || v.Viewing {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // ErrNoPage returns the refusal of a page that does not exist, or is not for the visitor.
@@ -34,7 +35,7 @@ func errHost() error {
 	return problem.New(problem.Forbidden, codeHost, api.HostNotServed)
 }
 
-func errNotAllowed(p identity.Permission) error {
+func errNotAllowed(p roles.Permission) error {
 	return problem.New(problem.Forbidden, "not_allowed", "Your role does not have the permission "+string(p)+". An owner can change your role.")
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Site says whose pages a route belongs to.
@@ -31,8 +31,8 @@ type Input struct {
 type Route struct {
 	Method, Path string // the path as net/http matches it
 	Site         Site
-	Permission   identity.Permission // empty where the site asks for none
-	Also         identity.Permission // one more that it asks for; empty: none
+	Permission   roles.Permission // empty where the site asks for none
+	Also         roles.Permission // one more that it asks for; empty: none
 	Inputs       []Input
 	Development  bool  // there in development mode alone
 	File         bool  // the answer is a file, which may take its time
@@ -54,16 +54,16 @@ func (r *Route) reads() bool { return !r.Machine }
 
 // moves reports whether the route moves money, or decides about it.
 func (r *Route) moves() bool {
-	moving := []identity.Permission{identity.MakeMoney, identity.MakeTreasury, identity.MakePayouts, identity.CheckActs}
-	return r.Method == http.MethodPost && (slices.Contains(moving, r.Permission) || r.Permission == identity.MakeActs && (strings.HasSuffix(r.Path, "/do") || strings.HasSuffix(r.Path, "/withdraw")))
+	moving := []roles.Permission{roles.ChangeMoney, roles.ChangeTreasury, roles.RequestPayouts, roles.ApproveChanges}
+	return r.Method == http.MethodPost && (slices.Contains(moving, r.Permission) || r.Permission == roles.RequestChanges && (strings.HasSuffix(r.Path, "/do") || strings.HasSuffix(r.Path, "/withdraw")))
 }
 
 // strayRoutes are the addresses of a site that no page has: they are answered between its navigation.
 func strayRoutes() []Route {
 	noPage := func(*Visit) (Answer, error) { return Answer{}, ErrNoPage() }
 	return []Route{
-		{Method: http.MethodGet, Path: "/ops/{rest...}", Site: Operators, Permission: identity.ReadHome, Handle: noPage},
-		{Method: http.MethodGet, Path: "/app/{tenant}/{rest...}", Site: Tenants, Permission: identity.ReadHome, Handle: noPage},
+		{Method: http.MethodGet, Path: "/ops/{rest...}", Site: Operators, Permission: roles.ReadHome, Handle: noPage},
+		{Method: http.MethodGet, Path: "/app/{tenant}/{rest...}", Site: Tenants, Permission: roles.ReadHome, Handle: noPage},
 	}
 }
 
@@ -95,11 +95,11 @@ func (r Route) Guarded() bool { return r.Site == Operators || r.Site == Tenants 
 
 // Allows says whether a role at a site may use the route, by the policy. An operator who may look at tenants' pages has
 // what both their own role and the tenant's auditor may.
-func (r Route) Allows(s identity.Site, role identity.Role) bool {
+func (r Route) Allows(s roles.Site, role roles.Role) bool {
 	switch {
 	case r.Site == Operators:
-		return s == identity.InstallationSite && r.can(s, role)
-	case r.Site == Tenants && s == identity.InstallationSite:
+		return s == roles.InstallationSite && r.can(s, role)
+	case r.Site == Tenants && s == roles.InstallationSite:
 		return r.Method == http.MethodGet && role.MayViewAs(r.Permission) && (r.Also == "" || role.MayViewAs(r.Also))
 	case r.Site == Tenants:
 		return r.can(s, role)
@@ -108,6 +108,6 @@ func (r Route) Allows(s identity.Site, role identity.Role) bool {
 }
 
 // can says whether a role has what the route asks for.
-func (r Route) can(s identity.Site, role identity.Role) bool {
-	return identity.Can(s, role, r.Permission) && (r.Also == "" || identity.Can(s, role, r.Also))
+func (r Route) can(s roles.Site, role roles.Role) bool {
+	return roles.Can(s, role, r.Permission) && (r.Also == "" || roles.Can(s, role, r.Also))
 }

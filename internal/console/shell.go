@@ -1,8 +1,8 @@
 package console
 
 import (
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -27,7 +27,7 @@ func (v *Visit) shell(title string) page.Shell {
 			s.Viewing = v.Tenant.Name
 		}
 	}
-	if !v.Can(identity.ReadPayments) {
+	if !v.Can(roles.ReadPayments) {
 		s.Search = ""
 	}
 	s.Query = page.Visible(v.Param("q"))
@@ -45,41 +45,41 @@ func (v *Visit) Base() string {
 // navItem is one page of a site's navigation.
 type navItem struct {
 	path, text, key string
-	permission      identity.Permission
+	permission      roles.Permission
 }
 
 var opsNav = []navItem{
-	{"", "Overview", "v", identity.ReadHome},
-	{"/payments", "Payments", "p", identity.ReadPayments},
-	{"/stuck", "Stuck", "s", identity.ReadPayments},
-	{"/messages", "Messages", "m", identity.ReadMessages},
-	{"/tenants", "Accounts", "a", identity.ReadTenants},
-	{"/acts", "Acts", "t", identity.ReadActs},
-	{"/policy", "Policy", "y", identity.ReadActs},
-	{"/senders", "Sender IDs", "i", identity.ReviewSenders},
-	{"/people", "People", "e", identity.ReadPeople},
-	{"/audit", "Audit log", "l", identity.ReadAudit},
-	{"/requests", "Requests", "q", identity.ReadRequests},
-	{"/providers", "Providers", "r", identity.ReadProviders},
-	{"/routes", "Routes", "u", identity.ReadProviders},
-	{"/float", "Float", "f", identity.ReadTreasury},
-	{"/jobs", "Dead letters", "j", identity.ReadChecks},
-	{"/checks", "Checks", "c", identity.ReadChecks},
+	{"", "Overview", "v", roles.ReadHome},
+	{"/payments", "Payments", "p", roles.ReadPayments},
+	{"/stuck", "Stuck", "s", roles.ReadPayments},
+	{"/messages", "Messages", "m", roles.ReadMessages},
+	{"/tenants", "Accounts", "a", roles.ReadTenants},
+	{"/acts", "Acts", "t", roles.ReadChanges},
+	{"/policy", "Policy", "y", roles.ReadChanges},
+	{"/senders", "Sender IDs", "i", roles.ReviewSenders},
+	{"/people", "People", "e", roles.ReadPeople},
+	{"/audit", "Audit log", "l", roles.ReadAudit},
+	{"/requests", "Requests", "q", roles.ReadRequests},
+	{"/providers", "Providers", "r", roles.ReadProviders},
+	{"/routes", "Routes", "u", roles.ReadProviders},
+	{"/float", "Float", "f", roles.ReadTreasury},
+	{"/jobs", "Dead letters", "j", roles.ReadChecks},
+	{"/checks", "Checks", "c", roles.ReadChecks},
 }
 
 var appNav = []navItem{
-	{"", "Home", "e", identity.ReadHome},
-	{"/collections", "Collections", "c", identity.ReadPayments},
-	{"/payouts", "Payouts", "p", identity.ReadPayments},
-	{"/payouts/new", "New payout", "n", identity.MakePayouts},
-	{"/airtime", "Airtime", "a", identity.ReadPayments},
-	{"/data", "Data packages", "d", identity.ReadPayments},
-	{"/messages", "Messages", "m", identity.ReadMessages},
-	{"/acts", "Acts", "t", identity.ReadActs},
-	{"/policy", "Policy", "y", identity.ReadActs},
-	{"/requests", "Requests", "q", identity.ReadRequests},
-	{"/access", "Keys and settings", "k", identity.ReadAccess},
-	{"/people", "People", "l", identity.ReadPeople},
+	{"", "Home", "e", roles.ReadHome},
+	{"/collections", "Collections", "c", roles.ReadPayments},
+	{"/payouts", "Payouts", "p", roles.ReadPayments},
+	{"/payouts/new", "New payout", "n", roles.RequestPayouts},
+	{"/airtime", "Airtime", "a", roles.ReadPayments},
+	{"/data", "Data packages", "d", roles.ReadPayments},
+	{"/messages", "Messages", "m", roles.ReadMessages},
+	{"/acts", "Acts", "t", roles.ReadChanges},
+	{"/policy", "Policy", "y", roles.ReadChanges},
+	{"/requests", "Requests", "q", roles.ReadRequests},
+	{"/access", "Keys and settings", "k", roles.ReadAccess},
+	{"/people", "People", "l", roles.ReadPeople},
 }
 
 // nav is the navigation of a site, as far as the visitor's role goes.
@@ -113,7 +113,7 @@ func (v *Visit) sites() []page.Link {
 		links = append(links, page.Link{Href: "/ops", Text: "Operator", Key: "o", Current: v.Route != nil && v.Route.Site == Operators && !v.under("/sim")})
 	}
 	for _, m := range v.Who.Memberships {
-		if m.Tenant == identity.Installation || len(links) > 5 {
+		if m.Tenant == roles.Installation || len(links) > 5 {
 			continue
 		}
 		if t, err := v.console.Tenants.Get(v.Ctx, m.Tenant); err == nil { // a name that cannot be read now is left out
@@ -123,7 +123,7 @@ func (v *Visit) sites() []page.Link {
 	if v.Tenant.ID != "" && v.Viewing {
 		links = append(links, page.Link{Href: "/app/" + v.Tenant.ID, Text: v.Tenant.Name, Current: true})
 	}
-	if v.console.Development && v.Who.Can(identity.Installation, identity.UseSimulator) {
+	if v.console.Development && v.Who.Can(roles.Installation, roles.UseSimulator) {
 		links = append(links, page.Link{Href: "/sim", Text: "Handsets", Key: "h", Current: v.under("/sim")})
 	}
 	return links

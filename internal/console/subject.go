@@ -6,6 +6,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -27,7 +28,7 @@ func (v *Visit) Subject() (tenant.Tenant, error) {
 }
 
 // PersonSite is the site of identity that the page belongs to.
-func (v *Visit) PersonSite() identity.Site { return identity.SiteOf(v.Tenant.ID) }
+func (v *Visit) PersonSite() roles.Site { return roles.SiteOf(v.Tenant.ID) }
 
 // NameOf is the name of a tenant for a list; one that cannot be read now is named by its id.
 func (v *Visit) NameOf(id string) string {

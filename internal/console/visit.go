@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -35,7 +36,7 @@ type Visit struct {
 
 	Who     identity.Visitor
 	Tenant  tenant.Tenant // of /app/{tenant}
-	Role    identity.Role // there, or at the installation
+	Role    roles.Role    // there, or at the installation
 	Viewing bool          // an operator looks at a tenant's pages
 	live    []livePart
 	// FormPage is the page that has the form which the request sent; empty: the start.
@@ -137,13 +138,13 @@ func (v *Visit) admit() error {
 	case Anyone:
 		return nil
 	case Operators:
-		v.Role = v.Who.Role(identity.Installation)
+		v.Role = v.Who.Role(roles.Installation)
 	case Tenants:
 		if err := v.enter(v.R.PathValue("tenant")); err != nil {
 			return err
 		}
 	}
-	for _, p := range []identity.Permission{v.Route.Permission, v.Route.Also} {
+	for _, p := range []roles.Permission{v.Route.Permission, v.Route.Also} {
 		if p != "" && !v.Can(p) {
 			return errNotAllowed(p)
 		}
@@ -204,10 +205,10 @@ func (v *Visit) ready() error {
 // answered like one that does not exist.
 func (v *Visit) enter(id string) error {
 	v.Role = v.Who.Role(id)
-	if v.Role == "" && (v.R.Method == http.MethodGet || v.R.Method == http.MethodHead) && v.Who.Can(identity.Installation, identity.ViewAs) {
-		v.Role, v.Viewing = identity.Auditor, true
+	if v.Role == "" && (v.R.Method == http.MethodGet || v.R.Method == http.MethodHead) && v.Who.Can(roles.Installation, roles.ViewAs) {
+		v.Role, v.Viewing = roles.Auditor, true
 	}
-	if id == identity.Installation || v.Role == "" {
+	if id == roles.Installation || v.Role == "" {
 		return ErrNoPage()
 	}
 	var err error
@@ -218,15 +219,15 @@ func (v *Visit) enter(id string) error {
 }
 
 // Can says whether the visitor has a permission where the page belongs to.
-func (v *Visit) Can(p identity.Permission) bool {
+func (v *Visit) Can(p roles.Permission) bool {
 	if v.Viewing {
-		return v.Who.Role(identity.Installation).MayViewAs(p)
+		return v.Who.Role(roles.Installation).MayViewAs(p)
 	}
-	site := identity.InstallationSite
+	site := roles.InstallationSite
 	if v.Route.Site == Tenants {
-		site = identity.TenantSite
+		site = roles.TenantSite
 	}
-	return identity.Can(site, v.Role, p)
+	return roles.Can(site, v.Role, p)
 }
 
 // polls says whether a page asked by itself, which is no use of the session.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // wrong returns a code that differs from another one, for each number another.
@@ -23,7 +24,7 @@ func TestInvitation_needsTheCode(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		by := NewInvitation()
 		f.tx(func(tx *db.Tx) error {
-			_, _, err := f.Invite(tx, by, "kofi@example.com", "Kofi", Membership{Installation, Owner})
+			_, _, err := f.Invite(tx, by, "kofi@example.com", "Kofi", Membership{roles.Installation, roles.Owner})
 			return err
 		})
 		for _, code := range []string{"", wrong(by.Code, 0)} {

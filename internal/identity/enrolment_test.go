@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -195,7 +196,7 @@ func (f *fixture) exec(sql string, args ...any) {
 func TestTokens_firstSessionDoesNotWait(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		f.development = false
-		by, _ := f.invited("kofi@example.com", Membership{Installation, Owner})
+		by, _ := f.invited("kofi@example.com", Membership{roles.Installation, roles.Owner})
 		token, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "", home)
 		if err != nil {
 			f.t.Fatal(err)

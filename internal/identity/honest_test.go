@@ -5,13 +5,14 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Nobody becomes a person whose address or name looks like that of another. A person of an older release stays, and can be
 // disabled.
 func TestPeople_lookAlikesAreRefused(t *testing.T) {
 	each(t, operator, func(f *fixture) {
-		role := Membership{"t1", Finance}
+		role := Membership{"t1", roles.Finance}
 		for field, who := range map[string][2]string{"email": {"\u0430ma@example.com", "Ama Owusu"}, "name": {"kofi@example.com", "\u0410ma Owusu"}} {
 			f.refused(problem.Invalid, func(tx *db.Tx) error {
 				_, _, err := f.Invite(tx, NewInvitation(), who[0], who[1], role)

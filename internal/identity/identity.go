@@ -1,6 +1,6 @@
 // Package identity knows the people who use the console: who they are, which role each has at a tenant or at the
-// installation, how they prove it (a password, a second factor) and for how long they stay. One table of the code
-// (policy.go) says what a role may do; the documents print it, and every route of the console names a line of it.
+// installation, how they prove it (a password, a second factor) and for how long they stay. Package roles holds the
+// permissions of each role.
 //
 // A session is a row, so that it can be listed and ended. The browser has a random token of 256 bits and the row its
 // hash. A request reads the session, the person and the memberships at most once a second on each node: what was ended
@@ -35,7 +35,6 @@
 //	identity.go      the service
 //	person.go        a person and a membership
 //	hasher.go        passwords, hashed
-//	policy.go        which role may do what
 //	token_limits.go  the life and the number of personal tokens
 //	totp.go          codes of an authenticator
 package identity

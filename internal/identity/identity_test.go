@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -79,7 +80,7 @@ func (f *fixture) in(token string, used bool) bool {
 	return err == nil
 }
 
-var operator = []Membership{{Installation, Owner}, {"t1", Owner}}
+var operator = []Membership{{roles.Installation, roles.Owner}, {"t1", roles.Owner}}
 
 func TestALinkSignsInOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
@@ -147,7 +148,7 @@ func TestASessionEndsWithoutUse(t *testing.T) {
 		name        string
 		memberships []Membership
 		idle        time.Duration
-	}{{"operator", operator, IdleOperator}, {"member", []Membership{{"t1", Finance}}, IdleMember}} {
+	}{{"operator", operator, IdleOperator}, {"member", []Membership{{"t1", roles.Finance}}, IdleMember}} {
 		t.Run(c.name, func(t *testing.T) {
 			each(t, c.memberships, func(f *fixture) {
 				read, polled := f.signIn(), f.signIn()
@@ -254,19 +255,19 @@ func TestAnEndedSessionIsOverEverywhereWithinASecond(t *testing.T) {
 }
 
 func TestAPersonIsMadeOnceAndKeepsTheRole(t *testing.T) {
-	each(t, []Membership{{"t1", Finance}}, func(f *fixture) {
+	each(t, []Membership{{"t1", roles.Finance}}, func(f *fixture) {
 		if set, err := f.SetUp(f.t.Context()); err != nil || !set {
 			f.t.Fatalf("%v, %v", set, err)
 		}
-		again, err := f.Ensure(f.t.Context(), "ama@example.com", "Another Name", []Membership{{"t1", Owner}, {"t2", Support}})
+		again, err := f.Ensure(f.t.Context(), "ama@example.com", "Another Name", []Membership{{"t1", roles.Owner}, {"t2", roles.Support}})
 		if err != nil || again != f.person {
 			f.t.Fatalf("%+v, %v", again, err)
 		}
 		v, err := f.Visit(f.t.Context(), f.signIn(), true)
-		if err != nil || v.Role("t1") != Finance || v.Role("t2") != Support || v.Operator() {
+		if err != nil || v.Role("t1") != roles.Finance || v.Role("t2") != roles.Support || v.Operator() {
 			f.t.Fatalf("%+v, %v", v, err)
 		}
-		if v.Can("t1", ReadNumbers) || !v.Can("t1", ReadPayments) || v.Can("t3", ReadPayments) || v.Can(Installation, ReadPayments) {
+		if v.Can("t1", roles.ReadNumbers) || !v.Can("t1", roles.ReadPayments) || v.Can("t3", roles.ReadPayments) || v.Can(roles.Installation, roles.ReadPayments) {
 			f.t.Fatal("the roles do not decide")
 		}
 	})
@@ -276,8 +277,8 @@ func TestBadPeopleAreRefused(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		for _, c := range []struct {
 			email, name string
-			role        Role
-		}{{"", "A", Owner}, {"no address", "A", Owner}, {"a@b", "", Owner}, {"a@b", " A", Owner}, {"a@b\n", "A\x00", Owner}, {"a@b", "A", "king"}, {"a@b", "A", SRE}} {
+			role        roles.Role
+		}{{"", "A", roles.Owner}, {"no address", "A", roles.Owner}, {"a@b", "", roles.Owner}, {"a@b", " A", roles.Owner}, {"a@b\n", "A\x00", roles.Owner}, {"a@b", "A", "king"}, {"a@b", "A", roles.SRE}} {
 			if _, err := f.Ensure(f.t.Context(), c.email, c.name, []Membership{{"t1", c.role}}); !problem.Is(err, problem.Invalid) {
 				f.t.Errorf("%+v: %v", c, err)
 			}

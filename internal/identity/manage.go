@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Machine is the Sponsor of people whom a command without a person invited or reset.
@@ -84,21 +85,21 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 	if !p.DisabledAt.IsZero() {
 		return Person{}, false, problem.New(problem.InProgress, "person_disabled", p.Email+" is disabled: enable the person first")
 	}
-	roles, err := rolesOf(tx, p.ID)
+	memberships, err := rolesOf(tx, p.ID)
 	if err != nil {
 		return Person{}, false, err
 	}
 	operator := false
-	for _, r := range roles {
+	for _, r := range memberships {
 		if r.Tenant == m.Tenant {
 			return Person{}, false, problem.New(problem.Duplicate, "has_role", p.Email+" is "+string(r.Role)+" there already")
 		}
-		operator = operator || r.Tenant == Installation
+		operator = operator || r.Tenant == roles.Installation
 	}
 	now := i.clock.Now()
 	switch {
 	case password && operator:
-	case password && len(roles) > 0:
+	case password && len(memberships) > 0:
 		return Person{}, false, problem.New(problem.InProgress, "account_elsewhere", p.Email+" has an account that was made for a customer. Reset the person first: who is meant then chooses a new password by the link")
 	default:
 		i.reset(tx, by, p, now)
@@ -109,11 +110,11 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 
 // SetRole changes the role of a person at one place in tx, where the caller also writes the audit entry; an empty role takes
 // it away. The installation keeps an owner.
-func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, before Role, err error) {
+func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, before roles.Role, err error) {
 	if p, _, err = i.locked(tx, email); err != nil {
 		return p, "", err
 	}
-	if m.Role != "" && !m.Role.at(SiteOf(m.Tenant)) {
+	if m.Role != "" && !m.Role.ExistsAt(roles.SiteOf(m.Tenant)) {
 		return p, "", problem.Field("role", "is not a role there")
 	}
 	found, err := tx.One(selectRole, []any{p.ID, m.Tenant}, &before)
@@ -123,7 +124,7 @@ func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, bef
 	if !found {
 		return p, "", problem.New(problem.NotFound, "no_role", p.Email+" has no role there: invite the person")
 	}
-	if m.Tenant == Installation && before == Owner && m.Role != Owner {
+	if m.Tenant == roles.Installation && before == roles.Owner && m.Role != roles.Owner {
 		if err := i.keepOwner(tx, p); err != nil {
 			return p, before, err
 		}
@@ -287,7 +288,7 @@ const markBootstrap = `UPDATE people SET bootstrap = 1 WHERE id = $1`
 // Bootstrap makes the first person, an owner of the installation with a password. Where there is anybody it does nothing
 // and says so.
 func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) (made bool, err error) {
-	email, err = checkPerson(email, name, []Membership{{Installation, Owner}})
+	email, err = checkPerson(email, name, []Membership{{roles.Installation, roles.Owner}})
 	if err == nil {
 		err = checkNew(email, name)
 	}
@@ -317,9 +318,9 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 		}
 		tx.Defer(choosePassword, 1, p.ID, sealed)
 		tx.Defer(markBootstrap, 1, p.ID)
-		tx.Defer(setRole, 1, Installation, p.ID, string(Owner), now)
+		tx.Defer(setRole, 1, roles.Installation, p.ID, string(roles.Owner), now)
 		return i.audit.Write(tx, audit.Entry{Actor: "bootstrap", Action: "people.create", Subject: p.ID, Reason: "the first owner, from the settings of the server",
-			Details: changesOf("role at the installation", "", string(Owner))})
+			Details: changesOf("role at the installation", "", string(roles.Owner))})
 	})
 	return made, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 func (f *fixture) invited(email string, m Membership) (Invitation, bool) {
@@ -30,7 +31,7 @@ func (f *fixture) refused(kind problem.Kind, fn func(tx *db.Tx) error) {
 
 func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
-		by, invited := f.invited("Kofi@Example.com", Membership{"t1", Finance})
+		by, invited := f.invited("Kofi@Example.com", Membership{"t1", roles.Finance})
 		l, err := f.Link(f.t.Context(), by.Token)
 		if err != nil || !invited || !l.Invitation || l.Person.Email != "kofi@example.com" {
 			f.t.Fatalf("%+v, %v", l, err)
@@ -45,7 +46,7 @@ func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				if token, err := f.Accept(context.WithoutCancel(f.t.Context()), by.Token, by.Code, password, "", home); err == nil && f.visit(token).Role("t1") == Finance {
+				if token, err := f.Accept(context.WithoutCancel(f.t.Context()), by.Token, by.Code, password, "", home); err == nil && f.visit(token).Role("t1") == roles.Finance {
 					won.Add(1)
 				}
 			})
@@ -55,11 +56,11 @@ func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
 			f.t.Fatalf("%d browsers used one invitation", won.Load())
 		}
 		f.refused(problem.Duplicate, func(tx *db.Tx) error {
-			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t1", Owner})
+			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t1", roles.Owner})
 			return err
 		})
 		f.refused(problem.Invalid, func(tx *db.Tx) error {
-			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t3", SRE})
+			_, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "", Membership{"t3", roles.SRE})
 			return err
 		})
 	})
@@ -78,9 +79,9 @@ func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
 			return token
 		}
 		const email = "kofi@example.com"
-		first, _ := f.invited(email, Membership{"t1", Finance})
+		first, _ := f.invited(email, Membership{"t1", roles.Finance})
 		session := accept(first)
-		for _, m := range []Membership{{"t2", Admin}, {Installation, Owner}} {
+		for _, m := range []Membership{{"t2", roles.Admin}, {roles.Installation, roles.Owner}} {
 			f.refused(problem.InProgress, func(tx *db.Tx) error {
 				_, _, err := f.Invite(tx, NewInvitation(), email, "Kofi", m)
 				return err
@@ -88,7 +89,7 @@ func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
 		}
 		again := NewInvitation()
 		f.tx(func(tx *db.Tx) error { _, err := f.Reset(tx, again, email); return err })
-		operators, invited := f.invited(email, Membership{Installation, Owner}) // the link of this place is the only one then
+		operators, invited := f.invited(email, Membership{roles.Installation, roles.Owner}) // the link of this place is the only one then
 		if !invited {
 			f.t.Fatal("there is no link for an account without a password")
 		}
@@ -101,11 +102,11 @@ func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
 			f.t.Fatalf("the session of who made the account: %v", err)
 		}
 		session = accept(operators)
-		if _, invited := f.invited(email, Membership{"t2", Admin}); invited {
+		if _, invited := f.invited(email, Membership{"t2", roles.Admin}); invited {
 			f.t.Fatal("an operator who has a password was given a link")
 		}
 		f.clock.Advance(Freshness)
-		if v := f.visit(session); v.Role("t2") != Admin || v.Role(Installation) != Owner {
+		if v := f.visit(session); v.Role("t2") != roles.Admin || v.Role(roles.Installation) != roles.Owner {
 			f.t.Fatalf("%+v", v.Memberships)
 		}
 	})
@@ -114,7 +115,7 @@ func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
 // An account that has lost its last role is nobody's: who is invited begins anew.
 func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
 	each(t, operator, func(f *fixture) {
-		by, _ := f.invited("kofi@example.com", Membership{"t1", Finance})
+		by, _ := f.invited("kofi@example.com", Membership{"t1", roles.Finance})
 		session, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "", home)
 		if err != nil {
 			f.t.Fatal(err)
@@ -123,7 +124,7 @@ func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
 			_, _, err := f.SetRole(tx, "kofi@example.com", Membership{Tenant: "t1"})
 			return err
 		})
-		next, invited := f.invited("kofi@example.com", Membership{"t2", Owner})
+		next, invited := f.invited("kofi@example.com", Membership{"t2", roles.Owner})
 		if !invited {
 			f.t.Fatal("there is no link")
 		}
@@ -139,7 +140,7 @@ func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
 
 func TestAnInvitationLastsADay(t *testing.T) {
 	each(t, operator, func(f *fixture) {
-		by, _ := f.invited("kofi@example.com", Membership{"t1", Finance})
+		by, _ := f.invited("kofi@example.com", Membership{"t1", roles.Finance})
 		f.clock.Advance(InvitationLasts)
 		if _, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "", home); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatal(err)
@@ -201,7 +202,7 @@ func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
 
 func TestWhoIsDisabledIsOutUntilEnabled(t *testing.T) {
 	each(t, operator, func(f *fixture) {
-		by, _ := f.invited("kofi@example.com", Membership{Installation, Owner})
+		by, _ := f.invited("kofi@example.com", Membership{roles.Installation, roles.Owner})
 		f.known()
 		token := f.signIn()
 		f.tx(func(tx *db.Tx) error { _, err := f.Disable(tx, f.person.Email); return err })
@@ -230,14 +231,14 @@ func TestTheInstallationKeepsAnOwner(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		demote := func(email string) func(tx *db.Tx) error {
 			return func(tx *db.Tx) error {
-				_, _, err := f.SetRole(tx, email, Membership{Installation, Support})
+				_, _, err := f.SetRole(tx, email, Membership{roles.Installation, roles.Support})
 				return err
 			}
 		}
 		f.refused(problem.Forbidden, demote(f.person.Email))
 		f.refused(problem.Forbidden, func(tx *db.Tx) error { _, err := f.Disable(tx, f.person.Email); return err })
 		f.refused(problem.NotFound, demote("nobody@example.com"))
-		f.invited("kofi@example.com", Membership{Installation, Owner})
+		f.invited("kofi@example.com", Membership{roles.Installation, roles.Owner})
 		var won atomic.Int64
 		var all sync.WaitGroup
 		for _, email := range []string{f.person.Email, "kofi@example.com"} {
@@ -256,7 +257,7 @@ func TestTheInstallationKeepsAnOwner(t *testing.T) {
 		}
 		f.tx(func(tx *db.Tx) error { // a tenant's owner is another matter
 			_, before, err := f.SetRole(tx, f.person.Email, Membership{"t1", ""})
-			if before != Owner {
+			if before != roles.Owner {
 				f.t.Errorf("was %s", before)
 			}
 			return err
@@ -281,7 +282,7 @@ func TestBootstrapMakesTheFirstOwnerAlone(t *testing.T) {
 		if !made || err != nil {
 			f.t.Fatal(made, err)
 		}
-		if v, err := f.attempt(password, "", home); err != nil || v.Role(Installation) != Owner {
+		if v, err := f.attempt(password, "", home); err != nil || v.Role(roles.Installation) != roles.Owner {
 			f.t.Fatalf("%+v, %v", v, err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // A password is the same text from every keyboard: composed or not, with any space.
@@ -26,7 +27,7 @@ func TestPassword_isOneTextInEveryForm(t *testing.T) {
 
 // A sign-in with a hash of older parameters, or of the password before normalisation, works and stores a newer hash.
 func TestSignIn_renewsTheStoredHash(t *testing.T) {
-	each(t, []Membership{{Installation, Owner}}, func(f *fixture) {
+	each(t, []Membership{{roles.Installation, roles.Owner}}, func(f *fixture) {
 		t := f.t
 		const typed = "cafe\u0301 of red mangoes"
 		before := newHasher(128)
@@ -66,7 +67,7 @@ func TestSignIn_renewsTheStoredHash(t *testing.T) {
 
 // A password of common words, of the person's names or of the company's is refused with the way to choose another.
 func TestPassword_guessableIsRefused(t *testing.T) {
-	each(t, []Membership{{"shop", Owner}}, func(f *fixture) {
+	each(t, []Membership{{"shop", roles.Owner}}, func(f *fixture) {
 		t := f.t
 		if err := f.db.Write(t.Context(), func(tx *db.Tx) error {
 			_, err := tx.Exec(`INSERT INTO tenants (id, name, mode, collections_enabled, blocked, payouts_stopped, wallet_limit, bank_limit, fee_bearer, created_at, updated_at)
@@ -94,9 +95,9 @@ func TestPassword_guessableIsRefused(t *testing.T) {
 
 // Who finds an open browser cannot enrol a first factor without the password; who has just signed in can.
 func TestFactor_firstNeedsThePassword(t *testing.T) {
-	each(t, []Membership{{Installation, Owner}}, func(f *fixture) {
+	each(t, []Membership{{roles.Installation, roles.Owner}}, func(f *fixture) {
 		t := f.t
-		by, _ := f.invited("kofi@example.com", Membership{Installation, Operations})
+		by, _ := f.invited("kofi@example.com", Membership{roles.Installation, roles.Operations})
 		token, err := f.Accept(t.Context(), by.Token, by.Code, password, "", home)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/usertext"
 )
 
@@ -73,7 +74,7 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 		bad.Add("name", "must have 1 to 120 characters and no space around them")
 	}
 	for _, m := range memberships {
-		if !m.Role.at(SiteOf(m.Tenant)) {
+		if !m.Role.ExistsAt(roles.SiteOf(m.Tenant)) {
 			bad.Add("role", "has no role named "+string(m.Role))
 		}
 	}

@@ -2,6 +2,8 @@ package identity
 
 import (
 	"time"
+
+	"github.com/makola/makola/internal/roles"
 )
 
 // Person is a human being who can sign in.
@@ -16,5 +18,5 @@ type Person struct {
 // Membership is the role of a person at one tenant or at the installation.
 type Membership struct {
 	Tenant string // Installation, or an id
-	Role   Role
+	Role   roles.Role
 }

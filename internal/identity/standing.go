@@ -5,20 +5,21 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Standing is what a person is at one place, as a transaction sees it.
 type Standing struct {
 	Person    Person
 	HasFactor bool
-	ResetAt   time.Time // when password and factor were last taken away; zero: never
-	Role      Role      // empty: none
-	RoleAt    time.Time // when the role was given or last changed
+	ResetAt   time.Time  // when password and factor were last taken away; zero: never
+	Role      roles.Role // empty: none
+	RoleAt    time.Time  // when the role was given or last changed
 }
 
 // Can says whether the person may sign in and has a permission at a site.
-func (s Standing) Can(at Site, p Permission) bool {
-	return s.Person.DisabledAt.IsZero() && s.Role != "" && Can(at, s.Role, p)
+func (s Standing) Can(at roles.Site, p roles.Permission) bool {
+	return s.Person.DisabledAt.IsZero() && s.Role != "" && roles.Can(at, s.Role, p)
 }
 
 const (
@@ -58,7 +59,7 @@ func standing(tx *db.Tx, ofPerson, ofRole, person, tenant string) (s Standing, e
 // Holder is a person with a role who may sign in.
 type Holder struct {
 	Person
-	Role      Role
+	Role      roles.Role
 	HasFactor bool   // who has none cannot check in production
 	Sponsor   string // who may have the person's account: a person's id, or Machine; empty: nobody
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // signedIn is the person with a password and a factor, which was given a moment ago.
@@ -57,7 +58,7 @@ func TestAPersonalTokenEnds(t *testing.T) {
 		},
 		"with its person": func(f *fixture, v Visitor, _ PersonalToken) error {
 			return f.db.Write(f.t.Context(), func(tx *db.Tx) error {
-				if _, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "Kofi", Membership{Installation, Owner}); err != nil {
+				if _, _, err := f.Invite(tx, NewInvitation(), "kofi@example.com", "Kofi", Membership{roles.Installation, roles.Owner}); err != nil {
 					return err
 				}
 				return nil
@@ -70,7 +71,7 @@ func TestAPersonalTokenEnds(t *testing.T) {
 			v := f.signedIn()
 			text, token := f.tokenOf(v)
 			before, err := f.Bearer(f.t.Context(), text)
-			if err != nil || before.Person.ID != v.Person.ID || !before.ByToken() || before.Role(Installation) != Owner {
+			if err != nil || before.Person.ID != v.Person.ID || !before.ByToken() || before.Role(roles.Installation) != roles.Owner {
 				f.t.Fatalf("%+v, %v", before, err)
 			}
 			if now, still := f.works(text, before); !now || !still {
@@ -191,7 +192,7 @@ func TestAPersonHasTenTokensAndEndsTheirOwn(t *testing.T) {
 		if err != nil || len(list) != MostTokens || !list[0].ExpiresAt.Equal(start.Add(TokenLasts)) {
 			f.t.Fatalf("%+v, %v", list, err)
 		}
-		other, err := f.Ensure(f.t.Context(), "kofi@example.com", "Kofi", []Membership{{Installation, Owner}})
+		other, err := f.Ensure(f.t.Context(), "kofi@example.com", "Kofi", []Membership{{roles.Installation, roles.Owner}})
 		if err != nil {
 			f.t.Fatal(err)
 		}

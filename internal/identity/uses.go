@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // A Limit bounds what a person does within an hour: with how many different things or, where each use counts, how often.
@@ -26,9 +27,9 @@ type Limit struct {
 
 // The limits for each person.
 var (
-	SearchesOfNumbers = Limit{What: string(SearchNumbers), Most: 30, Of: "numbers"} // by number, account or name
-	Reveals           = Limit{What: string(RevealNumbers), Most: 30, Of: "numbers and secrets"}
-	Exports           = Limit{What: string(ExportPayments), Most: 20, Each: true, Of: "files"}
+	SearchesOfNumbers = Limit{What: string(roles.SearchNumbers), Most: 30, Of: "numbers"} // by number, account or name
+	Reveals           = Limit{What: string(roles.RevealNumbers), Most: 30, Of: "numbers and secrets"}
+	Exports           = Limit{What: string(roles.ExportPayments), Most: 20, Each: true, Of: "files"}
 )
 
 // NumberKey names the use of the master key under which numbers that people search for are hashed.

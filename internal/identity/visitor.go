@@ -1,6 +1,10 @@
 package identity
 
-import "time"
+import (
+	"time"
+
+	"github.com/makola/makola/internal/roles"
+)
 
 // Visitor is the person behind a request, with the session and the roles.
 type Visitor struct {
@@ -18,9 +22,9 @@ type Visitor struct {
 func (v Visitor) ByToken() bool { return v.token != "" }
 
 // Can says whether the visitor has a permission at a tenant or at the Installation by a role there.
-func (v Visitor) Can(tenant string, p Permission) bool {
+func (v Visitor) Can(tenant string, p roles.Permission) bool {
 	r := v.Role(tenant)
-	return r != "" && Can(SiteOf(tenant), r, p)
+	return r != "" && roles.Can(roles.SiteOf(tenant), r, p)
 }
 
 // Session is one browser in which a person is signed in.
@@ -35,7 +39,7 @@ type Session struct {
 }
 
 // Role is the visitor's role at a tenant or at the Installation; empty: none.
-func (v Visitor) Role(tenant string) Role {
+func (v Visitor) Role(tenant string) roles.Role {
 	for _, m := range v.Memberships {
 		if m.Tenant == tenant {
 			return m.Role
@@ -45,12 +49,12 @@ func (v Visitor) Role(tenant string) Role {
 }
 
 // Operator says whether the visitor has a role at the installation.
-func (v Visitor) Operator() bool { return v.Role(Installation) != "" }
+func (v Visitor) Operator() bool { return v.Role(roles.Installation) != "" }
 
 // Lacks says what a visitor must set up in production before anything else.
 func (v Visitor) Lacks() (password, factor bool) {
 	for _, m := range v.Memberships {
-		factor = factor || m.Role.NeedsFactor(SiteOf(m.Tenant))
+		factor = factor || m.Role.NeedsFactor(roles.SiteOf(m.Tenant))
 	}
 	return !v.HasPassword, factor && !v.HasFactor
 }

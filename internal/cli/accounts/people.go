@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // People holds the commands of makola people.
@@ -51,7 +52,7 @@ type placeFlags struct {
 }
 
 func (f placeFlags) membership() identity.Membership {
-	return identity.Membership{Tenant: f.Tenant, Role: identity.Role(f.Role)}
+	return identity.Membership{Tenant: f.Tenant, Role: roles.Role(f.Role)}
 }
 
 // invited is what a command answers that may print a link.
@@ -126,12 +127,12 @@ func inviteTo(e *frame.Env, flags frame.Common, links linkFlags, at placeFlags, 
 }
 
 // findPerson finds a person by the e-mail address, with the roles.
-func findPerson(ctx context.Context, o *frame.Opened, email string) (p identity.Person, roles []identity.Membership, err error) {
+func findPerson(ctx context.Context, o *frame.Opened, email string) (p identity.Person, memberships []identity.Membership, err error) {
 	err = o.DB.Write(ctx, func(tx *db.Tx) error {
-		p, roles, err = o.People.Locked(tx, email)
+		p, memberships, err = o.People.Locked(tx, email)
 		return err
 	})
-	return p, roles, err
+	return p, memberships, err
 }
 
 // printPerson prints a person, with the link and the code that an act made.
@@ -169,13 +170,13 @@ func (c *peopleRole) Run(e *frame.Env) error {
 		if m.Role == "none" {
 			m.Role = ""
 		}
-		_, roles, err := findPerson(e.Ctx, o, c.Email)
+		_, memberships, err := findPerson(e.Ctx, o, c.Email)
 		if err != nil {
 			return err
 		}
-		before := identity.Role("")
-		if at := slices.IndexFunc(roles, func(r identity.Membership) bool { return r.Tenant == m.Tenant }); at >= 0 {
-			before = roles[at].Role
+		before := roles.Role("")
+		if at := slices.IndexFunc(memberships, func(r identity.Membership) bool { return r.Tenant == m.Tenant }); at >= 0 {
+			before = memberships[at].Role
 		}
 		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
 			return a.SetRole(e.Ctx, o.By, id, c.Email, m, before, c.Reason)
@@ -258,15 +259,15 @@ func peopleColumns(names map[string]string) []frame.Column[identity.Listed] {
 		{Name: "email", Value: func(l identity.Listed) any { return l.Email }},
 		{Name: "name", Value: func(l identity.Listed) any { return l.Name }},
 		{Name: "roles", Value: func(l identity.Listed) any {
-			var roles []string
+			var held []string
 			for _, m := range l.Memberships {
 				where := "the installation"
-				if m.Tenant != identity.Installation {
+				if m.Tenant != roles.Installation {
 					where = names[m.Tenant]
 				}
-				roles = append(roles, string(m.Role)+" of "+where)
+				held = append(held, string(m.Role)+" of "+where)
 			}
-			return roles
+			return held
 		}},
 		{Name: "password", Value: func(l identity.Listed) any { return l.HasPassword }},
 		{Name: "factor", Value: func(l identity.Listed) any { return l.HasFactor }},

@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/timekeeping"
 )
 
@@ -66,7 +66,7 @@ func (o *Opened) authorise(e *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	o.By = changes.By{Visitor: v, Origin: Origin(), Place: identity.Installation}
+	o.By = changes.By{Visitor: v, Origin: Origin(), Place: roles.Installation}
 	o.Actor, o.permission = v.Person.Email, Needs[a.command]
 	if a.reason == "" {
 		return problem.Field("reason", "is required with a personal token")

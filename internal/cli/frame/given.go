@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Writing is what every command takes that changes something: who gives it. In production, where there are people, a command
@@ -28,23 +28,23 @@ type Reasoned struct {
 
 // Needs are the commands that change something, and what the person of a token must be allowed to at the installation. A
 // command whose act has a kind of its own needs what the kind says, too.
-var Needs = map[string]identity.Permission{
-	"tenant create": identity.MakeTenants, "tenant set": identity.MakeActs,
-	"people create": identity.MakePeople, "people invite": identity.MakePeople, "people role": identity.MakePeople,
-	"people disable": identity.MakePeople, "people enable": identity.MakePeople, "people reset": identity.MakePeople,
-	"change": identity.MakeActs, "fees set": identity.MakeTenants,
-	"key create": identity.MakeKeys, "key set": identity.MakeKeys, "key rotate": identity.MakeKeys, "key revoke": identity.MakeKeys,
-	"wallet fund": identity.MakeMoney, "wallet adjust": identity.MakeMoney, "wallet transfer": identity.MakeMoney, "wallet recover": identity.MakeMoney,
-	"float add":       identity.MakeTreasury,
-	"payouts resolve": identity.MakeTreasury, "payouts decide": identity.MakeTreasury,
-	"providers pause": identity.SwitchProviders, "providers resume": identity.SwitchProviders, "providers route": identity.MakeMoney,
-	"catalogue set": identity.MakeTenants, "catalogue bank-code": identity.MakeTenants, "catalogue prefix": identity.MakeTenants,
-	"webhooks replay": identity.ReplayWebhooks, "webhooks secret": identity.ReadSecrets,
-	"senders create": identity.ReviewSenders, "senders approve": identity.ReviewSenders, "senders reject": identity.ReviewSenders,
-	"credits sell": identity.MakeMoney, "credits refund": identity.MakeMoney,
-	"campaigns stop": identity.StopCampaigns, "otp reopen": identity.MakeTenants,
-	"contacts add-group": identity.MakeTenants, "contacts import": identity.MakeTenants, "contacts optout": identity.MakeTenants, "contacts optin": identity.MakeTenants,
-	"privacy erase": identity.MakeTenants, "jobs rerun": identity.MakeMoney, "clock accept": identity.MakeMoney, "keys rotate": identity.MakePeople,
+var Needs = map[string]roles.Permission{
+	"tenant create": roles.ChangeTenants, "tenant set": roles.RequestChanges,
+	"people create": roles.ChangePeople, "people invite": roles.ChangePeople, "people role": roles.ChangePeople,
+	"people disable": roles.ChangePeople, "people enable": roles.ChangePeople, "people reset": roles.ChangePeople,
+	"change": roles.RequestChanges, "fees set": roles.ChangeTenants,
+	"key create": roles.ChangeKeys, "key set": roles.ChangeKeys, "key rotate": roles.ChangeKeys, "key revoke": roles.ChangeKeys,
+	"wallet fund": roles.ChangeMoney, "wallet adjust": roles.ChangeMoney, "wallet transfer": roles.ChangeMoney, "wallet recover": roles.ChangeMoney,
+	"float add":       roles.ChangeTreasury,
+	"payouts resolve": roles.ChangeTreasury, "payouts decide": roles.ChangeTreasury,
+	"providers pause": roles.SwitchProviders, "providers resume": roles.SwitchProviders, "providers route": roles.ChangeMoney,
+	"catalogue set": roles.ChangeTenants, "catalogue bank-code": roles.ChangeTenants, "catalogue prefix": roles.ChangeTenants,
+	"webhooks replay": roles.ReplayWebhooks, "webhooks secret": roles.ReadSecrets,
+	"senders create": roles.ReviewSenders, "senders approve": roles.ReviewSenders, "senders reject": roles.ReviewSenders,
+	"credits sell": roles.ChangeMoney, "credits refund": roles.ChangeMoney,
+	"campaigns stop": roles.StopCampaigns, "otp reopen": roles.ChangeTenants,
+	"contacts add-group": roles.ChangeTenants, "contacts import": roles.ChangeTenants, "contacts optout": roles.ChangeTenants, "contacts optin": roles.ChangeTenants,
+	"privacy erase": roles.ChangeTenants, "jobs rerun": roles.ChangeMoney, "clock accept": roles.ChangeMoney, "keys rotate": roles.ChangePeople,
 }
 
 // moneyCommands are the commands that move money. A production machine whose clock is wrong does not run them.

@@ -21,6 +21,7 @@ import (
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -46,7 +47,7 @@ type Opened struct {
 
 	Actor      string     // in the audit log
 	By         changes.By // the person of a token, or the user of this machine
-	permission identity.Permission
+	permission roles.Permission
 	reason     string // that the command was given
 	production bool
 }
@@ -57,7 +58,7 @@ func Assemble(d *db.DB, c *clock.Clock) *Opened {
 	log := audit.New(d, c)
 	actor := "cli:" + LoggedIn()
 	return &Opened{DB: d, Clock: c, Ledger: l, People: identity.New(d, c, log, identity.Options{}), Tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), Access: access.New(d, c), Installation: installation.New(d, c), Log: log, Actor: actor,
-		By: changes.By{Machine: actor, Origin: Origin(), Place: identity.Installation}}
+		By: changes.By{Machine: actor, Origin: Origin(), Place: roles.Installation}}
 }
 
 // journalReady refuses a change that could not be appended to the journal. In development a database that has no data folder

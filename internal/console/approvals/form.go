@@ -10,9 +10,9 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Form is a form by which somebody asks for an act. Its page asks for the second factor first; its form has the id of the
@@ -20,7 +20,7 @@ import (
 type Form struct {
 	Path   string // under the base of its site
 	Title  string
-	May    identity.Permission
+	May    roles.Permission
 	Inputs []console.Input
 	Submit string
 	Danger bool
@@ -94,10 +94,10 @@ var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTrans
 	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole}
 
 // GeneratedForms are the pages of kinds without a template that are about an account, made from their fields.
-func (ps *Pages) GeneratedForms(at identity.Site) (orders []Form) {
+func (ps *Pages) GeneratedForms(at roles.Site) (orders []Form) {
 	for _, form := range changes.Forms() {
-		may := func(r identity.Role) bool { return identity.Can(at, r, form.Request) }
-		if slices.Contains(templated, form.Kind) || !form.About() || !slices.ContainsFunc(identity.Roles(at), may) {
+		may := func(r roles.Role) bool { return roles.Can(at, r, form.Request) }
+		if slices.Contains(templated, form.Kind) || !form.About() || !slices.ContainsFunc(roles.At(at), may) {
 			continue
 		}
 		orders = append(orders, ps.generated(form))

@@ -11,11 +11,11 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 var policyColumns = []page.Column{{Name: "What"}, {Name: "Where"}, {Name: "From", Right: true}, {Name: "Needs"}}
@@ -80,7 +80,7 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(ps.Changes.Kinds(v.PersonSite())[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(changes.Checkers(l.Checkers))}})
 	}
 	inForce, err := ps.inForce(v)
-	return console.Answer{Title: "Policy", Body: policyBody(inForce, rows, v.Can(identity.MakePolicy) && !v.Viewing, form)}, err
+	return console.Answer{Title: "Policy", Body: policyBody(inForce, rows, v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
 }
 
 // setPolicy asks for another line.

@@ -9,9 +9,9 @@ import (
 	"github.com/a-h/templ"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -140,7 +140,7 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 	} else {
 		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
 	}
-	if a.Kind == changes.KindSendPayout && v.Can(identity.ReadPayments) { // the act has the payment's id
+	if a.Kind == changes.KindSendPayout && v.Can(roles.ReadPayments) { // the act has the payment's id
 		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.Base()+"/payments/"+a.ID, "its page")})
 	}
 	if a.Note != "" {
@@ -231,7 +231,7 @@ func (ps *Pages) withdrawAct(v *console.Visit) (console.Answer, error) {
 
 // WaitingFor are the acts that wait about a tenant.
 func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) ([]page.Row, error) {
-	if !v.Can(identity.ReadActs) {
+	if !v.Can(roles.ReadChanges) {
 		return nil, nil
 	}
 	list, err := ps.Changes.Store.List(v.Ctx, changes.Filter{Tenant: t.ID, State: changes.Waiting, Limit: console.PageRows})
@@ -240,7 +240,7 @@ func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) ([]page.Row, erro
 
 // Waiting are the acts that wait for the visitor, and those of the visitor that wait for somebody else.
 func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou []page.Row, err error) {
-	if !v.Can(identity.ReadActs) {
+	if !v.Can(roles.ReadChanges) {
 		return nil, nil, nil
 	}
 	list, err := ps.Changes.Store.List(v.Ctx, changes.Filter{Place: v.Tenant.ID, State: changes.Waiting, Limit: console.PageRows})

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 )
 
 // mostShown is how long the text of what an approval's page showed may be, in characters.
@@ -14,20 +14,20 @@ const mostShown = 1000
 func (ps *Pages) Routes(base string) []console.Route {
 	digest, act := console.Input{Name: "digest", Max: mostShown}, base+"/acts/{id}"
 	return []console.Route{
-		{Method: http.MethodGet, Path: base + "/acts", Permission: identity.ReadActs, Inputs: []console.Input{{Name: "before", Max: 36}, {Name: "state", Max: 12}}, Handle: ps.actList},
-		{Method: http.MethodGet, Path: act, Permission: identity.ReadActs, Handle: ps.actPage},
-		{Method: http.MethodPost, Path: act + "/approve", Permission: identity.CheckActs, Inputs: []console.Input{digest}, Handle: ps.approveAct},
-		{Method: http.MethodPost, Path: act + "/reject", Permission: identity.CheckActs, Inputs: []console.Input{digest, {Name: "note", Max: 500}}, Handle: ps.rejectAct},
-		{Method: http.MethodPost, Path: act + "/withdraw", Permission: identity.MakeActs, Inputs: []console.Input{digest}, Handle: ps.withdrawAct},
-		{Method: http.MethodPost, Path: act + "/reveal", Permission: identity.MakeActs, Handle: ps.revealMade},
-		{Method: http.MethodPost, Path: act + "/code", Permission: identity.ReadActs, Handle: ps.revealCode},
-		{Method: http.MethodPost, Path: act + "/do", Permission: identity.MakeActs, Inputs: []console.Input{digest}, Handle: ps.approveAct},
+		{Method: http.MethodGet, Path: base + "/acts", Permission: roles.ReadChanges, Inputs: []console.Input{{Name: "before", Max: 36}, {Name: "state", Max: 12}}, Handle: ps.actList},
+		{Method: http.MethodGet, Path: act, Permission: roles.ReadChanges, Handle: ps.actPage},
+		{Method: http.MethodPost, Path: act + "/approve", Permission: roles.ApproveChanges, Inputs: []console.Input{digest}, Handle: ps.approveAct},
+		{Method: http.MethodPost, Path: act + "/reject", Permission: roles.ApproveChanges, Inputs: []console.Input{digest, {Name: "note", Max: 500}}, Handle: ps.rejectAct},
+		{Method: http.MethodPost, Path: act + "/withdraw", Permission: roles.RequestChanges, Inputs: []console.Input{digest}, Handle: ps.withdrawAct},
+		{Method: http.MethodPost, Path: act + "/reveal", Permission: roles.RequestChanges, Handle: ps.revealMade},
+		{Method: http.MethodPost, Path: act + "/code", Permission: roles.ReadChanges, Handle: ps.revealCode},
+		{Method: http.MethodPost, Path: act + "/do", Permission: roles.RequestChanges, Inputs: []console.Input{digest}, Handle: ps.approveAct},
 	}
 }
 
 // PolicyRoutes are the policy of a site.
 func (ps *Pages) PolicyRoutes(base string, more ...console.Input) []console.Route {
 	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "kind", Max: 40}, {Name: "amount", Max: 20}, {Name: "checkers", Max: 2}, {Name: "reason", Max: 500}}, more...)
-	return []console.Route{{Method: http.MethodGet, Path: base + "/policy", Permission: identity.ReadActs, Handle: ps.policyPage},
-		{Method: http.MethodPost, Path: base + "/policy", Permission: identity.MakePolicy, Inputs: inputs, Handle: ps.setPolicy}}
+	return []console.Route{{Method: http.MethodGet, Path: base + "/policy", Permission: roles.ReadChanges, Handle: ps.policyPage},
+		{Method: http.MethodPost, Path: base + "/policy", Permission: roles.ChangePolicy, Inputs: inputs, Handle: ps.setPolicy}}
 }

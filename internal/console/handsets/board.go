@@ -12,7 +12,6 @@ import (
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -20,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -144,7 +144,7 @@ func (ps *Pages) books(v *console.Visit, b *board) error {
 // testTenant is the first tenant of the visitor that has test money.
 func (ps *Pages) testTenant(v *console.Visit) (tenant.Tenant, error) {
 	for _, m := range v.Who.Memberships {
-		if m.Tenant == identity.Installation {
+		if m.Tenant == roles.Installation {
 			continue
 		}
 		t, err := ps.Tenants.Get(v.Ctx, m.Tenant)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Routes are the pages of the simulator. Webhooks come without a session: programs send them.
@@ -19,7 +19,7 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodPost, Path: "/sim/clock", Inputs: []console.Input{shown, {Name: "seconds", Max: 6}}, Handle: ps.moveClock},
 	}
 	for i := range routes {
-		routes[i].Site, routes[i].Permission = console.Operators, identity.UseSimulator
+		routes[i].Site, routes[i].Permission = console.Operators, roles.UseSimulator
 	}
 	routes = append(routes, console.Route{Method: http.MethodPost, Path: "/sim/hooks/{name}", Machine: true, Body: hookBytes, Handle: ps.receiveHook})
 	for i := range routes {

@@ -7,9 +7,9 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/senderid"
 )
 
@@ -22,7 +22,7 @@ func (ps *Pages) senderList(v *console.Visit) (console.Answer, error) {
 	l := page.List{Title: "Sender IDs", Lead: "Names that customers ask for and that wait for a review, the oldest first.", Columns: senderColumns, Empty: page.Empty{Title: "Nothing waits", Text: "Names that customers ask for appear here."}}
 	for _, s := range list {
 		do := page.Text("")
-		if v.Can(identity.ReviewSenders) {
+		if v.Can(roles.ReviewSenders) {
 			do = page.Join(page.Anchor("/ops/senders/"+s.ID+"/approve", "Approve"), page.Text(" "), page.Anchor("/ops/senders/"+s.ID+"/reject", "Reject"))
 		}
 		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(s.Name), page.Text(v.NameOf(s.Tenant)), page.Text(s.Description), page.Text(senderid.Near(s.Name)), page.Time(s.CreatedAt), do}})
@@ -32,7 +32,7 @@ func (ps *Pages) senderList(v *console.Visit) (console.Answer, error) {
 
 // blockOrder blocks an account, or lets it go on.
 func (ps *Pages) blockOrder() approvals.Form {
-	return approvals.Form{Path: "/block", Title: "Block the account", May: identity.BlockTenants, Submit: "Change it", Danger: true, Inputs: []console.Input{{Name: changes.Blocked, Max: 3}},
+	return approvals.Form{Path: "/block", Title: "Block the account", May: roles.BlockTenants, Submit: "Change it", Danger: true, Inputs: []console.Input{{Name: changes.Blocked, Max: 3}},
 		Lead: approvals.OfAccount("A blocked account is refused everything but status checks. What is under way is settled."),
 		Fields: func(v *console.Visit) ([]page.Field, error) {
 			t, err := v.Subject()
@@ -53,7 +53,7 @@ func (ps *Pages) blockOrder() approvals.Form {
 
 // newTenantOrder makes an account.
 func (ps *Pages) newTenantOrder() approvals.Form {
-	return approvals.Form{Path: "/tenants/new", Title: "Make an account", May: identity.MakeTenants, Submit: "Make the account", Inputs: []console.Input{{Name: "name", Max: 120}, {Name: "mode", Max: 4}, {Name: "collections", Max: 3}},
+	return approvals.Form{Path: "/tenants/new", Title: "Make an account", May: roles.ChangeTenants, Submit: "Make the account", Inputs: []console.Input{{Name: "name", Max: 120}, {Name: "mode", Max: 4}, {Name: "collections", Max: 3}},
 		Lead: func(*console.Visit) (string, error) {
 			return "With its wallet and its SMS credits. Its mode never changes.", nil
 		},
@@ -72,7 +72,7 @@ func (ps *Pages) newTenantOrder() approvals.Form {
 func (ps *Pages) senderOrders() (orders []approvals.Form) {
 	for _, to := range []senderid.Status{senderid.Approved, senderid.Rejected} {
 		does := map[senderid.Status]string{senderid.Approved: "approve", senderid.Rejected: "reject"}[to]
-		orders = append(orders, approvals.Form{Path: "/senders/{id}/" + does, Title: strings.ToUpper(does[:1]) + does[1:] + " a sender ID", May: identity.ReviewSenders, Submit: strings.ToUpper(does[:1]) + does[1:] + " it", Danger: to == senderid.Rejected,
+		orders = append(orders, approvals.Form{Path: "/senders/{id}/" + does, Title: strings.ToUpper(does[:1]) + does[1:] + " a sender ID", May: roles.ReviewSenders, Submit: strings.ToUpper(does[:1]) + does[1:] + " it", Danger: to == senderid.Rejected,
 			Lead: func(v *console.Visit) (string, error) {
 				s, err := ps.Senders.Find(v.Ctx, v.R.PathValue("id"))
 				if problem.Is(err, problem.NotFound) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/sheet"
 )
 
@@ -33,7 +33,7 @@ func (ps *Pages) auditList(v *console.Visit) (console.Answer, error) {
 	if f.Before != "" {
 		l.Prev = v.Query("before", "")
 	}
-	if v.Can(identity.ExportPayments) {
+	if v.Can(roles.ExportPayments) {
 		l.Files = console.FileLinks("/ops/audit", v.FilterQuery("actor", "action", "tenant"))
 	}
 	names := map[string]string{}

@@ -8,12 +8,12 @@ import (
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/words"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -30,7 +30,7 @@ var (
 
 // floatOrder books what was paid in at a provider, or taken out there.
 func (ps *Pages) floatOrder() approvals.Form {
-	return approvals.Form{Path: "/float/add", Title: "Book money at a provider", May: identity.MakeTreasury, Submit: "Book it", Inputs: []console.Input{{Name: "provider", Max: 40}, {Name: "mode", Max: 4}, {Name: "account", Max: 12}, {Name: "way", Max: 3}, {Name: "amount", Max: 20}, {Name: "reference", Max: changes.MaxReference}},
+	return approvals.Form{Path: "/float/add", Title: "Book money at a provider", May: roles.ChangeTreasury, Submit: "Book it", Inputs: []console.Input{{Name: "provider", Max: 40}, {Name: "mode", Max: 4}, {Name: "account", Max: 12}, {Name: "way", Max: 3}, {Name: "amount", Max: 20}, {Name: "reference", Max: changes.MaxReference}},
 		Lead: func(*console.Visit) (string, error) {
 			return "What was paid in or taken out at the provider, outside of Makola. The float and the provider's own balance agree after it.", nil
 		},
@@ -84,7 +84,7 @@ func (ps *Pages) creditOrders() (orders []approvals.Form) {
 				return a.RefundCredits(v.Ctx, approvals.By(v), id, v.R.PostFormValue("reference"), tenantID, credits, price, v.R.PostFormValue("reason"))
 			}},
 	} {
-		orders = append(orders, approvals.Form{Path: "/credits/" + o.does, Title: o.title, May: identity.MakeMoney, Submit: o.title, Danger: o.does == "refund",
+		orders = append(orders, approvals.Form{Path: "/credits/" + o.does, Title: o.title, May: roles.ChangeMoney, Submit: o.title, Danger: o.does == "refund",
 			Inputs: []console.Input{{Name: "credits", Max: 12}, {Name: "price", Max: 20}, {Name: "reference", Max: changes.MaxReference}}, Lead: approvals.OfAccount(o.lead),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				return []page.Field{{Name: "credits", Label: "Credits", Value: v.Given("credits", ""), Max: 12, Required: true, Hint: "A credit is one segment of a message."},
@@ -114,7 +114,7 @@ func (ps *Pages) creditOrders() (orders []approvals.Form) {
 
 // transferOrder moves money from the wallet of the account of the page into another one.
 func (ps *Pages) transferOrder() approvals.Form {
-	return approvals.Form{Path: "/transfer", Title: "Move money to another wallet", May: identity.MakeMoney, Submit: "Move it", Danger: true, Inputs: []console.Input{{Name: "to", Max: 36}, {Name: "amount", Max: 20}, {Name: "reference", Max: changes.MaxReference}},
+	return approvals.Form{Path: "/transfer", Title: "Move money to another wallet", May: roles.ChangeMoney, Submit: "Move it", Danger: true, Inputs: []console.Input{{Name: "to", Max: 36}, {Name: "amount", Max: 20}, {Name: "reference", Max: changes.MaxReference}},
 		Lead: approvals.OfAccount("The money goes out of its wallet into that of another account of the same mode, free of charge. Both see it as a transfer."),
 		Fields: func(v *console.Visit) ([]page.Field, error) {
 			return []page.Field{{Name: "to", Label: "To the account", Value: v.Given("to", ""), Max: 36, Required: true, Hint: "The id of the account, which its page has."}, amountField(v), referenceField(v)}, nil
@@ -131,7 +131,7 @@ func (ps *Pages) transferOrder() approvals.Form {
 
 // recoverOrder takes back what the account of the page owes.
 func (ps *Pages) recoverOrder() approvals.Form {
-	return approvals.Form{Path: "/recover", Title: "Take back what is owed", May: identity.MakeMoney, Submit: "Take it back", Danger: true,
+	return approvals.Form{Path: "/recover", Title: "Take back what is owed", May: roles.ChangeMoney, Submit: "Take it back", Danger: true,
 		Lead: func(v *console.Visit) (string, error) {
 			t, err := v.About()
 			if err != nil {
@@ -171,7 +171,7 @@ func (ps *Pages) ofPayment(text string) func(v *console.Visit) (string, error) {
 // paymentOrders end a payment by its provider's statement, take such a word back, and empty suspense.
 func (ps *Pages) paymentOrders() []approvals.Form {
 	return []approvals.Form{
-		{Path: "/payments/{id}/resolve", Title: "End it by the statement", May: identity.MakeTreasury, Submit: "End it", Danger: true, Inputs: []console.Input{{Name: "ending", Max: 6}, {Name: "provider_fee", Max: 20}, {Name: "commission", Max: 20}},
+		{Path: "/payments/{id}/resolve", Title: "End it by the statement", May: roles.ChangeTreasury, Submit: "End it", Danger: true, Inputs: []console.Input{{Name: "ending", Max: 6}, {Name: "provider_fee", Max: 20}, {Name: "commission", Max: 20}},
 			Lead: ps.ofPayment("Say what the provider's statement says of it: a payment that is ended as not paid gives its money back, and can be paid once more."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				return []page.Field{{Name: "ending", Label: "By the statement", Value: v.Given("ending", ""), Options: append([]page.Option{{Text: "Choose"}}, endings...)},
@@ -196,7 +196,7 @@ func (ps *Pages) paymentOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.Resolve(v.Ctx, approvals.By(v), id, v.R.PathValue("id"), s, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/payments/{id}/contradict", Title: "Take the word back", May: identity.MakeTreasury, Submit: "Take it back", Danger: true, Inputs: []console.Input{{Name: "ending", Max: 6}},
+		{Path: "/payments/{id}/contradict", Title: "Take the word back", May: roles.ChangeTreasury, Submit: "Take it back", Danger: true, Inputs: []console.Input{{Name: "ending", Max: 6}},
 			Lead: ps.ofPayment("An operator ended it by a statement, and that was wrong. What it leaves in suspense is decided after it."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				return []page.Field{{Name: "ending", Label: "What it really was", Value: v.Given("ending", ""), Options: append([]page.Option{{Text: "Choose"}}, endings...)}}, nil
@@ -208,7 +208,7 @@ func (ps *Pages) paymentOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.Contradict(v.Ctx, approvals.By(v), id, v.R.PathValue("id"), ending == "paid", v.R.PostFormValue("reason"))
 			}},
-		{Path: "/payments/{id}/decide", Title: "Decide about suspense", May: identity.MakeTreasury, Submit: "Decide", Danger: true, Inputs: []console.Input{{Name: "for", Max: 8}},
+		{Path: "/payments/{id}/decide", Title: "Decide about suspense", May: roles.ChangeTreasury, Submit: "Decide", Danger: true, Inputs: []console.Input{{Name: "for", Max: 8}},
 			Lead: ps.ofPayment("Its provider contradicted itself. Say who gets what that left in suspense, or bears what is missing there."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				return []page.Field{{Name: "for", Label: "For", Value: v.Given("for", ""), Options: append([]page.Option{{Text: "Choose"}}, suspenseFor...)}}, nil

@@ -12,12 +12,12 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/words"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Check is what the last check of one of the books found.
@@ -31,7 +31,7 @@ type Check struct {
 func (ps *Pages) overview(v *console.Visit) (console.Answer, error) {
 	o := overviewOf{}
 	var err error
-	if v.Can(identity.ReadPayments) {
+	if v.Can(roles.ReadPayments) {
 		if o.stuck, err = ps.Payments.Stuck(v.Ctx); err != nil {
 			return console.Answer{}, err
 		}
@@ -116,7 +116,7 @@ func (ps *Pages) tenantList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Accounts", Actions: v.Actions(identity.MakeTenants, page.Link{Href: "/ops/tenants/new", Text: "Make an account"}, page.Link{Href: "/ops/fees", Text: "The default fee plan"}), Columns: []page.Column{{Name: "Name"}, {Name: "Mode"}, {Name: "Collections", Minor: true}, {Name: "State"}, {Name: "Made", Minor: true}},
+	l := page.List{Title: "Accounts", Actions: v.Actions(roles.ChangeTenants, page.Link{Href: "/ops/tenants/new", Text: "Make an account"}, page.Link{Href: "/ops/fees", Text: "The default fee plan"}), Columns: []page.Column{{Name: "Name"}, {Name: "Mode"}, {Name: "Collections", Minor: true}, {Name: "State"}, {Name: "Made", Minor: true}},
 		Empty: page.Empty{Title: "No accounts yet", Text: "Make one here, or on the command line: makola tenant create."}}
 	if len(list) > console.PageRows {
 		list = list[:console.PageRows]
@@ -143,7 +143,7 @@ func (ps *Pages) tenantPage(v *console.Visit) (console.Answer, error) {
 		{Name: "Limit of a payout to a wallet", Value: page.Money(t.PayoutLimitWallet)}, {Name: "Limit of a payout to a bank", Value: page.Money(t.PayoutLimitBank)},
 		{Name: "Fees of collections", Value: page.Text("borne by the " + string(t.FeeBearer))}, {Name: "Duplicate references", Value: page.Text(string(t.Duplicates))},
 		{Name: "Addresses are asked for", Value: page.Text(string(t.Listed))}, {Name: "Made", Value: page.Time(t.CreatedAt)}}
-	if v.Can(identity.ReadAccess) {
+	if v.Can(roles.ReadAccess) {
 		ips, err := ps.Access.PayoutIPs(v.Ctx, t.ID)
 		if err != nil {
 			return console.Answer{}, err
@@ -153,7 +153,7 @@ func (ps *Pages) tenantPage(v *console.Visit) (console.Answer, error) {
 		}
 	}
 	var balances []page.Fact
-	if v.Can(identity.ReadBalances) {
+	if v.Can(roles.ReadBalances) {
 		if balances, err = ps.Records.Balances(v, t); err != nil {
 			return console.Answer{}, err
 		}
@@ -210,7 +210,7 @@ func (ps *Pages) providerList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Providers", Actions: v.Actions(identity.SwitchProviders, page.Link{Href: "/ops/providers/pause", Text: "Pause"}, page.Link{Href: "/ops/providers/resume", Text: "Let go on"}), Lead: "What each provider does for us, and whether it is given work now.",
+	l := page.List{Title: "Providers", Actions: v.Actions(roles.SwitchProviders, page.Link{Href: "/ops/providers/pause", Text: "Pause"}, page.Link{Href: "/ops/providers/resume", Text: "Let go on"}), Lead: "What each provider does for us, and whether it is given work now.",
 		Columns: []page.Column{{Name: "Provider"}, {Name: "Money", Minor: true}, {Name: "Operation"}, {Name: "State"}, {Name: "Until", Minor: true}, {Name: "Why", Minor: true}},
 		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
 	for _, p := range lines {
@@ -226,7 +226,7 @@ func (ps *Pages) providerList(v *console.Visit) (console.Answer, error) {
 
 // floats is what we hold at providers, by our own ledger.
 func (ps *Pages) floats(v *console.Visit) (console.Answer, error) {
-	l := page.List{Title: "Float", Actions: v.Actions(identity.MakeTreasury, page.Link{Href: "/ops/float/add", Text: "Book money"}), Lead: "What the ledger says that each account at a provider holds for us. Unassigned is money that was booked without an account.",
+	l := page.List{Title: "Float", Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: "/ops/float/add", Text: "Book money"}), Lead: "What the ledger says that each account at a provider holds for us. Unassigned is money that was booked without an account.",
 		Columns: []page.Column{{Name: "Provider"}, {Name: "Account"}, {Name: "Money"}, {Name: "Held", Right: true}},
 		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
 	for _, r := range ps.Rails.Rails() {

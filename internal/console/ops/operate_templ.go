@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -51,7 +51,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Can(identity.ReadPayments) {
+		if v.Can(roles.ReadPayments) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<section class=\"panel\"><h2>Stuck payments</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -110,7 +110,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Can(identity.ReadProviders) {
+		if v.Can(roles.ReadProviders) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<section class=\"panel\"><h2>Providers</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -155,7 +155,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Can(identity.ReadChecks) {
+		if v.Can(roles.ReadChecks) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<section class=\"panel\"><h2>Books</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -208,7 +208,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Can(identity.ReadPayments) {
+		if v.Can(roles.ReadPayments) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<h2>Latest payments</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -344,7 +344,7 @@ func tenantActions(v *console.Visit, t tenant.Tenant) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Can(identity.MakeMoney) {
+		if v.Can(roles.ChangeMoney) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -428,7 +428,7 @@ func tenantActions(v *console.Visit, t tenant.Tenant) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Can(identity.MakeTenants) {
+		if v.Can(roles.ChangeTenants) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -447,7 +447,7 @@ func tenantActions(v *console.Visit, t tenant.Tenant) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Can(identity.ReadAccess) {
+		if v.Can(roles.ReadAccess) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 45, "<a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -466,7 +466,7 @@ func tenantActions(v *console.Visit, t tenant.Tenant) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Can(identity.ViewAs) {
+		if v.Can(roles.ViewAs) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 47, "<a class=\"button\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/words"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -35,7 +35,7 @@ func (ps *Pages) switchOrders() (orders []approvals.Form) {
 				return a.Resume(v.Ctx, approvals.By(v), id, mode, provider, op, v.R.PostFormValue("reason"))
 			}},
 	} {
-		orders = append(orders, approvals.Form{Path: "/providers/" + o.does, Title: o.title, May: identity.SwitchProviders, Submit: o.title, Danger: o.does == "pause", Inputs: []console.Input{{Name: "provider", Max: 40}, {Name: "mode", Max: 4}, {Name: "operation", Max: 40}},
+		orders = append(orders, approvals.Form{Path: "/providers/" + o.does, Title: o.title, May: roles.SwitchProviders, Submit: o.title, Danger: o.does == "pause", Inputs: []console.Input{{Name: "provider", Max: 40}, {Name: "mode", Max: 4}, {Name: "operation", Max: 40}},
 			Lead: func(*console.Visit) (string, error) { return o.lead, nil },
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				operations := []page.Option{{Value: route.Any, Text: "Everything"}}
@@ -87,7 +87,7 @@ func routeFields(v *console.Visit) []page.Field {
 
 // routeOrder says which providers serve an operation.
 func (ps *Pages) routeOrder() approvals.Form {
-	return approvals.Form{Path: "/routes/set", Title: "Choose providers", May: identity.MakeMoney, Submit: "Choose them", Inputs: append([]console.Input{{Name: "providers", Max: 200}}, routeInputs...),
+	return approvals.Form{Path: "/routes/set", Title: "Choose providers", May: roles.ChangeMoney, Submit: "Choose them", Inputs: append([]console.Input{{Name: "providers", Max: 200}}, routeInputs...),
 		Lead: func(v *console.Visit) (string, error) {
 			to, found, err := ps.Rails.LeadsTo(v.Ctx, namedRoute(v))
 			if err != nil || !found {
@@ -108,7 +108,7 @@ func (ps *Pages) routeOrder() approvals.Form {
 
 // dropRouteOrder removes a route.
 func (ps *Pages) dropRouteOrder() approvals.Form {
-	return approvals.Form{Path: "/routes/drop", Title: "Remove a route", May: identity.MakeMoney, Submit: "Remove it", Danger: true, Inputs: routeInputs,
+	return approvals.Form{Path: "/routes/drop", Title: "Remove a route", May: roles.ChangeMoney, Submit: "Remove it", Danger: true, Inputs: routeInputs,
 		Lead: func(*console.Visit) (string, error) {
 			return "An account's own route goes, so that everybody's holds for it again. A default is changed, not removed.", nil
 		},
@@ -124,12 +124,12 @@ func (ps *Pages) routeList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Routes", Lead: "Which providers serve what, best first. An account's own route comes before everybody's.", Actions: v.Actions(identity.MakeMoney, page.Link{Href: "/ops/routes/set", Text: "Choose providers"}),
+	l := page.List{Title: "Routes", Lead: "Which providers serve what, best first. An account's own route comes before everybody's.", Actions: v.Actions(roles.ChangeMoney, page.Link{Href: "/ops/routes/set", Text: "Choose providers"}),
 		Columns: []page.Column{{Name: "Operation"}, {Name: "Channel"}, {Name: "Money", Minor: true}, {Name: "Account", Minor: true}, {Name: "Providers"}, {Name: "Set by", Minor: true}, {Name: "Set", Minor: true}},
 		Empty:   page.Empty{Title: "No routes", Text: "The server writes the usual ones when it starts."}}
 	for _, r := range list {
 		row := page.Row{Cells: []templ.Component{page.Text(words.OperationWord(string(r.Operation))), page.Text(r.Channel), page.Text(r.Mode), page.ID(r.Tenant), page.Text(cmp.Or(strings.Join(r.Providers, " "), "nobody")), page.Text(r.Actor), page.Time(r.At)}}
-		if v.Can(identity.MakeMoney) {
+		if v.Can(roles.ChangeMoney) {
 			row.Href = "/ops/routes/set?" + url.Values{"tenant": {r.Tenant}, "mode": {r.Mode}, "operation": {string(r.Operation)}, "channel": {r.Channel}}.Encode()
 		}
 		l.Rows = append(l.Rows, row)
@@ -155,7 +155,7 @@ func (ps *Pages) deadLetters(v *console.Visit) (console.Answer, error) {
 	}
 	for _, j := range list {
 		row := page.Row{Cells: []templ.Component{page.Text(j.Kind), page.ID(j.Subject), page.Text(strconv.Itoa(j.Tries)), page.Text(j.LastError), page.Time(j.DeadAt)}}
-		if v.Can(identity.MakeMoney) {
+		if v.Can(roles.ChangeMoney) {
 			row.Href = "/ops/jobs/" + j.ID + "/rerun"
 		}
 		l.Rows = append(l.Rows, row)
@@ -165,7 +165,7 @@ func (ps *Pages) deadLetters(v *console.Visit) (console.Answer, error) {
 
 // rerunOrder gives a dead letter another life.
 func (ps *Pages) rerunOrder() approvals.Form {
-	return approvals.Form{Path: "/jobs/{id}/rerun", Title: "Run it again", May: identity.MakeMoney, Submit: "Run it again",
+	return approvals.Form{Path: "/jobs/{id}/rerun", Title: "Run it again", May: roles.ChangeMoney, Submit: "Run it again",
 		Lead: func(v *console.Visit) (string, error) {
 			j, err := ps.Jobs.DeadLetter(v.Ctx, v.R.PathValue("id"))
 			if problem.Is(err, problem.NotFound) || problem.Is(err, problem.InProgress) { // a living job has no such page
@@ -180,7 +180,7 @@ func (ps *Pages) rerunOrder() approvals.Form {
 
 // feesOrder changes a fee plan: of the account of the page, or with path /fees the one of all without their own.
 func (ps *Pages) feesOrder(owner func(v *console.Visit) (id, lead string, err error)) approvals.Form {
-	return approvals.Form{Path: "/fees", Title: "Fee plan", May: identity.MakeTenants, Submit: "Set the plan", Inputs: []console.Input{{Name: "rules", Max: 2000}},
+	return approvals.Form{Path: "/fees", Title: "Fee plan", May: roles.ChangeTenants, Submit: "Set the plan", Inputs: []console.Input{{Name: "rules", Max: 2000}},
 		Lead: func(v *console.Visit) (string, error) { _, lead, err := owner(v); return lead, err },
 		Fields: func(v *console.Visit) ([]page.Field, error) {
 			id, _, err := owner(v)

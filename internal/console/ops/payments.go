@@ -6,9 +6,9 @@ import (
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/records"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/roles"
 )
 
 // dayBefore is the last day of a time that ends before a day; zero has none.
@@ -88,7 +88,7 @@ func (ps *Pages) allPayments(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	l := page.List{Title: "Payments", Filters: fields, Active: v.Narrowed(opsFilters...), Clear: "/ops/payments", Columns: records.Columns(records.OfAll), Rows: records.Rows(v, found.Payments, "/ops/payments/", records.OfAll, names)}
-	if v.Can(identity.ExportPayments) {
+	if v.Can(roles.ExportPayments) {
 		l.Files = records.WithBooks(console.FileLinks("/ops/payments", v.FilterQuery(opsFilters...)))
 	}
 	records.PageByKey(v, &l, found)

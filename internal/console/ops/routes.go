@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
-	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Routes are the pages of the installation.
@@ -16,45 +16,45 @@ func (ps *Pages) Routes() []console.Route {
 	reason, ofTenant := console.Input{Name: "reason", Max: 500}, console.Input{Name: "tenant", Max: 120}
 	filters := append([]console.Input{before, ofTenant, {Name: "kind", Max: 12}, {Name: "status", Max: 12}, {Name: "provider", Max: 40}, {Name: "newer", Max: 36}, {Name: "seen", Max: 20}}, days...)
 	routes := []console.Route{
-		{Method: http.MethodGet, Path: "/ops", Permission: identity.ReadHome, Handle: ps.overview},
-		{Method: http.MethodGet, Path: "/ops/payments", Permission: identity.ReadPayments, Inputs: filters, Handle: ps.allPayments},
-		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: identity.ReadPayments, Also: identity.ExportPayments, Inputs: append([]console.Input{records.Preset}, filters...), File: true, Handle: ps.allPaymentsFile},
-		{Method: http.MethodGet, Path: "/ops/payments/{id}", Permission: identity.ReadPayments, Handle: ps.Records.Payment},
-		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: identity.ReplayWebhooks, Handle: ps.Records.Replay},
-		{Method: http.MethodPost, Path: "/ops/payments/{id}/number", Permission: identity.RevealNumbers, Handle: ps.Records.RevealNumber},
-		{Method: http.MethodGet, Path: "/ops/search", Permission: identity.ReadPayments, Inputs: []console.Input{before, {Name: "q", Max: 200}}, Handle: ps.Records.Search},
-		{Method: http.MethodGet, Path: "/ops/stuck", Permission: identity.ReadPayments, Handle: ps.stuck},
-		{Method: http.MethodGet, Path: "/ops/messages", Permission: identity.ReadMessages, Inputs: []console.Input{before, ofTenant}, Handle: ps.Records.AllCampaigns},
-		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: identity.ReadMessages, Also: identity.ExportPayments, Inputs: []console.Input{ofTenant}, File: true, Handle: ps.Records.CampaignsFile},
-		{Method: http.MethodGet, Path: "/ops/messages/{id}", Permission: identity.ReadMessages, Inputs: []console.Input{{Name: "page", Max: 9}}, Handle: ps.Records.Campaign},
-		{Method: http.MethodGet, Path: "/ops/tenants", Permission: identity.ReadTenants, Inputs: []console.Input{{Name: "after", Max: 36}}, Handle: ps.tenantList},
-		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: identity.ReadTenants, Handle: ps.tenantPage},
-		{Method: http.MethodGet, Path: "/ops/audit", Permission: identity.ReadAudit, Inputs: []console.Input{before, {Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 36}}, Handle: ps.auditList},
-		{Method: http.MethodGet, Path: "/ops/audit.csv", Permission: identity.ReadAudit, Also: identity.ExportPayments, Inputs: []console.Input{{Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 36}}, File: true, Handle: ps.auditFile},
-		{Method: http.MethodGet, Path: "/ops/requests", Permission: identity.ReadRequests, Inputs: append([]console.Input{{Name: "tenant", Max: 36}}, records.RequestFilters...), Handle: ps.Records.Refused},
-		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: identity.ReadRequests, Also: identity.ExportPayments, Inputs: append([]console.Input{{Name: "tenant", Max: 36}}, records.RequestFilters...), File: true, Handle: ps.Records.RequestsFile},
-		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: identity.ReadRequests, Handle: ps.Records.RefusedOne},
-		{Method: http.MethodGet, Path: "/ops/providers", Permission: identity.ReadProviders, Handle: ps.providerList},
-		{Method: http.MethodGet, Path: "/ops/routes", Permission: identity.ReadProviders, Handle: ps.routeList},
-		{Method: http.MethodGet, Path: "/ops/jobs", Permission: identity.ReadChecks, Inputs: []console.Input{{Name: "after", Max: 36}}, Handle: ps.deadLetters},
-		{Method: http.MethodGet, Path: "/ops/float", Permission: identity.ReadTreasury, Handle: ps.floats},
-		{Method: http.MethodGet, Path: "/ops/checks", Permission: identity.ReadChecks, Handle: ps.checks},
+		{Method: http.MethodGet, Path: "/ops", Permission: roles.ReadHome, Handle: ps.overview},
+		{Method: http.MethodGet, Path: "/ops/payments", Permission: roles.ReadPayments, Inputs: filters, Handle: ps.allPayments},
+		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: roles.ReadPayments, Also: roles.ExportPayments, Inputs: append([]console.Input{records.Preset}, filters...), File: true, Handle: ps.allPaymentsFile},
+		{Method: http.MethodGet, Path: "/ops/payments/{id}", Permission: roles.ReadPayments, Handle: ps.Records.Payment},
+		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: roles.ReplayWebhooks, Handle: ps.Records.Replay},
+		{Method: http.MethodPost, Path: "/ops/payments/{id}/number", Permission: roles.RevealNumbers, Handle: ps.Records.RevealNumber},
+		{Method: http.MethodGet, Path: "/ops/search", Permission: roles.ReadPayments, Inputs: []console.Input{before, {Name: "q", Max: 200}}, Handle: ps.Records.Search},
+		{Method: http.MethodGet, Path: "/ops/stuck", Permission: roles.ReadPayments, Handle: ps.stuck},
+		{Method: http.MethodGet, Path: "/ops/messages", Permission: roles.ReadMessages, Inputs: []console.Input{before, ofTenant}, Handle: ps.Records.AllCampaigns},
+		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: roles.ReadMessages, Also: roles.ExportPayments, Inputs: []console.Input{ofTenant}, File: true, Handle: ps.Records.CampaignsFile},
+		{Method: http.MethodGet, Path: "/ops/messages/{id}", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "page", Max: 9}}, Handle: ps.Records.Campaign},
+		{Method: http.MethodGet, Path: "/ops/tenants", Permission: roles.ReadTenants, Inputs: []console.Input{{Name: "after", Max: 36}}, Handle: ps.tenantList},
+		{Method: http.MethodGet, Path: "/ops/tenants/{id}", Permission: roles.ReadTenants, Handle: ps.tenantPage},
+		{Method: http.MethodGet, Path: "/ops/audit", Permission: roles.ReadAudit, Inputs: []console.Input{before, {Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 36}}, Handle: ps.auditList},
+		{Method: http.MethodGet, Path: "/ops/audit.csv", Permission: roles.ReadAudit, Also: roles.ExportPayments, Inputs: []console.Input{{Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 36}}, File: true, Handle: ps.auditFile},
+		{Method: http.MethodGet, Path: "/ops/requests", Permission: roles.ReadRequests, Inputs: append([]console.Input{{Name: "tenant", Max: 36}}, records.RequestFilters...), Handle: ps.Records.Refused},
+		{Method: http.MethodGet, Path: "/ops/requests.csv", Permission: roles.ReadRequests, Also: roles.ExportPayments, Inputs: append([]console.Input{{Name: "tenant", Max: 36}}, records.RequestFilters...), File: true, Handle: ps.Records.RequestsFile},
+		{Method: http.MethodGet, Path: "/ops/requests/{id}", Permission: roles.ReadRequests, Handle: ps.Records.RefusedOne},
+		{Method: http.MethodGet, Path: "/ops/providers", Permission: roles.ReadProviders, Handle: ps.providerList},
+		{Method: http.MethodGet, Path: "/ops/routes", Permission: roles.ReadProviders, Handle: ps.routeList},
+		{Method: http.MethodGet, Path: "/ops/jobs", Permission: roles.ReadChecks, Inputs: []console.Input{{Name: "after", Max: 36}}, Handle: ps.deadLetters},
+		{Method: http.MethodGet, Path: "/ops/float", Permission: roles.ReadTreasury, Handle: ps.floats},
+		{Method: http.MethodGet, Path: "/ops/checks", Permission: roles.ReadChecks, Handle: ps.checks},
 	}
 	for _, o := range ps.walletOrders() {
 		base, inputs := "/ops/tenants/{id}/"+o.name, []console.Input{{Name: "id", Max: 36}, {Name: "amount", Max: 20}, {Name: "way", Max: 3}, reason}
 		routes = append(routes,
-			console.Route{Method: http.MethodGet, Path: base, Permission: identity.MakeMoney, Handle: o.page},
-			console.Route{Method: http.MethodPost, Path: base, Permission: identity.MakeMoney, Inputs: inputs, Handle: o.confirm},
-			console.Route{Method: http.MethodPost, Path: base + "/confirm", Permission: identity.MakeMoney, Inputs: inputs, Handle: o.do})
+			console.Route{Method: http.MethodGet, Path: base, Permission: roles.ChangeMoney, Handle: o.page},
+			console.Route{Method: http.MethodPost, Path: base, Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.confirm},
+			console.Route{Method: http.MethodPost, Path: base + "/confirm", Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.do})
 	}
 	routes = append(routes, ps.Approvals.Routes("/ops")...)
 	routes = append(routes, ps.Approvals.PolicyRoutes("/ops", console.Input{Name: "tenant", Max: 36})...)
-	routes = append(routes, ps.Settings.AccountRoutes("/ops/tenants/{id}", append(append(ps.creditOrders(), ps.Approvals.GeneratedForms(identity.InstallationSite)...), ps.transferOrder(), ps.recoverOrder(), ps.Settings.SettingsForm(identity.MakeTenants, false), ps.blockOrder(), ps.feesOrder(accountFees))...)...)
+	routes = append(routes, ps.Settings.AccountRoutes("/ops/tenants/{id}", append(append(ps.creditOrders(), ps.Approvals.GeneratedForms(roles.InstallationSite)...), ps.transferOrder(), ps.recoverOrder(), ps.Settings.SettingsForm(roles.ChangeTenants, false), ps.blockOrder(), ps.feesOrder(accountFees))...)...)
 	routes = append(routes, ps.Settings.PeopleRoutes("/ops")...)
 	for _, o := range slices.Concat(ps.senderOrders(), ps.paymentOrders(), ps.switchOrders(), []approvals.Form{ps.newTenantOrder(), ps.floatOrder(), ps.Records.StopForm(), ps.feesOrder(defaultFees), ps.routeOrder(), ps.dropRouteOrder(), ps.rerunOrder()}) {
 		routes = append(routes, o.Routes("/ops")...)
 	}
-	routes = append(routes, console.Route{Method: http.MethodGet, Path: "/ops/senders", Permission: identity.ReviewSenders, Handle: ps.senderList})
+	routes = append(routes, console.Route{Method: http.MethodGet, Path: "/ops/senders", Permission: roles.ReviewSenders, Handle: ps.senderList})
 	for i := range routes {
 		routes[i].Site = console.Operators
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/words"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -27,7 +27,7 @@ func (ps *Pages) Campaigns(v *console.Visit) (console.Answer, error) {
 	}
 	l := page.List{Title: "Messages", Columns: campaignColumns(false),
 		Empty: page.Empty{Title: "None yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs/sms-otp", Do: "Read how"}}
-	if v.Can(identity.ExportPayments) {
+	if v.Can(roles.ExportPayments) {
 		l.Files = console.FileLinks("/app/"+v.Tenant.ID+"/messages", "")
 	}
 	list = campaignPages(v, &l, list)
@@ -55,7 +55,7 @@ func (ps *Pages) AllCampaigns(v *console.Visit) (console.Answer, error) {
 	if l.Active || v.Narrowed("before") {
 		l.Empty = page.Empty{Title: "Nothing matches", Text: "There is no message that passes these filters.", Href: "/ops/messages", Do: "Clear the filters"}
 	}
-	if v.Can(identity.ExportPayments) {
+	if v.Can(roles.ExportPayments) {
 		l.Files = console.FileLinks("/ops/messages", v.FilterQuery("tenant"))
 	}
 	list = campaignPages(v, &l, list)
@@ -76,7 +76,7 @@ func (ps *Pages) AllCampaigns(v *console.Visit) (console.Answer, error) {
 // campaignCalled is the page of the campaign whose id was searched for; empty: there is none, or it is not for the visitor.
 func (ps *Pages) campaignCalled(v *console.Visit, base, text string) (string, error) {
 	id, err := uuid.Parse(strings.TrimSpace(text))
-	if err != nil || !v.Can(identity.ReadMessages) {
+	if err != nil || !v.Can(roles.ReadMessages) {
 		return "", nil
 	}
 	c, err := ps.Messaging.CampaignOf(v.Ctx, id.String())
@@ -176,7 +176,7 @@ func (ps *Pages) campaignOf(v *console.Visit, of tenant.Tenant) (console.Answer,
 
 // StopForm ends a campaign, on either site.
 func (ps *Pages) StopForm() approvals.Form {
-	return approvals.Form{Path: "/messages/{id}/stop", Title: "Stop the campaign", May: identity.StopCampaigns, Submit: "Stop it", Danger: true,
+	return approvals.Form{Path: "/messages/{id}/stop", Title: "Stop the campaign", May: roles.StopCampaigns, Submit: "Stop it", Danger: true,
 		Lead: func(v *console.Visit) (string, error) {
 			c, err := ps.Messaging.CampaignOf(v.Ctx, v.R.PathValue("id"))
 			if problem.Is(err, problem.NotFound) || err == nil && v.Route.Site == console.Tenants && c.Tenant != v.Tenant.ID {

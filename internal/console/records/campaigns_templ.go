@@ -13,9 +13,9 @@ import (
 	"fmt"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/words"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -86,7 +86,7 @@ func campaignPage(v *console.Visit, of tenant.Tenant, c messaging.Campaign, l pa
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if c.Status == messaging.CampaignActive && v.Can(identity.StopCampaigns) && !v.Viewing {
+		if c.Status == messaging.CampaignActive && v.Can(roles.StopCampaigns) && !v.Viewing {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/roles"
 )
 
 // accountName is the name of the other party, for those who may see it.
@@ -47,4 +47,4 @@ func masks(v *console.Visit, number string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-const seeNumbers = identity.ReadNumbers
+const seeNumbers = roles.ReadNumbers

@@ -22,12 +22,13 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/webhook"
 )
 
 // paymentLinks lead to what may be done about a payment, as far as its page can tell.
 func (ps *Pages) paymentLinks(v *console.Visit, p book.Payment) (links []page.Link) {
-	if v.Route.Site != console.Operators || !v.Can(identity.MakeTreasury) {
+	if v.Route.Site != console.Operators || !v.Can(roles.ChangeTreasury) {
 		return nil
 	}
 	base := "/ops/payments/" + p.ID
@@ -50,7 +51,7 @@ func (ps *Pages) paymentLinks(v *console.Visit, p book.Payment) (links []page.Li
 // which waits for the account's own people.
 func (ps *Pages) waitingAbout(v *console.Visit, p book.Payment) ([]page.Row, error) {
 	switch {
-	case !v.Can(identity.ReadActs):
+	case !v.Can(roles.ReadChanges):
 		return nil, nil
 	case v.Route.Site == console.Operators:
 		list, err := ps.Approvals.Changes.WaitingAbout(v.Ctx, p)
@@ -135,17 +136,17 @@ func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
 			return s, err
 		}
 	}
-	if v.Can(identity.ReadTransfers) {
+	if v.Can(roles.ReadTransfers) {
 		if s.transfers, err = ps.Ledger.OfSubject(v.Ctx, p.ID); err != nil {
 			return s, err
 		}
 	}
-	if v.Can(identity.ReadWebhooks) {
+	if v.Can(roles.ReadWebhooks) {
 		if s.hooks, err = ps.deliveries(v, p); err != nil {
 			return s, err
 		}
 	}
-	if v.Can(identity.ReadAudit) {
+	if v.Can(roles.ReadAudit) {
 		s.audit, err = ps.Audit.List(v.Ctx, audit.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownEntries})
 	}
 	return s, err
@@ -205,7 +206,7 @@ func (ps *Pages) RevealNumber(v *console.Visit) (console.Answer, error) {
 
 // mayReveal says that the visitor sees a masked number, and may see the whole one.
 func (s story) mayReveal(v *console.Visit) bool {
-	return s.payment.Account != "" && !v.Can(seeNumbers) && v.Can(identity.RevealNumbers) && !v.Viewing
+	return s.payment.Account != "" && !v.Can(seeNumbers) && v.Can(roles.RevealNumbers) && !v.Viewing
 }
 
 // asked says how often the provider was asked for the status.
@@ -298,7 +299,7 @@ func (s story) steps(v *console.Visit) []page.Step {
 	p := s.payment
 	steps := []page.Step{{At: p.CreatedAt, Tone: page.Good, What: "Accepted", Text: fmt.Sprintf("%s %s, charges %s", words.KindWords[p.Kind], page.Cedis(p.Amount), page.Cedis(p.Charges))}}
 	for _, x := range s.exchanges {
-		steps = append(steps, exchangeStep(x, v.Can(identity.ReadExchanges), masks(v, p.Account)))
+		steps = append(steps, exchangeStep(x, v.Can(roles.ReadExchanges), masks(v, p.Account)))
 	}
 	if !p.RefusedAt.IsZero() {
 		steps = append(steps, page.Step{At: p.RefusedAt, Tone: page.Unknown, What: "The provider refused it, unconfirmed", Text: provider.Sentence(p.RefusalReason)})

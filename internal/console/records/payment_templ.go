@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/words"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 )
 
 // storyPage is the whole story of a payment.
@@ -151,7 +151,7 @@ func storyPage(v *console.Visit, s story) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Can(identity.ReadWebhooks) {
+		if v.Can(roles.ReadWebhooks) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<section class=\"panel\" id=\"webhooks\"><h2>Webhooks</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -272,7 +272,7 @@ func webhookOf(v *console.Visit, s story, d delivered) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Can(identity.ReplayWebhooks) && !v.Viewing && !d.Erased {
+		if v.Can(roles.ReplayWebhooks) && !v.Viewing && !d.Erased {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<div class=\"actions\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

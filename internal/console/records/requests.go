@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/guides"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
+	"github.com/makola/makola/internal/roles"
 )
 
 // RequestFilters are the parameters of a list of refused requests.
@@ -49,7 +49,7 @@ func (ps *Pages) Refused(v *console.Visit) (console.Answer, error) {
 		l.Filters = append(l.Filters, page.Field{Name: "tenant", Label: "Account's id", Value: f.Tenant, Max: 36})
 		l.Columns = append(l.Columns, page.Column{Name: "Account", Minor: true})
 	}
-	if v.Can(identity.ExportPayments) {
+	if v.Can(roles.ExportPayments) {
 		l.Files = console.FileLinks(requestsBase(v), v.FilterQuery("tenant", "status", "endpoint", "request"))
 	}
 	if l.Active {
@@ -146,7 +146,7 @@ func (ps *Pages) RefusedOne(v *console.Visit) (console.Answer, error) {
 // not for the visitor.
 func (ps *Pages) requestCalled(v *console.Visit, base, text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if !v.Can(identity.ReadRequests) || len(text) < 8 || len(text) > 64 {
+	if !v.Can(roles.ReadRequests) || len(text) < 8 || len(text) > 64 {
 		return "", nil
 	}
 	list, err := ps.Requests.ByRequestID(v.Ctx, v.Tenant.ID, text)

@@ -5,6 +5,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Search finds payments as `makola payouts find` does, of one tenant where the path names one.
@@ -46,7 +47,7 @@ func (ps *Pages) Search(v *console.Visit) (console.Answer, error) {
 
 // alsoPeople tells the visitor whether a search finds people.
 func (ps *Pages) alsoPeople(v *console.Visit) string {
-	if v.Can(identity.SearchNumbers) {
+	if v.Can(roles.SearchNumbers) {
 		return " A phone number, an account or a part of a name finds payments, too: each search for one is in the audit log."
 	}
 	return " Your role does not search by phone number, account or name."
@@ -57,7 +58,7 @@ func (ps *Pages) alsoPeople(v *console.Visit) string {
 func (ps *Pages) payments(v *console.Visit, s book.Search) (book.Found, error) {
 	s.Anonymous = true
 	person := s.Person() || s.Number()
-	if !person || !v.Can(identity.SearchNumbers) {
+	if !person || !v.Can(roles.SearchNumbers) {
 		return ps.Payments.Search(v.Ctx, s)
 	}
 	if !s.Number() {

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -36,8 +37,8 @@ type accessOf struct {
 	keys, refused  []page.Row
 	addresses      []page.Fact
 	settings       []page.Fact
-	may            func(p identity.Permission) bool
-	changeSettings identity.Permission
+	may            func(p roles.Permission) bool
+	changeSettings roles.Permission
 	more           []page.Link // to the generated pages
 }
 
@@ -47,9 +48,9 @@ func (ps *Pages) accessPage(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	a := accessOf{base: accountBase(v, t), may: v.Can, changeSettings: identity.MakeTenants}
+	a := accessOf{base: accountBase(v, t), may: v.Can, changeSettings: roles.ChangeTenants}
 	if v.Route.Site == console.Tenants {
-		a.changeSettings = identity.MakeSettings
+		a.changeSettings = roles.ChangeSettings
 	}
 	keys, err := ps.Access.Keys(v.Ctx, t.ID)
 	if err != nil {
@@ -102,9 +103,9 @@ func (ps *Pages) makers(v *console.Visit, t tenant.Tenant, keys []access.Key) (m
 			return list[0].DisabledAt.IsZero() && slices.ContainsFunc(list[0].Memberships, func(m identity.Membership) bool { return m.Tenant == place })
 		}
 		switch {
-		case has(t.ID), has(identity.Installation) && v.Route.Site == console.Operators:
+		case has(t.ID), has(roles.Installation) && v.Route.Site == console.Operators:
 			names[k.Maker] = list[0].Email
-		case has(identity.Installation):
+		case has(roles.Installation):
 			names[k.Maker] = "the operator"
 		default:
 			names[k.Maker] = list[0].Email + ", who has no role here any more"
@@ -118,7 +119,7 @@ func keyRow(v *console.Visit, base string, k access.Key, maker string) page.Row 
 	tone, do := page.Declined, page.Text("")
 	if state == "active" {
 		tone = page.Good
-		if v.Can(identity.MakeKeys) {
+		if v.Can(roles.ChangeKeys) {
 			here := base + "/keys/" + k.ID
 			do = page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/daily", "Limit"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
 		}
@@ -142,7 +143,7 @@ func (ps *Pages) refusedAddresses(v *console.Visit, t tenant.Tenant, base string
 	list, err := ps.Requests.Unlisted(v.Ctx, t.ID, shownAddresses)
 	for _, r := range list {
 		do := page.Text("")
-		if v.Can(identity.MakeAddresses) {
+		if v.Can(roles.ChangeAddresses) {
 			do = page.Anchor(base+"/addresses?add="+url.QueryEscape(r.Origin), "Allow this")
 		}
 		rows = append(rows, page.Row{Cells: []templ.Component{page.ID(r.Origin), page.Time(r.At), do}})

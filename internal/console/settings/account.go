@@ -9,16 +9,16 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // accountOrders are those about an account, on both sites.
 func (ps *Pages) accountOrders() []approvals.Form {
 	day := 24 * time.Hour
 	return []approvals.Form{
-		{Path: "/keys/new", Title: "Make an API key", May: identity.MakeKeys, Submit: "Make the key", Inputs: []console.Input{{Name: "member", Max: 80}, {Name: "label", Max: 80}, {Name: "scopes", Max: 200}, {Name: "days", Max: 4}, {Name: "daily", Max: 20}},
+		{Path: "/keys/new", Title: "Make an API key", May: roles.ChangeKeys, Submit: "Make the key", Inputs: []console.Input{{Name: "member", Max: 80}, {Name: "label", Max: 80}, {Name: "scopes", Max: 200}, {Name: "days", Max: 4}, {Name: "daily", Max: 20}},
 			Lead: approvals.OfAccount("Its text is shown once, to you, when it is made."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				t, err := v.Subject()
@@ -55,7 +55,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.CreateKey(v.Ctx, approvals.By(v), id, t.ID, o, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/keys/{key}/rotate", Title: "Replace an API key", May: identity.MakeKeys, Submit: "Replace the key", Inputs: []console.Input{{Name: "hours", Max: 4}},
+		{Path: "/keys/{key}/rotate", Title: "Replace an API key", May: roles.ChangeKeys, Submit: "Replace the key", Inputs: []console.Input{{Name: "hours", Max: 4}},
 			Lead: ps.ofKey("The new one has the same rights; its text is shown once, to you."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				return []page.Field{{Name: "hours", Label: "The old one works for hours more", Value: v.Given("hours", "24"), Max: 4, Hint: "At most 168."}}, nil
@@ -71,7 +71,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.RotateKey(v.Ctx, approvals.By(v), id, t.ID, k.ID, time.Duration(hours)*time.Hour, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/keys/{key}/daily", Title: "What an API key may spend", May: identity.MakeKeys, Submit: "Change it", Inputs: []console.Input{{Name: "daily", Max: 20}},
+		{Path: "/keys/{key}/daily", Title: "What an API key may spend", May: roles.ChangeKeys, Submit: "Change it", Inputs: []console.Input{{Name: "daily", Max: 20}},
 			Lead: ps.ofKey("With charges, in a day, in force within a second."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				_, k, err := ps.keyOfPage(v)
@@ -92,7 +92,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.SetKey(v.Ctx, approvals.By(v), id, t.ID, k.ID, daily, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/keys/{key}/revoke", Title: "Revoke an API key", May: identity.MakeKeys, Submit: "Revoke the key", Danger: true, Lead: ps.ofKey("It stops working within a second, for good."),
+		{Path: "/keys/{key}/revoke", Title: "Revoke an API key", May: roles.ChangeKeys, Submit: "Revoke the key", Danger: true, Lead: ps.ofKey("It stops working within a second, for good."),
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, k, err := ps.keyOfPage(v)
 				if err != nil {
@@ -100,7 +100,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.RevokeKey(v.Ctx, approvals.By(v), id, t.ID, k.ID, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/addresses", Title: "Addresses of payouts", May: identity.MakeAddresses, Submit: "Change the addresses", Inputs: []console.Input{{Name: "add", Max: 60}, {Name: changes.PayoutIPs, Max: 4000}},
+		{Path: "/addresses", Title: "Addresses of payouts", May: roles.ChangeAddresses, Submit: "Change the addresses", Inputs: []console.Input{{Name: "add", Max: 60}, {Name: changes.PayoutIPs, Max: 4000}},
 			Lead: approvals.OfAccount("Payouts are taken from these addresses alone; without any, none is taken."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				t, err := v.Subject()
@@ -125,7 +125,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.SetTenant(v.Ctx, approvals.By(v), id, t.ID, map[string]string{changes.PayoutIPs: v.R.PostFormValue(changes.PayoutIPs)}, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/secret/rotate", Title: "Change the secret of webhooks", May: identity.MakeKeys, Submit: "Change the secret", Danger: true,
+		{Path: "/secret/rotate", Title: "Change the secret of webhooks", May: roles.ChangeKeys, Submit: "Change the secret", Danger: true,
 			Lead: approvals.OfAccount("The one before signs beside the new one for a day. Take the new one into your receiver within it."),
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, err := v.Subject()
@@ -138,7 +138,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 }
 
 // SettingsForm changes settings of an account: all of them, or its own.
-func (ps *Pages) SettingsForm(may identity.Permission, own bool) approvals.Form {
+func (ps *Pages) SettingsForm(may roles.Permission, own bool) approvals.Form {
 	o := approvals.Form{Path: "/settings", Title: "Settings", May: may, Submit: "Change the settings", Lead: approvals.OfAccount("What you leave as it is stays as it is.")}
 	var settings []changes.Setting
 	for _, s := range changes.Settings() {

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 )
 
 // mostPeople are listed on a page.
@@ -23,7 +24,7 @@ func (ps *Pages) peopleList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "People", Actions: v.Actions(identity.MakePeople, page.Link{Href: v.Base() + "/people/invite", Text: "Invite a person"}), Lead: "Who signs in here, with which role.", Columns: peopleColumns, Empty: page.Empty{Title: "No people", Text: "Whoever is invited appears here."}}
+	l := page.List{Title: "People", Actions: v.Actions(roles.ChangePeople, page.Link{Href: v.Base() + "/people/invite", Text: "Invite a person"}), Lead: "Who signs in here, with which role.", Columns: peopleColumns, Empty: page.Empty{Title: "No people", Text: "Whoever is invited appears here."}}
 	for _, p := range all {
 		seen := page.Text("never")
 		if !p.SeenAt.IsZero() {
@@ -49,7 +50,7 @@ func rolesOf(v *console.Visit, p identity.Listed) string {
 			text += ", "
 		}
 		text += string(m.Role)
-		if v.Route.Site == console.Operators && m.Tenant != identity.Installation {
+		if v.Route.Site == console.Operators && m.Tenant != roles.Installation {
 			text += " of " + v.NameOf(m.Tenant)
 		}
 	}
@@ -87,7 +88,7 @@ func (ps *Pages) personPage(v *console.Visit) (console.Answer, error) {
 	}
 	here := v.Base() + "/people/" + p.ID
 	var links []page.Link
-	if v.Can(identity.MakePeople) && p.ID != v.Who.Person.ID {
+	if v.Can(roles.ChangePeople) && p.ID != v.Who.Person.ID {
 		links = []page.Link{{Href: here + "/role", Text: "Change the role"}, {Href: here + "/reset", Text: "Reset"}}
 		if p.DisabledAt.IsZero() {
 			links = append(links, page.Link{Href: here + "/disable", Text: "Keep out"})
@@ -103,12 +104,12 @@ func roleOptions(v *console.Visit, none bool) (options []page.Option) {
 	if none {
 		options = append(options, page.Option{Value: "none", Text: "no role"})
 	}
-	sites := []identity.Site{identity.TenantSite}
+	sites := []roles.Site{roles.TenantSite}
 	if v.Route.Site == console.Operators {
-		sites = []identity.Site{identity.InstallationSite, identity.TenantSite}
+		sites = []roles.Site{roles.InstallationSite, roles.TenantSite}
 	}
 	for _, s := range sites {
-		for _, r := range identity.Roles(s) {
+		for _, r := range roles.At(s) {
 			if !slices.ContainsFunc(options, func(o page.Option) bool { return o.Value == string(r) }) {
 				options = append(options, page.Option{Value: string(r), Text: string(r)})
 			}
@@ -163,7 +164,7 @@ func (ps *Pages) simply(verb func(a *changes.Changes, v *console.Visit, id, emai
 func (ps *Pages) peopleOrders() []approvals.Form {
 	where, role := console.Input{Name: "tenant", Max: 64}, console.Input{Name: "role", Max: 20}
 	return []approvals.Form{
-		{Path: "/people/invite", Title: "Invite a person", May: identity.MakePeople, Submit: "Invite", Inputs: []console.Input{{Name: "email", Max: 254}, {Name: "name", Max: 120}, role, where},
+		{Path: "/people/invite", Title: "Invite a person", May: roles.ChangePeople, Submit: "Invite", Inputs: []console.Input{{Name: "email", Max: 254}, {Name: "name", Max: 120}, role, where},
 			Lead: func(*console.Visit) (string, error) {
 				return "Whoever has no password yet gets a link, which is shown once, to you, and a code, which is shown once, to whoever approves this.", nil
 			},
@@ -173,14 +174,14 @@ func (ps *Pages) peopleOrders() []approvals.Form {
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				value := v.R.PostFormValue
-				return ps.Approvals.Changes.Invite(v.Ctx, approvals.By(v), id, value("email"), value("name"), identity.Membership{Tenant: place(v), Role: identity.Role(value("role"))}, value("reason"))
+				return ps.Approvals.Changes.Invite(v.Ctx, approvals.By(v), id, value("email"), value("name"), identity.Membership{Tenant: place(v), Role: roles.Role(value("role"))}, value("reason"))
 			}},
-		{Path: "/people/{person}/role", Title: "Change a role", May: identity.MakePeople, Submit: "Change the role", Inputs: []console.Input{role, where}, Lead: ps.ofPerson("In force within a second."),
+		{Path: "/people/{person}/role", Title: "Change a role", May: roles.ChangePeople, Submit: "Change the role", Inputs: []console.Input{role, where}, Lead: ps.ofPerson("In force within a second."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				return append([]page.Field{{Name: "role", Label: "Role", Value: v.Given("role", "none"), Options: roleOptions(v, true)}}, placeFields(v)...), nil
 			},
 			Ask: ps.askPerson(func(v *console.Visit, id string, p identity.Listed) (changes.Request, error) {
-				m, before := identity.Membership{Tenant: place(v), Role: identity.Role(v.R.PostFormValue("role"))}, identity.Role("")
+				m, before := identity.Membership{Tenant: place(v), Role: roles.Role(v.R.PostFormValue("role"))}, roles.Role("")
 				if m.Role == "none" {
 					m.Role = ""
 				}
@@ -191,15 +192,15 @@ func (ps *Pages) peopleOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.SetRole(v.Ctx, approvals.By(v), id, p.Email, m, before, v.R.PostFormValue("reason"))
 			})},
-		{Path: "/people/{person}/disable", Title: "Keep a person out", May: identity.MakePeople, Submit: "Keep out", Danger: true, Lead: ps.ofPerson("Sessions end within a second."),
+		{Path: "/people/{person}/disable", Title: "Keep a person out", May: roles.ChangePeople, Submit: "Keep out", Danger: true, Lead: ps.ofPerson("Sessions end within a second."),
 			Ask: ps.simply(func(a *changes.Changes, v *console.Visit, id, email, reason string) (changes.Request, error) {
 				return a.Disable(v.Ctx, approvals.By(v), id, email, reason)
 			})},
-		{Path: "/people/{person}/enable", Title: "Let a person in again", May: identity.MakePeople, Submit: "Let in again", Lead: ps.ofPerson("With the roles from before."),
+		{Path: "/people/{person}/enable", Title: "Let a person in again", May: roles.ChangePeople, Submit: "Let in again", Lead: ps.ofPerson("With the roles from before."),
 			Ask: ps.simply(func(a *changes.Changes, v *console.Visit, id, email, reason string) (changes.Request, error) {
 				return a.Enable(v.Ctx, approvals.By(v), id, email, reason)
 			})},
-		{Path: "/people/{person}/reset", Title: "Reset a person", May: identity.MakePeople, Submit: "Reset", Danger: true,
+		{Path: "/people/{person}/reset", Title: "Reset a person", May: roles.ChangePeople, Submit: "Reset", Danger: true,
 			Lead: ps.ofPerson("Takes password, second factor and recovery codes away; the link for new ones is shown once, to you, its code to whoever approves this. Make sure that you speak with this person."),
 			Ask: ps.simply(func(a *changes.Changes, v *console.Visit, id, email, reason string) (changes.Request, error) {
 				return a.Reset(v.Ctx, approvals.By(v), id, email, reason)

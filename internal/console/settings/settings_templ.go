@@ -11,6 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -123,7 +124,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a.may(identity.MakeKeys) {
+		if a.may(roles.ChangeKeys) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -170,7 +171,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a.may(identity.MakeAddresses) {
+		if a.may(roles.ChangeAddresses) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -184,7 +185,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a.may(identity.ReadSecrets) {
+		if a.may(roles.ReadSecrets) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h2>Secret of webhooks</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -197,7 +198,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if a.may(identity.MakeKeys) {
+			if a.may(roles.ChangeKeys) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -230,7 +231,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if a.may(identity.BlockTenants) {
+		if a.may(roles.BlockTenants) {
 			templ_7745c5c3_Err = page.Button(a.base+"/block", "Block, or let go on").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -6,22 +6,22 @@ import (
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/records"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/roles"
 )
 
 // tenantHome is the first page of a tenant.
 func (ps *Pages) tenantHome(v *console.Visit) (console.Answer, error) {
 	var balances []page.Fact
 	var err error
-	if v.Can(identity.ReadBalances) {
+	if v.Can(roles.ReadBalances) {
 		if balances, err = ps.Records.Balances(v, v.Tenant); err != nil {
 			return console.Answer{}, err
 		}
 	}
 	var latest []page.Row
-	if v.Can(identity.ReadPayments) {
+	if v.Can(roles.ReadPayments) {
 		if latest, err = ps.latestOfTenant(v); err != nil {
 			return console.Answer{}, err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/roles"
 )
 
 func homePage(v *console.Visit, balances []page.Fact, forYou, byYou, latest []page.Row) templ.Component {
@@ -63,7 +63,7 @@ func homePage(v *console.Visit, balances []page.Fact, forYou, byYou, latest []pa
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Can(identity.ReadPayments) {
+		if v.Can(roles.ReadPayments) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<h2>Latest payments</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

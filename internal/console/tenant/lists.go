@@ -7,11 +7,11 @@ import (
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/records"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // tenantPaymentsFile is a tenant's list as a file.
@@ -70,7 +70,7 @@ func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, err
 		l := page.List{Title: kind.title, Active: v.Narrowed("status", "from", "to"), Clear: base + kind.path, Columns: records.Columns(records.OfOneKind),
 			Rows: records.Rows(v, found.Rows, base+"/payments/", records.OfOneKind, nil)}
 		l.Filters = append([]page.Field{{Name: "status", Label: "State", Options: records.AnyStatus, Value: f.Status}}, v.DayFields()...)
-		if v.Can(identity.ExportPayments) {
+		if v.Can(roles.ExportPayments) {
 			l.Count = money.Grouped(strconv.FormatInt(found.Total, 10))
 			l.Files = records.WithBooks(console.FileLinks(base+kind.path, v.FilterQuery("status", "from", "to")))
 		}
@@ -112,7 +112,7 @@ func historyFilter(v *console.Visit, kind book.Kind) (book.Filter, error) {
 func pageByNumber(v *console.Visit, l *page.List, found book.Page) {
 	if found.From > 0 {
 		l.Shown = money.Grouped(strconv.FormatInt(found.From, 10)) + " to " + money.Grouped(strconv.FormatInt(found.To, 10))
-		if v.Can(identity.ExportPayments) {
+		if v.Can(roles.ExportPayments) {
 			l.Shown += " of " + money.Grouped(strconv.FormatInt(found.Total, 10))
 		}
 	}

@@ -1,8 +1,10 @@
-package identity
+// Package roles defines the roles of people, the permissions of each role, and the sites where they count. The code
+// holds the policy as one table. docs/people.md prints it, and each route of the console names a permission of it.
+package roles
 
 import "slices"
 
-// Site is one of the two parts of the console: that of a tenant's people, and that of the installation's.
+// Site is one of the two parts of the console: the pages of a tenant, or the pages of the installation.
 type Site string
 
 // The sites.
@@ -11,7 +13,7 @@ const (
 	InstallationSite Site = "installation"
 )
 
-// SiteOf gives the site of a tenant or of the Installation.
+// SiteOf returns the site of a tenant or of the Installation.
 func SiteOf(tenant string) Site {
 	if tenant == Installation {
 		return InstallationSite
@@ -19,48 +21,49 @@ func SiteOf(tenant string) Site {
 	return TenantSite
 }
 
-// Role is what a person is at a tenant or at the installation. Stored; never renamed.
+// Role is the role of a person at a tenant or at the installation. It is stored, so a name never changes.
 type Role string
 
-// The roles. Owner, Support and Auditor exist on both sites.
+// The roles. Owner, Support and Auditor exist at both sites.
 const (
 	Owner   Role = "owner"
 	Support Role = "support"
 	Auditor Role = "auditor"
 
 	Admin     Role = "admin"
-	Finance   Role = "finance"   // makes payouts
-	Signatory Role = "signatory" // checks them
+	Finance   Role = "finance"   // requests payouts
+	Signatory Role = "signatory" // approves payouts
 	Marketing Role = "marketing"
 	Developer Role = "developer"
 
-	Operations Role = "operations" // makes acts
-	Approver   Role = "approver"   // checks them
+	Operations Role = "operations" // requests changes
+	Approver   Role = "approver"   // approves changes
 	Compliance Role = "compliance" // senders, blocks
 	Treasury   Role = "treasury"   // float, reconciliation
-	SRE        Role = "sre"        // queues, nodes; neither money nor numbers
+	SRE        Role = "sre"        // queues and nodes, without access to money or phone numbers
 )
 
-// Roles gives the roles of a site, in the order of the printed table.
-func Roles(s Site) []Role {
+// At returns the roles of a site, in the order of the printed table.
+func At(s Site) []Role {
 	if s == TenantSite {
 		return []Role{Owner, Admin, Finance, Signatory, Marketing, Developer, Support, Auditor}
 	}
 	return []Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE, Auditor}
 }
 
-func (r Role) at(s Site) bool { return slices.Contains(Roles(s), r) }
+// ExistsAt reports whether the role exists at a site.
+func (r Role) ExistsAt(s Site) bool { return slices.Contains(At(s), r) }
 
-// strong are the roles that move money, keys or roles, decide about who may, or stop what moves it: what they make is an act.
+// strong lists the roles that request or approve changes of money, keys or roles, or that can stop money from moving.
 var strong = map[Site][]Role{
 	TenantSite:       {Owner, Admin, Finance, Signatory, Developer},
-	InstallationSite: {Owner, Operations, Approver, Compliance, Treasury, Support, SRE}, // support sees accounts from inside
+	InstallationSite: {Owner, Operations, Approver, Compliance, Treasury, Support, SRE}, // support sees the pages of accounts
 }
 
-// NeedsFactor says whether the people of a role must have a second factor in production.
+// NeedsFactor reports whether people with the role must have a second factor in production.
 func (r Role) NeedsFactor(s Site) bool { return slices.Contains(strong[s], r) }
 
-// Permission is one right of a role.
+// Permission is one permission of a role.
 type Permission string
 
 // The permissions.
@@ -84,175 +87,175 @@ const (
 	ReadProviders  Permission = "providers.read"
 	ReadTreasury   Permission = "treasury.read"
 	ReadChecks     Permission = "checks.read"
-	ReadActs       Permission = "acts.read"
-	MakeActs       Permission = "acts.make"
-	CheckActs      Permission = "acts.check"
-	MakePayouts    Permission = "payouts.make"
-	CheckPayouts   Permission = "payouts.check"
-	MakeMoney      Permission = "money.make"
-	CheckMoney     Permission = "money.check"
-	MakePolicy     Permission = "policy.make"
-	CheckPolicy    Permission = "policy.check"
-	MakeTreasury   Permission = "treasury.make"
+	ReadChanges    Permission = "changes.read"
+	RequestChanges Permission = "changes.request"
+	ApproveChanges Permission = "changes.approve"
+	RequestPayouts Permission = "payouts.request"
+	ApprovePayouts Permission = "payouts.approve"
+	ChangeMoney    Permission = "money.change"
+	ApproveMoney   Permission = "money.approve"
+	ChangePolicy   Permission = "policy.change"
+	ApprovePolicy  Permission = "policy.approve"
+	ChangeTreasury Permission = "treasury.change"
 
 	SwitchProviders Permission = "providers.switch"
 	StopCampaigns   Permission = "campaigns.stop"
 
 	UseSimulator Permission = "simulator.use"
 
-	ReadAccess    Permission = "access.read"
-	ReadSecrets   Permission = "secrets.read"
-	ReadPeople    Permission = "people.read"
-	MakeTenants   Permission = "tenants.make"
-	BlockTenants  Permission = "tenants.block"
-	MakeSettings  Permission = "settings.make"
-	MakeAddresses Permission = "addresses.make"
-	MakeKeys      Permission = "keys.make"
-	CheckAccess   Permission = "access.check"
-	ReviewSenders Permission = "senders.review"
-	MakePeople    Permission = "people.make"
-	CheckPeople   Permission = "people.check"
+	ReadAccess      Permission = "access.read"
+	ReadSecrets     Permission = "secrets.read"
+	ReadPeople      Permission = "people.read"
+	ChangeTenants   Permission = "tenants.change"
+	BlockTenants    Permission = "tenants.block"
+	ChangeSettings  Permission = "settings.change"
+	ChangeAddresses Permission = "addresses.change"
+	ChangeKeys      Permission = "keys.change"
+	ApproveAccess   Permission = "access.approve"
+	ReviewSenders   Permission = "senders.review"
+	ChangePeople    Permission = "people.change"
+	ApprovePeople   Permission = "people.approve"
 )
 
-// Grant is one line of the policy: a permission and the roles of each site that have it.
+// Grant is one line of the policy: a permission, and the roles of each site that have it.
 type Grant struct {
 	Permission   Permission
-	Means        string // completes "may ..."
+	Means        string // completes the sentence "may ..."
 	Tenant       []Role
 	Installation []Role
 }
 
-// Policy is the table of roles and permissions. Anything that is not in it is refused.
+// Policy returns the table of roles and permissions. A permission that is not in the table is refused.
 func Policy() []Grant { return slices.Clone(policy) }
 
 var policy = []Grant{
 	{ReadHome, "see the first page",
 		[]Role{Owner, Admin, Finance, Signatory, Marketing, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE, Auditor}},
-	{ReadPayments, "see payments and what became of them",
+	{ReadPayments, "see payments and their status",
 		[]Role{Owner, Admin, Finance, Signatory, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, Auditor}},
-	{ExportPayments, "see totals and take lists away as files",
+	{ExportPayments, "see totals and download lists as files",
 		[]Role{Owner, Admin, Finance, Signatory, Auditor},
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
-	{ReadNumbers, "see whole phone and account numbers, texts and the bodies of webhooks",
+	{ReadNumbers, "see full phone and account numbers, message texts and webhook bodies",
 		[]Role{Owner, Admin, Marketing},
 		[]Role{Owner, Operations, Approver, Compliance}},
-	{RevealNumbers, "see the whole number and the name of one payment; that it was shown is in the audit log",
+	{RevealNumbers, "see the full number and the name of one payment (recorded in the audit log)",
 		[]Role{Owner, Admin, Finance, Signatory, Support},
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support}},
-	{SearchNumbers, "search payments by phone number, account or name; each is in the audit log",
+	{SearchNumbers, "search payments by phone number, account or name (recorded in the audit log)",
 		[]Role{Owner, Admin, Finance, Signatory, Support},
 		[]Role{Owner, Operations, Compliance, Support}},
-	{ReadExchanges, "see what was said to providers and what they answered",
+	{ReadExchanges, "see requests to providers and their responses",
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
-	{ReadTransfers, "see the transfers of a payment in the ledger",
+	{ReadTransfers, "see the ledger transfers of a payment",
 		[]Role{Owner, Admin, Finance, Signatory, Auditor},
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
-	{ReadWebhooks, "see webhooks and the attempts to deliver them",
+	{ReadWebhooks, "see webhooks and their delivery attempts",
 		[]Role{Owner, Admin, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Support, Auditor}},
-	{ReplayWebhooks, "have a webhook delivered again",
+	{ReplayWebhooks, "send a webhook again",
 		[]Role{Owner, Admin, Developer},
 		[]Role{Owner, Operations}},
-	{ReadMessages, "see campaigns and what became of their messages",
+	{ReadMessages, "see campaigns and the status of their messages",
 		[]Role{Owner, Admin, Marketing, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Support, Auditor}},
-	{ReadRequests, "see requests of the JSON interface that were refused or failed",
+	{ReadRequests, "see API requests that were refused or failed",
 		[]Role{Owner, Admin, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Support, SRE, Auditor}},
 	{ReadBalances, "see balances",
 		[]Role{Owner, Admin, Finance, Signatory, Auditor},
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
-	{ReadAudit, "see what operators did",
+	{ReadAudit, "see the audit log",
 		[]Role{Owner, Admin, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Auditor}},
-	{ReadTenants, "see tenants and their settings",
+	{ReadTenants, "see accounts and their settings",
 		nil,
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, Auditor}},
-	{ViewAs, "see a tenant's own pages, with what both its auditor and their own role here may",
+	{ViewAs, "see the pages of an account, limited to permissions that both its auditor and the operator's role have",
 		nil,
 		[]Role{Owner, Operations, Support}},
 	{ReadProviders, "see the state of providers",
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, Support, SRE, Auditor}},
-	{ReadTreasury, "see what we hold at providers",
+	{ReadTreasury, "see the balances at providers",
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
-	{ReadChecks, "see when the books were checked last, and what was found",
+	{ReadChecks, "see the last check of the books and its findings",
 		nil,
 		[]Role{Owner, Operations, Approver, Treasury, SRE, Auditor}},
-	{ReadActs, "see acts that were made, and what became of them",
+	{ReadChanges, "see change requests and their outcome",
 		[]Role{Owner, Admin, Finance, Signatory, Developer, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, SRE, Auditor}},
-	{MakeActs, "withdraw acts of their own, and go on with them; what acts are about has lines of its own",
+	{RequestChanges, "withdraw and complete their own change requests; the subject of a request needs its own permission below",
 		[]Role{Owner, Admin, Finance, Developer},
 		[]Role{Owner, Operations, Compliance, Treasury, SRE}},
-	{CheckActs, "approve or reject acts of others, as far as their lines below go",
+	{ApproveChanges, "approve or reject change requests of others, for the subjects permitted below",
 		[]Role{Owner, Admin, Signatory},
 		[]Role{Owner, Approver, Compliance}},
-	{MakePayouts, "send payouts to wallets and bank accounts by a page",
+	{RequestPayouts, "send payouts to wallets and bank accounts from a page",
 		[]Role{Owner, Admin, Finance},
 		nil},
-	{CheckPayouts, "approve or reject payouts of others that wait for a check",
+	{ApprovePayouts, "approve or reject payouts of others that await approval",
 		[]Role{Owner, Admin, Signatory},
 		nil},
-	{MakeMoney, "put money into wallets and correct them; where a check is needed, it waits for another person",
+	{ChangeMoney, "credit and correct wallets, with approval where the policy requires it",
 		nil,
 		[]Role{Owner, Operations}},
-	{CheckMoney, "approve or reject what others made with money",
+	{ApproveMoney, "approve or reject credits and corrections of others",
 		nil,
 		[]Role{Owner, Approver}},
-	{MakeTreasury, "book what was paid in at providers, end payments of unknown outcome by statements, and empty suspense; where a check is needed, it waits for another person",
+	{ChangeTreasury, "book deposits at providers, settle payments of unknown outcome by statements, and clear suspense, with approval where the policy requires it",
 		nil,
 		[]Role{Owner, Operations, Treasury}},
-	{SwitchProviders, "pause providers and let them go on; no check is needed where no line of the policy asks for one",
+	{SwitchProviders, "pause and resume providers, with approval where the policy requires it",
 		nil,
 		[]Role{Owner, Operations, SRE}},
-	{StopCampaigns, "stop a campaign: what is unsent fails and its credits go back",
+	{StopCampaigns, "stop a campaign: unsent messages fail and their credits are returned",
 		[]Role{Owner, Admin},
 		[]Role{Owner, Operations, Compliance}},
-	{MakePolicy, "change how many checkers acts need; where a check is needed, it waits for another person",
+	{ChangePolicy, "change how many approvers a change needs, with approval where the policy requires it",
 		[]Role{Owner},
 		[]Role{Owner}},
-	{CheckPolicy, "approve or reject such a change",
+	{ApprovePolicy, "approve or reject changes of the approval policy",
 		[]Role{Owner, Admin},
 		[]Role{Owner, Approver}},
-	{ReadAccess, "see API keys (never their text), payout addresses and settings",
+	{ReadAccess, "see API keys (never the key itself), payout addresses and settings",
 		[]Role{Owner, Admin, Developer, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Auditor}},
-	{ReadSecrets, "see the secret that signs webhooks; that it was shown is in the audit log",
+	{ReadSecrets, "see the secret that signs webhooks (recorded in the audit log)",
 		[]Role{Owner, Admin, Developer},
 		[]Role{Owner, Operations}},
-	{ReadPeople, "see who has a role there",
+	{ReadPeople, "see people and their roles",
 		[]Role{Owner, Admin, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Auditor}},
-	{MakeTenants, "make accounts and change their settings and limits",
+	{ChangeTenants, "create accounts and change their settings and limits",
 		nil,
 		[]Role{Owner, Operations}},
-	{BlockTenants, "block an account, and let it go on",
+	{BlockTenants, "block and unblock an account",
 		nil,
 		[]Role{Owner, Operations, Compliance}},
-	{MakeSettings, "change the settings that are the account's own",
+	{ChangeSettings, "change the account's own settings",
 		[]Role{Owner, Admin},
 		nil},
-	{MakeAddresses, "change from which addresses payouts are taken",
+	{ChangeAddresses, "change the addresses from which payouts are accepted",
 		[]Role{Owner, Admin, Developer},
 		[]Role{Owner, Operations}},
-	{MakeKeys, "make and rotate API keys as far as their own rights go, revoke any, and change the secret of webhooks",
+	{ChangeKeys, "create and rotate API keys with no more rights than their own, revoke any key, and change the webhook secret",
 		[]Role{Owner, Admin, Developer},
 		[]Role{Owner, Operations}},
-	{CheckAccess, "approve or reject what others made of accounts, settings, addresses, keys, secrets and sender IDs",
+	{ApproveAccess, "approve or reject changes of accounts, settings, addresses, keys, secrets and sender IDs",
 		[]Role{Owner, Admin},
 		[]Role{Owner, Approver}},
 	{ReviewSenders, "approve and reject sender IDs",
 		nil,
 		[]Role{Owner, Operations, Compliance}},
-	{MakePeople, "invite people, change their roles, disable and reset them; nobody gives a right that they lack",
+	{ChangePeople, "invite people, change their roles, disable and reset them, without giving permissions that they lack themselves",
 		[]Role{Owner, Admin},
 		[]Role{Owner, Operations}},
-	{CheckPeople, "approve or reject what others made of people",
+	{ApprovePeople, "approve or reject changes of people and roles",
 		[]Role{Owner, Admin},
 		[]Role{Owner, Approver}},
 	{UseSimulator, "use the simulator's handsets, faults and clock (development mode)",
@@ -260,7 +263,7 @@ var policy = []Grant{
 		[]Role{Owner, Operations, Approver, Compliance, Treasury, Support, SRE}},
 }
 
-// Can says whether a role of a site has a permission.
+// Can reports whether a role at a site has a permission.
 func Can(s Site, r Role, p Permission) bool {
 	for _, g := range policy {
 		if g.Permission == p {
@@ -274,21 +277,21 @@ func Can(s Site, r Role, p Permission) bool {
 	return false
 }
 
-// MayViewAs reports whether an operator of a role has a permission on a tenant's own pages: the tenant's auditor has it, and
-// so has the operator's role at the installation.
+// MayViewAs reports whether an operator with the role has a permission on the pages of a tenant. Both the operator's role at
+// the installation and the tenant's auditor must have it.
 func (r Role) MayViewAs(p Permission) bool {
 	return Can(InstallationSite, r, ViewAs) && Can(InstallationSite, r, p) && Can(TenantSite, Auditor, p)
 }
 
-// Covers says whether a role of a site has every permission of another one there, so that it may give that role.
+// Covers reports whether a role at a site has every permission of another role there. Only then may it give that role.
 func (r Role) Covers(s Site, other Role) bool {
 	for _, g := range policy {
 		if Can(s, other, g.Permission) && !Can(s, r, g.Permission) {
 			return false
 		}
 	}
-	return r.at(s) && other.at(s)
+	return r.ExistsAt(s) && other.ExistsAt(s)
 }
 
-// Installation is the tenant of a membership at the installation itself.
+// Installation stands in place of a tenant for roles at the installation itself.
 const Installation = ""

@@ -1,28 +1,30 @@
-package identity
+package roles
 
 import (
 	"slices"
 	"testing"
 )
 
-func TestThePolicyNamesKnownRolesOnce(t *testing.T) {
+// Each permission stands once in the policy, with a meaning, and names each role of a site at most once.
+func TestPolicy_namesKnownRolesOnce(t *testing.T) {
 	seen := map[Permission]bool{}
 	for _, g := range Policy() {
 		if seen[g.Permission] || g.Means == "" {
-			t.Errorf("%s stands twice or without meaning", g.Permission)
+			t.Errorf("%s is listed twice or has no meaning", g.Permission)
 		}
 		seen[g.Permission] = true
 		for s, roles := range map[Site][]Role{TenantSite: g.Tenant, InstallationSite: g.Installation} {
 			for n, r := range roles {
-				if !r.at(s) || slices.Contains(roles[:n], r) {
-					t.Errorf("%s: %s is no role of %s, or stands twice", g.Permission, r, s)
+				if !r.ExistsAt(s) || slices.Contains(roles[:n], r) {
+					t.Errorf("%s: %s is no role of %s, or is listed twice", g.Permission, r, s)
 				}
 			}
 		}
 	}
 }
 
-func TestOwnersMayWhateverAnyRoleMay(t *testing.T) {
+// The owner has every permission that any other role of the site has.
+func TestOwner_hasEveryPermission(t *testing.T) {
 	for _, g := range Policy() {
 		if len(g.Tenant) > 0 && !Can(TenantSite, Owner, g.Permission) || len(g.Installation) > 0 && !Can(InstallationSite, Owner, g.Permission) {
 			t.Errorf("the owner lacks %s", g.Permission)
@@ -30,7 +32,8 @@ func TestOwnersMayWhateverAnyRoleMay(t *testing.T) {
 	}
 }
 
-func TestTheSREReadsNeitherMoneyNorNumbers(t *testing.T) {
+// The SRE role cannot read amounts, balances or phone numbers.
+func TestSRE_readsNoMoneyOrNumbers(t *testing.T) {
 	for _, p := range []Permission{ReadPayments, ReadNumbers, ReadBalances, ReadTransfers, ReadMessages, ReadTreasury, ExportPayments, ViewAs} {
 		if Can(InstallationSite, SRE, p) {
 			t.Errorf("the SRE has %s", p)
@@ -38,21 +41,22 @@ func TestTheSREReadsNeitherMoneyNorNumbers(t *testing.T) {
 	}
 }
 
-func TestSupportAndAuditorsReadAlone(t *testing.T) {
+// Support and auditors read only, and see no full phone numbers.
+func TestSupport_andAuditorsReadOnly(t *testing.T) {
 	for _, s := range []Site{TenantSite, InstallationSite} {
 		for _, r := range []Role{Support, Auditor} {
 			if Can(s, r, ReadNumbers) || Can(s, r, ReplayWebhooks) {
-				t.Errorf("%s of %s sees whole numbers or makes deliveries", r, s)
+				t.Errorf("%s of %s sees full numbers or replays webhooks", r, s)
 			}
 		}
 	}
 	if Can(TenantSite, Support, ExportPayments) || Can(InstallationSite, Support, ExportPayments) {
-		t.Error("support takes lists away")
+		t.Error("support downloads lists")
 	}
 }
 
-// An operator on a tenant's pages has no right that the role lacks, nor one that the tenant's auditor lacks, and every role
-// that can look needs a second factor.
+// An operator on the pages of a tenant has only permissions of both the operator's role and the tenant's auditor. Each role
+// with view-as needs a second factor.
 func TestViewAs_givesNoMoreThanTheRole(t *testing.T) {
 	for _, p := range []Permission{ReadAccess, ReadPeople, ExportPayments, ReadBalances, ReadAudit, ReadNumbers} {
 		if Support.MayViewAs(p) {
@@ -62,14 +66,15 @@ func TestViewAs_givesNoMoreThanTheRole(t *testing.T) {
 	if !Support.MayViewAs(ReadPayments) || !Owner.MayViewAs(ReadAccess) || Owner.MayViewAs(ReadNumbers) || Auditor.MayViewAs(ReadPayments) {
 		t.Error("view-as is not the intersection of the role and the tenant's auditor")
 	}
-	for _, r := range Roles(InstallationSite) {
+	for _, r := range At(InstallationSite) {
 		if Can(InstallationSite, r, ViewAs) && !r.NeedsFactor(InstallationSite) {
-			t.Errorf("%s looks at tenants' pages without a second factor", r)
+			t.Errorf("%s has view-as without a second factor", r)
 		}
 	}
 }
 
-func TestWhatIsNotInThePolicyIsRefused(t *testing.T) {
+// A permission or role that the policy does not list is refused.
+func TestCan_refusesUnlisted(t *testing.T) {
 	if Can(TenantSite, Owner, "money.print") || Can(TenantSite, "", ReadPayments) || Can(InstallationSite, Admin, ReadPayments) {
 		t.Error("allowed")
 	}
