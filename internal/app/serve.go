@@ -115,7 +115,7 @@ func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 		Hosts: hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Clock: a.clock, Log: a.callers,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
-		Stopped: a.timekeeper.Stopped,
+		Stopped: a.timekeeper.Stopped, Seal: a.cfg.Secret.Sealer(console.SealForms),
 	}
 	if !a.production {
 		d.NewLink = a.printLink

@@ -84,6 +84,13 @@ func tokenForm() page.Form {
 		{Name: "name", Label: "Where you use it", Max: 60, Required: true, Hint: "Such as the name of the machine."}}}
 }
 
+// resumeToken shows the form with the name that the person entered before the code.
+func resumeToken(v *Visit) (Answer, error) {
+	f := tokenForm()
+	f.Fields[0].Value = v.R.PostFormValue("name")
+	return v.ownAccount(passwordForm(v.Who), f, page.Form{}, "")
+}
+
 // makeToken makes a personal token, and shows it this once.
 func makeToken(v *Visit) (Answer, error) {
 	text, t, err := v.console.Identity.NewPersonalToken(v.Ctx, v.Who, v.R.PostFormValue("name"), v.from())
@@ -208,23 +215,20 @@ func endSession(v *Visit) (Answer, error) {
 	return Answer{To: "/account"}, err
 }
 
-func stepUpForm(back string) page.Form {
-	return page.Form{ID: "step-up", Action: "/account/step-up", Submit: "Go on", Fields: []page.Field{
-		{Name: "back", Type: "hidden", Value: back},
-		{Name: "code", Label: "Code of your app", Max: 40, Required: true, Auto: "one-time-code", Hint: "Or a recovery code."}}}
-}
-
 // stepUpPage asks for the second factor again.
 func stepUpPage(v *Visit) (Answer, error) {
-	return Answer{Title: "Second factor", Body: stepUpBody(stepUpForm(local(v.Param("back"))))}, nil
+	return Answer{Title: "Second factor", Body: stepUpBody(stepUpForm(local(v.Param("back")), ""), false)}, nil
 }
 
-// stepUp takes the second factor again.
+// stepUp takes the second factor again, and goes on with the form whose contents came with it.
 func stepUp(v *Visit) (Answer, error) {
-	back := local(v.R.PostFormValue("back"))
+	back, kept := local(v.R.PostFormValue("back")), v.R.PostFormValue("kept")
 	err := v.console.Identity.StepUp(v.Ctx, v.Who, v.R.PostFormValue("code"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
-		return Answer{Title: "Second factor", Wrong: true, Limit: problem.Is(err, problem.RateLimited), Body: stepUpBody(Faulty(stepUpForm(back), err))}, nil
+		return Answer{Title: "Second factor", Wrong: true, Limit: problem.Is(err, problem.RateLimited), Body: stepUpBody(Faulty(stepUpForm(back, kept), err), kept != "")}, nil
+	}
+	if err == nil && kept != "" {
+		return v.resume(kept, back)
 	}
 	return Answer{To: back}, err
 }

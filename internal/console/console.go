@@ -14,6 +14,7 @@
 //	serve.go, observe.go  answer requests and count them
 //	sign.go               signing in and out, and the frame's own routes
 //	account.go            one's own account
+//	kept.go               the contents of a form while a person gives the second factor
 //	visit.go, route.go, refusal.go, shell.go, live.go  one request on its way, and what stands around its page
 //	form.go, subject.go, file.go, cookie.go  what handlers use of a visit
 //	console.go, watch.go  what the console stands on
@@ -35,6 +36,7 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -49,6 +51,8 @@ type Deps struct {
 
 	// PublicURL is the address under which browsers reach this server, without a slash at its end.
 	PublicURL string
+	// Seal keeps the contents of forms while a person gives the second factor; nil: they are lost.
+	Seal *config.Sealer
 	// Installation tells the cookies of several servers of one machine apart.
 	Installation string
 	// TrustedProxies and ProxiesOnly are those of the JSON interface.

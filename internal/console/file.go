@@ -10,11 +10,8 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// How much an export gives.
-const (
-	exportWithin = 60 * time.Second
-	exportMost   = 100_000 // rows
-)
+// exportMost is how many rows a file has at most.
+const exportMost = 100_000
 
 // errEnough ends an export that is as long as it may be.
 var errEnough = errors.New("console: enough rows")

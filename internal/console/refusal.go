@@ -2,12 +2,15 @@ package console
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -66,6 +69,13 @@ func (v *Visit) refuse(err error) {
 		v.W.WriteHeader(status)
 		return
 	}
+	if e.Code == CodeStepUp {
+		back := v.formPage()
+		if text := v.keep(back); text != "" {
+			v.send(status, page.Layout(v.shell("Second factor"), stepUpBody(stepUpForm(back, text), true)))
+			return
+		}
+	}
 	if to := v.elsewhere(e); to != "" {
 		http.Redirect(v.W, v.R, to, http.StatusSeeOther)
 		return
@@ -97,16 +107,68 @@ func (v *Visit) elsewhere(e *problem.Error) string {
 	case codeNotReady:
 		return "/account"
 	case CodeStepUp:
-		back := v.Query()
-		if v.R.Method != http.MethodGet {
-			back = v.Route.back()
-			if v.FormPage != "" {
-				back = v.FormPage
-			}
-		}
-		return "/account/step-up?" + url.Values{"back": {back}}.Encode()
+		return "/account/step-up?" + url.Values{"back": {v.formPage()}}.Encode()
 	}
 	return ""
+}
+
+// formPage is the page to which a code leads: this one, or the one with the form that the request sent.
+func (v *Visit) formPage() string {
+	switch {
+	case v.R.Method == http.MethodGet:
+		return v.Query()
+	case v.FormPage != "":
+		return v.FormPage
+	}
+	return v.Route.back()
+}
+
+// kept are the contents of a form.
+type kept struct {
+	Path   string     `json:"path"` // to which it was sent, with its query
+	Values url.Values `json:"values"`
+	At     time.Time  `json:"at"`
+}
+
+// resumed is the key of the mark that a request of a context comes from the page that asks for the code.
+type resumed struct{}
+
+// bound names all that the sealed contents are good for. back is the page to which the code's page leads without them.
+func (v *Visit) bound(back string) []byte {
+	text, _ := json.Marshal([]string{v.Who.Session.ID, v.Who.Person.ID, back}) // texts never fail
+	return text
+}
+
+// SealForms names the use of the master key under which contents of forms are sealed.
+const SealForms = "console/kept forms"
+
+// mostKept is the longest sealed text, in characters.
+const mostKept = 20_000
+
+// keep returns the contents of the form that the request sent, sealed; empty where the route does not resume forms.
+func (v *Visit) keep(back string) string {
+	if v.Route == nil || v.Route.Resume == nil || v.R.Method != http.MethodPost || v.console.Seal == nil {
+		return ""
+	}
+	k := kept{Path: v.R.URL.RequestURI(), Values: url.Values{}, At: v.console.Clock.Now()}
+	for _, in := range v.Route.Inputs {
+		if given, there := v.R.PostForm[in.Name]; there {
+			k.Values[in.Name] = given
+		}
+	}
+	text, _ := json.Marshal(k) // texts and a time never fail
+	sealed := base64.RawURLEncoding.EncodeToString(v.console.Seal.Seal(text, v.bound(back)))
+	if len(sealed) > mostKept {
+		return ""
+	}
+	return sealed
+}
+
+// stepUpForm asks for the second factor again.
+func stepUpForm(back, kept string) page.Form {
+	return page.Form{ID: "step-up", Action: "/account/step-up", Submit: "Go on", Fields: []page.Field{
+		{Name: "back", Type: "hidden", Value: back}, {Name: "kept", Type: "hidden", Value: kept},
+		{Name: "code", Label: "Code of your app", Max: 40, Required: true, Auto: "one-time-code", Hint: "Or a recovery code."}}}
 }
 
 // back is the page that has the form of a route.

@@ -41,6 +41,9 @@ type Route struct {
 	Body         int64 // bytes at most; 0: formBytes
 	Unready      bool  // there for people who have not set up a password and a factor yet
 	Handle       func(*Visit) (Answer, error)
+	// Resume shows the form of a POST again, with its contents, after a second factor. It does nothing of what the form asks for. nil:
+	// the contents are lost. A route with a password or a file has none.
+	Resume func(*Visit) (Answer, error)
 }
 
 func (r *Route) body() int64 {

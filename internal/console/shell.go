@@ -30,7 +30,7 @@ func (v *Visit) shell(title string) page.Shell {
 	if !v.Can(roles.ReadPayments) {
 		s.Search = ""
 	}
-	s.Query = page.Visible(v.Param("q"))
+	s.Query = page.Visible(v.R.URL.Query().Get("q"))
 	return s
 }
 

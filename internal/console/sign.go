@@ -30,10 +30,10 @@ func signRoutes() []Route {
 		{Method: http.MethodPost, Path: "/account/factor/confirm", Inputs: []Input{code, {"current", identity.MaxPassword + 1}}, Handle: confirmFactor},
 		{Method: http.MethodPost, Path: "/account/recovery-codes", Handle: renewCodes},
 		{Method: http.MethodPost, Path: "/account/sessions/end", Inputs: []Input{{"id", 36}}, Handle: endSession},
-		{Method: http.MethodPost, Path: "/account/tokens", Inputs: []Input{{"name", 240}}, Handle: makeToken},
+		{Method: http.MethodPost, Path: "/account/tokens", Inputs: []Input{{"name", 240}}, Handle: makeToken, Resume: resumeToken},
 		{Method: http.MethodPost, Path: "/account/tokens/end", Inputs: []Input{{"id", 36}}, Handle: endToken},
 		{Method: http.MethodGet, Path: "/account/step-up", Inputs: []Input{back}, Handle: stepUpPage},
-		{Method: http.MethodPost, Path: "/account/step-up", Inputs: []Input{code, back}, Handle: stepUp},
+		{Method: http.MethodPost, Path: "/account/step-up", Inputs: []Input{code, back, {"kept", mostKept}}, Handle: stepUp},
 	}
 	for i := range own {
 		own[i].Site, own[i].Unready = Anyone, true

@@ -3,8 +3,6 @@ package console
 import (
 	"time"
 
-	"github.com/makola/makola/internal/audit"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
@@ -42,14 +40,6 @@ func (v *Visit) NameOf(id string) string {
 	return t.Name
 }
 
-// Origin is the address from which the visitor acts; empty where it is not known.
-func (v *Visit) Origin() string {
-	if from := v.from(); from.IsValid() {
-		return from.String()
-	}
-	return ""
-}
-
 // Now returns the time of this server's clock.
 func (v *Visit) Now() time.Time { return v.console.Clock.Now() }
 
@@ -61,8 +51,3 @@ func (v *Visit) PublicURL() string { return v.console.PublicURL }
 
 // NeedFactor refuses a visitor whose second factor is older than what they ask for may have.
 func (v *Visit) NeedFactor() error { return v.console.Identity.NeedFactor(v.Ctx, v.Who) }
-
-// Use counts one use of what each person may do so many times an hour, and writes the entry into the audit log.
-func (v *Visit) Use(of identity.Limit, key string, e audit.Entry) error {
-	return v.console.Identity.Use(v.Ctx, of, v.Who.Person.ID, key, e)
-}

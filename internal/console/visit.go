@@ -102,7 +102,7 @@ func (v *Visit) run() {
 		v.refuse(err)
 		return
 	}
-	a, err := v.Route.Handle(v)
+	a, err := v.handle()(v)
 	if err == nil && v.exports() {
 		if err = v.console.exporting.begin(v.Who.Person.ID); err == nil {
 			defer v.console.exporting.end(v.Who.Person.ID)
@@ -116,6 +116,17 @@ func (v *Visit) run() {
 		return
 	}
 	v.give(a)
+}
+
+// handle returns what answers the request: the route's own handler or, after a code, the one that shows the form again.
+func (v *Visit) handle() func(*Visit) (Answer, error) {
+	if v.R.Context().Value(resumed{}) == nil {
+		return v.Route.Handle
+	}
+	if v.Route.Resume == nil {
+		return func(*Visit) (Answer, error) { return Answer{}, ErrNoPage() }
+	}
+	return v.Route.Resume
 }
 
 // admit finds out who asks, and whether they may.
@@ -155,12 +166,28 @@ func (v *Visit) admit() error {
 	return nil
 }
 
+// exportWithin is the most time that a file may take.
+const exportWithin = 60 * time.Second
+
 // viewedEvery is how often it is written down that an operator looks at a tenant's pages.
 const viewedEvery = time.Hour
 
 // Entry is what the audit log says of something that the visitor does.
 func (v *Visit) Entry(action, tenantID, subject string) audit.Entry {
 	return audit.Entry{Actor: v.Who.Person.Email, Person: v.Who.Person.ID, Origin: v.Origin(), Action: action, Tenant: tenantID, Subject: subject}
+}
+
+// Origin is the address from which the visitor acts; empty where it is not known.
+func (v *Visit) Origin() string {
+	if from := v.from(); from.IsValid() {
+		return from.String()
+	}
+	return ""
+}
+
+// Use counts one use of what each person may do so many times an hour, and writes the entry into the audit log.
+func (v *Visit) Use(of identity.Limit, key string, e audit.Entry) error {
+	return v.console.Identity.Use(v.Ctx, of, v.Who.Person.ID, key, e)
 }
 
 // record writes down, before anything is shown, that an operator looks at a tenant's pages, or that a list is taken away.

@@ -74,6 +74,15 @@ func (i *Identity) Use(ctx context.Context, l Limit, person, key string, entry a
 	})
 }
 
+// Once takes a use in a transaction of its own, and reports whether it is the first one of the thing.
+func (i *Identity) Once(ctx context.Context, l Limit, person, key string) (first bool, err error) {
+	err = i.db.Write(ctx, func(tx *db.Tx) error {
+		first, err = i.Take(tx, l, person, key, audit.Entry{})
+		return err
+	})
+	return first, err
+}
+
 // Take is Use in tx without an entry of its own. entry is written with the count after the hour where its action is not empty.
 // first reports whether this is the first use of the thing.
 func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entry) (first bool, err error) {

@@ -34,7 +34,7 @@ func (o Form) Routes(base string) []console.Route {
 	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "reason", Max: 500}}, o.Inputs...)
 	return []console.Route{
 		{Method: http.MethodGet, Path: base + o.Path, Permission: o.May, Inputs: o.Inputs, Handle: o.page},
-		{Method: http.MethodPost, Path: base + o.Path, Permission: o.May, Inputs: inputs, Handle: o.do},
+		{Method: http.MethodPost, Path: base + o.Path, Permission: o.May, Inputs: inputs, Handle: o.do, Resume: o.resume},
 	}
 }
 
@@ -63,7 +63,13 @@ func (o Form) page(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	return console.Answer{Title: o.Title, Body: orderBody(o.Title, lead, f)}, nil
+	return console.Answer{Title: o.Title, Body: orderBody(o.Title, lead, f, false)}, nil
+}
+
+// resume shows the form with what the person entered before the code.
+func (o Form) resume(v *console.Visit) (console.Answer, error) {
+	f, lead, err := o.form(v, v.R.PostFormValue("id"), v.R.PostFormValue("reason"))
+	return console.Answer{Title: o.Title, Body: orderBody(o.Title, lead, f, true)}, err
 }
 
 func (o Form) do(v *console.Visit) (console.Answer, error) {
@@ -75,7 +81,7 @@ func (o Form) do(v *console.Visit) (console.Answer, error) {
 	act, err := o.Ask(v, v.R.PostFormValue("id"))
 	var e *problem.Error
 	if errors.As(err, &e) && e.Code != console.CodeStepUp && slices.Contains(shown, e.Kind) {
-		return console.Answer{Title: o.Title, Wrong: true, Body: orderBody(o.Title, lead, console.Faulty(f, err))}, nil
+		return console.Answer{Title: o.Title, Wrong: true, Body: orderBody(o.Title, lead, console.Faulty(f, err), false)}, nil
 	}
 	return console.Answer{To: Path(v) + "/" + act.ID}, err
 }

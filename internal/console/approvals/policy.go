@@ -83,6 +83,12 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 	return console.Answer{Title: "Policy", Body: policyBody(inForce, rows, v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
 }
 
+// resumePolicy shows the form with what the person entered before the code.
+func (ps *Pages) resumePolicy(v *console.Visit) (console.Answer, error) {
+	value := v.R.PostFormValue
+	return ps.policy(v, ps.policyForm(v, value("id"), value("kind"), value("tenant"), value("amount"), value("checkers"), value("reason")))
+}
+
 // setPolicy asks for another line.
 func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	value := v.R.PostFormValue

@@ -222,6 +222,15 @@ func (ps *Pages) rejectAct(v *console.Visit) (console.Answer, error) {
 	})
 }
 
+// resumeReject shows the act with the reason that the person entered before the code.
+func (ps *Pages) resumeReject(v *console.Visit) (console.Answer, error) {
+	reject := rejectForm(v)
+	reject.Fields[1].Value = v.R.PostFormValue("note")
+	a, err := ps.act(v, reject, "")
+	a.Wrong = false
+	return a, err
+}
+
 func (ps *Pages) withdrawAct(v *console.Visit) (console.Answer, error) {
 	return ps.decide(v, func(by changes.By, id, digest string) error {
 		_, err := ps.Changes.Withdraw(v.Ctx, by, id, digest)

@@ -17,7 +17,7 @@ func (ps *Pages) Routes(base string) []console.Route {
 		{Method: http.MethodGet, Path: base + "/acts", Permission: roles.ReadChanges, Inputs: []console.Input{{Name: "before", Max: 36}, {Name: "state", Max: 12}}, Handle: ps.actList},
 		{Method: http.MethodGet, Path: act, Permission: roles.ReadChanges, Handle: ps.actPage},
 		{Method: http.MethodPost, Path: act + "/approve", Permission: roles.ApproveChanges, Inputs: []console.Input{digest}, Handle: ps.approveAct},
-		{Method: http.MethodPost, Path: act + "/reject", Permission: roles.ApproveChanges, Inputs: []console.Input{digest, {Name: "note", Max: 500}}, Handle: ps.rejectAct},
+		{Method: http.MethodPost, Path: act + "/reject", Permission: roles.ApproveChanges, Inputs: []console.Input{digest, {Name: "note", Max: 500}}, Handle: ps.rejectAct, Resume: ps.resumeReject},
 		{Method: http.MethodPost, Path: act + "/withdraw", Permission: roles.RequestChanges, Inputs: []console.Input{digest}, Handle: ps.withdrawAct},
 		{Method: http.MethodPost, Path: act + "/reveal", Permission: roles.RequestChanges, Handle: ps.revealMade},
 		{Method: http.MethodPost, Path: act + "/code", Permission: roles.ReadChanges, Handle: ps.revealCode},
@@ -29,5 +29,5 @@ func (ps *Pages) Routes(base string) []console.Route {
 func (ps *Pages) PolicyRoutes(base string, more ...console.Input) []console.Route {
 	inputs := append([]console.Input{{Name: "id", Max: 36}, {Name: "kind", Max: 40}, {Name: "amount", Max: 20}, {Name: "checkers", Max: 2}, {Name: "reason", Max: 500}}, more...)
 	return []console.Route{{Method: http.MethodGet, Path: base + "/policy", Permission: roles.ReadChanges, Handle: ps.policyPage},
-		{Method: http.MethodPost, Path: base + "/policy", Permission: roles.ChangePolicy, Inputs: inputs, Handle: ps.setPolicy}}
+		{Method: http.MethodPost, Path: base + "/policy", Permission: roles.ChangePolicy, Inputs: inputs, Handle: ps.setPolicy, Resume: ps.resumePolicy}}
 }

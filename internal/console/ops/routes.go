@@ -45,7 +45,7 @@ func (ps *Pages) Routes() []console.Route {
 		routes = append(routes,
 			console.Route{Method: http.MethodGet, Path: base, Permission: roles.ChangeMoney, Handle: o.page},
 			console.Route{Method: http.MethodPost, Path: base, Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.confirm},
-			console.Route{Method: http.MethodPost, Path: base + "/confirm", Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.do})
+			console.Route{Method: http.MethodPost, Path: base + "/confirm", Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.do, Resume: o.confirm})
 	}
 	routes = append(routes, ps.Approvals.Routes("/ops")...)
 	routes = append(routes, ps.Approvals.PolicyRoutes("/ops", console.Input{Name: "tenant", Max: 36})...)

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 		warnings = append(warnings, f.Value)
 	}
 	form := page.Form{ID: "confirm", Action: o.path(t) + "/confirm", Submit: fmt.Sprintf(submit, worth), Danger: amount < 0, Fields: []page.Field{
-		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()}, {Name: "amount", Type: "hidden", Value: size.String()},
+		{Name: "id", Type: "hidden", Value: cmp.Or(value("id"), uuid.Must(uuid.NewV7()).String())}, {Name: "amount", Type: "hidden", Value: size.String()},
 		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
 	return console.Answer{Title: o.title, Body: walletConfirmBody(o, warnings, facts, form, o.path(t))}, nil
 }

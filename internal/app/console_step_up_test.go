@@ -1,0 +1,150 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/test/identitytest"
+)
+
+// codePage sends a form after the second factor has become too old, and returns the page that asks for the code.
+func (b *browsed) codePage(path string, form ...string) page {
+	b.t.Helper()
+	b.clock.Advance(identity.StepUpLasts)
+	p := b.post(http.StatusForbidden, path, form...)
+	if !strings.Contains(p.text, "What you entered is kept") {
+		b.t.Fatal(p.text)
+	}
+	return p
+}
+
+// The contents of a settings form survive a second factor that is too old: the form is shown again, filled in, and nothing is done
+// before the person sends it.
+func TestForm_survivesAStepUp(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	one := b.joins("ama@example.com", roles.Owner)
+	b.joins("kofi@example.com", roles.Owner)
+	b.clock.Advance(identity.Freshness)
+	b.as(one)
+	path := "/ops/tenants/" + shop.ID + "/settings"
+	id := b.want(http.StatusOK, path).hidden(t, "id")
+	asked := b.codePage(path, "id", id, "name", "Adom Stores & Sons", "reason", "New trade name")
+	if strings.Contains(asked.text, "Sons") {
+		t.Error("the page of the code shows the contents")
+	}
+	b.post(http.StatusUnprocessableEntity, "/account/step-up", "code", "000000", "back", path, "kept", asked.hidden(t, "kept"))
+	p := b.post(http.StatusOK, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", asked.hidden(t, "kept"))
+	for _, text := range []string{`value="Adom Stores &amp; Sons"`, `value="New trade name"`, "Nothing was done yet", id} {
+		if !strings.Contains(p.text, text) {
+			t.Errorf("the form lacks %q: %s", text, p.text)
+		}
+	}
+	if _, err := b.changes.Store.Get(t.Context(), id); err == nil {
+		t.Error("the page of the code made the request")
+	}
+	b.post(http.StatusSeeOther, path, "id", id, "name", p.hidden(t, "id"), "reason", "New trade name").leads(t, "/ops/acts/"+id)
+}
+
+// A form about money goes on at its page of confirmation, and moves nothing by itself.
+func TestForm_aboutMoneyIsConfirmedAfterAStepUp(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	one := b.joins("ama@example.com", roles.Owner)
+	b.clock.Advance(identity.Freshness)
+	b.as(one)
+	path := "/ops/tenants/" + shop.ID + "/fund"
+	p := b.post(http.StatusOK, path, "amount", "5", "reason", "slip 1")
+	id := p.hidden(t, "id")
+	kept := b.codePage(path+"/confirm", "id", id, "amount", "5.00", "reason", "slip 1").hidden(t, "kept")
+	p = b.post(http.StatusOK, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", kept)
+	for _, text := range []string{"Put GHS 5.00 into the wallet", "slip 1", id} {
+		if !strings.Contains(p.text, text) {
+			t.Errorf("the page lacks %q: %s", text, p.text)
+		}
+	}
+	b.wallet(shop, 0)
+	b.post(http.StatusSeeOther, path+"/confirm", "id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "slip 1")
+	b.wallet(shop, 500)
+}
+
+// The form of a payout is checked again after the code, and goes on from there with what the person entered.
+func TestForm_ofAPayoutIsCheckedAfterAStepUp(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	one := identitytest.Join(t, b.db, b.clock, b.identity, "efua@example.com", identity.Membership{Tenant: shop.ID, Role: roles.Owner})
+	b.clock.Advance(identity.Freshness)
+	b.as(one)
+	path := "/app/" + shop.ID + "/payouts/new"
+	token := b.want(http.StatusOK, path).hidden(t, "token")
+	kept := b.codePage(path, "token", token, "channel", "MTN", "account_number", "0240000001", "amount", "6").hidden(t, "kept")
+	p := b.post(http.StatusUnprocessableEntity, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", kept)
+	for _, text := range []string{`value="6"`, `value="0240000001"`, token, "Nothing was done"} { // no provider serves it, which its form says
+		if !strings.Contains(p.text, text) {
+			t.Errorf("the page lacks %q: %s", text, p.text)
+		}
+	}
+}
+
+// The sealed contents of a form are good once, for the session, the person and the page that they were sealed for, and not for long.
+func TestKeptForm_isRefusedElsewhere(t *testing.T) {
+	t.Parallel()
+	b := produce(t)
+	shop := b.live()
+	one, other := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Owner)
+	b.clock.Advance(identity.Freshness)
+	b.as(one)
+	path := "/ops/tenants/" + shop.ID + "/settings"
+	form := []string{"id", b.want(http.StatusOK, path).hidden(t, "id"), "name", "Adom & Sons", "reason", "x"}
+	kept := b.codePage(path, form...).hidden(t, "kept")
+	refused := func(what string, who identitytest.One, back, kept string) {
+		t.Helper()
+		b.clock.Advance(time.Minute) // for a code that was not used
+		p := b.post(http.StatusGone, "/account/step-up", "code", b.codeNow(who.Key), "back", back, "kept", kept)
+		if !strings.Contains(p.text, "cannot be used any more") || strings.Contains(p.text, "Sons") {
+			t.Errorf("%s: %s", what, p.text)
+		}
+	}
+	refused("another page", one, "/ops/tenants/"+shop.ID+"/block", kept)
+	refused("changed", one, path, "A"+kept[1:])
+	refused("no text", one, path, "*")
+	b.as(other)
+	refused("another person", other, path, kept)
+	b.as(one)
+	b.clock.Advance(time.Minute)
+	b.post(http.StatusOK, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", kept)
+	refused("a second time", one, path, kept)
+	kept = b.codePage(path, form...).hidden(t, "kept")
+	for range 3 { // a session ends after a quarter of an hour without use
+		b.clock.Advance(10 * time.Minute)
+		b.want(http.StatusOK, "/ops")
+	}
+	refused("late", one, path, kept)
+}
+
+// No route whose form has a password, or that reads a file, keeps its contents.
+func TestKeptForm_hasNoPasswords(t *testing.T) {
+	t.Parallel()
+	for _, r := range consoleRoutes() {
+		if r.Resume == nil {
+			continue
+		}
+		if r.Method != http.MethodPost || r.Machine || r.File || r.Body > 0 {
+			t.Errorf("%s %s keeps what is no form", r.Method, r.Path)
+		}
+		for _, in := range r.Inputs {
+			for _, secret := range []string{"password", "current", "code", "t"} {
+				if in.Name == secret {
+					t.Errorf("%s keeps %s", r.Path, in.Name)
+				}
+			}
+		}
+	}
+}
