@@ -44,6 +44,9 @@ func books() []Alert {
 		Alert{Name: "MakolaLedgerContradicts", Severity: Page, Expr: `max by (asset) (abs(makola_ledger_imbalance_pesewas)) > 0`}.
 			says("`makola_ledger_imbalance_pesewas` not 0", "{{ $labels.asset }}: the ledger does not add up to 0. Run makola ledger check and change nothing by hand.", "ledger-fault").
 			playing([]string{series(`makola_ledger_imbalance_pesewas{asset="GHS"}`, -5)}, []string{series(`makola_ledger_imbalance_pesewas{asset="GHS"}`, 0)}),
+		Alert{Name: "MakolaStatementWrong", Severity: Page, Expr: `sum(increase(makola_statement_faults_total[1h])) > 0`}.
+			says("`makola_statement_faults_total` grew in the last hour", "An account statement contradicts the ledger. Run makola ledger check and change nothing by hand.", "ledger-fault").
+			playing([]string{growing(`makola_statement_faults_total`, 1)}, []string{series(`makola_statement_faults_total`, 3)}),
 		Alert{Name: "MakolaBooksUnchecked", Severity: Page, Expr: `time() - max by (book) (makola_ledger_last_check_timestamp_seconds) > 7200`}.lasting("15m").
 			says("`makola_ledger_last_check_timestamp_seconds` of a book older than two hours on all nodes, for 15 minutes (it is 0 until a node's first check)",
 				"{{ $labels.book }}: no node has checked this book for two hours. Look for failed checks in the log.", "books-unchecked").

@@ -29,6 +29,7 @@ import (
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/statement"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/timekeeping"
 	"github.com/makola/makola/internal/treasury"
@@ -191,6 +192,7 @@ func (a *App) buildParts(ctx context.Context) error {
 			return a.changes.HoldPayout(ctx, by, pay)
 		},
 	})
+	a.statements = statement.New(a.ledger, a.payments.Reader, a.tenants)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})

@@ -93,6 +93,7 @@ func (m *meters) queue(a *App) {
 	m.gauge("makola_jobs_in_memory", "Jobs that this node holds.", func() float64 { return float64(a.jobs.Counts().InMemory) })
 	m.gauge("makola_jobs_running", "Jobs that this node runs now.", func() float64 { return float64(a.jobs.Counts().Running) })
 	m.gauge("makola_job_peers", "Other nodes alive.", func() float64 { return float64(a.jobs.Counts().Peers) })
+	m.counter("makola_statement_faults_total", "Account statements whose lines contradicted the ledger.", a.statements.Faults)
 	m.counter("makola_jobs_run_total", "Runs of jobs.", func() uint64 { return a.jobs.Counts().Ran })
 	m.counter("makola_jobs_retried_total", "Runs that failed and come again.", func() uint64 { return a.jobs.Counts().Retried })
 	m.counter("makola_jobs_died_total", "Jobs that became dead letters.", func() uint64 { return a.jobs.Counts().Died })

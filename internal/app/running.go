@@ -33,6 +33,7 @@ import (
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
+	"github.com/makola/makola/internal/statement"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/timekeeping"
 	"github.com/makola/makola/internal/treasury"
@@ -99,6 +100,7 @@ type parts struct {
 	watch        *recovery.Watch
 	ledger       *ledger.Ledger
 	tenants      *tenant.Store
+	statements   *statement.Reader
 	access       *access.Access
 	limits       *ratelimit.Limiter
 	installation *installation.Store

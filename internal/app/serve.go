@@ -25,7 +25,6 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/recovery"
-	"github.com/makola/makola/internal/statement"
 )
 
 // bind takes the addresses. It comes before anything is made, and before the lease of another node could be asked for: a
@@ -90,7 +89,7 @@ func (a *App) listen(context.Context) error {
 	a.callers = fewLines(a.log)
 	a.api = api.New(api.Deps{
 		Hosts:  hosts,
-		Access: a.access, Limits: a.limits, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Statements: statement.New(a.ledger, a.payments.Reader, a.tenants), Lookups: a.lookups, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
+		Access: a.access, Limits: a.limits, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Statements: a.statements, Lookups: a.lookups, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
 		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Stopped: a.timekeeper.Stopped, Observe: a.seen, Refused: a.requests.Record,
 	})
@@ -127,7 +126,7 @@ func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 	approvals := &approvals.Pages{Changes: a.changes}
 	records := &records.Pages{Tenants: a.tenants, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Webhooks: a.webhooks,
-		Requests: a.requests, Routes: a.routes, Approvals: approvals, NumberKey: secrets(identity.NumberKey)}
+		Requests: a.requests, Routes: a.routes, Approvals: approvals, Statements: a.statements, NumberKey: secrets(identity.NumberKey)}
 	settings := &accountsettings.Pages{Identity: a.identity, Access: a.access, Requests: a.requests, Webhooks: a.webhooks, Approvals: approvals}
 	ops := &ops.Pages{Tenants: a.tenants, Access: a.access, Audit: a.audit, Payments: a.payments, Messaging: a.messaging, Senders: a.senders,
 		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Checks: a.checks}

@@ -48,7 +48,7 @@ func TestStatement_sampleTies(t *testing.T) {
 				t.Errorf("%s: fees of %v, the payments have %v", of.Name, sum.Fees(), got)
 			}
 			var file bytes.Buffer
-			to, err := sheet.NewWriter(&file, sheet.CSV, s.Columns(nil))
+			to, err := sheet.NewWriter(&file, sheet.CSV, s.Columns())
 			if err == nil {
 				err = r.Each(t.Context(), s, to.Write)
 			}

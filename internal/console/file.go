@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -38,8 +39,18 @@ func FileLinks(base, query string) page.Files {
 	return page.Files{XLSX: base + xlsxSuffix + "?" + query, CSV: base + csvSuffix + "?" + query}
 }
 
-// Exported is the answer of a file, in the format that the address asks for. all calls each for every row.
+// Exported is the answer of a file of at most exportMost rows, in the format that the address asks for. all calls each for
+// every row.
 func Exported[T any](v *Visit, name string, columns []sheet.Column[T], all func(each func(T) error) error) Answer {
+	return exported(v, name, columns, all, exportMost)
+}
+
+// ExportedWhole is Exported for a list whose length was checked before.
+func ExportedWhole[T any](v *Visit, name string, columns []sheet.Column[T], all func(each func(T) error) error) Answer {
+	return exported(v, name, columns, all, math.MaxInt)
+}
+
+func exported[T any](v *Visit, name string, columns []sheet.Column[T], all func(each func(T) error) error, most int) Answer {
 	format := sheet.CSV
 	if strings.HasSuffix(v.Route.Path, xlsxSuffix) {
 		format = sheet.XLSX
@@ -51,7 +62,7 @@ func Exported[T any](v *Visit, name string, columns []sheet.Column[T], all func(
 		}
 		rows := 0
 		err = all(func(row T) error {
-			if rows++; rows > exportMost {
+			if rows++; rows > most {
 				return errEnough
 			}
 			return out.Write(row)

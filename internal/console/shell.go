@@ -74,6 +74,7 @@ var appNav = []navItem{
 	{"/payouts/new", "New payout", "n", roles.RequestPayouts},
 	{"/airtime", "Airtime", "a", roles.ReadPayments},
 	{"/data", "Data packages", "d", roles.ReadPayments},
+	{"/statement", "Statement", "s", roles.ReadBalances},
 	{"/messages", "Messages", "m", roles.ReadMessages},
 	{"/acts", "Acts", "t", roles.ReadChanges},
 	{"/policy", "Policy", "y", roles.ReadChanges},

@@ -5,11 +5,10 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Columns returns the columns of a file of movements. mask shortens the other party's number for readers who may not see it
-// whole; nil leaves it as it is.
-func (s Statement) Columns(mask func(string) string) []sheet.Column[Entry] {
+// Columns returns the columns of a file of movements.
+func (s Statement) Columns() []sheet.Column[Entry] {
 	amount := sheet.Amount
-	if s.Asset == ledger.SMS || s.Asset == ledger.TestSMS {
+	if s.Credits() {
 		amount = sheet.Integer
 	}
 	side := func(n int64) sheet.Value {
@@ -23,12 +22,7 @@ func (s Statement) Columns(mask func(string) string) []sheet.Column[Entry] {
 		{Head: "Type", Value: func(e Entry) sheet.Value { return sheet.String(e.Type.Title()) }},
 		{Head: "Channel", Value: func(e Entry) sheet.Value { return sheet.String(e.Channel) }},
 		{Head: "Reference", Value: func(e Entry) sheet.Value { return sheet.String(e.Reference) }},
-		{Head: "Account", Value: func(e Entry) sheet.Value {
-			if mask != nil {
-				return sheet.String(mask(e.Account))
-			}
-			return sheet.String(e.Account)
-		}},
+		{Head: "Account", Value: func(e Entry) sheet.Value { return sheet.String(e.Account) }},
 		{Head: "Name", Value: func(e Entry) sheet.Value { return sheet.String(e.Name) }},
 		{Head: "In", Value: func(e Entry) sheet.Value { return side(e.Change) }},
 		{Head: "Out", Value: func(e Entry) sheet.Value { return side(-e.Change) }},
@@ -36,3 +30,6 @@ func (s Statement) Columns(mask func(string) string) []sheet.Column[Entry] {
 		{Head: "Id", Value: func(e Entry) sheet.Value { return sheet.String(e.Subject) }},
 	}
 }
+
+// Credits reports whether the statement is of SMS credits, not of a wallet.
+func (s Statement) Credits() bool { return s.Asset == ledger.SMS || s.Asset == ledger.TestSMS }

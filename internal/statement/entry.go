@@ -34,6 +34,10 @@ const (
 	CreditSale    Type = "credit_sale"
 	CreditReturn  Type = "credit_return" // credits of a sale that was reversed
 	Other         Type = "other"
+
+	// Opening and Closing are the balances at the bounds of a period, in files for people. They are no movements.
+	Opening Type = "opening"
+	Closing Type = "closing"
 )
 
 // types are all types, in the order of totals.
@@ -43,7 +47,8 @@ var types = []Type{Collection, Payout, Airtime, Data, Charges, Return, Reversal,
 var titles = map[Type]string{Collection: "Collection", Payout: "Payout", Airtime: "Airtime", Data: "Data package", Charges: "Charges",
 	Return: "Returned to wallet", Reversal: "Collection reversed", TransferIn: "Transfer in", TransferOut: "Transfer out",
 	BatchReserve: "Batch reserved", BatchReturn: "Batch returned", Funding: "Wallet funded", Correction: "Correction", Debt: "Debt recovered",
-	Messages: "Messages sent", MessageReturn: "Credits returned", CreditSale: "Credits bought", CreditReturn: "Credits taken back", Other: "Other"}
+	Messages: "Messages sent", MessageReturn: "Credits returned", CreditSale: "Credits bought", CreditReturn: "Credits taken back", Other: "Other",
+	Opening: "Opening balance", Closing: "Closing balance"}
 
 // Title returns the type as people read it.
 func (t Type) Title() string { return titles[t] }

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/makola/makola/internal/ledger"
@@ -26,7 +27,11 @@ type Reader struct {
 	ledger   *ledger.Ledger
 	payments *book.Reader
 	tenants  *tenant.Store
+	faults   atomic.Uint64
 }
+
+// Faults returns how many summaries contradicted the ledger since the start.
+func (r *Reader) Faults() uint64 { return r.faults.Load() }
 
 // New returns a Reader.
 func New(l *ledger.Ledger, p *book.Reader, t *tenant.Store) *Reader {
@@ -100,6 +105,9 @@ func (r *Reader) Summarize(ctx context.Context, s Statement) (sum Summary, err e
 	})
 	if balance != s.Closing && sum.Problem == "" {
 		sum.Problem = fmt.Sprintf("The movements end at %s, and the account holds %s.", s.Asset.Text(balance), s.Asset.Text(s.Closing))
+	}
+	if sum.Problem != "" {
+		r.faults.Add(1)
 	}
 	for _, t := range totals {
 		sum.Totals = append(sum.Totals, *t)

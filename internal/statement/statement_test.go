@@ -146,6 +146,9 @@ func TestStatement_contradictionIsReported(t *testing.T) {
 		if sum := f.summary(f.open(time.Time{}, time.Time{})); !strings.Contains(sum.Problem, "movement 4") {
 			t.Errorf("reported: %q", sum.Problem)
 		}
+		if f.Faults() != 1 {
+			t.Errorf("%d faults are counted", f.Faults())
+		}
 	})
 }
 

@@ -47,6 +47,7 @@ func (ps *Pages) Routes() []console.Route {
 			console.Route{Method: http.MethodPost, Path: base, Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.confirm},
 			console.Route{Method: http.MethodPost, Path: base + "/confirm", Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.do, Resume: o.confirm})
 	}
+	routes = append(routes, ps.Records.StatementRoutes("/ops/tenants/{id}")...)
 	routes = append(routes, ps.Approvals.Routes("/ops")...)
 	routes = append(routes, ps.Approvals.PolicyRoutes("/ops", console.Input{Name: "tenant", Max: 36})...)
 	routes = append(routes, ps.Settings.AccountRoutes("/ops/tenants/{id}", append(append(ps.creditOrders(), ps.Approvals.GeneratedForms(roles.InstallationSite)...), ps.transferOrder(), ps.recoverOrder(), ps.Settings.SettingsForm(roles.ChangeTenants, false), ps.blockOrder(), ps.feesOrder(accountFees))...)...)

@@ -33,6 +33,7 @@ func (ps *Pages) Routes() []console.Route {
 			console.Route{Method: http.MethodGet, Path: base + kind.path, Permission: roles.ReadPayments, Inputs: filters, Handle: ps.tenantPayments(n)},
 			console.Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: roles.ReadPayments, Also: roles.ExportPayments, Inputs: append([]console.Input{records.Preset}, filters...), File: true, Handle: ps.tenantPaymentsFile(n)})
 	}
+	routes = append(routes, ps.Records.StatementRoutes(base)...)
 	routes = append(routes, ps.Approvals.Routes(base)...)
 	routes = append(routes, ps.Approvals.PolicyRoutes(base)...)
 	routes = append(routes, ps.Settings.AccountRoutes(base, append(ps.Approvals.GeneratedForms(roles.TenantSite), ps.Settings.SettingsForm(roles.ChangeSettings, true))...)...)

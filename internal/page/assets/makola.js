@@ -28,6 +28,7 @@
 			}, () => {});
 		}
 		if (e.target.closest("[data-keys]")) keys();
+		if (e.target.closest("[data-print]")) window.print();
 		if (e.target.closest("[data-close]")) e.target.closest("dialog").close();
 	});
 	document.addEventListener("change", (e) => {

@@ -1,0 +1,237 @@
+package records
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/statement"
+)
+
+// Bounds of a statement on a page.
+const (
+	statementRows = 1000    // movements on one page
+	statementMost = 100_000 // movements in the period
+)
+
+// ofCredits is the value of the parameter balance that asks for SMS credits.
+const ofCredits = "sms"
+
+// errStatement is the refusal of a file of a statement that does not tie to the ledger.
+var errStatement = problem.New(problem.Internal, "statement_wrong", "This statement does not agree with the ledger, so it cannot be exported. The operators of this server were alerted. Contact them before you rely on these figures.")
+
+// statementOf is the statement that the address asks for, with its totals: by default of the wallet in this month.
+func (ps *Pages) statementOf(v *console.Visit) (s statement.Statement, sum statement.Summary, err error) {
+	t, err := v.Subject()
+	if err != nil {
+		return s, sum, err
+	}
+	from, to, err := v.Days()
+	if err != nil {
+		return s, sum, err
+	}
+	which := v.Param("balance")
+	if which != "" && which != ofCredits {
+		return s, sum, problem.Field("balance", "must be empty (the wallet) or "+ofCredits)
+	}
+	if from.IsZero() {
+		until := to
+		if until.IsZero() {
+			until = v.Now().UTC()
+		}
+		from = time.Date(until.Year(), until.Month(), 1, 0, 0, 0, 0, time.UTC)
+	}
+	end := v.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	if !to.IsZero() {
+		end = to.AddDate(0, 0, 1)
+	}
+	if !from.Before(end) {
+		return s, sum, problem.Field("to", "must not be before the first day")
+	}
+	if s, err = ps.Statements.Open(v.Ctx, t, which == ofCredits, from, end); err != nil {
+		return s, sum, err
+	}
+	if s.Total() > statementMost {
+		return s, sum, problem.Field("from", fmt.Sprintf("and the last day must enclose at most %s movements, and there are %s: choose a shorter period",
+			grouped(statementMost), grouped(s.Total())))
+	}
+	sum, err = ps.Statements.Summarize(v.Ctx, s)
+	return s, sum, err
+}
+
+func grouped(n int64) string { return money.Grouped(strconv.FormatInt(n, 10)) }
+
+// Statement shows the movements of a wallet or of SMS credits in a period, with totals and the balance after each.
+func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
+	s, sum, err := ps.statementOf(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	number := 1
+	if text := v.Param("page"); text != "" {
+		if number, err = strconv.Atoi(text); err != nil || number < 1 || number > statementMost/statementRows {
+			return console.Answer{}, problem.Field("page", fmt.Sprintf("must be a number from 1 to %d", statementMost/statementRows))
+		}
+	}
+	skip := int64(number-1) * statementRows
+	entries, err := ps.Statements.Page(v.Ctx, s, skip, statementRows)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	base := v.R.URL.Path
+	shown := statementView{Statement: s, Summary: sum, rows: ps.statementRows(v, s, entries), filters: statementFilters(v, s), clear: base,
+		active: v.Narrowed("balance", "from", "to")}
+	if sum.Problem == "" && v.Can(roles.ExportPayments) {
+		shown.files = console.FileLinks(base, v.FilterQuery("balance", "from", "to"))
+	}
+	if number > 1 {
+		shown.prev = v.Query("page", strconv.Itoa(number-1))
+	}
+	if skip+statementRows < s.Total() {
+		shown.next = v.Query("page", strconv.Itoa(number+1))
+	}
+	if len(entries) > 0 {
+		shown.shown = fmt.Sprintf("%s to %s of %s", grouped(skip+1), grouped(skip+int64(len(entries))), grouped(s.Total()))
+	}
+	return console.Answer{Title: "Statement", Body: statementPage(shown)}, nil
+}
+
+// statementView is a statement as its page shows it.
+type statementView struct {
+	statement.Statement
+	statement.Summary
+	rows                     []page.Row
+	filters                  []page.Field
+	active                   bool
+	clear, prev, next, shown string
+	files                    page.Files
+}
+
+// period returns the days of the statement, both included.
+func (s statementView) period() string {
+	const day = "2 January 2006"
+	return s.From.Format(day) + " to " + s.To.AddDate(0, 0, -1).Format(day)
+}
+
+func (s statementView) subject() string {
+	if s.Credits() {
+		return "SMS credits"
+	}
+	return "Wallet"
+}
+
+func (s statementView) amount(n int64) templ.Component {
+	if s.Credits() {
+		return page.Text(grouped(n))
+	}
+	return page.Money(money.Pesewas(n))
+}
+
+// balances are the opening and closing balances, with what lies between them.
+func (s statementView) balances() []page.Fact {
+	facts := []page.Fact{{Name: "Opening balance", Value: s.amount(s.Opening)}, {Name: "In", Value: s.amount(s.In)}, {Name: "Out", Value: s.amount(s.Out)},
+		{Name: "Closing balance", Value: s.amount(s.Closing)}}
+	return facts
+}
+
+// fees are the charges of the period.
+func (s statementView) fees() []page.Fact {
+	return []page.Fact{{Name: "Charged to the wallet", Value: page.Money(s.Charged)}, {Name: "Returned with failed payments", Value: page.Money(s.Returned)},
+		{Name: "Deducted from collections", Value: page.Money(s.Deducted)}, {Name: "Fees of the period", Value: page.Money(s.Fees())}}
+}
+
+var totalColumns = []page.Column{{Name: "Type"}, {Name: "Channel"}, {Name: "Movements", Right: true, Minor: true}, {Name: "In", Right: true}, {Name: "Out", Right: true}}
+
+func (s statementView) totals() []page.Row {
+	rows := make([]page.Row, len(s.Totals))
+	for i, t := range s.Totals {
+		rows[i] = page.Row{Cells: []templ.Component{page.Text(t.Type.Title()), page.Text(t.Channel), page.Text(grouped(t.Count)), s.amount(t.In), s.amount(t.Out)}}
+	}
+	return rows
+}
+
+var movementColumns = []page.Column{{Name: "Date"}, {Name: "Type"}, {Name: "Reference", Minor: true}, {Name: "Other party", Wide: true}, {Name: "In", Right: true}, {Name: "Out", Right: true}, {Name: "Balance", Right: true}}
+
+// statementRows are movements as rows of a table. A payment's row leads to the payment.
+func (ps *Pages) statementRows(v *console.Visit, s statement.Statement, entries []statement.Entry) []page.Row {
+	rows := make([]page.Row, len(entries))
+	view := statementView{Statement: s}
+	side := func(n int64) templ.Component {
+		if n <= 0 {
+			return templ.NopComponent
+		}
+		return view.amount(n)
+	}
+	for i, e := range entries {
+		e = masked(v, e)
+		party := e.Name
+		if e.Account != "" && party != "" {
+			party += ", "
+		}
+		rows[i].Cells = []templ.Component{page.Minute(e.At), page.Text(e.Type.Title()), page.ID(e.Reference), page.Text(party + e.Account), side(e.Change), side(-e.Change), view.amount(e.Balance)}
+		if e.Channel != "" && v.Can(roles.ReadPayments) {
+			rows[i].Href = v.Base() + "/payments/" + e.Subject
+		}
+	}
+	return rows
+}
+
+// masked is a movement as far as the visitor may see it.
+func masked(v *console.Visit, e statement.Entry) statement.Entry {
+	if v.Can(seeNumbers) {
+		return e
+	}
+	e.Reference = ReferenceOf(v, book.Payment{Reference: e.Reference, Account: e.Account})
+	e.Account = Account(v, e.Account)
+	if e.Type != statement.TransferIn && e.Type != statement.TransferOut { // accounts of this installation, not persons
+		e.Name = ""
+	}
+	return e
+}
+
+func statementFilters(v *console.Visit, s statement.Statement) []page.Field {
+	fields := v.DayFields()
+	fields[0].Value, fields[1].Value = s.From.Format(console.DayFormat), s.To.AddDate(0, 0, -1).Format(console.DayFormat)
+	return append([]page.Field{{Name: "balance", Label: "Balance", Value: v.Param("balance"), Options: []page.Option{{Text: "Wallet"}, {Value: ofCredits, Text: "SMS credits"}}}}, fields...)
+}
+
+// StatementFile is a statement as a file: the opening balance, each movement, and the closing balance.
+func (ps *Pages) StatementFile(v *console.Visit) (console.Answer, error) {
+	s, sum, err := ps.statementOf(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	if sum.Problem != "" {
+		return console.Answer{}, errStatement
+	}
+	name := "statement"
+	if s.Credits() {
+		name = "statement-sms"
+	}
+	return console.ExportedWhole(v, v.FileName(name, s.Tenant.ID, s.From, s.To.AddDate(0, 0, -1)), s.Columns(), func(each func(statement.Entry) error) error {
+		if err := each(statement.Entry{At: s.From, Type: statement.Opening, Balance: s.Opening}); err != nil {
+			return err
+		}
+		if err := ps.Statements.Each(v.Ctx, s, func(e statement.Entry) error { return each(masked(v, e)) }); err != nil {
+			return err
+		}
+		return each(statement.Entry{At: s.To.Add(-time.Second), Type: statement.Closing, Balance: s.Closing})
+	}), nil
+}
+
+// StatementRoutes are the statement of an account and its file, below base.
+func (ps *Pages) StatementRoutes(base string) []console.Route {
+	filters := []console.Input{{Name: "balance", Max: 6}, {Name: "from", Max: 10}, {Name: "to", Max: 10}, {Name: "page", Max: 9}}
+	return []console.Route{
+		{Method: http.MethodGet, Path: base + "/statement", Permission: roles.ReadBalances, Also: roles.ReadPayments, Inputs: filters, Handle: ps.Statement},
+		{Method: http.MethodGet, Path: base + "/statement.csv", Permission: roles.ReadBalances, Also: roles.ExportPayments, Inputs: filters, File: true, Handle: ps.StatementFile},
+	}
+}
