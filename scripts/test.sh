@@ -57,7 +57,7 @@ timed='^(TestAPrimaryThatHangs|TestACluster.*|TestAMasterKeyIsRotated.*)$'
 languages='^(TestSamplesInEveryLanguageVerifySignatures|TestAlertRulesFireWhenTheyShouldAndOnlyThen)$'
 
 # These wait for real time, or do a thing very often: make quick leaves them to the gate.
-waiting='^(TestTheLogStaysBounded|TestAnswers_takenByNobodyEnd|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'
+waiting='^(TestLog_staysBounded|TestAnswers_takenByNobodyEnd|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'
 
 case " $* " in *" -short "*)
 	step "tests on SQLite alone"

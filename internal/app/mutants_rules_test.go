@@ -322,7 +322,7 @@ func settleRules() []mutant {
 			byTest("payments", "TestTwoWordsInOneBatch/SQLite")},
 		{"shared-commit", "what shared a transaction that was undone is not done", "internal/db/sqlite/writer.go",
 			"s.rollback()\n\t\t\ts.endGroup(engine.ErrAlone)", "s.rollback()\n\t\t\ts.endGroup(nil)",
-			byTest("db/sqlite", "TestWritersShareACommit/refuses after it has written")},
+			byTest("db/sqlite", "TestCommit_sharedByTwo/refuses after it has written")},
 		{"late-after-failed", "a collection that had failed and is paid after all is credited", stateTable,
 			`From: StatusFailed, To: []Status{StatusSuccess}, Postings: credit,`, `From: StatusFailed, To: []Status{StatusSuccess},`,
 			byScenario("operators", "A collection that is paid after it had failed is credited")},

@@ -10,9 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkCommit is one transaction that reads a row, updates it and inserts
-// batch others: two exchanges with PostgreSQL. batch 1 is what a lone caller
-// pays, and rows/s at the larger ones is what group commit gives.
+// BenchmarkCommit measures one transaction that reads a row, updates it and inserts batch others: two exchanges with
+// PostgreSQL. batch 1 is the cost of a lone caller. rows/s at the larger ones is the gain of group commit.
 func BenchmarkCommit(b *testing.B) {
 	for _, engine := range dbtest.Engines() {
 		for _, batch := range []int{1, 16, 256} {

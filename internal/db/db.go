@@ -1,38 +1,34 @@
-// Package db is the one door to the database. It opens SQLite (the default,
-// nothing to install) or PostgreSQL (several nodes) and runs the same SQL text
-// on both: statements are written with $1 placeholders and the few words of
-// engine/words.go, which are the only place where the engines' spellings differ.
+// Package db is the only access to the database. It opens SQLite (the default, without installation) or PostgreSQL
+// (for several nodes). Both engines run the same SQL text. Statements have $1 placeholders and the keywords of
+// engine/words.go, the only place where the spellings of the engines differ.
 //
-// A transaction is a function given to Write: it may run more than once, so it
-// must compute everything it hands out anew each time. Reads are sent at once
-// (several in one exchange with Gather), writes whose result is not needed are
-// deferred and travel together with COMMIT. On PostgreSQL BEGIN travels with
-// the first reads, so that a whole group commit costs two exchanges with the
-// server; on SQLite, which has one writer, those who wait for it share a COMMIT
-// (sqlite/writer.go). Durability is always full: synchronous=FULL on SQLite,
-// synchronous commit on PostgreSQL. When the answer to COMMIT is lost the
-// outcome is not guessed: Write says ErrAmbiguous, and WriteRecognising looks
-// for the rows.
+// Write runs a transaction as a function. The function can run more than once, so each run must compute its results
+// anew. Reads are sent at once, and Gather sends several in one exchange. Writes without a needed result are deferred
+// and travel together with COMMIT. On PostgreSQL BEGIN travels with the first reads, so a whole group commit costs
+// two exchanges with the server. SQLite has one writer, and the transactions that wait for it share one COMMIT
+// (sqlite/writer.go). Durability is always full: synchronous=FULL on SQLite, synchronous commit on PostgreSQL. When
+// the response to COMMIT is lost, Write returns ErrAmbiguous. WriteRecognising then checks whether the rows exist.
 //
 // Files:
 //
-//	walk.go                        large tables in sets of rows
-//	migrate.go, migrations/        how the schema is brought up to date, and its steps: one file each, by number
-//	place.go                       which database this is, and on which timeline
+//	walk.go                        large tables, read in sets of rows
+//	migrate.go, migrations/        the steps of the schema, one numbered file each, and how they are applied
+//	place.go                       the identity of the database and its timeline
 //	snapshot.go                    copies and counts for backups
-//	room.go                        whether there is room for more than money
+//	room.go                        free space of the disk and of each row limit
 //	rows.go                        sets of rows
-//	write.go                       how a transaction is run, again and recognised
+//	write.go                       running, repeating and recognising a transaction
 //	tx.go                          a transaction
 //	db.go                          the database: settings, Open, the engine
-//	faults.go                      errors on purpose, for tests
-//	disk*.go                       how much room the disk has
-//	gate.go                        who gets a connection next, and how many each priority may have
-//	priority.go                    transactions are money, system or bulk
-//	errors.go                      the errors that callers tell apart
-//	lock*.go                       one server to a data folder
+//	faults.go                      injected errors for tests
+//	disk*.go                       free space of the disk
+//	gate.go                        order of connections, and their number for each priority
+//	priority.go                    priorities of transactions: money, system, bulk
+//	errors.go                      errors that callers distinguish
+//	lock*.go                       one server for a data folder
 //
-// Each engine is a package: sqlite and postgres keep the connections and spell statements; engine is what both give.
+// Each engine is a package: sqlite and postgres keep the connections and spell statements. Package engine holds the
+// types that both share.
 package db
 
 import (
@@ -50,7 +46,7 @@ import (
 	"github.com/makola/makola/internal/db/sqlite"
 )
 
-// Engine says which database is behind a DB.
+// Engine is the kind of database behind a DB.
 type Engine int
 
 // The engines.
@@ -67,7 +63,7 @@ func (e Engine) String() string {
 	return "SQLite"
 }
 
-// Options say which database to open.
+// Options selects and limits the database to open.
 type Options struct {
 	URL      string  // a postgres:// URL; empty means SQLite at Path
 	Path     string  // the SQLite file; its folder is made
@@ -147,9 +143,9 @@ func (d *DB) Close() error {
 	return d.opener.Close()
 }
 
-// Engine says which database this is.
+// Engine returns the kind of the database.
 func (d *DB) Engine() Engine { return d.engine }
 
-// Epoch grows with every connection to a server that is made: through the connections that it had already, a process hears
-// of no other server's database. It stays 0 on SQLite.
+// Epoch grows with each new connection to the server. A process that sees the same Epoch still uses the connections
+// that it had before, so it is still on the same server. It stays 0 on SQLite.
 func (d *DB) Epoch() uint64 { return d.opener.Connected() }

@@ -41,7 +41,8 @@ func makeItems(t testing.TB, d *db.DB) {
 	}
 }
 
-func TestReadsBackWhatWasWritten(t *testing.T) {
+// Every type of argument is read back as it was written.
+func TestWrite_readsBackEachType(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		makeItems(t, d)
 		odd := "ɛ \"quoted\" \\ back\nline 'single'"
@@ -96,7 +97,8 @@ func TestReadsBackWhatWasWritten(t *testing.T) {
 	})
 }
 
-func TestGuardsRefuseTheWholeTransaction(t *testing.T) {
+// A deferred statement that affects another number of rows fails the whole transaction.
+func TestDefer_guardRefusesTransaction(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		makeItems(t, d)
 		one := []item{{id: "x", amount: 5}}

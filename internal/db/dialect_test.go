@@ -59,7 +59,8 @@ var pairColumns = []Column[pair]{
 	{Name: "n", Int: func(p pair) int64 { return p.n }},
 }
 
-func TestOneSQLTextIsTranslatedForBothEngines(t *testing.T) {
+// One SQL text is translated into the spelling of each engine.
+func TestTranslate_bothEngines(t *testing.T) {
 	set := RowsOf(pairColumns, []pair{{"a", 1}, {"b\"", 2}})
 	for _, c := range []struct {
 		sql              string
@@ -111,7 +112,8 @@ func TestOneSQLTextIsTranslatedForBothEngines(t *testing.T) {
 	}
 }
 
-func TestArgumentsBecomeWhatBothEnginesStore(t *testing.T) {
+// Arguments are converted to the form that both engines store.
+func TestArguments_becomeStoredForm(t *testing.T) {
 	type name string
 	type amount int64
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6789, time.UTC)
@@ -135,8 +137,8 @@ func TestArgumentsBecomeWhatBothEnginesStore(t *testing.T) {
 	}
 }
 
-// TestArraysNeedTypes holds with every way of asking that tells the driver what the server expects.
-func TestArraysNeedTypes(t *testing.T) {
+// Arrays work in each execution mode in which the driver learns the types of parameters.
+func TestArrays_workInEachExecMode(t *testing.T) {
 	url := emptyURL(t)
 	for mode, works := range map[string]bool{
 		"cache_statement": true, "cache_describe": true, "describe_exec": true, "exec": false, "simple_protocol": false,

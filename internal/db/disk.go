@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	diskLook = 2 * time.Second // how often the free space is asked for
-	fullFor  = time.Minute     // how long a disk counts as full after the database said so
+	diskPollInterval = 2 * time.Second // how often the free space is asked for
+	fullFor          = time.Minute     // how long a disk counts as full after an error of the database
 )
 
-// disk knows whether there is room for more than money. On SQLite it looks; how much room PostgreSQL has is told by its
-// errors alone.
+// disk reports whether the disk has room for rows that no payment needs. On SQLite it measures the free space. On
+// PostgreSQL only errors of the server reveal a full disk.
 type disk struct {
 	folder  string // of the SQLite file; empty: another machine's disk
 	reserve uint64 // bytes that are kept for money; 0: none
@@ -28,7 +28,7 @@ type disk struct {
 	low    bool
 }
 
-// note hears what became of a transaction.
+// note records the error of a transaction if it means a full disk.
 func (k *disk) note(err error) {
 	if postgres.Full(err) || sqlite.Full(err) {
 		k.fullAt.Store(time.Now().UnixNano())
@@ -51,13 +51,13 @@ func (k *disk) short() bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.looked) >= diskLook {
+	if now.Sub(k.looked) >= diskPollInterval {
 		k.looked, k.low = now, free(k.folder) < k.reserve
 	}
 	return k.low
 }
 
-// newDisk watches the disk of a SQLite file, or hears of PostgreSQL's.
+// newDisk watches the disk of a SQLite file. An empty path is PostgreSQL, where only errors count.
 func newDisk(path string, reserve int64) *disk {
 	k := &disk{reserve: uint64(max(reserve, 0))}
 	if path != "" {
@@ -69,8 +69,8 @@ func newDisk(path string, reserve int64) *disk {
 // unlimited is the space of a disk that cannot be asked.
 const unlimited = math.MaxUint64
 
-// Free is how many bytes the disk of a folder has left for us; known is false where the system cannot be asked, or the
-// folder is not there.
+// Free returns the free bytes on the disk of a folder. known is false where the system has no such call or the folder
+// does not exist.
 func Free(folder string) (bytes uint64, known bool) {
 	bytes = free(folder)
 	return bytes, bytes != unlimited

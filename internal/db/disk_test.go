@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A disk is short below its reserve, and for a minute after the database said that it is full.
-func TestAShortDisk(t *testing.T) {
+// A disk is short below its reserve, and for a minute after the database reported it full.
+func TestDisk_shortBelowReserve(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "makola.db")
 	for reserve, want := range map[int64]bool{0: false, 1: false, 1 << 60: true} {
@@ -36,8 +36,8 @@ func TestAShortDisk(t *testing.T) {
 	}
 }
 
-// SQLite's own word for a full disk is heard, too, and what reads goes on.
-func TestAFullSQLiteIsHeard(t *testing.T) {
+// A full-disk error of SQLite marks the disk as full, and reads still work.
+func TestDisk_fullSQLiteIsNoticed(t *testing.T) {
 	t.Parallel()
 	d, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "makola.db")})
 	if err != nil {

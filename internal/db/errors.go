@@ -2,7 +2,7 @@ package db
 
 import "github.com/makola/makola/internal/db/engine"
 
-// The errors that callers tell apart with errors.Is.
+// Errors that callers distinguish with errors.Is.
 var (
 	// ErrUnique is a unique key that is taken.
 	ErrUnique = engine.ErrUnique

@@ -71,9 +71,8 @@ func fillPurse(t *testing.T, d *db.DB) {
 	}
 }
 
-// Every boundary of a transaction, every fault: it happened exactly once, or
-// the caller was told that it is not known.
-func TestEveryBoundaryEveryFault(t *testing.T) {
+// At every boundary of a transaction, with every fault, it happens exactly once or the caller gets ErrAmbiguous.
+func TestWrite_everyFaultAtEachBoundary(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
 		done := int64(0)
@@ -109,7 +108,7 @@ func TestEveryBoundaryEveryFault(t *testing.T) {
 				if wantEnds := map[bool]int{true: 1, false: 2}[lost]; ends != wantEnds {
 					t.Errorf("%s: AtEnd ran %d times, want %d", name, ends, wantEnds)
 				}
-				// One that recognises its rows always learns the truth.
+				// A transaction that recognises its rows always learns the outcome.
 				afters = 0
 				f.At(boundary, 1, fault)
 				err = d.WriteRecognising(t.Context(), noted(name+" again"), body(name+" again"))
@@ -123,9 +122,9 @@ func TestEveryBoundaryEveryFault(t *testing.T) {
 	})
 }
 
-// A COMMIT in doubt is seen late: the run after it finds its own rows there, on
-// its way or at its COMMIT, and AfterCommit runs once, that of the run that stays.
-func TestAfterCommitOfARunThatIsSeenLate(t *testing.T) {
+// The rows of a COMMIT in doubt can appear late. The next run finds them, and AfterCommit runs once, for the run that
+// stays.
+func TestAfterCommit_runsOnceWhenFoundLate(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
 		for key, note := range map[string]func(*db.Tx, string) error{
@@ -159,9 +158,9 @@ func TestAfterCommitOfARunThatIsSeenLate(t *testing.T) {
 	})
 }
 
-// Behind a pooler a look may come before the server is done. Where the run after it finds no database, it is not known
-// what became of the first one: it must not be told that nothing was recorded.
-func TestADoubtStaysOne(t *testing.T) {
+// Behind a pooler the check for the rows can come before the server finished. If the next run finds no database, the
+// outcome stays ErrAmbiguous.
+func TestDoubt_staysWhenServerIsGone(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
 		for _, fault := range []db.Fault{db.FaultBefore, db.FaultConflict} {
@@ -194,9 +193,8 @@ func TestADoubtStaysOne(t *testing.T) {
 	})
 }
 
-// The look for the rows breaks, too, and the run after it; and when everything
-// stays broken the caller hears that.
-func TestFaultsOnTopOfFaults(t *testing.T) {
+// The check for the rows fails, too, and the run after it. The caller gets an error when everything stays broken.
+func TestWrite_faultsDuringRecognition(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
 		f.At(db.BoundaryCommit, 1, db.FaultBefore)   // the first run
@@ -233,8 +231,8 @@ func TestFaultsOnTopOfFaults(t *testing.T) {
 	})
 }
 
-// An error that the callers swallow does not let half a transaction commit.
-func TestASwallowedErrorStillDooms(t *testing.T) {
+// An error that the function swallows still rolls the transaction back.
+func TestWrite_swallowedErrorRollsBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -260,7 +258,8 @@ func TestASwallowedErrorStillDooms(t *testing.T) {
 	})
 }
 
-func TestAPanicRollsBackAndGivesTheConnectionBack(t *testing.T) {
+// A panic rolls the transaction back and returns the connection.
+func TestWrite_panicRollsBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
 		for range 20 { // more than there are connections
@@ -284,7 +283,8 @@ func TestAPanicRollsBackAndGivesTheConnectionBack(t *testing.T) {
 	})
 }
 
-func TestMisuseIsRefused(t *testing.T) {
+// Nested transactions, writes in a read, and other misuse return errors.
+func TestWrite_refusesMisuse(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
 		var kept *db.Tx
@@ -318,13 +318,13 @@ func TestMisuseIsRefused(t *testing.T) {
 		if err == nil {
 			t.Error("a write while reading")
 		}
-		// What the caller says about a row is not taken for a lost connection.
+		// An error of the caller about a row is not taken for a lost connection.
 		runs := 0
 		err = d.Write(t.Context(), func(tx *db.Tx) error {
 			runs++
 			return tx.Query(`SELECT id FROM items`, nil, func(*db.Row) error { return io.ErrUnexpectedEOF })
 		})
-		if runs != 1 || err != io.ErrUnexpectedEOF { // exactly what was said
+		if runs != 1 || err != io.ErrUnexpectedEOF { // unchanged
 			t.Errorf("%d runs: %v", runs, err)
 		}
 		if left, _ := purse(t, d); left != 100 {
@@ -333,8 +333,8 @@ func TestMisuseIsRefused(t *testing.T) {
 	})
 }
 
-// The caller's own end stops what has not begun and never a commit under way.
-func TestACallersEndStopsNoCommitUnderWay(t *testing.T) {
+// A cancelled context stops a transaction before COMMIT, and never a COMMIT under way.
+func TestCancel_stopsNoRunningCommit(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -362,9 +362,8 @@ func TestACallersEndStopsNoCommitUnderWay(t *testing.T) {
 	})
 }
 
-// ReadWhole and ReadSnapshot see one moment; a writer that commits meanwhile is
-// not in it.
-func TestSnapshotsSeeOneMoment(t *testing.T) {
+// ReadWhole and ReadSnapshot see one moment. A write that commits during the read is not in it.
+func TestReadWhole_seesOneMoment(t *testing.T) {
 	t.Run("ReadWhole", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadWhole) })
 	t.Run("ReadSnapshot", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadSnapshot) })
 }
@@ -397,8 +396,8 @@ func snapshotSeesOneMoment(t *testing.T, read func(*db.DB, context.Context, func
 	})
 }
 
-// The counts say how many transactions have a connection, how long they waited for one, and how many ran again.
-func TestCountsOfTransactionsRunningWaitingAndRepeated(t *testing.T) {
+// The statistics count transactions with a connection, the time spent waiting for one, and repeated runs.
+func TestStats_countsTransactions(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		makeItems(t, d)
 		f.At(db.BoundaryCommit, 1, db.FaultConflict)
@@ -433,9 +432,8 @@ func TestCountsOfTransactionsRunningWaitingAndRepeated(t *testing.T) {
 	})
 }
 
-// Writers that lock in opposite orders deadlock on PostgreSQL; the loser runs
-// again and no caller hears of it.
-func TestConflictsRunAgain(t *testing.T) {
+// Writers that lock in opposite orders deadlock on PostgreSQL. The loser runs again, and no caller sees an error.
+func TestWrite_repeatsConflicts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		makeItems(t, d)
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -485,8 +483,8 @@ func TestConflictsRunAgain(t *testing.T) {
 	})
 }
 
-// A group commit is two exchanges with PostgreSQL.
-func TestAGroupCommitIsTwoExchanges(t *testing.T) {
+// A group commit takes two exchanges with PostgreSQL.
+func TestWrite_groupTakesTwoExchanges(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
 		before := f.Exchanges()
@@ -523,8 +521,8 @@ func TestAGroupCommitIsTwoExchanges(t *testing.T) {
 	})
 }
 
-// A question that meets a conflict as its time ends says that the database is away, not that something went wrong.
-func TestAConflictAtTheEndOfAQuestionsTimeIsUnavailable(t *testing.T) {
+// A read that meets a conflict as its time ends reports the database as unavailable, not an internal error.
+func TestRead_conflictAtDeadlineIsUnavailable(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

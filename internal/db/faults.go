@@ -68,8 +68,7 @@ func (f *Faults) At(b Boundary, nth int, fault Fault) {
 	f.planned[b][f.passedLocked(b)+nth] = fault
 }
 
-// Exchanges says how often statements were sent since the start, commits
-// included.
+// Exchanges returns the number of exchanges with the engine since the start, commits included.
 func (f *Faults) Exchanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

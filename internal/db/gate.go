@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	keptConns   = 2   // for engine.PrioritySystem alone
+	keptConns   = 2   // reserved for engine.PrioritySystem
 	bulkPart    = 4   // bulk work has at most one connection in so many
 	tenantConns = 2   // of a tenant's bulk work at once
 	tenantWaits = 256 // of a tenant's bulk transactions that may wait
@@ -20,7 +20,7 @@ const (
 // the connection itself.
 type gate struct {
 	mu      sync.Mutex
-	kept    int // free, for engine.PrioritySystem alone
+	kept    int // free connections that are reserved for engine.PrioritySystem
 	free    int // free, for everybody
 	bulk    int // of these, how many bulk work may take
 	tenants map[string]*bulkUse
@@ -124,7 +124,7 @@ func (g *gate) takeLocked(p *pass) bool {
 	return true
 }
 
-// nextLocked lets one waiter in and says whether there may be another.
+// nextLocked admits one waiter and reports whether it found one.
 func (g *gate) nextLocked() bool {
 	order := [3]engine.Priority{engine.PrioritySystem, engine.PriorityMoney, engine.PriorityBulk}
 	if g.turns >= engine.BulkTurn-1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Every eighth turn is bulk's while both wait, and the system never waits for either.
-func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
+// Bulk work gets every eighth connection while money waits, too. System work waits for neither.
+func TestGate_givesBulkEveryEighthTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(1, 1)
 		first, err := g.enter(t.Context(), engine.Purpose{})
@@ -50,8 +50,8 @@ func TestTheGateGivesBulkEveryEighthTurn(t *testing.T) {
 	})
 }
 
-// A tenant has two of bulk's connections, and bulk a quarter of all.
-func TestTheGateBoundsBulkWork(t *testing.T) {
+// One tenant gets two of the connections for bulk work, and bulk work a quarter of all.
+func TestGate_boundsBulkWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(14, 2)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -92,8 +92,8 @@ func TestTheGateBoundsBulkWork(t *testing.T) {
 	})
 }
 
-// What waits of one tenant is bounded, so that its waiting costs the others nothing.
-func TestTheGateBoundsWhoWaits(t *testing.T) {
+// The number of waiting transactions of one tenant is bounded, so that they do not slow down the others.
+func TestGate_boundsWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(14, 2)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -111,8 +111,8 @@ func TestTheGateBoundsWhoWaits(t *testing.T) {
 	})
 }
 
-// BenchmarkGate is what a transaction pays for the order in which connections are given: alone, and with 64 callers for
-// eight connections, whose waits for each other are in the figure.
+// BenchmarkGate measures the cost of the order of connections: for a lone caller, and for 64 callers of eight
+// connections, including their waits for each other.
 func BenchmarkGate(b *testing.B) {
 	pass := func(b *testing.B, g *gate) {
 		p, err := g.enter(b.Context(), engine.Purpose{})

@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// However many bulk reads stand still, money and leases go on, and so does another tenant.
-func TestBulkWorkLeavesTheOthersTheirConnections(t *testing.T) {
+// However many bulk reads hang, money, leases and bulk work of another tenant continue.
+func TestBulk_leavesConnectionsToOthers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
 		release := make(chan struct{})
@@ -93,9 +93,9 @@ func TestBulkStatement_endedByTheServer(t *testing.T) {
 	}
 }
 
-// A server that hangs says nothing: every wait for it has an end, a COMMIT that it did not answer is looked up,
-// and who asks after another took its place is answered at once.
-func TestAServerThatHangs(t *testing.T) {
+// Every wait for a server that hangs is bounded. A COMMIT without a response is looked up, and queries succeed at
+// once after a failover.
+func TestWrite_serverHangs(t *testing.T) {
 	t.Parallel()
 	way, freezer := dbtest.Freezable(t)
 	d := dbtest.OpenWith(t, db.Options{URL: way, MaxConns: 8})
@@ -164,8 +164,8 @@ func TestAServerThatHangs(t *testing.T) {
 	}
 }
 
-// A database that restarts leaves no doubt behind: the rows of a lost COMMIT are looked for until it is back.
-func TestADoubtOutlivesARestart(t *testing.T) {
+// A restart of the database leaves no doubt: the rows of a lost COMMIT are looked up until the database is back.
+func TestDoubt_outlivesRestart(t *testing.T) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {
 			t.Parallel()

@@ -14,9 +14,8 @@ var ErrLocked = errors.New("db: another makola is serving from this folder")
 // when the server ends; only the lock on it means anything.
 const lockName = "makola.lock"
 
-// LockFolder locks a data folder for one server, making it where it is missing.
-// The lock ends with unlock or with the process, however it ends. Commands that
-// open the database beside a server need no lock.
+// LockFolder locks a data folder for one server and makes a missing folder. The lock ends with unlock or with the
+// process. Commands that open the database while a server runs need no lock.
 func LockFolder(folder string) (unlock func() error, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("db: make the data folder: %w", err)

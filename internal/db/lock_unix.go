@@ -17,7 +17,6 @@ func lockFile(f *os.File) error {
 	return err
 }
 
-// unlockFile ends the lock for a copy of the file too: a program that is just
-// being started has one until it becomes another program, and closing ours
-// would leave the lock with it.
+// unlockFile also ends the lock for copies of the file descriptor. A child process shares the descriptor between fork
+// and exec, so closing ours would leave the lock in place.
 func unlockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// A program that is being started has our files until it becomes another
-// program: it must not keep a folder locked that was let go of meanwhile.
-func TestAStartingProgramDoesNotKeepTheLock(t *testing.T) {
+// A child process shares our files between fork and exec. It must not keep a folder locked after we released it.
+func TestLock_childProcessKeepsNone(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	var enough atomic.Bool

@@ -16,10 +16,9 @@ import (
 	"time"
 )
 
-// migrationFiles hold the tables of the house: a numbered file for each owner,
-// written for SQLite and translated for PostgreSQL. The first line names the
-// owner, the only package that writes these tables. A file that a release has
-// shipped never changes; what comes later is a new file.
+// migrationFiles holds the migrations: numbered files, written for SQLite and translated for PostgreSQL. The first
+// line names the owner, the only package that writes these tables. A released file never changes; a later change is a
+// new file.
 //
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
@@ -47,7 +46,7 @@ type Migration struct {
 	text      string
 }
 
-// Pending says that the migration has not been applied.
+// Pending reports whether the migration has not been applied.
 func (m Migration) Pending() bool { return m.AppliedAt.IsZero() }
 
 const (
@@ -126,8 +125,8 @@ func (d *DB) migrationStatus(ctx context.Context, files fs.FS) (list []Migration
 	return list, err
 }
 
-// applied fills in what schema_migrations says. Migrations of a newer program
-// are none of our business: old and new nodes run together.
+// applied sets the fields that schema_migrations stores. It ignores migrations of a newer program, because old and
+// new nodes run together.
 func applied(t *Tx, list []Migration) error {
 	byNumber := map[int]*Migration{}
 	for i := range list {
@@ -168,9 +167,8 @@ func pending(list []Migration) []Migration {
 	return open
 }
 
-// Migrate applies the pending migrations, each in a transaction of its own. A
-// SQLite file that has tables is copied first, beside itself, as
-// NAME.before-NNNN. Several nodes may call it at once.
+// Migrate applies the pending migrations, each in a transaction of its own. A SQLite file with tables is first copied
+// to NAME.before-NNNN in the same folder. Several nodes may call Migrate at once.
 func (d *DB) Migrate(ctx context.Context) error { return d.migrate(ctx, shipped()) }
 
 func (d *DB) migrate(ctx context.Context, files fs.FS) error {
@@ -198,8 +196,8 @@ func (d *DB) migrate(ctx context.Context, files fs.FS) error {
 	return nil
 }
 
-// script runs DDL in a transaction. Nodes that make the same table at once meet in PostgreSQL's own catalogue, where IF
-// NOT EXISTS does not look: the second node looks again, and finds it.
+// script runs DDL in a transaction. Nodes that create the same table at once collide in the catalogue of PostgreSQL,
+// where IF NOT EXISTS does not help. The second node tries again and finds the table.
 func (d *DB) script(ctx context.Context, text string) error {
 	run := func(t *Tx) error { return d.opener.Classify(t.session.Script(t.ctx, text)) }
 	err := d.Write(ctx, run)
@@ -234,9 +232,9 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 	})
 }
 
-// backup copies a SQLite database, before the migration next, into a file beside it. It appears under its name
-// when it is whole, in place of one that is there, and only if next was still to come when it was taken: another
-// may migrate at the same time.
+// backup copies a SQLite database before the migration next into a file of the same folder. The complete copy
+// replaces an older one under its name. The copy counts only if next was still pending when it was taken, because
+// another process may migrate at the same time.
 func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 	name := fmt.Sprintf("%s.before-%04d", d.path, next.Number)
 	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")

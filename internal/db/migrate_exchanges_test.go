@@ -2,8 +2,8 @@ package db
 
 import "testing"
 
-// The log of exchanges gets another key, and each row the payment that it is about.
-func TestExchangesFindTheirPayments(t *testing.T) {
+// The migration gives the log of exchanges another key, and each row the id of its payment.
+func TestMigration_linksExchangesToPayments(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
 		if err := d.migrate(t.Context(), some(t, "0006_route.sql", "0007_payments.sql")); err != nil {

@@ -20,8 +20,8 @@ func some(t *testing.T, names ...string) fstest.MapFS {
 	return files
 }
 
-// The parts of messages get another key, and stay.
-func TestPartsKeepTheirRows(t *testing.T) {
+// The migration gives the parts of messages another key and keeps every row.
+func TestMigration_keepsParts(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
 		if err := d.migrate(t.Context(), some(t, "0008_messaging.sql")); err != nil {

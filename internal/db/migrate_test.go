@@ -54,7 +54,8 @@ func (d *DB) names(t *testing.T, list []Migration) string {
 	return strings.Join(names, " ")
 }
 
-func TestMigratesForwardOnly(t *testing.T) {
+// Migrations apply once, in order, and only forward.
+func TestMigrate_forwardOnly(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
 		first := files(map[string]string{"0001_one.sql": firstTable})
@@ -84,7 +85,8 @@ func TestMigratesForwardOnly(t *testing.T) {
 	})
 }
 
-func TestABrokenMigrationLeavesNothing(t *testing.T) {
+// A failed migration is rolled back as a whole.
+func TestMigrate_failureLeavesNothing(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
 		broken := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable + "CREATE TABLE nonsense (;"})
@@ -102,7 +104,8 @@ func TestABrokenMigrationLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestSeveralNodesMigrateAtOnce(t *testing.T) {
+// Several nodes may migrate the same database at once.
+func TestMigrate_severalNodesAtOnce(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		all := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable})
 		var wg sync.WaitGroup
@@ -122,8 +125,8 @@ func TestSeveralNodesMigrateAtOnce(t *testing.T) {
 	})
 }
 
-// A file with tables is copied before it is changed; the copy is whole.
-func TestCopiesASQLiteFileFirst(t *testing.T) {
+// A SQLite file with tables is copied before its schema changes, and the copy is complete.
+func TestMigrate_copiesSQLiteFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d, err := Open(t.Context(), Options{Path: path})
 	if err != nil {
@@ -176,7 +179,8 @@ func TestCopiesASQLiteFileFirst(t *testing.T) {
 	}
 }
 
-func TestFilesAreInOrder(t *testing.T) {
+// Migrations are in order, and each table has one owner.
+func TestMigrations_areInOrder(t *testing.T) {
 	for name, wrong := range map[string]map[string]string{
 		"no owner":     {"0001_one.sql": "CREATE TABLE one (id TEXT);"},
 		"no number":    {"one.sql": firstTable},
@@ -202,7 +206,8 @@ func TestFilesAreInOrder(t *testing.T) {
 	}
 }
 
-func TestOneServerAFolder(t *testing.T) {
+// A second server cannot lock the same folder.
+func TestLockFolder_oneServerOnly(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "data")
 	unlock, err := LockFolder(folder)
 	if err != nil {
@@ -221,7 +226,8 @@ func TestOneServerAFolder(t *testing.T) {
 	_ = unlock()
 }
 
-func TestAClosedDatabaseIsUnavailable(t *testing.T) {
+// A closed database returns ErrUnavailable.
+func TestClose_thenUnavailable(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
 		if err := d.Ping(t.Context()); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/makola/makola/internal/db/postgres"
 )
 
-// Place says which copy of a database this is, as far as the server knows. Physical copies (a base backup, a standby) have
-// the same System and Tables, and another Timeline once they have taken writes of their own; whatever else is made of a
-// copy has other ones. Members that are not known are empty: all of them on SQLite.
+// Place identifies a copy of a database. Physical copies (a base backup, a standby) share System and Tables, and get
+// a Timeline of their own with their first writes. Every other kind of copy has other values. Unknown members are
+// empty, as all are on SQLite.
 type Place struct {
 	System   string // PostgreSQL's system identifier
 	Timeline string // eight hexadecimal digits; grows with each promotion

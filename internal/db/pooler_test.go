@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// fakePooler greets clients as a pooler does: with a number of its own, and with none of the settings that the client
-// asked for; one that is strict refuses them.
+// fakePooler greets clients as a pooler does: with a process id of its own, and without the settings that the client
+// sent. A strict one refuses these settings.
 func fakePooler(t *testing.T, database *url.URL, strict bool) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -103,8 +103,9 @@ func pool(client, server net.Conn, strict bool) {
 	_, _ = io.Copy(client, server)
 }
 
-// Behind a pooler the settings that we cannot ask for must be there, or the start says which are not and what to run.
-func TestAPoolerKeepsTheSettingsOrIsRefused(t *testing.T) {
+// Behind a pooler the role must have our settings. Otherwise Open names the missing ones and the statement that sets
+// them.
+func TestPooler_keepsSettingsOrIsRefused(t *testing.T) {
 	direct, err := url.Parse(dbtest.URL(t))
 	if err != nil {
 		t.Fatal(err)

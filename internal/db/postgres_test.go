@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// proxy stands between us and the server and cuts the line on demand.
+// proxy forwards to the server and cuts the connection on demand.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener
@@ -30,7 +30,7 @@ type proxy struct {
 	wg       sync.WaitGroup
 }
 
-// A cut says how the line breaks at the next bytes.
+// cut is the way in which the connection breaks at the next bytes.
 type cut int
 
 const (
@@ -91,8 +91,8 @@ func (p *proxy) requests(client, server net.Conn) {
 			_ = server.Close()
 			return
 		}
-		// The driver asks the server to cancel what the line broke in: a lost line carries that neither,
-		// and a server that hears it ends a COMMIT that the test wants done.
+		// The driver sends a cancel request for the broken statement. Drop it: a broken network would not carry it,
+		// and it would end a COMMIT that the test wants done.
 		if n == 16 && binary.BigEndian.Uint32(buffer[4:]) == 80877102 {
 			_ = server.Close()
 			return
@@ -113,8 +113,8 @@ func (p *proxy) requests(client, server net.Conn) {
 	}
 }
 
-// pass cuts the line before the server can answer, and lets no new one in before the server is at the
-// request: we must not look for what it does before it begins.
+// pass cuts the connection before the server can answer. It accepts no new connection until the server has begun the
+// request, so that the check for the rows cannot come too early.
 func (p *proxy) pass(client, server net.Conn, request []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,9 +164,9 @@ func (p *proxy) cut(c cut) {
 	p.next = c
 }
 
-// The line breaks at COMMIT, really: before the server has it, and after it
-// has done it. Both are the same to us, and neither is taken for the other.
-func TestTheLineBreaksAtCommit(t *testing.T) {
+// The connection breaks before the server has COMMIT, or after it has done it. Both look the same to us, and neither
+// is taken for the other.
+func TestWrite_connectionBreaksAtCommit(t *testing.T) {
 	direct := dbtest.URL(t)
 	u, err := url.Parse(direct)
 	if err != nil {
@@ -236,9 +236,8 @@ func TestTheLineBreaksAtCommit(t *testing.T) {
 	}
 }
 
-// The line breaks while the server is still at COMMIT: the look for the rows
-// waits until it is done, and does not take "not yet" for "no".
-func TestTheLineBreaksDuringCommit(t *testing.T) {
+// The connection breaks while the server is still at COMMIT. The check for the rows waits until the server finished.
+func TestWrite_connectionBreaksDuringCommit(t *testing.T) {
 	u, err := url.Parse(dbtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -278,9 +277,9 @@ func TestTheLineBreaksDuringCommit(t *testing.T) {
 	}
 }
 
-// The server ends our connections (a restart, a failover): what runs is run
-// again, what is idle is replaced, and no caller hears of it.
-func TestTheServerEndsOurConnections(t *testing.T) {
+// The server ends our connections (a restart, a failover). Running transactions run again, idle connections are
+// replaced, and no caller sees an error.
+func TestServer_endsConnections(t *testing.T) {
 	d := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 3})
 	fillPurse(t, d)
 	other := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 1})
@@ -307,7 +306,7 @@ func TestTheServerEndsOurConnections(t *testing.T) {
 	if err != nil || runs != 2 {
 		t.Errorf("a busy connection: %d runs, %v", runs, err)
 	}
-	// Before COMMIT: the server says itself that it did not commit.
+	// Before COMMIT: the server itself reports that it did not commit.
 	runs = 0
 	err = d.Write(t.Context(), func(tx *db.Tx) error {
 		runs++
@@ -324,7 +323,7 @@ func TestTheServerEndsOurConnections(t *testing.T) {
 		return nil
 	})
 	if errors.Is(err, db.ErrAmbiguous) {
-		// The line may have closed before its last words were read. Then it is not known.
+		// The connection may have closed before its last bytes were read. Then the outcome is unknown.
 		_, notes := purse(t, d)
 		if notes != 1 {
 			t.Errorf("a connection that ended before COMMIT committed: %d notes", notes)
@@ -368,9 +367,8 @@ func TestTheServerEndsOurConnections(t *testing.T) {
 	}
 }
 
-// A caller that gives up in the middle of a question costs its own connection and no other: clients that hang up
-// must not make every connection be opened anew.
-func TestWhoGivesUpCostsOneConnection(t *testing.T) {
+// A caller that cancels a running query costs its own connection and no other, so clients that hang up are cheap.
+func TestCancel_costsOneConnection(t *testing.T) {
 	d := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 2})
 	pidOf := func(tx *db.Tx) (pid int64) {
 		if _, err := tx.One(`SELECT pg_backend_pid()`, nil, &pid); err != nil {
@@ -390,7 +388,7 @@ func TestWhoGivesUpCostsOneConnection(t *testing.T) {
 				return err
 			})
 		}()
-		for asleep := false; !asleep; { // the server tells when it is at it
+		for asleep := false; !asleep; { // pg_stat_activity shows when the server runs it
 			var one int64
 			var err error
 			if asleep, err = tx.One(`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`, nil, &one); err != nil {
@@ -411,8 +409,8 @@ func TestWhoGivesUpCostsOneConnection(t *testing.T) {
 	}
 }
 
-// The settings that hold whatever the server's defaults are.
-func TestSessionsHoldOurSettingsWhateverTheServersAre(t *testing.T) {
+// Our settings apply whatever the defaults of the server are.
+func TestSession_overridesServerSettings(t *testing.T) {
 	d := dbtest.Open(t, db.Postgres)
 	check := func(want map[string]string) func(tx *db.Tx) error {
 		return func(tx *db.Tx) error {
@@ -442,7 +440,8 @@ func TestSessionsHoldOurSettingsWhateverTheServersAre(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsAway(t *testing.T) {
+// A server that cannot be reached is reported as unavailable.
+func TestOpen_unreachableServer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -467,8 +466,8 @@ func TestAServerThatIsAway(t *testing.T) {
 	}
 }
 
-// A server that refuses to let us in, for whatever reason, is a database that is down: nothing has run.
-func TestAServerThatLetsNobodyIn(t *testing.T) {
+// A server that refuses our connection, for any reason, is reported as unavailable: nothing has run.
+func TestSession_refusedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	address := dbtest.EmptyURL(t)
 	d := dbtest.OpenWith(t, db.Options{URL: address, MaxConns: 2})

@@ -8,16 +8,16 @@ import (
 
 type purposeKey struct{}
 
-// System marks the work that keeps a node alive, its leases and its probes. Two
-// connections are for it alone. Work that is not marked is the money's.
+// System marks work that keeps a node alive, such as its leases and probes. Two connections are reserved for it.
+// Unmarked work has the priority of money.
 func System(ctx context.Context) context.Context {
 	return context.WithValue(ctx, purposeKey{}, engine.Purpose{Priority: engine.PrioritySystem})
 }
 
-// Bulk marks work that can wait, such as lists, contacts and checks: it has at most
-// a quarter of the connections, a tenant two of them, and SQLite's writer after the
-// money. tenant is whose it is, empty the installation's own. A call that takes too long or finds
-// too many of its tenant waiting fails with ErrUnavailable.
+// Bulk marks work that can wait, such as lists, contacts and checks. Bulk work has at most a quarter of the
+// connections, one tenant at most two, and SQLite's writer after the money. tenant is the owner of the work; empty is
+// the installation. A transaction that takes too long, or finds too many of its tenant waiting, fails with
+// ErrUnavailable.
 func Bulk(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, purposeKey{}, engine.Purpose{Priority: engine.PriorityBulk, Tenant: tenant})
 }

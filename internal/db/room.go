@@ -49,8 +49,8 @@ func (d *DB) TryRoom(ctx context.Context) error {
 	return err
 }
 
-// Short says whether the disk is nearly full: below Options.Reserve on SQLite, and for a minute after the database said
-// that it was. Rows that no payment needs should not be stored then, so that money goes on.
+// Short reports whether the disk is nearly full: below Options.Reserve on SQLite, or within a minute of a full-disk
+// error. Rows that no payment needs should not be stored then, so that payments can continue.
 func (d *DB) Short() bool { return d.disk.short() }
 
 // Full reports whether the database itself found its disk full within the last minute: writes of payments fail then, too.

@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Column says how a member of T is stored: exactly one of its functions is set.
+// Column stores one member of T; exactly one of its functions is set.
 type Column[T any] struct {
 	Name     string
 	Text     func(T) string
@@ -68,8 +68,8 @@ func Insert[T any](t *Tx, into string, columns []Column[T], rows []T) {
 	}
 }
 
-// Micros turns a time into what the tables store: microseconds since 1970 in
-// UTC. The zero time is 0, which every table reads as "never".
+// Micros converts a time to the stored form: microseconds since 1970 in UTC. The zero time is 0, which every table
+// reads as "never".
 func Micros(t time.Time) int64 { return engine.Micros(t) }
 
 // FromMicros turns stored microseconds back into a time in UTC; 0 is the zero

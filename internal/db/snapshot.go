@@ -14,7 +14,7 @@ func (d *DB) SQLite() *sqlite.DB {
 	return file
 }
 
-// Damage reads every page of a SQLite database and lists what is wrong with them. PostgreSQL looks after its own.
+// Damage reads every page of a SQLite database and lists damaged ones. PostgreSQL verifies its own pages.
 func (d *DB) Damage(ctx context.Context) (found []string, err error) {
 	if d.engine == Postgres {
 		return nil, nil
@@ -40,8 +40,8 @@ func (d *DB) Damage(ctx context.Context) (found []string, err error) {
 
 const sqlExport = `SELECT pg_export_snapshot(), set_config('idle_in_transaction_session_timeout', '0', true)`
 
-// Export lets other sessions of PostgreSQL see exactly what this transaction sees, for as long as it lasts, which is
-// then as long as its caller likes.
+// Export lets other sessions of PostgreSQL see the snapshot of this transaction. The transaction lasts until the
+// caller ends it.
 func (t *Tx) Export() (snapshot string, err error) {
 	var timeout string
 	_, err = t.One(sqlExport, nil, &snapshot, &timeout)
@@ -68,7 +68,7 @@ func (t *Tx) Tables() (names []string, err error) {
 	return names, err
 }
 
-// Any says whether a table has rows.
+// Any reports whether a table has rows.
 func (t *Tx) Any(table string) (bool, error) {
 	var one int64
 	return t.One(`SELECT 1 FROM "`+strings.ReplaceAll(table, `"`, `""`)+`" LIMIT 1`, nil, &one)
@@ -87,7 +87,7 @@ func (t *Tx) Count(tables []string) (map[string]int64, error) {
 	return counts, nil
 }
 
-// About says which database a transaction runs on: the engine's version, and PostgreSQL's schema, where our tables are.
+// About returns the version of the engine and the PostgreSQL schema that holds our tables.
 func (t *Tx) About() (version, schema string, err error) {
 	if t.db.engine == SQLite {
 		_, err = t.One(`SELECT sqlite_version()`, nil, &version)

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// Damage finds a page that is not what SQLite wrote.
-func TestDamageIsFound(t *testing.T) {
+// Damage finds a page that SQLite did not write.
+func TestDamage_findsBadPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	dbtest.File(t, path)
 	look := func() []string {
@@ -46,8 +46,8 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// What a transaction exports, another session sees, and not what was written since.
-func TestAnExportedSnapshotStays(t *testing.T) {
+// Another session sees the exported snapshot of a transaction, and none of the later writes.
+func TestExport_snapshotStays(t *testing.T) {
 	d, other := dbtest.Open(t, db.Postgres), ""
 	err := d.ReadWhole(t.Context(), func(tx *db.Tx) error {
 		snapshot, err := tx.Export()

@@ -39,7 +39,7 @@ type Row = engine.Row
 // transaction with it is refused: one request path uses one connection.
 func (t *Tx) Context() context.Context { return t.ctx }
 
-// Engine says which database the transaction runs on.
+// Engine returns the kind of database of the transaction.
 func (t *Tx) Engine() Engine { return t.db.engine }
 
 // Exec sends one writing statement at once and answers how many rows it
@@ -103,10 +103,9 @@ func (t *Tx) Gather(queries ...Query) error {
 	return t.exchange(statements)
 }
 
-// Defer keeps a writing statement for the end: all deferred statements travel
-// in their order in one exchange with COMMIT. With want >= 0 the statement must
-// affect exactly that many rows, else nothing of the transaction happens and it
-// fails with ErrGuard; such a statement has no RETURNING clause.
+// Defer keeps a writing statement for the end. All deferred statements travel in order, in one exchange with COMMIT.
+// With want >= 0 the statement must affect exactly want rows; otherwise the whole transaction fails with ErrGuard.
+// Such a statement has no RETURNING clause.
 func (t *Tx) Defer(sql string, want int64, args ...any) {
 	s, err := t.db.opener.Translate(sql, want, args)
 	if err != nil {
@@ -126,8 +125,7 @@ func (t *Tx) insert(into string, set engine.Rows) {
 	t.deferred = append(t.deferred, statements...)
 }
 
-// Flush sends what is deferred now, for a transaction that must read its own
-// writes.
+// Flush sends the deferred statements now, for a transaction that must read its own writes.
 func (t *Tx) Flush() error {
 	if len(t.deferred) == 0 {
 		return nil
@@ -140,13 +138,12 @@ func (t *Tx) Flush() error {
 // AfterCommit calls fn once the transaction is committed, before Write returns.
 func (t *Tx) AfterCommit(fn func()) { t.after = append(t.after, fn) }
 
-// AtEnd calls fn when this run of the transaction is over, whatever became of
-// it, for what a run borrows.
+// AtEnd calls fn at the end of this run of the transaction, with any outcome. It returns resources that the run
+// borrowed.
 func (t *Tx) AtEnd(fn func()) { t.always = append(t.always, fn) }
 
-// ForUpdate ends a SELECT that locks its rows for the rest of the transaction.
-// The words may also stand in the SQL text itself: on SQLite, where the one
-// writer has locked everything, db removes them.
+// ForUpdate ends a SELECT that locks its rows for the rest of the transaction. The SQL text may also contain these
+// words itself. On SQLite db removes them, because the one writer has locked everything.
 func (t *Tx) ForUpdate() string { return " FOR UPDATE" }
 
 // statement translates a text and its arguments for the engine.

@@ -7,8 +7,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// What names no database of PostgreSQL is the operator's to correct, and is not quoted: it may have a password.
-func TestAURLOfNoPostgreSQLIsRefusedByName(t *testing.T) {
+// An unusable database URL is an error for the operator. The error does not quote the URL, which may contain a
+// password.
+func TestOpen_refusesOtherURL(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"mysql://ama:secret@x", "mysql://ama:secret@x?a=b", "postgres://ama:secret@x:port/y", "secret"} {
 		_, err := Open(t.Context(), Options{URL: url})

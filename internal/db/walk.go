@@ -2,10 +2,12 @@ package db
 
 import "context"
 
-// Walk reads what a statement gives of a large table in the order of a key, a bounded number of rows at a time, each set in a
-// transaction of its own. sql ends with a LIMIT, the last of its arguments, which Walk gives; args are those before it, of the
-// rows that follow a key, whose zero value comes before the first. scan reads a row, its key into key, and says whether it is
-// wanted; each gets the wanted rows of a set.
+// Walk reads the rows of a statement over a large table in the order of a key, at most limit at a time. Each set has
+// a transaction of its own.
+//
+// sql ends with a LIMIT, its last argument, which Walk adds. args returns the arguments before it for the rows after
+// a key; the zero key starts. scan reads a row and its key, and reports whether the row is wanted. each gets the
+// wanted rows of a set.
 func Walk[K, R any](ctx context.Context, d *DB, sql string, limit int, args func(after K) []any, scan func(r *Row, key *K) (row R, wanted bool, err error), each func([]R) error) error {
 	var after K
 	for n := limit; n == limit; {
@@ -32,7 +34,8 @@ func Walk[K, R any](ctx context.Context, d *DB, sql string, limit int, args func
 	return nil
 }
 
-// WalkNaming is Walk for a statement that gives an id, which is the key, and a text: each gets the ids beside a given text.
+// WalkNaming is Walk for a statement that returns an id, which is the key, and a text. each gets the ids of the rows
+// with the given text.
 func WalkNaming(ctx context.Context, d *DB, sql string, limit int, text string, each func(ids []string) error) error {
 	return Walk(ctx, d, sql, limit, func(after string) []any { return []any{after} }, func(r *Row, id *string) (string, bool, error) {
 		var found string
@@ -41,8 +44,8 @@ func WalkNaming(ctx context.Context, d *DB, sql string, limit int, text string, 
 	}, each)
 }
 
-// Prune runs a statement that deletes or clears at most so many rows, until it changes fewer, each time in a transaction of its
-// own. sql ends with a LIMIT, the last of its arguments, which Prune gives; args are those before it.
+// Prune runs a statement that deletes or clears at most limit rows until a run changes fewer. Each run has a
+// transaction of its own. sql ends with a LIMIT, its last argument, which Prune adds after args.
 func Prune(ctx context.Context, d *DB, sql string, limit int, args ...any) error {
 	args = append(args, limit)
 	for changed := int64(limit); changed == int64(limit); {

@@ -22,19 +22,16 @@ const lookPause = 250 * time.Millisecond
 
 type txKey struct{}
 
-// Write runs fn in one transaction and commits. fn runs again when the engine
-// reports a conflict (40001, 40P01, SQLITE_BUSY) or the connection is lost
-// before COMMIT was sent, so it must not keep results of an earlier run. When
-// the answer to COMMIT is lost the error is ErrAmbiguous.
+// Write runs fn in one transaction and commits. fn runs again after a conflict (40001, 40P01, SQLITE_BUSY), or when
+// the connection is lost before COMMIT was sent. So fn must not keep results of an earlier run. When the response to
+// COMMIT is lost, Write returns ErrAmbiguous.
 func (d *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	return d.write(ctx, nil, fn)
 }
 
-// WriteRecognising is Write for a transaction that can recognise its own rows:
-// when the answer to COMMIT is lost, landed asks in a new transaction whether
-// they are there, and fn runs again only when they are not. fn must write the
-// same rows (ids made before the first run) under a unique key, so that two
-// runs can never both stay.
+// WriteRecognising is Write for a transaction that can recognise its own rows. When the response to COMMIT is lost,
+// landed checks in a new transaction whether the rows exist. fn runs again only if they do not. fn must write the
+// same rows (with ids made before the first run) under a unique key, so that two runs can never both stay.
 func (d *DB) WriteRecognising(ctx context.Context, landed func(*Tx) (bool, error), fn func(*Tx) error) error {
 	return d.write(ctx, landed, fn)
 }
@@ -176,9 +173,8 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// Read runs fn on one connection without writing. On SQLite fn sees one
-// snapshot; on PostgreSQL each statement sees what is committed when it starts
-// (see ReadWhole).
+// Read runs fn on one connection without writing. On SQLite fn sees one snapshot. On PostgreSQL each statement sees
+// the rows that are committed when it starts (see ReadWhole).
 func (d *DB) Read(ctx context.Context, fn func(*Tx) error) error {
 	return d.read(ctx, engine.ModeRead, fn)
 }
@@ -216,13 +212,14 @@ func (d *DB) read(ctx context.Context, m engine.Mode, fn func(*Tx) error) error 
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		if pauseErr := pause(ctx, try); pauseErr != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err) // a conflict alone is no problem that a transport knows
+			return fmt.Errorf("%w: %w", ErrUnavailable, err) // transports have no status for a conflict, so it is reported as unavailable
 		}
 		d.retried.Add(1)
 	}
 }
 
-// overdue says that the database is away where the time of a transaction is over, and not its caller's.
+// overdue reports the database as unavailable when the time limit of a transaction expired and the caller's context
+// did not.
 func overdue(caller context.Context, err error) error {
 	if err != nil && caller.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrAmbiguous) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -230,7 +227,7 @@ func overdue(caller context.Context, err error) error {
 	return err
 }
 
-// A leaving gives back what the gate gave, nil where it did not.
+// leaving returns the right to a connection to the gate. It is nil where the gate gave none.
 type leaving struct {
 	gate *gate
 	pass pass
@@ -288,7 +285,7 @@ func (d *DB) attempt(ctx context.Context, m engine.Mode, p engine.Purpose, fn fu
 		callAll(t.always)
 	}()
 	if err := fn(t); err != nil {
-		// fn may have wrapped or replaced what the engine said.
+		// fn may have wrapped or replaced the error of the engine.
 		if t.failed != nil && !errors.Is(err, t.failed) && (errors.Is(t.failed, engine.ErrConflict) || errors.Is(t.failed, engine.ErrLost)) {
 			err = t.failed
 		}

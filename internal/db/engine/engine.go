@@ -1,13 +1,13 @@
-// Package engine is the ground under db and its two engines: the session that SQLite and PostgreSQL both give, the statements that
-// it runs, the arguments and sets of rows that these take, and the classes of errors.
+// Package engine holds the types that db shares with its two engines: the session and its statements, their arguments
+// and sets of rows, and the classes of errors.
 //
 // Files:
 //
 //	engine.go               an engine and its session
-//	statement.go            statements, their rows, and times as the tables store them
-//	words.go                the words of statements that each engine spells in its own way, and arguments
+//	statement.go            statements, their rows, and times in stored form
+//	words.go                keywords that each engine spells in its own way, and arguments
 //	set.go                  sets of rows
-//	priority.go             transactions are money, system or bulk; how long each may take
+//	priority.go             priorities of transactions (money, system, bulk) and their time limits
 //	errors.go               classes of errors
 package engine
 
@@ -33,11 +33,11 @@ type Opener interface {
 	Close() error
 }
 
-// CommitTime bounds the wait for SQLite's COMMIT. For PostgreSQL's the limit is that of an exchange. The caller's own deadline does
-// not count there: giving up on a COMMIT that is under way would only make a sure outcome an ambiguous one.
+// CommitTime bounds the wait for SQLite's COMMIT. PostgreSQL's COMMIT has the limit of an exchange. The caller's own
+// deadline does not apply there: abandoning a COMMIT would turn a known outcome into an unknown one.
 const CommitTime = 30 * time.Second
 
-// Mode is what a session is for.
+// Mode is the purpose of a session.
 type Mode int
 
 // The modes.
@@ -57,14 +57,12 @@ type Session interface {
 	// Run sends the statements in one exchange where the engine can, after
 	// beginning the transaction when it has not begun.
 	Run(ctx context.Context, statements []*Statement) error
-	// Commit sends the statements and COMMIT in one exchange where the engine
-	// can. It returns ErrUnknownCommit (wrapped) when it cannot say whether the
-	// transaction is committed.
+	// Commit sends the statements and COMMIT, in one exchange where the engine can. It returns a wrapped
+	// ErrUnknownCommit when it cannot know whether the transaction is committed.
 	Commit(ctx context.Context, statements []*Statement) error
-	// End gives the connection back, rolling back what is not committed;
-	// broken means that the connection must not be used again. It returns
-	// ErrAlone when what the session saw did not come to be: its own outcome is
-	// worth nothing then, not even an error.
+	// End returns the connection and rolls back uncommitted writes. broken means that the connection must not be used
+	// again. End returns ErrAlone when the writes that the session saw were rolled back. The caller must then discard
+	// its outcome, even an error.
 	End(broken bool) error
 	// Script runs several statements of one text without arguments.
 	Script(ctx context.Context, text string) error

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The errors that callers of db tell apart with errors.Is.
+// Errors that callers of db distinguish with errors.Is.
 var (
 	// ErrUnique is a unique key that is taken.
 	ErrUnique = errors.New("db: the key is taken")
@@ -48,8 +48,8 @@ func (e *UnknownCommit) Error() string { return ErrUnknownCommit.Error() + ": " 
 // Unwrap returns the class and the cause.
 func (e *UnknownCommit) Unwrap() []error { return []error{ErrUnknownCommit, e.Cause} }
 
-// OwnError is what a caller's own function returned about a row. It is handed back
-// as it is, and never taken for an error of the database.
+// OwnError is an error that the caller's own function returned about a row. It is returned unchanged and never
+// classified as an error of the database.
 type OwnError struct{ Err error }
 
 // Error implements error.

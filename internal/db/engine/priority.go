@@ -2,8 +2,7 @@ package engine
 
 import "time"
 
-// Priority says how much a transaction matters to others: it decides when it gets
-// a connection, and how long it may take.
+// Priority orders transactions: it decides when one gets a connection, and how long it may take.
 type Priority uint8
 
 // The priorities.
@@ -22,8 +21,8 @@ type Purpose struct {
 	Tenant   string // of bulk work; empty: the installation's own
 }
 
-// Limits are the longest times of a transaction. Correctness does not rest on
-// them: what is cut is lost before COMMIT, or looked up after it.
+// Limits are the longest times of a transaction. Correctness does not depend on them: a transaction that is cut off
+// is lost before COMMIT, or looked up after it.
 type Limits struct {
 	Acquire  time.Duration // the wait for a connection
 	Exchange time.Duration // the wait for one answer of PostgreSQL, that to COMMIT included

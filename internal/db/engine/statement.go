@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Statement is one SQL text in an engine's words with its arguments, ready for an exchange.
+// Statement is one SQL text in the spelling of an engine with its arguments, ready for an exchange.
 type Statement struct {
 	SQL  string
 	Args []any
@@ -26,12 +26,12 @@ type Row struct {
 
 type scanner interface{ Scan(dest ...any) error }
 
-// NewRow returns the row that a driver's scanner stands on. isBool reports which columns are booleans already; nil: none.
+// NewRow returns the current row of a driver's scanner. isBool reports which columns are booleans already; nil is
+// none.
 func NewRow(s scanner, isBool func(i int) bool) *Row { return &Row{scanner: s, isBool: isBool} }
 
-// Scan reads the columns of the row. Beside what the drivers can do it reads
-// integers into bool and time.Time (microseconds; 0 is the zero time) and text
-// into json.RawMessage.
+// Scan reads the columns of the row. In addition to the drivers' types it reads integers into bool and time.Time
+// (microseconds; 0 is the zero time), and text into json.RawMessage.
 func (r *Row) Scan(dest ...any) error {
 	var fixed []any
 	var after []func()
@@ -78,8 +78,8 @@ func (r *Row) Scan(dest ...any) error {
 	return nil
 }
 
-// Micros turns a time into what the tables store: microseconds since 1970 in
-// UTC. The zero time is 0, which every table reads as "never".
+// Micros converts a time to the stored form: microseconds since 1970 in UTC. The zero time is 0, which every table
+// reads as "never".
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

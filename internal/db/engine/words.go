@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Statements are written once, in the words that both engines share plus these, which each engine's dialect.go spells:
+// Statements are written once, in the SQL that both engines share and these keywords, which each engine's dialect.go
+// spells:
 //
 //	in the text                 on PostgreSQL                  on SQLite
 //	IN (SELECT value FROM
@@ -25,27 +26,26 @@ import (
 //	CAST(x AS INTEGER)          CAST(x AS BIGINT)              the same
 //	unindexed(x)                x || ''                        the same
 //
-// The last says what the planner shall not do: choose an index for a text.
+// unindexed keeps the planner from choosing an index for a text.
 //
-// $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1)
-// needs an alias after it, texts and ints have theirs ("texts", "ints") and a
-// column "value". Both engines have these, which need no word: ON CONFLICT, RETURNING, UPDATE ...
-// FROM, row values. An INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's
-// parser. PostgreSQL needs CAST($1 AS TEXT) where nothing else says what $1 is. Rows of a table that
-// are named by one column are best found with IN: a plan of = ANY can only look them up, where a join
-// that was planned while the table was empty reads all of what it has become. That holds for the first
-// column of an index, and where no other index has the order that is asked for (ORDER BY
-// unindexed(x) asks for none's); else = ANY may become a filter, and value = (SELECT ...) looks
-// each row up by itself. A join with rows($1) says t.a IN (r.a) of the column that an index begins
-// with, and = of the others: it costs the same, but only an equality gives an index an order that
-// PostgreSQL thinks worth reading it whole for. ORDER BY t.a is worth it, too; ORDER BY unindexed(t.a)
-// is not.
+// $1 of texts and ints is a []string or []int64, of rows a Rows value. rows($1) needs an alias after it. texts and
+// ints have their names as aliases and a column "value". Both engines share ON CONFLICT, RETURNING, UPDATE ... FROM
+// and row values. An INSERT ... SELECT ... ON CONFLICT needs WHERE true before ON for SQLite's parser. PostgreSQL
+// needs CAST($1 AS TEXT) where nothing else shows the type of $1.
 //
-// In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes
-// TEXT COLLATE "C", and STRICT and WITHOUT ROWID go away. A line that begins with
-// "-- postgres:" is a comment on SQLite and a statement on PostgreSQL.
+// Find rows by the first column of an index with IN. PostgreSQL plans = ANY only as an index lookup. A join that was
+// planned while the table was empty can read the whole table later. With another column, or where another index has
+// the order of ORDER BY, = ANY can become a filter. There, write ORDER BY unindexed(x), or value = (SELECT ...),
+// which looks each row up by itself.
+//
+// A join with rows($1) uses t.a IN (r.a) for the first column of an index, and = for the others. Both cost the same.
+// With equality alone, PostgreSQL may read a whole index for its order. ORDER BY t.a has the same effect; ORDER BY
+// unindexed(t.a) has not.
+//
+// In migrations INTEGER becomes BIGINT, BLOB becomes BYTEA, TEXT becomes TEXT COLLATE "C", and STRICT and WITHOUT
+// ROWID are dropped. A line that begins with "-- postgres:" is a comment on SQLite and a statement on PostgreSQL.
 
-// The words that both engines replace.
+// Keywords that both engines replace.
 var (
 	wordRows      = regexp.MustCompile(`\brows\(\$(\d+)\)`)
 	wordUnindexed = regexp.MustCompile(`\bunindexed\(([\w.]+)\)`)
@@ -54,8 +54,8 @@ var (
 	WordNow       = regexp.MustCompile(`\bnow_micros\(\)`)
 )
 
-// ReplaceSets replaces each rows($n) by what spell returns for the number and the set, and then the words that guide the
-// planners of both engines.
+// ReplaceSets replaces each rows($n) by the result of spell for its number and set. It then replaces the keywords
+// that guide the planners of both engines.
 func ReplaceSets(sql string, args []any, spell func(number int, set Rows) string) string {
 	sql = wordRows.ReplaceAllStringFunc(sql, func(word string) string {
 		n, _ := strconv.Atoi(wordRows.FindStringSubmatch(word)[1])
@@ -71,8 +71,7 @@ func ReplaceSets(sql string, args []any, spell func(number int, set Rows) string
 	return wordUnindexed.ReplaceAllString(sql, "$1 || ''")
 }
 
-// TextKey finds a translated text: what was written, which columns its rows
-// have, and whether it is guarded.
+// TextKey identifies a translated text: the text as written, the columns of its rows, and whether it is guarded.
 type TextKey struct {
 	SQL, Columns string
 	Guarded      bool
@@ -148,7 +147,7 @@ func Argument(a any) (any, error) {
 	return nil, fmt.Errorf("a %T cannot be stored", a)
 }
 
-// Bool returns what the tables store of a boolean.
+// Bool returns the stored form of a boolean.
 func Bool(b bool) int64 {
 	if b {
 		return 1

@@ -10,11 +10,11 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Columns travel to PostgreSQL in its binary form of arrays, which we write ourselves: the driver's way
-// lets its buffers grow by a quarter again and again and gives them up after each statement, which was half
-// of all the garbage of a busy server. Here what is needed is known before.
+// Columns travel to PostgreSQL in its binary form of arrays, which this file writes itself. The driver's own encoder
+// grows its buffers by a quarter at a time and drops them after each statement, which was half of all garbage of a
+// busy server. Here the size is known before.
 
-// frameSize is about what a statement takes in a message beside its arrays.
+// frameSize estimates the bytes of a statement in a message without its arrays.
 const frameSize = 256
 
 // An array is a column as an argument of a statement.
@@ -26,7 +26,7 @@ type array struct {
 // arrayCodec writes an array of ours and leaves everything else to the driver.
 type arrayCodec struct{ *pgtype.ArrayCodec }
 
-// useArrays tells a connection's types about them.
+// useArrays registers the array types at a connection.
 func useArrays(m *pgtype.Map) {
 	for _, oid := range []uint32{pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.ByteaArrayOID} {
 		if t, ok := m.TypeForOID(oid); ok {
@@ -102,7 +102,7 @@ func appendElements(buf []byte, c *engine.Column) []byte {
 }
 
 func appendElement[T string | []byte](buf []byte, v T) []byte {
-	buf = binary.BigEndian.AppendUint32(buf, uint32(len(v))) // it is in memory, and the server refuses what is too long
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(v))) // the text is in memory, and the server refuses one that is too long
 	return append(buf, v...)
 }
 
@@ -130,7 +130,7 @@ func size(c *engine.Column) int {
 	return n
 }
 
-// makeRoom says what a statement's arrays take.
+// makeRoom returns the bytes of a statement's arrays.
 func makeRoom(args []any) {
 	var first *array
 	for _, arg := range args {
@@ -147,7 +147,7 @@ func makeRoom(args []any) {
 	}
 }
 
-// roomOf is about what the statements take in a message to the server.
+// roomOf estimates the bytes of the statements in a message to the server.
 func roomOf(statements []*engine.Statement) int {
 	n := 0
 	for _, st := range statements {
@@ -155,7 +155,7 @@ func roomOf(statements []*engine.Statement) int {
 		for _, arg := range st.Args {
 			if a, ok := arg.(*array); ok {
 				n += a.room
-				break // the first speaks for all
+				break // the first row stands for all
 			}
 		}
 	}

@@ -15,8 +15,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// clientWords are the words of a database URL that PostgreSQL's own programs know, and the environment variables by
-// which they read them.
+// clientWords maps the parameters of a database URL to the environment variables of PostgreSQL's own programs.
 var clientWords = map[string]string{
 	"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY", "sslcrl": "PGSSLCRL",
 	"sslsni": "PGSSLSNI", "sslnegotiation": "PGSSLNEGOTIATION", "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
@@ -24,8 +23,8 @@ var clientWords = map[string]string{
 	"target_session_attrs": "PGTARGETSESSIONATTRS", "connect_timeout": "PGCONNECT_TIMEOUT",
 }
 
-// ClientEnvironment gives the environment variables by which PostgreSQL's own programs reach the database of a URL, so
-// that nothing of it stands on their command lines, which every user of the machine can read.
+// ClientEnvironment returns the environment variables by which PostgreSQL's own programs reach the database of a URL.
+// So nothing of the URL appears on their command lines, which every user of the machine can read.
 func ClientEnvironment(database string) ([]string, error) {
 	config, err := pgconn.ParseConfig(database)
 	u, urlErr := url.Parse(database)
@@ -86,12 +85,12 @@ const scratchKept = 24 * time.Hour
 const sqlScratches = `SELECT datname FROM pg_database d WHERE datname LIKE $1
 	AND NOT EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.datname = d.datname) ORDER BY datname LIMIT 100`
 
-// dropScratches removes the temporary databases that killed processes have left on the server of a URL. One that cannot
-// be removed is left for the next time.
+// dropScratches removes the temporary databases of killed processes from the server of a URL. A database that cannot
+// be removed stays until the next call.
 func dropScratches(ctx context.Context, server string, now time.Time) {
 	c, err := pgx.Connect(ctx, server)
 	if err != nil {
-		return // making the next one says why
+		return // creating the next one reports the cause
 	}
 	defer func() { _ = c.Close(ctx) }()
 	rows, err := c.Query(ctx, sqlScratches, pgx.QueryExecModeCacheDescribe, strings.ReplaceAll(scratchPrefix, "_", `\_`)+"%")
@@ -110,8 +109,8 @@ func dropScratches(ctx context.Context, server string, now time.Time) {
 	}
 }
 
-// Scratch makes an empty database on the server of a URL and gives its URL, whose tables will be in schema. drop removes
-// it with all that it holds. Databases that killed processes left a day ago go first.
+// Scratch creates an empty database on the server of a URL and returns its URL, whose tables will be in schema. drop
+// removes the database with its contents. Databases that killed processes left a day ago are removed first.
 func Scratch(ctx context.Context, server, schema string) (database string, drop func(context.Context) error, err error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "" {

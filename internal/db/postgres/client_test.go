@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func TestPostgresToolsGetTheURLAsEnvironment(t *testing.T) {
+// PostgreSQL's programs get the parts of the URL as environment variables.
+func TestClientEnvironment_fromURL(t *testing.T) {
 	for _, name := range []string{"PGSSLMODE", "PGSERVICE", "PGPASSWORD"} {
 		t.Setenv(name, "")
 	}
@@ -37,8 +38,8 @@ func TestPostgresToolsGetTheURLAsEnvironment(t *testing.T) {
 	}
 }
 
-// What a killed drill left on the server goes with the next one; what is young, in use or not ours stays.
-func TestScratchDatabasesThatWereLeftAreRemoved(t *testing.T) {
+// A new scratch database removes those of killed drills. Databases that are young, in use or not ours stay.
+func TestScratch_removesLeftovers(t *testing.T) {
 	t.Parallel()
 	server := server(t)
 	u, err := url.Parse(server)
@@ -95,7 +96,7 @@ func server(t *testing.T) string {
 	return url
 }
 
-// A URL of another scheme names no database of PostgreSQL, a list of words does.
+// A URL of another scheme is no PostgreSQL database; a list of keywords is.
 func TestURL_ofPostgres(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"postgres://x/y", "postgresql://x", "host=/run dbname=makola password=a://b", "dbname=makola"} {

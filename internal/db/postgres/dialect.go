@@ -25,8 +25,8 @@ var (
 	tableOptions    = regexp.MustCompile(`\)\s*(STRICT|WITHOUT\s+ROWID)(\s*,\s*(STRICT|WITHOUT\s+ROWID))?\s*;`)
 )
 
-// Translate implements engine.Opener. A guarded statement is wrapped so that the server itself refuses another
-// number of rows: the client only learns it when COMMIT is already on its way.
+// Translate implements engine.Opener. It wraps a guarded statement so that the server itself rejects another number
+// of rows. The client would see the number only after COMMIT was sent.
 func (d *DB) Translate(sql string, want int64, args []any) (*engine.Statement, error) {
 	out := make([]any, 0, len(args)+4)
 	for i, a := range args {

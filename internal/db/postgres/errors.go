@@ -50,18 +50,18 @@ func classOf(err error) error {
 	return nil
 }
 
-// tooMany says whether the server lacks resources, connections among them.
+// tooMany reports whether the server lacks resources, connections among them.
 func tooMany(pg *pgconn.PgError) bool { return strings.HasPrefix(pg.Code, "53") }
 
 func classOfRefusal(pg *pgconn.PgError) error {
 	switch {
 	case pg.Code == "23505",
-		pg.Code == "42P07", pg.Code == "42710": // a table or its type that another node has made meanwhile
+		pg.Code == "42P07", pg.Code == "42710": // another node created the table or its type at the same time
 		return engine.ErrUnique
 	case pg.Code == "22P02" && strings.Contains(pg.Message, guardMark):
 		return engine.ErrGuard
 	case pg.Code == "40001", pg.Code == "40P01",
-		pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"): // a migration ran meanwhile
+		pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"): // a migration ran since the plan was made
 		return engine.ErrConflict
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"), // connection, shutdown
 		pg.Code == "25006",                     // a standby: the primary is elsewhere now
@@ -73,8 +73,9 @@ func classOfRefusal(pg *pgconn.PgError) error {
 	return nil
 }
 
-// Unreachable reports whether an error of Open says that the server does not answer yet: nothing listens, it is starting up
-// or shutting down. A server that refuses the URL's database, user or password will refuse it a minute later, too.
+// Unreachable reports whether an error of Open means that the server does not answer yet: nothing listens, or it is
+// starting up or shutting down. A server that rejects the URL's database, user or password would reject it a minute
+// later, too.
 func Unreachable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -108,8 +109,8 @@ func Full(err error) bool {
 	return resource == "disk space"
 }
 
-// Withheld reports whether a server refused a function. A server that only speaks PostgreSQL's protocol may not have the
-// function, and a host of databases may forbid it.
+// Withheld reports whether the server refused a function. A server that only implements PostgreSQL's protocol may not
+// have the function, and a database host may forbid it.
 func Withheld(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000")

@@ -12,18 +12,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A pooler in transaction mode (PgBouncer) gives each transaction another of its
-// connections, which do not have what we ask for when we connect: statements that
-// were prepared, and settings. The first we do without; the second must be the
-// role's own, or the server is refused.
+// A pooler in transaction mode (PgBouncer) gives each transaction another of its connections. Those connections lack
+// our prepared statements and our connection settings. We work without prepared statements. The settings must be set
+// for the role, or Open refuses the server.
 
 // roleSettings are those of settings that answers and plans rest on.
 var roleSettings = []string{
 	"enable_hashjoin", "enable_mergejoin", "enable_seqscan", "idle_in_transaction_session_timeout", "jit", "lock_timeout", "synchronous_commit",
 }
 
-// pooled says whether there is a pooler at the other end: the server has another
-// process than the one that greeted us.
+// pooled reports whether the connection goes through a pooler: the server then has another process id than the one in
+// the greeting.
 func pooled(c *pgx.Conn) bool { return identityOf(c).pid == 0 }
 
 const sqlRoleSettings = `SELECT name, reset_val FROM pg_settings WHERE name = ANY($1) ORDER BY name`
@@ -62,7 +61,7 @@ func checkPooler(ctx context.Context, c *pgx.Conn) error {
 		strings.Join(set, " "))
 }
 
-// startupRefused explains a pooler's refusal of what we ask for when we connect.
+// startupRefused explains a pooler's refusal of the parameters that we send when we connect.
 func startupRefused(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "startup parameter") {

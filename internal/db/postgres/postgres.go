@@ -2,11 +2,11 @@
 //
 // Files:
 //
-//	client.go               PostgreSQL's own programs, and the databases in which backups are tried
+//	client.go               PostgreSQL's own programs, and scratch databases that prove backups
 //	postgres.go             connections and their sessions
-//	pooler.go               what a pooler between us and the server must keep
-//	dialect.go              statements as PostgreSQL takes them
-//	arrays.go               sets of rows on the wire
+//	pooler.go               requirements on a pooler between us and the server
+//	dialect.go              statements in PostgreSQL's spelling
+//	arrays.go               sets of rows in the binary protocol
 //	errors.go               classes of the driver's errors
 package postgres
 
@@ -28,12 +28,12 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// settings hold for every connection unless the URL says otherwise. Our
-// statements look rows up by key in sets of up to some thousand, and a plan made
-// while a table was nearly empty must not turn into a scan of it years later:
-// so scans and whole-table joins are the last resort here. ReadWhole, which is
-// for sums over everything, turns that round: there a plan made on statistics of
-// an hour ago must not compare each row of a table with each of another.
+// settings apply to every connection unless the URL overrides them. Our statements find rows by key in sets of up to
+// some thousand. A plan made while a table was nearly empty must not become a scan of it years later. So scans and
+// whole-table joins are the last resort here.
+//
+// ReadWhole, which sums over everything, enables them again. There, a plan from statistics of an hour ago must not
+// compare each row of one table with each row of another.
 var settings = map[string]string{
 	"application_name":                    "makola",
 	"timezone":                            "UTC",
@@ -56,16 +56,16 @@ const (
 	beginRead  = "begin isolation level read committed read only"
 	beginWhole = "begin isolation level repeatable read read only"
 	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true), set_config('enable_nestloop', 'off', true)"
-	// Plans for the number of rows at hand are made again and again, and where few rows are in the state that a
-	// guard asks for, they read a whole table once for each row of a set.
+	// Plan each execution for the actual number of rows. Where few rows are in the state that a guard requires, a
+	// generic plan reads a whole table once for each row of a set.
 	writePlans = "set local plan_cache_mode = force_generic_plan"
 	// A server that acknowledges before it is durable is corrected; one that
 	// waits for more than its own disk stays as it is.
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 )
 
-// serverLimits tells PostgreSQL to end a tenant's bulk statement by itself, before
-// we stop waiting for it: else it would go on without a reader.
+// serverLimits makes PostgreSQL end a tenant's bulk statement before we stop waiting for it. Otherwise the statement
+// would continue without a reader.
 const serverLimits = "select set_config('statement_timeout', '10000', true), set_config('lock_timeout', '2000', true)"
 
 // A server that went away silently must hold up no caller for long.
@@ -126,16 +126,15 @@ func introduce(ctx context.Context, c *pgx.Conn) error {
 
 const (
 	sqlIdentity = `select pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`
-	// sqlOrphan finds the server's end of a lost connection that is not done, and
-	// ends it where it waits for us with a transaction open (or always, with $3):
-	// else it would keep its locks until the network tells it that we are gone.
+	// sqlOrphan finds the unfinished backend of a lost connection. It ends the backend where that waits for us in an
+	// open transaction, or always with $3. Otherwise the backend would keep its locks until the network reports our
+	// absence.
 	sqlOrphan = `SELECT CASE WHEN wait_event = 'ClientRead' OR $3 = 1 THEN pg_terminate_backend(pid) ELSE false END
 FROM pg_stat_activity WHERE pid = $1 AND backend_start = CAST(CAST($2 AS text) AS timestamptz) AND state <> 'idle'`
 )
 
-// orphan looks after the server's end of a connection that broke inside a
-// transaction, and says whether it is still at work. After COMMIT was sent it may
-// be at that, which must not be disturbed; before, nothing of it is wanted.
+// orphan checks the backend of a connection that broke inside a transaction, and reports whether it is still at work.
+// After COMMIT was sent, the backend may be committing and must not be disturbed. Before that, orphan ends it.
 func (d *DB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
 	if id.pid == 0 {
 		return false, nil
@@ -153,10 +152,9 @@ func (d *DB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bo
 	return err == nil, err
 }
 
-// lost hears that a connection broke by itself. Those made before it are then
-// likely to be broken, too (a restart, a failover), and a transaction should not
-// have to find that out one by one: the idle ones are given up. A connection
-// older than the last time says nothing new.
+// lost handles a connection that broke by itself. Older connections are then likely to be broken, too (a restart, a
+// failover). So lost closes the idle ones, instead of failing one transaction for each. A connection older than the
+// last reset changes nothing.
 func (d *DB) lost(c *pgx.Conn) {
 	last := d.reset.Load()
 	if identityOf(c).born > last && d.reset.CompareAndSwap(last, time.Now().UnixNano()) {
@@ -200,7 +198,7 @@ func Open(ctx context.Context, url string, maxConns int) (*DB, error) {
 	return d, err
 }
 
-// connect makes the pool and says whether a pooler is at the other end.
+// connect makes the pool and reports whether it goes through a pooler.
 func connect(ctx context.Context, config *pgxpool.Config) (d *DB, behind bool, err error) {
 	d = &DB{}
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
@@ -257,7 +255,7 @@ func databaseAbsent(err error, to *pgx.ConnConfig) error {
 		fmt.Sprintf("The database %q does not exist on %s:%d: create it, or correct the URL (--database, MAKOLA_DATABASE)", to.Database, to.Host, to.Port))
 }
 
-// Close waits for the connections to come back, unless the server says nothing.
+// Close waits for the connections to come back, for at most closeTime.
 func (d *DB) Close() error {
 	closed := make(chan struct{})
 	go func() {
@@ -271,8 +269,7 @@ func (d *DB) Close() error {
 	return nil
 }
 
-// Session takes a connection that is alive. The first one that is not speaks for
-// the others that rest.
+// Session takes a live connection. The first dead connection closes the other idle ones.
 func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engine.Session, error) {
 	for {
 		c, err := d.pool.Acquire(ctx)
@@ -285,7 +282,7 @@ func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engi
 		}
 		conn := c.Hijack()
 		if err := ctx.Err(); errors.Is(err, context.Canceled) {
-			return nil, err // that says nothing about the server
+			return nil, err // the caller gave up, so the server may be well
 		}
 		d.lost(conn)
 		if err := ctx.Err(); err != nil {
@@ -294,7 +291,7 @@ func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engi
 	}
 }
 
-// alive asks a connection for a sign of life. One that gives none is closed.
+// alive pings a connection and closes it if the ping fails.
 func (d *DB) alive(ctx context.Context, c *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
@@ -449,7 +446,7 @@ func (s *session) Commit(ctx context.Context, statements []*engine.Statement) er
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (!atCommit || pg.Severity == "ERROR") {
-		return err // the server says that it did not commit
+		return err // the server reported that it did not commit
 	}
 	var early pgx.ErrPreprocessingBatch
 	if errors.As(err, &early) {
@@ -469,7 +466,7 @@ func (s *session) End(broken bool) error {
 	c := s.conn.Conn()
 	identityOf(c).used = time.Now().UnixNano()
 	if c.IsClosed() {
-		s.conn.Hijack() // the pool would count it until the server has heard of its end
+		s.conn.Hijack() // the pool would count the connection until the server closes it
 		if !s.givenUp {
 			s.db.lost(c)
 		}

@@ -52,7 +52,7 @@ func (d *DB) CopyInto(ctx context.Context, path string) error {
 	})
 }
 
-// alone runs fn on the connection that writes, outside of a transaction.
+// alone runs fn on the writing connection, outside of a transaction.
 func (d *DB) alone(ctx context.Context, fn func(*connection) error) error {
 	s, err := d.Session(ctx, engine.ModeAlone, engine.Purpose{})
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package sqlite keeps the connections of a SQLite file: one that writes, and some that read.
+// Package sqlite keeps the connections of a SQLite file: one for writing and several for reading.
 //
 // Files:
 //
 //	clean.go                copying and rewriting the file, emptying its log
 //	sqlite.go, writer.go    the connections and their sessions; the one writer and its group commit
-//	dialect.go              statements and sets of rows as SQLite takes them
+//	dialect.go              statements and sets of rows in SQLite's spelling
 //	errors.go               classes of the driver's errors
 package sqlite
 
@@ -26,12 +26,13 @@ import (
 // busyTimeout is how long a statement waits for a writer of another process.
 const busyTimeout = "PRAGMA busy_timeout = 5000"
 
-// pragmas hold for every connection. FULL makes COMMIT wait for the disk;
-// the checkpoint comes every 16 MB instead of every 4, because it, too, waits.
-// A page in a cache takes twice its size, because the driver gives memory out in
-// powers of two: 10 MB here are 22 MB. Sorts of readers, and pages that do not fit into their caches, go to files (in
-// the folder that SQLITE_TMPDIR or TMPDIR names, else /var/tmp or /tmp): the checks of the books sort all transfers.
-// SQLite overwrites what is deleted or changed, so that nobody reads an erased person out of free space.
+// pragmas apply to every connection. FULL makes COMMIT wait for the disk. A checkpoint waits for it, too, so it runs
+// every 16 MB instead of every 4. A cached page takes twice its size, because the driver allocates in powers of two:
+// 10 MB here are 22 MB.
+//
+// Sorts of readers, and pages that do not fit into their caches, go to temporary files in SQLITE_TMPDIR, TMPDIR,
+// /var/tmp or /tmp. The checks of the books sort all transfers. SQLite overwrites deleted and changed data, so that
+// nobody reads an erased person from free space.
 var pragmas = []string{
 	busyTimeout,
 	"PRAGMA journal_mode = WAL",
@@ -61,10 +62,9 @@ type DB struct {
 	log     writeAheadLog
 }
 
-// writeAheadLog keeps SQLite's log bounded. SQLite copies it back into the file
-// by itself, but can only begin it anew in a moment without readers,
-// and under steady reading that moment never comes by itself. Only the writer's
-// session touches it.
+// writeAheadLog bounds SQLite's log. SQLite copies the log into the file by itself, but restarts the log only in a
+// moment without readers. Under steady reading that moment never comes. Only the writer's session touches
+// writeAheadLog.
 type writeAheadLog struct {
 	path    string
 	limit   int64         // bytes; beyond it the readers are asked to pause
@@ -332,9 +332,8 @@ func (s *session) End(broken bool) error {
 	return nil
 }
 
-// boundLog begins the log anew when it has grown too long. It takes all reading
-// connections for that, so that new readers wait; when an old one does not end
-// in time it lets them go on and tries again when the log has doubled.
+// boundLog restarts the log after it has grown too long. It takes all reading connections first, so that new readers
+// wait. When a running reader does not end in time, boundLog releases them and tries again after the log has doubled.
 func (d *DB) boundLog(writer *connection) {
 	w := &d.log
 	if w.commits++; w.commits < logLook {

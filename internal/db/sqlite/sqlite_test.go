@@ -26,8 +26,8 @@ func openLite(t *testing.T, path string) *db.DB {
 
 const sqlBulk = `CREATE TABLE bulk (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`
 
-// The log stays bounded although somebody reads at every moment.
-func TestTheLogStaysBounded(t *testing.T) {
+// The log stays bounded even when there is a reader at every moment.
+func TestLog_staysBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
 	const limit = 1 << 20
@@ -79,8 +79,8 @@ func TestTheLogStaysBounded(t *testing.T) {
 	}
 }
 
-// A second process (a command beside the server) writes the same file.
-func TestTwoProcessesShareAFile(t *testing.T) {
+// A second process (a command while the server runs) writes the same file.
+func TestWrite_twoProcessesShareFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	first, second := openLite(t, path), openLite(t, path)
 	err := first.Write(t.Context(), func(tx *db.Tx) error {
@@ -120,7 +120,8 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 	}
 }
 
-func TestSettingsOfEveryConnection(t *testing.T) {
+// Every connection has our pragmas.
+func TestPragmas_onEveryConnection(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
 	check := func(tx *db.Tx) error {

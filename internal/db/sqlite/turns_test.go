@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// SQLite's writer serves the money first, every eighth turn bulk work, and of that each tenant in turn.
-func TestTheWritersTwoLines(t *testing.T) {
+// SQLite's writer serves money first and bulk work every eighth time, each tenant in turn.
+func TestWriter_sharesTurns(t *testing.T) {
 	w := &writer{}
 	c := &connection{}
 	if first, _ := w.take(engine.Purpose{}); first != nil {

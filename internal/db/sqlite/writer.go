@@ -14,16 +14,15 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// SQLite has one writer, and a COMMIT waits for the disk. So those who wait for
-// the writer share one: a transaction that is done hands the connection to the next in line
-// with the transaction still open, and waits; the last commits for all. Each has
-// seen what those before it wrote, so that none may have an outcome before the
-// COMMIT: when one fails after it wrote, or the COMMIT does, nothing of the
-// others' happened either, and they run again, alone.
+// SQLite has one writer, and a COMMIT waits for the disk. So transactions that wait for the writer share one COMMIT:
+// a finished transaction passes the connection on with the transaction still open, and waits. The last one commits
+// for all.
+//
+// Each member has seen the writes of the members before it, so none may have an outcome before the COMMIT. When a
+// member fails after it wrote, or the COMMIT fails, the writes of all are rolled back. Each then runs again, alone.
 
-// A group is bounded in number and time, because its first waits for its last:
-// the transaction that is done when the group is older than groupTime commits. Beside transactions
-// that take so long a COMMIT costs little.
+// A group is bounded in number and time, because its first member waits for its last. The first transaction that ends
+// after groupTime commits the group. Compared with such long transactions a COMMIT costs little.
 const (
 	groupMost = 16
 	groupTime = 20 * time.Millisecond
@@ -93,7 +92,7 @@ func (w *writer) quit(turn chan *connection) bool {
 	return true
 }
 
-// next hands the connection to the first in line, and says whether there is one.
+// next passes the connection to the first waiter and reports whether there is one.
 func (w *writer) next(c *connection) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,7 +175,7 @@ func (d *DB) join(c *connection, m engine.Mode) *session {
 	switch g := d.writer.open; {
 	case g == nil:
 	case m == engine.ModeAlone:
-		_ = s.commitGroup() // its members hear of it
+		_ = s.commitGroup() // commitGroup reports the error to its members
 	default:
 		g.members++
 		s.group, s.begun = g, true
@@ -235,8 +234,8 @@ func (s *session) endGroup(err error) {
 	close(g.done)
 }
 
-// endWriting undoes what was not committed, with the others' part where that
-// cannot be told apart, and gives the connection back.
+// endWriting rolls back uncommitted writes and returns the connection. The rollback includes the writes of other
+// members where they share the transaction.
 func (s *session) endWriting(broken bool) (again error) {
 	if s.conn == nil {
 		return nil // another member commits, or has

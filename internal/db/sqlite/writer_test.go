@@ -33,7 +33,7 @@ func openFaulty(t *testing.T, f *db.Faults) *db.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	d.SQLite().SetGroupTime(time.Hour) // who shares is the test's to say, not the machine's
+	d.SQLite().SetGroupTime(time.Hour) // the test decides who shares, not the speed of the machine
 	err = d.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(`CREATE TABLE rows (id TEXT PRIMARY KEY, amount INTEGER NOT NULL) STRICT`)
 		tx.Defer(`INSERT INTO rows (id, amount) VALUES ('purse', 100000)`, 1)
@@ -70,8 +70,8 @@ func there(t *testing.T, d *db.DB, id string) (n int64) {
 	return n
 }
 
-// Two share a COMMIT, and the second ends in each way there is.
-func TestWritersShareACommit(t *testing.T) {
+// Two transactions share a COMMIT, and the second ends in each possible way.
+func TestCommit_sharedByTwo(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		second func(f *db.Faults, tx *db.Tx, run int) error // after it has seen the first's row
@@ -200,9 +200,9 @@ func recovered(fn func() error) (err error) {
 	return fn()
 }
 
-// The first waits for the last, so that a group is bounded; and a crowd in line
-// is served in as few groups as that allows.
-func TestAGroupIsBounded(t *testing.T) {
+// The first member waits for the last, so a group is bounded. Many waiting transactions need as few groups as that
+// allows.
+func TestGroup_isBounded(t *testing.T) {
 	d := openShared(t)
 	const crowd = 2*sqlite.GroupMost + 1
 	var numbers []int // of each in its group, in their order
@@ -234,9 +234,8 @@ func TestAGroupIsBounded(t *testing.T) {
 	}
 }
 
-// One small transaction does not wait for a crowd of long ones: a group that is
-// old enough gets no other member.
-func TestAGroupIsShort(t *testing.T) {
+// A small transaction does not wait for many long ones: a group that is old enough gets no other member.
+func TestGroup_oldGetsNoMember(t *testing.T) {
 	d := openShared(t)
 	d.SQLite().SetGroupTime(0)
 	var wg sync.WaitGroup
@@ -261,8 +260,8 @@ func TestAGroupIsShort(t *testing.T) {
 	}
 }
 
-// A COMMIT fails because of what one has written: the others do not hear of it.
-func TestACommitIsRefused(t *testing.T) {
+// A COMMIT fails because of the writes of one member. The other members commit and see no error.
+func TestCommit_failureStaysWithItsCause(t *testing.T) {
 	d := openShared(t)
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(`CREATE TABLE parts (of TEXT REFERENCES rows (id) DEFERRABLE INITIALLY DEFERRED) STRICT`)
@@ -294,9 +293,8 @@ func TestACommitIsRefused(t *testing.T) {
 	}
 }
 
-// A caller that gives up in the moment in which the connection comes hands it on and is
-// gone, or commits for those before it.
-func TestTheConnectionIsDeclined(t *testing.T) {
+// A caller that cancels just as the connection arrives passes it on, or commits for the members before it.
+func TestWriter_cancelledPassesConnectionOn(t *testing.T) {
 	for _, next := range []bool{true, false} {
 		d := openShared(t)
 		decline, gone := make(chan func(), 1), make(chan struct{})
@@ -329,8 +327,8 @@ func TestTheConnectionIsDeclined(t *testing.T) {
 	}
 }
 
-// A transaction that shares with no other commits for those before it and waits for none.
-func TestATransactionAloneCommitsWithoutWaiting(t *testing.T) {
+// A transaction in ModeAlone commits for the members before it and waits for none.
+func TestCommit_aloneWithoutWaiting(t *testing.T) {
 	d := openShared(t)
 	var wg sync.WaitGroup
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -360,8 +358,8 @@ func TestATransactionAloneCommitsWithoutWaiting(t *testing.T) {
 	}
 }
 
-// Closing waits in line like everybody, and commits what was handed to it.
-func TestClosingCommitsWhatWasHandedOver(t *testing.T) {
+// Close waits in line like every transaction, and commits the open group that it receives.
+func TestClose_commitsOpenGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
 	var wg sync.WaitGroup
@@ -381,9 +379,8 @@ func TestClosingCommitsWhatWasHandedOver(t *testing.T) {
 	}
 }
 
-// Writers give up in line, fail, lose connections and answers, all at once:
-// each outcome is true.
-func TestGroupsUnderFaults(t *testing.T) {
+// Writers cancel, fail, and lose connections and responses at the same time. Each reported outcome is true.
+func TestGroup_underFaults(t *testing.T) {
 	const writers, each = 8, 100
 	type outcome struct {
 		key                string
