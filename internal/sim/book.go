@@ -107,10 +107,9 @@ func (b *book) applyLocked(e *Entry, r settleRecord) {
 	}
 }
 
-// create enters an order, durably. A reference that the provider already has
-// gives the entry of then and existed; one that the float does not cover, a
-// refusal. entered is called before the entry can be seen, so that code that
-// sees it may rely on its being scheduled.
+// create enters an order, durably. For a known reference it returns the earlier entry and existed. For an order that
+// the float does not cover it returns a refusal. entered is called before the entry becomes visible, so that readers
+// of the entry may rely on its schedule.
 func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e Entry, existed bool, refused Reason, err error) {
 	b.mu.Lock()
 	if old := b.entries[key(o.Provider, o.Reference)]; old != nil {
@@ -137,8 +136,8 @@ func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e En
 	return e, false, "", e.group.wait()
 }
 
-// refundableLocked returns what is left of the collection that an order refunds:
-// its amount without the refunds that succeeded or may.
+// refundableLocked returns the refundable rest of a collection: its amount without the refunds that succeeded or
+// still may.
 func (b *book) refundableLocked(o Order) money.Pesewas {
 	of := key(o.Provider, o.Refunds)
 	collected := b.entries[of]
@@ -173,7 +172,7 @@ func (b *book) get(provider, reference string) (Entry, bool) {
 func (b *book) settle(r settleRecord, lazily bool) (Entry, bool, error) {
 	b.mu.Lock()
 	e := b.entries[key(r.Provider, r.Reference)]
-	if e == nil || r.Turned && (e.Status == Pending || e.Status == r.Status) || !r.Turned && e.Status != Pending {
+	if e == nil || r.Contradicted && (e.Status == Pending || e.Status == r.Status) || !r.Contradicted && e.Status != Pending {
 		b.mu.Unlock()
 		return Entry{}, false, nil
 	}

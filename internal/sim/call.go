@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Call is one request on a provider's wire side: Begin, then Order or Sim.Status,
-// then Answer. The faults armed for its operation strike on the way.
+// Call is one request at a provider: Begin, then Order or Sim.Status, then Answer. The faults armed for its operation
+// take effect on the way.
 //
 //	c, ok := s.Begin(w, r, Name, sim.OpCollect)
 //	if !ok {
 //		return // answered by a fault
 //	}
-//	... read and check the request; c.Write(400, ...) for what the provider refuses ...
+//	... read and check the request; c.Write(400, ...) for the provider's refusals ...
 //	p, ok := c.Order(sim.Order{Provider: Name, Kind: sim.Collection, ...})
 //	if !ok {
 //		return
@@ -66,7 +66,7 @@ func (s *Sim) Begin(w http.ResponseWriter, r *http.Request, provider, op string)
 	case h.Has(StatusHang):
 		c.hang(h.Of(StatusHang).Delay)
 	case h.Has(StatusAnswer):
-		c.Says(cmp.Or(h.Of(StatusAnswer).Answer, "404:html"), Order{})
+		c.Refusal(cmp.Or(h.Of(StatusAnswer).Answer, "404:html"), Order{})
 	default:
 		return c, true
 	}
@@ -92,7 +92,7 @@ func (c *Call) Hides(e Entry) bool {
 // Bends lets the faults of a status query change the entry that it is answered with.
 func (c *Call) Bends(e *Entry) {
 	if c.Hit.Has(StatusWrongAmount) {
-		e.Amount += e.Fee + 1 // more by the fee alone is right where the payer bears it
+		e.Amount += e.Fee + 1 // an excess of the fee would be correct where the payer pays the fee
 	}
 	if c.Hit.Has(StatusOther) {
 		e.Amount += e.Fee + 1
@@ -100,8 +100,8 @@ func (c *Call) Bends(e *Entry) {
 	}
 }
 
-// Says answers a fault's Answer about an order.
-func (c *Call) Says(answer string, o Order) {
+// Refusal answers a fault's Answer about an order.
+func (c *Call) Refusal(answer string, o Order) {
 	status, what, _ := splitAnswer(answer)
 	switch what {
 	case "html":
@@ -109,13 +109,13 @@ func (c *Call) Says(answer string, o Order) {
 	case "empty":
 		c.Write(cmp.Or(status, http.StatusBadRequest), "application/json", nil)
 	default:
-		code, body := c.s.providers[c.provider].Says(c.Op, what, o)
+		code, body := c.s.providers[c.provider].Refusal(c.Op, what, o)
 		c.Write(cmp.Or(status, code), "application/json", body)
 	}
 }
 
-// Order enters an order in the book by the plan of its number and the faults of
-// this call. ok is false when the call has been answered.
+// Order enters an order in the book, by the plan of its number and the faults of this call. ok is false when the call
+// has been answered.
 func (c *Call) Order(o Order) (p Placed, ok bool) {
 	plan := o.plan()
 	c.Hit.Bend(&plan)
@@ -166,7 +166,7 @@ func (c *Call) Answer(status int, contentType string, body []byte) {
 		c.Write(http.StatusInternalServerError, "application/json", nil)
 		return
 	case c.Hit.Has(RefuseAfter):
-		c.Says(c.Hit.Of(RefuseAfter).Answer, c.ordered)
+		c.Refusal(c.Hit.Of(RefuseAfter).Answer, c.ordered)
 		return
 	case c.plan.Garbled || c.Hit.Has(Malformed):
 		c.Write(http.StatusOK, "application/json", []byte(`{"status":"SUCC<html>`))

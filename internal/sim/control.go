@@ -16,9 +16,8 @@ import (
 // maxControlBody bounds a control request in bytes.
 const maxControlBody = 64 << 10
 
-// control is the /sim/v1 interface: what a developer, a test or the handset
-// page asks of the simulator itself. It has no key; it is mounted in
-// development only.
+// control is the /sim/v1 interface, by which a developer, a test or the handset page controls the simulator. It needs
+// no key, because only development mounts it.
 func (s *Sim) control() http.Handler {
 	m := http.NewServeMux()
 	route := func(pattern string, answer func(*http.Request) (any, error)) {
@@ -112,7 +111,7 @@ type promptView struct {
 	Amount   float64 `json:"amount"`
 	Text     string  `json:"text"`
 	Status   string  `json:"status"`
-	// Kind and Reference help a page to say what it is about.
+	// Kind and Reference name the subject of the callback on pages.
 	Kind      Kind   `json:"kind"`
 	Reference string `json:"reference"`
 	At        string `json:"at"`
@@ -221,7 +220,7 @@ func faultList(faults []Fault) []faultView {
 	return list
 }
 
-// faultNames are other words that people use for the faults.
+// faultNames are aliases of the faults.
 var faultNames = map[string]FaultKind{
 	"lost": AnswerLost, "lost_answer": AnswerLost, "answer_lost_after_commit": AnswerLost, "drop": AnswerLost, "timeout": AnswerLost,
 	"5xx_before_commit": ErrorBefore, "5xx_before": ErrorBefore, "500": ErrorBefore,
@@ -305,7 +304,7 @@ func (s *Sim) getFloat(*http.Request) (any, error) {
 	return list, nil
 }
 
-// postFloat sets what a provider holds for us.
+// postFloat sets our balance at a provider.
 func (s *Sim) postFloat(r *http.Request) (any, error) {
 	var body struct {
 		Provider string

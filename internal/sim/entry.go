@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Order is what a provider is asked to do.
+// Order is a request to a provider to move money.
 type Order struct {
 	Provider    string        `json:"provider"`
 	Kind        Kind          `json:"kind"`
@@ -16,14 +16,13 @@ type Order struct {
 	Party       string        `json:"party"` // MSISDN as 233..., or bank account
 	CallbackURL string        `json:"callback_url,omitempty"`
 	Text        string        `json:"text,omitempty"` // shown on the handset
-	// Fee and Commission are what the provider charges and earns us.
+	// Fee is the provider's charge, and Commission our share of it.
 	Fee        money.Pesewas `json:"fee,omitempty"`
 	Commission money.Pesewas `json:"commission,omitempty"`
 	// Resource is the path of the wire side that took the order, where one
 	// provider has several; empty in a book that is older.
 	Resource string `json:"resource,omitempty"`
-	// Wire is what the wire side wants to remember for its answers; the
-	// book does not look inside.
+	// Wire is data of the provider's package for its answers. The book does not read it.
 	Wire string `json:"wire,omitempty"`
 
 	// Refunds is the reference of the collection that the order gives back; all
@@ -45,21 +44,21 @@ type Entry struct {
 	Reason   Reason    `json:"reason,omitempty"`
 	Settled  time.Time `json:"settled,omitzero"`
 	Reversed bool      `json:"reversed,omitempty"` // was a success, then taken back
-	// Answer is what the handset said: approved, declined, wrong_pin.
+	// Answer is the customer's answer on the handset: approved, declined, wrong_pin.
 	Answer string `json:"answer,omitempty"`
 
 	group *group // durable when this is
 }
 
 type settleRecord struct {
-	Provider  string    `json:"provider"`
-	Reference string    `json:"reference"`
-	Status    Status    `json:"status"`
-	Reason    Reason    `json:"reason,omitempty"`
-	At        time.Time `json:"at"`
-	Reversed  bool      `json:"reversed,omitempty"`
-	Turned    bool      `json:"turned,omitempty"` // the opposite of a final word
-	Answer    string    `json:"answer,omitempty"`
+	Provider     string    `json:"provider"`
+	Reference    string    `json:"reference"`
+	Status       Status    `json:"status"`
+	Reason       Reason    `json:"reason,omitempty"`
+	At           time.Time `json:"at"`
+	Reversed     bool      `json:"reversed,omitempty"`
+	Contradicted bool      `json:"turned,omitempty"` // the opposite of a final status
+	Answer       string    `json:"answer,omitempty"`
 }
 
 type floatRecord struct {
@@ -67,9 +66,8 @@ type floatRecord struct {
 	Amount   money.Pesewas `json:"amount"` // the change
 }
 
-// effect is what a successful entry does to our float at the provider. A sale
-// takes its whole amount out, as Hubtel's AmountDebited tells; the commission is
-// not paid into the same account.
+// effect returns the change that a successful entry makes to our float at the provider. A sale takes its whole amount
+// out, as Hubtel's AmountDebited shows. The commission is not paid into the same account.
 func (e *Entry) effect() money.Pesewas {
 	if e.Kind == Collection {
 		return e.Amount - e.Fee
@@ -97,7 +95,7 @@ type record struct {
 	User   *User         `json:"user,omitempty"`
 }
 
-// plan returns what an order will come to, by its number unless it is fixed.
+// plan returns the plan of an order: the fixed one, or that of its number.
 func (o Order) plan() Plan {
 	p := PlanFor(o.Kind, o.Party)
 	if o.Fixed != nil {

@@ -14,11 +14,9 @@ import (
 // FaultKind names one way in which a provider misbehaves.
 type FaultKind string
 
-// The faults. Those of the first group act on any request, the second on
-// requests that move money, the third are of a provider that contradicts itself
-// (see Contradictions), the fourth on status queries, the fifth on offers, the
-// last at the message centre, where a request is a bind or a submit_sm and a
-// callback is a receipt.
+// The faults. The first group affects any request, the second requests that move money. The third group makes a
+// provider contradict itself (see Contradictions). The fourth affects status queries, the fifth offers. The last
+// affects the message centre, where a request is a bind or a submit_sm, and a callback is a receipt.
 const (
 	AnswerLost   FaultKind = "answer_lost"  // done, then the connection drops
 	RequestLost  FaultKind = "request_lost" // the connection drops, nothing done
@@ -44,11 +42,10 @@ const (
 	StatementOmit     FaultKind = "statement_omit"  // absent from the statement
 	StatementOff      FaultKind = "statement_off"   // 0.01 more in the statement
 
-	// RefuseAfter: the movement is in the book and goes its way, and the answer
-	// is a refusal; Answer says which one.
+	// RefuseAfter: the book has the movement, which continues, and the response is the refusal in Answer.
 	RefuseAfter FaultKind = "refuse_after"
-	// SuccessFailedSuccess: succeeds, is failed Delay later, and a success again
-	// Delay after that. Each word is the book's, and called back.
+	// SuccessFailedSuccess: succeeds, fails Delay later, and succeeds again Delay after that. The book has each
+	// status, and a callback reports each.
 	SuccessFailedSuccess FaultKind = "success_failed_success"
 	// FailedSuccessFailed: fails, is a success Delay later, and failed again
 	// Delay after that.
@@ -56,13 +53,12 @@ const (
 	// StatusHang: the question gets no answer, and the connection stays until
 	// the client gives up, or for Delay.
 	StatusHang FaultKind = "status_hang"
-	// StatusLag: what is younger than Delay is answered as not known.
+	// StatusLag: a movement younger than Delay is reported as not known.
 	StatusLag FaultKind = "status_lag"
 	// StatusAnswer: the question is answered with Answer, whatever the book has. It
 	// may name an operation that looks something up, such as wallet_name.
 	StatusAnswer FaultKind = "status_answer"
-	// StatusOther: the answer speaks of another's payment: another reference,
-	// party and amount.
+	// StatusOther: the response is about another payment, with another reference, party and amount.
 	StatusOther FaultKind = "status_other"
 	// StatusUnfulfilled: a sale that succeeded reads paid and not fulfilled.
 	StatusUnfulfilled FaultKind = "status_unfulfilled"
@@ -89,8 +85,8 @@ var messageFaults = []FaultKind{Silent, QueueFull, Unbind, OddReceipt}
 // moneyOnly are those that mean nothing to a message.
 var moneyOnly = slices.Concat(statusFaults, []FaultKind{Reverse, StatementOmit, StatementOff, OffersChange, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed})
 
-// Contradictions lists the faults of a provider that says one thing and does
-// another: no word of it alone is worth money.
+// Contradictions lists the faults of a provider whose reports contradict its movements. No single report of it may
+// move money.
 func Contradictions() []FaultKind {
 	return []FaultKind{RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed, Reverse,
 		StatusNotFound, StatusHang, StatusLag, StatusAnswer, StatusOther, StatusWrongAmount, StatusUnfulfilled}
@@ -102,9 +98,8 @@ func RefusalAnswers(own ...string) []string {
 	return append([]string{"", "400:html", "400:empty", "404:html", "404:empty", "405:html", "413:html", "200:9999", "400:9999", "500:empty", "502:html"}, own...)
 }
 
-// StatusAnswers returns Answers worth trying for status_answer: those of gateways,
-// and a provider's own. None of them says that a reference is not known, or speaks
-// of a payment.
+// StatusAnswers returns useful Answers for status_answer: those of gateways, and the given ones of a provider. None
+// of them reports an unknown reference or a payment.
 func StatusAnswers(own ...string) []string {
 	return append([]string{"404:html", "404:empty", "200:html", "200:empty", "200:9999", "400:empty", "500:empty", "503:html"}, own...)
 }
@@ -146,12 +141,12 @@ func moves(op string) bool {
 	return op == OpCollect || op == OpDisburse || op == OpTopUp || op == OpBundle
 }
 
-// Fault is one misbehaviour to come. An empty Provider means all of them. An
-// empty Operation means every operation that the fault is about: requests that
-// move money, status queries for the status faults, everything for an outage,
-// throttling, 401 and 403. "*" means everything. The message centre is struck
-// only by faults that name it or one of its operations: payments and messages
-// do not use up each other's.
+// Fault is one armed fault. An empty Provider means every provider. An empty Operation means every operation of the
+// kind: requests that move money, status queries for the status faults, and all requests for an outage, throttling,
+// 401 and 403. "*" means every operation.
+//
+// The message centre is affected only by faults that name it or one of its operations. So payments and messages do
+// not use up each other's faults.
 type Fault struct {
 	Provider  string
 	Operation string
@@ -159,17 +154,16 @@ type Fault struct {
 	Count     int           // how many requests; zero: one, or any number while For lasts
 	Every     int           // strikes every so-manieth request only; zero: each
 	For       time.Duration // how long; zero: until Count is used up
-	// Delay of what is slow, late or lags, and between the words of who changes
-	// them; zero: 10 s, and an hour for status_hang.
+	// Delay of slow, late and lagging faults, and between the changes of a status. Zero is 10 s, and an hour for
+	// status_hang.
 	Delay time.Duration
-	// Answer of refuse, refuse_after and status_answer, as STATUS:WHAT or WHAT:
-	// an HTTP status with a code in the provider's own envelope, html, or empty,
-	// such as 3050, 400:html, 404:empty or 500:NOT_ENOUGH_FUNDS. Without one it
-	// is the provider's ordinary refusal; of status_answer it is 404:html.
+	// Answer of refuse, refuse_after and status_answer, as STATUS:BODY or BODY. The body is a code in the provider's
+	// own envelope, html, or empty, such as 3050, 400:html, 404:empty or 500:NOT_ENOUGH_FUNDS. The default is the
+	// provider's ordinary refusal, and 404:html for status_answer.
 	Answer string
 }
 
-// faults is the registry of what is to go wrong.
+// faults is the registry of armed faults.
 type faults struct {
 	clock *clock.Clock
 	armed atomic.Bool

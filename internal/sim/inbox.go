@@ -29,7 +29,7 @@ type inboxItem struct {
 	number int
 }
 
-// arrival says which message to drop when it is the oldest.
+// arrival identifies a message in order of arrival, to drop the oldest first.
 type arrival struct {
 	to     string
 	number int

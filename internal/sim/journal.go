@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// journal is the book's file: lines of JSON, appended, synced in groups. All
-// who wrote while one sync ran share the next. A nil journal keeps nothing.
+// journal is the file of the book: lines of JSON, appended and synced in groups. Records written during a sync share
+// the next one. A nil journal keeps nothing.
 type journal struct {
 	file   *os.File
 	mu     sync.Mutex
 	work   *sync.Cond
 	buf    []byte
-	group  *group // of what is in buf
+	group  *group // the group of the records in buf
 	urgent bool   // a call waits for buf
 	err    error
 	closed bool
@@ -84,8 +84,8 @@ func readJournal(f *os.File, each func(line []byte) bool) (good int64, err error
 	}
 }
 
-// add appends a record and returns what to wait for; lazily, for a record that
-// may be lost, it waits for the next sync instead of causing one.
+// add appends a record and returns the group to wait for. A lazy record, which may be lost, waits for the next sync
+// instead of causing one.
 func (j *journal) add(record any, lazily bool) *group {
 	if j == nil {
 		return nil
@@ -107,7 +107,7 @@ func (j *journal) add(record any, lazily bool) *group {
 	return j.group
 }
 
-// closedGroup is what a late writer gets.
+// closedGroup is returned to writers after close.
 func closedGroup() *group {
 	g := &group{done: make(chan struct{}), err: errBookClosed}
 	close(g.done)
@@ -155,7 +155,7 @@ func (j *journal) run() {
 	}
 }
 
-// close writes what is left and closes the file.
+// close writes the remaining records and closes the file.
 func (j *journal) close() error {
 	if j == nil {
 		return nil

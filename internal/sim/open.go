@@ -1,26 +1,25 @@
-// Package sim is the simulator: mobile money providers, a message centre and
-// their customers' handsets on this machine. It keeps a book of its own in a file
-// of its own, answers only after the book has the movement, misbehaves on request
-// (see Faults) and by magic number (see PlanFor), and shares no code with what it
-// stands in for. The providers' own protocols are spoken by the packages below
-// this one, which New is given as parts: so the real adapters talk to them, and
-// nothing in Makola knows that the money is not real.
+// Package sim is the simulator: mobile money providers, a message centre and their customers' handsets on this
+// machine. It keeps its own book in its own file, and answers only after the book has the movement. It misbehaves on
+// request (see Faults) and by magic number (see PlanFor). It shares no code with the packages that it replaces.
 //
-// Files, from the top down; each needs those below it alone:
+// The packages below this one implement the protocols of the providers, and New takes them as parts. The real
+// adapters talk to them, and no other package of Makola knows that the money is simulated.
+//
+// Files, from the top down; each needs only files below it:
 //
 //	open.go      the simulator, started and stopped
 //	control.go   the /sim/v1 interface
 //	operate.go   the same for Go
-//	handset.go   what a customer reads and answers
+//	handset.go   a customer's messages and answers
 //	call.go      one provider request, from its faults to its answer
 //	settle.go    the end of an entry, and the callbacks about it
-//	sim.go       a simulator's parts, and what a provider is to it
+//	sim.go       a simulator's parts, and the type of a provider
 //	book.go, users.go       every movement and its plan; users of sandboxes
 //	entry.go     orders, entries and records of the journal
-//	journal.go   the book made durable
-//	faults.go    what goes wrong on request
-//	plan.go      what a number leads to
-//	schedule.go  what happens later, by one timer for all
+//	journal.go   the durable file of the book
+//	faults.go    faults on request
+//	plan.go      the outcome that a number selects
+//	schedule.go  later events, by one timer for all
 //	callbacks.go callbacks of providers
 //	inbox.go     inboxes of customers
 package sim
@@ -104,9 +103,8 @@ func (s *Sim) stop() {
 	}
 }
 
-// Quiet waits until everything that is due by the clock has happened, every
-// callback has been delivered or given up, and every receipt that a bound
-// client can take has been acknowledged.
+// Quiet waits until every event that is due has happened, every callback is delivered or abandoned, and bound clients
+// have acknowledged every receipt that they can take.
 func (s *Sim) Quiet(ctx context.Context) error {
 	for {
 		idle := true

@@ -38,10 +38,8 @@ func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
 	return s.book.addFloat(provider, amount-out)
 }
 
-// Statement is what the provider's own statement shows of the settled
-// movements: successes, and those that were taken back. It leaves out what
-// a plan omits and gets amounts wrong where a plan says so. An empty provider
-// means all of them.
+// Statement returns the settled movements as the provider's own statement shows them: successes, and reversed ones.
+// It omits entries and changes amounts where a plan requires it. An empty provider means all providers.
 func (s *Sim) Statement(provider string) []Entry {
 	rows := []Entry{}
 	for _, e := range s.All() {
@@ -72,8 +70,8 @@ func (s *Sim) All() []Entry {
 	return s.book.all()
 }
 
-// Float is what the provider holds for us now, in pesewas: the opening float,
-// what came in, less what went out and what it charged.
+// Float returns our balance at the provider in pesewas: the opening float and the money received, less the money sent
+// and the charges.
 func (s *Sim) Float(provider string) money.Pesewas {
 	s.settleDue()
 	return s.book.float(provider)
@@ -132,7 +130,7 @@ func (s *Sim) ClearFaults() {
 	s.faults.armed.Store(false)
 }
 
-// Faults lists what is armed.
+// Faults lists the armed faults.
 func (s *Sim) Faults() []Fault {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// Kind is what an entry of the book is.
+// Kind is the type of an entry of the book.
 type Kind string
 
 // The kinds. A payout goes to a wallet or a bank account.
@@ -29,8 +29,7 @@ const (
 	Failed  Status = "failed"
 )
 
-// Reason says why an entry failed, in no provider's words; each wire side has
-// its own table for them.
+// Reason is the cause of a failed entry, independent of providers. Each provider's package translates it.
 type Reason string
 
 // The reasons.
@@ -50,9 +49,9 @@ const (
 	NoWord        Reason = "no_word"       // the message centre does not know what became of a message
 )
 
-// Plan is what an order will come to, fixed when it is accepted.
+// Plan is the outcome of an order, fixed when the order is accepted.
 type Plan struct {
-	// Refuse, when not empty, says no at once; nothing is entered.
+	// Refuse, when not empty, rejects the order at once; nothing is entered.
 	Refuse Reason `json:"-"`
 	// Down answers 503 without entering the order, for 60 s from the first
 	// try of this number.
@@ -61,7 +60,7 @@ type Plan struct {
 	// Delay is the time until the order settles; zero: at once, or never
 	// by itself if Wait is set.
 	Delay time.Duration `json:"-"`
-	// Then is what it settles as; empty means Success.
+	// Then is the final status; empty means Success.
 	Then   Status `json:"then,omitempty"`
 	Reason Reason `json:"why,omitempty"` // of a failure
 	// Wait leaves the order to the handset; Delay is then how long it may take.
@@ -77,9 +76,8 @@ type Plan struct {
 	Early      bool          `json:"-"`                // settles and calls back before the answer is given
 	CallAfter  time.Duration `json:"call_after,omitempty"`
 
-	// FlipAfter, when not zero, is how long after it settled the entry says the
-	// opposite, Flips times in all: a success is taken back, a failure is paid
-	// after all.
+	// FlipAfter, when not zero, is the time after which a settled entry changes to the opposite status, Flips times
+	// in all. A success is reversed, or a failure is paid after all.
 	FlipAfter time.Duration `json:"flip_after,omitempty"`
 	Flips     int           `json:"flips,omitempty"`
 
@@ -100,7 +98,7 @@ func Magic(party string) (code string, ok bool) {
 	return party[n-3:], true
 }
 
-// PlanFor gives what an order of this kind to or from this party leads to.
+// PlanFor returns the plan of an order of this kind to or from this party.
 func PlanFor(kind Kind, party string) Plan {
 	p := Plan{Delay: SettleSoon, Then: Success}
 	code, _ := Magic(party)

@@ -9,9 +9,8 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// scheduler makes things happen later: one heap, one goroutine, one timer,
-// however many movements wait. Times are cut to a Grid of 10 ms so that a busy
-// book wakes it a hundred times a second and not once a movement.
+// scheduler runs later events with one heap, one goroutine and one timer, however many movements wait. Times are
+// rounded to a Grid of 10 ms. So a busy book wakes the scheduler a hundred times a second and not once a movement.
 type scheduler struct {
 	clock *clock.Clock
 	mu    sync.Mutex
@@ -40,8 +39,8 @@ func newScheduler(c *clock.Clock) *scheduler {
 	return q
 }
 
-// after does something once d has passed, never before the caller lets go of
-// its locks; what is due together happens in the order in which it was asked for.
+// after runs do once d has passed, and never before the caller releases its locks. Events with the same due time run
+// in the order in which they were added.
 func (q *scheduler) after(d time.Duration, do func()) { q.at(q.clock.Now().Add(d), do) }
 
 func (q *scheduler) at(due time.Time, do func()) {
@@ -93,7 +92,7 @@ func (q *scheduler) run() {
 	}
 }
 
-// take removes what is due, or tells when the next thing will be.
+// take removes the due events, or returns the time of the next one.
 func (q *scheduler) take() (due []func(), next time.Time) {
 	now := q.clock.Now()
 	q.mu.Lock()
@@ -137,7 +136,7 @@ func (q *scheduler) Quiet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close stops the schedule; what was due is lost.
+// Close stops the schedule and drops its events.
 func (q *scheduler) Close() {
 	close(q.stop)
 	<-q.done

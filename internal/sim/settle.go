@@ -42,7 +42,7 @@ func (s *Sim) await(e Entry) {
 	}
 }
 
-// settleDueEntry settles an entry as its plan says and sends the callbacks.
+// settleDueEntry settles an entry by its plan and sends the callbacks.
 func (s *Sim) settleDueEntry(e Entry) {
 	if after, did := s.settleByPlan(e); did {
 		s.announce(after)
@@ -63,7 +63,7 @@ func (s *Sim) settleByPlan(e Entry) (Entry, bool) {
 	return after, did
 }
 
-// flip lets a final entry change its word so many times, FlipAfter apart.
+// flip changes a final entry to the opposite status the given number of times, FlipAfter apart.
 func (s *Sim) flip(e Entry, times int) {
 	if times < 1 {
 		return
@@ -77,7 +77,7 @@ func (s *Sim) flip(e Entry, times int) {
 
 // turn makes a success of a failure, or takes a success back, and calls back.
 func (s *Sim) turn(e Entry) (Entry, bool) {
-	r := settleRecord{Provider: e.Provider, Reference: e.Reference, Status: Success, At: s.clock.Now(), Turned: true}
+	r := settleRecord{Provider: e.Provider, Reference: e.Reference, Status: Success, At: s.clock.Now(), Contradicted: true}
 	if e.Status == Success {
 		r.Status, r.Reason, r.Reversed = Failed, ReversedLater, true
 	}
@@ -101,7 +101,7 @@ func (s *Sim) settleDue() {
 	}
 }
 
-// announce sends what the provider sends about an entry that has settled.
+// announce sends the provider's messages and callbacks about a settled entry.
 func (s *Sim) announce(e Entry) {
 	p := e.Plan
 	if e.CallbackURL == "" || p.NoCallback {

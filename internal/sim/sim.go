@@ -61,10 +61,9 @@ type Provider struct {
 	Messages bool
 	// Callback renders the provider's callback about an entry.
 	Callback func(Entry) Callback
-	// Says renders a code in the envelope of an operation's host, about an order
-	// or, when its reference is empty, about none; status is what goes with it.
-	// An empty code is the ordinary refusal.
-	Says func(op, code string, o Order) (status int, body []byte)
+	// Refusal renders a code in the envelope of an operation's host, and returns the HTTP status with it. It is about
+	// an order, or about none if the order's reference is empty. An empty code is the ordinary refusal.
+	Refusal func(op, code string, o Order) (status int, body []byte)
 	// Control adds routes to /sim/v1, by the pattern of http.ServeMux.
 	Control map[string]func(*http.Request) (any, error)
 	// Worker is the provider's own work; may be nil.

@@ -31,9 +31,9 @@ const (
 	smsc   = "smsc"
 )
 
-// spoken is a provider's side of the wire that is made of callbacks alone: PUT for
-// collections, POST for the rest, with the status in capitals.
-func spoken(name, adapter string) Part {
+// callbackPart is a provider that has only callbacks: PUT for collections, POST for the rest, with the status in
+// capitals.
+func callbackPart(name, adapter string) Part {
 	return func(*Sim) Provider {
 		return Provider{Name: name, Adapter: adapter, Serve: http.NotFoundHandler(), Callback: func(e Entry) Callback {
 			method := http.MethodPost
@@ -51,7 +51,7 @@ func spoken(name, adapter string) Part {
 
 func centre(*Sim) Provider { return Provider{Name: smsc, Adapter: "smpp", Messages: true} }
 
-func parts() []Part { return []Part{spoken(mtn, "mtnmomo"), spoken(hubtel, ""), centre} }
+func parts() []Part { return []Part{callbackPart(mtn, "mtnmomo"), callbackPart(hubtel, ""), centre} }
 
 func newSim(t testing.TB, o Options) (*Sim, *clock.Clock) {
 	t.Helper()
@@ -77,7 +77,8 @@ func order(kind Kind, party string) Order {
 	return Order{Provider: mtn, Kind: kind, Reference: uuid.NewString(), Amount: 500, Party: party, Wire: `"currency":"GHS"`}
 }
 
-func TestMagicNumbersMakeTheirPlans(t *testing.T) {
+// Each magic number selects its plan.
+func TestPlanFor_magicNumbers(t *testing.T) {
 	for _, c := range []struct {
 		kind   Kind
 		party  string
@@ -127,9 +128,8 @@ func TestMagicNumbersMakeTheirPlans(t *testing.T) {
 	}
 }
 
-// TestBookOutlivesTheProcess reads the book again as a killed process left it:
-// without Close, and with half a line at the end.
-func TestBookOutlivesTheProcess(t *testing.T) {
+// The book is read again as a killed process left it: without Close, and with half a line at the end.
+func TestBook_survivesKill(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
 	s, c := newSim(t, Options{Dir: dir, OpeningFloat: 100_000})
 	settled := s.enter(order(Collection, "233240000001")).Entry
@@ -188,7 +188,8 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-func TestADamagedBookIsRefused(t *testing.T) {
+// A book with a damaged line before its end is refused.
+func TestBook_damagedIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := newSim(t, Options{Dir: dir})
 	for range 3 {
@@ -206,7 +207,8 @@ func TestADamagedBookIsRefused(t *testing.T) {
 	}
 }
 
-func TestFullDiskIsAnError(t *testing.T) {
+// A full disk is an error, and the movement is not acknowledged.
+func TestBook_fullDiskIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := newSim(t, Options{Dir: dir})
 	s.book.journal.file.Close() // every write fails from here on
@@ -221,7 +223,8 @@ func TestFullDiskIsAnError(t *testing.T) {
 	}
 }
 
-func TestAFloatCoversPayoutsAndTheirFees(t *testing.T) {
+// The float must cover a payout and its fee.
+func TestFloat_coversPayoutsAndFees(t *testing.T) {
 	s, c := newSim(t, Options{OpeningFloat: 1000})
 	pay := func(amount, fee money.Pesewas) Placed {
 		o := order(Payout, "233244000001")
@@ -260,7 +263,8 @@ func TestAFloatCoversPayoutsAndTheirFees(t *testing.T) {
 	}
 }
 
-func TestOneEntryForOneReference(t *testing.T) {
+// One reference makes one entry.
+func TestBook_oneEntryPerReference(t *testing.T) {
 	s, _ := newSim(t, Options{Dir: t.TempDir()})
 	o := order(Collection, "233240000000")
 	var wg sync.WaitGroup
@@ -285,7 +289,8 @@ func TestOneEntryForOneReference(t *testing.T) {
 	}
 }
 
-func TestFaultsAreTakenInTheirOrderAndCount(t *testing.T) {
+// Faults take effect in their order, and as often as their count.
+func TestFaults_takenInOrderAndCount(t *testing.T) {
 	s, c := newSim(t, Options{})
 	inject := func(f Fault) {
 		t.Helper()
@@ -332,7 +337,8 @@ func TestFaultsAreTakenInTheirOrderAndCount(t *testing.T) {
 	}
 }
 
-func TestAStatementCanDisagreeOnPurpose(t *testing.T) {
+// A statement omits entries and changes amounts where a fault requires it.
+func TestStatement_disagreesOnRequest(t *testing.T) {
 	s, c := newSim(t, Options{})
 	for _, code := range []string{"000", "009", "010", "020"} {
 		s.enter(order(Collection, "233240000"+code))
@@ -375,7 +381,8 @@ func ask(t *testing.T, url, method, path, body string, data any) int {
 	return res.StatusCode
 }
 
-func TestHandsetsAreControlledOverHTTP(t *testing.T) {
+// Handsets are read and answered over HTTP.
+func TestControl_handsets(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
@@ -460,7 +467,8 @@ func testTransactions(t *testing.T, s *Sim, url string, asked Entry) {
 	}
 }
 
-func TestControlOfFaultsClockAndFloat(t *testing.T) {
+// Faults, the clock and the float are set over HTTP.
+func TestControl_faultsClockAndFloat(t *testing.T) {
 	s, c := newSim(t, Options{})
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
@@ -486,8 +494,8 @@ func TestControlOfFaultsClockAndFloat(t *testing.T) {
 	}
 }
 
-// TestCallbacksComeAsNumbersAndFaultsPromise: what the magic numbers and faults promise about callbacks.
-func TestCallbacksComeAsNumbersAndFaultsPromise(t *testing.T) {
+// Callbacks come as the magic numbers and faults define.
+func TestCallbacks_followNumbersAndFaults(t *testing.T) {
 	s, c := newSim(t, Options{})
 	var mu sync.Mutex
 	var got []string
@@ -547,7 +555,8 @@ func TestCallbacksComeAsNumbersAndFaultsPromise(t *testing.T) {
 	}
 }
 
-func TestQuietGivesUp(t *testing.T) {
+// Quiet returns when its context ends.
+func TestQuiet_endsWithItsContext(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	release := make(chan struct{})
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-release }))
@@ -570,9 +579,8 @@ func kindsOf(h Hit) (kinds []FaultKind) {
 	return kinds
 }
 
-// TestEveryKnownAnswerCanBeGivenAndNoOther: every Answer that is worth trying can be given, and nothing
-// else is taken.
-func TestEveryKnownAnswerCanBeGivenAndNoOther(t *testing.T) {
+// A fault accepts every listed Answer and no other.
+func TestFaults_acceptKnownAnswersOnly(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	for kind, answers := range map[FaultKind][]string{RefuseAfter: RefusalAnswers("3050"), StatusAnswer: StatusAnswers("500:3000")} {
 		for _, a := range answers {
@@ -593,8 +601,8 @@ func TestEveryKnownAnswerCanBeGivenAndNoOther(t *testing.T) {
 	}
 }
 
-// TestSMSCFaultsAreItsOwn: faults of payments and of messages do not use up each other.
-func TestSMSCFaultsAreItsOwn(t *testing.T) {
+// Faults of payments and of messages do not use up each other.
+func TestFaults_ofPaymentsAndMessages(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	next := func(provider, op string) string { return fmt.Sprint(kindsOf(s.faults.next(provider, op))) }
 	for _, f := range []Fault{{Kind: CallbackMissing}, {Kind: Outage}, {Operation: "*", Kind: Slow}, {Provider: smsc, Kind: Throttle, Count: 2, Every: 3}, {Kind: Silent}} {
@@ -630,8 +638,8 @@ func TestSMSCFaultsAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestHandsetsAreBounded: one handset shows its newest, and all together no more than so many.
-func TestHandsetsAreBounded(t *testing.T) {
+// One handset keeps its newest messages, and all handsets together a bounded number.
+func TestInbox_isBounded(t *testing.T) {
 	s, _ := newSim(t, Options{})
 	for i := range handsetTotal {
 		s.Deliver(fmt.Sprintf("2332440%05d", i%1000), "A", fmt.Sprint(i))

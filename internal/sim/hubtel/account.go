@@ -42,9 +42,8 @@ func Config(base string) config.Hubtel {
 	}
 }
 
-// notKnownReplies is what the simulated status hosts say of a reference that they
-// do not have: an invention, because Hubtel documents nothing, in the words that
-// its verification interface has for it.
+// notKnownReplies is the answer of the simulated status hosts to an unknown reference. Hubtel documents none, so this
+// invention has the wording of its verification interface.
 var notKnownReplies = []config.Reply{{Status: http.StatusNotFound, Code: "3000"}}
 
 // channels are Hubtel's names of the networks.

@@ -43,8 +43,8 @@ func envelope(op, message, code string, data any) any {
 	}
 }
 
-// says renders a code, with the order that it is about.
-func says(op, code string, o sim.Order) (status int, body []byte) {
+// refusal renders a code about an order.
+func refusal(op, code string, o sim.Order) (status int, body []byte) {
 	if code == "" {
 		code = "2001"
 	}
@@ -94,7 +94,7 @@ func codeOf(r sim.Reason, kind sim.Kind) (code, message string) {
 	}
 }
 
-// outcome is the code and sentence of an entry as it stands.
+// outcome returns the code and sentence for the current state of an entry.
 func outcome(e sim.Entry) (code, message string) {
 	switch e.Status {
 	case sim.Success:
@@ -117,8 +117,8 @@ func networkID(e sim.Entry) string {
 	return strconv.FormatInt(2_000_000_000+e.Number, 10)
 }
 
-// orderData is what the answer to an order holds, as each of the three
-// interfaces documents it: while it is open, and when it was refused.
+// orderData returns the data in the answer to an order, open or refused, as the documents of each of the three
+// interfaces show it.
 func orderData(e sim.Entry) map[string]any {
 	_, message := outcome(e)
 	d := map[string]any{"TransactionId": "", "ClientReference": e.Reference, "Amount": cedis(e.Amount)}

@@ -27,7 +27,7 @@ type hubtel struct {
 // call is one request.
 type call struct{ *sim.Call }
 
-// reject answers what no fault takes away: it enters and moves nothing.
+// reject answers a request that no fault takes away: it enters and moves nothing.
 func (c *call) reject(status int, code, message string, data any) {
 	c.Write(status, "application/json", encode(answer{message, code, data}))
 }
@@ -105,9 +105,8 @@ func alphanumeric(s string) bool {
 	return true
 }
 
-// place enters an order and answers what keeps it out. A reference is used up
-// by its first request, whatever became of that one, and a second is refused
-// like any other bad request: Hubtel has no words of its own for it.
+// place enters an order and answers the reasons against it. The first request uses up a reference, with any outcome.
+// A second is refused like any other bad request, because Hubtel has no code for it.
 func (h *hubtel) place(c *call, o sim.Order) (sim.Entry, bool) {
 	h.mu.Lock()
 	used := h.used[sim.Plain(o.Reference)]
@@ -127,7 +126,7 @@ func (h *hubtel) place(c *call, o sim.Order) (sim.Entry, bool) {
 		h.used[sim.Plain(o.Reference)] = true
 		h.mu.Unlock()
 		if f := c.Hit.Of(sim.RefuseOutright); f.Answer != "" {
-			c.Says(f.Answer, o)
+			c.Refusal(f.Answer, o)
 			break
 		}
 		code, message := codeOf(p.Refused, o.Kind)

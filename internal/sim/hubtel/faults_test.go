@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// TestAProviderCanChangeItsWordTwice: a provider that changes its word twice, and its float with it.
-func TestAProviderCanChangeItsWordTwice(t *testing.T) {
+// A provider changes a final status twice, and its float with it.
+func TestFault_statusChangesTwice(t *testing.T) {
 	for kind, want := range map[sim.FaultKind][]sim.Status{
 		sim.SuccessFailedSuccess: {sim.Success, sim.Failed, sim.Success}, sim.FailedSuccessFailed: {sim.Failed, sim.Success, sim.Failed}, sim.Reverse: {sim.Success, sim.Failed, sim.Failed},
 	} {
@@ -41,8 +41,8 @@ func TestAProviderCanChangeItsWordTwice(t *testing.T) {
 	}
 }
 
-// TestWhatWasEnteredAMomentAgoIsNotKnownYet: what was entered a moment ago is not known yet, and then it is.
-func TestWhatWasEnteredAMomentAgoIsNotKnownYet(t *testing.T) {
+// A movement entered a moment ago is not known yet, and is known later.
+func TestFault_statusLag(t *testing.T) {
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
 	if err := s.Inject(sim.Fault{Provider: Name, Kind: sim.StatusLag, Delay: 5 * time.Minute, For: time.Hour}); err != nil {
 		t.Fatal(err)
@@ -56,8 +56,8 @@ func TestWhatWasEnteredAMomentAgoIsNotKnownYet(t *testing.T) {
 	}
 }
 
-// TestAHangingQuestionStaysUnanswered: the question stays unanswered until the asker gives up.
-func TestAHangingQuestionStaysUnanswered(t *testing.T) {
+// The status query stays unanswered until the client gives up.
+func TestFault_statusHangs(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	if err := s.Inject(sim.Fault{Provider: Name, Kind: sim.StatusHang}); err != nil {
 		t.Fatal(err)

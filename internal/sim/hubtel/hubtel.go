@@ -1,13 +1,12 @@
-// Package hubtel is the simulated Hubtel: its interfaces of payments, verification,
-// airtime, data packages and balances, with one Basic credential and a list of
-// addresses that may call. Which of its answers are documented, and which are
-// ours, is told in docs/providers.md.
+// Package hubtel is the simulated Hubtel: its interfaces of payments, verification, airtime, data packages and
+// balances, with one Basic credential and a list of addresses that may call. docs/providers.md lists its documented
+// answers and our inventions.
 //
-// Files, from the top down; each needs those below it alone:
+// Files, from the top down; each needs only files below it:
 //
-//	hubtel.go    the paths, and who may call
+//	hubtel.go    the paths, and the callers that are allowed
 //	money.go, services.go  payments; airtime, packages and names
-//	call.go      one request: its body, its order, what keeps it out
+//	call.go      one request: its body, its order, the reasons against it
 //	answers.go   the envelopes and codes of answers
 //	account.go   account and credentials, networks and banks
 package hubtel
@@ -54,7 +53,7 @@ func newHubtel(s *sim.Sim, o Options) *hubtel {
 }
 
 func (h *hubtel) provider() sim.Provider {
-	return sim.Provider{Name: Name, Serve: h.mux, Callback: callback, Says: says}
+	return sim.Provider{Name: Name, Serve: h.mux, Callback: callback, Refusal: refusal}
 }
 
 // RefusalAnswers returns the Answers worth trying for refuse and refuse_after:
@@ -69,8 +68,8 @@ func StatusAnswers() []string {
 	return sim.StatusAnswers("200:2001", "200:0000", "200:0005", "200:5000", "200:4101", "404:4004", "400:4000", "500:3000")
 }
 
-// operation tells airtime from data, which share their paths, and from
-// collections, with which they share the status.
+// operation distinguishes airtime from data, which share their paths, and from collections, with which they share the
+// status path.
 func (h *hubtel) operation(op string, r *http.Request) string {
 	switch op {
 	case sim.OpTopUp:
@@ -89,9 +88,8 @@ func (h *hubtel) operation(op string, r *http.Request) string {
 	return op
 }
 
-// guarded lets a request through that comes from a listed address with the
-// right credential and account. An address that is not listed meets the
-// gateway, which speaks HTML.
+// guarded admits a request from a listed address with the right credential and account. Other addresses get the
+// gateway's answer in HTML.
 func (h *hubtel) guarded(w http.ResponseWriter, r *http.Request, op, account string, serve func(*call)) {
 	began, ok := h.s.Begin(w, r, Name, op)
 	if !ok {

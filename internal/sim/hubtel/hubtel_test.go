@@ -34,8 +34,8 @@ const (
 	dataBody    = `{"Destination":"233242825109","Amount":20.0,"CallbackUrl":"http://127.0.0.1:1/","ClientReference":"HCSDATA123","Extradata":{"bundle":"flexi_data_bundle"}}`
 )
 
-// TestHubtelAnswersAsDocumented holds every answer and callback to its sample.
-func TestHubtelAnswersAsDocumented(t *testing.T) {
+// Every answer and callback matches its documented sample.
+func TestHubtel_answersAsDocumented(t *testing.T) {
 	documented := simtest.Samples(t, "hubtel")
 	s, c := simtest.New(t, sim.Options{}, New(Options{}))
 	checked := map[string]bool{}
@@ -134,7 +134,7 @@ func TestHubtelAnswersAsDocumented(t *testing.T) {
 	_, a := exchange(t, s, "GET", "trnf/api/inter-transfers/prepaid/"+pre, "")
 	simtest.Shaped(t, "balance", a, map[string]any{"message": "", "responseCode": "", "data": map[string]any{"amount": 0.0}})
 
-	// What stands for a network that is away, and the other code of one answer.
+	// The code for an unavailable network, and the other code of one answer.
 	for _, name := range []string{"wallet not registered, the other code", "the network does not answer now", "the bank does not answer now"} {
 		checked[name] = true
 	}
@@ -145,7 +145,8 @@ func TestHubtelAnswersAsDocumented(t *testing.T) {
 	}
 }
 
-func TestHubtelRefusesWrongRequestsWithItsCodes(t *testing.T) {
+// Bad requests get Hubtel's codes.
+func TestHubtel_refusesBadRequests(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	collect := "rmp/merchantaccount/merchants/" + posSales + "/receive/mobilemoney"
 	for what, c := range map[string]struct{ path, old, new, code string }{
@@ -183,9 +184,8 @@ func TestHubtelRefusesWrongRequestsWithItsCodes(t *testing.T) {
 	}
 }
 
-// TestHubtelReferenceOnce: of many requests with one reference one is taken,
-// and after a restart none.
-func TestHubtelReferenceOnce(t *testing.T) {
+// Of many requests with one reference one is accepted, and none after a restart.
+func TestHubtel_acceptsReferenceOnce(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := simtest.New(t, sim.Options{Dir: dir}, New(Options{}))
 	path := "smp/api/merchants/" + prepaid + "/send/mobilemoney"

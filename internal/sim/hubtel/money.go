@@ -32,10 +32,9 @@ func (h *hubtel) collect(c *call) {
 	}
 }
 
-// transactionStatus tells Paid, Unpaid or Refunded of a collection or a sale,
-// under the code 0000 always. Unpaid is said of what is open and of what failed.
-// A sale that the network took and did not deliver was given back: Refunded.
-// isFulfilled is said of sales alone.
+// transactionStatus reports Paid, Unpaid or Refunded for a collection or a sale, always under the code 0000. Open and
+// failed ones are Unpaid. A sale that the network accepted and did not deliver is Refunded. Only sales have
+// isFulfilled.
 func (h *hubtel) transactionStatus(c *call) {
 	e, ok := h.asked(c, sim.Collection, sim.TopUp, sim.Bundle)
 	if !ok {
@@ -102,7 +101,7 @@ func (h *hubtel) send(c *call, b request, amount money.Pesewas, party, channel s
 	}
 }
 
-// sendStatus tells success, pending or failed, and not why it failed.
+// sendStatus reports success, pending or failed, without the cause of a failure.
 func (h *hubtel) sendStatus(c *call) {
 	e, ok := h.asked(c, sim.Payout)
 	if !ok {
@@ -116,8 +115,8 @@ func (h *hubtel) sendStatus(c *call) {
 	}}))
 }
 
-// balance tells what an account holds: collections come into the POS sales
-// account, everything else goes out of the prepaid one.
+// balance reports the balance of an account. Collections come into the POS sales account, everything else goes out of
+// the prepaid one.
 func (h *hubtel) balance(c *call) {
 	in, out := h.s.Accounts(Name)
 	if c.Request.PathValue("account") == posSales {

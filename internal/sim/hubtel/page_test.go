@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// plainHubtel is a client of Hubtel that knows what the page on testing says.
+// plainHubtel is a client of Hubtel that uses only the page on testing.
 type plainHubtel struct {
 	t        *testing.T
 	page     string
@@ -53,7 +53,7 @@ func newPlainHubtel(t *testing.T, s *sim.Sim) *plainHubtel {
 	return h
 }
 
-// value returns what the page gives a credential.
+// value returns the page's value of a credential.
 func (h *plainHubtel) value(name string) string {
 	h.t.Helper()
 	m := regexp.MustCompile(`(?m)^\| ` + name + `[^|]*\| ` + "`([^`]+)`").FindStringSubmatch(h.page)
@@ -63,8 +63,7 @@ func (h *plainHubtel) value(name string) string {
 	return m[1]
 }
 
-// ask returns the answer in a word: its code, its HTTP status without one, or
-// "lost" and "unreadable".
+// ask returns a summary of the answer: its code, else its HTTP status, else "lost" or "unreadable".
 func (h *plainHubtel) ask(path, body string) (word, text string) {
 	h.t.Helper()
 	method, path, _ := strings.Cut(path, " ")
@@ -92,7 +91,7 @@ func (h *plainHubtel) ask(path, body string) (word, text string) {
 
 var statusWord = regexp.MustCompile(`"(?:status|transactionStatus)":"([A-Za-z]+)"`)
 
-// status returns the status of a reference in Hubtel's word, or the answer's code.
+// status returns Hubtel's status of a reference, or the code of the answer.
 func (h *plainHubtel) status(name, reference string) string {
 	h.t.Helper()
 	code, text := h.ask(strings.Replace(h.value(name), "...", reference, 1), "")
@@ -124,8 +123,7 @@ func (h *plainHubtel) order(name, party, reference string) string {
 	return code
 }
 
-// TestHubtelPage_testNumbers: each row of the page's table is what a plain client
-// of Hubtel sees a minute after its request.
+// Each row of the page's table is the outcome for a plain client of Hubtel a minute after its request.
 func TestHubtelPage_testNumbers(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	h := newPlainHubtel(t, s)
@@ -150,7 +148,7 @@ func TestHubtelPage_testNumbers(t *testing.T) {
 	}
 }
 
-// TestHubtelPage_statements: the hosts, paths and refusals are as the page says.
+// The hosts, paths and refusals match the page.
 func TestHubtelPage_statements(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	h := newPlainHubtel(t, s)

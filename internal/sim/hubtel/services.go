@@ -12,7 +12,7 @@ import (
 type service struct {
 	kind       sim.Kind
 	network    msisdn.Network
-	commission int64 // basis points of what is sold
+	commission int64 // basis points of the sale
 	packages   []dataPackage
 }
 
@@ -43,8 +43,8 @@ var services = map[string]service{
 	}},
 }
 
-// packagesFor gives what a number is offered: each number misses one of the
-// rows, and changed makes the rest dearer and drops the first.
+// packagesFor returns the packages offered to a number. Each number lacks one of the rows. changed raises the prices
+// of the others and drops the first.
 func (v service) packagesFor(m msisdn.MSISDN, changed bool) []dataPackage {
 	h := 0
 	for _, d := range m {
@@ -94,7 +94,7 @@ type labelled struct {
 	Label string
 }
 
-// simName tells the holder of a number.
+// simName answers with the holder of a number.
 func (h *hubtel) simName(c *call) {
 	to, err := msisdn.Parse(c.Request.URL.Query().Get("destination"))
 	given, family, known := sim.Name(to.International())
@@ -106,9 +106,8 @@ func (h *hubtel) simName(c *call) {
 	c.Answer(http.StatusOK, "application/json", encode(labelled{answer{"Customer Details", "0000", rows}, "Customer Details"}))
 }
 
-// sell answers a top-up or the purchase of a package, whose value and amount
-// must be a row of the query as it stands. Airtime and data do not reach a
-// number of another network: by its range here, as nothing is ported.
+// sell answers a top-up or the purchase of a package. Value and amount must be a current row of the query. Airtime
+// and data do not reach a number of another network. The range decides the network, as no number is ported here.
 func (h *hubtel) sell(c *call) {
 	v, known := services[c.Request.PathValue("service")]
 	b, amount, ok := c.body()
@@ -145,7 +144,7 @@ func (v service) sells(to msisdn.MSISDN, value string, amount money.Pesewas) boo
 	return false
 }
 
-// walletName tells whose wallet a number is.
+// walletName answers with the holder of a wallet.
 func (h *hubtel) walletName(c *call) {
 	q := c.Request.URL.Query()
 	m, err := msisdn.Parse(q.Get("customerMsisdn"))
@@ -162,7 +161,7 @@ func (h *hubtel) walletName(c *call) {
 	c.Answer(http.StatusOK, "application/json", encode(smallAnswer{"Success", "0000", data}))
 }
 
-// bankName tells whose bank account a number is.
+// bankName answers with the holder of a bank account.
 func (h *hubtel) bankName(c *call) {
 	number := c.Request.PathValue("number")
 	given, family, known := sim.Name(number)

@@ -14,9 +14,8 @@ import (
 // The names of MTN's accounts, as in paths, faults and the book.
 const (
 	Name = "mtn"
-	// Sandbox is the account that MTN keeps for the target environment
-	// sandbox, in a currency of its own: what clients other than Makola move
-	// there does not touch the float. It has MTN's paths and MTN's faults.
+	// Sandbox is MTN's account for the target environment sandbox, in a currency of its own. Movements of other
+	// clients there do not touch Makola's float. It shares MTN's paths and faults.
 	Sandbox = "mtn_sandbox"
 )
 
@@ -55,7 +54,7 @@ func Config(base string) config.MTN {
 	}
 }
 
-// Credential is what a client of the simulated MTN needs for one product.
+// Credential holds the credentials of a client of the simulated MTN for one product.
 type Credential struct {
 	Product, SubscriptionKey, User, APIKey string
 }
@@ -85,7 +84,7 @@ type product struct {
 	user, key       string // of the token call
 	subscription    string
 	move, moveQuery string          // operations as faults name them
-	kind            sim.Kind        // of what it moves
+	kind            sim.Kind        // of its movements
 	resources       map[string]bool // paths that move money
 	party           string          // member of the body that names the other side
 }

@@ -106,7 +106,7 @@ func (m *mtn) preapprove(c *call) {
 	m.placeAgreed(c, o, b.Currency, 0, b)
 }
 
-// preapproved answers the list of what a customer has approved and what lasts.
+// preapproved lists the valid pre-approvals of a customer.
 func (m *mtn) preapproved(c *call, kind, number string) {
 	if !strings.EqualFold(kind, "MSISDN") || !digits(number) {
 		c.Write(http.StatusBadRequest, "application/json", nil)

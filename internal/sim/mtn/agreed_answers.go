@@ -8,10 +8,9 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// The resources of collection beside requests to pay. Paths and members are those
-// of MTN's portal, as exported by maxkabechani/mtn-momo-sdk@cda0a69 (2026-04-20).
-// MTN publishes neither test numbers nor times for them: a number leads to what it
-// leads to for a request to pay.
+// The resources of collection other than requests to pay. Paths and members are those of MTN's portal, as exported by
+// maxkabechani/mtn-momo-sdk@cda0a69 (2026-04-20). MTN publishes neither test numbers nor times for them. A number has
+// the same outcome as for a request to pay.
 const (
 	invoices     = "collection/invoice"
 	preapprovals = "collection/preapproval"

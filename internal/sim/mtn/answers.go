@@ -19,8 +19,8 @@ func notFound(w http.ResponseWriter) {
 	io.WriteString(w, noResource)
 }
 
-// says renders a code in MTN's error object.
-func says(op, code string, _ sim.Order) (status int, body []byte) {
+// refusal renders a code in MTN's error object.
+func refusal(op, code string, _ sim.Order) (status int, body []byte) {
 	if code == "" && op == sim.OpCollect {
 		code = "PAYER_NOT_FOUND"
 	} else if code == "" {
@@ -47,7 +47,7 @@ type reason struct {
 	Message string `json:"message"`
 }
 
-// sentence is the sentence beside a code, in MTN's manner.
+// sentence returns the sentence of a code, in the style of MTN.
 func sentence(code string) string {
 	switch code {
 	case "RESOURCE_ALREADY_EXIST":
@@ -72,8 +72,8 @@ func sentence(code string) string {
 	return "An internal error occurred while processing."
 }
 
-// codeOf is MTN's word for a reason. INVALID_PIN is our invention: MTN
-// publishes none for it. A key that is not in the table is a code already.
+// codeOf returns MTN's code for a reason. INVALID_PIN is our invention, because MTN publishes none. A key that is not
+// in the table is already a code.
 func codeOf(e sim.Entry) string {
 	side := func(payer, payee string) string {
 		if e.Kind == sim.Collection {
@@ -109,7 +109,7 @@ func codeOf(e sim.Entry) string {
 // transactionID is the network's id of a movement.
 func transactionID(e sim.Entry) string { return strconv.FormatInt(4_000_000_000+e.Number, 10) }
 
-// stateOf is MTN's word for the state of an entry.
+// stateOf returns MTN's status for the state of an entry.
 func stateOf(e sim.Entry) string {
 	switch e.Status {
 	case sim.Success:

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// call is one request. One that is guarded has a token: of a product, by an API
-// user, to the account of its target environment.
+// call is one request. A guarded one has a token: of a product and an API user, for the account of its target
+// environment.
 type call struct {
 	*sim.Call
 	product *product

@@ -10,9 +10,9 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// A customer's consent is a token about the number: bc-authorize gives a request,
-// the consent's own token call makes a bearer of it, and userinfo tells what the
-// customer consented to be told. The simulated customer consents at once.
+// A customer's consent is a token about the number. bc-authorize returns a request, and the consent's own token call
+// exchanges it for a bearer token. userinfo returns the details that the customer agreed to share. The simulated
+// customer consents at once.
 const (
 	requestedPrefix = "consent-requested-"
 	consentedPrefix = "consented-"
@@ -20,9 +20,8 @@ const (
 	grantCIBA       = "urn:openid:params:grant-type:ciba"
 )
 
-// authorize answers bc-authorize: login_hint=ID:{number}/MSISDN, a scope, and an
-// access_type. MTN's own SDKs send the hint of its documents as it stands there,
-// ID:msisdn/msisdn: that is somebody.
+// authorize answers bc-authorize: login_hint=ID:{number}/MSISDN, a scope, and an access_type. MTN's own SDKs send the
+// literal hint of its documents, ID:msisdn/msisdn; it stands for some customer.
 func (m *mtn) authorize(c *call) {
 	form, ok := c.form()
 	number, hinted := strings.CutPrefix(form.Get("login_hint"), "ID:")

@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// TestMTNAnswersAsDocumented holds MTN's answers and callbacks to their samples.
-func TestMTNAnswersAsDocumented(t *testing.T) {
+// MTN's answers and callbacks match its documented samples.
+func TestMTN_answersAsDocumented(t *testing.T) {
 	documented := simtest.Samples(t, "mtnmomo")
 	checked := map[string]bool{}
 	const reference = "5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c"
@@ -93,8 +93,7 @@ func TestMTNAnswersAsDocumented(t *testing.T) {
 	gives := strings.Replace(pays, `"payerMessage"`, `"referenceIdToRefund":"`+reference+`","payerMessage"`, 1)
 	ask("refund accepted", "disbursement", "POST", "v1_0/refund", back, gives)
 	c.Advance(3 * time.Second)
-	// The document has numbers where the live system has texts: the members alone
-	// are compared.
+	// The document has numbers where the live system has strings, so only the names of members are compared.
 	for _, x := range []struct {
 		name, reference string
 		failed          sim.Reason

@@ -40,8 +40,7 @@ func fixture(resource, party string) *sim.Plan {
 	return planOf(collectFixtures, n) // of deposits, too
 }
 
-// refundFixture gives what a refund of one of MTN's test references leads to,
-// or nil for another.
+// refundFixture returns the plan of a refund of one of MTN's test references, or nil for another reference.
 func refundFixture(reference string) *sim.Plan {
 	n, err := strconv.Atoi(reference)
 	if err != nil || n < 1 || reference != strconv.Itoa(n) {
@@ -64,7 +63,7 @@ func planOf(table []sim.Reason, n int) *sim.Plan {
 	}
 }
 
-// testNumber tells the how manieth of 46733123450 and up a number is, from 0.
+// testNumber returns the position of a number in the list of test numbers from 46733123450, starting at 0.
 func testNumber(party string) (n int, ok bool) {
 	last, found := strings.CutPrefix(party, "467331234")
 	n, err := strconv.Atoi(last)

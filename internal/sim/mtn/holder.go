@@ -9,8 +9,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// balance answers what an account holds. Collections come into one account,
-// payouts go out of the other.
+// balance answers with the balance of an account. Collections come into one account, payouts go out of the other.
 func (m *mtn) balance(c *call, currency []string) {
 	if len(currency) > 1 || len(currency) == 1 && currency[0] != c.account.currency {
 		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
@@ -44,10 +43,9 @@ func (m *mtn) holder(c *call, idType, id, question string) {
 	}
 }
 
-// active answers whether a wallet is active. Of MTN's test numbers, the one that
-// it calls NotFound and the one that it calls NotActive are not. Its older
-// documents list errors for four more, but clients that were tested against the
-// sandbox read true or false for them, and the specification lists no other answer.
+// active answers whether a wallet is active. Of MTN's test numbers, the ones named NotFound and NotActive are not.
+// Older documents of MTN list errors for four more. Clients that were tested against the sandbox read true or false
+// for these, and the specification lists no other answer.
 func (c *call) active(id string, known bool) {
 	if n, fixed := testNumber(id); fixed {
 		known = n > 1

@@ -50,7 +50,7 @@ func (m *mtn) place(c *call, o sim.Order) {
 	case placed.Existed:
 		c.fail(http.StatusConflict, "RESOURCE_ALREADY_EXIST")
 	case c.Hit.Of(sim.RefuseOutright).Answer != "" && placed.Refused != "":
-		c.Says(c.Hit.Of(sim.RefuseOutright).Answer, o)
+		c.Refusal(c.Hit.Of(sim.RefuseOutright).Answer, o)
 	case placed.Refused == sim.FloatLow:
 		c.fail(http.StatusInternalServerError, "NOT_ENOUGH_FUNDS")
 	case placed.Refused != "":
@@ -119,11 +119,9 @@ func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
 	return o, true
 }
 
-// refund returns the payee of a refund, and its plan where that differs from the
-// payee's own. The payee is nil where reference is neither a UUID nor one of
-// MTN's test references. That the refund of anything but a paid collection is
-// accepted and fails in its status is inferred from the suites of MTN's SDKs;
-// the reason is ours.
+// refund returns the payee of a refund, and its plan where that differs from the payee's own. The payee is nil where
+// reference is neither a UUID nor one of MTN's test references. A refund of anything but a paid collection is
+// accepted and fails later. This is inferred from the test suites of MTN's SDKs; the reason is our invention.
 func (m *mtn) refund(c *call, reference string) (payee *party, plan *sim.Plan) {
 	if plan = refundFixture(reference); plan != nil {
 		return &party{"MSISDN", somebody}, plan

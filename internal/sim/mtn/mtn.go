@@ -1,12 +1,11 @@
-// Package mtn is the simulated MTN: the MoMo Open API with its products
-// collection, disbursement and remittance, each with a subscription key, an API
-// user and tokens of its own, and the sandbox's test numbers. Which of its answers
-// are documented, and which are ours, is told in docs/providers.md.
+// Package mtn is the simulated MTN: the MoMo Open API with its products collection, disbursement and remittance, each
+// with a subscription key, an API user and tokens of its own, and the sandbox's test numbers. docs/providers.md lists
+// its documented answers and our inventions.
 //
-// Files, from the top down; each needs those below it alone:
+// Files, from the top down; each needs only files below it:
 //
 //	mtn.go       the paths
-//	notify.go, consent.go, holder.go  texts to a customer; who a customer is; wallets and balances
+//	notify.go, consent.go, holder.go  texts to a customer; consent of a customer; wallets and balances
 //	agreed.go    invoices, pre-approvals and payments of bills
 //	money.go     payments and their status
 //	users.go     API users and tokens
@@ -14,7 +13,7 @@
 //	agreed_answers.go                 the status objects of invoices, pre-approvals and bills
 //	answers.go, call.go, fixtures.go  the objects of answers; one request; test numbers
 //	account.go   products and credentials
-//	notified.go  how often a customer may be written to
+//	notified.go  limits of notifications to a customer
 package mtn
 
 import (
@@ -30,7 +29,7 @@ func New(o Options) sim.Part {
 }
 
 func (m *mtn) provider() sim.Provider {
-	return sim.Provider{Name: Name, Adapter: "mtnmomo", Accounts: []string{Sandbox}, Serve: m, Callback: m.callback, Says: says}
+	return sim.Provider{Name: Name, Adapter: "mtnmomo", Accounts: []string{Sandbox}, Serve: m, Callback: m.callback, Refusal: refusal}
 }
 
 // RefusalAnswers returns the Answers worth trying for refuse and refuse_after:

@@ -18,8 +18,8 @@ type notified struct {
 	last map[string]time.Time // by product, account and reference
 }
 
-// claim reports whether a movement may have a notification at now, and records
-// it. It forgets what has passed, so the map holds one minute of notifications.
+// claim reports whether a movement may have a notification at now, and records it. It forgets older ones, so that the
+// map holds one minute of notifications.
 func (n *notified) claim(movement string, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

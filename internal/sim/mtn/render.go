@@ -57,9 +57,8 @@ func (m *mtn) callback(e sim.Entry) sim.Callback {
 	}
 }
 
-// amountOf takes the amount off the echo of an entry. It is the one that was sent
-// ("5" stays "5"), unless the answer speaks of another amount or the book is of a
-// time when the echo had none.
+// amountOf removes the amount from the echo of an entry and returns it as it was sent ("5" stays "5"). It returns the
+// amount of the entry if a fault changed that, or if an older book stored no amount in the echo.
 func amountOf(e sim.Entry) (amount, echo string) {
 	sent, has := strings.CutPrefix(e.Wire, `"amount":"`)
 	amount, echo, cut := strings.Cut(sent, `",`)

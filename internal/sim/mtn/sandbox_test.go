@@ -18,8 +18,8 @@ import (
 	"github.com/makola/makola/internal/test/simtest"
 )
 
-// sdk is a client of MTN's sandbox, as SDKs are: it knows a base URL and what its
-// user was told, and nothing of the simulator.
+// sdk is a client of MTN's sandbox like an SDK: it has a base URL and the credentials of its user, and no other
+// access to the simulator.
 type sdk struct {
 	t     *testing.T
 	url   string
@@ -117,9 +117,8 @@ func movement(side, number, amount string) string {
 	return `{"amount":"` + amount + `","currency":"EUR","externalId":"6353636","` + side + `":{"partyIdType":"MSISDN","partyId":"` + number + `"},"payerMessage":"Pay for product a","payeeNote":"payer note"}`
 }
 
-// TestAPIUsersAsInTheSandbox: a user is made once, shown, and has the key that
-// was made last; it outlives the process.
-func TestAPIUsersAsInTheSandbox(t *testing.T) {
+// A user is created once, can be read, has the newest key, and survives a restart.
+func TestAPIUser_asInTheSandbox(t *testing.T) {
 	dir := t.TempDir()
 	s, _ := simtest.New(t, sim.Options{Dir: dir}, New(Options{}))
 	c := newSDK(t, s, "collection")
@@ -159,9 +158,8 @@ func TestAPIUsersAsInTheSandbox(t *testing.T) {
 	c.wants("after a restart", 200, "clinic.example")(c.ask("GET", "/v1_0/apiuser/"+made, ""))
 }
 
-// TestAnSDKsConversation: what an SDK says in the order in which it says it. None
-// of it touches the money of Makola's own account.
-func TestAnSDKsConversation(t *testing.T) {
+// An SDK's requests succeed in their order, and none of them touches the money of Makola's own account.
+func TestSandbox_conversationOfAnSDK(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	before := s.Float(Name)
 	var mu sync.Mutex
@@ -221,8 +219,8 @@ func TestAnSDKsConversation(t *testing.T) {
 	}
 }
 
-// TestTheSandboxsNumbers: each of MTN's test numbers, for each resource.
-func TestTheSandboxsNumbers(t *testing.T) {
+// Each of MTN's test numbers has its outcome, for each resource.
+func TestSandbox_testNumbers(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	collect := []string{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "SUCCESSFUL", "PENDING", "PAYER_NOT_FOUND", "PAYEE_NOT_ALLOWED_TO_RECEIVE",
 		"NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE",
@@ -266,9 +264,8 @@ func TestTheSandboxsNumbers(t *testing.T) {
 	}
 }
 
-// TestRefundsInTheSandbox: a refund goes to the payer, and one of the sandbox's
-// test references comes to what it stands for.
-func TestRefundsInTheSandbox(t *testing.T) {
+// A refund goes to the payer. A test reference of the sandbox has its documented outcome.
+func TestSandbox_refunds(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	c := newSDK(t, s, "disbursement")
 	c.login("disbursement", "/token/", "")
@@ -294,7 +291,7 @@ func TestRefundsInTheSandbox(t *testing.T) {
 	}
 }
 
-// TestRefund_toTestNumber: the refund of a collection from one of MTN's test numbers comes to what the number stands for.
+// The refund of a collection from one of MTN's test numbers has the outcome of that number.
 func TestRefund_toTestNumber(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	c := newSDK(t, s, "collection")
@@ -442,8 +439,7 @@ func TestDeliveryNotification_ofEachProduct(t *testing.T) {
 	}
 }
 
-// TestConsent_ofThePlaceholder: MTN's own SDKs send the login hint of its
-// documents as it stands there, and get a customer.
+// MTN's own SDKs send the literal login hint of its documents, and get a customer.
 func TestConsent_ofThePlaceholder(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{}))
 	for _, product := range []string{"collection", "disbursement", "remittance"} {
@@ -468,9 +464,8 @@ func TestConsent_ofThePlaceholder(t *testing.T) {
 	}
 }
 
-// TestConsentInTheSandbox: a customer's particulars are told to the holder of the
-// consent, and with no other token.
-func TestConsentInTheSandbox(t *testing.T) {
+// userinfo returns a customer's details for the token of the consent, and for no other token.
+func TestSandbox_consent(t *testing.T) {
 	s, clock := simtest.New(t, sim.Options{}, New(Options{}))
 	c := newSDK(t, s, "collection")
 	c.login("collection", "/token/", "")
@@ -507,8 +502,8 @@ func TestConsentInTheSandbox(t *testing.T) {
 	c.wants("a token an hour later", 401, "invalid_token")(c.call("GET", "/collection/v1_0/account/balance", ""))
 }
 
-// TestTheSandboxsCurrency: another one may be configured.
-func TestTheSandboxsCurrency(t *testing.T) {
+// Another currency of the sandbox may be configured.
+func TestSandbox_otherCurrency(t *testing.T) {
 	s, _ := simtest.New(t, sim.Options{}, New(Options{SandboxCurrency: "XAF"}))
 	c := newSDK(t, s, "disbursement")
 	c.login("disbursement", "/token/", "")
@@ -516,9 +511,8 @@ func TestTheSandboxsCurrency(t *testing.T) {
 	c.wants("euro", 500, "INVALID_CURRENCY")(c.call("POST", "/disbursement/v1_0/transfer", movement("payee", "46733123499", "1"), "X-Reference-Id", uuid.NewString()))
 }
 
-// TestAmountsOfAnOlderBook: an echo that was kept without its amount is answered
-// with the book's.
-func TestAmountsOfAnOlderBook(t *testing.T) {
+// An echo that an older book stored without its amount is answered with the amount of the entry.
+func TestAmount_fromAnOlderBook(t *testing.T) {
 	e := sim.Entry{Order: sim.Order{Amount: 500, Wire: `"currency":"GHS"`}}
 	if amount, echo := amountOf(e); amount != "5.00" || echo != `"currency":"GHS"` {
 		t.Errorf("%s %s", amount, echo)

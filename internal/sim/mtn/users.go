@@ -133,8 +133,7 @@ func (m *mtn) token(w http.ResponseWriter, r *http.Request, p *product) {
 	}
 }
 
-// sealed writes a token of a product and user that ends after tokenLife. About
-// is what it speaks of besides, without a point.
+// sealed writes a token of a product and user that ends after tokenLife. About is its further subject, without a dot.
 func (m *mtn) sealed(p *product, u sim.User, about string) string {
 	end := strconv.FormatInt(m.s.Clock().Now().Add(tokenLife).Unix(), 10)
 	text := strings.Join([]string{p.name, u.ID, about, end}, ".")
@@ -166,8 +165,8 @@ func (m *mtn) bearer(p *product, header string) (sim.User, bool) {
 	return u, ok && about == ""
 }
 
-// mayCall reports whether callbacks of a user may go to an address: to its host
-// alone, whichever the scheme and port. Clients give the host as a URL, too.
+// mayCall reports whether callbacks of a user may go to an address: only to its host, with any scheme and port.
+// Clients give the host as a URL, too.
 func mayCall(u sim.User, address *url.URL) bool {
 	host := u.Host
 	if !strings.Contains(host, "://") {

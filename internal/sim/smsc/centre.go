@@ -13,9 +13,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// Centre is the message centre. It keeps nothing of a message but what is still to
-// be done about it, the handsets' bounded inboxes, and a count of segments if that
-// is switched on.
+// Centre is the message centre. Of a message it keeps only the outstanding work, the handsets' bounded inboxes, and a
+// count of segments if that is enabled.
 type Centre struct {
 	s       *sim.Sim
 	moments *moments
@@ -83,8 +82,8 @@ func (c *Centre) admit(by *client, sends, receives bool) data.CommandStatusType 
 	return data.ESME_ROK
 }
 
-// stayingLocked counts the bound connections that the centre is not ending: a client
-// that was cut off may be back before the end of its old connection is noticed.
+// stayingLocked counts the bound connections that the centre is not ending. A client that was cut off may reconnect
+// before the end of its old connection is noticed.
 func (c *Centre) stayingLocked() int {
 	n := 0
 	for _, by := range c.clients {
@@ -107,7 +106,7 @@ func (c *Centre) leave(by *client) {
 	c.outbox.leave(by.receiver)
 }
 
-// Account returns what a client needs to bind.
+// Account returns the credentials for a bind.
 func (c *Centre) Account() Account {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +183,7 @@ func (c *Centre) SegmentsTwice() []SegmentCount {
 	return c.counted.Load().list(func(_ segmentKey, n int32) bool { return n > 1 })
 }
 
-// plan returns what a message to a number will come to: its script, else its number's.
+// plan returns the plan of a message: the script of its number, else the number's own.
 func (c *Centre) plan(to string) sim.Plan {
 	c.mu.Lock()
 	p, scripted := c.scripts[to]
@@ -207,7 +206,7 @@ type segment struct {
 	wants    byte // of receipts: 0 none, 1 any, 2 on failure, 3 on success
 }
 
-// room says whether one more segment is taken now.
+// room reports whether one more segment is accepted now.
 func (c *Centre) room() data.CommandStatusType {
 	o := c.options.Load()
 	switch {

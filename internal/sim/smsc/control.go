@@ -17,7 +17,7 @@ type view struct {
 	Counting bool `json:"counting"`      // whether accepted segments are counted one by one
 	Segments int  `json:"segments"`      // different ones that were accepted since
 	Again    int  `json:"again"`         // acceptances of one that had been accepted before
-	Lost     int  `json:"not_counted"`   // beyond what the count can hold
+	Lost     int  `json:"not_counted"`   // beyond the capacity of the count
 	Waiting  int  `json:"receipts_wait"` // for a connection that takes them
 }
 

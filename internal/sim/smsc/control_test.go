@@ -39,7 +39,8 @@ func ask(t *testing.T, url, method, path, body string, into any) int {
 	return a.StatusCode
 }
 
-func TestTheMessageCentreIsControlledOverHTTP(t *testing.T) {
+// The message centre is controlled over HTTP.
+func TestControl_ofMessageCentre(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	server := httptest.NewServer(s.s.Handler())
 	defer server.Close()
@@ -102,8 +103,8 @@ func TestTheMessageCentreIsControlledOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAClosedMessageCentreUnbinds: a simulator that is closed unbinds, and serves no client any more.
-func TestAClosedMessageCentreUnbinds(t *testing.T) {
+// A closed simulator unbinds its clients and accepts no others.
+func TestClose_unbindsClients(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transceiver)
 	closed := make(chan error, 1)
@@ -137,8 +138,8 @@ func (l *exhausted) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestAMessageCentreOutlivesFailedAccepts: an accept that fails does not end the message centre.
-func TestAMessageCentreOutlivesFailedAccepts(t *testing.T) {
+// A failed accept does not end the message centre.
+func TestServe_survivesFailedAccepts(t *testing.T) {
 	s := New(Options{})
 	simtest.New(t, sim.Options{}, s.Join)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -151,8 +152,8 @@ func TestAMessageCentreOutlivesFailedAccepts(t *testing.T) {
 	bound(t, s, pdu.Transceiver)
 }
 
-// TestTheMessageCentreIsToldBeforeItServes: whoever asks for the account at the start is not told an empty address.
-func TestTheMessageCentreIsToldBeforeItServes(t *testing.T) {
+// The account has the address of the listener from the start.
+func TestAccount_knowsAddressFromTheStart(t *testing.T) {
 	s := New(Options{})
 	simtest.New(t, sim.Options{}, s.Join)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,9 +8,8 @@ import (
 	"unique"
 )
 
-// SegmentCount is how often one segment was accepted. A segment is known by its
-// sender, its recipient, its place in the message and its text, so a message
-// that is to be counted by itself has a text of its own.
+// SegmentCount is the number of times that one segment was accepted. A segment is identified by its sender, its
+// recipient, its place in the message and its text. A message that needs its own count needs its own text.
 type SegmentCount struct {
 	From, To    string
 	Part, Parts int
@@ -18,7 +17,7 @@ type SegmentCount struct {
 	Accepted    int
 }
 
-// maxCounted bounds the book of segments; what is new beyond it is not counted.
+// maxCounted bounds the count of segments; new segments beyond it are not counted.
 const maxCounted = 4_000_000
 
 // segmentBook counts accepted segments.

@@ -24,10 +24,8 @@ const (
 	maxSilence  = 3                // requests for a sign of life without one
 )
 
-// link is one connection with a client: a reader that hands on each unit as it
-// comes, and a writer that puts everything which waits into one write. The reader
-// never waits for an answer's time to come, so a client's window may be as wide as
-// it likes.
+// link is one connection with a client. Its reader passes on each unit at once, and its writer sends everything
+// pending in one write. The reader never waits until an answer is due, so a client's window may have any size.
 type link struct {
 	conn    net.Conn
 	clock   *clock.Clock
@@ -76,7 +74,7 @@ func (l *link) read(take func(pdu.Header, []byte)) {
 			return
 		}
 		if !l.listening() {
-			continue // parting: what comes now was not taken
+			continue // parting: units that arrive now are not accepted
 		}
 		take(header, l.frame[:header.CommandLength])
 		if l.reader.Buffered() == 0 {
@@ -85,8 +83,8 @@ func (l *link) read(take func(pdu.Header, []byte)) {
 	}
 }
 
-// listening notes a sign of life and reports whether units are still taken. It
-// waits while a client does not read what it is answered.
+// listening records activity of the client and reports whether units are still accepted. It waits while a client does
+// not read its answers.
 func (l *link) listening() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +95,7 @@ func (l *link) listening() bool {
 	return !l.parting && !l.gone
 }
 
-// nack says that a unit makes no sense.
+// nack reports an unreadable unit.
 func (l *link) nack(h pdu.Header, status data.CommandStatusType) {
 	answer := pdu.NewGenericNack().(*pdu.GenericNack)
 	answer.CommandStatus, answer.SequenceNumber = status, h.SequenceNumber
@@ -197,8 +195,8 @@ func (l *link) part() {
 	l.flush()
 }
 
-// hangUp closes our half, so that what was written arrives, and gives the
-// client a moment to close its own.
+// hangUp closes our half of the connection, so that written data arrives, and gives the client a moment to close its
+// own.
 func (l *link) hangUp() {
 	half, ok := l.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

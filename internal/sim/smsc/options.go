@@ -67,14 +67,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Account is what an SMPP client needs to bind with the message centre.
+// Account holds the credentials of an SMPP client for a bind with the message centre.
 type Account struct {
 	Address  string `json:"address"` // host:port of the first listener; empty before it is announced
 	SystemID string `json:"system_id"`
 	Password string `json:"password"`
 }
 
-// Totals are what the message centre counted since it was made.
+// Totals are the counts of the message centre since its start.
 type Totals struct {
 	Bound     int   `json:"bound"`      // connections that are bound now
 	PeakBound int   `json:"peak_bound"` // the most at once
@@ -93,7 +93,7 @@ type Totals struct {
 	Dropped   int64 `json:"dropped"`    // given up: refused for good, or far too many waited
 }
 
-// tally counts for Totals, but for connections.
+// tally counts for Totals, except connections.
 type tally struct {
 	connected, binds, notBound, enquiries, alive atomic.Int64
 	submitted, accepted, throttled, refused      atomic.Int64

@@ -10,11 +10,10 @@ import (
 // reach: its text arrives with the receipt, not before.
 const heldBack = 5 * time.Second
 
-// PlanFor gives what a message to this number leads to. Of a Plan a message
-// knows what an order knows, read so: Refuse is a no in the answer, Down a full
-// queue for 60 s, Delay the time until the receipt, a success a delivery, Wait
-// and NoCallback no receipt at all, Lost no answer at all while the connection
-// stays, Garbled an answer without a legible id, and a callback is a receipt.
+// PlanFor returns the plan of a message to this number. A message reads the fields of an order's Plan in its own way.
+// Refuse is a refusal in the answer. Down is a full queue for 60 s. Delay is the time until the receipt, and Success
+// a delivery. Wait and NoCallback mean no receipt. Lost means no answer, while the connection stays. Garbled is an
+// answer without a legible id. A callback is a receipt.
 func PlanFor(number string) sim.Plan {
 	p := sim.Plan{Delay: sim.SettleSoon, Then: sim.Success}
 	code, _ := sim.Magic(number)

@@ -24,8 +24,7 @@ type receipt struct {
 	odd       bool
 }
 
-// verdict is what a receipt says: the word of its text, message_state, and the
-// network's error.
+// verdict is the outcome in a receipt: the status in its text, message_state, and the network's error.
 type verdict struct {
 	word  string
 	state byte
@@ -45,7 +44,7 @@ var (
 	}
 )
 
-// verdictOf is what the receipt of a plan says.
+// verdictOf returns the outcome in the receipt of a plan.
 func verdictOf(p sim.Plan) *verdict {
 	if p.Then == sim.Success {
 		return verdictDelivered
@@ -56,8 +55,8 @@ func verdictOf(p sim.Plan) *verdict {
 	return verdictFailed
 }
 
-// maxReceipts is how many receipts wait for a client that does not come for
-// them; beyond it the oldest are dropped, as an operator does after some days.
+// maxReceipts is the number of receipts that wait for an absent client. Beyond it the oldest are dropped, as an
+// operator does after some days.
 const maxReceipts = 1_000_000
 
 // receiptQueue is a queue of receipts.
@@ -69,7 +68,7 @@ type receiptQueue struct {
 
 func (q *receiptQueue) len() int { return len(q.list) - q.head }
 
-// push adds receipts and says how many of the oldest it dropped for them.
+// push adds receipts and returns how many of the oldest it dropped for them.
 func (q *receiptQueue) push(receipts ...receipt) (dropped int64) {
 	q.list = append(q.list, receipts...)
 	for q.len() > q.limit {
@@ -134,7 +133,7 @@ func (r receipt) fill(d *pdu.DeliverSM, o *Options, now time.Time) {
 	}
 	d.EsmClass = data.SM_SMSC_DLV_RCPT_TYPE
 	id := writeID(r.id, o.ReceiptIDs)
-	_ = d.Message.SetMessageDataWithEncoding(r.words(id, now), data.GSM7BIT) // always short enough
+	_ = d.Message.SetMessageDataWithEncoding(r.receiptText(id, now), data.GSM7BIT) // always short enough
 	if r.odd {
 		d.ServiceType = "OVERLONG-SERVICE-TYPE"
 	}
@@ -144,10 +143,9 @@ func (r receipt) fill(d *pdu.DeliverSM, o *Options, now time.Time) {
 	}
 }
 
-// words is the text of a receipt (appendix B of the specification). An odd one
-// is as real message centres write them: other spellings, impossible dates, and
-// a text of the message that looks like a receipt itself.
-func (r receipt) words(id string, now time.Time) []byte {
+// receiptText returns the text of a receipt (appendix B of the specification). An odd one copies variants of real
+// message centres: other spellings, impossible dates, and a message text that looks like a receipt itself.
+func (r receipt) receiptText(id string, now time.Time) []byte {
 	if r.odd {
 		return []byte("Id:" + strings.ToLower(id) + " Sub:1 Dlvrd:1 Submit Date:20260230250000 Done Date:0000000000 Stat:" +
 			strings.ToLower(r.verdict.word) + " Err:" + strings.TrimLeft(r.verdict.code, "0") + " Text:id:1 stat:UNDELIV err:099")

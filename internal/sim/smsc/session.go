@@ -71,7 +71,7 @@ func (s *session) take(h pdu.Header, unit []byte) {
 	}
 }
 
-// takeBind lets a client in, or says why not.
+// takeBind binds a client, or answers with the reason for a refusal.
 func (s *session) takeBind(h pdu.Header, unit []byte) {
 	request, err := pdu.CreatePDUFromCmdID(h.CommandID)
 	if err == nil {
@@ -119,8 +119,7 @@ func (s *session) takeBind(h pdu.Header, unit []byte) {
 	respond()
 }
 
-// takeSubmit treats one submit_sm: its faults, its number's plan, its answer
-// and what comes of it later.
+// takeSubmit handles one submit_sm: its faults, its number's plan, its answer and the later receipt.
 func (s *session) takeSubmit(h pdu.Header, unit []byte) {
 	c := s.c
 	c.outbox.taking.Add(1)

@@ -1,17 +1,16 @@
-// Package smsc is the simulated message centre of a mobile operator. It speaks SMPP
-// 3.4 on a listener of its own: sessions take submits, which come to receipts by
-// the plan of their number, and receipts go out through any connection that may
-// receive.
+// Package smsc is the simulated message centre of a mobile operator. It implements SMPP 3.4 on a listener of its own.
+// Sessions accept submits, and each submit gets receipts by the plan of its number. Receipts go out through any
+// connection that may receive.
 //
-// Files, from the top down; each needs those below it alone:
+// Files, from the top down; each needs only files below it:
 //
 //	smsc.go      the message centre, joined to a simulator and served
 //	control.go, session.go  its part of /sim/v1; the conversation with one client
-//	centre.go    a message taken, and how the centre behaves
-//	outbox.go    receipts on their way out, and those that wait
-//	moments.go, link.go, receipt.go  later; one connection; what a receipt contains
+//	centre.go    accepting a message, and the behaviour of the centre
+//	outbox.go    receipts on their way out, and waiting ones
+//	moments.go, link.go, receipt.go  later events; one connection; the content of a receipt
 //	count.go     segments counted
-//	text.go, plan.go, options.go  parts of a message joined; what a number leads to; habits and counts
+//	text.go, plan.go, options.go  joined parts of a message; the plan of a number; options and counts
 package smsc
 
 import (

@@ -162,7 +162,8 @@ func (l *line) submit(p *pdu.SubmitSM) (status data.CommandStatusType, id string
 	return a.CommandStatus, a.MessageID
 }
 
-func TestMagicNumbersOfMessagesMakeTheirPlans(t *testing.T) {
+// Each magic number of messages selects its plan.
+func TestPlanFor_messageNumbers(t *testing.T) {
 	for code, want := range map[string]sim.Plan{
 		"000": {Delay: 2 * time.Second, Then: sim.Success},
 		"001": {Then: sim.Success},
@@ -183,8 +184,8 @@ func TestMagicNumbersOfMessagesMakeTheirPlans(t *testing.T) {
 	}
 }
 
-// TestRequestsOutOfStateAreRefused: what may be asked when, and what makes no sense.
-func TestRequestsOutOfStateAreRefused(t *testing.T) {
+// Requests in the wrong state of a session, and unreadable ones, are refused.
+func TestSession_refusesOutOfState(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := dial(t, s)
 	if status, _ := l.submit(message("233244123456", "x")); status != data.ESME_RINVBNDSTS {
@@ -221,8 +222,8 @@ func TestRequestsOutOfStateAreRefused(t *testing.T) {
 	}
 }
 
-// TestSMSCBrokenUnits: a unit that cannot be read is refused, a length that cannot be ends the connection.
-func TestSMSCBrokenUnits(t *testing.T) {
+// An unreadable unit is refused. An impossible length ends the connection.
+func TestSession_brokenUnits(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transceiver)
 	l.write(0, 0, 0, 20, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 9, 'a', 'b', 'c', 'd')
@@ -242,8 +243,8 @@ func TestSMSCBrokenUnits(t *testing.T) {
 	}
 }
 
-// TestSMSCTakesAnything: no unit of a right length brings the centre down.
-func TestSMSCTakesAnything(t *testing.T) {
+// No unit of a possible length stops the message centre.
+func TestSession_survivesAnyUnit(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	ids := []uint32{1, 2, 4, 4, 4, 4, 5, 9, 0x15, 0x103, 0x80000000, 0x80000005, 0x80000015, 0x777}
 	rapid.Check(t, func(t *rapid.T) {
@@ -270,8 +271,8 @@ func TestSMSCTakesAnything(t *testing.T) {
 	})
 }
 
-// TestSMSCIsStrict: it takes what operators take.
-func TestSMSCIsStrict(t *testing.T) {
+// The message centre accepts the parameters that operators accept.
+func TestSubmit_isStrict(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transmitter)
 	raw := func(coding data.Encoding, n int, udh pdu.UDH) *pdu.SubmitSM {
@@ -323,8 +324,8 @@ func from(sender string) *pdu.SubmitSM {
 	return p
 }
 
-// TestSMSCAsksForReceipts: a receipt is sent when it was asked for.
-func TestSMSCAsksForReceipts(t *testing.T) {
+// A receipt is sent when the submit requested one.
+func TestReceipt_onRequest(t *testing.T) {
 	s, _ := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transceiver)
 	s.Script("0244000002", sim.Plan{Then: sim.Failed, Reason: sim.NoWord})
@@ -368,8 +369,8 @@ func (l *line) answer(request pdu.PDU, status data.CommandStatusType) {
 	l.write(b.Bytes()...)
 }
 
-// TestSMSCRefusedReceipts: one that is refused for good is dropped, for now is sent again.
-func TestSMSCRefusedReceipts(t *testing.T) {
+// A receipt that the client refuses for good is dropped. One that it refuses for now is sent again.
+func TestReceipt_refusedByClient(t *testing.T) {
 	s, c := newCentre(t, Options{})
 	l := bound(t, s, pdu.Transceiver)
 	l.submit(message("233240000001", "x"))
@@ -386,8 +387,8 @@ func TestSMSCRefusedReceipts(t *testing.T) {
 	}
 }
 
-// TestSMSCSilentClient: one that shows no sign of life is given up.
-func TestSMSCSilentClient(t *testing.T) {
+// A client without any activity is disconnected.
+func TestSession_silentClientEnds(t *testing.T) {
 	s, c := newCentre(t, Options{EnquireEvery: time.Minute})
 	l := bound(t, s, pdu.Transceiver)
 	for range maxSilence {
@@ -402,8 +403,8 @@ func TestSMSCSilentClient(t *testing.T) {
 	}
 }
 
-// TestPartsOfAMessageAreJoinedInAnyOrder: parts in any order, twice, of messages with the same reference, and none that fill the memory.
-func TestPartsOfAMessageAreJoinedInAnyOrder(t *testing.T) {
+// Parts are joined in any order, with repetitions, for messages with the same reference, within bounded memory.
+func TestText_joinsPartsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := newAssembly()
 		n := rapid.IntRange(2, 6).Draw(t, "parts")
@@ -449,8 +450,8 @@ func TestPartsOfAMessageAreJoinedInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTheReceiptQueueIsWhatASliceIs holds the queue against a slice.
-func TestTheReceiptQueueIsWhatASliceIs(t *testing.T) {
+// The queue behaves as a slice does.
+func TestReceipts_queueMatchesSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := receiptQueue{limit: 1_000_000}
 		var model []uint64
@@ -492,8 +493,8 @@ func TestTheReceiptQueueIsWhatASliceIs(t *testing.T) {
 	}
 }
 
-// TestEachAlphabetIsRead: each alphabet, and what cannot be read.
-func TestEachAlphabetIsRead(t *testing.T) {
+// Each alphabet is decoded, and undecodable texts are refused.
+func TestText_readsEachAlphabet(t *testing.T) {
 	for want, c := range map[string]content{
 		"a€b":        {data.GSM7BIT, []byte{'a', 0x1b, 0x65, 'b'}},
 		"\uFFFD":     {data.GSM7BIT, []byte{'a', 0x1b}},

@@ -14,8 +14,8 @@ type content struct {
 	octets []byte
 }
 
-// text decodes a segment by itself, as a handset that shows each part when it
-// comes: a character cut in two by the sender is not healed.
+// text decodes a segment by itself, as a handset does that shows each part on arrival. It does not repair a character
+// that the sender cut in two.
 func (c content) text() string {
 	coding := c.coding
 	if coding == nil || coding == data.BINARY8BIT1 || coding == data.BINARY8BIT2 {
@@ -34,8 +34,8 @@ const (
 	radioSeptets = 160
 )
 
-// fits reports whether a segment is one radio message; the coding is one
-// septet an octet in GSM 7-bit. header is the octets of the joining header.
+// fits reports whether a segment is one radio message; the coding is one septet an octet in GSM 7-bit. header is the
+// octets of the joining header.
 func (c content) fits(header int) bool {
 	if c.coding == data.GSM7BIT || c.coding == data.ASCII {
 		return len(c.octets)+(header*8+6)/7 <= radioSeptets
@@ -43,7 +43,7 @@ func (c content) fits(header int) bool {
 	return len(c.octets)+header <= radioOctets
 }
 
-// joint says which part of a long message a segment is.
+// joint identifies the part of a long message that a segment is.
 type joint struct {
 	reference   uint16
 	part, parts byte
@@ -107,9 +107,8 @@ type longMessage struct {
 
 func newAssembly() *assembly { return &assembly{open: map[longKey]*longMessage{}} }
 
-// add takes a part and gives the whole once nothing is missing. A part that
-// came before, with the same text, is a repetition; with another text it
-// begins a new message that has the same reference by chance.
+// add stores a part and returns the whole message when no part is missing. A part with the same text as before is a
+// repetition. With another text it begins a new message that has the same reference by chance.
 func (a *assembly) add(from, to string, j joint, c content) (whole []content) {
 	if j.parts == 1 {
 		return []content{c}
