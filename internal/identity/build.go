@@ -10,12 +10,12 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Options are what an Identity needs to know of its installation.
+// Options are the settings of an Identity.
 type Options struct {
 	Secret      config.Secret // empty: factors cannot be used, only taken away
 	Development bool          // links of the first screen work
-	// HashMemory is what the hash of a password takes, in KiB; 0: what protects real people. Tests of what people do take little.
-	// Passwords that were stored under another one are not readable.
+	// HashMemory is the memory for the hash of a password, in KiB; 0 is the amount that protects real people. Tests
+	// that do not test hashing use little. A password stored under another value is not readable.
 	HashMemory uint32
 }
 

@@ -45,7 +45,7 @@ func TestProofs_clockSetBack(t *testing.T) {
 	})
 }
 
-// Tries and uses that a clock counted before it was set back keep nobody out until that time comes again.
+// A clock that was set back does not lock people out by tries and uses that it counted before.
 func TestLimits_clockSetBack(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		few := Limit{What: "few", Most: 1, Of: "things"}

@@ -32,7 +32,8 @@ func newInvitationCode() string {
 // release, which asks for no code, does not find the link.
 func hashInvitation(token string) string { return hashToken("makola invitation 2 " + token) }
 
-// hashCode is the stored form of a code. It is over the token, too, so that the database alone does not let the code be guessed.
+// hashCode returns the stored form of a code. The hash covers the token, too, so that nobody can guess the code from
+// the database.
 func hashCode(token, code string) string { return hashToken("makola code 1 " + token + " " + code) }
 
 const (
@@ -72,7 +73,7 @@ func (i *Identity) tryCode(ctx context.Context, token, code string, p Person, fr
 	return err
 }
 
-// errLink is the one refusal of a link: which of its reasons it was is not told.
+// errLink is returned for every unusable link. It does not reveal whether the link was unknown, used or expired.
 func errLink() error {
 	return problem.New(problem.Unauthenticated, "link_not_valid", "This link does not work: it was used, it is too old, or it is incomplete")
 }

@@ -19,7 +19,7 @@ func wrong(code string, n int) string {
 	return fmt.Sprintf("%08d", (value+1+n)%100_000_000)
 }
 
-// The link alone makes nobody the person: whoever requested the invitation has it.
+// The link without its code does not sign in, because the requester of the invitation has the link.
 func TestInvitation_needsTheCode(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		by := NewInvitation()

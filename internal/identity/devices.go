@@ -17,8 +17,9 @@ const DeviceLasts = 180 * 24 * time.Hour
 // device is a browser in which a person signed in.
 type device struct{ person, nonce string }
 
-// NewDevice returns a text that proves a browser to be one in which the person of a session signed in. It lets nobody in: it
-// gives the browser tries to sign in of its own, and a place before strangers. Without a master key it is empty.
+// NewDevice returns a token that proves that the person of a session signed in with this browser before. It does not
+// sign anybody in. It gives the browser its own sign-in tries and priority over unknown clients. Without a master key
+// it is empty.
 func (i *Identity) NewDevice(ctx context.Context, session string) (string, error) {
 	if i.devices == nil {
 		return "", nil
@@ -32,7 +33,7 @@ func (i *Identity) NewDevice(ctx context.Context, session string) (string, error
 	return text + "." + i.signDevice(text), nil
 }
 
-// device reads the text of a browser; without a valid one it is of nobody.
+// device reads the token of a browser; an invalid token belongs to nobody.
 func (i *Identity) device(text string) device {
 	at := strings.LastIndexByte(text, '.')
 	if i.devices == nil || at < 0 || len(text) > 200 || !hmac.Equal([]byte(i.signDevice(text[:at])), []byte(text[at+1:])) {

@@ -191,8 +191,8 @@ func (f *fixture) exec(sql string, args ...any) {
 	f.tx(func(tx *db.Tx) error { _, err := tx.Exec(sql, args...); return err })
 }
 
-// Tokens wait neither in the first session of an invitation or a reset nor in that of the bootstrap: a person who begins sets
-// both up at once. A later session waits.
+// In the first session of an invitation, a reset or the bootstrap, tokens need no wait: a new person sets up both at
+// once. In a later session they wait.
 func TestTokens_firstSessionDoesNotWait(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		f.development = false

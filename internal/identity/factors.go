@@ -35,14 +35,14 @@ type Enrolment struct {
 	NeedsPassword bool
 }
 
-// NeedsPassword reports whether the visitor has to give the password for a first factor: the sign-in is older than five
-// minutes, so that somebody else may be at the browser.
+// NeedsPassword reports whether the visitor must give the password for a first factor. After five minutes since the
+// sign-in somebody else may use the browser.
 func (i *Identity) NeedsPassword(v Visitor) bool {
 	return v.HasPassword && !v.HasFactor && !i.within(v.Session.CreatedAt, v.Session.CreatedAt.Add(StepUpLasts))
 }
 
-// BeginFactor makes a factor for a visitor, who confirms it with its first code. One that is there stays until then, and
-// has to be given first. A first factor needs the password where NeedsPassword reports so.
+// BeginFactor makes a factor for a visitor, who confirms it with its first code. An existing factor stays until then,
+// and must be given first. A first factor needs the password if NeedsPassword is true.
 func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, from netip.Addr) error {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return err
@@ -125,9 +125,9 @@ const (
 	insertCode = `INSERT INTO recovery_codes (hash, person, created_at) VALUES ($1, $2, $3)`
 )
 
-// ConfirmFactor makes the factor that waits the visitor's own by its first code, ends the visitor's other sessions, and
-// returns recovery codes, which are shown this once. Only the session that began the enrolment confirms it; current is the
-// password, where the Enrolment needs it.
+// ConfirmFactor confirms the pending factor by its first code, ends the visitor's other sessions, and returns
+// recovery codes, which are shown only once. Only the session that began the enrolment can confirm it. current is the
+// password, where the Enrolment requires it.
 func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code, current string, from netip.Addr) (recovery []string, err error) {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return nil, err

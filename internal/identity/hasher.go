@@ -29,7 +29,7 @@ const (
 	hashesWaiting = 20
 
 	hashTime   = 3
-	hashMemory = 19 << 10 // KiB: two at once fit beside a server that promises to need no more than 200 MB
+	hashMemory = 19 << 10 // KiB; two at once fit into the promised 200 MB of a server
 	saltBytes  = 16
 	hashBytes  = 32
 )
@@ -48,7 +48,7 @@ func newHasher(memory uint32) hasher {
 		memory: cmp.Or(memory, hashMemory), time: hashTime}
 }
 
-// form begins what is stored of a password.
+// form returns the beginning of a stored hash: the algorithm and its parameters.
 func (h hasher) form() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$", argon2.Version, h.memory, h.time)
 }
@@ -88,7 +88,7 @@ func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte,
 	return argon2.IDKey([]byte(password), salt, h.time, h.memory, 1, hashBytes), nil
 }
 
-// seal makes what is stored of a password.
+// seal returns the stored form of a password.
 func (h hasher) seal(ctx context.Context, password string) (string, error) {
 	salt := make([]byte, saltBytes)
 	rand.Read(salt) // never fails
@@ -126,8 +126,9 @@ func (h hasher) parse(stored string) (of hasher, salt, sum []byte, err error) {
 
 var errStored = errors.New("identity: stored password hash is unreadable")
 
-// matches reports whether a password is the stored one, and whether the stored hash should be replaced: it has other
-// parameters, or was made of the password before normalisation. Without a stored hash it takes as long and reports false.
+// matches reports whether a password matches the stored hash, and whether the hash should be replaced. It should if
+// its parameters are old, or it covers the password before normalisation. Without a stored hash it takes as long and
+// reports false.
 func (h hasher) matches(ctx context.Context, stored, password string) (same, stale bool, err error) {
 	of, salt, want := h, make([]byte, saltBytes), make([]byte, hashBytes)
 	if stored != "" {

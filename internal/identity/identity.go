@@ -1,30 +1,29 @@
-// Package identity knows the people who use the console: who they are, which role each has at a tenant or at the
-// installation, how they prove it (a password, a second factor) and for how long they stay. Package roles holds the
-// permissions of each role.
+// Package identity stores the people who use the console: their roles at tenants and at the installation, their
+// proofs (a password, a second factor) and their sessions. Package roles holds the permissions of each role.
 //
 // A session is a row, so that it can be listed and ended. The browser has a random token of 256 bits and the row its
-// hash. A request reads the session, the person and the memberships at most once a second on each node: what was ended
-// or taken away is in force everywhere within one second.
+// hash. A request reads the session, the person and the memberships at most once a second on each node. So an ended
+// session or a removed role takes effect everywhere within one second.
 //
-// Files, each standing on those below it alone; no two of them need each other:
+// Files, each needs only files below it, and no two need each other:
 //
-//	build.go         how the service is made; what ended sessions and links are pruned after
-//	manage.go        what one person does about another: invite, give a role, disable, reset
+//	build.go         construction of the service; removal of old sessions and links
+//	manage.go        changes of one person by another: invite, give a role, disable, reset
 //	links.go         links that work once: to accept an invitation, to sign in
-//	signin.go        proof of who somebody is: the password, then the code
-//	factors.go       the second factor enrolled, and recovery codes
-//	tries.go         how often a password or a code may be tried
+//	signin.go        sign-in: the password, then the code
+//	factors.go       enrolment of the second factor, and recovery codes
+//	tries.go         limits of tries of a password or a code
 //	devices.go       browsers in which a person signed in before
-//	sessions.go      who is signed in, and how sessions end
-//	tokens.go        personal tokens, by which commands know a person
-//	in_force.go      whether a visitor may still act, read inside the transaction that does it
+//	sessions.go      the visitor of a session, and how sessions end
+//	tokens.go        personal tokens for commands
+//	in_force.go      whether a visitor may still act, read inside the transaction of the change
 //	bearer.go, step_up.go
-//	                 the person of a personal token; how long a second factor counts
-//	standing.go      what a person may do at this moment, read inside the transaction that does it
-//	session_rows.go  a session as it is stored, and for how long it may be idle
-//	codes.go         the code without which the link of an invitation does not work
-//	proof.go         what is stored of how a person proves themselves, and the comparison with it
-//	password.go      which passwords are refused
+//	                 the person of a personal token; the age of a second factor
+//	standing.go      a person's rights at this moment, read inside the transaction of the change
+//	session_rows.go  the stored session and its idle time
+//	codes.go         the code that the link of an invitation needs
+//	proof.go         stored proofs of a person, and the comparison with them
+//	password.go      weak passwords
 //	reseal.go        second factors under another master key
 //	people.go        a person and their memberships, stored
 //	named.go         whether a free text may mean a person
@@ -35,7 +34,7 @@
 //	identity.go      the service
 //	person.go        a person and a membership
 //	hasher.go        passwords, hashed
-//	token_limits.go  the life and the number of personal tokens
+//	token_limits.go  the lifetime and the number of personal tokens
 //	totp.go          codes of an authenticator
 package identity
 

@@ -36,7 +36,7 @@ func newIdentity(t *testing.T, d *db.DB, c *clock.Clock) *Identity {
 		t.Fatal(err)
 	}
 	i := New(d, c, audit.New(d, c), Options{Secret: secret, Development: true})
-	i.hasher.memory, i.hasher.time = 64, 1 // what a password costs is not what these tests are about
+	i.hasher.memory, i.hasher.time = 64, 1 // cheap hashes: these tests are not about the cost of a password
 	return i
 }
 
@@ -70,7 +70,7 @@ func (f *fixture) signIn() string {
 	return token
 }
 
-// in says whether a token lets its bearer in, and fails the test on any refusal that is not the one refusal.
+// in reports whether a token signs its bearer in, and fails the test on any error other than errAttempt.
 func (f *fixture) in(token string, used bool) bool {
 	f.t.Helper()
 	_, err := f.Visit(f.t.Context(), token, used)
@@ -82,7 +82,8 @@ func (f *fixture) in(token string, used bool) bool {
 
 var operator = []Membership{{roles.Installation, roles.Owner}, {"t1", roles.Owner}}
 
-func TestALinkSignsInOnce(t *testing.T) {
+// A link signs in once.
+func TestLink_signsInOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
 		for range 2 { // to look at it does not use it up
@@ -109,7 +110,8 @@ func TestALinkSignsInOnce(t *testing.T) {
 	})
 }
 
-func TestALinkLastsThirtyMinutes(t *testing.T) {
+// A link works for thirty minutes.
+func TestLink_lastsThirtyMinutes(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
 		f.clock.Advance(LinkLasts)
@@ -121,7 +123,8 @@ func TestALinkLastsThirtyMinutes(t *testing.T) {
 	})
 }
 
-func TestTheTablesHoldHashesAlone(t *testing.T) {
+// The tables hold hashes of tokens, never tokens.
+func TestTables_holdHashesOnly(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
 		token := f.signIn()
@@ -143,7 +146,8 @@ func TestTheTablesHoldHashesAlone(t *testing.T) {
 	})
 }
 
-func TestASessionEndsWithoutUse(t *testing.T) {
+// An idle session ends; operators have the shorter time.
+func TestSession_endsWhenIdle(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		memberships []Membership
@@ -183,7 +187,8 @@ func TestSession_clockSetBack(t *testing.T) {
 	})
 }
 
-func TestASessionEndsAfterTwelveHoursOfUse(t *testing.T) {
+// A session in use ends after twelve hours.
+func TestSession_endsAfterTwelveHours(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		token := f.signIn()
 		for range int(Longest/(10*time.Minute)) - 1 {
@@ -199,7 +204,8 @@ func TestASessionEndsAfterTwelveHoursOfUse(t *testing.T) {
 	})
 }
 
-func TestUseIsWrittenOnceAMinute(t *testing.T) {
+// The last use of a session is stored once a minute at most.
+func TestSession_storesUseOnceAMinute(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		token := f.signIn()
 		f.clock.Advance(59 * time.Second)
@@ -215,7 +221,8 @@ func TestUseIsWrittenOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestAnEndedSessionIsOverEverywhereWithinASecond(t *testing.T) {
+// An ended session is refused on every node within a second.
+func TestSession_endTakesEffectInASecond(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		here, there := f.signIn(), f.signIn()
 		other := newIdentity(f.t, f.db, f.clock) // another node
@@ -254,7 +261,8 @@ func TestAnEndedSessionIsOverEverywhereWithinASecond(t *testing.T) {
 	})
 }
 
-func TestAPersonIsMadeOnceAndKeepsTheRole(t *testing.T) {
+// A person is created once, and an existing role stays.
+func TestEnsure_createsOnceAndKeepsRole(t *testing.T) {
 	each(t, []Membership{{"t1", roles.Finance}}, func(f *fixture) {
 		if set, err := f.SetUp(f.t.Context()); err != nil || !set {
 			f.t.Fatalf("%v, %v", set, err)
@@ -273,7 +281,8 @@ func TestAPersonIsMadeOnceAndKeepsTheRole(t *testing.T) {
 	})
 }
 
-func TestBadPeopleAreRefused(t *testing.T) {
+// Invalid addresses, names and roles are refused.
+func TestEnsure_refusesBadPeople(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		for _, c := range []struct {
 			email, name string
@@ -286,7 +295,8 @@ func TestBadPeopleAreRefused(t *testing.T) {
 	})
 }
 
-func TestOldSessionsAndLinksArePruned(t *testing.T) {
+// Old sessions and links are removed.
+func TestPrune_oldSessionsAndLinks(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.signIn()
 		f.clock.Advance(keepEnded + time.Hour)

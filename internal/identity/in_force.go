@@ -4,8 +4,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// InForce refuses, in tx, a visitor whose session has ended meanwhile, or who has a factor and did not give it within the
-// last five minutes. The factor of a personal token was given when it was made.
+// InForce refuses, in tx, a visitor whose session has ended. It also refuses one who has a factor and did not give it
+// within the last five minutes. A personal token counts as given with the factor at its creation.
 func (i *Identity) InForce(tx *db.Tx, v Visitor) error {
 	if v.token != "" {
 		_, err := i.bearer(tx, v.token)

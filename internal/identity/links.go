@@ -10,14 +10,14 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// The kinds of links. One of development signs its bearer in; an invitation lets a person without a password choose
+// The kinds of links. A development link signs its bearer in. An invitation lets a person without a password choose
 // one. Stored.
 const (
 	kindDevelopment = "development"
 	kindInvitation  = "invitation"
 )
 
-// LinkOf is what a link is for.
+// LinkOf is the purpose of a link.
 type LinkOf struct {
 	Person     Person
 	Invitation bool // it asks for a password
@@ -39,7 +39,7 @@ func (i *Identity) NewLink(ctx context.Context, person string) (token string, er
 const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', l.kind, l.created_at, l.expires_at, l.used_at
 	FROM sign_in_links l JOIN people p ON p.id = l.person WHERE l.hash = $1 AND l.kind = 'development' OR l.hash = $2 AND l.code <> ''`
 
-// Link says whom a link is for, and leaves it as it is.
+// Link returns the person and purpose of a link without using it up.
 func (i *Identity) Link(ctx context.Context, token string) (LinkOf, error) {
 	var l LinkOf
 	err := i.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -90,7 +90,7 @@ func (i *Identity) use(tx *db.Tx, token string, invitation bool) (Person, error)
 	return l.Person, err
 }
 
-// SignIn uses a link of a development server up and begins a session. agent is what the browser calls itself.
+// SignIn uses a link of a development server up and begins a session. agent is the name that the browser sends.
 func (i *Identity) SignIn(ctx context.Context, link, agent string) (token string, err error) {
 	token = newToken()
 	id := uuid.Must(uuid.NewV7()).String()

@@ -15,12 +15,13 @@ import (
 // Machine is the Sponsor of people whom a command without a person invited or reset.
 const Machine = "machine"
 
-// Invitation is the token of a link and the code that together let a person choose a password, and the id of a person who may
-// have to be made. It is made before the transaction that stores it, which may run twice.
+// Invitation is the token of a link, the code that a person needs with it to choose a password, and the id of a
+// possible new person. It is made before the transaction that stores it, because that may run twice.
 type Invitation struct {
 	Token, Code string
-	// Sponsor alone gets both link and code, because nobody approved: the id of a person, or Machine. Empty: nobody gets both.
-	// A person with a sponsor is no second person to the sponsor (package approval).
+	// Sponsor is the only person who gets both link and code, because no approval was needed: the id of a person, or
+	// Machine. Empty means that nobody gets both. A sponsored person cannot approve the sponsor's changes (package
+	// changes).
 	Sponsor string
 	By      string // who invites or resets, for people
 	id      string
@@ -57,13 +58,13 @@ func (i *Identity) locked(tx *db.Tx, email string) (p Person, password bool, err
 	return p, password, err
 }
 
-// Invite gives a person a role in tx, where the caller also writes the audit entry; a person who is not there is made.
-// invited says whether the link of the invitation works: whoever has it becomes the person, with every role. Older links end.
-// A role that the person has there is left as it is, and is a Duplicate.
+// Invite gives a person a role in tx, where the caller also writes the audit entry. It creates a missing person.
+// invited reports whether the link of the invitation works: its bearer becomes the person, with every role. Older
+// links end. An existing role at the place is left unchanged and is a Duplicate.
 //
-// An address proves nothing: anybody who may invite people could have chosen the password of an account with it. So an account
-// without a role loses its password and second factor and begins anew, and one whose roles are all at tenants is refused until
-// it was reset. One with a role at the installation has been given its link there.
+// An address proves nothing: anybody who may invite people could have chosen the password of an account with it. So
+// an account without a role loses its password and second factor and begins anew. An account with roles only at
+// tenants is refused until it is reset. An account with a role at the installation got its link there.
 func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Membership) (p Person, invited bool, err error) {
 	p, password, err := i.locked(tx, email)
 	if problem.Is(err, problem.NotFound) {
@@ -108,8 +109,8 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 	return p, !(password && operator), nil
 }
 
-// SetRole changes the role of a person at one place in tx, where the caller also writes the audit entry; an empty role takes
-// it away. The installation keeps an owner.
+// SetRole changes the role of a person at one place in tx, where the caller also writes the audit entry. An empty
+// role removes it. The installation always keeps an owner.
 func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, before roles.Role, err error) {
 	if p, _, err = i.locked(tx, email); err != nil {
 		return p, "", err
@@ -192,8 +193,8 @@ func (i *Identity) Enable(tx *db.Tx, email string) (Person, error) {
 	return p, err
 }
 
-// Reset takes away a person's password, second factor and recovery codes, ends sessions and older links, and stores the
-// link of an invitation, in tx, where the caller also writes the audit entry.
+// Reset removes a person's password, second factor and recovery codes, ends sessions and older links, and stores the
+// link of an invitation. It runs in tx, where the caller also writes the audit entry.
 func (i *Identity) Reset(tx *db.Tx, by Invitation, email string) (Person, error) {
 	p, _, err := i.locked(tx, email)
 	if err == nil && !p.DisabledAt.IsZero() {
@@ -233,14 +234,14 @@ func (i *Identity) Member(ctx context.Context, tenant, who string) (p Person, er
 	return p, err
 }
 
-// Listed is a person with what they have.
+// Listed is a person with roles and proofs.
 type Listed struct {
 	Person
 	HasPassword, HasFactor bool
 	SeenAt                 time.Time // last use of a session that is kept, to the minute; zero: none
 	Memberships            []Membership
 	InvitedBy              string // who invited or last reset the person, for people
-	Sponsor                string // who alone had both link and code: a person's id, or Machine; empty: nobody
+	Sponsor                string // the only bearer of both link and code: a person's id, or Machine; empty: nobody
 }
 
 const (
@@ -285,8 +286,8 @@ func (i *Identity) Members(ctx context.Context, tenant, id string, limit int) (l
 
 const markBootstrap = `UPDATE people SET bootstrap = 1 WHERE id = $1`
 
-// Bootstrap makes the first person, an owner of the installation with a password. Where there is anybody it does nothing
-// and says so.
+// Bootstrap creates the first person, an owner of the installation with a password. If there is any person already,
+// it does nothing and reports that.
 func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) (made bool, err error) {
 	email, err = checkPerson(email, name, []Membership{{roles.Installation, roles.Owner}})
 	if err == nil {
@@ -325,7 +326,7 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 	return made, err
 }
 
-// Made says whether a person was made by this invitation.
+// Made reports whether this invitation created the person.
 func (by Invitation) Made(p Person) bool { return p.ID == by.id }
 
 // Locked finds a person by the e-mail address, with all memberships, and keeps the person as it is until tx ends.

@@ -29,7 +29,8 @@ func (f *fixture) refused(kind problem.Kind, fn func(tx *db.Tx) error) {
 	}
 }
 
-func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
+// An invitation lets a person choose a password once.
+func TestInvitation_setsPasswordOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		by, invited := f.invited("Kofi@Example.com", Membership{"t1", roles.Finance})
 		l, err := f.Link(f.t.Context(), by.Token)
@@ -66,9 +67,9 @@ func TestAnInvitationLetsAPersonChooseAPasswordOnce(t *testing.T) {
 	})
 }
 
-// Whoever may invite people could have made an account with the address of another, and chosen its password. A role is given
-// with it only where the installation has given a link to it before.
-func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
+// Anybody who may invite could have created an account with the address of another and chosen its password. Only an
+// account invited by the installation keeps its password.
+func TestInvite_distrustsUnprovenAccounts(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		accept := func(by Invitation) string {
 			f.t.Helper()
@@ -112,8 +113,8 @@ func TestAnAccountThatAnybodyCouldHaveMadeIsNotTrusted(t *testing.T) {
 	})
 }
 
-// An account that has lost its last role is nobody's: who is invited begins anew.
-func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
+// An account that lost its last role begins anew when it is invited.
+func TestInvite_accountWithoutRoleBeginsAnew(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		by, _ := f.invited("kofi@example.com", Membership{"t1", roles.Finance})
 		session, err := f.Accept(f.t.Context(), by.Token, by.Code, password, "", home)
@@ -138,7 +139,8 @@ func TestAnAccountWithoutARoleBeginsAnew(t *testing.T) {
 	})
 }
 
-func TestAnInvitationLastsADay(t *testing.T) {
+// An invitation works for a day.
+func TestInvitation_lastsADay(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		by, _ := f.invited("kofi@example.com", Membership{"t1", roles.Finance})
 		f.clock.Advance(InvitationLasts)
@@ -148,7 +150,8 @@ func TestAnInvitationLastsADay(t *testing.T) {
 	})
 }
 
-func TestALinkOfDevelopmentDoesNotWorkInProduction(t *testing.T) {
+// A link of a development server does not work in production.
+func TestLink_ofDevelopmentNotInProduction(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		link := f.link()
 		f.development = false
@@ -158,7 +161,8 @@ func TestALinkOfDevelopmentDoesNotWorkInProduction(t *testing.T) {
 	})
 }
 
-func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
+// A reset removes the password, the second factor and the recovery codes.
+func TestReset_removesAllProofs(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -200,7 +204,8 @@ func TestAResetTakesAwayEverythingThatProves(t *testing.T) {
 	})
 }
 
-func TestWhoIsDisabledIsOutUntilEnabled(t *testing.T) {
+// A disabled person cannot sign in until enabled again.
+func TestDisable_untilEnabled(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		by, _ := f.invited("kofi@example.com", Membership{roles.Installation, roles.Owner})
 		f.known()
@@ -227,7 +232,8 @@ func TestWhoIsDisabledIsOutUntilEnabled(t *testing.T) {
 	})
 }
 
-func TestTheInstallationKeepsAnOwner(t *testing.T) {
+// The last owner of the installation keeps the role.
+func TestSetRole_keepsAnOwner(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		demote := func(email string) func(tx *db.Tx) error {
 			return func(tx *db.Tx) error {
@@ -269,7 +275,8 @@ func TestTheInstallationKeepsAnOwner(t *testing.T) {
 	})
 }
 
-func TestBootstrapMakesTheFirstOwnerAlone(t *testing.T) {
+// Bootstrap creates the first owner, and does nothing when there is a person.
+func TestBootstrap_createsFirstOwnerOnly(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		if made, err := f.Bootstrap(f.t.Context(), "kofi@example.com", "Kofi", password); made || err != nil {
 			f.t.Fatal(made, err) // the fixture's person is there

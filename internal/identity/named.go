@@ -12,9 +12,9 @@ import (
 // shortestName is the number of characters from which a name is looked for inside another text.
 const shortestName = 3
 
-// Named reports whether a free text may mean a person: it holds the e-mail address, the part before the @ or the name, or
-// one of them holds the text. Case, spaces, punctuation, invisible characters and look-alike letters do not count. It errs
-// towards true, because it keeps people from approving their own payments.
+// Named reports whether a free text may mean a person: it contains the e-mail address, the part before the @ or the
+// name, or is contained in one. Case, spaces, punctuation, invisible characters and look-alike letters do not count.
+// It errs towards true, because it keeps people from approving their own payments.
 func Named(text string, p Person) bool {
 	seen := folded(text)
 	if seen == "" {

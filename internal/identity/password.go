@@ -14,18 +14,18 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// easy are the words that guesses begin with.
+// easy lists the words that guesses begin with.
 var easy = []string{"makola", "password", "passwort", "123456", "qwerty", "asdfgh", "abcdef", "letmein", "iloveyou", "welcome", "admin"}
 
 // estimated is the number of characters that the estimator reads: its time grows fast, and more characters make a password
 // no weaker.
 const estimated = 40
 
-// leastScore is the score of the estimator, 0 to 4, that a password needs: 3 stands for 100 million guesses or more.
+// leastScore is the score of the estimator, 0 to 4, that a password needs: 3 means 100 million guesses or more.
 const leastScore = 3
 
-// checkPassword refuses a password that is easy to guess. words are the names around the person, such as the company's.
-// The length is checked first, which bounds the time of the estimator.
+// checkPassword refuses a password that is easy to guess. words are the names around the person, such as the
+// company's. The length is checked first, because it bounds the time of the estimator.
 func checkPassword(password string, words []string) error {
 	var bad problem.Fields
 	text, err := precis.OpaqueString.String(password)
@@ -41,7 +41,7 @@ func checkPassword(password string, words []string) error {
 	return bad.Err()
 }
 
-// guessable reports whether a password scores too low, or is little more than known words.
+// guessable reports whether a password scores too low, or adds little to known words.
 func guessable(password string, words []string) bool {
 	left := strings.ToLower(password)
 	for _, word := range slices.Concat(words, easy) {
@@ -59,8 +59,8 @@ const maxWords = 50
 
 const selectCompanies = `SELECT t.name FROM memberships m JOIN tenants t ON t.id = m.tenant WHERE m.person = $1 ORDER BY t.id LIMIT 20`
 
-// wordsAround returns the words that guesses of a person's password begin with: parts of the e-mail address, of the name,
-// and of the names of their companies, in small letters.
+// wordsAround returns the words with which guesses of a person's password begin: parts of the e-mail address, of the
+// name, and of the names of their companies, in lower case.
 func (i *Identity) wordsAround(ctx context.Context, p Person) (words []string, err error) {
 	texts := []string{p.Email, p.Name}
 	err = i.db.Read(ctx, func(tx *db.Tx) error {

@@ -65,7 +65,7 @@ func TestSignIn_renewsTheStoredHash(t *testing.T) {
 	})
 }
 
-// A password of common words, of the person's names or of the company's is refused with the way to choose another.
+// A password of common words, or of the names of the person or the company, is refused with advice for another.
 func TestPassword_guessableIsRefused(t *testing.T) {
 	each(t, []Membership{{"shop", roles.Owner}}, func(f *fixture) {
 		t := f.t

@@ -15,7 +15,7 @@ import (
 
 const selectAnybody = `SELECT id FROM people LIMIT 1`
 
-// SetUp says whether this installation has people at all.
+// SetUp reports whether this installation has any people.
 func (i *Identity) SetUp(ctx context.Context) (bool, error) {
 	found := false
 	err := i.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -33,8 +33,8 @@ const selectPersonByEmail = `SELECT id, email, name, created_at, disabled_at FRO
 const insertMembership = `INSERT INTO memberships (tenant, person, role, created_at, changed_at) VALUES ($1, $2, $3, $4, $4)
 	ON CONFLICT (tenant, person) DO NOTHING`
 
-// Ensure gives the person with an e-mail address, who is made where there is none, and the memberships that are missing.
-// One that exists keeps its role.
+// Ensure returns the person with an e-mail address and adds missing memberships. It creates a missing person. An
+// existing membership keeps its role.
 func (i *Identity) Ensure(ctx context.Context, email, name string, memberships []Membership) (Person, error) {
 	email, err := checkPerson(email, name, memberships)
 	if err != nil {
@@ -81,8 +81,8 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 	return email, bad.Err()
 }
 
-// checkNew refuses a new person whom a reader could take for another: an address with letters other than ASCII's, or a name
-// with invisible or look-alike letters. Older people keep theirs.
+// checkNew refuses a new person whom a reader could confuse with another. The address may have only ASCII letters,
+// and the name no invisible or look-alike letters. Older people keep theirs.
 func checkNew(email, name string) error {
 	var bad problem.Fields
 	if strings.ContainsFunc(email, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -94,13 +94,13 @@ func checkNew(email, name string) error {
 	return bad.Err()
 }
 
-// IsEmail says whether a text in small letters has the form of an e-mail address.
+// IsEmail reports whether a text in lower case has the form of an e-mail address.
 func IsEmail(text string) bool {
 	at := strings.LastIndexByte(text, '@')
 	return at >= 1 && at < len(text)-1 && len(text) <= 254 && plain(text) && !strings.Contains(text, " ")
 }
 
-// plain says that a text is valid and has no control characters.
+// plain reports whether a text is valid UTF-8 without control characters.
 func plain(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }

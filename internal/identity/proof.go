@@ -12,7 +12,7 @@ import (
 
 const codeAttempt = "sign_in_refused"
 
-// proof is what is stored of how a person proves themselves, beside what was typed.
+// proof holds the stored proofs of a person and the input to compare with them.
 type proof struct {
 	person   Person
 	password string
@@ -74,7 +74,8 @@ func (i *Identity) useCode(tx *db.Tx, p proof, step int64, from netip.Addr) erro
 	return i.note(tx, p.person, from, audit.Entry{Action: "person.recovery_code", Details: changesOf("recovery code", "unused", "used")})
 }
 
-// errAttempt is the one refusal: whether the account exists, has a factor, and which part was wrong is not told.
+// errAttempt is returned for every failed sign-in. It does not reveal whether the account exists, has a factor, or
+// which part was wrong.
 func errAttempt() error {
 	return problem.New(problem.Unauthenticated, codeAttempt, "The e-mail address, the password or the code is not right")
 }

@@ -20,8 +20,8 @@ const password = "correct horse battery"
 
 var home = netip.MustParseAddr("192.0.2.7")
 
-// The vectors of RFC 6238, appendix B, for SHA-1; the last six of its eight digits.
-func TestCodesAreThoseOfTheRFC(t *testing.T) {
+// The codes match the vectors of RFC 6238, appendix B, for SHA-1: the last six of the eight digits.
+func TestTOTP_matchesRFC(t *testing.T) {
 	for at, want := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130"} {
 		if got := codeAt([]byte("12345678901234567890"), stepAt(time.Unix(at, 0))); got != want {
 			t.Errorf("at %d: %s, want %s", at, got, want)
@@ -29,7 +29,8 @@ func TestCodesAreThoseOfTheRFC(t *testing.T) {
 	}
 }
 
-func TestACodeCountsOneStepToEitherSide(t *testing.T) {
+// A code is accepted one step before and after its own.
+func TestTOTP_acceptsOneStepEitherSide(t *testing.T) {
 	key, at := newFactorKey(), time.Unix(1_000_000_000, 0)
 	for drift := int64(-3); drift <= 3; drift++ {
 		code := codeAt(key, stepAt(at)+drift)
@@ -39,7 +40,8 @@ func TestACodeCountsOneStepToEitherSide(t *testing.T) {
 	}
 }
 
-func TestPasswordsMatchThemselvesAlone(t *testing.T) {
+// A stored hash matches its own password only.
+func TestHasher_matchesOnlyTheSamePassword(t *testing.T) {
 	h := newHasher(0)
 	one, err := h.seal(t.Context(), password)
 	if err != nil {
@@ -64,7 +66,8 @@ func TestPasswordsMatchThemselvesAlone(t *testing.T) {
 	}
 }
 
-func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
+// Two hashes run at once and few wait.
+func TestHasher_twoAtOnceAndShortLine(t *testing.T) {
 	h := newHasher(0)
 	for range hashesAtOnce {
 		h.turn <- struct{}{} // taken
@@ -81,7 +84,7 @@ func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
 					t.Error(err)
 				}
 				if busy.Add(1) == 5 {
-					cancel() // everybody else stands in the line
+					cancel() // the other sign-ins wait in line
 				}
 				return
 			}
@@ -97,7 +100,8 @@ func TestTwoHashesAtATimeAndAShortLine(t *testing.T) {
 	}
 }
 
-func TestEasyPasswordsAreRefused(t *testing.T) {
+// Passwords that are easy to guess are refused.
+func TestPassword_easyIsRefused(t *testing.T) {
 	p := []string{"kwame", "example"}
 	for _, bad := range []string{"", "short", "elevenchars", strings.Repeat("ab", 60), "kwame is my", "makolaMakola", "Password1234", "123456123456", "qwertyuiop12", "kwamekwame1234", "aaaaaaaaaaaabbb", strings.Repeat("abcdefgh", 20), "abcdefgh\xff ijkl"} {
 		if err := checkPassword(bad, p); !problem.Is(err, problem.Invalid) {
@@ -112,7 +116,7 @@ func TestEasyPasswordsAreRefused(t *testing.T) {
 }
 
 // A full line refuses before anything is counted.
-func TestAFloodOfTriesCostsNoMoreThanTheLine(t *testing.T) {
+func TestTries_fullLineRefusesFirst(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		var leave []func()
@@ -137,8 +141,8 @@ func TestAFloodOfTriesCostsNoMoreThanTheLine(t *testing.T) {
 	})
 }
 
-// Strangers who fill their line keep out neither a person from a known network nor one with a known browser, whoever of the
-// account's tries they used up.
+// Clients that fill the line of unknown networks lock out neither a person on a known network nor one with a known
+// browser.
 func TestSignIn_ofKnownPeopleGoesOn(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
@@ -291,7 +295,8 @@ func (f *fixture) actions() (list []string) {
 	return list
 }
 
-func TestAPersonSignsInWithPasswordAndCode(t *testing.T) {
+// A person signs in with the password and a code.
+func TestSignIn_withPasswordAndCode(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -342,7 +347,8 @@ func TestAPersonSignsInWithPasswordAndCode(t *testing.T) {
 	})
 }
 
-func TestOneCodeSignsInOnceOfManyAtOnce(t *testing.T) {
+// Of many sign-ins at once with one code, one succeeds.
+func TestSignIn_usesACodeOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -369,8 +375,8 @@ func TestOneCodeSignsInOnceOfManyAtOnce(t *testing.T) {
 	})
 }
 
-// What is refused is one text, whether there is such a person or not, and tells nothing.
-func TestRefusalsAreOneText(t *testing.T) {
+// Every refusal has the same text, whether the person exists or not.
+func TestSignIn_refusalsAreOneText(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		texts := map[string]bool{}
 		note := func(email, pass string) {
@@ -395,7 +401,8 @@ func TestRefusalsAreOneText(t *testing.T) {
 	})
 }
 
-func TestGuessesOfAnAccountAreLimited(t *testing.T) {
+// Guesses of one account's password are limited.
+func TestTries_limitedPerAccount(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known() // which makes home a known source
 		stranger := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{203, 0, 113, byte(n)}) }
@@ -421,7 +428,8 @@ func TestGuessesOfAnAccountAreLimited(t *testing.T) {
 	})
 }
 
-func TestGuessesFromAnAddressAreLimited(t *testing.T) {
+// Guesses from one address are limited.
+func TestTries_limitedPerAddress(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		try := func(from string) error {
 			_, err := f.take(f.t.Context(), from+"@example.com", netip.MustParseAddr(from))
@@ -449,7 +457,8 @@ func TestGuessesFromAnAddressAreLimited(t *testing.T) {
 	})
 }
 
-func TestManyTriesAtOnceAreNoMoreThanOneAfterTheOther(t *testing.T) {
+// Many tries at once have the same limit as tries one after another.
+func TestTries_sameLimitAtOnce(t *testing.T) {
 	each(t, nil, func(f *fixture) {
 		var free atomic.Int64
 		var all sync.WaitGroup
@@ -477,7 +486,8 @@ func TestManyTriesAtOnceAreNoMoreThanOneAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestStepUpLastsFiveMinutes(t *testing.T) {
+// A second factor counts for five minutes.
+func TestStepUp_lastsFiveMinutes(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -527,8 +537,8 @@ func TestStepUpLastsFiveMinutes(t *testing.T) {
 	})
 }
 
-// A factor that was shown and not confirmed changes nothing; it is over after a while.
-func TestAFactorThatWaitsChangesNothing(t *testing.T) {
+// A factor that was shown and not confirmed changes nothing, and expires.
+func TestFactor_pendingChangesNothing(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -561,7 +571,8 @@ func TestAFactorThatWaitsChangesNothing(t *testing.T) {
 	})
 }
 
-func TestTheKeyOfAFactorIsSealedForItsPerson(t *testing.T) {
+// The key of a factor is sealed for its person, and cannot be moved to another.
+func TestFactor_keyIsSealedForItsPerson(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -582,8 +593,8 @@ func TestTheKeyOfAFactorIsSealedForItsPerson(t *testing.T) {
 	})
 }
 
-// Two browsers that have both read that a code is unused: one of them uses it.
-func TestACodeThatTwoHaveReadIsUsedOnce(t *testing.T) {
+// Two browsers have both read that a code is unused; only one of them can use it.
+func TestCode_readByTwoIsUsedOnce(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -610,8 +621,8 @@ func TestACodeThatTwoHaveReadIsUsedOnce(t *testing.T) {
 	})
 }
 
-// A rotation of the master key changes no person's codes, and needs the old key no more.
-func TestAFactorOutlivesTheKeyThatItWasSealedUnder(t *testing.T) {
+// A rotation of the master key keeps every person's codes, and the old key is no longer needed.
+func TestFactor_survivesKeyRotation(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)

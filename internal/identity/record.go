@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// note writes an entry of what a person did with their own account.
+// note writes an audit entry about a person's action on their own account.
 func (i *Identity) note(tx *db.Tx, p Person, from netip.Addr, e audit.Entry) error {
 	e.Actor, e.Person, e.Subject = p.Email, p.ID, p.ID
 	if from.IsValid() {

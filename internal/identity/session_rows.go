@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// sessionRow is what a query for a hash found, which may be nothing: that is remembered too.
+// sessionRow is the result of a query for a hash. The absence of a session is cached, too.
 type sessionRow struct {
 	visitor Visitor
 	ended   bool
@@ -65,7 +65,7 @@ func (i *Identity) within(made, ends time.Time) bool {
 	return now.Before(ends) && made.Sub(now) <= clock.Skew
 }
 
-// live says whether the session still lasts at a time.
+// live reports whether the session is valid at a time.
 func (r sessionRow) live(at time.Time) bool {
 	idle := IdleMember
 	if r.visitor.Operator() {

@@ -85,7 +85,8 @@ func (i *Identity) Sessions(ctx context.Context, v Visitor) (list []Session, err
 
 const endOwnSession = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND id = $2 AND ended_at = 0`
 
-// End ends a session of the visitor's own, in force everywhere within Freshness. Another person's is left alone.
+// End ends a session of the visitor, which takes effect everywhere within Freshness. It ignores sessions of other
+// people.
 func (i *Identity) End(ctx context.Context, v Visitor, id string) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(endOwnSession, -1, v.Person.ID, id, i.clock.Now())

@@ -10,11 +10,11 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Attempt is what a visitor typed to sign in.
+// Attempt is a visitor's input at sign-in.
 type Attempt struct {
 	Email, Password string
 	Code            string // of the app, or a recovery code; needed by those who have a factor
-	Agent           string // what the browser calls itself
+	Agent           string // the name that the browser sends
 	From            netip.Addr
 	Device          string // what NewDevice gave this browser; empty: nothing
 }

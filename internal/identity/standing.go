@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Standing is what a person is at one place, as a transaction sees it.
+// Standing is a person's state and role at one place, as read in a transaction.
 type Standing struct {
 	Person    Person
 	HasFactor bool
@@ -17,7 +17,7 @@ type Standing struct {
 	RoleAt    time.Time  // when the role was given or last changed
 }
 
-// Can says whether the person may sign in and has a permission at a site.
+// Can reports whether the person may sign in and has a permission at a site.
 func (s Standing) Can(at roles.Site, p roles.Permission) bool {
 	return s.Person.DisabledAt.IsZero() && s.Role != "" && roles.Can(at, s.Role, p)
 }
@@ -30,7 +30,7 @@ const (
 	selectFactor   = `SELECT person FROM factors WHERE person = $1 AND sealed <> ''`
 )
 
-// Standing reads what a person is at a tenant or at the Installation, and keeps it as it is until tx ends.
+// Standing reads a person's role at a tenant or at the Installation, and locks it until tx ends.
 func (i *Identity) Standing(tx *db.Tx, person, tenant string) (Standing, error) {
 	return standing(tx, lockStanding, lockRole, person, tenant)
 }
@@ -61,7 +61,7 @@ type Holder struct {
 	Person
 	Role      roles.Role
 	HasFactor bool   // who has none cannot check in production
-	Sponsor   string // who may have the person's account: a person's id, or Machine; empty: nobody
+	Sponsor   string // the person who could use this account: a person's id, or Machine; empty: nobody
 }
 
 const selectHolders = `SELECT m.person, p.email, p.name, m.role, COALESCE(f.sealed, '') <> '' AND p.password <> '', p.sponsor FROM memberships m JOIN people p ON p.id = m.person
@@ -78,7 +78,7 @@ func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) 
 	return list, err
 }
 
-// Acquaintance is what an approver has in common with a requester, and who brought the approver in.
+// Acquaintance holds the connections between an approver and a requester: invitation, network and browser.
 type Acquaintance struct {
 	InvitedBy        string
 	Network, Browser bool // a session of the requester began from the same network, or in a browser of the same name
@@ -103,7 +103,7 @@ func (i *Identity) Acquainted(tx *db.Tx, approver Visitor, requester string) (a 
 
 const selectRolesOf = `SELECT tenant, role FROM memberships WHERE person = $1 ORDER BY tenant`
 
-// rolesOf lists what a person is, and where.
+// rolesOf lists a person's roles and their places.
 func rolesOf(tx *db.Tx, person string) (all []Membership, err error) {
 	err = tx.Query(selectRolesOf, []any{person}, func(r *db.Row) error {
 		var m Membership

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// StepUpLasts is how long after a code what needs a second factor can be done.
+	// StepUpLasts is the time after a code in which actions that need a second factor are allowed.
 	StepUpLasts = 5 * time.Minute
 	// pendingLasts is how long a factor that was shown waits for its first code.
 	pendingLasts = 15 * time.Minute
@@ -20,7 +20,7 @@ func errStepUp() error {
 	return problem.New(problem.Forbidden, "step_up_needed", "Give the code of your app again: the last one is more than five minutes ago")
 }
 
-// SteppedUp says whether the visitor gave the second factor within the last five minutes.
+// SteppedUp reports whether the visitor gave the second factor within the last five minutes.
 func (i *Identity) SteppedUp(v Visitor) bool {
 	at := v.Session.FactorAt
 	return !at.IsZero() && i.within(at, at.Add(StepUpLasts))

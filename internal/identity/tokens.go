@@ -18,7 +18,7 @@ import (
 // PersonalToken lets commands name the person that gives them. Its text is shown once, and only its hash is kept.
 type PersonalToken struct {
 	ID        string
-	Name      string // where it is used, in its person's words
+	Name      string // the place of its use, as its person named it
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }
@@ -109,7 +109,7 @@ const (
 	endTokens = `UPDATE personal_tokens SET ended_at = $2 WHERE person = $1 AND ended_at = 0`
 )
 
-// EndPersonalToken ends a token of the visitor's own at once. Another person's, and one that has ended, are left alone.
+// EndPersonalToken ends a token of the visitor at once. It ignores tokens of other people and ended ones.
 func (i *Identity) EndPersonalToken(ctx context.Context, v Visitor, id string, from netip.Addr) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(endToken, v.Person.ID, id, i.clock.Now())

@@ -33,7 +33,7 @@ func (f *fixture) tokenOf(v Visitor) (string, PersonalToken) {
 	return text, token
 }
 
-// works says whether a token works now, and whether what was read of it before is still in force.
+// works reports whether a token works now, and whether a visitor read from it before is still in force.
 func (f *fixture) works(text string, before Visitor) (now, still bool) {
 	f.t.Helper()
 	_, err := f.Bearer(f.t.Context(), text)
@@ -43,7 +43,8 @@ func (f *fixture) works(text string, before Visitor) (now, still bool) {
 	return err == nil, f.db.Write(f.t.Context(), func(tx *db.Tx) error { return f.InForce(tx, before) }) == nil
 }
 
-func TestAPersonalTokenEnds(t *testing.T) {
+// A personal token ends at its time.
+func TestToken_ends(t *testing.T) {
 	ends := map[string]func(f *fixture, v Visitor, t PersonalToken) error{
 		"after twelve hours": func(f *fixture, _ Visitor, _ PersonalToken) error { f.clock.Advance(TokenLasts); return nil },
 		"by its person": func(f *fixture, v Visitor, t PersonalToken) error {
@@ -96,8 +97,8 @@ func TestAPersonalTokenEnds(t *testing.T) {
 	})
 }
 
-// Signing out everywhere else is written down where it ends personal tokens, once for all of them.
-func TestTokensThatEndWithOtherSessionsAreWrittenDown(t *testing.T) {
+// Signing out everywhere else writes one audit entry for all personal tokens that it ends.
+func TestSignOut_auditsEndedTokens(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		v := f.signedIn()
 		ended := func(want int) {
@@ -124,7 +125,8 @@ func TestTokensThatEndWithOtherSessionsAreWrittenDown(t *testing.T) {
 	})
 }
 
-func TestAPersonalTokenIsMadeWithTheFactorInABrowser(t *testing.T) {
+// A personal token is created in a browser after a code.
+func TestToken_needsFactorInBrowser(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)
@@ -179,7 +181,8 @@ func TestAPersonalTokenIsMadeWithTheFactorInABrowser(t *testing.T) {
 	})
 }
 
-func TestAPersonHasTenTokensAndEndsTheirOwn(t *testing.T) {
+// A person has at most ten tokens, and ends only their own.
+func TestToken_atMostTenEach(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		v := f.signedIn()
 		for range MostTokens {

@@ -57,7 +57,7 @@ func newFactorKey() []byte {
 	return key
 }
 
-// factorURI is what a QR code for an app holds.
+// factorURI returns the content of a QR code for an authenticator app.
 func factorURI(key []byte, email string) string {
 	label := url.PathEscape(issuer + ":" + email)
 	return "otpauth://totp/" + label + "?" + url.Values{"secret": {base32Text.EncodeToString(key)}, "issuer": {issuer}}.Encode()

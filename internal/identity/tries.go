@@ -10,9 +10,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// How many tries to sign in an account and an address have: so many at once, and one more each pause. A try that was
-// right is given back. Somebody who signed in from a network within the last month has tries of their own there, so that
-// strangers who guess cannot keep them out. The same holds for a browser in which they signed in, on any network.
+// The limits of sign-in tries of an account and of an address: a number at once, and one more after each pause. A
+// successful try is returned. A person who signed in from a network within the last month has separate tries there.
+// So clients that guess passwords cannot lock the person out. The same holds for a browser in which the person signed
+// in, on any network.
 const (
 	accountTries = 10
 	accountPause = time.Minute
@@ -53,7 +54,7 @@ const (
 	selectOwner = `SELECT id FROM people WHERE email = $1 AND id = $2`
 )
 
-// take uses a try up, or says when the next one is free.
+// take uses a try up, or returns an error with the time of the next free one.
 func (i *Identity) take(ctx context.Context, email string, from netip.Addr) (try, error) {
 	t, err := i.look(ctx, email, from, "")
 	if err == nil {
@@ -92,7 +93,7 @@ func (i *Identity) look(ctx context.Context, email string, from netip.Addr, devi
 	return t, err
 }
 
-// count uses a try up, unless others have used it meanwhile.
+// count uses a try up, unless others have used it since look.
 func (i *Identity) count(ctx context.Context, t try) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(plantTries, t.account, t.address); err != nil {
@@ -109,7 +110,7 @@ func (i *Identity) count(ctx context.Context, t try) error {
 	})
 }
 
-// next says until when the tries are used with one more, or refuses it.
+// next returns the times until which the tries are used after one more, or an error when none is left.
 func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time, error) {
 	until := map[string]time.Time{t.account: now, t.address: now}
 	if err := tx.Query(query, []any{t.account, t.address}, func(r *db.Row) error {

@@ -17,7 +17,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// A Limit bounds what a person does within an hour: with how many different things or, where each use counts, how often.
+// Limit bounds a person's actions within an hour: the number of different subjects or, where each use counts, of
+// uses.
 type Limit struct {
 	What string // stored; never renamed
 	Most int
@@ -83,8 +84,8 @@ func (i *Identity) Once(ctx context.Context, l Limit, person, key string) (first
 	return first, err
 }
 
-// Take is Use in tx without an entry of its own. entry is written with the count after the hour where its action is not empty.
-// first reports whether this is the first use of the thing.
+// Take is Use in tx without an entry of its own. entry is written with the count after the hour if its action is not
+// empty. first reports whether this is the first use of the subject.
 func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entry) (first bool, err error) {
 	var id string
 	if _, err := tx.One(lockUser, []any{person}, &id); err != nil {
@@ -124,8 +125,8 @@ func counted(now time.Time) (after, latest time.Time) {
 	return now.Add(-limitedFor), now.Add(clock.Skew)
 }
 
-// endUses removes uses that count no longer, of one thing or of all, and writes the count of each that was repeated into the
-// audit log.
+// endUses removes expired uses, of one subject or of all. It writes the count of each repeated one into the audit
+// log.
 func (i *Identity) endUses(tx *db.Tx, now time.Time, person, what, key string) (n int, err error) {
 	type use struct {
 		person, what, key, email string

@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A person does something with so many different things an hour, also when they ask at once; each thing is one entry of the audit
-// log an hour, and another person has a limit of their own.
+// A person uses a bounded number of different subjects an hour, also at once. Each subject is one audit entry an
+// hour, and another person has a separate limit.
 func TestUse_limitsEachPerson(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(time.Now())

@@ -18,10 +18,10 @@ type Visitor struct {
 	token       string    // the hash of that one
 }
 
-// ByToken says whether the visitor is a command's, by a personal token, and not a browser's.
+// ByToken reports whether the visitor is a command with a personal token, and not a browser.
 func (v Visitor) ByToken() bool { return v.token != "" }
 
-// Can says whether the visitor has a permission at a tenant or at the Installation by a role there.
+// Can reports whether a role of the visitor at a tenant or at the Installation has a permission.
 func (v Visitor) Can(tenant string, p roles.Permission) bool {
 	r := v.Role(tenant)
 	return r != "" && roles.Can(roles.SiteOf(tenant), r, p)
@@ -30,7 +30,7 @@ func (v Visitor) Can(tenant string, p roles.Permission) bool {
 // Session is one browser in which a person is signed in.
 type Session struct {
 	ID        string
-	Agent     string // the browser, in its own words
+	Agent     string // the name that the browser sent
 	CreatedAt time.Time
 	UsedAt    time.Time // to the minute
 	FactorAt  time.Time // when the second factor was last given; zero: never
@@ -48,10 +48,10 @@ func (v Visitor) Role(tenant string) roles.Role {
 	return ""
 }
 
-// Operator says whether the visitor has a role at the installation.
+// Operator reports whether the visitor has a role at the installation.
 func (v Visitor) Operator() bool { return v.Role(roles.Installation) != "" }
 
-// Lacks says what a visitor must set up in production before anything else.
+// Lacks reports the proofs that a visitor in production must set up before anything else.
 func (v Visitor) Lacks() (password, factor bool) {
 	for _, m := range v.Memberships {
 		factor = factor || m.Role.NeedsFactor(roles.SiteOf(m.Tenant))
