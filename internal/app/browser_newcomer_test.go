@@ -38,7 +38,7 @@ func TestInABrowserANewcomerSeesTheWholeCircle(t *testing.T) {
 	b.Reads("#hooks", "Signature valid")
 	b.Reads("#balance", "GHS 5,012.37")
 	b.Click("#money tbody a")
-	b.Reads("#story", "Settled: success")
+	b.Reads("#story", "Final status: success")
 	b.Reads("#story", "Webhook delivered")
 	b.Obeys()
 }

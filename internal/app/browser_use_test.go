@@ -18,7 +18,7 @@ func TestInABrowserAPageFollowsAndSaysWhenItCannot(t *testing.T) {
 	tab.Reads("#phone-0240000040", "Declined")
 	tab.Goto("/ops/payments")
 	b.ask("13.50", "0240000001", "handset-0000000002")
-	tab.Reads("#newer", "1 new: show")
+	tab.Reads("#newer", "Show 1 new")
 	tab.Click("#newer a")
 	tab.Reads("main table", "handset-0000000002")
 	id := b.the("handset-0000000001")

@@ -43,7 +43,7 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	b.clock.Advance(identity.Freshness)
 	app := "/app/" + shop.ID
 	b.as(owner)
-	b.want(http.StatusOK, app+"/access", "No keys yet", "No address is listed", "Make a key")
+	b.want(http.StatusOK, app+"/access", "No keys yet", "The list is empty", "Create API key")
 	b.post(http.StatusUnprocessableEntity, app+"/keys/new", "id", "x", "reason", "x", "scopes", "everything")
 	act := b.ordered(app+"/keys/new", "scopes", "payout read", "label", "till 4")
 	b.want(http.StatusOK, act, "Waits for a second person", "payout", "till 4", "Withdraw it")
@@ -75,7 +75,7 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	}
 	b.clock.Advance(time.Minute)
 	b.post(http.StatusGone, act+"/reveal")
-	b.want(http.StatusOK, app+"/access", "till 4", "active", "owner@adom.example")
+	b.want(http.StatusOK, app+"/access", "till 4", "Active", "owner@adom.example")
 	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
 		_, _, err := b.identity.SetRole(tx, "owner@adom.example", identity.Membership{Tenant: shop.ID})
 		return err
@@ -83,7 +83,7 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.as(admin)
-	b.want(http.StatusOK, app+"/access", "owner@adom.example, who has no role here any more")
+	b.want(http.StatusOK, app+"/access", "owner@adom.example (no longer has a role here)")
 	revoked := b.ordered(app + "/keys/" + caller.KeyID + "/revoke")
 	b.want(http.StatusOK, revoked, "Done")
 	b.clock.Advance(access.Freshness)
@@ -129,8 +129,8 @@ func TestTheAddressesOfPayoutsAreShownToThoseWhoMayReadThem(t *testing.T) {
 	}
 	for role, shown := range map[roles.Role]bool{roles.Owner: true, roles.Compliance: true, roles.Auditor: true, roles.Support: false, roles.Treasury: false} {
 		b.become(string(role)+"@example.com", identity.Membership{Role: role})
-		p := b.want(http.StatusOK, "/ops/tenants/"+demoTenant, "Fees of collections")
-		if strings.Contains(p.text, "Payouts from") != shown || strings.Contains(p.text, "203.0.113.9") != shown {
+		p := b.want(http.StatusOK, "/ops/tenants/"+demoTenant, "Collection fees")
+		if strings.Contains(p.text, "Payout IP address") != shown || strings.Contains(p.text, "203.0.113.9") != shown {
 			t.Errorf("%s sees them: %v, not %v", role, !shown, shown)
 		}
 	}
@@ -200,7 +200,7 @@ func TestAPersonIsInvitedOnPages(t *testing.T) {
 	if err != nil || len(people) != 1 || people[0].Memberships[0].Role != roles.Owner {
 		t.Fatal(people, err)
 	}
-	b.want(http.StatusOK, "/ops/people", "owner@adom.example", "owner of Adom Stores")
+	b.want(http.StatusOK, "/ops/people", "owner@adom.example", "owner at Adom Stores")
 	out := b.ordered("/ops/people/" + people[0].ID + "/disable")
 	b.want(http.StatusOK, out, "Waits for a second person")
 }
@@ -276,7 +276,7 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	line := []string{"kind", "key.create", "amount", "0.00", "checkers", "0"}
 	b.post(http.StatusUnprocessableEntity, app+"/policy", "id", page.hidden(t, "id"), "kind", "wallet.fund", "amount", "0.00", "checkers", "0", "reason", "x")
 	approve(b.ordered(app+"/policy", line...))
-	b.want(http.StatusOK, app+"/policy", "In this account")
+	b.want(http.StatusOK, app+"/policy", "This account")
 	act := b.ordered(app+"/keys/new", "scopes", "payout", "daily", "100")
 	b.want(http.StatusOK, act, "Done")
 	key := regexp.MustCompile(`/keys/([0-9a-f-]+)/daily`).FindStringSubmatch(b.want(http.StatusOK, app+"/access", "/daily").text)[1]
@@ -292,10 +292,10 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	b.want(http.StatusOK, "/app/"+other.ID+"/policy", "In force for your requests")
 	b.want(http.StatusNotFound, "/app/"+other.ID+"/keys/"+key+"/daily")
 	b.as(operator)
-	if p := b.want(http.StatusOK, "/ops/policy", "In force for your requests"); strings.Contains(p.text, "In this account") {
+	if p := b.want(http.StatusOK, "/ops/policy", "In force for your requests"); strings.Contains(p.text, "This account") {
 		t.Error("the installation shows the account's own lines as its own")
 	}
-	if p := b.want(http.StatusOK, app+"/policy", "In this account"); strings.Contains(p.text, "Change the policy") {
+	if p := b.want(http.StatusOK, app+"/policy", "This account"); strings.Contains(p.text, "Change the policy") {
 		t.Error("an operator who looks at the account's pages is offered to change its policy")
 	}
 }
@@ -324,7 +324,7 @@ func TestAWholeNumberIsShownAndThatIsWrittenDown(t *testing.T) {
 		here := tt.base + "/payments/" + id
 		if tt.status != http.StatusNotFound {
 			p := b.want(http.StatusOK, here)
-			if strings.Contains(p.text, number) || strings.Contains(p.text, "Show the whole number") != (tt.status == http.StatusOK) {
+			if strings.Contains(p.text, number) || strings.Contains(p.text, "Show full number") != (tt.status == http.StatusOK) {
 				t.Errorf("%s: %s", email, p.text)
 			}
 		}

@@ -70,7 +70,7 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 	b.want(http.StatusOK, page, "Adom Stores")
 	b.post(http.StatusUnprocessableEntity, page, "amount", "-5", "reason", "x")
 	p := b.post(http.StatusOK, page, "amount", "500000", "reason", "Paid by bank, slip 4711")
-	for _, text := range []string{"GHS 500,000.00", "five hundred thousand cedis", "GHS 0.00", "Put GHS 500,000.00 into the wallet"} {
+	for _, text := range []string{"GHS 500,000.00", "five hundred thousand cedis", "GHS 0.00", "Add GHS 500,000.00 to wallet"} {
 		if !strings.Contains(p.text, text) {
 			t.Errorf("the page that asks lacks %q: %s", text, p.text)
 		}
@@ -267,7 +267,7 @@ func TestAWalletIsCorrected(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := "/ops/tenants/" + demoTenant + "/adjust"
-	b.want(http.StatusOK, path, "Take out of the wallet")
+	b.want(http.StatusOK, path, "Remove from wallet")
 	correct := func(way, amount string) page {
 		t.Helper()
 		p := b.post(http.StatusOK, path, "way", way, "amount", amount, "reason", "booked twice")

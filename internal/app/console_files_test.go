@@ -222,8 +222,8 @@ func TestACampaignIsFoundByItsID(t *testing.T) {
 	id := campaigns[0].ID
 	b.want(http.StatusSeeOther, "/ops/search?q="+id).leads(t, "/ops/messages/"+id)
 	b.want(http.StatusSeeOther, "/app/"+demoTenant+"/search?q="+strings.ToUpper(id)).leads(t, "/app/"+demoTenant+"/messages/"+id)
-	b.want(http.StatusOK, "/ops/search?q="+uuid.NewString(), "Nothing found")
-	b.want(http.StatusOK, "/app/"+b.named("Kejetia").ID+"/search?q="+id, "Nothing found") // another account's
+	b.want(http.StatusOK, "/ops/search?q="+uuid.NewString(), "No results")
+	b.want(http.StatusOK, "/app/"+b.named("Kejetia").ID+"/search?q="+id, "No results") // another account's
 }
 
 // An address that no page has is answered between the navigation of its site.
@@ -231,8 +231,8 @@ func TestAStrayAddressKeepsTheNavigation(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
-	b.want(http.StatusNotFound, "/ops/nothing/here", `href="/ops/payments"`, "There is no such page")
-	b.want(http.StatusNotFound, "/app/"+demoTenant+"/nothing", `href="/app/`+demoTenant+`/payouts"`, "There is no such page")
+	b.want(http.StatusNotFound, "/ops/nothing/here", `href="/ops/payments"`, "This page does not exist")
+	b.want(http.StatusNotFound, "/app/"+demoTenant+"/nothing", `href="/app/`+demoTenant+`/payouts"`, "This page does not exist")
 	if p := b.want(http.StatusNotFound, "/app/no-such-account/nothing"); strings.Contains(p.text, "/payouts") {
 		t.Errorf("an account that is not there has pages: %s", p.text)
 	}
@@ -250,13 +250,13 @@ func TestTheFilterByAccountTakesANameWhereThereAreMany(t *testing.T) {
 		b.named("Kejetia")
 	}
 	b.named("Adum Textiles")
-	if p := b.get("/ops/payments"); strings.Contains(p.text, "<option value=\""+demoTenant) || !strings.Contains(p.text, "by id or name") {
+	if p := b.get("/ops/payments"); strings.Contains(p.text, "<option value=\""+demoTenant) || !strings.Contains(p.text, "(name or ID)") {
 		t.Error("many accounts are offered one by one")
 	}
-	b.want(http.StatusOK, "/ops/payments?"+url.Values{"tenant": {"adum textiles"}}.Encode(), "Nothing matches")
-	b.want(http.StatusOK, "/ops/messages?"+url.Values{"tenant": {"adum textiles"}}.Encode(), "Nothing matches")
+	b.want(http.StatusOK, "/ops/payments?"+url.Values{"tenant": {"adum textiles"}}.Encode(), "No results")
+	b.want(http.StatusOK, "/ops/messages?"+url.Values{"tenant": {"adum textiles"}}.Encode(), "No results")
 	b.want(http.StatusUnprocessableEntity, "/ops/payments?tenant=Kejetia", "several accounts")
-	b.want(http.StatusUnprocessableEntity, "/ops/payments?tenant=nothing", "must be the id of an account")
+	b.want(http.StatusUnprocessableEntity, "/ops/payments?tenant=nothing", "must be the name or ID of one account")
 }
 
 // named makes an account of a name, with live money.

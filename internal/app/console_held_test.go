@@ -44,15 +44,15 @@ func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
 		app := "/app/" + demoTenant
 		signatory := b.holds("5000.00")
 		shown, p := b.payForm()
-		if !strings.Contains(p.text, "approval of another person of the account") {
+		if !strings.Contains(p.text, "Another person of the account must approve it") {
 			t.Errorf("the page that asks does not say that it will wait: %s", p.text)
 		}
 		byPage := b.do(http.MethodPost, payoutPage+"/confirm", shown).Header.Get("Location")
-		b.want(http.StatusOK, byPage, "Waits for approval", "Nothing was sent", app+"/acts/"+strings.TrimPrefix(byPage, app+"/payments/"))
+		b.want(http.StatusOK, byPage, "Awaiting approval", "Nothing was sent", app+"/acts/"+strings.TrimPrefix(byPage, app+"/payments/"))
 		good, bad := b.waits("held-payout-0001", "5000"), b.waits("held-payout-0002", "5000.01")
 		small := b.waits("held-payout-0003", "4999.99")
-		b.want(http.StatusOK, "/ops/payments/"+good, "Waits for approval", "Nothing was sent")
-		b.want(http.StatusOK, app+"/payouts", "Waits for approval")
+		b.want(http.StatusOK, "/ops/payments/"+good, "Awaiting approval", "Nothing was sent")
+		b.want(http.StatusOK, app+"/payouts", "Awaiting approval")
 		b.want(http.StatusOK, app+"/acts", "Send test GHS 5,000.00 to MTN 233****0051")
 		for _, reference := range []string{"held-payout-0001", "held-payout-0002"} {
 			if text := b.asked(reference); !strings.Contains(text, `"status":"pending"`) {

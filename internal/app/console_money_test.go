@@ -125,7 +125,7 @@ func TestTransfersRoutesAndDeadLettersAreOrderedOnPages(t *testing.T) {
 		form              []string
 		alone             bool
 	}{
-		{account, "Owes since a reversal", account + "/recover", nil, false},
+		{account, "Owed after a reversal", account + "/recover", nil, false},
 		{account, "Move money to another wallet", account + "/transfer", []string{"to", other.ID, "amount", "20", "reference", "letter 7"}, false},
 		{"/ops/routes", "disburse", "/ops/routes/set", []string{"operation", "disburse_wallet", "channel", "MTN", "mode", "live", "tenant", shop.ID, "providers", "hubtel mtn"}, false},
 		{"/ops/routes", shop.ID, "/ops/routes/drop", []string{"operation", "disburse_wallet", "channel", "MTN", "mode", "live", "tenant", shop.ID}, false},
@@ -145,7 +145,7 @@ func TestTransfersRoutesAndDeadLettersAreOrderedOnPages(t *testing.T) {
 	b.wallet(shop, 50_00)
 	b.wallet(other, 20_00)
 	b.as(maker)
-	b.want(http.StatusOK, "/ops/jobs", "No dead letters")
+	b.want(http.StatusOK, "/ops/jobs", "No failed jobs")
 	b.want(http.StatusNotFound, "/ops/jobs/"+job+"/rerun")
 	b.post(http.StatusUnprocessableEntity, account+"/transfer", "id", job, "reason", "x", "to", shop.ID, "amount", "1")
 	b.post(http.StatusUnprocessableEntity, "/ops/routes/set", "id", job, "reason", "x", "operation", "dance", "channel", "MTN", "mode", "live", "tenant", "*", "providers", "mtn")
@@ -172,7 +172,7 @@ func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.want(http.StatusOK, page+"/resolve", "statement-0000001", "GHS 25.00", "Outcome unknown", "held")
+	b.want(http.StatusOK, page+"/resolve", "statement-0000001", "GHS 25.00", "Outcome unknown", "on hold")
 	id := b.get(page+"/resolve").hidden(t, "id")
 	b.post(http.StatusUnprocessableEntity, page+"/resolve", "id", id, "ending", "", "reason", "statement of 3 March")
 	b.post(http.StatusUnprocessableEntity, page+"/resolve", "id", id, "ending", "unpaid", "provider_fee", "0.05", "reason", "statement of 3 March")

@@ -65,7 +65,7 @@ func TestAPayoutThatIsConfirmedTwiceAtOnceIsPaidOnce(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		before := len(b.paidOut())
 		shown, p := b.payForm()
-		for _, text := range []string{"GHS 6,000.00", "six thousand cedis", "Fee", "Total", "In the wallet then", "A new payee", "Registered name"} {
+		for _, text := range []string{"GHS 6,000.00", "six thousand cedis", "Fee", "Total", "Wallet balance after", "A new payee", "Registered name"} {
 			if !strings.Contains(p.text, text) {
 				t.Errorf("the page that asks lacks %q: %s", text, p.text)
 			}
@@ -169,7 +169,7 @@ func TestAPayoutFormSaysWhatIsWrong(t *testing.T) {
 			"must be at least 0.50":      {"amount", "0.49"},
 			"such as 1250.00":            {"amount", "much"},
 			"must be at most":            {"amount", "99999999"},
-			"must be one of the list":    {"channel", "NOKIA"},
+			"must be one of the options": {"channel", "NOKIA"},
 			"is not in the list of bank": {"channel", "bank:00000000-0000-4000-8000-000000000001", "account_number", "0011223344556"},
 			"Ghanaian mobile number":     {"account_number", "12"},
 		} {
@@ -188,7 +188,7 @@ func TestAPayoutFormSaysWhatIsWrong(t *testing.T) {
 		b.become("owner@poor.example", identity.Membership{Tenant: poor, Role: roles.Owner})
 		path := "/app/" + poor + "/payouts/new"
 		form := url.Values{"token": {b.want(http.StatusOK, path).hidden(t, "token")}, "channel": {"MTN"}, "account_number": {"0240000001"}, "amount": {"6"}}
-		if p := b.do(http.MethodPost, path, form); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "is more than the wallet holds") {
+		if p := b.do(http.MethodPost, path, form); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "is more than the wallet balance") {
 			t.Errorf("an empty wallet: %d %s", p.StatusCode, p.text)
 		}
 	})
@@ -233,7 +233,7 @@ func TestAPayoutAsksForTheSecondFactorAgain(t *testing.T) {
 	if to := b.get(path).Header.Get("Location"); !strings.HasPrefix(to, "/account/step-up?") {
 		t.Errorf("it leads to %q", to)
 	}
-	if p := b.do(http.MethodPost, path, form); p.StatusCode != http.StatusForbidden || !strings.Contains(p.text, "What you entered is kept") {
+	if p := b.do(http.MethodPost, path, form); p.StatusCode != http.StatusForbidden || !strings.Contains(p.text, "Your entries are kept") {
 		t.Errorf("the form is answered %d: %s", p.StatusCode, p.text)
 	}
 }

@@ -192,7 +192,7 @@ func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 	b.post(http.StatusSeeOther, "/sign-in", "email", "ama@example.com", "password", ownPassword, "code", b.codeNow(key), "back", "//evil.example").leads(t, "/")
 	b.post(http.StatusSeeOther, "/sign-out")
 	b.post(http.StatusSeeOther, "/sign-in", "email", "AMA@example.com", "password", ownPassword, "code", recovery[0][1], "back", "/ops/float").leads(t, "/ops/float")
-	b.want(http.StatusOK, "/account", "198.51.100.4", "This browser.")
+	b.want(http.StatusOK, "/account", "198.51.100.4", "This browser<")
 }
 
 // What needs the factor again leads to the page that asks for it, and back.
@@ -267,7 +267,7 @@ func TestTokens_waitOnThePage(t *testing.T) {
 	b.post(http.StatusSeeOther, "/account/factor")
 	key := shownKey.FindStringSubmatch(b.get("/account/factor").text)[1]
 	b.post(http.StatusOK, "/account/factor/confirm", "code", b.codeNow(key))
-	if p := b.want(http.StatusOK, "/account", "Your second factor is new"); strings.Contains(p.text, "Make a token") {
+	if p := b.want(http.StatusOK, "/account", "Your second factor is new"); strings.Contains(p.text, "Create token") {
 		t.Error("the page offers a token")
 	}
 	b.post(http.StatusForbidden, "/account/tokens", "name", "the laptop")
@@ -296,7 +296,7 @@ func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
 	b.http.Jar = held{}
 	b.post(http.StatusSeeOther, "/sign-in", "email", "kofi@example.com", "password", ownPassword)
 	lost, b.http.Jar = b.http.Jar, here
-	b.want(http.StatusOK, "/account", "Sign out everywhere else")
+	b.want(http.StatusOK, "/account", "Sign out all other sessions")
 	b.post(http.StatusSeeOther, "/account/sessions/end")
 	b.clock.Advance(identity.Freshness)
 	b.want(http.StatusOK, "/account")
@@ -347,7 +347,7 @@ func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
 	if _, err := b.identity.Bearer(t.Context(), found[1]); err != nil {
 		t.Fatal(err)
 	}
-	p = b.want(http.StatusOK, "/account", "the laptop", "End this token")
+	p = b.want(http.StatusOK, "/account", "the laptop", "Revoke token")
 	if strings.Contains(p.text, found[1]) {
 		t.Error("the token is shown again")
 	}
@@ -362,7 +362,9 @@ func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
 		t.Error(p.text)
 	}
 	b.clock.Advance(identity.StepUpLasts)
-	b.post(http.StatusSeeOther, "/account/tokens", "name", "the laptop").leads(t, "/account/step-up?back=%2Faccount")
+	if p := b.post(http.StatusForbidden, "/account/tokens", "name", "the laptop"); !strings.Contains(p.text, "Your entries are kept") {
+		t.Error(p.text)
+	}
 	if marked, err := b.installation.Production(t.Context()); err != nil || !marked {
 		t.Fatal("commands do not learn that this is production", marked, err)
 	}

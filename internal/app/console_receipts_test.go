@@ -21,7 +21,7 @@ func TestProvidersPage_unmatchedReceipts(t *testing.T) {
 	if err := b.messaging.NoteBinds(t.Context(), tenant.Live, []messaging.Bind{{Name: "mtn", Connections: 1, Bound: 1, Since: b.clock.Now()}}); err != nil {
 		t.Fatal(err)
 	}
-	b.want(http.StatusOK, "/ops/providers", "SMS receipts", "Matched")
+	b.want(http.StatusOK, "/ops/providers", "Delivery receipts", "Matched")
 	r := provider.Receipt{UpstreamID: "1a2b", State: provider.Delivered, To: "233241234567", At: b.clock.Now()}
 	if err := b.messaging.Receive(t.Context(), r)(); err != nil {
 		t.Fatal(err)

@@ -46,14 +46,14 @@ func TestARefusedRequestIsAPageThatTheSearchFinds(t *testing.T) {
 			t.Errorf("%s shows a number", to)
 		}
 		b.want(http.StatusOK, base+"/requests?status=422&endpoint=payment-api/momopay", "payment-api/momopay")
-		b.want(http.StatusOK, base+"/requests?status=503", "Nothing matches")
+		b.want(http.StatusOK, base+"/requests?status=503", "No results")
 		b.want(http.StatusUnprocessableEntity, base+"/requests?status=200")
 	}
 	nobody := b.want(http.StatusSeeOther, ops+"/search?q=req_of_nobody_01").Header.Get("Location")
-	b.want(http.StatusOK, nobody, "no valid key")
+	b.want(http.StatusOK, nobody, "No valid key")
 	id := nobody[strings.LastIndex(nobody, "/"):]
 	b.want(http.StatusNotFound, own+"/requests"+id)
-	b.want(http.StatusOK, own+"/search?q=req_of_nobody_01", "Nothing found")
+	b.want(http.StatusOK, own+"/search?q=req_of_nobody_01", "No results")
 }
 
 // What another account was refused is as good as not there, and a role without the permission is not led there by the search.
@@ -68,10 +68,10 @@ func TestRefusedRequestsAreTheTenantsOwn(t *testing.T) {
 	other := b.another().ID
 	b.become("owner@other.example", identity.Membership{Tenant: other, Role: roles.Owner})
 	b.want(http.StatusNotFound, "/app/"+other+"/requests/"+found.Requests[0].ID)
-	b.want(http.StatusOK, "/app/"+other+"/requests?request=req_of_demo_0002", "Nothing matches")
-	b.want(http.StatusOK, "/app/"+other+"/search?q=req_of_demo_0002", "Nothing found")
+	b.want(http.StatusOK, "/app/"+other+"/requests?request=req_of_demo_0002", "No results")
+	b.want(http.StatusOK, "/app/"+other+"/search?q=req_of_demo_0002", "No results")
 	b.become("finance@demo.example", identity.Membership{Tenant: demoTenant, Role: roles.Finance})
-	b.want(http.StatusOK, "/app/"+demoTenant+"/search?q=req_of_demo_0002", "Nothing found")
+	b.want(http.StatusOK, "/app/"+demoTenant+"/search?q=req_of_demo_0002", "No results")
 }
 
 // The interface, too, answers an account about its own requests alone.

@@ -120,7 +120,7 @@ func TestAForgedWebhookIsNotCalledValid(t *testing.T) {
 		t.Fatalf("%+v, %v", answer, err)
 	}
 	b.signIn(b.ready.SignInURL)
-	p := b.want(http.StatusOK, "/sim", "Not valid", "the signature is not one of Adom Stores")
+	p := b.want(http.StatusOK, "/sim", "Signature not valid", "the signature is not one of Adom Stores")
 	if strings.Contains(p.text, "Signature valid") || strings.Contains(p.text, "<script>success") {
 		t.Errorf("a forged webhook: %s", p.text)
 	}

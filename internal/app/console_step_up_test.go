@@ -16,7 +16,7 @@ func (b *browsed) codePage(path string, form ...string) page {
 	b.t.Helper()
 	b.clock.Advance(identity.StepUpLasts)
 	p := b.post(http.StatusForbidden, path, form...)
-	if !strings.Contains(p.text, "What you entered is kept") {
+	if !strings.Contains(p.text, "Your entries are kept") {
 		b.t.Fatal(p.text)
 	}
 	return p
@@ -64,7 +64,7 @@ func TestForm_aboutMoneyIsConfirmedAfterAStepUp(t *testing.T) {
 	id := p.hidden(t, "id")
 	kept := b.codePage(path+"/confirm", "id", id, "amount", "5.00", "reason", "slip 1").hidden(t, "kept")
 	p = b.post(http.StatusOK, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", kept)
-	for _, text := range []string{"Put GHS 5.00 into the wallet", "slip 1", id} {
+	for _, text := range []string{"Add GHS 5.00 to wallet", "slip 1", id} {
 		if !strings.Contains(p.text, text) {
 			t.Errorf("the page lacks %q: %s", text, p.text)
 		}
@@ -86,7 +86,7 @@ func TestForm_ofAPayoutIsCheckedAfterAStepUp(t *testing.T) {
 	token := b.want(http.StatusOK, path).hidden(t, "token")
 	kept := b.codePage(path, "token", token, "channel", "MTN", "account_number", "0240000001", "amount", "6").hidden(t, "kept")
 	p := b.post(http.StatusUnprocessableEntity, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", kept)
-	for _, text := range []string{`value="6"`, `value="0240000001"`, token, "Nothing was done"} { // no provider serves it, which its form says
+	for _, text := range []string{`value="6"`, `value="0240000001"`, token, "Check the form"} { // no provider serves it, which its form says
 		if !strings.Contains(p.text, text) {
 			t.Errorf("the page lacks %q: %s", text, p.text)
 		}

@@ -11,39 +11,39 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// accountOf is what the page of a person's own account shows.
+// accountOf is the data of the page of one's own account.
 type accountOf struct {
 	visitor                    identity.Visitor
 	sessions                   []identity.Session
 	tokens                     []identity.PersonalToken
 	tokenForm                  page.Form
-	lacksPassword, lacksFactor bool // in production, before anything else
+	lacksPassword, lacksFactor bool // must be set up first; in production alone
 	passwordForm, appForm      page.Form
 	tokensWait                 bool // the first factor is new
 	done                       string
 }
 
-// passwordForm asks for another password, or for the first.
+// passwordForm is the form that sets a password.
 func passwordForm(v identity.Visitor) page.Form {
 	f := page.Form{ID: "password", Action: "/account/password", Submit: "Set password"}
 	if v.HasPassword {
-		f.Fields = append(f.Fields, page.Field{Name: "current", Label: "Password now", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password"})
+		f.Fields = append(f.Fields, page.Field{Name: "current", Label: "Current password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password"})
 	}
 	f.Fields = append(f.Fields, newPassword)
 	return f
 }
 
-// appForm asks for the password before a first factor.
+// appForm asks for the password before a first second factor.
 func appForm() page.Form {
-	return page.Form{ID: "app", Action: "/account/factor", Submit: "Set up an app", Fields: []page.Field{ownPassword("Needed because you signed in more than five minutes ago.")}}
+	return page.Form{ID: "app", Action: "/account/factor", Submit: "Set up app", Fields: []page.Field{ownPassword("Enter your password, because you signed in more than five minutes ago.")}}
 }
 
-// ownPassword asks for the visitor's password.
+// ownPassword is the field for the visitor's password.
 func ownPassword(hint string) page.Field {
 	return page.Field{Name: "current", Label: "Your password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password", Hint: hint}
 }
 
-// account is the page of a person's own account.
+// account shows one's own account.
 func account(v *Visit) (Answer, error) {
 	return v.ownAccount(passwordForm(v.Who), tokenForm(), page.Form{}, "")
 }
@@ -64,7 +64,7 @@ func (v *Visit) ownAccount(password, token, app page.Form, done string) (Answer,
 	return Answer{Title: "Your account", Body: accountPage(a)}, err
 }
 
-// changePassword sets another password.
+// changePassword sets a password.
 func changePassword(v *Visit) (Answer, error) {
 	err := v.console.Identity.SetPassword(v.Ctx, v.Who, v.R.PostFormValue("current"), v.R.PostFormValue("password"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
@@ -75,13 +75,13 @@ func changePassword(v *Visit) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return v.ownAccount(passwordForm(v.Who), tokenForm(), page.Form{}, "Your password is changed. Your other browsers are signed out, and your personal tokens have ended.")
+	return v.ownAccount(passwordForm(v.Who), tokenForm(), page.Form{}, "Your password was changed. Your other sessions were signed out and your personal tokens revoked.")
 }
 
-// tokenForm asks for a personal token.
+// tokenForm is the form that creates a personal token.
 func tokenForm() page.Form {
-	return page.Form{ID: "token", Action: "/account/tokens", Submit: "Make a token", Fields: []page.Field{
-		{Name: "name", Label: "Where you use it", Max: 60, Required: true, Hint: "Such as the name of the machine."}}}
+	return page.Form{ID: "token", Action: "/account/tokens", Submit: "Create token", Fields: []page.Field{
+		{Name: "name", Label: "Name", Max: 60, Required: true, Hint: "Enter where you use it, such as the name of the machine."}}}
 }
 
 // resumeToken shows the form with the name that the person entered before the code.
@@ -91,7 +91,7 @@ func resumeToken(v *Visit) (Answer, error) {
 	return v.ownAccount(passwordForm(v.Who), f, page.Form{}, "")
 }
 
-// makeToken makes a personal token, and shows it this once.
+// makeToken creates a personal token, and shows it once.
 func makeToken(v *Visit) (Answer, error) {
 	text, t, err := v.console.Identity.NewPersonalToken(v.Ctx, v.Who, v.R.PostFormValue("name"), v.from())
 	if problem.Is(err, problem.Invalid) {
@@ -102,17 +102,17 @@ func makeToken(v *Visit) (Answer, error) {
 	return Answer{Title: "Personal token", Body: tokenPage(text, t)}, err
 }
 
-// endToken ends a personal token of the visitor's own.
+// endToken revokes a personal token of the visitor.
 func endToken(v *Visit) (Answer, error) {
 	return Answer{To: "/account"}, v.console.Identity.EndPersonalToken(v.Ctx, v.Who, v.R.PostFormValue("id"), v.from())
 }
 
-// tokenFacts say of a token what its owner can tell it by.
+// tokenFacts describe a token.
 func tokenFacts(t identity.PersonalToken) []page.Fact {
-	return []page.Fact{{Name: "Where", Value: page.Text(t.Name)}, {Name: "Since", Value: page.Time(t.CreatedAt)}, {Name: "Ends", Value: page.Time(t.ExpiresAt)}}
+	return []page.Fact{{Name: "Name", Value: page.Text(t.Name)}, {Name: "Created", Value: page.Time(t.CreatedAt)}, {Name: "Expires", Value: page.Time(t.ExpiresAt)}}
 }
 
-// beginFactor makes a factor that waits for its first code.
+// beginFactor starts the enrolment of a second factor.
 func beginFactor(v *Visit) (Answer, error) {
 	err := v.console.Identity.BeginFactor(v.Ctx, v.Who, v.R.PostFormValue("current"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
@@ -123,20 +123,20 @@ func beginFactor(v *Visit) (Answer, error) {
 	return Answer{To: "/account/factor"}, err
 }
 
-// factorForm asks for the first code of an enrolment.
+// factorForm is the form for the first code of an enrolment.
 func factorForm(e identity.Enrolment) page.Form {
-	f := page.Form{ID: "factor", Action: "/account/factor/confirm", Submit: "Confirm", Fields: []page.Field{
-		{Name: "code", Label: "Code that the app shows", Max: 40, Required: true, Auto: "one-time-code"}}}
+	f := page.Form{ID: "factor", Action: "/account/factor/confirm", Submit: "Confirm app", Fields: []page.Field{
+		{Name: "code", Label: "Code from your app", Max: 40, Required: true, Auto: "one-time-code"}}}
 	if e.NeedsPassword {
-		f.Fields = append(f.Fields, ownPassword("Needed because you began more than five minutes ago."))
+		f.Fields = append(f.Fields, ownPassword("Enter your password, because you started more than five minutes ago."))
 	}
 	return f
 }
 
-// factorPage shows the factor that waits.
+// factorPage shows the enrolment in progress.
 func factorPage(v *Visit) (Answer, error) { return v.factor(nil) }
 
-// factor shows the factor that waits for its first code, and why the last code was refused.
+// factor shows the enrolment in progress, with the error of the last code.
 func (v *Visit) factor(refused error) (Answer, error) {
 	e, found, err := v.console.Identity.PendingFactor(v.Ctx, v.Who)
 	if err != nil {
@@ -162,7 +162,7 @@ func (v *Visit) factor(refused error) (Answer, error) {
 // quiet is the white border of a QR code, in modules.
 const quiet = 4
 
-// squares is a QR code as the path of a drawing.
+// squares returns a QR code as an SVG path.
 func squares(code *qr.Code) string {
 	var path strings.Builder
 	for y := range code.Size {
@@ -175,7 +175,7 @@ func squares(code *qr.Code) string {
 	return path.String()
 }
 
-// grouped makes a key easier to type.
+// grouped writes a key in groups of four, which are easier to type.
 func grouped(key string) string {
 	var groups []string
 	for len(key) > 4 {
@@ -184,7 +184,7 @@ func grouped(key string) string {
 	return strings.Join(append(groups, key), " ")
 }
 
-// confirmFactor takes the first code, and shows the recovery codes this once.
+// confirmFactor checks the first code, and shows the recovery codes once.
 func confirmFactor(v *Visit) (Answer, error) {
 	codes, err := v.console.Identity.ConfirmFactor(v.Ctx, v.Who, v.R.PostFormValue("code"), v.R.PostFormValue("current"), v.from())
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
@@ -204,7 +204,7 @@ func renewCodes(v *Visit) (Answer, error) {
 	return Answer{Title: "Recovery codes", Body: codesPage(codes, false)}, err
 }
 
-// endSession ends one of the visitor's own sessions or, where none is named, all but this one.
+// endSession ends one session of the visitor. Without an ID it ends all but this one.
 func endSession(v *Visit) (Answer, error) {
 	var err error
 	if id := v.R.PostFormValue("id"); id != "" {
@@ -215,12 +215,12 @@ func endSession(v *Visit) (Answer, error) {
 	return Answer{To: "/account"}, err
 }
 
-// stepUpPage asks for the second factor again.
+// stepUpPage asks for the second factor.
 func stepUpPage(v *Visit) (Answer, error) {
 	return Answer{Title: "Second factor", Body: stepUpBody(stepUpForm(local(v.Param("back")), ""), false)}, nil
 }
 
-// stepUp takes the second factor again, and goes on with the form whose contents came with it.
+// stepUp checks the second factor, and continues with the form whose contents came with it.
 func stepUp(v *Visit) (Answer, error) {
 	back, kept := local(v.R.PostFormValue("back")), v.R.PostFormValue("kept")
 	err := v.console.Identity.StepUp(v.Ctx, v.Who, v.R.PostFormValue("code"), v.from())
@@ -233,12 +233,12 @@ func stepUp(v *Visit) (Answer, error) {
 	return Answer{To: back}, err
 }
 
-// sessionFacts say of a session what its owner can tell it by.
+// sessionFacts describe a session.
 func sessionFacts(s identity.Session) []page.Fact {
 	source := s.Source
 	if source == "" {
 		source = "this machine"
 	}
-	return []page.Fact{{Name: "Browser", Value: page.Text(s.Agent)}, {Name: "From", Value: page.Text(source)},
-		{Name: "Since", Value: page.Time(s.CreatedAt)}, {Name: "Last used", Value: page.Time(s.UsedAt)}}
+	return []page.Fact{{Name: "Browser", Value: page.Text(s.Agent)}, {Name: "IP address", Value: page.Text(source)},
+		{Name: "Signed in", Value: page.Time(s.CreatedAt)}, {Name: "Last used", Value: page.Time(s.UsedAt)}}
 }

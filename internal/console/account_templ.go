@@ -49,12 +49,12 @@ func accountPage(a accountOf) templ.Component {
 			}
 		}
 		if a.lacksPassword {
-			templ_7745c5c3_Err = page.Note(page.Bad, "Choose a password first", "Nothing else can be used before.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Bad, "Choose a password first", "You need it before you can use anything else.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if a.lacksFactor {
-			templ_7745c5c3_Err = page.Note(page.Bad, "Set up a second factor first", "Your role moves money, keys or roles. Nothing else can be used before.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Bad, "Set up a second factor first", "Your role can move money or change keys or roles. You need a second factor before you can use anything else.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -68,7 +68,7 @@ func accountPage(a accountOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Mark(page.Badge{Tone: page.Good, Word: "An app makes your codes"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Mark(page.Badge{Tone: page.Good, Word: "Authenticator app set up"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -76,11 +76,11 @@ func accountPage(a accountOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act("/account/factor", "Use another app", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Act("/account/factor", "Replace app", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act("/account/recovery-codes", "Make new recovery codes", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Act("/account/recovery-codes", "Create new recovery codes", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -89,7 +89,7 @@ func accountPage(a accountOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>An app on your phone makes a code that you type beside your password. Any app for one-time codes does.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p>An authenticator app on your phone shows a code, which you enter in addition to your password. Any such app works.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -99,7 +99,7 @@ func accountPage(a accountOf) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = page.Act("/account/factor", "Set up an app", "main").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Act("/account/factor", "Set up app", "main").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -118,7 +118,7 @@ func accountPage(a accountOf) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if a.visitor.Operator() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<section class=\"panel stack\"><h2>Personal tokens</h2><p>A command that changes something names you by a token. It works for 12 hours, and its text is shown once.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<section class=\"panel stack\"><h2>Personal tokens</h2><p>Commands that change something need your personal token. A token is shown once and works for 12 hours.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -131,7 +131,7 @@ func accountPage(a accountOf) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = page.Act("/account/tokens/end", "End this token", "", page.Field{Name: "id", Value: t.ID}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Act("/account/tokens/end", "Revoke token", "", page.Field{Name: "id", Value: t.ID}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -141,7 +141,7 @@ func accountPage(a accountOf) templ.Component {
 				}
 			}
 			if a.tokensWait {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>Your second factor is new. You can make and use tokens from")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p>Your second factor is new. You can create and use tokens from")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -164,7 +164,7 @@ func accountPage(a accountOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<section class=\"panel stack\"><h2>Where you are signed in</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<section class=\"panel stack\"><h2>Sessions</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -175,7 +175,7 @@ func accountPage(a accountOf) templ.Component {
 			}
 		}
 		if len(a.sessions) > 1 {
-			templ_7745c5c3_Err = page.Act("/account/sessions/end", "Sign out everywhere else", "main").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Act("/account/sessions/end", "Sign out all other sessions", "main").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -218,12 +218,12 @@ func sessionOf(s identity.Session, this bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if this {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p class=\"muted\">This browser.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<p class=\"muted\">This browser</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = page.Act("/account/sessions/end", "Sign this one out", "", page.Field{Name: "id", Value: s.ID}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Act("/account/sessions/end", "Sign out session", "", page.Field{Name: "id", Value: s.ID}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -257,7 +257,7 @@ func enrolPage(path, size, key string, f page.Form) templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div class=\"narrow stack\"><h1>Second factor</h1><p>Open an app for one-time codes on your phone, add an account, and let it read this picture:</p><svg class=\"qr\" viewBox=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "<div class=\"narrow stack\"><h1>Second factor</h1><p>Open an authenticator app on your phone, add an account, and scan this QR code:</p><svg class=\"qr\" viewBox=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -283,14 +283,14 @@ func enrolPage(path, size, key string, f page.Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\" fill=\"#000\"></path></svg><p>Or type this key into the app: <code id=\"key\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "\" fill=\"#000\"></path></svg><p>Or enter this key in the app: <code id=\"key\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var6 string
 		templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(key)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 93, Col: 56}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `account.templ`, Line: 93, Col: 55}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 		if templ_7745c5c3_Err != nil {
@@ -333,7 +333,7 @@ func enrolLater(f page.Form) templ.Component {
 			templ_7745c5c3_Var7 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"narrow stack\"><h1>Second factor</h1><p>The key was shown more than five minutes ago and is not shown again. Type the code of the app that has read it, or begin again.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"narrow stack\"><h1>Second factor</h1><p>The key was shown more than five minutes ago and cannot be shown again. Enter the code of the app that scanned it, or start again.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -345,7 +345,7 @@ func enrolLater(f page.Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Anchor("/account", "Go back to your account").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Anchor("/account", "Back to your account").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -383,12 +383,12 @@ func codesPage(codes []string, enrolled bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if enrolled {
-			templ_7745c5c3_Err = page.Note(page.Good, "Your second factor is set up", "Your other browsers are signed out.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Good, "Your second factor is set up", "Your other sessions are signed out.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<p>Each of these works once in the place of a code of your app, for the day on which you lose your phone. They are shown this once: print them, or keep them in a safe place. Older ones do not work any more.</p><ul id=\"recovery-codes\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<p>Each code works once instead of a code from your app, in case you lose your phone. They are shown only now: print them or store them in a safe place. Older recovery codes no longer work.</p><ul id=\"recovery-codes\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -415,7 +415,7 @@ func codesPage(codes []string, enrolled bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Anchor("/", "I have kept them: go on").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Anchor("/", "Continue").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -448,7 +448,7 @@ func tokenPage(text string, t identity.PersonalToken) templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<div class=\"narrow stack\"><h1>Personal token</h1><p>Copy it now: it is not shown again. Put it into the variable <code>MAKOLA_TOKEN</code>, or into a file that you alone can read, for <code>--token-file</code>. Who has it can do with commands what you may.</p><p><code id=\"personal-token\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<div class=\"narrow stack\"><h1>Personal token</h1><p>Copy the token now: it is not shown again. Set the variable <code>MAKOLA_TOKEN</code>, or store it in a private file for <code>--token-file</code>. Anyone who has the token can run commands with your permissions.</p><p><code id=\"personal-token\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -473,7 +473,7 @@ func tokenPage(text string, t identity.PersonalToken) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Anchor("/account", "I have copied it: go on").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Anchor("/account", "Back to your account").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -511,12 +511,12 @@ func stepUpBody(f page.Form, kept bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if kept {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p>Enter a code from your authenticator app to continue. What you entered is kept: you see it again before anything is done.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 39, "<p>Enter a code from your authenticator app to continue. Your entries are kept, and you can check them before you submit them.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p>Enter a code from your authenticator app to continue. This needs a code that is at most five minutes old.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<p>Enter a code from your authenticator app to continue.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -16,7 +16,7 @@
 //	account.go            one's own account
 //	kept.go               the contents of a form while a person gives the second factor
 //	visit.go, route.go, refusal.go, shell.go, live.go  one request on its way, and what stands around its page
-//	form.go, subject.go, file.go, cookie.go  what handlers use of a visit
+//	table.go, form.go, subject.go, file.go, cookie.go  what handlers use of a visit: columns of lists, parameters, the account, files
 //	console.go, watch.go  what the console stands on
 //
 // The *_templ.go files are generated from the .templ files.

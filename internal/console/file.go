@@ -11,19 +11,19 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// exportMost is how many rows a file has at most.
+// exportMost is the maximum number of rows of a file.
 const exportMost = 100_000
 
-// errEnough ends an export that is as long as it may be.
+// errEnough ends an export that has reached its maximum.
 var errEnough = errors.New("console: enough rows")
 
-// Suffixes of the addresses of files. A route names the first; it has the other one as well.
+// Suffixes of the addresses of files. A route names the first and is served under both.
 const (
 	csvSuffix  = "." + string(sheet.CSV)
 	xlsxSuffix = "." + string(sheet.XLSX)
 )
 
-// withFormats adds to each route of a file the one that gives it as XLSX.
+// withFormats adds the XLSX twin of each route that returns a file.
 func withFormats(routes []Route) []Route {
 	for _, r := range routes {
 		if r.File {
@@ -34,15 +34,14 @@ func withFormats(routes []Route) []Route {
 	return routes
 }
 
-// FileLinks are the links of the files of a list.
+// FileLinks returns the addresses of a list as files.
 func FileLinks(base, query string) page.Files {
 	return page.Files{XLSX: base + xlsxSuffix + "?" + query, CSV: base + csvSuffix + "?" + query}
 }
 
-// Exported is the answer of a file of at most exportMost rows, in the format that the address asks for. all calls each for
-// every row.
-func Exported[T any](v *Visit, name string, columns []sheet.Column[T], all func(each func(T) error) error) Answer {
-	return exported(v, name, columns, all, exportMost)
+// Exported returns a file of at most exportMost rows, in the format that the address names. all calls each for every row.
+func Exported[T any](v *Visit, name string, columns []Column[T], all func(each func(T) error) error) Answer {
+	return exported(v, name, filed(columns), all, exportMost)
 }
 
 // ExportedWhole is Exported for a list whose length was checked before.
@@ -68,7 +67,7 @@ func exported[T any](v *Visit, name string, columns []sheet.Column[T], all func(
 			return out.Write(row)
 		})
 		if errors.Is(err, errEnough) {
-			err = out.Note("There are more rows: narrow the list by its filters")
+			err = out.Note("This file is not complete. Use filters to export fewer rows.")
 		}
 		if err != nil {
 			return err
@@ -77,7 +76,7 @@ func exported[T any](v *Visit, name string, columns []sheet.Column[T], all func(
 	}}
 }
 
-// FileName names a file by its list, its account and its days: payouts-kejetia-traders-2026-11-01-to-2026-11-26.
+// FileName returns the name of a file, with its list, account and days: payouts-kejetia-traders-2026-11-01-to-2026-11-26.
 func (v *Visit) FileName(list, account string, from, to time.Time) string {
 	parts := []string{list}
 	switch {
@@ -100,15 +99,15 @@ func (v *Visit) FileName(list, account string, from, to time.Time) string {
 // maxFileWord is the most characters of an account's name in the name of a file.
 const maxFileWord = 40
 
-// fileWord writes a name with what every system takes in the name of a file.
+// fileWord writes a name with characters that every system allows in the name of a file.
 func fileWord(name string) string {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	word := strings.Join(words, "-")
 	return strings.Trim(word[:min(len(word), maxFileWord)], "-")
 }
 
-// ByPage calls each for the rows of a list that goes on by key, newest first: read gives at most fileRows of those older than
-// the one with the id before.
+// ByPage calls each for every row of a list, newest first. read returns at most fileRows rows that are older than the row with the
+// ID before.
 func ByPage[T any](id func(T) string, read func(before string, limit int) ([]T, error), each func(T) error) error {
 	for before := ""; ; {
 		list, err := read(before, fileRows)

@@ -14,7 +14,7 @@ import (
 // A file has at most 100,000 rows, and says so where there are more.
 func TestExported_stopsAtTheLimit(t *testing.T) {
 	t.Parallel()
-	columns := []sheet.Column[int64]{{Head: "n", Value: sheet.Integer}}
+	columns := []Column[int64]{{Name: "n", Value: sheet.Integer}}
 	for path, count := range map[string]func(*testing.T, []byte) string{
 		"/ops/payments.csv": func(_ *testing.T, file []byte) string { return string(file) },
 		"/ops/payments.xlsx": func(t *testing.T, file []byte) string {

@@ -68,7 +68,7 @@ func (v *Visit) FilterQuery(names ...string) string {
 func (v *Visit) Choice(name string, options []page.Option) (string, error) {
 	value := v.R.PostFormValue(name)
 	if !slices.ContainsFunc(options, func(o page.Option) bool { return o.Value == value }) {
-		return "", problem.Field(name, "must be one of the list")
+		return "", problem.Field(name, "must be one of the options")
 	}
 	return value, nil
 }

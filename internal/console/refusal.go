@@ -21,17 +21,17 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// ErrNoPage returns the refusal of a page that does not exist, or is not for the visitor.
+// ErrNoPage returns the error of a page that does not exist, or that the visitor may not see.
 func ErrNoPage() error {
-	return problem.New(problem.NotFound, "page_not_found", "There is no such page, or it is not yours")
+	return problem.New(problem.NotFound, "page_not_found", "This page does not exist, or you do not have access to it")
 }
 
 func errCrossSite() error {
-	return problem.New(problem.Forbidden, "cross_site", "This request came from another site. Nothing was done. Open the page here and send the form again.")
+	return problem.New(problem.Forbidden, "cross_site", "This request came from another site, so it was rejected. Open the page here and submit the form again.")
 }
 
 func errNotEncrypted() error {
-	return problem.New(problem.Forbidden, "not_encrypted", "This service is reached over https, through its proxy")
+	return problem.New(problem.Forbidden, "not_encrypted", "Use https to reach this service")
 }
 
 func errHost() error {
@@ -39,10 +39,10 @@ func errHost() error {
 }
 
 func errNotAllowed(p roles.Permission) error {
-	return problem.New(problem.Forbidden, "not_allowed", "Your role does not have the permission "+string(p)+". An owner can change your role.")
+	return problem.New(problem.Forbidden, "not_allowed", "Your role does not have the permission "+string(p)+". Ask an owner to change your role.")
 }
 
-// statuses are those of the JSON interface, as far as a page can meet them.
+// statuses are the HTTP statuses of errors, as in the JSON API.
 var statuses = map[problem.Kind]int{
 	problem.Malformed: http.StatusBadRequest, problem.Unauthenticated: http.StatusUnauthorized, problem.Forbidden: http.StatusForbidden,
 	problem.NotFound: http.StatusNotFound, problem.Invalid: http.StatusUnprocessableEntity, problem.Duplicate: http.StatusUnprocessableEntity,
@@ -51,7 +51,7 @@ var statuses = map[problem.Kind]int{
 	problem.RateLimited: http.StatusTooManyRequests, problem.Unavailable: http.StatusServiceUnavailable,
 }
 
-// refuse answers an error with a page that says what happened and what to do.
+// refuse answers an error with a page that explains it.
 func (v *Visit) refuse(err error) {
 	if v.left(err) {
 		v.W.WriteHeader(api.StatusLeft) // for the metrics
@@ -87,21 +87,21 @@ func (v *Visit) refuse(err error) {
 	v.send(status, page.Layout(v.shell(title), page.Message(title, Sentence(e.Message), more)))
 }
 
-// left reports whether an error is that the browser has gone, which ended the work of its request.
+// left reports whether an error is the disconnection of the browser.
 func (v *Visit) left(err error) bool {
 	return errors.Is(err, context.Canceled) && v.R.Context().Err() != nil
 }
 
-// The codes of refusals that lead to another page.
+// The codes of errors that redirect to another page.
 const (
 	codeNotReady = "not_ready"
 	CodeStepUp   = "step_up_needed"
 )
 
-// codeHost is the code of the refusal of a host to which the server does not answer.
+// codeHost is the code for a host name that the server does not serve.
 const codeHost = "host_not_served"
 
-// elsewhere is where a refused visitor can do what is missing; empty: nowhere.
+// elsewhere returns the page on which the visitor can resolve an error. It is empty if there is none.
 func (v *Visit) elsewhere(e *problem.Error) string {
 	switch e.Code {
 	case codeNotReady:
@@ -112,7 +112,7 @@ func (v *Visit) elsewhere(e *problem.Error) string {
 	return ""
 }
 
-// formPage is the page to which a code leads: this one, or the one with the form that the request sent.
+// formPage returns the page to continue with after a code: this one, or the one with the form of the request.
 func (v *Visit) formPage() string {
 	switch {
 	case v.R.Method == http.MethodGet:
@@ -130,10 +130,10 @@ type kept struct {
 	At     time.Time  `json:"at"`
 }
 
-// resumed is the key of the mark that a request of a context comes from the page that asks for the code.
+// resumed is the context key of a request that comes from the page that asks for the code.
 type resumed struct{}
 
-// bound names all that the sealed contents are good for. back is the page to which the code's page leads without them.
+// bound returns the context to which sealed contents are bound. back is the page to continue with without them.
 func (v *Visit) bound(back string) []byte {
 	text, _ := json.Marshal([]string{v.Who.Session.ID, v.Who.Person.ID, back}) // texts never fail
 	return text
@@ -145,7 +145,7 @@ const SealForms = "console/kept forms"
 // mostKept is the longest sealed text, in characters.
 const mostKept = 20_000
 
-// keep returns the contents of the form that the request sent, sealed; empty where the route does not resume forms.
+// keep seals the contents of the form of the request. It returns nothing if the route does not resume forms.
 func (v *Visit) keep(back string) string {
 	if v.Route == nil || v.Route.Resume == nil || v.R.Method != http.MethodPost || v.console.Seal == nil {
 		return ""
@@ -164,14 +164,14 @@ func (v *Visit) keep(back string) string {
 	return sealed
 }
 
-// stepUpForm asks for the second factor again.
+// stepUpForm asks for the second factor.
 func stepUpForm(back, kept string) page.Form {
-	return page.Form{ID: "step-up", Action: "/account/step-up", Submit: "Go on", Fields: []page.Field{
+	return page.Form{ID: "step-up", Action: "/account/step-up", Submit: "Continue", Fields: []page.Field{
 		{Name: "back", Type: "hidden", Value: back}, {Name: "kept", Type: "hidden", Value: kept},
-		{Name: "code", Label: "Code of your app", Max: 40, Required: true, Auto: "one-time-code", Hint: "Or a recovery code."}}}
+		{Name: "code", Label: "Code from your app", Max: 40, Required: true, Auto: "one-time-code", Hint: "Enter the six digits, or a recovery code."}}}
 }
 
-// back is the page that has the form of a route.
+// back returns the page with the form of a route.
 func (r *Route) back() string {
 	if r == nil || !r.Unready {
 		return "/"
@@ -179,9 +179,9 @@ func (r *Route) back() string {
 	return "/account"
 }
 
-// explain gives the title of an error's page and what stands below its text.
+// explain returns the title of an error's page, and the content below its text.
 func (v *Visit) explain(status int, e *problem.Error) (title string, more templ.Component) {
-	request := page.Facts([]page.Fact{{Name: "Request", Value: page.ID(v.id)}})
+	request := page.Facts([]page.Fact{{Name: "Request ID", Value: page.ID(v.id)}})
 	switch status {
 	case http.StatusUnauthorized:
 		return "Sign in", v.waysIn(page.Form{}, v.backHere())
@@ -191,19 +191,19 @@ func (v *Visit) explain(status int, e *problem.Error) (title string, more templ.
 		}
 		return "No permission", request
 	case http.StatusNotFound:
-		return "Not found", page.Anchor("/", "To the start")
+		return "Not found", page.Anchor("/", "Go to the start page")
 	case http.StatusServiceUnavailable:
-		return "Not available now", request
+		return "Temporarily unavailable", request
 	case http.StatusInternalServerError:
-		return "This page could not be made", request
+		return "Server error", request
 	}
 	if v.R.Method == http.MethodGet {
-		return "This address does not fit", page.Join(request, page.Anchor(v.R.URL.Path, "The page without its filters"))
+		return "Invalid filter", page.Join(request, page.Anchor(v.R.URL.Path, "Clear filters"))
 	}
-	return "This was not done", request
+	return "Request rejected", request
 }
 
-// notSetUp answers everything in production while there are no people.
+// notSetUp answers all requests in production while there are no people.
 func (v *Visit) notSetUp() {
 	v.send(http.StatusServiceUnavailable, page.Layout(page.Shell{Title: "Not set up yet", Theme: v.theme(), Path: "/"}, notSetUp()))
 }
@@ -216,7 +216,7 @@ func Sentence(text string) string {
 	return text
 }
 
-// Faulty puts the texts of a refusal beside the fields of a form.
+// Faulty adds an error to a form and its fields.
 func Faulty(f page.Form, err error) page.Form {
 	e := problem.From(err)
 	f.Fields = slices.Clone(f.Fields)
@@ -231,17 +231,17 @@ func Faulty(f page.Form, err error) page.Form {
 	return f
 }
 
-// signInForm asks for all that a person proves themselves with, so that nothing tells which of it was wrong.
+// signInForm asks for all credentials at once, so that an error does not reveal which one was wrong.
 func signInForm(email, back string) page.Form {
-	return page.Form{ID: "sign-in", Action: "/sign-in", Submit: "Sign in", Fields: []page.Field{
+	return page.Form{ID: "sign-in", Action: "/sign-in", Submit: "Sign in", Failed: "Sign-in failed", Fields: []page.Field{
 		{Name: "back", Type: "hidden", Value: back},
 		{Name: "email", Label: "E-mail address", Type: "email", Value: email, Max: 254, Required: true, Auto: "username"},
 		{Name: "password", Label: "Password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "current-password"},
-		{Name: "code", Label: "Code of your app", Max: 40, Auto: "one-time-code", Hint: "Or a recovery code. Empty if you have not set up an app."},
+		{Name: "code", Label: "Code from your app", Max: 40, Auto: "one-time-code", Hint: "Leave empty if you have no authenticator app. A recovery code works as well."},
 	}}
 }
 
-// waysIn are the ways to sign in: on a development server the link first.
+// waysIn returns the ways to sign in. A development server shows the link first.
 func (v *Visit) waysIn(f page.Form, back string) templ.Component {
 	if len(f.Fields) == 0 {
 		f = signInForm("", back)
@@ -252,7 +252,7 @@ func (v *Visit) waysIn(f page.Form, back string) templ.Component {
 	return page.Join(signInHelp(v.console.NewLink != nil && loopback(v.R), v.R.URL.Query().Has("again")), withPassword(f))
 }
 
-// backHere is this page, where it can be opened again.
+// backHere returns the address of this page if it can be opened again.
 func (v *Visit) backHere() string {
 	if v.R.Method != http.MethodGet || v.Route == nil || v.Route.Site == Public {
 		return "/"

@@ -41,7 +41,7 @@ func signRoutes() []Route {
 	return append(routes, own...)
 }
 
-// first shows whom a link is for. It uses nothing up: mail programs and browsers look at links by themselves.
+// first shows the person of a link. It does not use the link, because mail programs and browsers open links by themselves.
 func first(v *Visit) (Answer, error) {
 	if v.console.Development && !loopback(v.R) {
 		return Answer{}, ErrNoPage()
@@ -57,17 +57,16 @@ func first(v *Visit) (Answer, error) {
 	return Answer{Title: "Sign in", Body: signIn(l.Person, token)}, nil
 }
 
-// invitationForm asks for a first password.
+// invitationForm is the form for a first password.
 func invitationForm(token string) page.Form {
 	return page.Form{ID: "invitation", Action: "/first", Submit: "Set password and sign in", Fields: []page.Field{{Name: "t", Type: "hidden", Value: token},
-		{Name: "code", Label: "Code", Max: 20, Required: true, Auto: "off", Hint: "Eight digits, which somebody tells you apart from the link. Five wrong codes end both."}, newPassword}}
+		{Name: "code", Label: "Code", Max: 20, Required: true, Auto: "off", Hint: "Enter the eight digits that you received separately from the link. Five wrong codes cancel the invitation."}, newPassword}}
 }
 
 var newPassword = page.Field{Name: "password", Label: "New password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "new-password",
+	Hint: "Use at least 12 characters, such as a few unrelated words."}
 
-	Hint: "At least 12 characters. A few words that do not belong together are best."}
-
-// signInByLink uses a link up.
+// signInByLink uses a link.
 func signInByLink(v *Visit) (Answer, error) {
 	if v.console.Development && !loopback(v.R) {
 		return Answer{}, ErrNoPage()
@@ -85,8 +84,8 @@ func signInByLink(v *Visit) (Answer, error) {
 	return v.signedInWithPassword(session, err, "/account")
 }
 
-// signedIn gives the browser its session and leads on. It ends the session that the browser had before, because its cookie
-// is replaced and the person could no longer end it.
+// signedIn gives the browser its session. It ends the browser's former session, because the person could no longer end it
+// after its cookie is replaced.
 func (v *Visit) signedIn(token string, err error, to string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
@@ -100,7 +99,7 @@ func (v *Visit) signedIn(token string, err error, to string) (Answer, error) {
 	return Answer{To: to}, nil
 }
 
-// signedInWithPassword is signedIn, and the browser becomes known to the person.
+// signedInWithPassword is signedIn for a browser that becomes known.
 func (v *Visit) signedInWithPassword(token string, err error, to string) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
@@ -112,7 +111,7 @@ func (v *Visit) signedInWithPassword(token string, err error, to string) (Answer
 	return v.signedIn(token, err, to)
 }
 
-// device is what the browser was given when a person last signed in with it; empty: nothing.
+// device returns the device cookie of a known browser. It is empty for an unknown one.
 func (v *Visit) device() string {
 	cookie, err := v.R.Cookie(v.console.cookieName() + deviceSuffix)
 	if err != nil {
@@ -121,7 +120,7 @@ func (v *Visit) device() string {
 	return cookie.Value
 }
 
-// signInByPassword begins the session of a person.
+// signInByPassword starts a session.
 func signInByPassword(v *Visit) (Answer, error) {
 	back, email := local(v.R.PostFormValue("back")), v.R.PostFormValue("email")
 	token, err := v.console.Identity.SignInWithPassword(v.Ctx, identity.Attempt{
@@ -137,7 +136,7 @@ func signInByPassword(v *Visit) (Answer, error) {
 	return v.signedInWithPassword(token, err, back)
 }
 
-// linkAgain prints a new link where the server was started: who reads it there may sign in.
+// linkAgain prints a new sign-in link in the terminal of the server.
 func linkAgain(v *Visit) (Answer, error) {
 	c := v.console
 	if c.NewLink == nil || !loopback(v.R) {
@@ -158,9 +157,9 @@ func linkAgain(v *Visit) (Answer, error) {
 	return Answer{To: "/sign-in?again=1"}, nil
 }
 
-// signInPage says how to sign in.
+// signInPage shows the ways to sign in.
 func signInPage(v *Visit) (Answer, error) {
-	text := "With the e-mail address and the password of your account."
+	text := "Enter the e-mail address and password of your account."
 	if v.console.Development {
 		text = "Open the sign-in link that the server printed when it started."
 	}
@@ -177,7 +176,7 @@ func signOut(v *Visit) (Answer, error) {
 	return Answer{To: "/sign-in"}, nil
 }
 
-// setTheme remembers the colours that a browser wants.
+// setTheme stores the theme of a browser.
 func setTheme(v *Visit) (Answer, error) {
 	theme := v.R.PostFormValue("theme")
 	cookie := &http.Cookie{Name: themeCookie, Value: theme, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, Secure: !v.console.Development, SameSite: http.SameSiteLaxMode}
@@ -188,7 +187,7 @@ func setTheme(v *Visit) (Answer, error) {
 	return Answer{To: local(v.R.PostFormValue("back"))}, nil
 }
 
-// start leads where a person belongs.
+// start redirects to the first page of the visitor.
 func start(v *Visit) (Answer, error) {
 	if v.Who.Operator() {
 		return Answer{To: "/ops"}, nil
@@ -204,5 +203,5 @@ func start(v *Visit) (Answer, error) {
 		}
 		links = append(links, page.Link{Href: "/app/" + t.ID, Text: t.Name})
 	}
-	return Answer{Title: "Where to", Body: choice(links)}, nil
+	return Answer{Title: "Choose an account", Body: choice(links)}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/page"
 )
 
-// signIn is the page that a link opens.
+// signIn is the page of a sign-in link.
 func signIn(p identity.Person, token string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -82,7 +82,7 @@ func signIn(p identity.Person, token string) templ.Component {
 	})
 }
 
-// signInHelp says how to get a link.
+// signInHelp explains how to get a link.
 func signInHelp(mayAsk, asked bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -105,12 +105,12 @@ func signInHelp(mayAsk, asked bool) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if asked {
-			templ_7745c5c3_Err = page.Note(page.Good, "A new link was printed", "It stands in the terminal in which the server runs. It works once, for 30 minutes.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Good, "New link printed", "Open the link from the terminal of the server. It works once, for 30 minutes.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if mayAsk {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p>The link stands in the terminal in which the server was started. Is it used up or too old?</p><form method=\"post\" action=\"/first/again\"><button>Print a new link in the terminal</button></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<p>The link is in the terminal of the server. If it was used or has expired, print a new one.</p><form method=\"post\" action=\"/first/again\"><button>Print new sign-in link</button></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -119,7 +119,7 @@ func signInHelp(mayAsk, asked bool) templ.Component {
 	})
 }
 
-// choosePassword is the page that an invitation opens.
+// choosePassword is the page of an invitation.
 func choosePassword(p identity.Person, f page.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -220,7 +220,7 @@ func signInBody(f page.Form) templ.Component {
 	})
 }
 
-// withPassword is the other way to sign in, behind a fold.
+// withPassword is the sign-in by password, behind a fold.
 func withPassword(f page.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -242,7 +242,7 @@ func withPassword(f page.Form) templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<details><summary>With a password</summary>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<details><summary>Sign in with a password</summary>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -279,7 +279,7 @@ func notSetUp() templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<div class=\"narrow stack\"><h1>Not set up yet</h1><p>This Makola serves its interface, and its commands work. Its console has no people yet. The operator makes the first owner on the server and opens the link that the command prints:</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<div class=\"narrow stack\"><h1>Not set up yet</h1><p>The API and the commands work, but the console has no people yet. Create the first owner on the server and open the link that this command prints:</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -316,12 +316,12 @@ func choice(links []page.Link) templ.Component {
 			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<div class=\"narrow stack\"><h1>Where to</h1>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<div class=\"narrow stack\"><h1>Choose an account</h1>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(links) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<p>You have no role anywhere yet. An owner can give you one.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<p>You have no role yet. Ask an owner to give you one.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -94,7 +94,7 @@ func (v *Visit) run() {
 	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, v.Route.body())
 	if v.R.Method == http.MethodPost && v.Route.reads() {
 		if err := v.R.ParseForm(); err != nil {
-			v.refuse(problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive whole. Go back and send it again."))
+			v.refuse(problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive completely. Go back and submit it again."))
 			return
 		}
 	}
@@ -225,7 +225,7 @@ func (v *Visit) ready() error {
 	if password, factor := v.Who.Lacks(); v.console.Development || v.Route.Unready || !password && !factor {
 		return nil
 	}
-	return problem.New(problem.Forbidden, codeNotReady, "Your role needs a second factor: set it up first, on the page of your account")
+	return problem.New(problem.Forbidden, codeNotReady, "Your role needs a second factor. Set it up on the page of your account first")
 }
 
 // enter finds the tenant of the path and the visitor's role there. A tenant that the visitor has nothing to do with is
@@ -298,7 +298,7 @@ func (v *Visit) send(status int, body templ.Component) {
 			return
 		}
 		v.console.Log.Error("failed to render page", "request_id", v.id, "path", v.path(), "error", err)
-		http.Error(v.W, "The page could not be made. Request "+v.id, http.StatusInternalServerError)
+		http.Error(v.W, "Server error. Request ID: "+v.id, http.StatusInternalServerError)
 		return
 	}
 	v.W.WriteHeader(status)

@@ -7,18 +7,18 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// busy are the people who take a file from this node at this moment: one at a time.
+// busy has the people who are exporting a file from this node. Each exports one at a time.
 type busy struct {
 	mu     sync.Mutex
 	people map[string]bool
 }
 
-// begin refuses a person who takes a file already.
+// begin returns an error for a person whose export is running.
 func (b *busy) begin(person string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.people[person] {
-		return problem.New(problem.RateLimited, "export_running", "You are taking another file already. Wait until it has arrived, and try again.")
+		return problem.New(problem.RateLimited, "export_running", "Another export of yours is running. Try again when it has finished.")
 	}
 	if b.people == nil {
 		b.people = map[string]bool{}
@@ -33,16 +33,16 @@ func (b *busy) end(person string) {
 	delete(b.people, person)
 }
 
-// viewings remembers what this node wrote down already, so that not every page costs a look.
+// viewings remembers recent audit entries of this node, to save a query for each page.
 type viewings struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// maxViewings are remembered; all are forgotten together, which costs a look each.
+// maxViewings is the maximum number of entries. At this number all are dropped, which costs one query each.
 const maxViewings = 10_000
 
-// first says whether a key comes for the first time in a period.
+// first reports whether a key is new in a period.
 func (w *viewings) first(key string, period time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

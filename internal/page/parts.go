@@ -1,6 +1,7 @@
 package page
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -54,8 +55,7 @@ type List struct {
 	Filters []Field
 	Active  bool   // a filter narrows the list
 	Clear   string // the list without filters
-	Columns []Column
-	Rows    []Row
+	Grid    Grid
 	Newer   string // where to ask how many are newer; empty: the list does not grow
 	Prev    string
 	Next    string
@@ -73,21 +73,34 @@ type Files struct {
 	Books string // for bookkeeping programs
 }
 
-// Column is one of a table.
-type Column struct {
-	Name  string
-	Right bool // numbers
-	Minor bool // left out on a phone
-	Wide  bool // left out on whatever is narrower than a desk's screen
+// Grid is a table: its columns, and rows with a cell for each of them.
+type Grid struct {
+	Columns []Column
+	Rows    []Row
 }
 
-// class is how a column is laid out.
-func (c Column) class() string {
+// Column is the head of a column and its display.
+type Column struct {
+	Head string
+	Display
+}
+
+// Display is how a column is laid out at each width.
+type Display struct {
+	Right bool // numbers
+	Minor bool // hidden on a phone
+	Under bool // on a phone under the cell with the row's link
+	Wide  bool // hidden on screens narrower than a desktop's
+	Link  bool // has the row's link; without any it is the first column
+}
+
+// class returns the classes of the column's cells.
+func (c Display) class() string {
 	var classes []string
 	if c.Right {
 		classes = append(classes, "right")
 	}
-	if c.Minor {
+	if c.Minor || c.Under {
 		classes = append(classes, "minor")
 	}
 	if c.Wide {
@@ -96,10 +109,25 @@ func (c Column) class() string {
 	return strings.Join(classes, " ")
 }
 
-// Row is one of a table. Cells are as many as the columns; the first leads to Href.
+// Row is one row of a table. Href is the page that it leads to; empty for none.
 type Row struct {
 	Href  string
 	Cells []templ.Component
+}
+
+// link returns the index of the column whose cells lead to the page of their row.
+func (g Grid) link() int {
+	return max(0, slices.IndexFunc(g.Columns, func(c Column) bool { return c.Link }))
+}
+
+// under returns the cells of a row that a phone shows under its link.
+func (g Grid) under(r Row) (cells []templ.Component) {
+	for i, c := range g.Columns {
+		if c.Under {
+			cells = append(cells, r.Cells[i])
+		}
+	}
+	return cells
 }
 
 // Empty explains an empty list, and the next step.
@@ -145,9 +173,18 @@ type Form struct {
 	Danger             bool
 	Fields             []Field
 	Wrong              string // an error that belongs to no field
+	Failed             string // title of the errors; empty: the general one
 }
 
-// faulty are the fields that were refused.
+// failed is the title above the errors of a form.
+func (f Form) failed() string {
+	if f.Failed != "" {
+		return f.Failed
+	}
+	return "Check the form"
+}
+
+// faulty returns the fields with errors.
 func (f Form) faulty() []Field {
 	var all []Field
 	for _, field := range f.Fields {

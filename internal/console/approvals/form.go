@@ -90,7 +90,7 @@ func (o Form) do(v *console.Visit) (console.Answer, error) {
 func OfAccount(text string) func(v *console.Visit) (string, error) {
 	return func(v *console.Visit) (string, error) {
 		t, err := v.Subject()
-		return "Of " + t.Name + " (" + string(t.Mode) + "). " + text, err
+		return console.AccountName(t) + ". " + text, err
 	}
 }
 

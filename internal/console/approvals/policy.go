@@ -11,28 +11,39 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 )
 
-var policyColumns = []page.Column{{Name: "What"}, {Name: "Where"}, {Name: "From", Right: true}, {Name: "Needs"}}
-
-var inForceColumns = []page.Column{{Name: "What"}, {Name: "In force for your requests"}}
-
-// inForce lists what the policy asks for of the visitor's requests, as it decides about them.
-func (ps *Pages) inForce(v *console.Visit) (rows []page.Row, err error) {
-	list, err := ps.Changes.InForce(v.Ctx, By(v), "")
-	for _, one := range list {
-		needs := page.Text(one.Text)
+// inForceColumns are the columns of the policy in force.
+var inForceColumns = []console.Column[changes.InForce]{
+	console.Text("Change", "", func(one changes.InForce) string { return one.Title }),
+	console.Shown("In force for your requests", func(one changes.InForce) templ.Component {
 		if one.Alone {
-			needs = page.Mark(page.Badge{Tone: page.Bad, Word: one.Text + ": nobody else may approve"})
+			return page.Mark(page.Badge{Tone: page.Bad, Word: one.Text + ": nobody else may approve"})
 		}
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(one.Title), needs}})
+		return page.Text(one.Text)
+	}),
+}
+
+// lineColumns returns the columns of the lines of the policy.
+func (ps *Pages) lineColumns(v *console.Visit) []console.Column[changes.Line] {
+	return []console.Column[changes.Line]{
+		console.Text("Change", "", func(l changes.Line) string { return ps.Changes.Kinds(v.PersonSite())[l.Kind] }),
+		console.Text("Account", "", func(l changes.Line) string {
+			switch {
+			case l.Own:
+				return "This account"
+			case l.Tenant != "":
+				return v.NameOf(l.Tenant)
+			}
+			return "All accounts"
+		}),
+		console.Money("From amount", "", func(l changes.Line) money.Pesewas { return l.From }),
+		console.Text("Approvers", "", func(l changes.Line) string { return changes.Checkers(l.Checkers) }),
 	}
-	return rows, err
 }
 
 // policyForm asks for another line of the policy: the installation's, or the one of the account's own acts.
@@ -66,21 +77,12 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 	if err != nil {
 		return console.Answer{}, err
 	}
-	var rows []page.Row
-	for _, l := range lines {
-		if own := v.Route.Site == console.Tenants; l.Own != own || own && l.Tenant != v.Tenant.ID {
-			continue
-		}
-		where := "Everywhere"
-		if l.Own {
-			where = "In this account"
-		} else if l.Tenant != "" {
-			where = v.NameOf(l.Tenant)
-		}
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(ps.Changes.Kinds(v.PersonSite())[l.Kind]), page.Text(where), page.Text(ledger.GHS.Text(int64(l.From))), page.Text(changes.Checkers(l.Checkers))}})
-	}
-	inForce, err := ps.inForce(v)
-	return console.Answer{Title: "Policy", Body: policyBody(inForce, rows, v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
+	lines = slices.DeleteFunc(lines, func(l changes.Line) bool {
+		own := v.Route.Site == console.Tenants
+		return l.Own != own || own && l.Tenant != v.Tenant.ID
+	})
+	inForce, err := ps.Changes.InForce(v.Ctx, By(v), "")
+	return console.Answer{Title: "Policy", Body: policyBody(console.Grid(inForceColumns, inForce, nil), console.Grid(ps.lineColumns(v), lines, nil), v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
 }
 
 // resumePolicy shows the form with what the person entered before the code.
@@ -103,7 +105,7 @@ func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	case err != nil || amount < 0:
 		err = problem.Field("amount", "must be an amount that is not below zero, such as 1000.00")
 	case countErr != nil:
-		err = problem.Field("checkers", "must be one of the list")
+		err = problem.Field("checkers", "must be one of the options")
 	default:
 		l.From, l.Checkers = amount, checkers
 		act, err = ps.Changes.SetPolicy(v.Ctx, By(v), value("id"), l, value("reason"))

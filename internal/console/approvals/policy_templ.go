@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/page"
 )
 
-func policyBody(inForce, rows []page.Row, mayChange bool, f page.Form) templ.Component {
+func policyBody(inForce, lines page.Grid, mayChange bool, f page.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -41,12 +41,12 @@ func policyBody(inForce, rows []page.Row, mayChange bool, f page.Form) templ.Com
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Table("In force for your requests", inForceColumns, inForce).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Table("In force for your requests", inForce).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(rows) > 0 {
-			templ_7745c5c3_Err = page.Table("Lines of the policy", policyColumns, rows).Render(ctx, templ_7745c5c3_Buffer)
+		if len(lines.Rows) > 0 {
+			templ_7745c5c3_Err = page.Table("Lines of the policy", lines).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/makola/makola/internal/changes"
@@ -36,15 +37,18 @@ func stateBadge(a changes.Request) page.Badge {
 	return page.Badge{Tone: page.Declined, Word: map[changes.State]string{changes.Rejected: "Rejected", changes.Withdrawn: "Withdrawn", changes.Expired: "Expired"}[a.State]}
 }
 
-// Rows are acts in a table.
-func Rows(v *console.Visit, list []changes.Request) (rows []page.Row) {
-	for _, a := range list {
-		rows = append(rows, page.Row{Href: Path(v) + "/" + a.ID, Cells: []templ.Component{page.Text(a.Sentence), page.Mark(stateBadge(a)), page.Text(a.MakerName), page.Time(a.MadeAt)}})
-	}
-	return rows
+// columns are the columns of change requests.
+var columns = []console.Column[changes.Request]{
+	console.Text("Change", "", func(a changes.Request) string { return a.Sentence }).Laid(console.Link),
+	console.Shown("Status", func(a changes.Request) templ.Component { return page.Mark(stateBadge(a)) }),
+	console.Text("Requested by", "", func(a changes.Request) string { return a.MakerName }).Laid(console.Under),
+	console.Time("Requested", "", func(a changes.Request) time.Time { return a.MadeAt }).Laid(console.Under),
 }
 
-var Columns = []page.Column{{Name: "What"}, {Name: "State"}, {Name: "Made by", Minor: true}, {Name: "Made", Minor: true}}
+// Grid returns change requests as a table.
+func Grid(v *console.Visit, list []changes.Request) page.Grid {
+	return console.Grid(columns, list, func(a changes.Request) string { return Path(v) + "/" + a.ID })
+}
 
 // actList lists acts, those that wait or all.
 func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
@@ -53,19 +57,12 @@ func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Acts", Lead: "What people asked for that moves money or says who may, and what became of it.", Columns: Columns, Active: f.State != "", Clear: Path(v),
+	l := page.List{Title: "Acts", Lead: "What people asked for that moves money or says who may, and what became of it.", Active: f.State != "", Clear: Path(v),
 		Filters: []page.Field{{Name: "state", Label: "State", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(changes.Waiting), Text: "Waiting"},
 			{Value: string(changes.Done), Text: "Done"}, {Value: string(changes.Rejected), Text: "Rejected"}, {Value: string(changes.Withdrawn), Text: "Withdrawn"},
 			{Value: string(changes.Expired), Text: "Expired"}, {Value: string(changes.Failed), Text: "Failed"}}}},
 		Empty: page.Empty{Title: "No acts", Text: "What people ask for that moves money or says who may appears here."}}
-	if len(list) > console.PageRows {
-		list = list[:console.PageRows]
-		l.Next = v.Query("before", list[console.PageRows-1].ID)
-	}
-	if f.Before != "" {
-		l.Prev = v.Query("before", "")
-	}
-	l.Rows = Rows(v, list)
+	l.Grid = Grid(v, console.Keyed(v, &l, "before", list, func(a changes.Request) string { return a.ID }))
 	if v.R.URL.RawQuery != "" { // a part of the list, without what it begins with
 		return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 	}
@@ -239,28 +236,28 @@ func (ps *Pages) withdrawAct(v *console.Visit) (console.Answer, error) {
 }
 
 // WaitingFor are the acts that wait about a tenant.
-func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) ([]page.Row, error) {
+func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) (page.Grid, error) {
 	if !v.Can(roles.ReadChanges) {
-		return nil, nil
+		return page.Grid{}, nil
 	}
 	list, err := ps.Changes.Store.List(v.Ctx, changes.Filter{Tenant: t.ID, State: changes.Waiting, Limit: console.PageRows})
-	return Rows(v, list), err
+	return Grid(v, list), err
 }
 
 // Waiting are the acts that wait for the visitor, and those of the visitor that wait for somebody else.
-func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou []page.Row, err error) {
+func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou page.Grid, err error) {
 	if !v.Can(roles.ReadChanges) {
-		return nil, nil, nil
+		return forYou, byYou, nil
 	}
 	list, err := ps.Changes.Store.List(v.Ctx, changes.Filter{Place: v.Tenant.ID, State: changes.Waiting, Limit: console.PageRows})
 	if err != nil {
-		return nil, nil, err
+		return forYou, byYou, err
 	}
 	var check, own []changes.Request
 	for _, a := range list {
 		m, err := ps.may(v, a)
 		if err != nil {
-			return nil, nil, err
+			return forYou, byYou, err
 		}
 		switch {
 		case m.approve:
@@ -269,5 +266,5 @@ func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou []page.Row, err error)
 			own = append(own, a)
 		}
 	}
-	return Rows(v, check), Rows(v, own), nil
+	return Grid(v, check), Grid(v, own), nil
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/makola/makola/internal/changes"
@@ -13,34 +14,46 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// senderList lists the sender IDs that wait for a review.
+// senderList lists the sender IDs that await review.
 func (ps *Pages) senderList(v *console.Visit) (console.Answer, error) {
 	list, err := ps.Senders.Waiting(v.Ctx, console.PageRows)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Sender IDs", Lead: "Names that customers ask for and that wait for a review, the oldest first.", Columns: senderColumns, Empty: page.Empty{Title: "Nothing waits", Text: "Names that customers ask for appear here."}}
-	for _, s := range list {
-		do := page.Text("")
-		if v.Can(roles.ReviewSenders) {
-			do = page.Join(page.Anchor("/ops/senders/"+s.ID+"/approve", "Approve"), page.Text(" "), page.Anchor("/ops/senders/"+s.ID+"/reject", "Reject"))
-		}
-		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(s.Name), page.Text(v.NameOf(s.Tenant)), page.Text(s.Description), page.Text(senderid.Near(s.Name)), page.Time(s.CreatedAt), do}})
-	}
+	l := page.List{Title: "Sender IDs", Lead: "Sender IDs that await review, oldest first.", Grid: console.Grid(senderColumns(v), list, nil),
+		Empty: page.Empty{Title: "Nothing awaits review", Text: "Sender IDs that customers request appear here."}}
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
-// blockOrder blocks an account, or lets it go on.
+// senderColumns returns the columns of the sender IDs that await review.
+func senderColumns(v *console.Visit) []console.Column[senderid.Sender] {
+	type sender = senderid.Sender
+	columns := []console.Column[sender]{
+		console.Text("Sender ID", "", func(s sender) string { return s.Name }),
+		console.Text("Account", "", func(s sender) string { return v.NameOf(s.Tenant) }),
+		console.Text("Purpose", "", func(s sender) string { return s.Description }),
+		console.Text("Similar to", "", func(s sender) string { return senderid.Near(s.Name) }).Laid(console.Under),
+		console.Time("Requested", "", func(s sender) time.Time { return s.CreatedAt }).Laid(console.Under),
+	}
+	if v.Can(roles.ReviewSenders) {
+		columns = append(columns, console.Shown("Actions", func(s sender) templ.Component {
+			return page.Join(page.Anchor("/ops/senders/"+s.ID+"/approve", "Approve"), page.Text(" "), page.Anchor("/ops/senders/"+s.ID+"/reject", "Reject"))
+		}))
+	}
+	return columns
+}
+
+// blockOrder blocks or unblocks an account.
 func (ps *Pages) blockOrder() approvals.Form {
-	return approvals.Form{Path: "/block", Title: "Block the account", May: roles.BlockTenants, Submit: "Change it", Danger: true, Inputs: []console.Input{{Name: changes.Blocked, Max: 3}},
-		Lead: approvals.OfAccount("A blocked account is refused everything but status checks. What is under way is settled."),
+	return approvals.Form{Path: "/block", Title: "Block account", May: roles.BlockTenants, Submit: "Save", Danger: true, Inputs: []console.Input{{Name: changes.Blocked, Max: 3}},
+		Lead: approvals.OfAccount("A blocked account can only query statuses. Payments in progress still settle."),
 		Fields: func(v *console.Visit) ([]page.Field, error) {
 			t, err := v.Subject()
 			usual := "on"
 			if t.Blocked {
 				usual = "off"
 			}
-			return []page.Field{{Name: changes.Blocked, Label: "Blocked", Value: v.Given(changes.Blocked, usual), Options: []page.Option{{Value: "on", Text: "Blocked"}, {Value: "off", Text: "Not blocked"}}}}, err
+			return []page.Field{{Name: changes.Blocked, Label: "Access", Value: v.Given(changes.Blocked, usual), Options: []page.Option{{Value: "on", Text: "Blocked"}, {Value: "off", Text: "Allowed"}}}}, err
 		},
 		Ask: func(v *console.Visit, id string) (changes.Request, error) {
 			t, err := v.Subject()
@@ -51,16 +64,16 @@ func (ps *Pages) blockOrder() approvals.Form {
 		}}
 }
 
-// newTenantOrder makes an account.
+// newTenantOrder creates an account.
 func (ps *Pages) newTenantOrder() approvals.Form {
-	return approvals.Form{Path: "/tenants/new", Title: "Make an account", May: roles.ChangeTenants, Submit: "Make the account", Inputs: []console.Input{{Name: "name", Max: 120}, {Name: "mode", Max: 4}, {Name: "collections", Max: 3}},
+	return approvals.Form{Path: "/tenants/new", Title: "Create account", May: roles.ChangeTenants, Submit: "Create account", Inputs: []console.Input{{Name: "name", Max: 120}, {Name: "mode", Max: 4}, {Name: "collections", Max: 3}},
 		Lead: func(*console.Visit) (string, error) {
-			return "With its wallet and its SMS credits. Its mode never changes.", nil
+			return "The account gets a wallet and an SMS credit balance. Its mode cannot be changed later.", nil
 		},
 		Fields: func(v *console.Visit) ([]page.Field, error) {
 			return []page.Field{{Name: "name", Label: "Name", Value: v.Given("name", ""), Max: 120, Required: true},
-				{Name: "mode", Label: "Money", Value: v.Given("mode", "test"), Options: []page.Option{{Value: "test", Text: "Test"}, {Value: "live", Text: "Live"}}},
-				{Name: "collections", Label: "Collections", Value: v.Given("collections", "off"), Options: []page.Option{{Value: "off", Text: "off"}, {Value: "on", Text: "on"}}}}, nil
+				{Name: "mode", Label: "Mode", Value: v.Given("mode", "test"), Options: []page.Option{{Value: "test", Text: "Test"}, {Value: "live", Text: "Live"}}},
+				{Name: "collections", Label: "Collections", Value: v.Given("collections", "off"), Options: []page.Option{{Value: "off", Text: "Off"}, {Value: "on", Text: "On"}}}}, nil
 		},
 		Ask: func(v *console.Visit, id string) (changes.Request, error) {
 			value := v.R.PostFormValue
@@ -68,11 +81,11 @@ func (ps *Pages) newTenantOrder() approvals.Form {
 		}}
 }
 
-// senderOrders are the two reviews of a sender ID.
+// senderOrders are the forms that approve or reject a sender ID.
 func (ps *Pages) senderOrders() (orders []approvals.Form) {
 	for _, to := range []senderid.Status{senderid.Approved, senderid.Rejected} {
 		does := map[senderid.Status]string{senderid.Approved: "approve", senderid.Rejected: "reject"}[to]
-		orders = append(orders, approvals.Form{Path: "/senders/{id}/" + does, Title: strings.ToUpper(does[:1]) + does[1:] + " a sender ID", May: roles.ReviewSenders, Submit: strings.ToUpper(does[:1]) + does[1:] + " it", Danger: to == senderid.Rejected,
+		orders = append(orders, approvals.Form{Path: "/senders/{id}/" + does, Title: strings.ToUpper(does[:1]) + does[1:] + " sender ID", May: roles.ReviewSenders, Submit: strings.ToUpper(does[:1]) + does[1:] + " sender ID", Danger: to == senderid.Rejected,
 			Lead: func(v *console.Visit) (string, error) {
 				s, err := ps.Senders.Find(v.Ctx, v.R.PathValue("id"))
 				if problem.Is(err, problem.NotFound) {
@@ -80,7 +93,7 @@ func (ps *Pages) senderOrders() (orders []approvals.Form) {
 				}
 				text := s.Name + ": " + s.Description
 				if to == senderid.Rejected {
-					text += ". The customer reads the reason."
+					text += ". The customer sees the reason."
 				}
 				return page.Visible(text), err
 			},
@@ -90,5 +103,3 @@ func (ps *Pages) senderOrders() (orders []approvals.Form) {
 	}
 	return orders
 }
-
-var senderColumns = []page.Column{{Name: "Name"}, {Name: "Customer"}, {Name: "For"}, {Name: "Comes near", Minor: true}, {Name: "Asked", Minor: true}, {Name: ""}}

@@ -18,16 +18,17 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/tenant"
 )
 
-// Check is what the last check of one of the books found.
+// Check is the result of the last check of one of the books.
 type Check struct {
 	Name   string
-	At     time.Time // zero: not yet
+	At     time.Time // zero: not checked yet
 	Faults int64
 }
 
-// overview is the first page of the installation: what needs somebody.
+// overview is the first page of the installation: payments, providers and books that need attention, and the latest payments.
 func (ps *Pages) overview(v *console.Visit) (console.Answer, error) {
 	o := overviewOf{}
 	var err error
@@ -43,7 +44,7 @@ func (ps *Pages) overview(v *console.Visit) (console.Answer, error) {
 		if err != nil {
 			return console.Answer{}, err
 		}
-		o.latest = records.Rows(v, found.Payments, "/ops/payments/", records.OfAll, names)
+		o.latest = records.Grid(v, found.Payments, false, names)
 	}
 	if o.providers, err = ps.providers(v); err != nil {
 		return console.Answer{}, err
@@ -56,17 +57,17 @@ func (ps *Pages) overview(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: "Overview", Body: live}, err
 }
 
-// overviewOf is what the overview shows.
+// overviewOf is the data of the overview.
 type overviewOf struct {
 	stuck     []book.Payment
-	latest    []page.Row
+	latest    page.Grid
 	providers []providerLine
 	checks    []Check
-	forYou    []page.Row // acts that wait for the visitor's check
-	byYou     []page.Row // the visitor's own that wait
+	forYou    page.Grid // change requests that the visitor may approve
+	byYou     page.Grid // the visitor's own that await approval
 }
 
-// sum is what the stuck payments are worth.
+// sum returns the total amount of the payments that need attention.
 func (o overviewOf) sum() money.Pesewas {
 	var sum money.Pesewas
 	for _, p := range o.stuck {
@@ -75,7 +76,7 @@ func (o overviewOf) sum() money.Pesewas {
 	return sum
 }
 
-// ill counts the providers that are paused or failing.
+// ill returns the number of operations that are paused or failing.
 func (o overviewOf) ill() (n int) {
 	for _, p := range o.providers {
 		if p.ill {
@@ -85,7 +86,7 @@ func (o overviewOf) ill() (n int) {
 	return n
 }
 
-// faults sums up what the last checks found.
+// faults returns the number of faults in the last checks.
 func (o overviewOf) faults() (n int64) {
 	for _, c := range o.checks {
 		n += c.Faults
@@ -93,7 +94,7 @@ func (o overviewOf) faults() (n int64) {
 	return n
 }
 
-// stuck lists the payments that operators were called for, longest first.
+// stuck lists the payments that need attention, oldest first.
 func (ps *Pages) stuck(v *console.Visit) (console.Answer, error) {
 	list, err := ps.Payments.Stuck(v.Ctx)
 	if err != nil {
@@ -103,53 +104,52 @@ func (ps *Pages) stuck(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Stuck", Lead: "Open payments whose outcome is still unknown, longest first. Their money is held; do not pay again.",
-		Count: strconv.Itoa(len(list)), Columns: records.Columns(records.OfAll), Rows: records.Rows(v, list, "/ops/payments/", records.OfAll, names)}
-	l.Empty = page.Empty{Title: "Nothing is stuck", Text: "Every payment is settled, or its provider still has time."}
+	l := page.List{Title: "Needs attention", Lead: "Open payments with an unknown outcome, oldest first. Their money is on hold; do not pay again.", Count: strconv.Itoa(len(list)), Grid: records.Grid(v, list, false, names),
+		Empty: page.Empty{Title: "Nothing needs attention", Text: "Every payment is settled, or its provider still has time."}}
 	live, err := v.Part("stuck", 5, page.Listing(l))
-	return console.Answer{Title: "Stuck", Body: live}, err
+	return console.Answer{Title: l.Title, Body: live}, err
 }
 
-// tenantList lists the tenants.
+// tenantColumns are the columns of the list of accounts.
+var tenantColumns = []console.Column[tenant.Tenant]{
+	console.Text("Name", "", func(t tenant.Tenant) string { return t.Name }).Laid(console.Link),
+	console.Text("Mode", "", func(t tenant.Tenant) string { return words.Mode(t.Mode) }),
+	console.Text("Collections", "", func(t tenant.Tenant) string { return words.OnOff(t.CollectionsEnabled) }).Laid(console.Minor),
+	console.Shown("Status", func(t tenant.Tenant) templ.Component { return page.Mark(words.TenantBadge(t)) }),
+	console.Time("Created", "", func(t tenant.Tenant) time.Time { return t.CreatedAt }).Laid(console.Under),
+}
+
+// tenantList lists the accounts.
 func (ps *Pages) tenantList(v *console.Visit) (console.Answer, error) {
 	list, err := ps.Tenants.List(v.Ctx, v.Param("after"), console.PageRows+1)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Accounts", Actions: v.Actions(roles.ChangeTenants, page.Link{Href: "/ops/tenants/new", Text: "Make an account"}, page.Link{Href: "/ops/fees", Text: "The default fee plan"}), Columns: []page.Column{{Name: "Name"}, {Name: "Mode"}, {Name: "Collections", Minor: true}, {Name: "State"}, {Name: "Made", Minor: true}},
-		Empty: page.Empty{Title: "No accounts yet", Text: "Make one here, or on the command line: makola tenant create."}}
-	if len(list) > console.PageRows {
-		list = list[:console.PageRows]
-		l.Next = v.Query("after", list[console.PageRows-1].ID)
-	}
-	if v.Param("after") != "" {
-		l.Prev = v.Query("after", "")
-	}
-	for _, t := range list {
-		l.Rows = append(l.Rows, page.Row{Href: "/ops/tenants/" + t.ID, Cells: []templ.Component{
-			page.Text(t.Name), page.Text(string(t.Mode)), page.Text(words.OnOff(t.CollectionsEnabled)), page.Mark(words.TenantBadge(t)), page.Time(t.CreatedAt)}})
-	}
+	l := page.List{Title: "Accounts", Actions: v.Actions(roles.ChangeTenants, page.Link{Href: "/ops/tenants/new", Text: "Create account"}, page.Link{Href: "/ops/fees", Text: "Edit default fee plan"}),
+		Empty: page.Empty{Title: "No accounts yet", Text: "Create one here, or on the command line: makola tenant create."}}
+	list = console.Keyed(v, &l, "after", list, func(t tenant.Tenant) string { return t.ID })
+	l.Grid = console.Grid(tenantColumns, list, func(t tenant.Tenant) string { return "/ops/tenants/" + t.ID })
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
-// tenantPage is one tenant with its settings and balances.
+// tenantPage shows one account with its settings and balances.
 func (ps *Pages) tenantPage(v *console.Visit) (console.Answer, error) {
 	t, err := v.About()
 	if err != nil {
 		return console.Answer{}, err
 	}
-	facts := []page.Fact{{Name: "Id", Value: page.Copyable(t.ID)}, {Name: "Mode", Value: page.Text(string(t.Mode))}, {Name: "State", Value: page.Mark(words.TenantBadge(t))},
+	facts := []page.Fact{{Name: "ID", Value: page.Copyable(t.ID)}, {Name: "Mode", Value: page.Text(words.Mode(t.Mode))}, {Name: "Status", Value: page.Mark(words.TenantBadge(t))},
 		{Name: "Collections", Value: page.Text(words.OnOff(t.CollectionsEnabled))}, {Name: "Payouts", Value: page.Text(words.OnOff(!t.PayoutsStopped))},
-		{Name: "Limit of a payout to a wallet", Value: page.Money(t.PayoutLimitWallet)}, {Name: "Limit of a payout to a bank", Value: page.Money(t.PayoutLimitBank)},
-		{Name: "Fees of collections", Value: page.Text("borne by the " + string(t.FeeBearer))}, {Name: "Duplicate references", Value: page.Text(string(t.Duplicates))},
-		{Name: "Addresses are asked for", Value: page.Text(string(t.Listed))}, {Name: "Made", Value: page.Time(t.CreatedAt)}}
+		{Name: "Wallet payout limit", Value: page.Money(t.PayoutLimitWallet)}, {Name: "Bank payout limit", Value: page.Money(t.PayoutLimitBank)},
+		{Name: "Collection fees", Value: page.Text("paid by the " + string(t.FeeBearer))}, {Name: "Duplicate references", Value: page.Text(string(t.Duplicates))},
+		{Name: "IP allow-list applies to", Value: page.Text(string(t.Listed))}, {Name: "Created", Value: page.Time(t.CreatedAt)}}
 	if v.Can(roles.ReadAccess) {
 		ips, err := ps.Access.PayoutIPs(v.Ctx, t.ID)
 		if err != nil {
 			return console.Answer{}, err
 		}
 		for _, ip := range ips {
-			facts = append(facts, page.Fact{Name: "Payouts from", Value: page.ID(ip.String())})
+			facts = append(facts, page.Fact{Name: "Payout IP address", Value: page.ID(ip.String())})
 		}
 	}
 	var balances []page.Fact
@@ -162,7 +162,7 @@ func (ps *Pages) tenantPage(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: t.Name, Body: tenantView(v, t, facts, balances, waiting)}, err
 }
 
-// providerLine is how one provider does one operation.
+// providerLine is the status of one operation of one provider.
 type providerLine struct {
 	mode, provider, operation string
 	badge                     page.Badge
@@ -171,7 +171,7 @@ type providerLine struct {
 	ill                       bool
 }
 
-// providers are all providers and binds with their states.
+// providers returns the status of all providers and binds.
 func (ps *Pages) providers(v *console.Visit) (lines []providerLine, err error) {
 	all, err := ps.Rails.List(v.Ctx)
 	if err != nil {
@@ -201,7 +201,22 @@ func (ps *Pages) providers(v *console.Visit) (lines []providerLine, err error) {
 		return nil, err
 	}
 	state := receipts.State()
-	return append(lines, providerLine{mode: string(binds[0].Mode), provider: "All binds", operation: "SMS receipts", badge: words.Worded(words.BreakerBadges, state), why: receipts.Why(), ill: state != messaging.ReceiptsMatched}), nil
+	return append(lines, providerLine{mode: string(binds[0].Mode), provider: "All binds", operation: "Delivery receipts", badge: words.Worded(words.BreakerBadges, state), why: receipts.Why(), ill: state != messaging.ReceiptsMatched}), nil
+}
+
+// providerColumns are the columns of the list of providers.
+var providerColumns = []console.Column[providerLine]{
+	console.Text("Provider", "", func(p providerLine) string { return p.provider }),
+	console.Text("Mode", "", func(p providerLine) string { return words.Mode(tenant.Mode(p.mode)) }).Laid(console.Minor),
+	console.Text("Operation", "", func(p providerLine) string { return p.operation }),
+	console.Shown("Status", func(p providerLine) templ.Component { return page.Mark(p.badge) }),
+	console.Shown("Next attempt", func(p providerLine) templ.Component {
+		if p.until.IsZero() {
+			return templ.NopComponent
+		}
+		return page.Time(p.until)
+	}).Laid(console.Minor),
+	console.Text("Reason", "", func(p providerLine) string { return p.why }).Laid(console.Under),
 }
 
 // providerList lists the providers.
@@ -210,25 +225,31 @@ func (ps *Pages) providerList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Providers", Actions: v.Actions(roles.SwitchProviders, page.Link{Href: "/ops/providers/pause", Text: "Pause"}, page.Link{Href: "/ops/providers/resume", Text: "Let go on"}), Lead: "What each provider does for us, and whether it is given work now.",
-		Columns: []page.Column{{Name: "Provider"}, {Name: "Money", Minor: true}, {Name: "Operation"}, {Name: "State"}, {Name: "Until", Minor: true}, {Name: "Why", Minor: true}},
-		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
-	for _, p := range lines {
-		var until templ.Component = templ.NopComponent
-		if !p.until.IsZero() {
-			until = page.Time(p.until)
-		}
-		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(p.provider), page.Text(p.mode), page.Text(p.operation), page.Mark(p.badge), until, page.Text(p.why)}})
-	}
+	l := page.List{Title: "Providers", Lead: "The operations of each provider, and whether new work is routed to it.", Grid: console.Grid(providerColumns, lines, nil),
+		Actions: v.Actions(roles.SwitchProviders, page.Link{Href: "/ops/providers/pause", Text: "Pause provider"}, page.Link{Href: "/ops/providers/resume", Text: "Resume provider"}),
+		Empty:   page.Empty{Title: "No providers", Text: "Configure the credentials of a provider to see it here."}}
 	live, err := v.Part("providers", 5, page.Listing(l))
 	return console.Answer{Title: l.Title, Body: live}, err
 }
 
-// floats is what we hold at providers, by our own ledger.
+// floatLine is the balance of one account at a provider.
+type floatLine struct {
+	rail    provider.Rail
+	account string // empty: unassigned
+	held    money.Pesewas
+}
+
+// floatColumns are the columns of the list of floats.
+var floatColumns = []console.Column[floatLine]{
+	console.Text("Provider", "", func(f floatLine) string { return words.ProviderName(f.rail.Name) }),
+	console.Text("Account", "", func(f floatLine) string { return cmp.Or(f.account, "unassigned") }),
+	console.Text("Mode", "", func(f floatLine) string { return words.Mode(tenant.Mode(f.rail.Mode)) }),
+	console.Money("Balance", "", func(f floatLine) money.Pesewas { return f.held }),
+}
+
+// floats lists the balances at providers by our own ledger.
 func (ps *Pages) floats(v *console.Visit) (console.Answer, error) {
-	l := page.List{Title: "Float", Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: "/ops/float/add", Text: "Book money"}), Lead: "What the ledger says that each account at a provider holds for us. Unassigned is money that was booked without an account.",
-		Columns: []page.Column{{Name: "Provider"}, {Name: "Account"}, {Name: "Money"}, {Name: "Held", Right: true}},
-		Empty:   page.Empty{Title: "No providers", Text: "No account with a provider is configured."}}
+	var lines []floatLine
 	for _, r := range ps.Rails.Rails() {
 		held, err := ps.Payments.Floats(v.Ctx, r.Name, r.Mode)
 		if err != nil {
@@ -237,28 +258,43 @@ func (ps *Pages) floats(v *console.Visit) (console.Answer, error) {
 		for _, account := range append(provider.AccountNames(), "") {
 			amount, used := held[account]
 			if used || slices.Contains(r.Accounts.Names(), account) {
-				l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(words.ProviderName(r.Name)), page.Text(cmp.Or(account, "unassigned")), page.Text(r.Mode), page.Money(amount)}})
+				lines = append(lines, floatLine{r, account, amount})
 			}
 		}
 	}
+	l := page.List{Title: "Float", Lead: "Balances at providers by our ledger. Unassigned is money booked without an account.", Grid: console.Grid(floatColumns, lines, nil),
+		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: "/ops/float/add", Text: "Book deposit or withdrawal"}),
+		Empty:   page.Empty{Title: "No providers", Text: "Configure the credentials of a provider to see its float here."}}
 	live, err := v.Part("float", 5, page.Listing(l))
 	return console.Answer{Title: l.Title, Body: live}, err
 }
 
-// checks says when the books were checked last.
-func (ps *Pages) checks(v *console.Visit) (console.Answer, error) {
-	l := page.List{Title: "Checks", Lead: "What this node's last check of each book found. makola ledger check makes all of them now.",
-		Columns: []page.Column{{Name: "Book"}, {Name: "Result"}, {Name: "Checked"}}}
-	for _, c := range ps.Checks() {
-		badge := page.Badge{Tone: page.Good, Word: "Adds up"}
+// checkColumns are the columns of the list of checks.
+var checkColumns = []console.Column[Check]{
+	console.Text("Books", "", func(c Check) string { return words.CheckWords[c.Name] }),
+	console.Shown("Result", func(c Check) templ.Component {
 		switch {
 		case c.At.IsZero():
-			badge = page.Badge{Word: "Not checked yet"}
+			return page.Mark(page.Badge{Word: "Not checked yet"})
 		case c.Faults > 0:
-			badge = page.Badge{Tone: page.Bad, Word: fmt.Sprintf("%d faults", c.Faults)}
+			return page.Mark(page.Badge{Tone: page.Bad, Word: faultCount(c.Faults)})
 		}
-		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(words.CheckWords[c.Name]), page.Mark(badge), page.Time(c.At)}})
+		return page.Mark(page.Badge{Tone: page.Good, Word: "Balanced"})
+	}),
+	console.Time("Checked", "", func(c Check) time.Time { return c.At }).Laid(console.Under),
+}
+
+// faultCount returns a number of faults.
+func faultCount(n int64) string {
+	if n == 1 {
+		return "1 fault"
 	}
+	return fmt.Sprintf("%d faults", n)
+}
+
+// checks lists the last checks of the books.
+func (ps *Pages) checks(v *console.Visit) (console.Answer, error) {
+	l := page.List{Title: "Book checks", Lead: "Results of this node's last check of each of the books. Run makola ledger check to check all of them now.", Grid: console.Grid(checkColumns, ps.Checks(), nil)}
 	live, err := v.Part("checks", 5, page.Listing(l))
 	return console.Answer{Title: l.Title, Body: live}, err
 }

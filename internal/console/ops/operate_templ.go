@@ -52,7 +52,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Can(roles.ReadPayments) {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<section class=\"panel\"><h2>Stuck payments</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "<section class=\"panel\"><h2>Needs attention</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -88,15 +88,15 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 string
-				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(page.Cedis(o.sum()) + " is held; the outcome is unknown. ")
+				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(page.Cedis(o.sum()) + " with an unknown outcome. ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `operate.templ`, Line: 27, Col: 67}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `operate.templ`, Line: 27, Col: 59}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = page.Anchor("/ops/stuck", "See them").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Anchor("/ops/stuck", "Review payments").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -120,7 +120,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = page.Mark(page.Badge{Tone: page.Good, Word: "All well"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Mark(page.Badge{Tone: page.Good, Word: "All working"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -146,7 +146,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Anchor("/ops/providers", "State of each").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Anchor("/ops/providers", "View providers").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -178,7 +178,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = page.Mark(page.Badge{Tone: page.Bad, Word: fmt.Sprintf("%d faults", o.faults())}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Mark(page.Badge{Tone: page.Bad, Word: faultCount(o.faults())}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -191,7 +191,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Anchor("/ops/checks", "Last checks").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Anchor("/ops/checks", "View book checks").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -213,13 +213,13 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(o.latest) == 0 {
-				templ_7745c5c3_Err = page.Nothing(records.NoPayments(v, "Payments of all accounts appear here as they are accepted.")).Render(ctx, templ_7745c5c3_Buffer)
+			if len(o.latest.Rows) == 0 {
+				templ_7745c5c3_Err = page.Nothing(records.NoPayments(v, "Accepted payments of all accounts appear here.")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = page.Table("Latest payments", records.Columns(records.OfAll), o.latest).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Table("Latest payments", o.latest).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -233,7 +233,7 @@ func overviewPage(v *console.Visit, o overviewOf) templ.Component {
 	})
 }
 
-func tenantView(v *console.Visit, t tenant.Tenant, facts, balances []page.Fact, waiting []page.Row) templ.Component {
+func tenantView(v *console.Visit, t tenant.Tenant, facts, balances []page.Fact, waiting page.Grid) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -258,12 +258,12 @@ func tenantView(v *console.Visit, t tenant.Tenant, facts, balances []page.Fact, 
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(waiting) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<section class=\"panel\"><h2>Waits for a second person</h2>")
+		if len(waiting.Rows) > 0 {
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<section class=\"panel\"><h2>Awaiting approval</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Table("Acts that wait", approvals.Columns, waiting).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Table("Change requests awaiting approval", waiting).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -3,11 +3,9 @@ package ops
 import (
 	"cmp"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/a-h/templ"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
@@ -20,17 +18,17 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// switchOrders pause a provider and let it go on.
+// switchOrders are the forms that pause and resume a provider.
 func (ps *Pages) switchOrders() (orders []approvals.Form) {
 	for _, o := range []struct {
 		does, title, lead string
 		ask               func(a *changes.Changes, v *console.Visit, id, mode, provider string, op route.Operation) (changes.Request, error)
 	}{
-		{"pause", "Pause a provider", "It gets no new work. Statuses are still asked for, and what is under way settles.",
+		{"pause", "Pause provider", "The provider gets no new work. Status queries continue, and payments in progress settle.",
 			func(a *changes.Changes, v *console.Visit, id, mode, provider string, op route.Operation) (changes.Request, error) {
 				return a.Pause(v.Ctx, approvals.By(v), id, mode, provider, op, v.R.PostFormValue("reason"))
 			}},
-		{"resume", "Let a provider go on", "It gets work again, and its circuit breakers close: resume it when you have looked.",
+		{"resume", "Resume provider", "The provider gets new work, and its circuit breakers are reset. Check its status first.",
 			func(a *changes.Changes, v *console.Visit, id, mode, provider string, op route.Operation) (changes.Request, error) {
 				return a.Resume(v.Ctx, approvals.By(v), id, mode, provider, op, v.R.PostFormValue("reason"))
 			}},
@@ -38,11 +36,11 @@ func (ps *Pages) switchOrders() (orders []approvals.Form) {
 		orders = append(orders, approvals.Form{Path: "/providers/" + o.does, Title: o.title, May: roles.SwitchProviders, Submit: o.title, Danger: o.does == "pause", Inputs: []console.Input{{Name: "provider", Max: 40}, {Name: "mode", Max: 4}, {Name: "operation", Max: 40}},
 			Lead: func(*console.Visit) (string, error) { return o.lead, nil },
 			Fields: func(v *console.Visit) ([]page.Field, error) {
-				operations := []page.Option{{Value: route.Any, Text: "Everything"}}
+				operations := []page.Option{{Value: route.Any, Text: "All operations"}}
 				for _, op := range route.Operations() {
 					operations = append(operations, page.Option{Value: string(op), Text: words.OperationWord(string(op))})
 				}
-				return []page.Field{{Name: "provider", Label: "Provider", Value: v.Given("provider", ""), Options: ps.providerOptions(v)}, {Name: "mode", Label: "Money", Value: v.Given("mode", string(tenant.Live)), Options: moneyModes},
+				return []page.Field{{Name: "provider", Label: "Provider", Value: v.Given("provider", ""), Options: ps.providerOptions(v)}, {Name: "mode", Label: "Mode", Value: v.Given("mode", string(tenant.Live)), Options: moneyModes},
 					{Name: "operation", Label: "Operation", Value: v.Given("operation", route.Any), Options: operations}}, nil
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
@@ -53,7 +51,7 @@ func (ps *Pages) switchOrders() (orders []approvals.Form) {
 	return orders
 }
 
-// providerOptions are the providers that there are.
+// providerOptions lists the providers.
 func (ps *Pages) providerOptions(v *console.Visit) (options []page.Option) {
 	seen := map[string]bool{}
 	for _, r := range ps.Rails.Rails() {
@@ -65,39 +63,47 @@ func (ps *Pages) providerOptions(v *console.Visit) (options []page.Option) {
 	return options
 }
 
-// routeInputs name a route.
+// routeInputs are the parameters that identify a route.
 var routeInputs = []console.Input{{Name: "tenant", Max: 36}, {Name: "mode", Max: 4}, {Name: "operation", Max: 40}, {Name: "channel", Max: 36}}
 
-// namedRoute is the route that the form or the address names.
+// namedRoute returns the route that the form or the address identifies.
 func namedRoute(v *console.Visit) route.Route {
 	return route.Route{Tenant: v.Given("tenant", route.Any), Mode: v.Given("mode", route.Any), Operation: route.Operation(v.Given("operation", "")), Channel: v.Given("channel", route.Any)}
 }
 
-// routeFields are the fields that name a route.
-func routeFields(v *console.Visit) []page.Field {
+// routeFields are the fields that identify a route.
+func (ps *Pages) routeFields(v *console.Visit) ([]page.Field, error) {
 	r := namedRoute(v)
+	account, err := v.AccountChoice("tenant", "Account", r.Tenant, page.Option{Value: route.Any, Text: "All accounts without their own route"})
+	if err != nil {
+		return nil, err
+	}
 	var operations []page.Option
 	for _, op := range route.Operations() {
 		operations = append(operations, page.Option{Value: string(op), Text: words.OperationWord(string(op))})
 	}
 	modes := append([]page.Option{{Value: route.Any, Text: "Live and test"}}, moneyModes...)
-	return []page.Field{{Name: "operation", Label: "Operation", Value: string(r.Operation), Options: operations}, {Name: "channel", Label: "Channel", Value: r.Channel, Max: 36, Required: true, Hint: "MTN, TELECEL, AIRTELTIGO, the id of a bank, or * for every one."},
-		{Name: "mode", Label: "Money", Value: r.Mode, Options: modes}, {Name: "tenant", Label: "Account", Value: r.Tenant, Max: 36, Required: true, Hint: "The id of an account, or * for every one without a route of its own."}}
+	return []page.Field{{Name: "operation", Label: "Operation", Value: string(r.Operation), Options: operations}, {Name: "channel", Label: "Channel", Value: r.Channel, Max: 36, Required: true, Hint: "Enter MTN, TELECEL, AIRTELTIGO, the code of a bank, or * for all channels."},
+		{Name: "mode", Label: "Mode", Value: r.Mode, Options: modes}, account}, nil
 }
 
-// routeOrder says which providers serve an operation.
+// routeOrder is the form that sets the providers of an operation.
 func (ps *Pages) routeOrder() approvals.Form {
-	return approvals.Form{Path: "/routes/set", Title: "Choose providers", May: roles.ChangeMoney, Submit: "Choose them", Inputs: append([]console.Input{{Name: "providers", Max: 200}}, routeInputs...),
+	return approvals.Form{Path: "/routes/set", Title: "Set route", May: roles.ChangeMoney, Submit: "Set route", Inputs: append([]console.Input{{Name: "providers", Max: 200}}, routeInputs...),
 		Lead: func(v *console.Visit) (string, error) {
 			to, found, err := ps.Rails.LeadsTo(v.Ctx, namedRoute(v))
 			if err != nil || !found {
-				return "The first provider of the list that takes work gets it. What is under way stays where it is.", err
+				return "New work goes to the first available provider of the list. Payments in progress are not moved.", err
 			}
-			return "It leads to " + cmp.Or(to, "nobody") + " now. The first provider of the list that takes work gets it. What is under way stays where it is.", nil
+			return "Providers now: " + cmp.Or(to, "none") + ". New work goes to the first available provider of the list. Payments in progress are not moved.", nil
 		},
 		Fields: func(v *console.Visit) ([]page.Field, error) {
+			fields, err := ps.routeFields(v)
+			if err != nil {
+				return nil, err
+			}
 			to, _, err := ps.Rails.LeadsTo(v.Ctx, namedRoute(v))
-			return append(routeFields(v), page.Field{Name: "providers", Label: "Providers", Value: v.Given("providers", to), Max: 200, Hint: "Best first, with spaces between; none at all means that it is not served."}), err
+			return append(fields, page.Field{Name: "providers", Label: "Providers", Value: v.Given("providers", to), Max: 200, Hint: "List providers best first, separated by spaces. Leave empty to stop serving the operation."}), err
 		},
 		Ask: func(v *console.Visit, id string) (changes.Request, error) {
 			r := namedRoute(v)
@@ -106,81 +112,107 @@ func (ps *Pages) routeOrder() approvals.Form {
 		}}
 }
 
-// dropRouteOrder removes a route.
+// dropRouteOrder is the form that removes a route.
 func (ps *Pages) dropRouteOrder() approvals.Form {
-	return approvals.Form{Path: "/routes/drop", Title: "Remove a route", May: roles.ChangeMoney, Submit: "Remove it", Danger: true, Inputs: routeInputs,
+	return approvals.Form{Path: "/routes/drop", Title: "Remove route", May: roles.ChangeMoney, Submit: "Remove route", Danger: true, Inputs: routeInputs,
 		Lead: func(*console.Visit) (string, error) {
-			return "An account's own route goes, so that everybody's holds for it again. A default is changed, not removed.", nil
+			return "The account uses the default route again. Default routes can be changed but not removed.", nil
 		},
-		Fields: func(v *console.Visit) ([]page.Field, error) { return routeFields(v), nil },
+		Fields: ps.routeFields,
 		Ask: func(v *console.Visit, id string) (changes.Request, error) {
 			return ps.Approvals.Changes.DropRoute(v.Ctx, approvals.By(v), id, namedRoute(v), v.R.PostFormValue("reason"))
 		}}
 }
 
-// routeList lists which providers serve what.
+// routeList lists the routes.
 func (ps *Pages) routeList(v *console.Visit) (console.Answer, error) {
 	list, err := ps.Rails.Routes(v.Ctx)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Routes", Lead: "Which providers serve what, best first. An account's own route comes before everybody's.", Actions: v.Actions(roles.ChangeMoney, page.Link{Href: "/ops/routes/set", Text: "Choose providers"}),
-		Columns: []page.Column{{Name: "Operation"}, {Name: "Channel"}, {Name: "Money", Minor: true}, {Name: "Account", Minor: true}, {Name: "Providers"}, {Name: "Set by", Minor: true}, {Name: "Set", Minor: true}},
-		Empty:   page.Empty{Title: "No routes", Text: "The server writes the usual ones when it starts."}}
-	for _, r := range list {
-		row := page.Row{Cells: []templ.Component{page.Text(words.OperationWord(string(r.Operation))), page.Text(r.Channel), page.Text(r.Mode), page.ID(r.Tenant), page.Text(cmp.Or(strings.Join(r.Providers, " "), "nobody")), page.Text(r.Actor), page.Time(r.At)}}
-		if v.Can(roles.ChangeMoney) {
-			row.Href = "/ops/routes/set?" + url.Values{"tenant": {r.Tenant}, "mode": {r.Mode}, "operation": {string(r.Operation)}, "channel": {r.Channel}}.Encode()
+	l := page.List{Title: "Routes", Lead: "The providers of each operation, best first. An account's own route takes precedence.", Actions: v.Actions(roles.ChangeMoney, page.Link{Href: "/ops/routes/set", Text: "Set route"}),
+		Empty: page.Empty{Title: "No routes", Text: "The server writes the default routes when it starts."}}
+	var href func(route.Route) string
+	if v.Can(roles.ChangeMoney) {
+		href = func(r route.Route) string {
+			return "/ops/routes/set?" + url.Values{"tenant": {r.Tenant}, "mode": {r.Mode}, "operation": {string(r.Operation)}, "channel": {r.Channel}}.Encode()
 		}
-		l.Rows = append(l.Rows, row)
 	}
+	l.Grid = console.Grid(routeColumns(v), list, href)
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
-// deadLetters lists the jobs that were given up.
+// routeColumns returns the columns of the list of routes.
+func routeColumns(v *console.Visit) []console.Column[route.Route] {
+	return []console.Column[route.Route]{
+		console.Text("Operation", "", func(r route.Route) string { return words.OperationWord(string(r.Operation)) }),
+		console.Text("Channel", "", func(r route.Route) string { return words.AnyOr(r.Channel, r.Channel) }),
+		console.Text("Mode", "", func(r route.Route) string { return words.AnyOr(r.Mode, words.Mode(tenant.Mode(r.Mode))) }).Laid(console.Under),
+		console.Text("Account", "", func(r route.Route) string {
+			if r.Tenant == route.Any {
+				return words.AnyOr(r.Tenant, "")
+			}
+			return v.NameOf(r.Tenant)
+		}).Laid(console.Under),
+		console.Text("Providers", "", func(r route.Route) string { return providerNames(r.Providers) }),
+		console.Text("Set by", "", func(r route.Route) string { return r.Actor }).Laid(console.Minor),
+		console.Time("Set", "", func(r route.Route) time.Time { return r.At }).Laid(console.Minor),
+	}
+}
+
+// providerNames names the providers of a route, best first.
+func providerNames(providers []string) string {
+	names := make([]string, len(providers))
+	for i, name := range providers {
+		names[i] = words.ProviderName(name)
+	}
+	return cmp.Or(strings.Join(names, ", "), "none")
+}
+
+// deadLetters lists the failed jobs.
 func (ps *Pages) deadLetters(v *console.Visit) (console.Answer, error) {
 	list, err := ps.Jobs.List(v.Ctx, jobs.Filter{Dead: true, After: v.Param("after"), Limit: console.PageRows + 1})
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Dead letters", Lead: "Work that was given up after many tries. What it is about waits until somebody gives it another life.",
-		Columns: []page.Column{{Name: "Work"}, {Name: "About"}, {Name: "Tried", Right: true}, {Name: "Why", Minor: true}, {Name: "Given up"}},
-		Empty:   page.Empty{Title: "No dead letters", Text: "No work was given up."}}
-	if len(list) > console.PageRows {
-		list = list[:console.PageRows]
-		l.Next = v.Query("after", list[console.PageRows-1].ID)
+	l := page.List{Title: "Failed jobs", Lead: "Background jobs that stopped after many attempts. Run a job again after you have fixed its cause.",
+		Empty: page.Empty{Title: "No failed jobs", Text: "All background jobs are running or done."}}
+	list = console.Keyed(v, &l, "after", list, func(j jobs.Listed) string { return j.ID })
+	var href func(jobs.Listed) string
+	if v.Can(roles.ChangeMoney) {
+		href = func(j jobs.Listed) string { return "/ops/jobs/" + j.ID + "/rerun" }
 	}
-	if v.Param("after") != "" {
-		l.Prev = v.Query("after", "")
-	}
-	for _, j := range list {
-		row := page.Row{Cells: []templ.Component{page.Text(j.Kind), page.ID(j.Subject), page.Text(strconv.Itoa(j.Tries)), page.Text(j.LastError), page.Time(j.DeadAt)}}
-		if v.Can(roles.ChangeMoney) {
-			row.Href = "/ops/jobs/" + j.ID + "/rerun"
-		}
-		l.Rows = append(l.Rows, row)
-	}
+	l.Grid = console.Grid(jobColumns, list, href)
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
-// rerunOrder gives a dead letter another life.
+// jobColumns are the columns of the list of failed jobs.
+var jobColumns = []console.Column[jobs.Listed]{
+	console.Text("Job", "", func(j jobs.Listed) string { return j.Kind }),
+	console.ID("Subject", "", func(j jobs.Listed) string { return j.Subject }),
+	console.Count("Attempts", "", func(j jobs.Listed) int64 { return int64(j.Tries) }),
+	console.Text("Last error", "", func(j jobs.Listed) string { return j.LastError }).Laid(console.Minor),
+	console.Time("Failed", "", func(j jobs.Listed) time.Time { return j.DeadAt }).Laid(console.Under),
+}
+
+// rerunOrder is the form that runs a failed job again.
 func (ps *Pages) rerunOrder() approvals.Form {
-	return approvals.Form{Path: "/jobs/{id}/rerun", Title: "Run it again", May: roles.ChangeMoney, Submit: "Run it again",
+	return approvals.Form{Path: "/jobs/{id}/rerun", Title: "Run job again", May: roles.ChangeMoney, Submit: "Run job again",
 		Lead: func(v *console.Visit) (string, error) {
 			j, err := ps.Jobs.DeadLetter(v.Ctx, v.R.PathValue("id"))
-			if problem.Is(err, problem.NotFound) || problem.Is(err, problem.InProgress) { // a living job has no such page
+			if problem.Is(err, problem.NotFound) || problem.Is(err, problem.InProgress) { // a job that has not failed has no such page
 				err = console.ErrNoPage()
 			}
-			return "The job " + j.Kind + " of " + j.Subject + " was given up after " + page.Times(j.Tries) + ": " + cmp.Or(j.LastError, "no error was kept") + ". A server takes it within seconds.", err
+			return "The job " + j.Kind + " of " + j.Subject + " was attempted " + page.Times(j.Tries) + ". Last error: " + cmp.Or(j.LastError, "none stored") + ". A server starts it within seconds.", err
 		},
 		Ask: func(v *console.Visit, id string) (changes.Request, error) {
 			return ps.Approvals.Changes.Rerun(v.Ctx, approvals.By(v), id, v.R.PathValue("id"), v.R.PostFormValue("reason"))
 		}}
 }
 
-// feesOrder changes a fee plan: of the account of the page, or with path /fees the one of all without their own.
+// feesOrder is the form that replaces a fee plan: an account's own, or the default plan.
 func (ps *Pages) feesOrder(owner func(v *console.Visit) (id, lead string, err error)) approvals.Form {
-	return approvals.Form{Path: "/fees", Title: "Fee plan", May: roles.ChangeTenants, Submit: "Set the plan", Inputs: []console.Input{{Name: "rules", Max: 2000}},
+	return approvals.Form{Path: "/fees", Title: "Fee plan", May: roles.ChangeTenants, Submit: "Set fee plan", Inputs: []console.Input{{Name: "rules", Max: 2000}},
 		Lead: func(v *console.Visit) (string, error) { _, lead, err := owner(v); return lead, err },
 		Fields: func(v *console.Visit) ([]page.Field, error) {
 			id, _, err := owner(v)
@@ -189,7 +221,7 @@ func (ps *Pages) feesOrder(owner func(v *console.Visit) (id, lead string, err er
 			}
 			rules, _, err := ps.Tenants.PlanNow(v.Ctx, id)
 			return []page.Field{{Name: "rules", Label: "Rules", Value: v.Given("rules", tenant.PlanText(rules)), Max: 2000, Required: true,
-				Hint: "With spaces between, such as collection=1%,min=0.10,max=10 and payout/BANK=8.00+0.5%. What is not named is free; free means that everything is."}}, err
+				Hint: "Separate rules by spaces, such as collection=1%,min=0.10,max=10 payout/BANK=8.00+0.5%. Products without a rule are free. Enter free for no fees at all."}}, err
 		},
 		Ask: func(v *console.Visit, id string) (changes.Request, error) {
 			of, _, err := owner(v)
@@ -204,11 +236,11 @@ func (ps *Pages) feesOrder(owner func(v *console.Visit) (id, lead string, err er
 		}}
 }
 
-// planOf reads the rules of a plan; "free" is none.
+// planOf parses the rules of a plan. The text "free" is a plan without rules.
 func planOf(text string) (rules []tenant.Rule, err error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
-		return nil, problem.Field("rules", "are required; free means that everything is")
+		return nil, problem.Field("rules", "are required. Enter free for no fees at all")
 	}
 	if len(words) == 1 && words[0] == "free" {
 		return nil, nil
@@ -223,12 +255,12 @@ func planOf(text string) (rules []tenant.Rule, err error) {
 	return rules, nil
 }
 
-// defaultFees and accountFees are the two plans that a page can be about.
+// defaultFees and accountFees return the two plans that a page can be about.
 func defaultFees(*console.Visit) (id, lead string, err error) {
-	return tenant.Default, "Of all accounts without a plan of their own. What was accepted before keeps its fee.", nil
+	return tenant.Default, "The plan of all accounts without their own. Payments already accepted keep their fee.", nil
 }
 
 func accountFees(v *console.Visit) (id, lead string, err error) {
 	t, err := v.About()
-	return t.ID, "Of " + t.Name + " (" + string(t.Mode) + "). A plan of its own replaces the default one as a whole. What was accepted before keeps its fee.", err
+	return t.ID, "The plan of " + console.AccountName(t) + ". It replaces the whole default plan. Payments already accepted keep their fee.", err
 }

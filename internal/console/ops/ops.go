@@ -1,5 +1,5 @@
-// Package ops has the pages of the installation (/ops): what needs an operator, all accounts and their payments, providers and their
-// money, routes, jobs, checks and the audit log, and the forms by which operators request changes of these.
+// Package ops has the pages of the installation (/ops): the overview, accounts and their payments, providers and floats, routes, jobs,
+// checks and the audit log, and the forms by which operators request changes.
 //
 // Files: routes.go lists the pages. operate.go has the overview, accounts, providers and checks, payments.go the payments of all
 // accounts, audits.go the audit log. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
@@ -22,7 +22,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Pages has the handlers of the pages, and what they need.
+// Pages has the handlers of the pages, and their dependencies.
 type Pages struct {
 	Tenants   *tenant.Store
 	Access    *access.Access

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// dayBefore is the last day of a time that ends before a day; zero has none.
+// dayBefore returns the last day of a period that ends before a day. It is zero for no end.
 func dayBefore(end time.Time) time.Time {
 	if end.IsZero() {
 		return end
@@ -19,7 +19,7 @@ func dayBefore(end time.Time) time.Time {
 	return end.AddDate(0, 0, -1)
 }
 
-// allPaymentsFile is the list of all tenants' payments as a file.
+// allPaymentsFile returns the payments of all accounts as a file.
 func (ps *Pages) allPaymentsFile(v *console.Visit) (console.Answer, error) {
 	narrow, err := ps.narrow(v)
 	if err != nil {
@@ -61,12 +61,12 @@ func (ps *Pages) narrow(v *console.Visit) (book.Narrow, error) {
 	if err != nil {
 		return book.Narrow{}, err
 	}
-	of, err := ps.Records.TenantParam(v)
+	of, err := v.AccountParam()
 	return book.Narrow{Tenant: of, Kind: book.Kind(v.Param("kind")), Status: v.Param("status"), Rail: v.Param("provider"),
 		From: from, To: to, Before: v.Param("before"), Limit: console.PageRows}, err
 }
 
-// allPayments is the list of all tenants' payments, newest first and without a total.
+// allPayments lists the payments of all accounts, newest first and without a total.
 func (ps *Pages) allPayments(v *console.Visit) (console.Answer, error) {
 	if since := v.Param("newer"); since != "" {
 		return records.Newer(v, func(ctx context.Context) (int64, error) { return ps.Payments.Newer(ctx, since) })
@@ -87,7 +87,7 @@ func (ps *Pages) allPayments(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Payments", Filters: fields, Active: v.Narrowed(opsFilters...), Clear: "/ops/payments", Columns: records.Columns(records.OfAll), Rows: records.Rows(v, found.Payments, "/ops/payments/", records.OfAll, names)}
+	l := page.List{Title: "Payments", Filters: fields, Active: v.Narrowed(opsFilters...), Clear: "/ops/payments", Grid: records.Grid(v, found.Payments, false, names)}
 	if v.Can(roles.ExportPayments) {
 		l.Files = records.WithBooks(console.FileLinks("/ops/payments", v.FilterQuery(opsFilters...)))
 	}
@@ -99,24 +99,24 @@ func (ps *Pages) allPayments(v *console.Visit) (console.Answer, error) {
 		}
 		l.Newer = "/ops/payments?newer=" + newest
 	}
-	l.Empty = records.NoPayments(v, "Payments of all accounts appear here as they are accepted.")
+	l.Empty = records.NoPayments(v, "Accepted payments of all accounts appear here.")
 	if l.Active || narrow.Before != "" {
-		l.Empty = page.Empty{Title: "Nothing matches", Text: "No payment that was looked at passes these filters.", Href: "/ops/payments", Do: "Clear the filters"}
+		l.Empty = page.Empty{Title: "No results", Text: "No payment matches these filters.", Href: "/ops/payments", Do: "Clear filters"}
 	}
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
-// opsFields are the filters as a form.
+// opsFields are the fields of the filters.
 func (ps *Pages) opsFields(v *console.Visit) ([]page.Field, error) {
-	tenants, err := ps.Records.TenantField(v)
+	tenants, err := v.AccountField()
 	if err != nil {
 		return nil, err
 	}
-	providers := append([]page.Option{{Value: "", Text: "Any"}}, ps.providerOptions(v)...)
+	providers := append([]page.Option{{Value: "", Text: "All"}}, ps.providerOptions(v)...)
 	return append([]page.Field{
 		tenants,
 		{Name: "kind", Label: "Kind", Options: records.AnyKind, Value: v.Param("kind")},
-		{Name: "status", Label: "State", Options: records.AnyStatus, Value: v.Param("status")},
+		{Name: "status", Label: "Status", Options: records.AnyStatus, Value: v.Param("status")},
 		{Name: "provider", Label: "Provider", Options: providers, Value: v.Param("provider")},
 	}, v.DayFields()...), nil
 }

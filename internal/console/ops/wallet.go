@@ -19,35 +19,35 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// walletOrder is one thing that people do to a wallet.
+// walletOrder is a form that changes the balance of a wallet.
 type walletOrder struct {
 	name, kind, title, lead string
-	takes                   bool // money may be taken out, too
+	takes                   bool // the form can also withdraw
 	ask                     func(a *changes.Changes, ctx context.Context, by changes.By, id, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
 	pages                   *Pages
 }
 
 func (ps *Pages) walletOrders() []walletOrder {
 	return []walletOrder{
-		{"fund", changes.KindFund, "Put money into the wallet", "The account has paid you outside of Makola.", false, (*changes.Changes).Fund, ps},
-		{"adjust", changes.KindAdjust, "Correct the wallet", "For what was booked wrongly. Money is made or taken away here: no payment stands behind it.", true, (*changes.Changes).Adjust, ps},
+		{"fund", changes.KindFund, "Fund wallet", "For a deposit that you received from the account outside Makola.", false, (*changes.Changes).Fund, ps},
+		{"adjust", changes.KindAdjust, "Correct wallet balance", "For wrong bookings. A correction changes the balance without a payment.", true, (*changes.Changes).Adjust, ps},
 	}
 }
 
 func (o walletOrder) path(t tenant.Tenant) string { return "/ops/tenants/" + t.ID + "/" + o.name }
 
-// form asks how much, and why.
+// form returns the form for the amount and the reason.
 func (o walletOrder) form(t tenant.Tenant, amount, way, reason string) page.Form {
-	f := page.Form{ID: o.name, Action: o.path(t), Submit: "Go on", Fields: []page.Field{
-		{Name: "amount", Label: "Amount in cedis", Value: amount, Max: 20, Required: true, Hint: "Such as 1250.00. Nothing is moved before you have seen it once more."},
-		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "By what it is known, for the checker and the audit log."}}}
+	f := page.Form{ID: o.name, Action: o.path(t), Submit: "Continue", Fields: []page.Field{
+		{Name: "amount", Label: "Amount (GHS)", Value: amount, Max: 20, Required: true, Hint: "Enter an amount such as 1250.00. You confirm it on the next page."},
+		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "Describe your evidence for the approver and the audit log."}}}
 	if o.takes {
-		f.Fields = slices.Insert(f.Fields, 0, page.Field{Name: "way", Label: "Direction", Value: way, Options: []page.Option{{Value: "in", Text: "Put into the wallet"}, {Value: "out", Text: "Take out of the wallet"}}})
+		f.Fields = slices.Insert(f.Fields, 0, page.Field{Name: "way", Label: "Direction", Value: way, Options: []page.Option{{Value: "in", Text: "Add to wallet"}, {Value: "out", Text: "Remove from wallet"}}})
 	}
 	return f
 }
 
-// page asks how much.
+// page shows the form.
 func (o walletOrder) page(v *console.Visit) (console.Answer, error) {
 	t, err := v.About()
 	if err != nil {
@@ -59,7 +59,7 @@ func (o walletOrder) page(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: o.title, Body: walletBody(o, t, o.form(t, "", "in", ""))}, nil
 }
 
-// amount reads the amount of the form, below zero where it is taken out.
+// amount reads the amount of the form. It is negative for a withdrawal.
 func (o walletOrder) amount(v *console.Visit) (money.Pesewas, error) {
 	amount, err := money.Parse(v.R.PostFormValue("amount"))
 	if errors.Is(err, money.ErrRange) {
@@ -72,12 +72,12 @@ func (o walletOrder) amount(v *console.Visit) (money.Pesewas, error) {
 	case o.takes && way == "out":
 		return -amount, nil
 	case o.takes && way != "in":
-		return 0, problem.Field("way", "must be one of the list")
+		return 0, problem.Field("way", "must be one of the options")
 	}
 	return amount, nil
 }
 
-// confirm shows what would be done.
+// confirm shows the effect of the change.
 func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	t, err := v.About()
 	if err != nil {
@@ -100,12 +100,12 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	size, submit := max(amount, -amount), "Put %s into the wallet"
+	size, submit := max(amount, -amount), "Add %s to wallet"
 	if amount < 0 {
-		submit = "Take %s out of the wallet"
+		submit = "Remove %s from wallet"
 	}
 	worth := wallet.Asset.Text(int64(size))
-	facts := []page.Fact{{Name: "Account", Value: page.Text(t.Name + " (" + string(t.Mode) + ")")}, {Name: "Id", Value: page.ID(t.ID)}, {Name: "Amount", Value: page.Text(wallet.Asset.Text(int64(amount)))}}
+	facts := []page.Fact{{Name: "Account", Value: page.Text(console.AccountName(t))}, {Name: "ID", Value: page.ID(t.ID)}, {Name: "Amount", Value: page.Text(wallet.Asset.Text(int64(amount)))}}
 	if size >= words.InWords {
 		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(size))})
 	}
@@ -125,7 +125,7 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: o.title, Body: walletConfirmBody(o, warnings, facts, form, o.path(t))}, nil
 }
 
-// do makes the act. The form's id is the act's: sent twice it makes one.
+// do requests the change. The form's ID is the request's, so a form that is sent twice makes one request.
 func (o walletOrder) do(v *console.Visit) (console.Answer, error) {
 	t, err := v.About()
 	if err != nil {

@@ -9,6 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -38,7 +39,7 @@ func walletBody(o walletOrder, t tenant.Tenant, f page.Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head(o.title, "Of "+t.Name+" ("+string(t.Mode)+"). "+o.lead).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head(o.title, console.AccountName(t)+". "+o.lead).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Owed is what an account owes since reversals.
+// Owed returns the debt of an account after reversals.
 func (ps *Pages) Owed(v *console.Visit, t tenant.Tenant) (money.Pesewas, error) {
 	n, err := ps.Ledger.Balance(v.Ctx, ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)})
 	return money.Pesewas(-n), err
 }
 
-// Balances are a tenant's money and credits.
+// Balances returns the balances of an account.
 func (ps *Pages) Balances(v *console.Visit, t tenant.Tenant) ([]page.Fact, error) {
 	wallet, err := ps.Ledger.Balance(v.Ctx, t.Wallet())
 	if err != nil {
@@ -29,7 +29,7 @@ func (ps *Pages) Balances(v *console.Visit, t tenant.Tenant) ([]page.Fact, error
 	owed, err := ps.Owed(v, t)
 	facts := []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(money.Grouped(strconv.FormatInt(credits, 10)))}}
 	if owed > 0 {
-		facts = append(facts, page.Fact{Name: "Owes since a reversal", Value: page.Money(owed)})
+		facts = append(facts, page.Fact{Name: "Owed after a reversal", Value: page.Money(owed)})
 	}
 	return facts, err
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// presetBooks asks for a file of payments with the columns that bookkeeping programs import.
+// presetBooks selects the columns that bookkeeping programs import.
 const presetBooks = "bookkeeping"
 
-// File is a file of payments with the columns of the Preset that the address asks for.
+// File returns payments as a file, with the columns that the parameter preset selects.
 func File(v *console.Visit, name string, all func(each func(book.Payment) error) error) (console.Answer, error) {
 	switch v.Param("preset") {
 	case presetBooks:
 	case "":
-		return console.Exported(v, name, paymentColumns(v), all), nil
+		return console.Exported(v, name, Columns(v, true, nil), all), nil
 	default:
 		return console.Answer{}, problem.Field("preset", "must be "+presetBooks)
 	}
@@ -34,26 +34,26 @@ func File(v *console.Visit, name string, all func(each func(book.Payment) error)
 	}), nil
 }
 
-// entry is a movement of a wallet as bookkeeping programs take it: money that came is positive.
+// entry is a movement of a wallet for a bookkeeping program. Money received is positive.
 type entry struct {
 	at                            time.Time
 	amount                        int64 // pesewas
 	payee, description, reference string
 }
 
-var entryColumns = []sheet.Column[entry]{
-	{Head: "Date", Value: func(e entry) sheet.Value { return sheet.Day(e.at) }},
-	{Head: "Amount", Value: func(e entry) sheet.Value { return sheet.Amount(e.amount) }},
-	{Head: "Payee", Value: func(e entry) sheet.Value { return sheet.String(e.payee) }},
-	{Head: "Description", Value: func(e entry) sheet.Value { return sheet.String(e.description) }},
-	{Head: "Reference", Value: func(e entry) sheet.Value { return sheet.String(e.reference) }},
+var entryColumns = []console.Column[entry]{
+	console.Filed("Date", func(e entry) sheet.Value { return sheet.Day(e.at) }),
+	console.Filed("Amount", func(e entry) sheet.Value { return sheet.Amount(e.amount) }),
+	console.Text("", "Payee", func(e entry) string { return e.payee }),
+	console.Text("", "Description", func(e entry) string { return e.description }),
+	console.Text("", "Reference", func(e entry) string { return e.reference }),
 }
 
 // entryWords describe payments by kind.
 var entryWords = map[book.Kind]string{book.KindCollection: "Collection", book.KindPayout: "Payout", book.KindTopUp: "Airtime", book.KindBundle: "Data package"}
 
-// entries gives the movements of a payment that succeeded: what passed to or from the other party, and the charges. Their
-// sum is what the payment brought to the wallet or took from it.
+// entries returns the movements of a successful payment: the amount, and the charges. Their sum is the payment's effect on the
+// wallet.
 func entries(v *console.Visit, p book.Payment) []entry {
 	if p.Status != book.StatusSuccess || words.Unknown(p) {
 		return nil

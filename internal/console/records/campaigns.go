@@ -3,6 +3,7 @@ package records
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
@@ -19,61 +20,51 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Campaigns lists a tenant's campaigns and one-time passwords.
+// Campaigns lists the campaigns and one-time passwords of an account.
 func (ps *Pages) Campaigns(v *console.Visit) (console.Answer, error) {
-	list, err := ps.Messaging.Campaigns(v.Ctx, v.Tenant.ID, v.Param("before"), console.PageRows+1)
-	if err != nil {
-		return console.Answer{}, err
-	}
-	l := page.List{Title: "Messages", Columns: campaignColumns(false),
-		Empty: page.Empty{Title: "None yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs/sms-otp", Do: "Read how"}}
-	if v.Can(roles.ExportPayments) {
-		l.Files = console.FileLinks("/app/"+v.Tenant.ID+"/messages", "")
-	}
-	list = campaignPages(v, &l, list)
-	l.Rows = campaignRows(list, "/app/"+v.Tenant.ID+"/messages/", nil)
-	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
+	l := page.List{Title: "Messages", Empty: page.Empty{Title: "No messages yet", Text: "Campaigns and one-time passwords that you send appear here.", Href: "/docs/sms-otp", Do: "Read the guide"}}
+	return ps.campaigns(v, l, v.Tenant.ID)
 }
 
-// AllCampaigns lists what all tenants sent, or one of them.
+// AllCampaigns lists the messages of all accounts, or of one of them.
 func (ps *Pages) AllCampaigns(v *console.Visit) (console.Answer, error) {
-	of, err := ps.TenantParam(v)
+	of, err := v.AccountParam()
 	if err != nil {
 		return console.Answer{}, err
 	}
+	tenants, err := v.AccountField()
+	if err != nil {
+		return console.Answer{}, err
+	}
+	l := page.List{Title: "Messages", Lead: "Campaigns and one-time passwords of all accounts, newest first.", Filters: []page.Field{tenants}, Active: v.Narrowed("tenant"), Clear: "/ops/messages",
+		Empty: page.Empty{Title: "No messages yet", Text: "Accepted campaigns and one-time passwords of all accounts appear here."}}
+	if l.Active || v.Narrowed("before") {
+		l.Empty = page.Empty{Title: "No results", Text: "No message matches these filters.", Href: "/ops/messages", Do: "Clear filters"}
+	}
+	return ps.campaigns(v, l, of)
+}
+
+// campaigns completes a list with the messages of an account, or of all accounts.
+func (ps *Pages) campaigns(v *console.Visit, l page.List, of string) (console.Answer, error) {
 	list, err := ps.Messaging.Campaigns(v.Ctx, of, v.Param("before"), console.PageRows+1)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	tenants, err := ps.TenantField(v)
-	if err != nil {
-		return console.Answer{}, err
-	}
-	l := page.List{Title: "Messages", Lead: "Campaigns and one-time passwords of all accounts, newest first.", Columns: campaignColumns(true),
-		Filters: []page.Field{tenants}, Active: v.Narrowed("tenant"), Clear: "/ops/messages",
-		Empty: page.Empty{Title: "No messages yet", Text: "Campaigns and one-time passwords of all accounts appear here as they are accepted."}}
-	if l.Active || v.Narrowed("before") {
-		l.Empty = page.Empty{Title: "Nothing matches", Text: "There is no message that passes these filters.", Href: "/ops/messages", Do: "Clear the filters"}
-	}
 	if v.Can(roles.ExportPayments) {
-		l.Files = console.FileLinks("/ops/messages", v.FilterQuery("tenant"))
+		l.Files = console.FileLinks(v.Base()+"/messages", v.FilterQuery("tenant"))
 	}
-	list = campaignPages(v, &l, list)
-	names := map[string]string{}
-	for _, c := range list {
-		if names[c.Tenant] == "" {
-			t, err := ps.Tenants.Get(v.Ctx, c.Tenant)
-			if err != nil {
-				return console.Answer{}, err
-			}
-			names[c.Tenant] = t.Name
+	list = console.Keyed(v, &l, "before", list, func(c messaging.Campaign) string { return c.ID })
+	var names map[string]string
+	if v.Route.Site == console.Operators {
+		if names, err = namesOf(ps, v, list, func(c messaging.Campaign) string { return c.Tenant }); err != nil {
+			return console.Answer{}, err
 		}
 	}
-	l.Rows = campaignRows(list, "/ops/messages/", names)
+	l.Grid = console.Grid(campaignColumns(names), list, func(c messaging.Campaign) string { return v.Base() + "/messages/" + c.ID })
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
-// campaignCalled is the page of the campaign whose id was searched for; empty: there is none, or it is not for the visitor.
+// campaignCalled returns the page of the campaign with the id in text. It is empty if there is none that the visitor may see.
 func (ps *Pages) campaignCalled(v *console.Visit, base, text string) (string, error) {
 	id, err := uuid.Parse(strings.TrimSpace(text))
 	if err != nil || !v.Can(roles.ReadMessages) {
@@ -86,43 +77,25 @@ func (ps *Pages) campaignCalled(v *console.Visit, base, text string) (string, er
 	return base + "/messages/" + c.ID, err
 }
 
-// campaignPages adds the links of a list of which one row too many was read, and gives the rows of the page.
-func campaignPages(v *console.Visit, l *page.List, list []messaging.Campaign) []messaging.Campaign {
-	if v.Param("before") != "" {
-		l.Prev = v.Query("before", "")
+// campaignColumns returns the columns of messages. names has the accounts of a list of several; nil for one account.
+func campaignColumns(names map[string]string) []console.Column[messaging.Campaign] {
+	type campaign = messaging.Campaign
+	return []console.Column[campaign]{
+		console.Time("Sent", "sent_at", func(c campaign) time.Time { return c.CreatedAt }).Laid(console.Under),
+		console.Coded("Account", "tenant", func(c campaign) templ.Component { return page.Text(names[c.Tenant]) }, func(c campaign) string { return c.Tenant }).
+			OnPage(names != nil).Laid(console.Minor),
+		console.Coded("Kind", "kind", func(c campaign) templ.Component { return page.Text(words.MessageKinds[string(c.Kind)]) }, func(c campaign) string { return string(c.Kind) }).Laid(console.Under),
+		console.Text("Sender ID", "sender", func(c campaign) string { return c.Sender }).Laid(console.Link),
+		console.Count("Recipients", "recipients", func(c campaign) int64 { return c.Recipients }),
+		console.Count("Credits", "credits", campaign.Cost).Laid(console.Minor),
+		console.Coded("Status", "state", func(c campaign) templ.Component {
+			return page.Mark(words.Worded(words.CampaignBadges, string(c.Status)))
+		}, func(c campaign) string { return string(c.Status) }),
+		console.Text("", "id", func(c campaign) string { return c.ID }),
 	}
-	if len(list) <= console.PageRows {
-		return list
-	}
-	l.Next = v.Query("before", list[console.PageRows-1].ID)
-	return list[:console.PageRows]
 }
 
-// campaignColumns are the columns of campaignRows.
-func campaignColumns(all bool) []page.Column {
-	columns := []page.Column{{Name: "Sent"}}
-	if all {
-		columns = append(columns, page.Column{Name: "Account", Minor: true})
-	}
-	return append(columns, page.Column{Name: "Kind", Minor: true}, page.Column{Name: "Sender"}, page.Column{Name: "Recipients", Right: true},
-		page.Column{Name: "Credits", Right: true, Minor: true}, page.Column{Name: "State"})
-}
-
-// campaignRows are campaigns as rows of a table. With names the second column says whose they are.
-func campaignRows(list []messaging.Campaign, base string, names map[string]string) []page.Row {
-	rows := make([]page.Row, len(list))
-	for i, c := range list {
-		cells := []templ.Component{page.Text(page.When(c.CreatedAt))}
-		if names != nil {
-			cells = append(cells, page.Text(names[c.Tenant]))
-		}
-		rows[i] = page.Row{Href: base + c.ID, Cells: append(cells, page.Text(words.MessageKinds[string(c.Kind)]), page.Text(c.Sender),
-			page.Text(money.Grouped(strconv.FormatInt(c.Recipients, 10))), page.Text(money.Grouped(strconv.FormatInt(c.Cost(), 10))), page.Mark(words.Worded(words.CampaignBadges, string(c.Status))))}
-	}
-	return rows
-}
-
-// Campaign is the page of one campaign. On an account's site another account's campaign does not exist.
+// Campaign shows one campaign. Campaigns of other accounts are a 404 on an account's site.
 func (ps *Pages) Campaign(v *console.Visit) (console.Answer, error) {
 	if v.Route.Site == console.Tenants {
 		return ps.campaignOf(v, v.Tenant)
@@ -141,7 +114,7 @@ func (ps *Pages) Campaign(v *console.Visit) (console.Answer, error) {
 	return ps.campaignOf(v, t)
 }
 
-// campaignOf is the page of a campaign of a tenant, with what became of its messages.
+// campaignOf shows a campaign of an account, with the status of its messages.
 func (ps *Pages) campaignOf(v *console.Visit, of tenant.Tenant) (console.Answer, error) {
 	number := int64(1)
 	if text := v.Param("page"); text != "" {
@@ -157,13 +130,8 @@ func (ps *Pages) campaignOf(v *console.Visit, of tenant.Tenant) (console.Answer,
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Recipients", Count: strconv.FormatInt(found.Total, 10),
-		Columns: []page.Column{{Name: "Number"}, {Name: "State"}, {Name: "Credits", Right: true, Minor: true}, {Name: "Submitted", Minor: true}, {Name: "Delivered", Minor: true}, {Name: "Why", Minor: true}},
-		Empty:   page.Empty{Title: "Past the end", Text: "This campaign has fewer pages.", Href: v.Query("page", ""), Do: "To the first page"}}
-	for _, m := range found.Messages {
-		l.Rows = append(l.Rows, page.Row{Cells: []templ.Component{page.Text(Account(v, m.Recipient)), page.Mark(words.Worded(words.MessageBadges, string(m.Status))), page.Text(strconv.FormatInt(m.Credits, 10)),
-			page.Time(m.SubmittedAt), page.Time(m.DeliveredAt), page.Text(words.MessageWhy(m.Error))}})
-	}
+	l := page.List{Title: "Recipients", Count: money.Grouped(strconv.FormatInt(found.Total, 10)), Grid: console.Grid(messageColumns(v), found.Messages, nil),
+		Empty: page.Empty{Title: "No such page", Text: "This campaign has fewer pages.", Href: v.Query("page", ""), Do: "Go to the first page"}}
 	if number > 1 {
 		l.Prev = v.Query("page", strconv.FormatInt(number-1, 10))
 	}
@@ -171,18 +139,31 @@ func (ps *Pages) campaignOf(v *console.Visit, of tenant.Tenant) (console.Answer,
 		l.Next = v.Query("page", strconv.FormatInt(number+1, 10))
 	}
 	live, err := v.Part("campaign", 5, campaignPage(v, of, found.Campaign, l))
-	return console.Answer{Title: "Message " + found.Campaign.Sender, Body: live}, err
+	return console.Answer{Title: words.MessageKinds[string(found.Campaign.Kind)] + " from " + found.Campaign.Sender, Body: live}, err
 }
 
-// StopForm ends a campaign, on either site.
+// messageColumns returns the columns of a campaign's recipients.
+func messageColumns(v *console.Visit) []console.Column[messaging.Message] {
+	type message = messaging.Message
+	return []console.Column[message]{
+		console.Text("Number", "", func(m message) string { return Account(v, m.Recipient) }),
+		console.Shown("Status", func(m message) templ.Component { return page.Mark(words.Worded(words.MessageBadges, string(m.Status))) }),
+		console.Count("Credits", "", func(m message) int64 { return m.Credits }).Laid(console.Minor),
+		console.Time("Submitted", "", func(m message) time.Time { return m.SubmittedAt }).Laid(console.Minor),
+		console.Time("Delivered", "", func(m message) time.Time { return m.DeliveredAt }).Laid(console.Under),
+		console.Text("Reason", "", func(m message) string { return words.MessageWhy(m.Error) }).Laid(console.Under),
+	}
+}
+
+// StopForm returns the form that stops a campaign, on either site.
 func (ps *Pages) StopForm() approvals.Form {
-	return approvals.Form{Path: "/messages/{id}/stop", Title: "Stop the campaign", May: roles.StopCampaigns, Submit: "Stop it", Danger: true,
+	return approvals.Form{Path: "/messages/{id}/stop", Title: "Stop campaign", May: roles.StopCampaigns, Submit: "Stop campaign", Danger: true,
 		Lead: func(v *console.Visit) (string, error) {
 			c, err := ps.Messaging.CampaignOf(v.Ctx, v.R.PathValue("id"))
 			if problem.Is(err, problem.NotFound) || err == nil && v.Route.Site == console.Tenants && c.Tenant != v.Tenant.ID {
 				err = console.ErrNoPage()
 			}
-			return "From " + c.Sender + ". What is unsent fails, and its credits go back. What was sent stays sent.", err
+			return "From " + c.Sender + ". Unsent messages are cancelled and their credits returned. Sent messages cannot be recalled.", err
 		},
 		Ask: func(v *console.Visit, id string) (changes.Request, error) {
 			return ps.Approvals.Changes.StopCampaign(v.Ctx, approvals.By(v), id, v.R.PathValue("id"), v.R.PostFormValue("reason"))

@@ -53,14 +53,14 @@ func campaignPage(v *console.Visit, of tenant.Tenant, c messaging.Campaign, l pa
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " of ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " from ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var3 string
 		templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(page.Visible(c.Sender))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `campaigns.templ`, Line: 17, Col: 73}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `campaigns.templ`, Line: 17, Col: 75}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 		if templ_7745c5c3_Err != nil {
@@ -91,7 +91,7 @@ func campaignPage(v *console.Visit, of tenant.Tenant, c messaging.Campaign, l pa
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Button(v.Base()+"/messages/"+c.ID+"/stop", "Stop the campaign").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Button(v.Base()+"/messages/"+c.ID+"/stop", "Stop campaign").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -104,13 +104,13 @@ func campaignPage(v *console.Visit, of tenant.Tenant, c messaging.Campaign, l pa
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(l.Rows) == 0 {
+		if len(l.Grid.Rows) == 0 {
 			templ_7745c5c3_Err = page.Nothing(l.Empty).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = page.Table("Recipients", l.Columns, l.Rows).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Table("Recipients", l.Grid).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -184,15 +184,18 @@ func campaignFacts(v *console.Visit, of tenant.Tenant, c messaging.Campaign) []p
 		facts = append(facts, page.Fact{Name: "Account", Value: page.Anchor("/ops/tenants/"+of.ID, of.Name)})
 	}
 	facts = append(facts, []page.Fact{
-		{Name: "Sent", Value: page.Time(c.CreatedAt)}, {Name: "Recipients", Value: page.Text(fmt.Sprint(c.Recipients))},
-		{Name: "Not numbers", Value: page.Text(fmt.Sprint(c.Invalid))}, {Name: "Opted out", Value: page.Text(fmt.Sprint(c.Excluded))},
-		{Name: "Credits", Value: page.Text(fmt.Sprint(c.Cost()))}, {Name: "Given back", Value: page.Text(fmt.Sprintf("%d messages", c.Refunded))},
-		{Name: "Segments each", Value: page.Text(fmt.Sprintf("%d, %s", c.Segments, c.Encoding))}, {Name: "Id", Value: page.Copyable(c.ID)},
+		{Name: "Sent", Value: page.Time(c.CreatedAt)}, {Name: "Recipients", Value: page.Text(count(c.Recipients))},
+		{Name: "Invalid numbers", Value: page.Text(count(c.Invalid))}, {Name: "Opted out", Value: page.Text(count(c.Excluded))},
+		{Name: "Credits", Value: page.Text(count(c.Cost()))}, {Name: "Messages refunded", Value: page.Text(count(c.Refunded))},
+		{Name: "Segments per message", Value: page.Text(fmt.Sprintf("%d, %s", c.Segments, c.Encoding))}, {Name: "ID", Value: page.Copyable(c.ID)},
 	}...)
 	if v.Can(seeNumbers) {
-		facts = append(facts, page.Fact{Name: "Text", Value: page.Pre("Text", cmp.Or(c.Message, "not kept any more"))})
+		facts = append(facts, page.Fact{Name: "Text", Value: page.Pre("Text", cmp.Or(c.Message, "no longer stored"))})
 	}
 	return facts
 }
+
+// count writes a whole number with commas.
+func count[N int | int64](n N) string { return grouped(int64(n)) }
 
 var _ = templruntime.GeneratedTemplate

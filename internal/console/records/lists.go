@@ -2,6 +2,7 @@ package records
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/makola/makola/internal/console"
@@ -11,70 +12,76 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// Names are those of the tenants of payments, each looked up once.
+// Names returns the names of the accounts of payments.
 func (ps *Pages) Names(v *console.Visit, list []book.Payment) (map[string]string, error) {
+	return namesOf(ps, v, list, func(p book.Payment) string { return p.Tenant })
+}
+
+// namesOf returns the names of the accounts of rows, and reads each of them once.
+func namesOf[T any](ps *Pages, v *console.Visit, list []T, account func(T) string) (map[string]string, error) {
 	names := map[string]string{}
-	for _, p := range list {
-		if names[p.Tenant] != "" {
+	for _, row := range list {
+		id := account(row)
+		if names[id] != "" {
 			continue
 		}
-		t, err := ps.Tenants.Get(v.Ctx, p.Tenant)
+		t, err := ps.Tenants.Get(v.Ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		names[p.Tenant] = t.Name
+		names[id] = t.Name
 	}
 	return names, nil
 }
 
-// Further columns of a list of payments.
-const (
-	OfOneKind    = iota
-	OfOneAccount // its kind
-	OfAll        // its kind, and whose it is
-)
-
-// Rows are payments as rows of a table. The names are those of the accounts of a list of all.
-func Rows(v *console.Visit, list []book.Payment, base string, of int, names map[string]string) []page.Row {
-	rows := make([]page.Row, len(list))
-	for i, p := range list {
-		cells := []templ.Component{page.ID(ReferenceOf(v, p))}
-		if of == OfAll {
-			cells = append(cells, page.Text(names[p.Tenant]))
-		}
-		if of != OfOneKind {
-			cells = append(cells, page.Text(words.KindWords[p.Kind]))
-		}
-		cells = append(cells, page.Text(p.Channel), page.Text(Account(v, p.Account)), page.Money(p.Amount), page.Mark(words.BadgeOf(p)), page.Minute(p.CreatedAt))
-		rows[i] = page.Row{Href: base + p.ID, Cells: cells}
+// Columns returns the columns of payments as far as the visitor may see them: on the pages of a list, and in its files. Lists of one
+// kind leave the kind out of their pages. names has the accounts of a list of several; nil for one account.
+func Columns(v *console.Visit, ofOneKind bool, names map[string]string) []console.Column[book.Payment] {
+	type payment = book.Payment
+	return []console.Column[payment]{
+		console.Time("Accepted", "accepted_at", func(p payment) time.Time { return p.CreatedAt }).Laid(console.Under),
+		console.Time("", "settled_at", func(p payment) time.Time { return p.SettledAt }),
+		console.Coded("Account", "tenant", func(p payment) templ.Component { return page.Text(names[p.Tenant]) }, func(p payment) string { return p.Tenant }).
+			OnPage(names != nil).Laid(console.Minor),
+		console.Coded("Kind", "kind", func(p payment) templ.Component { return page.Text(words.KindWords[p.Kind]) }, func(p payment) string { return string(p.Kind) }).
+			OnPage(!ofOneKind).Laid(console.Under),
+		console.ID("Reference", "reference", func(p payment) string { return ReferenceOf(v, p) }).Laid(console.Link),
+		console.Text("", "ext_transaction_id", func(p payment) string { return p.ProviderReference }),
+		console.Text("Channel", "channel", func(p payment) string { return p.Channel }).Laid(console.Wide),
+		console.Text("Number", "account", func(p payment) string { return Account(v, p.Account) }).Laid(console.Wide),
+		console.Text("", "account_name", func(p payment) string { return accountName(v, p) }),
+		console.Money("Amount", "amount", func(p payment) money.Pesewas { return p.Amount }),
+		console.Money("", "charges", func(p payment) money.Pesewas { return p.Charges }),
+		console.Text("", "currency", func(payment) string { return "GHS" }),
+		console.Coded("Status", "status", func(p payment) templ.Component { return page.Mark(words.BadgeOf(p)) }, statusWord),
+		console.Text("", "reason", func(p payment) string { return p.Reason }),
+		console.Text("", "id", func(p payment) string { return p.ID }),
 	}
-	return rows
 }
 
-// Columns are the columns of rowsOf.
-func Columns(of int) []page.Column {
-	columns := []page.Column{{Name: "Reference"}}
-	if of == OfAll {
-		columns = append(columns, page.Column{Name: "Account", Minor: true})
+func statusWord(p book.Payment) string {
+	if words.Unknown(p) {
+		return "unknown"
 	}
-	if of != OfOneKind {
-		columns = append(columns, page.Column{Name: "Kind", Minor: true})
-	}
-	return append(columns, page.Column{Name: "Channel", Wide: true}, page.Column{Name: "Number", Wide: true}, page.Column{Name: "Amount", Right: true},
-		page.Column{Name: "State"}, page.Column{Name: "Accepted", Minor: true})
+	return p.Word()
 }
 
-// NoPayments is the place where the first payment will be. A development server says how there will be many.
+// Grid returns payments as a table, whose rows lead to the payments' pages.
+func Grid(v *console.Visit, list []book.Payment, ofOneKind bool, names map[string]string) page.Grid {
+	return console.Grid(Columns(v, ofOneKind, names), list, func(p book.Payment) string { return v.Base() + "/payments/" + p.ID })
+}
+
+// NoPayments explains a list without payments. A development server adds how to get sample data.
 func NoPayments(v *console.Visit, text string) page.Empty {
-	e := page.Empty{Title: "No payments yet", Text: text, Href: "/docs/quickstart", Do: "Read how"}
+	e := page.Empty{Title: "No payments yet", Text: text, Href: "/docs/quickstart", Do: "Read the quickstart"}
 	if v.Development() {
-		e.Text += " To see full pages, run makola sample: it makes a data folder with 90 days of two accounts."
-		e.Href, e.Do = "/sim", "Make one with the handsets"
+		e.Text += " For sample data, run makola sample: it makes a data folder with 90 days of two accounts."
+		e.Href, e.Do = "/sim", "Open the test phones"
 	}
 	return e
 }
 
-// PageByKey adds the links of a list that goes on by key.
+// PageByKey adds the links to the neighbours of a page of payments.
 func PageByKey(v *console.Visit, l *page.List, found book.Found) {
 	if v.Param("before") != "" {
 		l.Prev = v.Query("before", "")
@@ -85,6 +92,6 @@ func PageByKey(v *console.Visit, l *page.List, found book.Found) {
 		l.Next = v.Query("before", found.More)
 	default:
 		l.Further = v.Query("before", found.More)
-		l.Shown = money.Grouped(strconv.Itoa(found.Looked)) + " payments were looked at; there are older ones"
+		l.Shown = money.Grouped(strconv.Itoa(found.Looked)) + " payments searched; older ones remain"
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// accountName is the name of the other party, for those who may see it.
+// accountName returns the name of the other party. It is empty for visitors who may not see it.
 func accountName(v *console.Visit, p book.Payment) string {
 	if !v.Can(seeNumbers) {
 		return ""
@@ -18,7 +18,7 @@ func accountName(v *console.Visit, p book.Payment) string {
 	return p.AccountName
 }
 
-// Account is an account or phone number as far as the visitor may see it.
+// Account returns an account or phone number, masked for visitors who may not see it.
 func Account(v *console.Visit, number string) string {
 	if number == "" || v.Can(seeNumbers) {
 		return number
@@ -26,7 +26,7 @@ func Account(v *console.Visit, number string) string {
 	return page.Masked(number)
 }
 
-// ReferenceOf is a payment's reference as far as the visitor may see it: one that holds a number is masked like the number.
+// ReferenceOf returns a payment's reference. A reference that contains a phone number is masked like the number.
 func ReferenceOf(v *console.Visit, p book.Payment) string {
 	if v.Can(seeNumbers) || !p.ReferenceHoldsNumber() {
 		return p.Reference
@@ -34,8 +34,7 @@ func ReferenceOf(v *console.Visit, p book.Payment) string {
 	return page.Masked(p.Reference)
 }
 
-// masks hides an account or phone number in what was said about it, in each way of writing it, from a visitor who may not
-// see it.
+// masks replaces an account or phone number, in each form, with its mask. It does nothing for visitors who may see numbers.
 func masks(v *console.Visit, number string) *strings.Replacer {
 	if number == "" || v.Can(seeNumbers) {
 		return strings.NewReplacer()

@@ -26,7 +26,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// paymentLinks lead to what may be done about a payment, as far as its page can tell.
+// paymentLinks returns links to the changes that an operator may request about a payment.
 func (ps *Pages) paymentLinks(v *console.Visit, p book.Payment) (links []page.Link) {
 	if v.Route.Site != console.Operators || !v.Can(roles.ChangeTreasury) {
 		return nil
@@ -35,35 +35,35 @@ func (ps *Pages) paymentLinks(v *console.Visit, p book.Payment) (links []page.Li
 	switch {
 	case !p.ContradictedAt.IsZero() && p.Kind == book.KindCollection:
 		if p.LastWord == string(book.StatusSuccess) {
-			links = append(links, page.Link{Href: base + "/decide", Text: "Credit it again"})
+			links = append(links, page.Link{Href: base + "/decide", Text: "Credit wallet again"})
 		}
 	case !p.ContradictedAt.IsZero():
-		links = append(links, page.Link{Href: base + "/decide", Text: "Decide about suspense"})
+		links = append(links, page.Link{Href: base + "/decide", Text: "Clear suspense"})
 	case p.ContradictedAt.IsZero() && p.Note != "" && !p.SettledAt.IsZero():
-		links = append(links, page.Link{Href: base + "/contradict", Text: "Take the word back"})
+		links = append(links, page.Link{Href: base + "/contradict", Text: "Reverse resolution"})
 	case p.Status.Open() && ps.Payments.Resolvable(p, true) == nil:
-		links = append(links, page.Link{Href: base + "/resolve", Text: "End it by the statement"})
+		links = append(links, page.Link{Href: base + "/resolve", Text: "Resolve from statement"})
 	}
 	return links
 }
 
-// waitingAbout are the acts of this site that wait about a payment: what operators want to do about it, or the payout itself,
-// which waits for the account's own people.
-func (ps *Pages) waitingAbout(v *console.Visit, p book.Payment) ([]page.Row, error) {
+// waitingAbout returns the change requests about a payment that await approval on this site. On an account's site that is the
+// payout itself.
+func (ps *Pages) waitingAbout(v *console.Visit, p book.Payment) (page.Grid, error) {
 	switch {
 	case !v.Can(roles.ReadChanges):
-		return nil, nil
+		return page.Grid{}, nil
 	case v.Route.Site == console.Operators:
 		list, err := ps.Approvals.Changes.WaitingAbout(v.Ctx, p)
-		return approvals.Rows(v, list), err
+		return approvals.Grid(v, list), err
 	case !p.Waits():
-		return nil, nil
+		return page.Grid{}, nil
 	}
-	act, err := ps.Approvals.Changes.Get(v.Ctx, p.Tenant, p.ID)
-	return approvals.Rows(v, []changes.Request{act}), err
+	request, err := ps.Approvals.Changes.Get(v.Ctx, p.Tenant, p.ID)
+	return approvals.Grid(v, []changes.Request{request}), err
 }
 
-// story is all that is known of a payment, as far as the visitor may see it.
+// story is a payment with its exchanges, transfers, webhooks and audit entries, as far as the visitor may see them.
 type story struct {
 	payment   book.Payment
 	tenant    string // its name
@@ -72,9 +72,9 @@ type story struct {
 	transfers []ledger.Transfer
 	hooks     []delivered
 	audit     []audit.Entry
-	next      time.Time   // when the provider is asked next
-	waiting   []page.Row  // acts about it
-	links     []page.Link // what the visitor may ask for
+	next      time.Time   // of the next status query
+	waiting   page.Grid   // change requests about it
+	links     []page.Link // to forms about it
 }
 
 // delivered is a webhook with its failed attempts.
@@ -89,7 +89,7 @@ const (
 	shownEntries    = 50
 )
 
-// Find finds the payment of the path, which must be the tenant's where the path names one.
+// Find returns the payment of the path. Payments of other accounts are a 404 on an account's site.
 func (ps *Pages) Find(v *console.Visit) (book.Payment, error) {
 	id := v.R.PathValue("id")
 	p, err := ps.Payments.Find(v.Ctx, id)
@@ -102,7 +102,7 @@ func (ps *Pages) Find(v *console.Visit) (book.Payment, error) {
 	return p, err
 }
 
-// Payment is the page of one payment. On an account's site another account's payment does not exist.
+// Payment shows one payment.
 func (ps *Pages) Payment(v *console.Visit) (console.Answer, error) {
 	p, err := ps.Find(v)
 	if err != nil {
@@ -120,7 +120,7 @@ func (ps *Pages) Payment(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: words.KindWords[p.Kind] + " " + ReferenceOf(v, p), Body: live}, err
 }
 
-// story reads what the visitor may see.
+// story reads the parts of a payment's page that the visitor may see.
 func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
 	s = story{payment: p, base: v.Base(), next: ps.Payments.NextQuestion(p), links: ps.paymentLinks(v, p)}
 	if s.waiting, err = ps.waitingAbout(v, p); err != nil {
@@ -131,7 +131,7 @@ func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
 		return s, err
 	}
 	s.tenant = t.Name
-	if v.Route.Site == console.Operators { // how often it was asked is told; what was said only where that is allowed
+	if v.Route.Site == console.Operators { // all operators see the number of queries, some their contents
 		if s.exchanges, err = ps.Routes.Exchanges(v.Ctx, p.ID); err != nil {
 			return s, err
 		}
@@ -164,7 +164,7 @@ func (ps *Pages) deliveries(v *console.Visit, p book.Payment) (all []delivered, 
 	return all, err
 }
 
-// Replay has a webhook of a payment delivered again, after it is written down who asks.
+// Replay delivers a webhook again, after an entry in the audit log.
 func (ps *Pages) Replay(v *console.Visit) (console.Answer, error) {
 	p, err := ps.Find(v)
 	if err != nil {
@@ -189,7 +189,7 @@ func (ps *Pages) Replay(v *console.Visit) (console.Answer, error) {
 	return console.Answer{To: strings.TrimSuffix(v.R.URL.Path, "/webhooks/"+event+"/replay")}, nil
 }
 
-// RevealNumber shows the whole number and the name of a payment, after it is written down that they are shown.
+// RevealNumber shows the whole number and the name of a payment, after an entry in the audit log.
 func (ps *Pages) RevealNumber(v *console.Visit) (console.Answer, error) {
 	p, err := ps.Find(v)
 	if err != nil {
@@ -199,17 +199,17 @@ func (ps *Pages) RevealNumber(v *console.Visit) (console.Answer, error) {
 	if err := v.Use(identity.Reveals, p.ID, v.Entry("number.reveal", p.Tenant, p.ID)); err != nil {
 		return console.Answer{}, err
 	}
-	facts := []page.Fact{{Name: "Channel", Value: page.Text(p.Channel)}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "not known"))}, {Name: "Amount", Value: page.Money(p.Amount)}}
-	title := "Number of " + strings.ToLower(words.KindWords[p.Kind]) + " " + ReferenceOf(v, p)
-	return console.Answer{Title: title, Body: page.Revealed(title, "That you saw it is in the audit log.", facts, v.FormPage)}, nil
+	facts := []page.Fact{{Name: "Channel", Value: page.Text(p.Channel)}, {Name: "Number", Value: page.Copyable(p.Account)}, {Name: "Name", Value: page.Text(cmp.Or(p.AccountName, "unknown"))}, {Name: "Amount", Value: page.Money(p.Amount)}}
+	const title = "Phone or account number"
+	return console.Answer{Title: title, Body: page.Revealed(title, "The audit log records that you viewed this number.", facts, v.FormPage)}, nil
 }
 
-// mayReveal says that the visitor sees a masked number, and may see the whole one.
+// mayReveal reports whether the visitor sees a masked number and may reveal it.
 func (s story) mayReveal(v *console.Visit) bool {
 	return s.payment.Account != "" && !v.Can(seeNumbers) && v.Can(roles.RevealNumbers) && !v.Viewing
 }
 
-// asked says how often the provider was asked for the status.
+// asked returns the number of status queries.
 func (s story) asked() int {
 	n := 0
 	for _, x := range s.exchanges {
@@ -220,7 +220,7 @@ func (s story) asked() int {
 	return n
 }
 
-// facts are what stands on the row.
+// facts returns the details of the payment.
 func (s story) facts(v *console.Visit) []page.Fact {
 	p := s.payment
 	facts := []page.Fact{{Name: "Reference", Value: page.Copyable(ReferenceOf(v, p))}}
@@ -237,64 +237,68 @@ func (s story) facts(v *console.Visit) []page.Fact {
 	add("Channel", page.Text(p.Channel), true)
 	add("Number", page.Text(Account(v, p.Account)), p.Account != "")
 	add("Name", page.Text(p.AccountName), p.AccountName != "" && v.Can(seeNumbers))
-	add("Label", page.Text(masks(v, p.Account).Replace(p.Label)), p.Label != "")
+	add("Description", page.Text(masks(v, p.Account).Replace(p.Label)), p.Label != "")
 	add("Provider", page.Text(words.ProviderName(p.Rail)), ops && p.Rail != "")
-	add("Our reference", page.Copyable(p.ProviderReference), p.ProviderReference != "")
-	add("Provider's own id", page.ID(p.UpstreamID), ops && p.UpstreamID != "")
-	add("Attempt", page.Text(fmt.Sprintf("%d, submitted %s", p.Attempt, page.Times(p.Posts))), ops && p.Rail != "")
+	add("Transaction ID", page.Copyable(p.ProviderReference), p.ProviderReference != "")
+	add("Provider's ID", page.ID(p.UpstreamID), ops && p.UpstreamID != "")
+	add("Attempts", page.Text(fmt.Sprintf("%d, submitted %s", p.Attempt, page.Times(p.Posts))), ops && p.Rail != "")
 	add("Accepted", page.Time(p.CreatedAt), true)
 	add("Settled", page.Time(p.SettledAt), !p.SettledAt.IsZero())
-	add("Callback address", page.ID(masks(v, p.Account).Replace(p.CallbackURL)), p.CallbackURL != "")
-	add("Paid by", page.Anchor(s.base+"/payments/"+p.Parent, "its collection"), p.Parent != "" && p.Kind == book.KindTopUp)
-	add("Pays for", page.Anchor(s.base+"/payments/"+p.Child, "its airtime"), p.Child != "")
-	add("API key", page.ID(p.Key), ops && p.Key != "")
-	add("Id", page.Copyable(p.ID), true)
+	add("Callback URL", page.ID(masks(v, p.Account).Replace(p.CallbackURL)), p.CallbackURL != "")
+	add("Paid by", page.Anchor(s.base+"/payments/"+p.Parent, "Collection"), p.Parent != "" && p.Kind == book.KindTopUp)
+	add("Pays for", page.Anchor(s.base+"/payments/"+p.Child, "Airtime"), p.Child != "")
+	add("API key ID", page.ID(p.Key), ops && p.Key != "")
+	add("ID", page.Copyable(p.ID), true)
 	return facts
 }
 
-// note says what matters most now.
+// note returns the current state of the payment in a sentence or two.
 func (s story) note() templ.Component {
 	p := s.payment
 	switch {
 	case p.Waits():
-		return page.Note(page.Open, "Waits for the approval of the account's own people", fmt.Sprintf("Nothing was sent. %s is held, and goes back where it is rejected, or where nobody has approved it by %s.", page.Cedis(p.Held()), page.When(p.HeldUntil)))
+		return page.Note(page.Open, "Awaiting approval", fmt.Sprintf("Nothing was sent yet. %s is on hold. It returns to the wallet if the payout is rejected, or not approved by %s.", page.Cedis(p.Held()), page.When(p.HeldUntil)))
 	case words.Unknown(p):
-		return page.Note(page.Unknown, "Outcome unknown, money held", s.unknownText())
+		return page.Note(page.Unknown, "Outcome unknown", s.unknownText())
 	case p.SettledAt.IsZero() && p.Kind == book.KindCollection:
-		return page.Note(page.Open, "Waiting for the payer", "The payer was asked to approve. Nothing is held meanwhile."+s.nextText())
+		return page.Note(page.Open, "Waiting for the payer", "The payer received a request to approve this payment."+s.nextText())
 	case p.SettledAt.IsZero() && p.Status == book.StatusWaiting:
-		return page.Note(page.Open, "Waiting for its payment", "It is bought when the payer has paid. Nothing is held meanwhile.")
+		return page.Note(page.Open, "Waiting for payment", "The purchase starts after the payer has paid.")
 	case p.SettledAt.IsZero():
-		return page.Note(page.Open, "On its way", fmt.Sprintf("%s is held until the provider says what became of it.", page.Cedis(p.Held()))+s.nextText())
+		return page.Note(page.Open, "Processing", fmt.Sprintf("%s is on hold until the provider confirms the outcome.", page.Cedis(p.Held()))+s.nextText())
 	case !p.ContradictedAt.IsZero():
-		return page.Note(page.Bad, "The provider contradicted itself", "It said later that the opposite happened. An operator decides what becomes of the amount.")
+		return page.Note(page.Bad, "Contradicted by the provider", "The provider later reported the opposite outcome. An operator decides where the amount goes.")
 	case p.Reason != "":
 		return page.Note(page.Bad, words.StatusBadges[p.Word()].Word, provider.Sentence(p.Reason))
 	}
 	return templ.NopComponent
 }
 
-// unknownText says why the money of a payment is held.
+// unknownText returns what is known of a payment whose outcome is unknown, and what to do.
 func (s story) unknownText() string {
 	p := s.payment
-	text := "It is not known whether the provider did it. "
+	text := "The provider has not confirmed whether this payment succeeded. "
 	if p.Refusal != book.RefusalNone {
-		text = "The provider refused it and has not confirmed that it has nothing of it. "
+		text = "The provider rejected this payment, but a status query has not confirmed the rejection. "
 	}
 	if n := s.asked(); n > 0 {
-		text += fmt.Sprintf("%s was asked %s. ", words.ProviderName(p.Rail), page.Times(n))
+		text += fmt.Sprintf("%s was queried %s. ", words.ProviderName(p.Rail), page.Times(n))
 	}
-	return strings.TrimSpace(text) + s.nextText() + " Do not pay again."
+	text = strings.TrimSpace(text) + s.nextText()
+	if p.Kind == book.KindCollection {
+		return text + " Do not ask the payer again before this payment ends."
+	}
+	return text + " " + page.Cedis(p.Held()) + " is on hold. Do not pay again."
 }
 
 func (s story) nextText() string {
 	if s.next.IsZero() {
 		return ""
 	}
-	return " It is asked again at about " + s.next.UTC().Format("15:04:05") + "."
+	return " The next status query is at about " + s.next.UTC().Format("15:04:05") + "."
 }
 
-// steps is the timeline.
+// steps returns the timeline.
 func (s story) steps(v *console.Visit) []page.Step {
 	p := s.payment
 	steps := []page.Step{{At: p.CreatedAt, Tone: page.Good, What: "Accepted", Text: fmt.Sprintf("%s %s, charges %s", words.KindWords[p.Kind], page.Cedis(p.Amount), page.Cedis(p.Charges))}}
@@ -302,17 +306,17 @@ func (s story) steps(v *console.Visit) []page.Step {
 		steps = append(steps, exchangeStep(x, v.Can(roles.ReadExchanges), masks(v, p.Account)))
 	}
 	if !p.RefusedAt.IsZero() {
-		steps = append(steps, page.Step{At: p.RefusedAt, Tone: page.Unknown, What: "The provider refused it, unconfirmed", Text: provider.Sentence(p.RefusalReason)})
+		steps = append(steps, page.Step{At: p.RefusedAt, Tone: page.Unknown, What: "Rejected by the provider, unconfirmed", Text: provider.Sentence(p.RefusalReason)})
 	}
 	if !p.EscalatedAt.IsZero() {
-		steps = append(steps, page.Step{At: p.EscalatedAt, Tone: page.Unknown, What: "Operators were called"})
+		steps = append(steps, page.Step{At: p.EscalatedAt, Tone: page.Unknown, What: "Added to the payments that need attention"})
 	}
 	if !p.SettledAt.IsZero() {
 		b := words.BadgeOf(p)
-		steps = append(steps, page.Step{At: p.SettledAt, Tone: b.Tone, What: "Settled: " + strings.ToLower(b.Word), Text: cmp.Or(p.Note, provider.Sentence(p.Reason))})
+		steps = append(steps, page.Step{At: p.SettledAt, Tone: b.Tone, What: "Final status: " + strings.ToLower(b.Word), Text: cmp.Or(p.Note, provider.Sentence(p.Reason))})
 	}
 	if !p.ContradictedAt.IsZero() {
-		steps = append(steps, page.Step{At: p.ContradictedAt, Tone: page.Bad, What: "The provider contradicted itself"})
+		steps = append(steps, page.Step{At: p.ContradictedAt, Tone: page.Bad, What: "Contradicted by the provider"})
 	}
 	for _, d := range s.hooks {
 		steps = append(steps, d.steps(v.Can(seeNumbers))...)
@@ -324,57 +328,57 @@ func (s story) steps(v *console.Visit) []page.Step {
 	return steps
 }
 
-// exchangeStep is what was said to a provider, and what it answered.
+// exchangeStep returns a request to a provider and its response as a step. whole adds their contents, redacted.
 func exchangeStep(x provider.Exchange, whole bool, masks *strings.Replacer) page.Step {
 	step := page.Step{At: x.At, What: words.ProviderName(x.Provider) + ": " + words.ExchangeWord(x.Operation)}
 	took := fmt.Sprintf("%d ms", max(x.Took.Milliseconds(), 1))
 	switch {
 	case x.Err != "" && x.Status == 0:
-		step.Tone, step.Text = page.Unknown, "no answer after "+took
+		step.Tone, step.Text = page.Unknown, "no response after "+took
 	case x.Status >= 400 && !strings.HasSuffix(x.Operation, "_status"):
-		step.Tone, step.Text = page.Bad, fmt.Sprintf("answered %d after %s", x.Status, took)
+		step.Tone, step.Text = page.Bad, fmt.Sprintf("responded %d after %s", x.Status, took)
 	default:
-		step.Text = fmt.Sprintf("answered %d after %s", x.Status, took)
+		step.Text = fmt.Sprintf("responded %d after %s", x.Status, took)
 	}
 	if whole {
-		step.Fold = "Exchange, redacted"
-		said := x.Method + " " + x.URL + "\n\n" + page.Indented([]byte(x.Request))
-		heard := cmp.Or(page.Indented([]byte(x.Answer)), x.Err, "nothing")
-		step.More = page.Join(page.Pre("Request", masks.Replace(said)), page.Pre("Answer", masks.Replace(heard)))
+		step.Fold = "Request and response (redacted)"
+		request := x.Method + " " + x.URL + "\n\n" + page.Indented([]byte(x.Request))
+		response := cmp.Or(page.Indented([]byte(x.Answer)), x.Err, "no response")
+		step.More = page.Join(page.Pre("Request", masks.Replace(request)), page.Pre("Response", masks.Replace(response)))
 	}
 	return step
 }
 
-// steps are what became of a webhook.
+// steps returns the attempts to deliver a webhook.
 func (d delivered) steps(whole bool) []page.Step {
-	queued := page.Step{At: d.CreatedAt, What: "Webhook: " + d.Delivery.URL}
+	queued := page.Step{At: d.CreatedAt, What: "Webhook queued: " + d.Delivery.URL}
 	if whole {
 		queued.Fold, queued.More = "Body", page.Pre("Body", page.Indented([]byte(d.Body)))
 	}
 	steps := []page.Step{queued}
 	for _, t := range d.tries {
-		text := fmt.Sprintf("Attempt %d: answered %d", t.Number, t.Status)
+		text := fmt.Sprintf("Attempt %d: response %d", t.Number, t.Status)
 		if t.Status == 0 {
-			text = fmt.Sprintf("Attempt %d: no answer", t.Number)
+			text = fmt.Sprintf("Attempt %d: no response", t.Number)
 		}
 		steps = append(steps, page.Step{At: t.At, Tone: page.Bad, What: "Webhook not delivered", Text: strings.TrimSuffix(text+". "+t.Error, ". ")})
 	}
 	if d.State == webhook.Delivered {
-		steps = append(steps, page.Step{At: d.EndedAt, Tone: page.Good, What: "Webhook delivered", Text: fmt.Sprintf("answered %d", d.Status)})
+		steps = append(steps, page.Step{At: d.EndedAt, Tone: page.Good, What: "Webhook delivered", Text: fmt.Sprintf("response %d", d.Status)})
 	}
 	return steps
 }
 
-// transferRows are the movements of a payment in the ledger.
-func (s story) transferRows() []page.Row {
-	var rows []page.Row
-	for _, t := range s.transfers {
-		rows = append(rows, page.Row{Cells: []templ.Component{page.Text(words.LegWord(t.Leg)), page.Text(words.AccountWord(t.From)), page.Text(words.AccountWord(t.To)), page.Money(money.Pesewas(t.Amount)), page.Time(t.At)}})
-	}
-	return rows
+// transferColumns are the columns of a payment's movements in the ledger.
+var transferColumns = []console.Column[ledger.Transfer]{
+	console.Text("Movement", "", func(t ledger.Transfer) string { return words.LegWord(t.Leg) }),
+	console.Text("From", "", func(t ledger.Transfer) string { return words.AccountWord(t.From) }),
+	console.Text("To", "", func(t ledger.Transfer) string { return words.AccountWord(t.To) }),
+	console.Money("Amount", "", func(t ledger.Transfer) money.Pesewas { return money.Pesewas(t.Amount) }),
+	console.Time("Time", "", func(t ledger.Transfer) time.Time { return t.At }).Laid(console.Under),
 }
 
-// audited is the details of an entry as text.
+// audited returns the details of an entry as text.
 func audited(e audit.Entry) string {
 	text, err := json.Marshal(e.Details)
 	if err != nil {

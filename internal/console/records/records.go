@@ -1,10 +1,8 @@
-// Package records has the pages of what was done, on both sites of the console: payments, messages and refused requests, as lists,
-// as details and as files.
+// Package records has the pages of payments, messages and failed requests on both sites of the console: lists, details and files.
 //
-// Files: lists.go and search.go list payments, payment.go shows one with its story, campaigns.go messages, requests.go the
-// requests that the JSON interface refused, files.go and bookkeeping.go the files of these, balances.go and statement.go the
-// money of an account,
-// filters.go and routes.go the parameters of lists, masks.go what a visitor may see of a number.
+// Files: lists.go and search.go list payments, payment.go shows one with its timeline, campaigns.go has messages, requests.go
+// failed API requests, files.go and bookkeeping.go files for download, balances.go and statement.go balances, filters.go the
+// parameters of lists, masks.go masked numbers.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package records
@@ -22,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Pages has the handlers of the pages, and what they need.
+// Pages has the handlers of the pages, and their dependencies.
 type Pages struct {
 	Tenants    *tenant.Store
 	Audit      *audit.Log
@@ -34,6 +32,6 @@ type Pages struct {
 	Routes     *route.Table
 	Approvals  *approvals.Pages
 	Statements *statement.Reader
-	// NumberKey hashes the numbers that people search for, in the audit log.
+	// NumberKey hashes the numbers of searches for the audit log.
 	NumberKey []byte
 }

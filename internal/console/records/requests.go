@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -16,12 +17,13 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/sheet"
 )
 
-// RequestFilters are the parameters of a list of refused requests.
+// RequestFilters are the parameters of a list of failed requests. The installation has one more, tenant.
 var RequestFilters = []console.Input{{Name: "before", Max: 36}, {Name: "status", Max: 3}, {Name: "endpoint", Max: 100}, {Name: "request", Max: 64}}
 
-// requestsBase is the list of refused requests of the visitor's site.
+// requestsBase returns the address of the list of failed requests on the visitor's site.
 func requestsBase(v *console.Visit) string {
 	if v.Route.Site == console.Tenants {
 		return "/app/" + v.Tenant.ID + "/requests"
@@ -29,9 +31,9 @@ func requestsBase(v *console.Visit) string {
 	return "/ops/requests"
 }
 
-// Refused lists requests that were refused or failed, the latest first: of a tenant, or of all.
+// Refused lists failed requests, newest first: of an account, or of all.
 func (ps *Pages) Refused(v *console.Visit) (console.Answer, error) {
-	f, err := requestFilter(v)
+	f, err := ps.requestFilter(v)
 	if err != nil {
 		return console.Answer{}, err
 	}
@@ -39,21 +41,23 @@ func (ps *Pages) Refused(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Requests", Lead: "Requests of the JSON interface that were refused or failed, for 30 days. Of many in one minute some are left out.",
-		Columns: []page.Column{{Name: "When"}, {Name: "Endpoint"}, {Name: "Answer"}, {Name: "Why", Minor: true}, {Name: "From", Wide: true}},
-		Active:  v.Narrowed("tenant", "status", "endpoint", "request"), Clear: requestsBase(v),
+	l := page.List{Title: "Failed requests", Lead: "API requests that were rejected or failed in the last 30 days. Bursts of many in one minute are sampled.",
+		Active: v.Narrowed("tenant", "status", "endpoint", "request"), Clear: requestsBase(v),
 		Filters: []page.Field{{Name: "status", Label: "Status", Value: v.Param("status"), Max: 3}, {Name: "endpoint", Label: "Endpoint", Value: f.Endpoint, Options: endpointOptions()},
-			{Name: "request", Label: "Request id", Value: v.Param("request"), Max: 64}},
-		Empty: page.Empty{Title: "Nothing was refused", Text: "A request that is refused appears here a moment later, with what was wrong."}}
+			{Name: "request", Label: "Request ID", Value: v.Param("request"), Max: 64}},
+		Empty: page.Empty{Title: "No failed requests", Text: "Rejected requests appear here within a second, with the reason."}}
 	if v.Route.Site == console.Operators {
-		l.Filters = append(l.Filters, page.Field{Name: "tenant", Label: "Account's id", Value: f.Tenant, Max: 36})
-		l.Columns = append(l.Columns, page.Column{Name: "Account", Minor: true})
+		account, err := v.AccountField()
+		if err != nil {
+			return console.Answer{}, err
+		}
+		l.Filters = append(l.Filters, account)
 	}
 	if v.Can(roles.ExportPayments) {
 		l.Files = console.FileLinks(requestsBase(v), v.FilterQuery("tenant", "status", "endpoint", "request"))
 	}
 	if l.Active {
-		l.Empty = page.Empty{Title: "Nothing matches", Text: "No request that was looked at passes these filters.", Href: l.Clear, Do: "Clear the filters"}
+		l.Empty = page.Empty{Title: "No results", Text: "No request matches these filters.", Href: l.Clear, Do: "Clear filters"}
 	}
 	if f.Before != "" {
 		l.Prev = v.Query("before", "")
@@ -63,35 +67,50 @@ func (ps *Pages) Refused(v *console.Visit) (console.Answer, error) {
 	case len(found.Requests) == console.PageRows:
 		l.Next = v.Query("before", found.More)
 	default:
-		l.Further, l.Shown = v.Query("before", found.More), "10,000 requests were looked at; there are older ones"
+		l.Further, l.Shown = v.Query("before", found.More), "10,000 requests searched; older ones remain"
 	}
-	for _, r := range found.Requests {
-		cells := []templ.Component{page.Minute(r.At), page.Text(r.Method + " " + r.Endpoint), page.Mark(requestBadge(r)), page.Text(r.Message), page.Text(r.Origin)}
-		if v.Route.Site == console.Operators {
-			cells = append(cells, page.Text(v.NameOf(r.Tenant)))
-		}
-		l.Rows = append(l.Rows, page.Row{Href: requestsBase(v) + "/" + r.ID, Cells: cells})
-	}
+	l.Grid = console.Grid(requestColumns(v), found.Requests, func(r requestlog.Request) string { return requestsBase(v) + "/" + r.ID })
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 }
 
+// requestColumns returns the columns of failed requests.
+func requestColumns(v *console.Visit) []console.Column[requestlog.Request] {
+	type request = requestlog.Request
+	return []console.Column[request]{
+		console.Time("Time", "at", func(r request) time.Time { return r.At }).Laid(console.Under),
+		console.Text("", "request_id", func(r request) string { return r.RequestID }),
+		console.Text("", "method", func(r request) string { return r.Method }),
+		console.Coded("Endpoint", "endpoint", func(r request) templ.Component { return page.Text(r.Method + " " + r.Endpoint) }, func(r request) string { return r.Endpoint }).Laid(console.Link),
+		{Head: "Response", Cell: func(r request) templ.Component { return page.Mark(requestBadge(r)) }, Name: "status", Value: func(r request) sheet.Value { return sheet.Integer(int64(r.Status)) }},
+		console.Text("", "code", func(r request) string { return r.Code }),
+		console.Text("Message", "message", func(r request) string { return r.Message }).Laid(console.Minor),
+		console.Coded("Account", "tenant", func(r request) templ.Component { return page.Text(v.NameOf(r.Tenant)) }, func(r request) string { return r.Tenant }).
+			OnPage(v.Route.Site == console.Operators).Laid(console.Minor),
+		console.Text("", "key", func(r request) string { return r.Key }),
+		console.Text("IP address", "from", func(r request) string { return r.Origin }).Laid(console.Wide),
+	}
+}
+
 // requestFilter reads the filters of the list.
-func requestFilter(v *console.Visit) (requestlog.Filter, error) {
+func (ps *Pages) requestFilter(v *console.Visit) (requestlog.Filter, error) {
 	f := requestlog.Filter{Tenant: v.Tenant.ID, Endpoint: v.Param("endpoint"), Before: v.Param("before"), Limit: console.PageRows}
 	if v.Route.Site == console.Operators {
-		f.Tenant = v.Param("tenant")
+		var err error
+		if f.Tenant, err = v.AccountParam(); err != nil {
+			return f, err
+		}
 	}
 	if text := v.Param("status"); text != "" {
 		status, err := strconv.Atoi(text)
 		if err != nil || status < 400 || status > 599 {
-			return f, problem.Field("status", "must be a status from 400 to 599")
+			return f, problem.Field("status", "must be a number from 400 to 599")
 		}
 		f.Status = status
 	}
 	return f, nil
 }
 
-// requests reads what passes the filters.
+// requests reads the requests that match the filters.
 func (ps *Pages) requests(v *console.Visit, f requestlog.Filter) (found requestlog.Found, err error) {
 	if id := v.Param("request"); id != "" {
 		found.Requests, err = ps.Requests.ByRequestID(v.Ctx, f.Tenant, id)
@@ -120,7 +139,7 @@ func endpointOptions() []page.Option {
 	return options
 }
 
-// RefusedOne is one of them.
+// RefusedOne shows one failed request.
 func (ps *Pages) RefusedOne(v *console.Visit) (console.Answer, error) {
 	r, err := ps.Requests.Get(v.Ctx, v.Tenant.ID, v.R.PathValue("id"))
 	if problem.Is(err, problem.NotFound) {
@@ -129,21 +148,21 @@ func (ps *Pages) RefusedOne(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	facts := []page.Fact{{Name: "Request id", Value: page.Copyable(r.RequestID)}, {Name: "When", Value: page.Time(r.At)}, {Name: "Endpoint", Value: page.ID(r.Method + " " + r.Endpoint)},
-		{Name: "Answer", Value: page.Mark(requestBadge(r))}, {Name: "Message", Value: page.Text(r.Message)}}
+	facts := []page.Fact{{Name: "Request ID", Value: page.Copyable(r.RequestID)}, {Name: "Time", Value: page.Time(r.At)}, {Name: "Endpoint", Value: page.ID(r.Method + " " + r.Endpoint)},
+		{Name: "Response", Value: page.Mark(requestBadge(r))}, {Name: "Message", Value: page.Text(r.Message)}}
 	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
 		facts = append(facts, page.Fact{Name: "Field " + page.Visible(name), Value: page.Text(strings.Join(r.Fields[name], "; "))})
 	}
 	if v.Route.Site == console.Operators {
 		facts = append(facts, page.Fact{Name: "Account", Value: page.Text(v.NameOf(r.Tenant))})
 	}
-	facts = append(facts, page.Fact{Name: "Key's id", Value: page.ID(r.Key)}, page.Fact{Name: "From", Value: page.ID(r.Origin)}, page.Fact{Name: "Took", Value: page.Text(r.Took.String())},
-		page.Fact{Name: "What to do", Value: page.Anchor(guides.DocURL("", r.Code), "The page of "+r.Code)})
-	return console.Answer{Title: "Request", Body: templ.Join(page.Head("Request "+r.RequestID, "It was refused, or failed. Its body is not kept."), page.Panel("What happened", page.Facts(facts)))}, nil
+	facts = append(facts, page.Fact{Name: "API key ID", Value: page.ID(r.Key)}, page.Fact{Name: "IP address", Value: page.ID(r.Origin)}, page.Fact{Name: "Duration", Value: page.Text(r.Took.String())},
+		page.Fact{Name: "How to fix it", Value: page.Anchor(guides.DocURL("", r.Code), "Guide to "+r.Code)})
+	return console.Answer{Title: "Failed request", Body: templ.Join(page.Head("Failed request", "Only the error is stored, not the request body."), page.Panel("Details", page.Facts(facts)))}, nil
 }
 
-// requestCalled is the page of the refused requests whose request id was searched for; empty: there is none, or they are
-// not for the visitor.
+// requestCalled returns the page of the failed requests with the request ID in text. It is empty if there are none that the
+// visitor may see.
 func (ps *Pages) requestCalled(v *console.Visit, base, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !v.Can(roles.ReadRequests) || len(text) < 8 || len(text) > 64 {

@@ -8,16 +8,12 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Search finds payments as `makola payouts find` does, of one tenant where the path names one.
+// Search finds payments as `makola payouts find` does: of all accounts, or of one.
 func (ps *Pages) Search(v *console.Visit) (console.Answer, error) {
 	text, base := v.Param("q"), v.Base()
-	of := OfOneAccount
-	if v.Route.Site == console.Operators {
-		of = OfAll
-	}
-	l := page.List{Title: "Search", Columns: Columns(of)}
+	l := page.List{Title: "Search"}
 	if text == "" {
-		l.Empty = page.Empty{Title: "What are you looking for?", Text: "A reference of yours, ours or the provider's, or its first six characters or more, an amount, the id of a campaign, or that of a request that was refused." + ps.alsoPeople(v)}
+		l.Empty = page.Empty{Title: "Search payments", Text: "Enter a reference (whole, or at least its first six characters), an amount, a campaign ID or the ID of a failed request." + ps.alsoPeople(v)}
 		return console.Answer{Title: "Search", Body: page.Listing(l)}, nil
 	}
 	for _, called := range []func(v *console.Visit, base, text string) (string, error){ps.requestCalled, ps.campaignCalled} {
@@ -39,22 +35,22 @@ func (ps *Pages) Search(v *console.Visit) (console.Answer, error) {
 		}
 	}
 	l.Title = "Search: " + page.Visible(text)
-	l.Rows = Rows(v, found.Payments, base+"/payments/", of, names)
+	l.Grid = Grid(v, found.Payments, false, names)
 	PageByKey(v, &l, found)
-	l.Empty = page.Empty{Title: "Nothing found", Text: "No payment that was looked at matches." + ps.alsoPeople(v)}
+	l.Empty = page.Empty{Title: "No results", Text: "No payment matches." + ps.alsoPeople(v)}
 	return console.Answer{Title: "Search", Body: page.Listing(l)}, nil
 }
 
-// alsoPeople tells the visitor whether a search finds people.
+// alsoPeople returns the sentence about searches for people, which need a permission.
 func (ps *Pages) alsoPeople(v *console.Visit) string {
 	if v.Can(roles.SearchNumbers) {
-		return " A phone number, an account or a part of a name finds payments, too: each search for one is in the audit log."
+		return " You can also search by phone number, bank account or part of a name. Each such search is recorded in the audit log."
 	}
-	return " Your role does not search by phone number, account or name."
+	return " Your role cannot search by phone number, bank account or name."
 }
 
-// payments searches first for what finds no person. A search for a person needs the permission, is limited for each person, and
-// is in the audit log with a keyed hash.
+// payments searches by references and amounts first. A search by number or name needs a permission and is limited for each visitor.
+// The audit log keeps a keyed hash of it.
 func (ps *Pages) payments(v *console.Visit, s book.Search) (book.Found, error) {
 	s.Anonymous = true
 	person := s.Person() || s.Number()

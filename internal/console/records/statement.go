@@ -22,13 +22,13 @@ const (
 	statementMost = 100_000 // movements in the period
 )
 
-// ofCredits is the value of the parameter balance that asks for SMS credits.
+// ofCredits is the value of the parameter balance for SMS credits.
 const ofCredits = "sms"
 
-// errStatement is the refusal of a file of a statement that does not tie to the ledger.
+// errStatement is returned for the file of a statement that does not agree with the ledger.
 var errStatement = problem.New(problem.Internal, "statement_wrong", "This statement does not agree with the ledger, so it cannot be exported. The operators of this server were alerted. Contact them before you rely on these figures.")
 
-// statementOf is the statement that the address asks for, with its totals: by default of the wallet in this month.
+// statementOf returns the statement of the address, with its totals. The default is the wallet in this month.
 func (ps *Pages) statementOf(v *console.Visit) (s statement.Statement, sum statement.Summary, err error) {
 	t, err := v.Subject()
 	if err != nil {
@@ -87,7 +87,7 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	base := v.R.URL.Path
-	shown := statementView{Statement: s, Summary: sum, rows: ps.statementRows(v, s, entries), filters: statementFilters(v, s), clear: base,
+	shown := statementView{Statement: s, Summary: sum, movements: movements(v, s, entries), filters: statementFilters(v, s), clear: base,
 		active: v.Narrowed("balance", "from", "to")}
 	if sum.Problem == "" && v.Can(roles.ExportPayments) {
 		shown.files = console.FileLinks(base, v.FilterQuery("balance", "from", "to"))
@@ -104,11 +104,11 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: "Statement", Body: statementPage(shown)}, nil
 }
 
-// statementView is a statement as its page shows it.
+// statementView is the data of the page of a statement.
 type statementView struct {
 	statement.Statement
 	statement.Summary
-	rows                     []page.Row
+	movements                page.Grid
 	filters                  []page.Field
 	active                   bool
 	clear, prev, next, shown string
@@ -135,34 +135,33 @@ func (s statementView) amount(n int64) templ.Component {
 	return page.Money(money.Pesewas(n))
 }
 
-// balances are the opening and closing balances, with what lies between them.
+// balances returns the opening and closing balances, and the sums between them.
 func (s statementView) balances() []page.Fact {
-	facts := []page.Fact{{Name: "Opening balance", Value: s.amount(s.Opening)}, {Name: "In", Value: s.amount(s.In)}, {Name: "Out", Value: s.amount(s.Out)},
+	return []page.Fact{{Name: "Opening balance", Value: s.amount(s.Opening)}, {Name: "In", Value: s.amount(s.In)}, {Name: "Out", Value: s.amount(s.Out)},
 		{Name: "Closing balance", Value: s.amount(s.Closing)}}
-	return facts
 }
 
-// fees are the charges of the period.
+// fees returns the fees of the period.
 func (s statementView) fees() []page.Fact {
 	return []page.Fact{{Name: "Charged to the wallet", Value: page.Money(s.Charged)}, {Name: "Returned with failed payments", Value: page.Money(s.Returned)},
 		{Name: "Deducted from collections", Value: page.Money(s.Deducted)}, {Name: "Fees of the period", Value: page.Money(s.Fees())}}
 }
 
-var totalColumns = []page.Column{{Name: "Type"}, {Name: "Channel"}, {Name: "Movements", Right: true, Minor: true}, {Name: "In", Right: true}, {Name: "Out", Right: true}}
-
-func (s statementView) totals() []page.Row {
-	rows := make([]page.Row, len(s.Totals))
-	for i, t := range s.Totals {
-		rows[i] = page.Row{Cells: []templ.Component{page.Text(t.Type.Title()), page.Text(t.Channel), page.Text(grouped(t.Count)), s.amount(t.In), s.amount(t.Out)}}
-	}
-	return rows
+// totals returns the totals by type and channel as a table.
+func (s statementView) totals() page.Grid {
+	type total = statement.Total
+	return console.Grid([]console.Column[total]{
+		console.Text("Type", "", func(t total) string { return t.Type.Title() }),
+		console.Text("Channel", "", func(t total) string { return t.Channel }),
+		console.Count("Movements", "", func(t total) int64 { return t.Count }).Laid(console.Minor),
+		console.Shown("In", func(t total) templ.Component { return s.amount(t.In) }).Laid(console.Right),
+		console.Shown("Out", func(t total) templ.Component { return s.amount(t.Out) }).Laid(console.Right),
+	}, s.Totals, nil)
 }
 
-var movementColumns = []page.Column{{Name: "Date"}, {Name: "Type"}, {Name: "Reference", Minor: true}, {Name: "Other party", Wide: true}, {Name: "In", Right: true}, {Name: "Out", Right: true}, {Name: "Balance", Right: true}}
-
-// statementRows are movements as rows of a table. A payment's row leads to the payment.
-func (ps *Pages) statementRows(v *console.Visit, s statement.Statement, entries []statement.Entry) []page.Row {
-	rows := make([]page.Row, len(entries))
+// movements returns movements as a table. The row of a payment leads to the payment.
+func movements(v *console.Visit, s statement.Statement, entries []statement.Entry) page.Grid {
+	type entry = statement.Entry
 	view := statementView{Statement: s}
 	side := func(n int64) templ.Component {
 		if n <= 0 {
@@ -170,21 +169,32 @@ func (ps *Pages) statementRows(v *console.Visit, s statement.Statement, entries 
 		}
 		return view.amount(n)
 	}
-	for i, e := range entries {
-		e = masked(v, e)
-		party := e.Name
-		if e.Account != "" && party != "" {
-			party += ", "
-		}
-		rows[i].Cells = []templ.Component{page.Minute(e.At), page.Text(e.Type.Title()), page.ID(e.Reference), page.Text(party + e.Account), side(e.Change), side(-e.Change), view.amount(e.Balance)}
-		if e.Channel != "" && v.Can(roles.ReadPayments) {
-			rows[i].Href = v.Base() + "/payments/" + e.Subject
-		}
+	columns := []console.Column[entry]{
+		console.Time("Date", "", func(e entry) time.Time { return e.At }),
+		console.Text("Type", "", func(e entry) string { return e.Type.Title() }),
+		console.ID("Reference", "", func(e entry) string { return masked(v, e).Reference }).Laid(console.Minor),
+		console.Text("Other party", "", func(e entry) string { return party(masked(v, e)) }).Laid(console.Wide),
+		console.Shown("In", func(e entry) templ.Component { return side(e.Change) }).Laid(console.Right),
+		console.Shown("Out", func(e entry) templ.Component { return side(-e.Change) }).Laid(console.Right),
+		console.Shown("Balance", func(e entry) templ.Component { return view.amount(e.Balance) }).Laid(console.Right),
 	}
-	return rows
+	return console.Grid(columns, entries, func(e entry) string {
+		if e.Channel == "" || !v.Can(roles.ReadPayments) {
+			return ""
+		}
+		return v.Base() + "/payments/" + e.Subject
+	})
 }
 
-// masked is a movement as far as the visitor may see it.
+// party returns the name and the account of the other party.
+func party(e statement.Entry) string {
+	if e.Account == "" || e.Name == "" {
+		return e.Name + e.Account
+	}
+	return e.Name + ", " + e.Account
+}
+
+// masked returns a movement, masked for visitors who may not see numbers.
 func masked(v *console.Visit, e statement.Entry) statement.Entry {
 	if v.Can(seeNumbers) {
 		return e
@@ -203,7 +213,7 @@ func statementFilters(v *console.Visit, s statement.Statement) []page.Field {
 	return append([]page.Field{{Name: "balance", Label: "Balance", Value: v.Param("balance"), Options: []page.Option{{Text: "Wallet"}, {Value: ofCredits, Text: "SMS credits"}}}}, fields...)
 }
 
-// StatementFile is a statement as a file: the opening balance, each movement, and the closing balance.
+// StatementFile returns a statement as a file: the opening balance, each movement, and the closing balance.
 func (ps *Pages) StatementFile(v *console.Visit) (console.Answer, error) {
 	s, sum, err := ps.statementOf(v)
 	if err != nil {

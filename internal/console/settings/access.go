@@ -4,26 +4,24 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
 
-// shownAddresses is how many addresses are shown of those that were refused.
+// shownAddresses is the maximum number of rejected addresses on the page.
 const shownAddresses = 10
 
-var (
-	keyColumns     = []page.Column{{Name: "Key"}, {Name: "State"}, {Name: "Whose", Minor: true}, {Name: "Scopes"}, {Name: "Made by", Minor: true}, {Name: "Made", Minor: true}, {Name: ""}}
-	addressColumns = []page.Column{{Name: "Address"}, {Name: "Refused"}, {Name: ""}}
-)
-
-// accountBase is where the pages about an account begin, on either site.
+// accountBase returns the prefix of the pages about an account on the visitor's site.
 func accountBase(v *console.Visit, t tenant.Tenant) string {
 	if v.Route.Site == console.Tenants {
 		return "/app/" + t.ID
@@ -31,10 +29,10 @@ func accountBase(v *console.Visit, t tenant.Tenant) string {
 	return "/ops/tenants/" + t.ID
 }
 
-// accessOf is what the page of keys, addresses and settings shows.
+// accessOf is the data of the page of keys and settings.
 type accessOf struct {
 	base           string
-	keys, refused  []page.Row
+	keys, refused  page.Grid
 	addresses      []page.Fact
 	settings       []page.Fact
 	may            func(p roles.Permission) bool
@@ -42,7 +40,7 @@ type accessOf struct {
 	more           []page.Link // to the generated pages
 }
 
-// accessPage shows by what an account is reached: keys, addresses, the secret of webhooks, settings.
+// accessPage shows the API keys, the IP allow-list, the webhook secret and the settings of an account.
 func (ps *Pages) accessPage(v *console.Visit) (console.Answer, error) {
 	t, err := v.Subject()
 	if err != nil {
@@ -60,15 +58,14 @@ func (ps *Pages) accessPage(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	for i := len(keys) - 1; i >= 0; i-- {
-		a.keys = append(a.keys, keyRow(v, a.base, keys[i], makers[keys[i].Maker]))
-	}
+	slices.Reverse(keys)
+	a.keys = console.Grid(keyColumns(v, a.base, makers), keys, nil)
 	list, err := ps.Access.PayoutIPs(v.Ctx, t.ID)
 	if err != nil {
 		return console.Answer{}, err
 	}
 	for _, p := range list {
-		a.addresses = append(a.addresses, page.Fact{Name: "From", Value: page.ID(p.String())})
+		a.addresses = append(a.addresses, page.Fact{Name: "Allowed", Value: page.ID(p.String())})
 	}
 	for _, s := range changes.Settings() {
 		a.settings = append(a.settings, page.Fact{Name: s.Label, Value: page.Text(s.Of(t))})
@@ -76,17 +73,18 @@ func (ps *Pages) accessPage(v *console.Visit) (console.Answer, error) {
 	a.settings = append(a.settings, page.Fact{Name: "Low-balance threshold", Value: page.Text(changes.Threshold(t))})
 	for _, o := range ps.Approvals.GeneratedForms(v.PersonSite()) {
 		if v.Can(o.May) {
-			a.more = append(a.more, page.Link{Href: a.base + o.Path, Text: "Change: " + o.Title})
+			a.more = append(a.more, page.Link{Href: a.base + o.Path, Text: "Change " + strings.ToLower(o.Title[:1]) + o.Title[1:]})
 		}
 	}
-	a.refused, err = ps.refusedAddresses(v, t, a.base)
+	refused, err := ps.Requests.Unlisted(v.Ctx, t.ID, shownAddresses)
+	a.refused = console.Grid(addressColumns(v, a.base), refused, nil)
 	return console.Answer{Title: "Keys and settings", Body: accessBody(t, a)}, err
 }
 
-// makers names the people who made keys of an account, and have seen their texts, by their ids. One who has no role there any
-// more is called so: their keys are to be replaced.
+// makers names the people who created keys of an account, by ID. It adds whether a person has lost their role there, because
+// their keys should be replaced.
 func (ps *Pages) makers(v *console.Visit, t tenant.Tenant, keys []access.Key) (map[string]string, error) {
-	names := map[string]string{"": "not known"}
+	names := map[string]string{"": "unknown"}
 	for _, k := range keys {
 		if names[k.Maker] != "" {
 			continue
@@ -95,7 +93,7 @@ func (ps *Pages) makers(v *console.Visit, t tenant.Tenant, keys []access.Key) (m
 		if err != nil {
 			return nil, err
 		}
-		names[k.Maker] = "not known"
+		names[k.Maker] = "unknown"
 		if len(list) == 0 {
 			continue
 		}
@@ -106,28 +104,45 @@ func (ps *Pages) makers(v *console.Visit, t tenant.Tenant, keys []access.Key) (m
 		case has(t.ID), has(roles.Installation) && v.Route.Site == console.Operators:
 			names[k.Maker] = list[0].Email
 		case has(roles.Installation):
-			names[k.Maker] = "the operator"
+			names[k.Maker] = "Operator"
 		default:
-			names[k.Maker] = list[0].Email + ", who has no role here any more"
+			names[k.Maker] = list[0].Email + " (no longer has a role here)"
 		}
 	}
 	return names, nil
 }
 
-func keyRow(v *console.Visit, base string, k access.Key, maker string) page.Row {
-	state := k.State(v.Now())
-	tone, do := page.Declined, page.Text("")
-	if state == "active" {
-		tone = page.Good
-		if v.Can(roles.ChangeKeys) {
-			here := base + "/keys/" + k.ID
-			do = page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/daily", "Limit"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
-		}
+// keyActive is the status of a key that works.
+const keyActive = "active"
+
+// keyColumns returns the columns of API keys. makers names the people who created them.
+func keyColumns(v *console.Visit, base string, makers map[string]string) []console.Column[access.Key] {
+	columns := []console.Column[access.Key]{
+		console.ID("Key", "", func(k access.Key) string { return k.Hint }),
+		console.Shown("Status", func(k access.Key) templ.Component {
+			if state := k.State(v.Now()); state != keyActive {
+				return page.Mark(page.Badge{Tone: page.Declined, Word: words.Capital(state)})
+			}
+			return page.Mark(page.Badge{Tone: page.Good, Word: "Active"})
+		}),
+		console.Text("Holder", "", whose).Laid(console.Under),
+		console.Text("Scopes", "", func(k access.Key) string { return scopeText(k.Scopes) }),
+		console.Text("Created by", "", func(k access.Key) string { return makers[k.Maker] }).Laid(console.Minor),
+		console.Time("Created", "", func(k access.Key) time.Time { return k.CreatedAt }).Laid(console.Under),
 	}
-	return page.Row{Cells: []templ.Component{page.ID(k.Hint), page.Mark(page.Badge{Tone: tone, Word: state}), page.Text(whose(k)), page.Text(scopeText(k.Scopes)), page.Text(maker), page.Time(k.CreatedAt), do}}
+	if !v.Can(roles.ChangeKeys) {
+		return columns
+	}
+	return append(columns, console.Shown("Actions", func(k access.Key) templ.Component {
+		if k.State(v.Now()) != keyActive {
+			return page.Text("")
+		}
+		here := base + "/keys/" + k.ID
+		return page.Join(page.Anchor(here+"/rotate", "Replace"), page.Text(" "), page.Anchor(here+"/daily", "Set limit"), page.Text(" "), page.Anchor(here+"/revoke", "Revoke"))
+	}))
 }
 
-// whose is the person or the text by which people tell keys apart.
+// whose returns the holder of a key: a person, a label or both.
 func whose(k access.Key) string {
 	switch {
 	case k.Label == "":
@@ -138,20 +153,21 @@ func whose(k access.Key) string {
 	return k.Member + " (" + k.Label + ")"
 }
 
-// refusedAddresses are the addresses whose payouts were refused of late because they are not listed.
-func (ps *Pages) refusedAddresses(v *console.Visit, t tenant.Tenant, base string) (rows []page.Row, err error) {
-	list, err := ps.Requests.Unlisted(v.Ctx, t.ID, shownAddresses)
-	for _, r := range list {
-		do := page.Text("")
-		if v.Can(roles.ChangeAddresses) {
-			do = page.Anchor(base+"/addresses?add="+url.QueryEscape(r.Origin), "Allow this")
-		}
-		rows = append(rows, page.Row{Cells: []templ.Component{page.ID(r.Origin), page.Time(r.At), do}})
+// addressColumns returns the columns of IP addresses whose payouts were rejected lately because they are not on the allow-list.
+func addressColumns(v *console.Visit, base string) []console.Column[requestlog.Request] {
+	columns := []console.Column[requestlog.Request]{
+		console.ID("IP address", "", func(r requestlog.Request) string { return r.Origin }),
+		console.Time("Rejected", "", func(r requestlog.Request) time.Time { return r.At }),
 	}
-	return rows, err
+	if !v.Can(roles.ChangeAddresses) {
+		return columns
+	}
+	return append(columns, console.Shown("Actions", func(r requestlog.Request) templ.Component {
+		return page.Anchor(base+"/addresses?add="+url.QueryEscape(r.Origin), "Allow address")
+	}))
 }
 
-// revealSecret shows the secret that signs an account's webhooks, after it is written down that it was.
+// revealSecret shows the webhook secret of an account, after an entry in the audit log.
 func (ps *Pages) revealSecret(v *console.Visit) (console.Answer, error) {
 	t, err := v.Subject()
 	if err != nil {
@@ -165,18 +181,18 @@ func (ps *Pages) revealSecret(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	s, err := ps.Webhooks.Secret(v.Ctx, t.ID)
-	facts := []page.Fact{{Name: "Signs now", Value: page.Copyable(s.Current)}}
+	facts := []page.Fact{{Name: "Current secret", Value: page.Copyable(s.Current)}}
 	if s.Former != "" {
-		facts = append(facts, page.Fact{Name: "Signs, too, until " + page.When(s.FormerUntil), Value: page.Copyable(s.Former)})
+		facts = append(facts, page.Fact{Name: "Previous secret, valid until " + page.When(s.FormerUntil), Value: page.Copyable(s.Former)})
 	}
-	return console.Answer{Title: "Secret of webhooks", Body: page.Revealed("Secret of webhooks", "With it your receiver checks that a webhook is ours. That you saw it is in the audit log.", facts, v.FormPage)}, err
+	return console.Answer{Title: "Webhook secret", Body: page.Revealed("Webhook secret", "Your server uses it to verify the signatures of webhooks. The audit log records that you viewed it.", facts, v.FormPage)}, err
 }
 
-// ofKey is the lead of an order about a key of the account of the page.
+// ofKey returns the lead of a form about an API key.
 func (ps *Pages) ofKey(text string) func(v *console.Visit) (string, error) {
 	return func(v *console.Visit) (string, error) {
 		t, k, err := ps.keyOfPage(v)
-		return k.Hint + " of " + t.Name + " (" + string(t.Mode) + "), with " + scopeText(k.Scopes) + ". " + text, err
+		return k.Hint + " of " + console.AccountName(t) + ". Scopes: " + scopeText(k.Scopes) + ". " + text, err
 	}
 }
 
@@ -188,10 +204,10 @@ func scopeText(scopes []access.Scope) string {
 	return strings.Join(texts, " ")
 }
 
-// memberOptions lists the people of an account, one of whom may have a key.
+// memberOptions lists the people of an account as holders of a key.
 func (ps *Pages) memberOptions(v *console.Visit, t tenant.Tenant) ([]page.Option, error) {
 	list, err := ps.Identity.Members(v.Ctx, t.ID, "", mostPeople)
-	options := []page.Option{{Value: "", Text: "The account's own"}}
+	options := []page.Option{{Value: "", Text: "No person: the key belongs to the account"}}
 	for _, p := range list {
 		if p.DisabledAt.IsZero() {
 			options = append(options, page.Option{Value: p.ID, Text: p.Name + ", " + p.Email})
@@ -200,7 +216,7 @@ func (ps *Pages) memberOptions(v *console.Visit, t tenant.Tenant) ([]page.Option
 	return options, err
 }
 
-// keyOfPage finds the key that a page is about.
+// keyOfPage returns the key of the page.
 func (ps *Pages) keyOfPage(v *console.Visit) (t tenant.Tenant, k access.Key, err error) {
 	if t, err = v.Subject(); err != nil {
 		return t, k, err

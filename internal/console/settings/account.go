@@ -14,12 +14,12 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// accountOrders are those about an account, on both sites.
+// accountOrders are the forms about an account, on both sites.
 func (ps *Pages) accountOrders() []approvals.Form {
 	day := 24 * time.Hour
 	return []approvals.Form{
-		{Path: "/keys/new", Title: "Make an API key", May: roles.ChangeKeys, Submit: "Make the key", Inputs: []console.Input{{Name: "member", Max: 80}, {Name: "label", Max: 80}, {Name: "scopes", Max: 200}, {Name: "days", Max: 4}, {Name: "daily", Max: 20}},
-			Lead: approvals.OfAccount("Its text is shown once, to you, when it is made."),
+		{Path: "/keys/new", Title: "Create API key", May: roles.ChangeKeys, Submit: "Create API key", Inputs: []console.Input{{Name: "member", Max: 80}, {Name: "label", Max: 80}, {Name: "scopes", Max: 200}, {Name: "days", Max: 4}, {Name: "daily", Max: 20}},
+			Lead: approvals.OfAccount("The key is shown once, to you, after it is created."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				t, err := v.Subject()
 				if err != nil {
@@ -27,11 +27,11 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				members, err := ps.memberOptions(v, t)
 				may := scopeText(changes.ScopesOf(v.PersonSite(), v.Role, t.Mode))
-				return []page.Field{{Name: "scopes", Label: "Scopes", Value: v.Given("scopes", "read collect"), Required: true, Hint: "With spaces between. You may give: " + may + "."},
-					{Name: "member", Label: "Whose it is", Value: v.Given("member", ""), Options: members, Hint: "Choose the person who will have it. They approve no payout that it asks for."},
-					{Name: "label", Label: "Label", Value: v.Given("label", ""), Max: 80, Hint: "A program or a place, such as Accounts server. It names nobody."},
-					{Name: "days", Label: "Works for days", Value: v.Given("days", ""), Max: 4, Hint: "Empty: without end."},
-					{Name: "daily", Label: "Spends in a day at most", Value: v.Given("daily", ""), Max: 20, Hint: "In cedis; empty: all that is there."}}, err
+				return []page.Field{{Name: "scopes", Label: "Scopes", Value: v.Given("scopes", "read collect"), Required: true, Hint: "Separate scopes by spaces. Available: " + may + "."},
+					{Name: "member", Label: "Holder", Value: v.Given("member", ""), Options: members, Hint: "Choose the person who will use the key. They cannot approve its payouts."},
+					{Name: "label", Label: "Label", Value: v.Given("label", ""), Max: 80, Hint: "Enter a program or a place, such as Accounts server, not a person."},
+					{Name: "days", Label: "Lifetime (days)", Value: v.Given("days", ""), Max: 4, Hint: "Leave empty for no expiry."},
+					{Name: "daily", Label: "Daily limit (GHS)", Value: v.Given("daily", ""), Max: 20, Hint: "Leave empty for the full balance."}}, err
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, err := v.Subject()
@@ -55,10 +55,10 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.CreateKey(v.Ctx, approvals.By(v), id, t.ID, o, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/keys/{key}/rotate", Title: "Replace an API key", May: roles.ChangeKeys, Submit: "Replace the key", Inputs: []console.Input{{Name: "hours", Max: 4}},
-			Lead: ps.ofKey("The new one has the same rights; its text is shown once, to you."),
+		{Path: "/keys/{key}/rotate", Title: "Replace API key", May: roles.ChangeKeys, Submit: "Replace API key", Inputs: []console.Input{{Name: "hours", Max: 4}},
+			Lead: ps.ofKey("The new key has the same scopes and is shown once, to you."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
-				return []page.Field{{Name: "hours", Label: "The old one works for hours more", Value: v.Given("hours", "24"), Max: 4, Hint: "At most 168."}}, nil
+				return []page.Field{{Name: "hours", Label: "Keep the old key valid for (hours)", Value: v.Given("hours", "24"), Max: 4, Hint: "Enter at most 168."}}, nil
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, k, err := ps.keyOfPage(v)
@@ -71,15 +71,15 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.RotateKey(v.Ctx, approvals.By(v), id, t.ID, k.ID, time.Duration(hours)*time.Hour, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/keys/{key}/daily", Title: "What an API key may spend", May: roles.ChangeKeys, Submit: "Change it", Inputs: []console.Input{{Name: "daily", Max: 20}},
-			Lead: ps.ofKey("With charges, in a day, in force within a second."),
+		{Path: "/keys/{key}/daily", Title: "Daily limit of API key", May: roles.ChangeKeys, Submit: "Set daily limit", Inputs: []console.Input{{Name: "daily", Max: 20}},
+			Lead: ps.ofKey("The limit includes fees. It applies within a second."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				_, k, err := ps.keyOfPage(v)
 				usual := ""
 				if k.Daily > 0 {
 					usual = k.Daily.String()
 				}
-				return []page.Field{{Name: "daily", Label: "Spends in a day at most", Value: v.Given("daily", usual), Max: 20, Hint: "In cedis; empty: all that is there."}}, err
+				return []page.Field{{Name: "daily", Label: "Daily limit (GHS)", Value: v.Given("daily", usual), Max: 20, Hint: "Leave empty for the full balance."}}, err
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, k, err := ps.keyOfPage(v)
@@ -92,7 +92,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.SetKey(v.Ctx, approvals.By(v), id, t.ID, k.ID, daily, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/keys/{key}/revoke", Title: "Revoke an API key", May: roles.ChangeKeys, Submit: "Revoke the key", Danger: true, Lead: ps.ofKey("It stops working within a second, for good."),
+		{Path: "/keys/{key}/revoke", Title: "Revoke API key", May: roles.ChangeKeys, Submit: "Revoke API key", Danger: true, Lead: ps.ofKey("The key stops working within a second and cannot be restored."),
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, k, err := ps.keyOfPage(v)
 				if err != nil {
@@ -100,8 +100,8 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.RevokeKey(v.Ctx, approvals.By(v), id, t.ID, k.ID, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/addresses", Title: "Addresses of payouts", May: roles.ChangeAddresses, Submit: "Change the addresses", Inputs: []console.Input{{Name: "add", Max: 60}, {Name: changes.PayoutIPs, Max: 4000}},
-			Lead: approvals.OfAccount("Payouts are taken from these addresses alone; without any, none is taken."),
+		{Path: "/addresses", Title: "Payout IP allow-list", May: roles.ChangeAddresses, Submit: "Save IP allow-list", Inputs: []console.Input{{Name: "add", Max: 60}, {Name: changes.PayoutIPs, Max: 4000}},
+			Lead: approvals.OfAccount("Payouts by API are accepted only from these addresses. An empty list rejects all of them."),
 			Fields: func(v *console.Visit) ([]page.Field, error) {
 				t, err := v.Subject()
 				if err != nil {
@@ -116,7 +116,7 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				if add := v.Param("add"); add != "" && v.R.Method == http.MethodGet {
 					usual = strings.TrimSpace(usual + " " + add)
 				}
-				return []page.Field{{Name: changes.PayoutIPs, Label: "Addresses and ranges", Value: v.Given(changes.PayoutIPs, usual), Max: 4000, Hint: "Such as 192.0.2.7 or 198.51.100.0/24, with spaces between. This is the whole list."}}, err
+				return []page.Field{{Name: changes.PayoutIPs, Label: "IP addresses and ranges", Value: v.Given(changes.PayoutIPs, usual), Max: 4000, Hint: "Enter the whole list, separated by spaces, such as 192.0.2.7 198.51.100.0/24."}}, err
 			},
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, err := v.Subject()
@@ -125,8 +125,8 @@ func (ps *Pages) accountOrders() []approvals.Form {
 				}
 				return ps.Approvals.Changes.SetTenant(v.Ctx, approvals.By(v), id, t.ID, map[string]string{changes.PayoutIPs: v.R.PostFormValue(changes.PayoutIPs)}, v.R.PostFormValue("reason"))
 			}},
-		{Path: "/secret/rotate", Title: "Change the secret of webhooks", May: roles.ChangeKeys, Submit: "Change the secret", Danger: true,
-			Lead: approvals.OfAccount("The one before signs beside the new one for a day. Take the new one into your receiver within it."),
+		{Path: "/secret/rotate", Title: "Replace webhook secret", May: roles.ChangeKeys, Submit: "Replace webhook secret", Danger: true,
+			Lead: approvals.OfAccount("Webhooks are signed with both secrets for a day. Configure the new one on your server within that day."),
 			Ask: func(v *console.Visit, id string) (changes.Request, error) {
 				t, err := v.Subject()
 				if err != nil {
@@ -137,9 +137,9 @@ func (ps *Pages) accountOrders() []approvals.Form {
 	}
 }
 
-// SettingsForm changes settings of an account: all of them, or its own.
+// SettingsForm is the form for the settings of an account: all of them, or those that its own people may change.
 func (ps *Pages) SettingsForm(may roles.Permission, own bool) approvals.Form {
-	o := approvals.Form{Path: "/settings", Title: "Settings", May: may, Submit: "Change the settings", Lead: approvals.OfAccount("What you leave as it is stays as it is.")}
+	o := approvals.Form{Path: "/settings", Title: "Settings", May: may, Submit: "Save settings", Lead: approvals.OfAccount("Settings that you do not edit stay unchanged.")}
 	var settings []changes.Setting
 	for _, s := range changes.Settings() {
 		if s.Name != changes.Blocked && (s.Own || !own) {

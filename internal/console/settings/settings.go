@@ -1,5 +1,5 @@
-// Package settings has the pages by which an account is reached and by the people who work in it, on both sites of the console: API keys,
-// addresses, the secret of webhooks, settings and people.
+// Package settings has the pages of API keys, the IP allow-list, the webhook secret, settings and people, on both sites of the
+// console.
 //
 // Files: routes.go lists the pages, access.go shows keys and settings, account.go has the forms that change these, people.go the
 // pages and forms of people.
@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Pages has the handlers of the pages, and what they need.
+// Pages has the handlers of the pages, and their dependencies.
 type Pages struct {
 	Identity  *identity.Identity
 	Access    *access.Access

@@ -40,7 +40,7 @@ func personBody(p identity.Listed, facts []page.Fact, links []page.Link) templ.C
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head(page.Visible(p.Email), "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head(page.Visible(p.Name), page.Visible(p.Email)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -57,7 +57,7 @@ func personBody(p identity.Listed, facts []page.Fact, links []page.Link) templ.C
 			return templ_7745c5c3_Err
 		}
 		if len(links) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"row\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -105,7 +105,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Keys and settings", "By what "+page.Visible(t.Name)+" is reached, and what it may do.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Keys and settings", "API keys, IP allow-list, webhook secret and settings of "+page.Visible(t.Name)+".").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -113,13 +113,13 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(a.keys) == 0 {
-			templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No keys yet", Text: "A program of the account needs one to reach the interface."}).Render(ctx, templ_7745c5c3_Buffer)
+		if len(a.keys.Rows) == 0 {
+			templ_7745c5c3_Err = page.Nothing(page.Empty{Title: "No keys yet", Text: "Create a key to call the API from your program."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = page.Table("API keys", keyColumns, a.keys).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Table("API keys", a.keys).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -129,7 +129,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Button(a.base+"/keys/new", "Make a key").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Button(a.base+"/keys/new", "Create API key").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -138,12 +138,12 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<h2>Addresses of payouts</h2>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<h2>Payout IP allow-list</h2>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(a.addresses) == 0 {
-			templ_7745c5c3_Err = page.Note(page.Open, "No address is listed", "No payout is taken.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Open, "The list is empty", "Payouts by API are rejected from every address.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -161,12 +161,12 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(a.refused) > 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<h3>Refused of late</h3>")
+		if len(a.refused.Rows) > 0 {
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<h3>Recently rejected addresses</h3>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Table("Addresses that were refused", addressColumns, a.refused).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Table("Recently rejected addresses", a.refused).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -176,7 +176,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Button(a.base+"/addresses", "Change the addresses").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Button(a.base+"/addresses", "Edit IP allow-list").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -186,34 +186,26 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 			}
 		}
 		if a.may(roles.ReadSecrets) {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h2>Secret of webhooks</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "<h2>Webhook secret</h2><div class=\"row\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = page.Act(a.base+"/secret/reveal", "Show the secret", "").Render(ctx, templ_7745c5c3_Buffer)
-			if templ_7745c5c3_Err != nil {
-				return templ_7745c5c3_Err
-			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, " ")
+			templ_7745c5c3_Err = page.Act(a.base+"/secret/reveal", "Show webhook secret", "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if a.may(roles.ChangeKeys) {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<p>")
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
-				templ_7745c5c3_Err = page.Button(a.base+"/secret/rotate", "Change the secret").Render(ctx, templ_7745c5c3_Buffer)
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</p>")
+				templ_7745c5c3_Err = page.Button(a.base+"/secret/rotate", "Replace webhook secret").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "</div>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<h2>Settings</h2><section class=\"panel\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<h2>Settings</h2><section class=\"panel\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -221,18 +213,18 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "</section><p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "</section><p class=\"row\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if a.may(a.changeSettings) {
-			templ_7745c5c3_Err = page.Button(a.base+"/settings", "Change the settings").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Button(a.base+"/settings", "Edit settings").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if a.may(roles.BlockTenants) {
-			templ_7745c5c3_Err = page.Button(a.base+"/block", "Block, or let go on").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Button(a.base+"/block", "Block or unblock account").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -243,7 +235,7 @@ func accessBody(t tenant.Tenant, a accessOf) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "</p></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "</p></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

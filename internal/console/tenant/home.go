@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// tenantHome is the first page of a tenant.
+// tenantHome is the first page of an account.
 func (ps *Pages) tenantHome(v *console.Visit) (console.Answer, error) {
 	var balances []page.Fact
 	var err error
@@ -20,7 +20,7 @@ func (ps *Pages) tenantHome(v *console.Visit) (console.Answer, error) {
 			return console.Answer{}, err
 		}
 	}
-	var latest []page.Row
+	var latest page.Grid
 	if v.Can(roles.ReadPayments) {
 		if latest, err = ps.latestOfTenant(v); err != nil {
 			return console.Answer{}, err
@@ -34,16 +34,16 @@ func (ps *Pages) tenantHome(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: v.Tenant.Name, Body: live}, err
 }
 
-// latestOfTenant are the newest payments of the tenant, of all kinds.
-func (ps *Pages) latestOfTenant(v *console.Visit) ([]page.Row, error) {
+// latestOfTenant returns the newest payments of all kinds.
+func (ps *Pages) latestOfTenant(v *console.Visit) (page.Grid, error) {
 	var all []book.Payment
 	for _, kind := range tenantLists {
 		found, err := ps.Payments.History(v.Ctx, v.Tenant.ID, book.Filter{Kind: kind.kind, Size: 10})
 		if err != nil {
-			return nil, err
+			return page.Grid{}, err
 		}
 		all = append(all, found.Rows...)
 	}
 	slices.SortFunc(all, func(a, b book.Payment) int { return cmp.Compare(b.ID, a.ID) })
-	return records.Rows(v, all[:min(len(all), 10)], "/app/"+v.Tenant.ID+"/payments/", records.OfOneAccount, nil), nil
+	return records.Grid(v, all[:min(len(all), 10)], false, nil), nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-func homePage(v *console.Visit, balances []page.Fact, forYou, byYou, latest []page.Row) templ.Component {
+func homePage(v *console.Visit, balances []page.Fact, forYou, byYou, latest page.Grid) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -68,13 +68,13 @@ func homePage(v *console.Visit, balances []page.Fact, forYou, byYou, latest []pa
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(latest) == 0 {
+			if len(latest.Rows) == 0 {
 				templ_7745c5c3_Err = page.Nothing(records.NoPayments(v, "Collections, payouts, airtime and data packages appear here.")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = page.Table("Latest payments", records.Columns(records.OfOneAccount), latest).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = page.Table("Latest payments", latest).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

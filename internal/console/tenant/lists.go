@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// tenantPaymentsFile is a tenant's list as a file.
+// tenantPaymentsFile returns the payments of one kind as a file.
 func (ps *Pages) tenantPaymentsFile(n int) func(*console.Visit) (console.Answer, error) {
 	return func(v *console.Visit) (console.Answer, error) {
 		f, err := historyFilter(v, tenantLists[n].kind)
@@ -22,7 +22,7 @@ func (ps *Pages) tenantPaymentsFile(n int) func(*console.Visit) (console.Answer,
 			return console.Answer{}, err
 		}
 		f.Size = 1
-		if _, err := ps.Payments.History(v.Ctx, v.Tenant.ID, f); err != nil { // said on a page, not in the file
+		if _, err := ps.Payments.History(v.Ctx, v.Tenant.ID, f); err != nil { // an error is shown on a page, not in the file
 			return console.Answer{}, err
 		}
 		return records.File(v, v.FileName(tenantLists[n].path[1:], "", f.From, f.To), func(each func(book.Payment) error) error {
@@ -31,21 +31,21 @@ func (ps *Pages) tenantPaymentsFile(n int) func(*console.Visit) (console.Answer,
 	}
 }
 
-// tenantLists are the lists of a tenant's payments.
+// tenantLists are the lists of an account's payments.
 var tenantLists = []struct {
 	path, title, key string
 	kind             book.Kind
-	first            string // what there is to say before the first one
-	guide            string // says how to make one
+	first            string // shown while the list is empty
+	guide            string // about this kind
 }{
 
-	{"/collections", "Collections", "c", book.KindCollection, "Money that your customers pay you by mobile money appears here.", "/docs/collecting"},
-	{"/payouts", "Payouts", "p", book.KindPayout, "Money that you send to wallets and bank accounts appears here.", "/docs/paying-out"},
-	{"/airtime", "Airtime", "a", book.KindTopUp, "Airtime that you buy appears here.", "/docs/airtime-data"},
-	{"/data", "Data packages", "d", book.KindBundle, "Data packages that you buy appear here.", "/docs/airtime-data"},
+	{"/collections", "Collections", "c", book.KindCollection, "Mobile money payments from your customers appear here.", "/docs/collecting"},
+	{"/payouts", "Payouts", "p", book.KindPayout, "Payments to wallets and bank accounts appear here.", "/docs/paying-out"},
+	{"/airtime", "Airtime", "a", book.KindTopUp, "Airtime purchases appear here.", "/docs/airtime-data"},
+	{"/data", "Data packages", "d", book.KindBundle, "Data package purchases appear here.", "/docs/airtime-data"},
 }
 
-// tenantPayments is a list of one tenant's payments of one kind, with totals.
+// tenantPayments lists the payments of one kind with totals.
 func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, error) {
 	return func(v *console.Visit) (console.Answer, error) {
 		kind, base := tenantLists[n], "/app/"+v.Tenant.ID
@@ -67,9 +67,8 @@ func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, err
 		if err != nil {
 			return console.Answer{}, err
 		}
-		l := page.List{Title: kind.title, Active: v.Narrowed("status", "from", "to"), Clear: base + kind.path, Columns: records.Columns(records.OfOneKind),
-			Rows: records.Rows(v, found.Rows, base+"/payments/", records.OfOneKind, nil)}
-		l.Filters = append([]page.Field{{Name: "status", Label: "State", Options: records.AnyStatus, Value: f.Status}}, v.DayFields()...)
+		l := page.List{Title: kind.title, Active: v.Narrowed("status", "from", "to"), Clear: base + kind.path, Grid: records.Grid(v, found.Rows, true, nil)}
+		l.Filters = append([]page.Field{{Name: "status", Label: "Status", Options: records.AnyStatus, Value: f.Status}}, v.DayFields()...)
 		if v.Can(roles.ExportPayments) {
 			l.Count = money.Grouped(strconv.FormatInt(found.Total, 10))
 			l.Files = records.WithBooks(console.FileLinks(base+kind.path, v.FilterQuery("status", "from", "to")))
@@ -86,14 +85,14 @@ func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, err
 func emptyList(v *console.Visit, found book.Page, narrowed bool, clear, first, guide string) page.Empty {
 	switch {
 	case found.Total > 0:
-		return page.Empty{Title: "Past the end", Text: fmt.Sprintf("There are %d pages.", found.LastPage), Href: v.Query("page", ""), Do: "To the first page"}
+		return page.Empty{Title: "No such page", Text: fmt.Sprintf("The list has %d pages.", found.LastPage), Href: v.Query("page", ""), Do: "Go to the first page"}
 	case narrowed:
-		return page.Empty{Title: "Nothing matches", Text: "No payment passes these filters.", Href: clear, Do: "Clear the filters"}
+		return page.Empty{Title: "No results", Text: "No payment matches these filters.", Href: clear, Do: "Clear filters"}
 	}
-	return page.Empty{Title: "None yet", Text: first, Href: guide, Do: "Read how"}
+	return page.Empty{Title: "Nothing here yet", Text: first, Href: guide, Do: "Read the guide"}
 }
 
-// historyFilter reads the filters of a tenant's list.
+// historyFilter reads the filters of a list.
 func historyFilter(v *console.Visit, kind book.Kind) (book.Filter, error) {
 	f := book.Filter{Kind: kind, Status: v.Param("status"), Size: console.PageRows, Page: 1}
 	var err error
@@ -108,7 +107,7 @@ func historyFilter(v *console.Visit, kind book.Kind) (book.Filter, error) {
 	return f, nil
 }
 
-// pageByNumber adds the links of a list with numbered pages.
+// pageByNumber adds the links to the neighbours of a numbered page.
 func pageByNumber(v *console.Visit, l *page.List, found book.Page) {
 	if found.From > 0 {
 		l.Shown = money.Grouped(strconv.FormatInt(found.From, 10)) + " to " + money.Grouped(strconv.FormatInt(found.To, 10))

@@ -28,40 +28,40 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// A payout that a person makes has two steps: a form, and a page that shows what would be sent. The form has a token, and
-// the Reference and Idempotency-Key of the payout are made of it: whatever is pressed twice, gone back to or loaded again
-// asks for the same payout. The second page is signed: what is sent is what was shown.
+// A payout by a person has two steps: a form, and a page for its confirmation. The form has a token, from which the payout's
+// Reference and Idempotency-Key are made. So a double click, a page that is loaded again or a step back requests the same
+// payout. The second page is signed: the payout is sent as it was shown.
 
-// formLasts is how long a form may be sent.
+// formLasts is the lifetime of a form.
 const formLasts = time.Hour
 
-// A token is a nonce, the second in which it was made, and a code over both.
+// A token is a nonce, its time in seconds, and a MAC of both.
 const (
 	nonceBytes = 16
 	timeBytes  = 8
 	codeBytes  = 16
 )
 
-// toBank marks the choice of a bank; the bank's id follows.
+// toBank is the prefix of the choice of a bank. The bank's ID follows.
 const toBank = "bank:"
 
 // payoutInputs are the parameters of the form.
 var payoutInputs = []console.Input{{Name: "token", Max: 80}, {Name: "channel", Max: 60}, {Name: "account_number", Max: 30}, {Name: "amount", Max: 20}, {Name: "name", Max: 100}, {Name: "account_type", Max: 12}}
 
-// order is a payout as the forms have it.
+// order is a payout in the form of the pages.
 type order struct {
 	token       string
-	channel     string // a network, or toBank with a bank's id
+	channel     string // a network, or toBank and a bank's ID
 	account     string
 	amount      string
-	name        string // that the person expects; on the second page, the one that was shown
+	name        string // the expected name; on the second page the name shown
 	accountType string
-	fee         string // that was shown
-	expected    string // the name of the first page, on the second one
-	unnamed     string // unnamedYes: nobody could tell whose the number is
+	fee         string // as shown
+	expected    string // on the second page, the name of the first page
+	unnamed     string // unnamedYes if no registered name was found
 }
 
-// unnamedYes marks, on the second page, a number of which nobody could tell whose it is.
+// unnamedYes flags, on the second page, a number without a registered name.
 const unnamedYes = "yes"
 
 func orderOf(v *console.Visit) order {
@@ -72,7 +72,7 @@ func orderOf(v *console.Visit) order {
 
 func payoutPath(v *console.Visit) string { return "/app/" + v.Tenant.ID + "/payouts/new" }
 
-// code signs texts for the visitor at the tenant. Lengths keep one text from looking like two.
+// code returns a MAC of texts for the visitor and the account. Lengths separate the texts.
 func (ps *Pages) code(v *console.Visit, use string, texts ...string) []byte {
 	mac := hmac.New(sha256.New, ps.FormKey)
 	for _, text := range append([]string{use, v.Who.Person.ID, v.Tenant.ID}, texts...) {
@@ -82,7 +82,7 @@ func (ps *Pages) code(v *console.Visit, use string, texts ...string) []byte {
 	return mac.Sum(nil)[:codeBytes]
 }
 
-// newToken makes the token of a form.
+// newToken returns the token of a new form.
 func (ps *Pages) newToken(v *console.Visit) string {
 	raw := make([]byte, nonceBytes, nonceBytes+timeBytes+codeBytes)
 	rand.Read(raw)
@@ -90,12 +90,12 @@ func (ps *Pages) newToken(v *console.Visit) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, ps.code(v, "payout form", string(raw))...))
 }
 
-// errForm is the refusal of a form that is not the visitor's, was changed or is too old.
+// errForm is returned for a form that is not the visitor's, was changed or has expired.
 func errForm() error {
-	return problem.New(problem.Gone, "form_over", "This form is over, or it is not yours. Nothing was sent. Look at the list of payouts before you begin again.")
+	return problem.New(problem.Gone, "form_over", "This form has expired or belongs to another person. Nothing was sent. Check the list of payouts before you start again.")
 }
 
-// reference is the Reference of the payout of a form whose token is good. old says that the form is too old to begin one.
+// reference returns the Reference of a form's payout. old reports that the form has expired.
 func (ps *Pages) reference(v *console.Visit, token string) (reference string, old bool, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) != nonceBytes+timeBytes+codeBytes {
@@ -110,7 +110,7 @@ func (ps *Pages) reference(v *console.Visit, token string) (reference string, ol
 	return "console-" + hex.EncodeToString(ps.code(v, "payout reference", string(signed))[:12]), age >= formLasts || age < -time.Minute, nil
 }
 
-// texts are what the second page shows, in one order.
+// texts returns the fields of the second page in a fixed order.
 func (o order) texts() []string {
 	return []string{o.token, o.channel, o.account, o.amount, o.name, o.accountType, o.fee, o.expected, o.unnamed}
 }
@@ -119,7 +119,7 @@ func (ps *Pages) shownCode(v *console.Visit, o order) string {
 	return base64.RawURLEncoding.EncodeToString(ps.code(v, "payout shown", o.texts()...))
 }
 
-// payoutForm asks for a payout.
+// payoutForm returns the form of a payout.
 func (ps *Pages) payoutForm(v *console.Visit, o order) (page.Form, error) {
 	options := []page.Option{}
 	for _, n := range msisdn.Networks() {
@@ -132,17 +132,17 @@ func (ps *Pages) payoutForm(v *console.Visit, o order) (page.Form, error) {
 	for _, b := range banks {
 		options = append(options, page.Option{Value: toBank + b.ID, Text: b.Name})
 	}
-	return page.Form{ID: "payout", Action: payoutPath(v), Submit: "Go on", Fields: []page.Field{
+	return page.Form{ID: "payout", Action: payoutPath(v), Submit: "Continue", Fields: []page.Field{
 		{Name: "token", Type: "hidden", Value: o.token},
-		{Name: "channel", Label: "To a wallet of, or an account at", Value: o.channel, Options: options},
+		{Name: "channel", Label: "Network or bank", Value: o.channel, Options: options},
 		{Name: "account_number", Label: "Phone or account number", Value: o.account, Max: 30, Required: true},
-		{Name: "amount", Label: "Amount in cedis", Value: o.amount, Max: 20, Required: true, Hint: "Such as 1250.00. Nothing is sent before you have seen it once more."},
-		{Name: "name", Label: "Whose it is", Value: o.name, Max: 100, Hint: "The name that you expect. It is compared with the registered one."},
-		{Name: "account_type", Label: "Sort of an MTN wallet", Value: o.accountType, Options: []page.Option{{Text: "Not known"}, {Value: book.AccountSubscriber, Text: "A person's"}, {Value: book.AccountAgent, Text: "An agent's"}}},
+		{Name: "amount", Label: "Amount (GHS)", Value: o.amount, Max: 20, Required: true, Hint: "Enter an amount such as 1250.00. You confirm it on the next page."},
+		{Name: "name", Label: "Name of the payee", Value: o.name, Max: 100, Hint: "Enter the name that you expect. It is compared with the registered name."},
+		{Name: "account_type", Label: "MTN wallet type", Value: o.accountType, Options: []page.Option{{Text: "Unknown"}, {Value: book.AccountSubscriber, Text: "Personal"}, {Value: book.AccountAgent, Text: "Agent"}}},
 	}}, nil
 }
 
-// newPayout is the form.
+// newPayout shows the form.
 func (ps *Pages) newPayout(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
@@ -150,7 +150,7 @@ func (ps *Pages) newPayout(v *console.Visit) (console.Answer, error) {
 	return ps.askPayout(v, order{token: ps.newToken(v)}, nil)
 }
 
-// askPayout shows the form, with what was wrong.
+// askPayout shows the form with its errors.
 func (ps *Pages) askPayout(v *console.Visit, o order, wrong error) (console.Answer, error) {
 	f, err := ps.payoutForm(v, o)
 	if err != nil {
@@ -165,7 +165,7 @@ func (ps *Pages) askPayout(v *console.Visit, o order, wrong error) (console.Answ
 	return console.Answer{Title: "New payout", Wrong: wrong != nil, Body: newPayoutBody(v, f)}, nil
 }
 
-// formFields gives a refusal the names of the form's fields.
+// formFields gives an error the names of the form's fields.
 func formFields(err error) error {
 	e := *problem.From(err)
 	names := map[string]string{"bank_id": "channel", "network": "channel", "phone_number": "account_number", "carriermomo_account_type": "account_type"}
@@ -176,7 +176,7 @@ func formFields(err error) error {
 		}
 		fields[name] = append(fields[name], texts...)
 	}
-	for name := range fields { // what the form has no field for is said above it
+	for name := range fields { // an error without a field of the form is shown above it
 		if !slices.Contains([]string{"channel", "account_number", "amount", "name", "account_type"}, name) {
 			delete(fields, name)
 		}
@@ -185,7 +185,7 @@ func formFields(err error) error {
 	return &e
 }
 
-// payout reads the order. Its rules are the domain's; here a text becomes a number, or is refused.
+// payout parses the order. The rules of payouts are those of package payments.
 func (o order) payout(t tenant.Tenant) (payments.Payout, error) {
 	p := payments.Payout{Name: o.name}
 	var bad problem.Fields
@@ -196,7 +196,7 @@ func (o order) payout(t tenant.Tenant) (payments.Payout, error) {
 			bad.Add("account_number", "is required")
 		}
 		if bank == "" {
-			bad.Add("channel", "must be one of the list")
+			bad.Add("channel", "must be one of the options")
 		}
 	} else {
 		var err error
@@ -205,12 +205,12 @@ func (o order) payout(t tenant.Tenant) (payments.Payout, error) {
 		}
 		network, known := msisdn.ParseNetwork(o.channel)
 		if !known {
-			bad.Add("channel", "must be one of the list")
+			bad.Add("channel", "must be one of the options")
 		}
 		if p.Network, p.AccountType = network, o.accountType; network != msisdn.MTN {
 			p.AccountType = ""
 		} else if !slices.Contains([]string{"", book.AccountSubscriber, book.AccountAgent}, o.accountType) {
-			bad.Add("account_type", "must be one of the list")
+			bad.Add("account_type", "must be one of the options")
 		}
 	}
 	amount, err := money.Parse(o.amount)
@@ -228,7 +228,7 @@ func (o order) payout(t tenant.Tenant) (payments.Payout, error) {
 	return p, bad.Err()
 }
 
-// channel and number of a payout as its row has them.
+// stored returns the channel and the number of a payout as its row has them.
 func stored(p payments.Payout) (channel, account string) {
 	if p.BankID != "" {
 		return book.ChannelBank, p.AccountNumber
@@ -236,14 +236,14 @@ func stored(p payments.Payout) (channel, account string) {
 	return string(p.Network), string(p.MSISDN)
 }
 
-// registered asks whose the number is. unnamed reports that nobody could tell.
+// registered looks up the registered name of the payee. unnamed reports that no provider could tell.
 func (ps *Pages) registered(v *console.Visit, p payments.Payout) (name string, unnamed bool, err error) {
 	took, err := ps.Limits.Take(v.Ctx, v.Tenant.ID, ratelimit.NameLimit())
 	if err != nil {
 		return "", false, err
 	}
 	if !took.Allowed {
-		e := problem.New(problem.RateLimited, "rate_limited", "Too many names were asked for. Try again in a minute")
+		e := problem.New(problem.RateLimited, "rate_limited", "Too many name lookups. Try again in a minute")
 		e.RetryAfter = took.ResetAfter
 		return "", false, e
 	}
@@ -258,7 +258,7 @@ func (ps *Pages) registered(v *console.Visit, p payments.Payout) (name string, u
 	return name, false, err
 }
 
-// payoutWarnings are what should make a person look twice: those that the approver sees, too.
+// payoutWarnings returns the warnings of a payout, which the approver sees as well.
 func (ps *Pages) payoutWarnings(v *console.Visit, p payments.Payout, expected, registered string, unnamed bool) (list []string, err error) {
 	_, account := stored(p)
 	payment := book.Payment{Tenant: v.Tenant.ID, Account: account, AccountName: registered, Amount: p.Amount}
@@ -271,7 +271,7 @@ func (ps *Pages) payoutWarnings(v *console.Visit, p payments.Payout, expected, r
 	return list, err
 }
 
-// confirmPayout shows what would be sent.
+// confirmPayout shows the payout for confirmation.
 func (ps *Pages) confirmPayout(v *console.Visit) (console.Answer, error) {
 	v.FormPage = payoutPath(v)
 	o := orderOf(v)
@@ -295,7 +295,7 @@ func (ps *Pages) confirmPayout(v *console.Visit) (console.Answer, error) {
 	return ps.showPayout(v, o, p)
 }
 
-// fee is what the payout costs now.
+// fee returns the current fee of the payout.
 func (ps *Pages) fee(v *console.Visit, p payments.Payout) (money.Pesewas, error) {
 	channel, _ := stored(p)
 	fee, _, err := ps.Tenants.Fee(v.Ctx, v.Tenant.ID, tenant.Payout, channel, p.Amount, v.Now())
@@ -315,7 +315,7 @@ func (ps *Pages) showPayout(v *console.Visit, o order, p payments.Payout) (conso
 		return console.Answer{}, err
 	}
 	expected := o.name
-	if o.fee != "" { // the second page, on which name is the registered one
+	if o.fee != "" { // on the second page the name is the registered one
 		expected = o.expected
 	}
 	warnings, err := ps.payoutWarnings(v, p, expected, name, unnamed)
@@ -329,7 +329,7 @@ func (ps *Pages) showPayout(v *console.Visit, o order, p payments.Payout) (conso
 	}
 	total := p.Amount + fee
 	if int64(total) > before {
-		return ps.askPayout(v, o, problem.Field("amount", "is more than the wallet holds: it has "+wallet.Asset.Text(before)+", and this takes "+wallet.Asset.Text(int64(total))+" with the fee"))
+		return ps.askPayout(v, o, problem.Field("amount", "is more than the wallet balance. The wallet has "+wallet.Asset.Text(before)+", and this payout costs "+wallet.Asset.Text(int64(total))+" with its fee"))
 	}
 	shown := o
 	shown.amount, shown.fee, shown.expected = p.Amount.String(), fee.String(), expected
@@ -345,16 +345,16 @@ func (ps *Pages) showPayout(v *console.Visit, o order, p payments.Payout) (conso
 		return console.Answer{}, err
 	}
 	if waits {
-		facts = append(facts, page.Fact{Name: "Before it is sent", Value: page.Text("it waits for the approval of another person of the account, for a day at most")})
+		facts = append(facts, page.Fact{Name: "Approval", Value: page.Text("Another person of the account must approve it within a day")})
 	}
 	return console.Answer{Title: "New payout", Body: confirmPayoutBody(v, warnings, facts, ps.confirmForm(v, shown, wallet.Asset.Text(int64(p.Amount))))}, nil
 }
 
-// payoutFacts are what a person looks at before the money leaves.
+// payoutFacts returns the details that a person confirms.
 func payoutFacts(v *console.Visit, o order, p payments.Payout, name string, fee money.Pesewas, before int64) []page.Fact {
 	asset, total := v.Tenant.Wallet().Asset, p.Amount+fee
 	if name == "" {
-		name = "not known"
+		name = "unknown"
 	}
 	channel, account := stored(p)
 	facts := []page.Fact{{Name: "To", Value: page.Text(channel + " " + account)}, {Name: "Registered name", Value: page.Text(name)}, {Name: "Amount", Value: page.Text(asset.Text(int64(p.Amount)))}}
@@ -362,7 +362,7 @@ func payoutFacts(v *console.Visit, o order, p payments.Payout, name string, fee 
 		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(p.Amount))})
 	}
 	return append(facts, page.Fact{Name: "Fee", Value: page.Text(asset.Text(int64(fee)))}, page.Fact{Name: "Total", Value: page.Text(asset.Text(int64(total)))},
-		page.Fact{Name: "In the wallet now", Value: page.Text(asset.Text(before))}, page.Fact{Name: "In the wallet then", Value: page.Text(asset.Text(before - int64(total)))})
+		page.Fact{Name: "Wallet balance now", Value: page.Text(asset.Text(before))}, page.Fact{Name: "Wallet balance after", Value: page.Text(asset.Text(before - int64(total)))})
 }
 
 func (ps *Pages) confirmForm(v *console.Visit, o order, amount string) page.Form {
@@ -372,7 +372,7 @@ func (ps *Pages) confirmForm(v *console.Visit, o order, amount string) page.Form
 		hidden("account_type", o.accountType), hidden("fee", o.fee), hidden("expected", o.expected), hidden("unnamed", o.unnamed), hidden("shown", ps.shownCode(v, o))}}
 }
 
-// paidAlready is the page of the payout that a form has made; empty: none yet.
+// paidAlready returns the page of the payout that a form has made. It is empty if there is none.
 func (ps *Pages) paidAlready(v *console.Visit, reference string) (string, error) {
 	found, err := ps.Payments.History(v.Ctx, v.Tenant.ID, book.Filter{Kind: book.KindPayout, Reference: reference, Page: 1, Size: 1})
 	if err != nil || len(found.Rows) == 0 {
@@ -381,7 +381,7 @@ func (ps *Pages) paidAlready(v *console.Visit, reference string) (string, error)
 	return "/app/" + v.Tenant.ID + "/payments/" + found.Rows[0].ID, nil
 }
 
-// pay sends what the second page showed. Sent again it leads to the same payout.
+// pay sends the payout of the second page. A form that is sent again leads to the same payout.
 func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 	v.FormPage = payoutPath(v)
 	o := orderOf(v)
@@ -409,19 +409,19 @@ func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	if fee.String() != o.fee { // what was shown is no longer so
+	if fee.String() != o.fee { // the fee has changed since
 		return ps.showPayout(v, o, p)
 	}
 	return ps.sendPayout(v, o, p, reference)
 }
 
-// sendPayout writes down who asks, and asks. It finishes though the browser has gone.
+// sendPayout records the visitor and sends the payout. It finishes even if the browser disconnects.
 func (ps *Pages) sendPayout(v *console.Visit, o order, p payments.Payout, reference string) (console.Answer, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Ctx), console.AnswerWithin)
 	defer cancel()
 	channel, account := stored(p)
 	entry := v.Entry("payout.make", v.Tenant.ID, reference)
-	entry.Details = map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account)} // no name: nothing erases this log
+	entry.Details = map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account)} // no name, because this log is never erased
 	if err := ps.Audit.RecordOnce(ctx, reference, formLasts, entry); err != nil {
 		return console.Answer{}, err
 	}
@@ -433,7 +433,7 @@ func (ps *Pages) sendPayout(v *console.Visit, o order, p payments.Payout, refere
 	if err == nil {
 		return console.Answer{To: "/app/" + v.Tenant.ID + "/payments/" + made.ID}, nil
 	}
-	// One that was refused by its provider, or is being sent by the first of two clicks, has a page that says so.
+	// A payout that the provider refused, or that the first of two clicks is sending, has a page.
 	if to, lost := ps.paidAlready(v, reference); lost == nil && to != "" {
 		return console.Answer{To: to}, nil
 	}

@@ -38,7 +38,7 @@ func newPayoutBody(v *console.Visit, f page.Form) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("New payout", "From the wallet of "+v.Tenant.Name+" ("+string(v.Tenant.Mode)+").").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("New payout", "From the wallet of "+console.AccountName(v.Tenant)+".").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -80,12 +80,12 @@ func confirmPayoutBody(v *console.Visit, warnings []string, facts []page.Fact, f
 			return templ_7745c5c3_Err
 		}
 		for _, w := range warnings {
-			templ_7745c5c3_Err = page.Note(page.Open, "Look twice", w).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Open, "Check this point", w).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = page.Confirm("Send this?", facts, f, payoutPath(v)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Confirm("Confirm payout", facts, f, payoutPath(v)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

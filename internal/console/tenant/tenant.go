@@ -1,5 +1,5 @@
-// Package tenant has the pages of an account (/app/TENANT) that the installation does not have: its first page, the lists of its payments
-// with exact totals, and the form by which a person sends a payout.
+// Package tenant has the pages of an account (/app/TENANT) that the installation does not have: its home page, the lists of its
+// payments with exact totals, and the form for a payout.
 //
 // Files: routes.go lists the pages, home.go is the first one, lists.go has the payments of each kind, new_payout.go the payout.
 //
@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Pages has the handlers of the pages, and what they need.
+// Pages has the handlers of the pages, and their dependencies.
 type Pages struct {
 	Tenants   *tenant.Store
 	Limits    *ratelimit.Limiter
@@ -31,6 +31,6 @@ type Pages struct {
 	Approvals *approvals.Pages
 	Records   *records.Pages
 	Settings  *settings.Pages
-	// FormKey signs the forms that move money; every node has the same.
+	// FormKey signs the forms that move money. All nodes have the same key.
 	FormKey []byte
 }

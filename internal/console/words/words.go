@@ -1,4 +1,6 @@
-// Package words is the catalogue of the console: every word for a status, a kind, a channel or a place that a page shows.
+// Package words has the words and badges that pages show for the codes of domain packages: statuses of accounts, payments, webhooks
+// and campaigns, kinds of payments, operations of providers, accounts and transfers of the ledger, and reasons. A code that
+// a table lacks is shown unchanged.
 package words
 
 import (
@@ -15,20 +17,39 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// InWords is the amount from which it is written in words, too.
+// InWords is the smallest amount that a form also shows in words.
 const InWords = money.Pesewas(5_000_00)
 
 var NetworkWords = map[msisdn.Network]string{msisdn.MTN: "MTN", msisdn.Telecel: "Telecel", msisdn.AirtelTigo: "AirtelTigo"}
 
+// Mode names the mode of an account.
+func Mode(m tenant.Mode) string {
+	switch m {
+	case tenant.Live:
+		return "Live"
+	case tenant.Test:
+		return "Test"
+	}
+	return string(m)
+}
+
+// AnyOr returns text, or "All" if value is the one that stands for all.
+func AnyOr(value, text string) string {
+	if value == "*" {
+		return "All"
+	}
+	return text
+}
+
 // OnOff names the state of a switch.
 func OnOff(on bool) string {
 	if on {
-		return "on"
+		return "On"
 	}
-	return "off"
+	return "Off"
 }
 
-// TenantBadge names the state of an account.
+// TenantBadge returns the status of an account.
 func TenantBadge(t tenant.Tenant) page.Badge {
 	switch {
 	case t.Blocked:
@@ -39,7 +60,7 @@ func TenantBadge(t tenant.Tenant) page.Badge {
 	return page.Badge{Tone: page.Good, Word: "Active"}
 }
 
-// StatusBadges are the words that customers read (Payment.Word).
+// StatusBadges are the statuses of payments that customers see (Payment.Word).
 var StatusBadges = map[string]page.Badge{
 	"pending":   {Tone: page.Open, Word: "Pending"},
 	"submitted": {Tone: page.Sent, Word: "Submitted"},
@@ -49,13 +70,13 @@ var StatusBadges = map[string]page.Badge{
 	"invalid":   {Tone: page.Plain, Word: "Invalid"},
 }
 
-// UnknownBadge is that of a payment whose outcome is unknown.
+// UnknownBadge is the status of a payment whose outcome is unknown.
 var UnknownBadge = page.Badge{Tone: page.Unknown, Word: "Outcome unknown"}
 
-// WaitsBadge is that of a payout that the account's own people have not approved yet.
-var WaitsBadge = page.Badge{Tone: page.Open, Word: "Waits for approval"}
+// WaitsBadge is the status of a payout that awaits approval.
+var WaitsBadge = page.Badge{Tone: page.Open, Word: "Awaiting approval"}
 
-// BadgeOf is the state of a payment as people should see it.
+// BadgeOf returns the status of a payment.
 func BadgeOf(p book.Payment) page.Badge {
 	if p.Waits() {
 		return WaitsBadge
@@ -69,7 +90,7 @@ func BadgeOf(p book.Payment) page.Badge {
 	return page.Badge{Word: p.Word()}
 }
 
-// Unknown says that a payment is open because its outcome is unknown.
+// Unknown reports whether a payment is open because its outcome is unknown.
 func Unknown(p book.Payment) bool {
 	open := p.Status == book.StatusPending
 	return open && (!p.EscalatedAt.IsZero() || p.Refusal != book.RefusalNone || p.Classed && p.Class == provider.Unknown)
@@ -77,18 +98,18 @@ func Unknown(p book.Payment) bool {
 
 // KindWords name the kinds of payments.
 var KindWords = map[book.Kind]string{
-	book.KindCollection: "Collection", book.KindPayout: "Payout", book.KindTopUp: "Airtime", book.KindBundle: "Data",
+	book.KindCollection: "Collection", book.KindPayout: "Payout", book.KindTopUp: "Airtime", book.KindBundle: "Data package",
 }
 
 // DeliveryBadges are the states of webhooks.
 var DeliveryBadges = map[webhook.State]page.Badge{
 	webhook.Pending:    {Tone: page.Open, Word: "Pending"},
 	webhook.Delivered:  {Tone: page.Good, Word: "Delivered"},
-	webhook.Failed:     {Tone: page.Bad, Word: "Given up"},
-	webhook.Superseded: {Tone: page.Plain, Word: "Superseded"},
+	webhook.Failed:     {Tone: page.Bad, Word: "Failed"},
+	webhook.Superseded: {Tone: page.Plain, Word: "Replaced"},
 }
 
-// Worded gives the badge of a word; one that the catalogue lacks is shown as it is.
+// Worded returns the badge of a word. A word that is not in the table is shown unchanged.
 func Worded(badges map[string]page.Badge, word string) page.Badge {
 	if b, known := badges[word]; known {
 		return b
@@ -96,10 +117,10 @@ func Worded(badges map[string]page.Badge, word string) page.Badge {
 	return page.Badge{Word: word}
 }
 
-// providerNames are those that people know providers by.
+// providerNames are the names of providers.
 var providerNames = map[string]string{"mtn": "MTN", "mtnmomo": "MTN", "hubtel": "Hubtel", "smpp": "SMS", "smsc": "Message centre"}
 
-// ProviderName returns the name by which people know a provider.
+// ProviderName returns the name of a provider.
 func ProviderName(name string) string {
 	if known := providerNames[name]; known != "" {
 		return known
@@ -107,24 +128,24 @@ func ProviderName(name string) string {
 	return name
 }
 
-// legWords name the movements of a payment in the ledger.
+// legWords name the ledger transfers of a payment.
 var legWords = map[string]string{
-	book.LegHold: "Amount held", book.LegFee: "Charges held", book.LegFinal: "Amount settled", book.LegFinalFee: "Charges settled",
-	book.LegContradicted: "Amount corrected", book.LegContradictedFee: "Charges corrected", book.LegContradictedRest: "Rest corrected",
+	book.LegHold: "Amount reserved", book.LegFee: "Charges reserved", book.LegFinal: "Amount settled", book.LegFinalFee: "Charges settled",
+	book.LegContradicted: "Amount corrected", book.LegContradictedFee: "Charges corrected", book.LegContradictedRest: "Remainder corrected",
 	book.LegProviderFee: "Provider's fee", book.LegCommission: "Provider's commission",
 }
 
-// exchangeWords say what an exchange with a provider was about.
+// exchangeWords name the requests to providers.
 var exchangeWords = map[string]string{
-	"collect": "the payer was asked", "requesttopay": "the payer was asked", "disburse": "submitted", "disburse_wallet": "submitted", "disburse_bank": "submitted",
-	"transfer": "submitted", "topup": "submitted", "bundle": "submitted", "wallet_name": "asked for the name", "wallet_active": "asked for the number",
-	"bank_name": "asked for the name", "token": "signed in",
+	"collect": "payment request", "requesttopay": "payment request", "disburse": "submission", "disburse_wallet": "submission", "disburse_bank": "submission",
+	"transfer": "submission", "topup": "submission", "bundle": "submission", "wallet_name": "name lookup", "wallet_active": "number lookup",
+	"bank_name": "name lookup", "token": "sign-in",
 }
 
-// ExchangeWord is the catalogue's word for an operation of an adapter.
+// ExchangeWord names a request to a provider by the operation of its adapter.
 func ExchangeWord(operation string) string {
 	if strings.HasSuffix(operation, "_status") {
-		return "asked for the status"
+		return "status query"
 	}
 	if word := exchangeWords[operation]; word != "" {
 		return word
@@ -132,32 +153,32 @@ func ExchangeWord(operation string) string {
 	return strings.ReplaceAll(operation, "_", " ")
 }
 
-// BreakerBadges are the states of a provider's breaker, and of binds.
+// BreakerBadges are the statuses of circuit breakers, binds and delivery receipts.
 var BreakerBadges = map[string]page.Badge{
-	"closed": {Tone: page.Good, Word: "Well"}, "open": {Tone: page.Bad, Word: "Failing"}, "half-open": {Tone: page.Open, Word: "Being tried"},
-	"bound": {Tone: page.Good, Word: "Bound"}, "not bound": {Tone: page.Bad, Word: "Not bound"}, "partly bound": {Tone: page.Open, Word: "Partly bound"}, "not heard of": {Tone: page.Unknown, Word: "Not heard of"},
-	messaging.ReceiptsMatched: {Tone: page.Good, Word: "Matched"}, messaging.ReceiptsUnmatched: {Tone: page.Bad, Word: "Unmatched"}, messaging.ReceiptsOtherBase: {Tone: page.Bad, Word: "Probably another base"},
+	"closed": {Tone: page.Good, Word: "Working"}, "open": {Tone: page.Bad, Word: "Failing"}, "half-open": {Tone: page.Open, Word: "Testing"},
+	"bound": {Tone: page.Good, Word: "Connected"}, "not bound": {Tone: page.Bad, Word: "Not connected"}, "partly bound": {Tone: page.Open, Word: "Partly connected"}, "not heard of": {Tone: page.Unknown, Word: "No report"},
+	messaging.ReceiptsMatched: {Tone: page.Good, Word: "Matched"}, messaging.ReceiptsUnmatched: {Tone: page.Bad, Word: "Unmatched"}, messaging.ReceiptsOtherBase: {Tone: page.Bad, Word: "Probably wrong number base"},
 }
 
-// CampaignBadges are the states of campaigns, and MessageBadges those of their messages.
+// CampaignBadges are the statuses of campaigns, MessageBadges those of their messages.
 var (
 	CampaignBadges = map[string]page.Badge{
-		"active": {Tone: page.Sent, Word: "Under way"}, "stopped": {Tone: page.Declined, Word: "Stopped"}, "done": {Tone: page.Good, Word: "Done"},
+		"active": {Tone: page.Sent, Word: "Sending"}, "stopped": {Tone: page.Declined, Word: "Stopped"}, "done": {Tone: page.Good, Word: "Done"},
 	}
 	MessageBadges = map[string]page.Badge{
 		"queued": {Tone: page.Open, Word: "Queued"}, "submitted": {Tone: page.Sent, Word: "Submitted"}, "delivered": {Tone: page.Good, Word: "Delivered"},
 		"failed": {Tone: page.Bad, Word: "Failed"}, "expired": {Tone: page.Plain, Word: "Expired"}, "rejected": {Tone: page.Bad, Word: "Rejected"},
-		"unknown": {Tone: page.Unknown, Word: "Unknown"}, "invalid": {Tone: page.Plain, Word: "No number"},
+		"unknown": {Tone: page.Unknown, Word: "Unknown"}, "invalid": {Tone: page.Plain, Word: "Invalid number"},
 	}
 )
 
-// operationWords name what providers do.
+// operationWords name the operations of providers.
 var operationWords = map[string]string{
-	"collect": "Collections", "disburse_wallet": "Payouts to wallets", "disburse_bank": "Payouts to banks", "wallet_name": "Names of wallets", "bank_name": "Names of accounts",
-	"topup": "Airtime", "offers": "Offers of data", "bundle": "Data packages",
+	"collect": "Collections", "disburse_wallet": "Payouts to wallets", "disburse_bank": "Payouts to banks", "wallet_name": "Wallet name lookups", "bank_name": "Bank name lookups",
+	"topup": "Airtime", "offers": "Data package offers", "bundle": "Data packages",
 }
 
-// OperationWord names an operation of providers.
+// OperationWord names an operation of a provider.
 func OperationWord(operation string) string {
 	if word := operationWords[operation]; word != "" {
 		return word
@@ -171,12 +192,12 @@ var CheckWords = map[string]string{"ledger": "Ledger", "payments": "Payments aga
 // MessageKinds name the kinds of sends.
 var MessageKinds = map[string]string{"campaign": "Campaign", "otp": "One-time password"}
 
-// MessageWhy is why a message failed: the operators' codes are numbers, our own reasons words.
+// MessageWhy returns the reason why a message failed. Numeric codes are those of the mobile operator.
 func MessageWhy(code string) string {
 	if code != "" && strings.Trim(code, "0123456789") == "" {
-		return "the operator's code " + code
+		return "Operator code " + code
 	}
-	return strings.ReplaceAll(code, "_", " ")
+	return Capital(strings.ReplaceAll(code, "_", " "))
 }
 
 // AccountWord names an account of the ledger.
@@ -187,18 +208,23 @@ func AccountWord(id ledger.AccountID) string {
 	}
 	if of != "" {
 		provider, account, _ := strings.Cut(of, "/")
-		return strings.TrimSuffix(upper(name)+" at "+ProviderName(provider)+", "+account, ", ")
+		return strings.TrimSuffix(Capital(name)+" at "+ProviderName(provider)+", "+account, ", ")
 	}
-	return upper(strings.ReplaceAll(name, "_", " "))
+	return Capital(strings.ReplaceAll(name, "_", " "))
 }
 
-// upper begins a word with a capital letter.
-func upper(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+// Capital returns a word with a capital first letter.
+func Capital(word string) string {
+	if word == "" {
+		return ""
+	}
+	return strings.ToUpper(word[:1]) + word[1:]
+}
 
-// LegWord is the catalogue's word for a movement.
+// LegWord names a ledger transfer of a payment.
 func LegWord(leg string) string {
 	if word := legWords[leg]; word != "" {
 		return word
 	}
-	return upper(strings.ReplaceAll(leg, "_", " "))
+	return Capital(strings.ReplaceAll(leg, "_", " "))
 }
