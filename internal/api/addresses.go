@@ -3,8 +3,8 @@ package api
 // unlistedShown is how many refused addresses an answer has.
 const unlistedShown = 50
 
-// addresses says from where payouts are taken, and from which other addresses they were refused of late. The list is changed by
-// people alone, on the page that is named.
+// addresses lists the addresses from which payouts are accepted, and other addresses that were refused lately. Only
+// people change the list, on the page that the answer names.
 func addresses(c *call) error {
 	w := c.success("Addresses fetched successfully")
 	w.Object("data")
@@ -32,7 +32,7 @@ func addresses(c *call) error {
 	return nil
 }
 
-// ownPage is where the account's own people do what no key may.
+// ownPage returns the page on which the account's own people make changes that no key may make.
 func (c *call) ownPage(name string) string {
 	return c.api.PublicURL + "/app/" + c.caller.Tenant + "/" + name
 }

@@ -1,13 +1,12 @@
-// Package api is Makola's JSON interface over HTTP. A request is matched to a
-// row of one route table, passes the checks in a fixed order (size, key, path,
-// rate, permission), is read by a form that collects every bad field
-// at once, calls one verb of a domain package, and is rendered. No rule about
-// money lives here and no transaction is opened here: what this package knows
-// is the interface's own words, which existing client programs compare
-// literally. That is why JSON is read and written by hand, in package wire: leniency towards what
-// those programs send, and strictness about what is ambiguous, are the product.
+// Package api is Makola's JSON interface over HTTP. Each request matches a row of one route table and passes the
+// checks in a fixed order: size, key, path, rate, permission. A form reads its fields and collects every bad field at
+// once. The handler then calls one verb of a domain package and renders the result.
 //
-// Files, each standing on those below it alone:
+// This package holds no rules about money and opens no transactions. It holds the statuses and messages of the
+// interface, which existing client programs compare literally. That is why package wire reads and writes JSON itself:
+// it must be lenient with the input of those programs, and strict about ambiguous input.
+//
+// Files, each needs only files below it:
 //
 //	routes.go                      the table: path, conditions and handler of each endpoint; the interface built from it
 //	serve.go                       one call: its checks in order (the size of its body first), its answer, its log line
@@ -30,7 +29,7 @@
 //	match.go                       the endpoint of a path
 //	call.go                        parts of a call that handlers share: headers, address, form, the begin of an answer
 //	api.go                         the types: the interface, its routes and calls
-//	render.go                      payments as several endpoints write them, and the words for their states
+//	render.go                      payments as several endpoints write them, and the names of their states
 //	form_lists.go                  lists of fields
 //	form.go                        the fields of a request
 //	room.go                        memory for request bodies
@@ -67,7 +66,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Deps is what the interface stands on.
+// Deps holds the dependencies of the interface.
 type Deps struct {
 	Access     *access.Access
 	Limits     *ratelimit.Limiter
@@ -105,15 +104,14 @@ type Deps struct {
 	USSDCode string
 	// Development also takes callback URLs over http to loopback.
 	Development bool
-	// Short says whether the disk is nearly full; nil for never.
+	// Short reports whether the disk is nearly full; nil for never.
 	Short func() bool
 	// Stopped returns the refusal of everything that changes something while the clock of this node is wrong; nil for never.
 	Stopped func() error
-	// Observe is told of every request when it is over; it may be nil. It
-	// must not block.
+	// Observe is called at the end of every request; it may be nil. It must not block.
 	Observe func(Seen)
-	// Refused is told of every request under /api/v1 that was refused or failed,
-	// when it is over; it may be nil. It must not block.
+	// Refused is called at the end of every refused or failed request under /api/v1; it may be nil. It must not
+	// block.
 	Refused func(requestlog.Request)
 }
 
@@ -149,26 +147,24 @@ type endpoint struct {
 	routes   []*Route
 }
 
-// Route is one row of the interface: where it is, who may call it, and what it
-// does. The order in which its conditions are checked is the same for all.
+// Route is one row of the interface: its path, its conditions and its handler. The order in which the conditions are
+// checked is the same for all routes.
 type Route struct {
 	Method string
 	Path   string // under /api/v1, parameters in braces
 	Scope  access.Scope
 	Limit  ratelimit.Limit // none when Max is 0
 	Body   int64           // bytes
-	// Open says that a blocked account may call it, and that no general limit
-	// counts it: clients poll it to learn what became of their money.
+	// Open allows a blocked account to call it, and exempts it from the general rate limit. Clients poll it for the
+	// status of their payments.
 	Open bool
-	// Listed says that only addresses on the payout allow-list may call it.
+	// Listed requires an address on the payout allow-list.
 	Listed bool
-	// Spends says that it takes money or credits otherwise: a tenant may want the
-	// same of it.
+	// Spends marks other routes that spend money or credits. A tenant may require the allow-list for them, too.
 	Spends bool
-	// Collects says that collections must be enabled.
+	// Collects requires that collections are enabled.
 	Collects bool
-	// Stores says that it adds what money can do without: it is refused while
-	// the disk is nearly full.
+	// Stores marks a route that stores rows that no payment needs. It is refused while the disk is nearly full.
 	Stores bool
 	// Reference is the field that holds the client's reference: a duplicate is
 	// blamed on it.
@@ -191,7 +187,7 @@ type call struct {
 	route  *Route
 	where  string // the route's path for the metrics
 	params []string
-	// interfaced says that the path is under /api/v1.
+	// interfaced is true for a path under /api/v1.
 	interfaced bool
 	caller     access.Caller
 	tenant     tenant.Tenant
@@ -223,7 +219,7 @@ type callback struct {
 	rail provider.Rail
 }
 
-// public is what is read without a key.
+// public is a resource that needs no key.
 type public struct {
 	document []byte // OpenAPI
 	guides   *guides.Guides

@@ -36,7 +36,8 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-func TestRoutesAndDocumentAreTheSame(t *testing.T) {
+// The routes and the OpenAPI document list the same endpoints.
+func TestRoutes_matchDocument(t *testing.T) {
 	document, err := apitest.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ type house struct {
 	seen    []Seen
 }
 
-// probe routes stand for the real ones: their handlers answer at once.
+// probe routes replace the real ones: their handlers answer at once.
 var probes = []Route{
 	{Method: http.MethodPost, Path: "probe/payout", Scope: access.Payout, Body: 1 << 10, Listed: true, handle: echo},
 	{Method: http.MethodPost, Path: "probe/collect", Scope: access.Collect, Body: 1 << 10, Collects: true, handle: echo},
@@ -191,8 +192,7 @@ type answer struct {
 	apitest.Refusal
 }
 
-// ask sends a request with the house's key unless a header says otherwise; a
-// header without a value is left out.
+// ask sends a request with the test key, unless a header overrides it. A header without a value is left out.
 func (h *house) ask(method, target, body string, headers ...string) answer {
 	h.t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -230,8 +230,8 @@ func (a answer) Code() int { return a.ResponseRecorder.Code }
 
 const v1 = "/api/v1/probe/"
 
-// A client that makes up methods and paths, with a key or without, makes no new series of metrics.
-func TestMetricsAreFew(t *testing.T) {
+// A client that invents methods and paths, with a key or without, makes no new series of metrics.
+func TestMetrics_boundedSeries(t *testing.T) {
 	h := open(t, nil)
 	for _, method := range []string{"GET", "BREW", "get", "PROPFIND"} {
 		h.ask(method, "/api/v1/made-up/"+method, "", "X-Api-Key", "")
@@ -243,7 +243,8 @@ func TestMetricsAreFew(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfChecks(t *testing.T) {
+// The checks of a request run in their fixed order.
+func TestChecks_order(t *testing.T) {
 	h := open(t, nil)
 	large := `{"amount":1,"x":"` + strings.Repeat("x", 1<<10) + `"}`
 	// Everything is wrong at first; each step puts one thing right.
@@ -274,8 +275,8 @@ func TestTheOrderOfChecks(t *testing.T) {
 	h.ask("POST", v1+"collect", "{").want(t, 403, "collections_disabled")
 }
 
-// A tenant may want its addresses asked for wherever money or credits are spent; the contract asks for payouts alone.
-func TestAddressesOfWhatSpends(t *testing.T) {
+// A tenant may require the allow-list wherever money or credits are spent. The contract requires it for payouts only.
+func TestAllowList_coversSpending(t *testing.T) {
 	h := open(t, nil)
 	h.api.add(Route{Method: http.MethodPost, Path: "probe/airtime", Scope: access.Airtime, Body: 1 << 10, Spends: true, handle: echo})
 	h.allow("10.0.0.0/8")
@@ -297,7 +298,8 @@ func TestAddressesOfWhatSpends(t *testing.T) {
 	}
 }
 
-func TestAKeyReachesOnlyTheEndpointsOfItsScopes(t *testing.T) {
+// A key reaches only the endpoints of its scopes.
+func TestKey_limitedToItsScopes(t *testing.T) {
 	h := open(t, nil)
 	reads, err := h.access.Mint(access.NewKey{Tenant: h.tenant, Member: "ama", Scopes: []access.Scope{access.Read}})
 	if err != nil {
@@ -309,7 +311,8 @@ func TestAKeyReachesOnlyTheEndpointsOfItsScopes(t *testing.T) {
 	h.ask("POST", v1+"collect", "{}", "X-Api-Key", reads.Text).want(t, 403, "scope_missing")
 }
 
-func TestLimitsCountEveryRequestAndSaySo(t *testing.T) {
+// Rate limits count every request and show the rest in headers.
+func TestLimits_countEveryRequest(t *testing.T) {
 	h := open(t, nil)
 	for i, left := range []string{"2", "1", "0"} {
 		a := h.ask("GET", v1+"limited/%00", "") // whatever the answer
@@ -331,7 +334,8 @@ func TestLimitsCountEveryRequestAndSaySo(t *testing.T) {
 	h.ask("GET", v1+"limited/7", "").want(t, 200, "")
 }
 
-func TestTheGeneralLimit(t *testing.T) {
+// The general limit counts every request except status queries.
+func TestLimits_general(t *testing.T) {
 	h := open(t, func(d *Deps) { d.GeneralLimit = 2 })
 	h.ask("DELETE", v1+"open/7", "").want(t, 200, "")
 	h.ask("DELETE", v1+"open/7", "").want(t, 200, "")
@@ -339,7 +343,8 @@ func TestTheGeneralLimit(t *testing.T) {
 	h.ask("GET", v1+"open/7", "").want(t, 200, "") // statuses are never limited by it
 }
 
-func TestUncleanPathsAreRefusedAndOneTrailingSlashIsNot(t *testing.T) {
+// Unclean paths are refused; one trailing slash is accepted.
+func TestPath_uncleanIsRefused(t *testing.T) {
 	h := open(t, nil)
 	for target, want := range map[string]int{
 		v1 + "open/7": 200, v1 + "open/7/": 200, v1 + "open/7//": 404, v1 + "open//7": 404, v1 + "open/./7": 404, "/api/v1/./probe/open/7": 404,
@@ -360,7 +365,8 @@ func TestUncleanPathsAreRefusedAndOneTrailingSlashIsNot(t *testing.T) {
 	}
 }
 
-func TestBodiesWithoutALengthAreBounded(t *testing.T) {
+// A body without a length is bounded as it is read.
+func TestBody_withoutLengthIsBounded(t *testing.T) {
 	h := open(t, nil)
 	send := func(body io.Reader, key string) int {
 		r := httptest.NewRequest("POST", v1+"payout", body)
@@ -382,7 +388,8 @@ func TestBodiesWithoutALengthAreBounded(t *testing.T) {
 	}
 }
 
-func TestListsMayBeLong(t *testing.T) {
+// Endpoints with lists accept larger bodies.
+func TestBody_listsMayBeLong(t *testing.T) {
 	h := open(t, nil)
 	for path, limit := range map[string]int{"sms-api/send": 4 << 20, "sms-api/contact/addBulkContact": 4 << 20, "sms-api/otp/send": 64 << 10} {
 		h.ask("POST", prefix+path, strings.Repeat(" ", limit), "X-Api-Key", "").want(t, 401, "invalid_api_key")
@@ -403,7 +410,8 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestWhatGoesWrongStaysInside(t *testing.T) {
+// The cause of an internal error is logged and never answered.
+func TestErrors_hideTheirCause(t *testing.T) {
 	h := open(t, nil)
 	for target, code := range map[string]string{"panic": "internal_error", "broken": "internal_error"} {
 		a := h.ask("GET", v1+target, "").want(t, 500, code)
@@ -431,11 +439,11 @@ func TestWhatGoesWrongStaysInside(t *testing.T) {
 	}
 }
 
-// A paused provider is an operator's own act, and whom it turns away is counted:
-// the log is for what somebody must look at.
-func TestWhomAPauseTurnsAway(t *testing.T) {
+// An operator paused the provider deliberately, and metrics count the refused requests. The log is for problems that
+// need attention.
+func TestLog_omitsRefusalsByPause(t *testing.T) {
 	h := open(t, nil)
-	mtn := provider.Rail{Name: "mtn", Mode: "test", Collector: struct{ provider.Collector }{}} // nobody asks it
+	mtn := provider.Rail{Name: "mtn", Mode: "test", Collector: struct{ provider.Collector }{}} // never called
 	routes := route.New(h.db, h.clock, slog.New(slog.DiscardHandler), []string{"mtn"}, []provider.Rail{mtn})
 	if err := routes.Seed(t.Context()); err != nil {
 		t.Fatal(err)
@@ -460,8 +468,8 @@ func TestWhomAPauseTurnsAway(t *testing.T) {
 	}
 }
 
-// A client that hangs up on a question is no fault of ours: no operator is called for it.
-func TestAClientThatHangsUp(t *testing.T) {
+// A client that hangs up during a read is not an error of ours, so nothing alerts an operator.
+func TestLog_omitsClientsThatHangUp(t *testing.T) {
 	h := open(t, nil)
 	gone, hangUp := context.WithCancel(context.Background())
 	hangUp()
@@ -473,7 +481,8 @@ func TestAClientThatHangsUp(t *testing.T) {
 	}
 }
 
-func TestRequestIDs(t *testing.T) {
+// Every answer has a request id.
+func TestRequestID_inEveryAnswer(t *testing.T) {
 	h := open(t, nil)
 	if got := h.ask("GET", v1+"open/7", "", "X-Request-Id", "0190-my-own-id").Header().Get("X-Request-Id"); got != "0190-my-own-id" {
 		t.Errorf("the client's id became %q", got)
@@ -485,7 +494,8 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-func TestAddressesBehindProxies(t *testing.T) {
+// Only a trusted proxy may name the client's address.
+func TestAddress_behindTrustedProxy(t *testing.T) {
 	h := open(t, func(d *Deps) { d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")} })
 	h.allow("203.0.113.7/32")
 	h.ask("POST", v1+"payout", `{"amount":1}`, "X-Forwarded-For", "203.0.113.7").want(t, 200, "")
@@ -495,7 +505,8 @@ func TestAddressesBehindProxies(t *testing.T) {
 	h.ask("POST", v1+"payout", `{"amount":1}`, "X-Forwarded-For", "203.0.113.7").want(t, 403, "ip_not_whitelisted")
 }
 
-func TestCORSIsOffUnlessConfigured(t *testing.T) {
+// CORS headers are sent to configured origins only.
+func TestCORS_offUnlessConfigured(t *testing.T) {
 	ask := func(h *house, origin string) answer {
 		return h.ask("OPTIONS", v1+"payout", "", "X-Api-Key", "", "Origin", origin, "Access-Control-Request-Method", "POST")
 	}
@@ -516,7 +527,8 @@ func TestCORSIsOffUnlessConfigured(t *testing.T) {
 	}
 }
 
-func TestTheInterfaceDocumentIsServedWithoutAKey(t *testing.T) {
+// The OpenAPI document needs no key.
+func TestDocument_servedWithoutKey(t *testing.T) {
 	h := open(t, nil)
 	if a := h.ask("GET", "/openapi.json", "", "X-Api-Key", ""); a.Code() != 200 || !json.Valid(a.Body.Bytes()) || a.Body.Len() < 10_000 {
 		t.Errorf("the document answers %d, %d bytes", a.Code(), a.Body.Len())
@@ -539,7 +551,8 @@ func TestTheInterfaceDocumentIsServedWithoutAKey(t *testing.T) {
 var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
 	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists", "claim_not_known", "range_not_closed", "payment_waits", "batch_in_progress", "reserve_short"}
 
-func TestThePagesExplainEveryCodeAndReason(t *testing.T) {
+// The guides explain every code and reason that the code uses.
+func TestGuides_explainEveryCode(t *testing.T) {
 	explained := map[string]bool{}
 	for _, c := range guides.Codes {
 		explained[c.Name] = true
@@ -603,9 +616,9 @@ func TestThePagesExplainEveryCodeAndReason(t *testing.T) {
 	explains("internal_error")
 }
 
-// TestTheDocumentHasTheWordsOfThePages: what the pages explain the document lists, and nothing else.
-// TestThePagesExplainEveryCodeAndReason holds the pages to the code.
-func TestTheDocumentHasTheWordsOfThePages(t *testing.T) {
+// The OpenAPI document lists the codes and reasons of the guides, and no others. TestGuides_explainEveryCode compares
+// the guides with the code.
+func TestDocument_hasCodesOfGuides(t *testing.T) {
 	document, err := apitest.Load()
 	if err != nil {
 		t.Fatal(err)
@@ -639,7 +652,8 @@ func TestTheDocumentHasTheWordsOfThePages(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfProblemHasItsStatus(t *testing.T) {
+// Every kind of problem has its status.
+func TestStatus_ofEveryKind(t *testing.T) {
 	for kind, want := range map[problem.Kind]int{
 		problem.Malformed: 400, problem.InsufficientFunds: 400, problem.Refused: 400, problem.Unauthenticated: 401, problem.InsufficientCredits: 402, problem.Forbidden: 403,
 		problem.NotFound: 404, problem.InProgress: 409, problem.Gone: 410, problem.TooLarge: 413, problem.Invalid: 422, problem.Duplicate: 422, problem.RateLimited: 429,

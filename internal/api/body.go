@@ -38,8 +38,8 @@ func (c *call) release() {
 	c.held = held{}
 }
 
-// readPast takes the body of a request that is refused for its size from a client that writes all of it before it reads: to such a
-// one, a connection that is closed meanwhile is reset, and the refusal is lost.
+// readPast reads the body of a request that is refused for its size. Some clients write the whole body before they
+// read. Closing the connection earlier would reset it, and such a client would lose the refusal.
 func (c *call) readPast() {
 	waits := c.r.Header.Get("Expect") != "" // until it is asked to go on, which it is by the first reading
 	if c.r.ProtoMajor != 1 || c.r.ContentLength > pastBody || waits {

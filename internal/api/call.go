@@ -130,8 +130,8 @@ func (c *call) success(message string) *writer {
 	return &c.out
 }
 
-// fetched begins the answer of a status. A client fails a payment whose message
-// tells of a failure, so only that of a failed one does: it says why.
+// fetched begins the answer of a status query. A client fails a payment whose message mentions a failure. So only the
+// message of a failed payment gives a reason.
 func (c *call) fetched(p book.Payment) *writer {
 	message := statusFetched
 	if polled(p) == string(book.StatusFailed) {

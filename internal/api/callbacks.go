@@ -21,10 +21,9 @@ func callbacks(secret config.Secret, routes *route.Table) []callback {
 	return all
 }
 
-// callback takes a provider's word for a hint and no more: what it claims is
-// left behind, the payments that it names are asked for again, and one that
-// is unknown writes nothing. A client that knows the path may send any body, so a
-// body that cannot be read is refused and nothing else happens.
+// callback treats a provider's callback only as a hint. It ignores the claimed result, polls the payments that the
+// callback names, and writes nothing for an unknown one. Any client that knows the path may send any body, so an
+// unreadable body is refused without further effect.
 func (c *call) callback(path string) error {
 	known := -1
 	for i := range c.api.callbacks {

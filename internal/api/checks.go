@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// recovering keeps customers out while operators redo what a database that went
-// back in time has forgotten.
+// recovering refuses customers while operators settle the time that the database lost when it went back to an earlier
+// state.
 func (c *call) recovering() error {
 	s, err := c.api.Recovery.State(c.ctx)
 	if err != nil || !s.Closed() {
@@ -67,7 +67,8 @@ func windowName(window time.Duration) string {
 	return window.String()
 }
 
-// take counts one request against limits until one of them refuses, and tells the client of the one that leaves fewest.
+// take counts one request against the limits until one refuses it. The answer's headers show the limit with the
+// fewest requests left.
 func (c *call) take(ctx context.Context, name string, limits ...ratelimit.Limit) error {
 	d := ratelimit.Decision{Allowed: true}
 	for _, l := range limits {

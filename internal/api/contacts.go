@@ -5,7 +5,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// contactPage is how many contacts a page has when nothing is said: clients that know of no pages should
+// contactPage is the default number of contacts of a page. It is large because clients that do not read pages should
 // see small groups whole.
 const contactPage = 100
 
@@ -58,11 +58,11 @@ func addGroup(c *call) error {
 	}
 	g, replayed, err := c.api.Contacts.AddGroup(c.ctx, who, name, icon)
 	c.replayed(replayed)
-	return c.told("Contact group created successfully")(g, err)
+	return c.answerGroup("Contact group created successfully")(g, err)
 }
 
-// told answers with a contact group.
-func (c *call) told(message string) func(contacts.Group, error) error {
+// answerGroup returns a function that answers with a contact group.
+func (c *call) answerGroup(message string) func(contacts.Group, error) error {
 	return func(g contacts.Group, err error) error {
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func updateGroup(c *call) error {
 	if unknown != nil {
 		return unknown
 	}
-	return c.told("Contact group updated successfully")(c.api.Contacts.UpdateGroup(c.ctx, c.caller.Tenant, id, name, icon))
+	return c.answerGroup("Contact group updated successfully")(c.api.Contacts.UpdateGroup(c.ctx, c.caller.Tenant, id, name, icon))
 }
 
 func deleteGroup(c *call) error {

@@ -23,7 +23,7 @@ import (
 const (
 	referenceMin = 12
 	referenceMax = 36
-	labelMax     = 64     // characters; what is longer is cut
+	labelMax     = 64     // characters; a longer label is cut
 	idMax        = 64     // bytes of an id in a path or a body
 	codeMax      = 64     // characters of a one-time code with its spaces
 	textMax      = 255    // characters of any other short text
@@ -31,7 +31,7 @@ const (
 	noLimit      = money.Pesewas(math.MaxInt64)
 )
 
-// Texts that stand behind a field's name.
+// Endings of messages that begin with the name of a field.
 const (
 	required   = "is required"
 	notText    = "must be a string"
@@ -40,10 +40,9 @@ const (
 	badUnicode = "must be valid UTF-8 text"
 )
 
-// form reads the fields of one request and collects what is wrong with all of
-// them; err is asked once, before the verb is called. A field that is absent, null or an empty
-// string is the same thing. These checks are courtesy: the domain makes its own, because the
-// command line calls it too.
+// form reads the fields of one request and collects every error. err is called once, before the verb. An absent
+// field, null and an empty string are the same. These checks only give better messages: the domain makes its own,
+// because the command line calls it, too.
 type form struct {
 	object wire.Object // the body
 	query  url.Values  // or the query string
@@ -56,12 +55,11 @@ type form struct {
 // err is every bad field at once, nil when there is none.
 func (f *form) err() error { return f.fields.Err() }
 
-// refused says whether any field is bad already. Then what else only the domain
-// would find is looked for here, too: all bad fields are answered at once.
+// refused reports whether any field is bad already. Then the form also makes the checks of the domain, so that one
+// answer names every bad field.
 func (f *form) refused() bool { return f.err() != nil }
 
-// unlisted notes an id that the catalogue does not have when the request is
-// refused anyway; alone it is the domain's to refuse.
+// unlisted records an id that the catalogue lacks if the request is refused anyway. Otherwise the domain refuses it.
 func unlisted[T any](ctx context.Context, f *form, name, id, list string, find func(context.Context, string) (T, bool, error)) {
 	if id == "" || !f.refused() {
 		return
@@ -207,8 +205,8 @@ func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
 	return 0
 }
 
-// literal gives the digits of a number, or of a string that holds one. Any other
-// value is bad, in the words of what was wanted.
+// literal returns the digits of a number, or of a string that contains one. Any other value is an error that names
+// the expected form.
 func (f *form) literal(name, wanted string) (string, bool) {
 	value := f.object.Find(name)
 	if !f.fields.Has(name) && f.hasNumber(name) {
@@ -270,7 +268,7 @@ func (f *form) reference(name string, need bool) string {
 	return text
 }
 
-// wordy says whether every byte may stand in a reference or an id.
+// wordy reports whether every byte is allowed in a reference or an id.
 func wordy(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -371,7 +369,7 @@ func (f *form) url(name string, check func(raw string, development bool) error) 
 	return text
 }
 
-// fieldText gives what an error of the domain says about a field.
+// fieldText returns the message about a field in an error of the domain.
 func fieldText(err error) string {
 	e := problem.From(err)
 	for _, name := range e.FieldNames() {
@@ -421,9 +419,8 @@ func (f *form) number(name string, byDefault, low, high int) int {
 	return byDefault
 }
 
-// day is an optional date of any year; its first instant in UTC is answered. The
-// zero time stands for no date: what is as early is the day after, which is older
-// than any payment, too.
+// day reads an optional date of any year and returns its first instant in UTC. The zero time means no date. So the
+// first possible date is read as the day after it, which is also before any payment.
 func (f *form) day(name string) time.Time {
 	text, ok := f.string(name, false)
 	if !ok {

@@ -57,8 +57,7 @@ func (f *form) list(name string, most int) []string {
 	return kept
 }
 
-// values are what the query string says under a name, with brackets or without, in the order of the
-// indexes.
+// values returns the values of a name in the query string, with or without brackets, in the order of the indexes.
 func (f *form) values(name string) []string {
 	all := slices.Concat(f.query[name], f.query[name+"[]"])
 	at := map[int]string{} // the names with an index

@@ -25,7 +25,8 @@ func read(t testing.TB, value string) *form {
 	return f
 }
 
-func TestAmountsAreNumbersOrTextsWithTwoDecimals(t *testing.T) {
+// Amounts are numbers or strings with at most two decimals.
+func TestAmount_forms(t *testing.T) {
 	for value, want := range map[string]money.Pesewas{
 		`10`: 1000, `10.5`: 1050, `"10.5"`: 1050, `"4.75"`: 475, `" 2 "`: 200, `9.700000000000001`: 970, `1.0890000000`: 0,
 		`0.50`: 50, `0.5`: 50, `0.49`: 0, `100.00`: 10000, `100.01`: 0, `99.99999999999999`: 10000, `1.089`: 0,
@@ -45,7 +46,8 @@ func TestAmountsAreNumbersOrTextsWithTwoDecimals(t *testing.T) {
 	}
 }
 
-func TestDatesOfAnyYear(t *testing.T) {
+// Dates of any year are accepted.
+func TestDate_anyYear(t *testing.T) {
 	for text, want := range map[string]string{
 		"2026-01-31": "2026-01-31", "1957-03-06": "1957-03-06", "9999-12-31": "9999-12-31",
 		"0001-01-01": "0001-01-02", "0000-01-01": "0001-01-02", // never the zero time, which is no date
@@ -59,7 +61,8 @@ func TestDatesOfAnyYear(t *testing.T) {
 	}
 }
 
-func TestAUUIDInCapitalsIsTheSameOne(t *testing.T) {
+// A UUID in capitals is the same id.
+func TestID_capitalsAreTheSame(t *testing.T) {
 	for text, want := range map[string]string{
 		"0198C0DE-0000-7000-8000-00000000ABCD": "0198c0de-0000-7000-8000-00000000abcd",
 		"MTN-1":                                "MTN-1",
@@ -72,7 +75,8 @@ func TestAUUIDInCapitalsIsTheSameOne(t *testing.T) {
 	}
 }
 
-func TestAReferenceThatNobodyNeedsIsTakenWhereItIsOne(t *testing.T) {
+// An optional reference is kept if it is valid, and ignored otherwise.
+func TestReference_optionalIsKeptIfValid(t *testing.T) {
 	for value, want := range map[string]string{
 		`"order-20260001"`: "order-20260001", `" order-20260001 "`: "order-20260001", `""`: "", `null`: "", `"17"`: "", `17`: "", `true`: "", `["x"]`: "",
 		`"1234567890 12"`: "", `"1234567890\u000012"`: "", `"` + strings.Repeat("x", 37) + `"`: "",
@@ -87,7 +91,8 @@ func TestAReferenceThatNobodyNeedsIsTakenWhereItIsOne(t *testing.T) {
 	}
 }
 
-func TestListsOfAQueryString(t *testing.T) {
+// Lists in a query string are read with and without brackets.
+func TestQuery_lists(t *testing.T) {
 	for query, want := range map[string]string{
 		"x=a&x=b": "a b", "x[]=a&x[]=b": "a b", "x=a,b": "a b", "x[1]=b&x[0]=a&x[10]=c&x[9]=d": "a b d c", "x%5B1%5D=b&x%5B0%5D=a": "a b",
 		"x[0]=a&x[]=b&x=c": "c b a", "x[0]=a&x[0]=b": "a b", "x[00]=a&x[-1]=b&x[a]=c&x[0=d&x0]=e&xx[0]=f&x[0][1]=g": "", "x[0]=": "", "": "",
@@ -103,7 +108,8 @@ func TestListsOfAQueryString(t *testing.T) {
 	}
 }
 
-func TestEveryBadFieldAtOnce(t *testing.T) {
+// One answer names every bad field.
+func TestForm_reportsEveryBadField(t *testing.T) {
 	f := &form{}
 	var err error
 	f.object, err = wire.Decode([]byte(`{"amount":"x","phone":"12","network":"GLO","reference":"short","url":"http://x","type":"cash","twice":1,"twice":2}`), &f.fields)
@@ -132,7 +138,8 @@ func TestEveryBadFieldAtOnce(t *testing.T) {
 	}
 }
 
-func TestTextsAreTrimmedCutAndWithoutControls(t *testing.T) {
+// Texts are trimmed and cut, and control characters are refused.
+func TestText_trimmedAndCut(t *testing.T) {
 	long := strings.Repeat("é", labelMax+1)
 	for _, c := range []struct {
 		value, want string
@@ -170,7 +177,8 @@ func TestTextsAreTrimmedCutAndWithoutControls(t *testing.T) {
 	}
 }
 
-func TestReferencesHaveTwelveToThirtySixPlainCharacters(t *testing.T) {
+// References have 12 to 36 allowed characters.
+func TestReference_lengthAndCharacters(t *testing.T) {
 	for value, ok := range map[string]bool{
 		`"123456789012"`: true, `"12345678901"`: false, `"a.b_c-D123456"`: true, `"` + strings.Repeat("x", 36) + `"`: true,
 		`"` + strings.Repeat("x", 37) + `"`: false, `"1234567890 12"`: false, `"1234567890é2"`: false, `1234567890123`: false,
@@ -188,7 +196,8 @@ func TestReferencesHaveTwelveToThirtySixPlainCharacters(t *testing.T) {
 	}
 }
 
-func TestAccountNumbersLoseSpacesAndHyphens(t *testing.T) {
+// Account numbers lose their spaces and hyphens.
+func TestAccountNumber_dropsSpaces(t *testing.T) {
 	for value, want := range map[string]string{
 		`"0011223"`: "0011223", `"00 11-22 33"`: "00112233", `"ABcd1234"`: "ABcd1234", `"123456"`: "", `"12345678901234567"`: "",
 		`"1234567é"`: "", `1234567`: "", `"1234567;"`: "",
@@ -200,7 +209,8 @@ func TestAccountNumbersLoseSpacesAndHyphens(t *testing.T) {
 	}
 }
 
-func TestAnIDThatCannotBeOneIsNotFound(t *testing.T) {
+// An invalid id is not found.
+func TestID_invalidIsNotFound(t *testing.T) {
 	unknown := problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	for value, kind := range map[string]problem.Kind{
 		`"0190-abc"`: "", `"` + strings.Repeat("x", 65) + `"`: problem.NotFound, `"a b"`: problem.NotFound, `"'"`: problem.NotFound,
@@ -217,7 +227,8 @@ func TestAnIDThatCannotBeOneIsNotFound(t *testing.T) {
 	}
 }
 
-func TestQueryParametersHaveDefaultsAndBounds(t *testing.T) {
+// Query parameters have defaults and bounds.
+func TestQuery_defaultsAndBounds(t *testing.T) {
 	q, _ := url.ParseQuery("page=2&page_size=101&from=2026-02-30&to=2026-02-28&status=Success&twice=a&twice=b&bad=%ff&zero=0&plus=%2B1&empty=")
 	f := &form{query: q}
 	if got := f.number("page", 1, 1, 1000000); got != 2 {
@@ -288,8 +299,7 @@ func FuzzAmount(f *testing.F) {
 	})
 }
 
-// FuzzTexts holds every text field to what may reach a database: valid UTF-8
-// without control characters, within its bound.
+// FuzzTexts checks that every text field accepts only valid UTF-8 without control characters, within its bound.
 func FuzzTexts(f *testing.F) {
 	f.Add(`"Kwame"`)
 	f.Add(`"a\u0000\ud83d\ude00"`)

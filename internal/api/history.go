@@ -54,7 +54,7 @@ func (c *call) history(kind book.Kind) error {
 	return nil
 }
 
-// filters are what the links of a page keep.
+// filters are the parameters that the links of a page keep.
 func filters(f book.Filter) url.Values {
 	query := daysOf(f.From, f.To)
 	keep := func(name, value string) {

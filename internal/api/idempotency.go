@@ -10,8 +10,8 @@ import (
 
 const idempotencyHeader = "Idempotency-Key"
 
-// asker is who asks, for the domain. With an Idempotency-Key goes the hash that
-// tells whether a request with the same key is the same request.
+// asker returns the caller for the domain. With an Idempotency-Key it carries a hash, which shows whether a request
+// with the same key is the same request.
 func (c *call) asker(f *form) idempotency.Caller {
 	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Daily: c.caller.Daily}
 	key, one := c.once(idempotencyHeader)
@@ -41,7 +41,7 @@ func (c *call) asker(f *form) idempotency.Caller {
 	return who
 }
 
-// replayed tells the client that this is the answer of an earlier request.
+// replayed marks the answer as that of an earlier request.
 func (c *call) replayed(yes bool) {
 	if yes {
 		c.header("Idempotent-Replayed", "true")

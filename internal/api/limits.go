@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// limits says what bounds the account and the key that asks, and how much of each bound is left.
+// limits lists the limits of the account and of the calling key, and the rest of each.
 func limits(c *call) error {
 	w := c.success("Limits fetched successfully")
 	w.Object("data")
@@ -24,14 +24,14 @@ func limits(c *call) error {
 	return nil
 }
 
-// writeSwitches writes what an operator has switched on and off.
+// writeSwitches writes the switches that an operator controls.
 func (c *call) writeSwitches(w *writer) {
 	w.Flag("collections", c.tenant.CollectionsEnabled)
 	w.Flag("payouts", !c.tenant.PayoutsStopped)
 	w.Text("duplicates", string(c.tenant.Duplicates))
 }
 
-// writeTransferLimits writes the most that one transfer may move, and what the key may still spend today.
+// writeTransferLimits writes the limits of one transfer, and the rest of the key's limit for today.
 func (c *call) writeTransferLimits(w *writer) error {
 	w.Object("transfers")
 	w.Cedis("mobile_money", c.tenant.PayoutLimitWallet)
@@ -140,7 +140,7 @@ func (c *call) writeRate(w *writer, l ratelimit.Limit, paths []string) error {
 	return nil
 }
 
-// writeQuotas writes how much the account may store; null stands for no bound.
+// writeQuotas writes the storage limits of the account; null means unlimited.
 func (c *call) writeQuotas(w *writer) error {
 	contacts, groups, err := c.api.Contacts.Stored(c.ctx, c.tenant.ID)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// balance answers what the owning account has, also to a member's key.
+// balance answers with the balances of the owning account, also to a member's key.
 func balance(c *call) error {
 	wallet, err := c.api.Ledger.Balance(c.ctx, c.tenant.Wallet())
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/makola/makola/openapi"
 )
 
-// Examples are what the demo account has of its own, for the samples of the
-// guides and of the OpenAPI document. All are empty in production.
+// Examples are the demo account's values for the samples of the guides and of the OpenAPI document. All are empty in
+// production.
 type Examples struct {
 	Key      string
 	SenderID string
 	GroupID  string
 	BankID   string
 	SimURL   string // base of the simulator's control
-	MTNURL   string // base of what stands in for MTN's sandbox
+	MTNURL   string // base URL of the simulator in place of MTN's sandbox
 }
 
 // Exemplify puts the demo account into the samples.
@@ -28,8 +28,8 @@ func (a *API) Exemplify(e Examples) {
 	})})
 }
 
-// page answers what is public and needs no key: the OpenAPI document and the
-// guides. Everything else that is not known is a 404 in JSON.
+// page answers public resources without a key: the OpenAPI document and the guides. Every other unknown path is a 404
+// in JSON.
 func (c *call) page(path string) error {
 	p := guides.Page{Status: http.StatusOK, Kind: c.kind}
 	switch {

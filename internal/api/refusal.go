@@ -47,18 +47,17 @@ func status(k problem.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is what a 409, 429 or 503 says when the domain did not.
+// retryAfter is the default of a 409, 429 or 503 for which the domain gave no time.
 const retryAfter = 2 * time.Second
 
-// tooLate is the answer to a request whose time is over (AnswerWithin): what it
-// stands on, the database most likely, said nothing.
+// tooLate returns the answer to a request that exceeded AnswerWithin. Most likely the database did not answer.
 func tooLate(err error) *problem.Error {
 	return problem.Wrap(err, problem.Unavailable, "outcome_unknown",
 		"The service did not answer in time and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
 }
 
-// StatusLeft is for the metrics alone: the client has gone, which ended its
-// request. In this interface only a GET is ended so.
+// StatusLeft is a status for the metrics only: the client has gone, which ended its request. In this interface that
+// can happen only to a GET.
 const StatusLeft = 499
 
 // refuse replaces whatever the call has written by the answer of an error.
@@ -99,8 +98,8 @@ func (c *call) refuse(err error) {
 	w.End()
 }
 
-// blamed gives the message of a refusal and the fields that it is about. The
-// domain does not know what a field is called where a reference was used twice.
+// blamed returns the message of a refusal and its fields. The domain does not know the name of a duplicate
+// reference's field.
 func (c *call) blamed(e *problem.Error) (message string, fields map[string][]string) {
 	name := ""
 	switch {
@@ -152,7 +151,7 @@ func (c *call) refusalData(data any) {
 	}
 }
 
-// blame puts a field to a refusal of the domain, which does not know what the interface calls it.
+// blame adds the field's name in the interface to a refusal of the domain.
 func blame(err error, field, code string) error {
 	e := problem.From(err)
 	if e == nil || e.Code != code || len(e.Fields) > 0 {

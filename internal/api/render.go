@@ -6,19 +6,19 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The interface's words for what is constant.
+// The constant values of the interface.
 const (
 	currency      = "GHS"
 	statusFetched = "Status fetched successfully" // of every status but failed
 	typeMoMo      = "momo"
 	typeTransfer  = "transfer"
-	channelBank   = "bank" // in the answer of send/bank; histories say BANK
+	channelBank   = "bank" // in the answer of send/bank; histories have BANK
 )
 
 // writer writes an answer: JSON, and the records of the domains.
 type writer struct{ wire.Writer }
 
-// paymentType is a payment's word in histories and statuses.
+// paymentType returns the type of a payment in histories and statuses.
 func paymentType(k book.Kind) string {
 	if k == book.KindPayout {
 		return typeTransfer
@@ -26,9 +26,8 @@ func paymentType(k book.Kind) string {
 	return string(k)
 }
 
-// polled is the status of payment-api/checkstatus, where clients know pending,
-// success and failed and take any other word for one of the three. Histories say
-// what kind of failure it was.
+// polled returns the status in payment-api/checkstatus. Clients know pending, success and failed there, and read any
+// other value as one of these. Histories show the kind of failure.
 func polled(p book.Payment) string {
 	if p.Status == book.StatusDeclined || p.Status == book.StatusInvalid {
 		return string(book.StatusFailed)

@@ -82,9 +82,9 @@ func (r *room) give(tenant string, n int64) {
 	}
 }
 
-// scans are the turns in which large bodies are scanned: at most half of the processors scan at once. A scan never waits, so
-// scans on all processors would leave the answers of payouts, providers and the database unread for 10 ms at each of their
-// steps. The large room bounds how many wait for a turn.
+// scans limits the scanning of large bodies to half of the processors. A scan never waits. Scans on all processors
+// would delay every step of payouts, providers and the database by 10 ms. The large room bounds the number of waiting
+// scans.
 type scans chan struct{}
 
 func newScans() scans { return make(scans, max(1, runtime.GOMAXPROCS(0)/2)) }
@@ -98,7 +98,7 @@ func (s scans) do(size int, scan func()) {
 	scan()
 }
 
-// held is what a call has taken of a room.
+// held is the part of a room that a call has taken.
 type held struct {
 	room  *room
 	of    string

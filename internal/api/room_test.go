@@ -26,8 +26,8 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A request without a key costs no memory: nothing of a body is read before the key is known, with a length or without.
-func TestNothingIsReadWithoutAKey(t *testing.T) {
+// A request without a valid key costs no memory: its body is not read, with a length or without.
+func TestBody_unreadWithoutKey(t *testing.T) {
 	h := open(t, nil)
 	for _, path := range []string{v1 + "payout", prefix + "sms-api/contact/addBulkContact", v1 + "nowhere"} {
 		for _, length := range []int64{-1, 1 << 10} {
@@ -45,8 +45,8 @@ func TestNothingIsReadWithoutAKey(t *testing.T) {
 	}
 }
 
-// The size of a body without a length is known once it was read, and comes before the limits and permissions.
-func TestTheOrderOfChecksWithoutALength(t *testing.T) {
+// The size of a body without a length is checked after reading it, before limits and permissions.
+func TestChecks_orderWithoutLength(t *testing.T) {
 	h := open(t, nil)
 	blocked := true
 	h.set(tenant.Change{Blocked: &blocked})
@@ -90,9 +90,9 @@ func (h *house) upload(key string, sent int) upload {
 	return u
 }
 
-// One customer's large bodies take the place of no payouts and of no other customer's lists, and all bodies
-// together have an end.
-func TestBodiesInMemoryAreBounded(t *testing.T) {
+// One customer's large bodies do not displace payouts or another customer's lists, and all bodies together are
+// bounded.
+func TestRoom_boundsBodies(t *testing.T) {
 	h := open(t, nil)
 	h.api.add(Route{Method: http.MethodPost, Path: "probe/list", Scope: access.SMS, Body: bulkBody, handle: echo})
 	other, err := h.access.Mint(access.NewKey{Tenant: "t2"})
@@ -137,8 +137,8 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 	}
 }
 
-// While the disk is nearly full, what money can do without is refused, and money goes on.
-func TestAShortDiskStopsListsAlone(t *testing.T) {
+// While the disk is nearly full, rows that no payment needs are refused, and payments continue.
+func TestShortDisk_refusesOnlyLists(t *testing.T) {
 	short := true
 	h := open(t, func(d *Deps) { d.Short = func() bool { return short } })
 	h.api.add(Route{Method: http.MethodPost, Path: "probe/list", Scope: access.Contacts, Body: bulkBody, Stores: true, handle: echo})
@@ -162,8 +162,8 @@ func TestAShortDiskStopsListsAlone(t *testing.T) {
 	}
 }
 
-// What the installation pays for has a limit for each tenant, far above what a client needs.
-func TestLimitsOfWhatCosts(t *testing.T) {
+// Requests that cost the installation money have a limit for each tenant, far above the needs of a client.
+func TestLimits_ofCostlyRequests(t *testing.T) {
 	limited := map[string]int64{}
 	for _, r := range Routes() {
 		if limited[r.Path] = r.Limit.Max; r.Limit.OfKey >= r.Limit.Max && r.Limit.OfKey > 0 {
@@ -180,8 +180,8 @@ func TestLimitsOfWhatCosts(t *testing.T) {
 	}
 }
 
-// What one key may use of a limit leaves the customer's other keys the rest, and costs them nothing when it is refused.
-func TestAKeyLeavesTheOthersSome(t *testing.T) {
+// One key may use only a part of a limit, so the customer's other keys keep the rest. A refusal costs them nothing.
+func TestLimits_keyLeavesRestToOthers(t *testing.T) {
 	h := open(t, nil)
 	other, err := h.access.Mint(access.NewKey{Tenant: h.tenant})
 	if err != nil {
@@ -204,8 +204,8 @@ func TestAKeyLeavesTheOthersSome(t *testing.T) {
 	}
 }
 
-// A request that waits for memory gets it as soon as there is some.
-func TestRoomIsHandedOn(t *testing.T) {
+// A request that waits for memory gets it as soon as some is free.
+func TestRoom_passesToWaiters(t *testing.T) {
 	r := newRoom(10, 6)
 	if r.try("a", 6) != nil || r.try("b", 4) != nil {
 		t.Fatal("there is room")
@@ -221,8 +221,8 @@ func TestRoomIsHandedOn(t *testing.T) {
 	}
 }
 
-// A body costs a small multiple of its size, whatever it is made of: 1.4 million empty contacts took 100 MB.
-func TestHostileBodiesCostLittleMemory(t *testing.T) {
+// A body costs a small multiple of its size, whatever its content. 1.4 million empty contacts once took 100 MB.
+func TestBody_hostileCostsLittleMemory(t *testing.T) {
 	fill := func(head, item, tail string) []byte {
 		n := (bulkBody - len(head) - len(tail)) / len(item)
 		return []byte(head + strings.TrimSuffix(strings.Repeat(item, n), ",") + tail)
@@ -254,7 +254,8 @@ func TestHostileBodiesCostLittleMemory(t *testing.T) {
 	}
 }
 
-func TestLargeBodiesAreScannedInTurnsAndSmallOnesAtOnce(t *testing.T) {
+// Large bodies are scanned in turns, small ones at once.
+func TestScans_largeBodiesTakeTurns(t *testing.T) {
 	s, inside, goOn, second := make(scans, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go s.do(moneyBody+1, func() { close(inside); <-goOn })
 	<-inside

@@ -64,8 +64,8 @@ func (c *call) finish() {
 	}
 }
 
-// turnedAway are the codes of refusals by decision: a provider is paused, its breaker is open or it says
-// nothing of use, or we have none. That is told where it happens, once, not with each request.
+// turnedAway lists the codes of deliberate refusals: a provider is paused, has an open breaker, gives no usable
+// answers, or is missing. The cause is logged once where it occurs, not with each request.
 var turnedAway = []string{"server_busy", "storage_low", "recovering", "clock_wrong", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
 // note logs and counts the request. A failure of ours is logged as an error with its cause;
@@ -106,7 +106,7 @@ func SeenMethod(method string) string {
 // HostNotServed is the text of the refusal of a host to which a development server does not answer.
 const HostNotServed = "A development server answers to localhost and to the host of its public URL. Use http://localhost with its port, or set MAKOLA_PUBLIC_URL to the address that you use and restart"
 
-// run answers a request or says why not.
+// run answers a request or returns the error.
 func (c *call) run() error {
 	path := c.r.URL.EscapedPath()
 	if len(path) > 1 {
@@ -131,8 +131,8 @@ func (c *call) run() error {
 	return c.page(path)
 }
 
-// interfaces answers what is under /api/v1. The order of its checks is part of
-// the interface: size, key, path and method, rate, permission, then the body.
+// interfaces answers requests under /api/v1. The order of its checks is part of the interface: size, key, path and
+// method, rate, permission, then the body.
 func (c *call) interfaces(path string) error {
 	c.interfaced = true
 	e, params := c.api.find(path)

@@ -17,7 +17,8 @@ const (
 	balanceSMS    = "sms"
 )
 
-// statementPage answers a page of the movements of a balance in a period, with what it held before and after the period.
+// statementPage answers with a page of the movements of a balance in a period, and the balances before and after the
+// period.
 func statementPage(c *call) error {
 	f, err := c.form()
 	if err != nil {

@@ -226,8 +226,8 @@ func replayFailed(c *call) error {
 	return nil
 }
 
-// webhookSecret says which secret signs, without the secret: a program that was set up with another one finds it out. It is seen and
-// changed by people alone, on the page that is named.
+// webhookSecret identifies the signing secret by its fingerprint, so that a program detects that it was set up with
+// another one. Only people see and change the secret, on the page that the answer names.
 func webhookSecret(c *call) error {
 	s, err := c.api.Webhooks.Secret(c.ctx, c.caller.Tenant)
 	if err != nil {

@@ -69,9 +69,8 @@ func TestAnIdempotencyKeyInProgress(t *testing.T) {
 	})
 }
 
-// TestAClientThatHangsUp does so while the provider thinks, for as long as the clock stands. No request waits for the
-// answer any more; the payout goes on, and the webhook tells.
-func TestAClientThatHangsUp(t *testing.T) {
+// A client that hangs up during a read is not an error of ours, so nothing alerts an operator.
+func TestLog_omitsClientsThatHangUp(t *testing.T) {
 	eachStage(t, func(t *testing.T, s *stage, a *actor) {
 		ended := make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

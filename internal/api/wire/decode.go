@@ -1,6 +1,7 @@
-// Package wire reads and writes the JSON of the interface. Its decoder is strict about what is ambiguous: a name that is given
-// twice, text that is not UTF-8, and nesting without end. Its writer keeps the order and the types of members that client programs
-// compare literally: an amount is a number in one endpoint and a string in the next. Package api decides what the members mean.
+// Package wire reads and writes the JSON of the interface. Its decoder refuses ambiguous input: a repeated name, text
+// that is not UTF-8, and unbounded nesting. Its writer keeps the order and the types of members that client programs
+// compare literally: an amount is a number in one endpoint and a string in the next. Package api decides the meaning
+// of the members.
 package wire
 
 import (
@@ -12,8 +13,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Bounds of a body. They are far above what the interface needs and far below
-// what could hurt.
+// Bounds of a body. They are far above the needs of the interface and far below harmful sizes.
 const (
 	maxDepth   = 16      // of arrays and objects in each other
 	maxMembers = 1_000   // of one object
@@ -55,9 +55,8 @@ type syntax struct {
 // enough ends a scan: the rest of such a body is not worth reading.
 type enough struct{}
 
-// scanner walks a text once. encoding/json is not used because it takes the
-// last of two equal names, replaces bad UTF-8 silently, and gives up numbers'
-// own digits or the first error only.
+// scanner reads a text once. It replaces encoding/json, which takes the last of two equal names, replaces bad UTF-8
+// silently, loses the digits of numbers, and reports only the first error.
 type scanner struct {
 	in     []byte
 	at     int
@@ -66,9 +65,8 @@ type scanner struct {
 	count  int
 }
 
-// Decode reads a body that must be one JSON object. A body that is no JSON at all is Malformed;
-// JSON that is ambiguous or unreadable (a name given twice, bad UTF-8, deep nesting) is noted in
-// faults under the outermost name.
+// Decode reads a body that must be one JSON object. A body that is no JSON is Malformed. Ambiguous or unreadable JSON
+// (a repeated name, bad UTF-8, deep nesting) is recorded in faults under the outermost name.
 func Decode(body []byte, faults *problem.Fields) (o Object, err error) {
 	s := &scanner{in: bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), faults: faults}
 	defer func() {
@@ -180,7 +178,7 @@ func (s *scanner) object(depth int) Object {
 	}
 }
 
-// twice says whether name is among members, with a map once they are many.
+// twice reports whether name is among members, with a map once they are many.
 func twice(members []member, seen *map[string]bool, name string) bool {
 	if *seen == nil {
 		if len(members) < maxLinear {
@@ -318,9 +316,8 @@ func (s *scanner) name() (name string, ok bool) {
 	return Unquote(s.in[start:s.at]), ok
 }
 
-// text passes over a string and says whether it is whole Unicode. A bare
-// control character is let through here, as an escaped one is: the form that
-// asks for the text refuses both with the name of the field.
+// text reads a string and reports whether it is valid Unicode. It accepts a bare control character like an escaped
+// one. The form that reads the field refuses both with the field's name.
 func (s *scanner) text() bool {
 	s.at++
 	start, whole := s.at, true
@@ -340,8 +337,7 @@ func (s *scanner) text() bool {
 	return false
 }
 
-// escape passes over one escape, or two that are a surrogate pair, and says
-// whether it is a character.
+// escape reads one escape, or two that are a surrogate pair, and reports whether it is a character.
 func (s *scanner) escape() bool {
 	if s.at+1 >= len(s.in) {
 		s.fail("a string does not end")
@@ -453,7 +449,7 @@ func HasControl(s string, lines bool) bool {
 	return false
 }
 
-// validAt tells a written U+FFFD from the one that stands for a bad byte.
+// validAt distinguishes a U+FFFD in the text from the replacement of a bad byte.
 func validAt(s string) bool {
 	_, size := utf8.DecodeRuneInString(s)
 	return size > 1

@@ -9,7 +9,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-func TestTheDecoderReadsEveryKindOfValue(t *testing.T) {
+// The decoder reads every kind of value.
+func TestDecode_everyKindOfValue(t *testing.T) {
 	var faults problem.Fields
 	o, err := Decode([]byte("\xef\xbb\xbf {\"a\" : \"x\\u00e9\\ud83d\\ude00\\n\" , \"b\":-1.50e+3,\"c\":null,\"d\":[1,{\"a\":[]}],\"\":true}\n"), &faults)
 	if err != nil || faults.Err() != nil {
@@ -28,7 +29,8 @@ func TestTheDecoderReadsEveryKindOfValue(t *testing.T) {
 	}
 }
 
-func TestTheDecoderRefusesWhatIsNoJSONAndNamesAmbiguousFields(t *testing.T) {
+// The decoder refuses input that is not JSON and names ambiguous fields.
+func TestDecode_refusesAmbiguousInput(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat(`{"x":[`, n) + strings.Repeat("]}", n) }
 	for _, c := range []struct {
 		name, body, field string // field empty: 400
@@ -98,7 +100,8 @@ func itoa(n int) string {
 	return string(b)
 }
 
-func TestDecodeBoundsWhatItAnswers(t *testing.T) {
+// The errors of the decoder are bounded in number and length.
+func TestDecode_boundsItsErrors(t *testing.T) {
 	var faults problem.Fields
 	body := "{" + strings.TrimSuffix(many(400)+many(400), ",") + "}"
 	if _, err := Decode([]byte(body), &faults); err != nil {
@@ -109,7 +112,8 @@ func TestDecodeBoundsWhatItAnswers(t *testing.T) {
 	}
 }
 
-func TestAScanEndsAtAnArrayThatIsTooLong(t *testing.T) {
+// A scan ends at an array that is too long.
+func TestScan_endsAtTooLongArray(t *testing.T) {
 	for items, want := range map[int]bool{maxItems: true, maxItems + 1: false} {
 		var faults problem.Fields
 		body := `{"contacts":[` + strings.Repeat("{},", items-1) + `{}` + map[bool]string{true: "]}", false: " and what is no JSON"}[want]
@@ -131,8 +135,7 @@ func TestItems_stopsAtMost(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds the decoder to encoding/json: what that takes, this takes
-// with the same values, and what it refuses is refused here. Bare control
+// FuzzDecode compares the decoder with encoding/json: both accept the same texts with the same values. Bare control
 // characters in strings are the one exception, which the forms refuse.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`{"a":"b","c":[1,-2.5e3,true,null,{"x":"\u00e9\ud83d\ude00"}]}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",

@@ -8,10 +8,9 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Writer appends one JSON value. Answers are written member by member, in the
-// order and with the types that the interface promises: an amount is a number
-// in one endpoint and a string in the next, which struct tags hide and calls
-// show. A name that is empty writes an item of a list.
+// Writer appends one JSON value. Answers are written member by member, in the order and with the types that the
+// interface promises. An amount is a number in one endpoint and a string in the next, which struct tags would hide.
+// An empty name writes an item of a list.
 type Writer struct {
 	buf   []byte
 	stack []byte // the brackets that are still to be closed
@@ -47,7 +46,7 @@ func (w *Writer) begin(name string, open, shut byte) {
 	w.stack = append(w.stack, shut)
 }
 
-// End closes what was begun last.
+// End closes the object or list that was begun last.
 func (w *Writer) End() {
 	last := len(w.stack) - 1
 	w.buf = append(w.buf, w.stack[last])

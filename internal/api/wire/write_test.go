@@ -10,7 +10,8 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-func TestTheWriterWritesValidJSON(t *testing.T) {
+// The writer writes valid JSON.
+func TestWriter_writesValidJSON(t *testing.T) {
 	var w Writer
 	w.Object("")
 	w.Text("message", "Sent \"ok\"\n\\\x00é\xff")
@@ -39,7 +40,8 @@ func TestTheWriterWritesValidJSON(t *testing.T) {
 	}
 }
 
-func TestAmountsAreWrittenWithoutTrailingZeros(t *testing.T) {
+// Amounts are written without trailing zeros.
+func TestWriter_amountsWithoutTrailingZeros(t *testing.T) {
 	for amount, want := range map[money.Pesewas]string{0: "0", 1: "0.01", 10: "0.1", 50: "0.5", 100: "1", 1000: "10", 1050: "10.5", 1055: "10.55", 10000000: "100000", -150: "-1.5"} {
 		var w Writer
 		w.Cedis("", amount)
