@@ -95,7 +95,7 @@ func TestTheManualPageIsWhatTheCommandLineSays(t *testing.T) {
 	if was := read(t, name); was != text {
 		t.Errorf("%s is not what the command line says; go test ./docs -update writes it. First difference:\n%s", name, difference(was, text))
 	}
-	for _, says := range []string{".SS makola serve", ".SS makola wallet fund TENANT AMOUNT", "MAKOLA_KEEP_TEXTS", ".SH EXIT STATUS"} {
+	for _, says := range []string{".SS makola serve", ".SS makola wallet fund ACCOUNT AMOUNT", "MAKOLA_KEEP_TEXTS", ".SH EXIT STATUS"} {
 		if !strings.Contains(text, says) {
 			t.Errorf("it lacks %q", says)
 		}

@@ -42,7 +42,7 @@ func messages() []Alert {
 		above("MakolaReceiptsUnmatched", "makola_sms_receipts_unmatched", "", "", 100).lasting("10m").ticket().
 			says("`makola_sms_receipts_unmatched` above 100 for 10 minutes", "Receipts match no message; delivered messages stay submitted. Run makola providers list for the ids.", "receipts-unmatched"),
 		above("MakolaRangeClosed", "makola_otp_taps_closed", "", "", 0).ticket().
-			says("`makola_otp_taps_closed` > 0", "One-time passwords of a customer to a range of numbers are refused, because too few were verified. Run makola otp taps.", "otp-range-closed"),
+			says("`makola_otp_taps_closed` > 0", "One-time passwords of a customer to a range of numbers are refused, because too few were verified. Run makola otp ranges.", "otp-range-closed"),
 	}
 }
 

@@ -99,7 +99,7 @@ func TestAuditVerify_withAndWithoutTheMasterKey(t *testing.T) {
 		w.run(exitUsage, "audit", "verify")
 		t.Setenv(config.EnvMasterKey, "")
 		w.run(exitOK, "tenant", "list")
-		if out, errs := w.run(exitUsage, "audit", "verify"); !strings.Contains(errs, "2 links have a key, and were not checked") || !strings.Contains(out, "unchecked    2") {
+		if out, errs := w.run(exitUsage, "audit", "verify"); !strings.Contains(errs, "2 links need the master key and were not checked") || !strings.Contains(out, "unchecked    2") {
 			t.Fatal(out, errs)
 		}
 	})

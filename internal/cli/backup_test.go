@@ -103,7 +103,7 @@ func TestBackupAndRestore(t *testing.T) {
 	})
 }
 
-// A backup of books that do not add up, or of which a byte is not what it was, cannot be relied on.
+// A backup of books that do not add up, or of which a byte is not what it was, Do not rely on this backup.
 func TestADrillFailsWhenTheBackupIsWrong(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
@@ -119,7 +119,7 @@ func TestADrillFailsWhenTheBackupIsWrong(t *testing.T) {
 		}
 		file := w.object("backup", "create", "--folder", folder)["file"].(string)
 		drill := slices.Concat([]string{"backup", "drill", "--folder", folder}, w.scratch())
-		if out, errs := w.bare(exitInternal, drill...); !strings.Contains(out, id) || !strings.Contains(errs, "cannot be relied on") {
+		if out, errs := w.bare(exitInternal, drill...); !strings.Contains(out, id) || !strings.Contains(errs, "Do not rely on this backup") {
 			t.Errorf("the books do not add up: %q, %q", out, errs)
 		}
 		text, err := os.ReadFile(file)

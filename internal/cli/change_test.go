@@ -10,7 +10,7 @@ func TestChange_byFields(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.served()
-		fund := []string{"change", "wallet.fund", "--tenant", "Adom Stores", "--amount=250", "--reference", "slip 1", "--reason", "paid by bank"}
+		fund := []string{"change", "wallet.fund", "--account", "Adom Stores", "--amount=250", "--reference", "slip 1", "--reason", "paid by bank"}
 		has(t, w.object(fund...), map[string]any{"kind": "wallet.fund", "state": "done"})
 		if _, errs := w.run(exitConflict, fund...); !strings.Contains(errs, "Nothing was moved") {
 			t.Error(errs)
@@ -19,11 +19,11 @@ func TestChange_byFields(t *testing.T) {
 		w.run(exitFunds, "change", "wallet.adjust", "--tenant", id, "--amount", "300", "--way", "out", "--reason", "too much")
 		has(t, w.object("change", "tenant.low_balance", "--set", "tenant="+id, "--amount", "50", "--reason", "payday"), map[string]any{"state": "done"})
 		for text, args := range map[string][]string{
-			"kind field must be one of":    {"change", "wallet.spend", "--reason", "x"},
+			"kind field is unknown":    {"change", "wallet.spend", "--reason", "x"},
 			"amount field is required":     {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
 			"is no field of this change":   {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
 			"unknown flag --provider":      {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
-			"use makola people invite":     {"change", "people.invite", "--reason", "x"},
+			"requested with makola people invite":     {"change", "people.invite", "--reason", "x"},
 			"must be an amount, such as 1": {"change", "wallet.fund", "--tenant", id, "--amount", "much", "--reason", "x"},
 		} {
 			if _, errs := w.run(exitUsage, args...); !strings.Contains(errs, text) {

@@ -34,46 +34,51 @@ import (
 	"github.com/makola/makola/internal/cli/operations"
 )
 
-// commands is the whole command line; a noun is one member and one file.
+// commands is the whole command line: one member for each noun, in the groups of makola --help.
 type commands struct {
-	Serve    serveCommand      `cmd:"" help:"Start the server."`
-	Sim      simCommand        `cmd:"" help:"Run the simulator alone."`
-	Sample   operations.Sample `cmd:"" help:"Make a data folder with months of plausible history, to look at with makola serve."`
-	Doctor   doctorCommand     `cmd:"" help:"Look for what is wrong with this installation, with the server's settings; changes nothing. Fails when a check does."`
-	Health   healthCommand     `cmd:"" help:"Ask the server of this machine whether it takes requests, for health checks; fails where it does not."`
-	Version  versionCommand    `cmd:"" help:"Print the version, the commit, Go's version and the schema; so does --version."`
-	Help     helpCommand       `cmd:"" help:"Print the help of a command, as --help does."`
-	Complete completeCommand   `cmd:"" hidden:"" help:"What a shell asks to complete a line."`
+	Serve   serveCommand       `cmd:"" group:"Server:" help:"Start the server."`
+	Doctor  doctorCommand      `cmd:"" group:"Server:" help:"Check this installation for problems, with the server's settings. Changes nothing; fails if a check fails."`
+	Health  healthCommand      `cmd:"" group:"Server:" help:"Check whether the server on this machine is ready. Fails if it is not."`
+	Migrate operations.Migrate `cmd:"" group:"Server:" help:"Manage the schema, and move to PostgreSQL."`
+	Keys    operations.Keys    `cmd:"" group:"Server:" help:"Show and rotate master keys. API keys are makola key."`
+	Clock   operations.Clock   `cmd:"" group:"Server:" help:"List changes of servers' clocks, and accept a clock."`
+	Jobs    operations.Jobs    `cmd:"" group:"Server:" help:"List and rerun background jobs."`
 
-	Completion completionCommand `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Backup   operations.Backup   `cmd:"" group:"Backup and recovery:" help:"Create, verify and list backups."`
+	Restore  operations.Restore  `cmd:"" group:"Backup and recovery:" help:"Restore a backup into a new folder, or into an empty PostgreSQL database."`
+	Recovery operations.Recovery `cmd:"" group:"Backup and recovery:" help:"Guide a database that may have gone back in time through its recovery."`
 
-	Migrate   operations.Migrate  `cmd:"" help:"The schema: status, up; copy moves to PostgreSQL."`
-	Tenant    accounts.Tenant     `cmd:"" help:"Customers: make, list, show, change."`
-	People    accounts.People     `cmd:"" help:"People of the console: create, list, invite, role, disable, enable, reset."`
-	Acts      accounts.Acts       `cmd:"" help:"What people asked for that needs a second person: list, show."`
-	Change    accounts.Change     `cmd:"" help:"Request a change of any kind by its fields, such as makola change wallet.fund --tenant ID --amount 250 --reason TEXT."`
-	Fees      funds.Fees          `cmd:"" help:"Fee plans: show and set."`
-	Key       accounts.Key        `cmd:"" help:"API keys: make, list, rotate, revoke."`
-	Keys      operations.Keys     `cmd:"" help:"Master keys, under which secrets are sealed: status, rotate. API keys are makola key."`
-	Wallet    funds.Wallet        `cmd:"" help:"Wallets: show, fund, adjust, transfer."`
-	Float     funds.Float         `cmd:"" help:"Money at the providers: show, add."`
-	Payouts   funds.Payouts       `cmd:"" help:"Payments: list, stuck, show, resolve, decide."`
-	Ledger    funds.Ledger        `cmd:"" help:"The books: check, balance, statement."`
-	Audit     accounts.Audit      `cmd:"" help:"What operators did."`
-	Privacy   accounts.Privacy    `cmd:"" help:"What is known of a person: export, erase."`
-	Providers funds.Providers     `cmd:"" help:"Providers: list, pause, resume, routes, exchanges."`
-	Catalogue funds.Catalogue     `cmd:"" help:"Airtime networks, data services and banks: list, change."`
-	Webhooks  accounts.Webhooks   `cmd:"" help:"Events sent to customers: list, attempts, replay, secret."`
-	Senders   accounts.Senders    `cmd:"" help:"Sender IDs: list, create, approve, reject."`
-	Credits   funds.Credits       `cmd:"" help:"SMS credits: sell, refund, report."`
-	Campaigns accounts.Campaigns  `cmd:"" help:"Campaigns: list, messages, stop."`
-	OTP       accounts.OTP        `cmd:"" name:"otp" help:"One-time passwords: ranges of numbers that are closed, reopen."`
-	Contacts  accounts.Contacts   `cmd:"" help:"Customers' contacts: groups, import, opt-outs."`
-	Backup    operations.Backup   `cmd:"" help:"Copies of the database: make, verify, list, drill, record."`
-	Restore   operations.Restore  `cmd:"" help:"Make a database of a backup, in a new place: a folder without one, or a PostgreSQL database without tables."`
-	Recovery  operations.Recovery `cmd:"" help:"A database that may have gone back in time: status, begin, open, skip, allow, end."`
-	Clock     operations.Clock    `cmd:"" help:"Clocks of servers that were set: steps, accept."`
-	Jobs      operations.Jobs     `cmd:"" help:"The durable queue: list, dead letters, rerun, depth."`
+	Account  accounts.Tenant   `cmd:"" name:"account" aliases:"tenant" group:"Accounts and people:" help:"Manage accounts."`
+	Key      accounts.Key      `cmd:"" group:"Accounts and people:" help:"Manage API keys."`
+	Webhooks accounts.Webhooks `cmd:"" group:"Accounts and people:" help:"List and replay webhooks, and manage their secrets."`
+	People   accounts.People   `cmd:"" group:"Accounts and people:" help:"Manage people and their roles."`
+	Privacy  accounts.Privacy  `cmd:"" group:"Accounts and people:" help:"Export and erase a person's data."`
+
+	Change    accounts.Change `cmd:"" group:"Changes:" help:"Request a change of any kind, such as makola change wallet.fund --account ID --amount 250 --reason TEXT."`
+	Approvals accounts.Acts   `cmd:"" name:"approvals" aliases:"acts" group:"Changes:" help:"List change requests and the kinds of changes."`
+	Audit     accounts.Audit  `cmd:"" group:"Changes:" help:"List, verify and export the audit log."`
+
+	Wallet    funds.Wallet    `cmd:"" group:"Money:" help:"Show, fund and correct wallets, and move money between them."`
+	Payouts   funds.Payouts   `cmd:"" group:"Money:" help:"Find, show and resolve payments."`
+	Fees      funds.Fees      `cmd:"" group:"Money:" help:"Show and set fee plans."`
+	Float     funds.Float     `cmd:"" group:"Money:" help:"Show floats at providers, and record deposits."`
+	Ledger    funds.Ledger    `cmd:"" group:"Money:" help:"Check the ledger, and print balances and statements."`
+	Providers funds.Providers `cmd:"" group:"Money:" help:"Manage providers and routes."`
+	Catalogue funds.Catalogue `cmd:"" group:"Money:" help:"Manage networks, data services and banks."`
+
+	Senders   accounts.Senders   `cmd:"" group:"Messages:" help:"Review sender IDs."`
+	Credits   funds.Credits      `cmd:"" group:"Messages:" help:"Sell, refund and report SMS credits."`
+	Campaigns accounts.Campaigns `cmd:"" group:"Messages:" help:"List and stop campaigns."`
+	OTP       accounts.OTP       `cmd:"" name:"otp" group:"Messages:" help:"Manage ranges of numbers that are closed for one-time passwords."`
+	Contacts  accounts.Contacts  `cmd:"" group:"Messages:" help:"Manage contact groups and opt-outs."`
+
+	Sim    simCommand        `cmd:"" group:"Development:" help:"Start the simulator alone."`
+	Sample operations.Sample `cmd:"" group:"Development:" help:"Create a data folder with months of sample history, to view with makola serve."`
+
+	Version    versionCommand    `cmd:"" group:"This program:" help:"Print the version, the commit, Go's version and the schema. Same as --version."`
+	Help       helpCommand       `cmd:"" group:"This program:" help:"Print the help of a command. Same as --help."`
+	Completion completionCommand `cmd:"" group:"This program:" help:"Print a script for shell completion."`
+	Complete   completeCommand   `cmd:"" hidden:"" group:"This program:" help:"Print completions of a line, for the shell."`
 }
 
 // exit carries the code out of the parser, which leaves the program after
@@ -116,8 +121,8 @@ func run(args []string, e *frame.Env) (code int) {
 	if err != nil {
 		fmt.Fprintln(e.Stderr, "makola:", words(err.Error()))
 		var parse *kong.ParseError
-		if errors.As(err, &parse) && parse.Context != nil && parse.Context.Command() != "" {
-			fmt.Fprintf(e.Stderr, "Try: makola %s --help\n", parse.Context.Command())
+		if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
+			fmt.Fprintf(e.Stderr, "Try: makola %s --help\n", frame.CommandName(parse.Context.Selected()))
 		} else {
 			fmt.Fprintln(e.Stderr, "Try: makola --help")
 		}
@@ -140,7 +145,7 @@ func run(args []string, e *frame.Env) (code int) {
 // oneDatabase refuses a line that names a data folder while the environment names a PostgreSQL database: the operator may
 // believe that the command is about the folder's. A server has both.
 func oneDatabase(line *kong.Context) error {
-	if command := line.Selected(); command == nil || command.Path() == "serve" {
+	if command := line.Selected(); command == nil || frame.CommandName(command) == "serve" {
 		return nil
 	}
 	given := map[string]bool{}
@@ -149,8 +154,8 @@ func oneDatabase(line *kong.Context) error {
 	}
 	for _, f := range line.Flags() {
 		if url, _ := f.Target.Interface().(string); f.Name == "database" && url != "" && given["data"] && !given["database"] {
-			return frame.Usage("--data names a folder and MAKOLA_DATABASE a PostgreSQL database, so it is not clear which database is meant. " +
-				"Add --database for PostgreSQL, or unset MAKOLA_DATABASE for the folder. MAKOLA_DATA names a folder beside a PostgreSQL database")
+			return frame.Usage("--data names a folder and MAKOLA_DATABASE a PostgreSQL database: give only one of them. " +
+				"Add --database for PostgreSQL, or unset MAKOLA_DATABASE for the folder. MAKOLA_DATA may stay set next to a PostgreSQL database")
 		}
 	}
 	return nil

@@ -356,7 +356,7 @@ func TestHelpOfSettings(t *testing.T) {
 	help := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"--listen=ADDRESS Address of the JSON interface; port 0 takes a free one ($MAKOLA_LISTEN). Default: 127.0.0.1:8080.",
-		"--connections=16 Most connections to PostgreSQL ($MAKOLA_CONNECTIONS).",
+		"--connections=16 Maximum number of connections to PostgreSQL ($MAKOLA_CONNECTIONS).",
 	} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help lacks %q:\n%s", want, out.String())

@@ -32,8 +32,8 @@ import (
 // no request to a provider.
 type doctorCommand struct {
 	config.Server `embed:""`
-	Output        string        `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
-	Within        time.Duration `name:"within" default:"5s" placeholder:"DURATION" help:"How long a provider, and the server's metrics, may take to answer."`
+	Output        string        `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
+	Within        time.Duration `name:"within" default:"5s" placeholder:"DURATION" help:"Maximum time for each provider, and for the server's metrics, to answer."`
 }
 
 // The states of a finding. Only fail makes the command fail.

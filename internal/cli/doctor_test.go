@@ -109,7 +109,7 @@ func TestADoctorFindsADatabaseThatIsNotThereOrBehind(t *testing.T) {
 	t.Parallel()
 	d := patient(t)
 	d.stored(t.Context())
-	d.says(t, "database", stateFail, "no database")
+	d.says(t, "database", stateFail, "No database")
 	d.Database = "postgres://127.0.0.1:1/none"
 	d.stored(t.Context())
 	d.says(t, "database", stateFail, "cannot be opened")

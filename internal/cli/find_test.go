@@ -115,5 +115,11 @@ func TestAUniqueNameStandsForTheId(t *testing.T) {
 			t.Errorf("a name that two have: %s", errs)
 		}
 		has(t, w.object("wallet", "show", "adom-2"), map[string]any{"tenant": "adom-2"})
+		if _, errs := w.run(exitNotFound, "wallet", "show", "Koffi & Sons"); !strings.Contains(errs, `Did you mean "Kofi & Sons" (kofi)?`) {
+			t.Errorf("a misspelt name: %s", errs)
+		}
+		if _, errs := w.run(exitNotFound, "wallet", "show", "Bediako"); strings.Contains(errs, "Did you mean") {
+			t.Errorf("a name that is near none: %s", errs)
+		}
 	})
 }

@@ -18,9 +18,9 @@ import (
 // healthCommand asks the server of this machine whether it is well: an image without a shell has no other way.
 type healthCommand struct {
 	Listen   string        `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface, as the server has it."`
-	TLSCert  string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Set where the server ends TLS itself; the certificate is not checked."`
-	Live     bool          `name:"live" help:"Only whether it lives, not whether it takes requests: a server that drains, or waits for its database, lives."`
-	ReadyFor time.Duration `name:"ready-for" placeholder:"DURATION" help:"Wait until the server has been ready without a break for this long, such as 3s before the next node is restarted."`
+	TLSCert  string        `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Set if the server serves HTTPS itself. The certificate is not verified."`
+	Live     bool          `name:"live" help:"Check only that the server runs. A server that drains or waits for its database passes."`
+	ReadyFor time.Duration `name:"ready-for" placeholder:"DURATION" help:"Wait until the server was ready this long without a break, such as 3s."`
 	Within   time.Duration `name:"within" placeholder:"DURATION" help:"Maximum time to take. Default: 2s, with --ready-for two minutes."`
 }
 
@@ -30,7 +30,7 @@ const readyPause = 250 * time.Millisecond
 // Run fails unless the server answers 200, with --ready-for at each look for that long.
 func (c *healthCommand) Run(e *frame.Env) error {
 	if c.ReadyFor < 0 || c.Within < 0 || c.Live && c.ReadyFor > 0 {
-		return frame.Usage("--ready-for and --within are lengths such as 3s, and --ready-for does not go with --live")
+		return frame.Usage("--ready-for and --within must be durations such as 3s, and --ready-for excludes --live")
 	}
 	within := cmp.Or(c.Within, 2*time.Second)
 	if c.Within == 0 && c.ReadyFor > 0 {
@@ -65,7 +65,7 @@ func steady(ctx context.Context, length time.Duration, look func(context.Context
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return cmp.Or(last, error(problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("It was not ready for %v in time", length))))
+			return cmp.Or(last, error(problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("The server was not ready for %v in time", length))))
 		}
 	}
 }
@@ -83,10 +83,10 @@ func (c *healthCommand) look() (func(context.Context) error, error) {
 	return func(ctx context.Context) error {
 		status, _, err := ask(ctx)
 		if err != nil {
-			return problem.Wrap(err, problem.Unavailable, "not_healthy", fmt.Sprintf("No answer: %v", err))
+			return problem.Wrap(err, problem.Unavailable, "not_healthy", fmt.Sprintf("The server does not answer: %v", err))
 		}
 		if status != http.StatusOK {
-			return problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("%s answers %d", path, status))
+			return problem.New(problem.Unavailable, "not_healthy", fmt.Sprintf("%s answered %d", path, status))
 		}
 		return nil
 	}, nil

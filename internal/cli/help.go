@@ -19,13 +19,13 @@ import (
 
 // helpCommand prints the help of a command, as the command with --help does.
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"Words of the command; none for all."`
+	Command []string `arg:"" optional:"" help:"Words of the command; without any all commands."`
 }
 
 // Run prints it.
 func (c *helpCommand) Run(e *frame.Env) error {
 	if code := run(append(slices.Clone(c.Command), "--help"), e); code != frame.ExitOK {
-		return frame.Usage("There is no such command: makola help lists all")
+		return frame.Usage("Unknown command. makola help lists all")
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func about() (About, error) {
 
 // versionCommand prints the version.
 type versionCommand struct {
-	Output string `name:"output" short:"o" enum:"table,json" default:"table" help:"table or json."`
+	Output string `name:"output" short:"o" enum:"table,json" default:"table" help:"Format of the output: table or json."`
 }
 
 // Run prints it.
@@ -102,7 +102,7 @@ func (c *completionCommand) Run(e *frame.Env) error {
 
 // completeCommand is what the scripts ask.
 type completeCommand struct {
-	Words []string `arg:"" optional:"" help:"What stands on the line behind makola; the last word is being written."`
+	Words []string `arg:"" optional:"" help:"Words of the line after makola; the last one is being written."`
 }
 
 // Run prints what the last word can become, one a line.
@@ -190,31 +190,10 @@ func checkVariables(model *kong.Application, environment []string) error {
 		if !strings.HasPrefix(name, "MAKOLA_") || notOurs.MatchString(name) || value == "" || known[name] {
 			continue
 		}
-		nearest := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-		return frame.Usage(fmt.Sprintf("The environment variable %s is none of Makola's. Is it %s? Unset it, or correct its name", name, nearest))
+		nearest := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(frame.Distance(name, a), frame.Distance(name, b)) })
+		return frame.Usage(fmt.Sprintf("Unknown environment variable %s. Did you mean %s? Unset it, or correct its name", name, nearest))
 	}
 	return nil
-}
-
-// distance is how many letters to put in, take out or exchange make one word of the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // oneOf is how kong refuses a value that is none of a list: "--for must be one of "customer","house" but got "me"".

@@ -60,11 +60,36 @@ func TestHelp_ofACommand(t *testing.T) {
 // A command that got a new name still takes the old one.
 func TestHelp_ofAnOldName(t *testing.T) {
 	t.Parallel()
-	for old, name := range map[string]string{"turned": "contradicted"} {
-		want, _ := plain(t, exitOK, "payouts", name, "--help")
-		if got, _ := plain(t, exitOK, "payouts", old, "--help"); got != want || !strings.Contains(got, name+" ("+old+")") {
-			t.Errorf("the help of payouts %s prints\n%s", old, got)
+	for _, c := range []struct{ noun, old, name, leaf string }{{"payouts ", "turned", "contradicted", ""}, {"", "tenant", "account", " set"}, {"", "acts", "approvals", " list"}, {"otp ", "taps", "ranges", ""}} {
+		want, _ := plain(t, exitOK, strings.Fields(c.noun+c.name+c.leaf+" --help")...)
+		if got, _ := plain(t, exitOK, strings.Fields(c.noun+c.old+c.leaf+" --help")...); got != want || !strings.Contains(got, c.name+" ("+c.old+")") {
+			t.Errorf("the help of %s%s%s prints\n%s", c.noun, c.old, c.leaf, got)
 		}
+	}
+	for _, args := range [][]string{{"key", "list", "--account", "x"}, {"key", "list", "--tenant", "x"}} {
+		plain(t, exitUnavailable, append(args, "--data", t.TempDir())...)
+	}
+}
+
+// makola --help lists the commands in groups, each with a line.
+func TestHelp_groupsOfCommands(t *testing.T) {
+	t.Parallel()
+	all, _ := plain(t, exitOK, "--help")
+	for _, group := range []string{"Server:", "Accounts and people:", "Changes:", "Money:", "Messages:", "This program:"} {
+		if !strings.Contains(all, "\n"+group+"\n  ") {
+			t.Errorf("it lacks %s\n%s", group, all)
+		}
+	}
+}
+
+// --json is the same as -o json, and does not go with another format.
+func TestJSON_isAForm(t *testing.T) {
+	t.Parallel()
+	if out, _ := plain(t, exitOK, "approvals", "kinds", "--json"); !strings.HasPrefix(out, "[\n") {
+		t.Errorf("it prints %.100s", out)
+	}
+	if _, errs := plain(t, exitUsage, "approvals", "kinds", "--json", "-o", "csv"); !strings.Contains(errs, "exclude each other") {
+		t.Errorf("both: %s", errs)
 	}
 }
 
@@ -103,7 +128,7 @@ func TestAnUnknownVariableIsRefusedWithTheNearestName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "x")
 			for _, args := range [][]string{{"tenant", "list", "--data", t.TempDir()}, {"serve", "--data", t.TempDir()}} {
-				if _, errs := plain(t, exitUsage, args...); !strings.Contains(errs, name+" is none of Makola's. Is it "+nearest+"?") {
+				if _, errs := plain(t, exitUsage, args...); !strings.Contains(errs, name+". Did you mean "+nearest+"?") {
 					t.Errorf("%v says %s", args, errs)
 				}
 			}

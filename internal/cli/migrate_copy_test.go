@@ -68,7 +68,7 @@ func TestWhatMovedToPostgreSQLReadsTheSame(t *testing.T) {
 			t.Errorf("makola %s in the old folder says %s", args[0], said)
 		}
 	}
-	if _, said := bare.run(exitOK, "migrate", "copy", "--data", folder, "--to", url); !strings.Contains(said, "done already") {
+	if _, said := bare.run(exitOK, "migrate", "copy", "--data", folder, "--to", url); !strings.Contains(said, "moved already") {
 		t.Errorf("the move again says %s", said)
 	}
 	if _, said := bare.run(exitForbidden, "migrate", "copy", "--data", folder, "--to", url, "--abandon"); !strings.Contains(said, "not abandoned any more") {

@@ -178,7 +178,7 @@ func TestStuckPayoutsAreListedResolvedAndDecided(t *testing.T) {
 		}
 		has(t, statement[1], map[string]any{"change": "100.00", "reference": "r12"})
 		has(t, statement[2], map[string]any{"reference": "order-000000001", "payee": "233241234567", "provider_reference": paid.ProviderReference, "change": "-10.00", "balance": "90.00"})
-		if table, _ := w.run(exitOK, "ledger", "statement", id); !strings.Contains(table, " GMT ") || strings.Count(table, "order-000000002") != 2 {
+		if table, _ := w.run(exitOK, "ledger", "statement", id); !strings.Contains(table, "Z  ") || strings.Count(table, "order-000000002") != 2 {
 			t.Errorf("the table is\n%s", table)
 		}
 		day := statement[0]["at"].(string)[:10]

@@ -45,7 +45,7 @@ func TestMigrateStatus_missing(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, said := plain(t, exitInternal, "migrate", "status", "--database", url)
-	if strings.Count(out, "\n") <= len(known) || !strings.Contains(said, "run makola migrate up") {
+	if strings.Count(out, "\n") <= len(known) || !strings.Contains(said, "Run makola migrate up") {
 		t.Errorf("%s%s", out, said)
 	}
 	plain(t, exitOK, "migrate", "up", "--database", url)

@@ -160,7 +160,7 @@ func TestAPersonIsShownWhatMovesAndAsked(t *testing.T) {
 			t.Errorf("the output is %s", out)
 		}
 		// The same again is asked about, whatever its reference; another amount is not.
-		if _, errs := w.at(exitDeclined, "n", append(fund, "--reference", "slip 18")...); !strings.Contains(errs, "Do it once more?") {
+		if _, errs := w.at(exitDeclined, "n", append(fund, "--reference", "slip 18")...); !strings.Contains(errs, "Do it again?") {
 			t.Errorf("the same amount again: %s", errs)
 		}
 		if _, errs := w.at(exitOK, "yes", "wallet", "fund", from, "500001", "--reason", "bank slip"); strings.Contains(errs, "once more") {

@@ -25,7 +25,7 @@ func TestStepsOfARecoveryComeInTheirOrder(t *testing.T) {
 		w.run(exitUsage, "recovery", "begin")
 		has(t, w.object("recovery", "begin", "--since", "2026-03-03T09:00:00Z", "--reason", "a snapshot of the machine"),
 			map[string]any{"phase": "closed", "since": "2026-03-03T09:00:00Z", "reason": "a snapshot of the machine"})
-		if _, line := w.run(exitOK, "tenant", "list"); !strings.Contains(line, "A recovery lasts (closed)") {
+		if _, line := w.run(exitOK, "tenant", "list"); !strings.Contains(line, "A recovery is closed since") {
 			t.Errorf("stderr is %q", line)
 		}
 		has(t, w.object("recovery", "skip", "hubtel", "--reason", "closed for good"), map[string]any{"skipped": []string{"hubtel/live"}})
@@ -188,7 +188,7 @@ func TestRecoveryOpen_confirmsAccess(t *testing.T) {
 			t.Fatal(err)
 		}
 		status, said := w.run(exitOK, "recovery", "status", "-o", "json")
-		if !strings.Contains(status, "missing: ") || !strings.Contains(said, "There is no journal") {
+		if !strings.Contains(status, "missing: ") || !strings.Contains(said, "No journal from before") {
 			t.Errorf("status prints %s and %s", status, said)
 		}
 		rows, said := w.list("recovery", "access"), ""

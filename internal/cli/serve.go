@@ -31,8 +31,8 @@ var version = ""
 // serveCommand starts the server.
 type serveCommand struct {
 	config.Server `embed:""`
-	LogFormat     string `name:"log-format" env:"MAKOLA_LOG_FORMAT" enum:"auto,text,json" default:"auto" help:"text, json, or auto: text on a terminal and JSON elsewhere."`
-	LogLevel      string `name:"log-level" env:"MAKOLA_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"The least level that is logged."`
+	LogFormat     string `name:"log-format" env:"MAKOLA_LOG_FORMAT" enum:"auto,text,json" default:"auto" help:"text, json, or auto: text on a terminal, JSON elsewhere."`
+	LogLevel      string `name:"log-level" env:"MAKOLA_LOG_LEVEL" enum:"debug,info,warn,error" default:"info" help:"Minimum level of log lines."`
 }
 
 // Run serves until an interrupt.
@@ -103,7 +103,7 @@ func readableFlag(flags []*kong.Flag) error {
 		switch {
 		case !is:
 		case f.Name != "proxy":
-			return refuse(fmt.Sprintf("The secret in --%s can be read in the list of processes: give it in %s", f.Name, f.Envs[0]))
+			return refuse(fmt.Sprintf("The secret in --%s is visible in the list of processes. Set it in %s", f.Name, f.Envs[0]))
 		case hasPassword(value.Reveal()):
 			return refuse("The password in --proxy can be read in the list of processes: give the URL in MAKOLA_PROXY")
 		}
@@ -133,9 +133,9 @@ func serveProblem(err error) error {
 	case errors.Is(err, installation.ErrWrongSecret):
 		return problem.Wrap(err, problem.Invalid, "master_key", "The master key cannot be used: "+err.Error())
 	case errors.Is(err, app.ErrAddressInUse):
-		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nTake another address, for example: --listen 127.0.0.1:8081, or for the metrics: --metrics-listen 127.0.0.1:9091", err))
+		return problem.New(problem.Unavailable, "address_in_use", fmt.Sprintf("%v\nChoose another address, for example: --listen 127.0.0.1:8081, or for the metrics: --metrics-listen 127.0.0.1:9091", err))
 	case errors.Is(err, app.ErrAddressUnfit):
-		return problem.New(problem.Invalid, "address_unfit", fmt.Sprintf("%v\nName an address of this machine, and a port that this user may take: --listen (MAKOLA_LISTEN), or for the metrics --metrics-listen (MAKOLA_METRICS_LISTEN)", err))
+		return problem.New(problem.Invalid, "address_unfit", fmt.Sprintf("%v\nChoose an address of this machine, and a port that this user may open: --listen (MAKOLA_LISTEN), or for the metrics --metrics-listen (MAKOLA_METRICS_LISTEN)", err))
 	}
 	return err
 }
@@ -189,12 +189,12 @@ func commit() string {
 
 // simCommand runs the simulator alone.
 type simCommand struct {
-	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Where the providers' protocols and the control interface are served; port 0 takes a free one."`
-	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Where its message centre speaks SMPP; a free port when this one is busy."`
-	Data      string `name:"data" default:"./makola-data" placeholder:"FOLDER" help:"Folder of its book."`
+	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Address of the providers' interfaces and the control interface; port 0 takes a free one."`
+	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Address of the simulated message centre. A free port is used if this one is taken."`
+	Data      string `name:"data" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the simulator's data."`
 	Currency  string `name:"mtn-sandbox-currency" default:"EUR" placeholder:"CODE" help:"Currency of MTN's target environment sandbox."`
-	Reasons   bool   `name:"mtn-reason-object" help:"MTN gives the reason of a failure as the object of its specification, not as a text."`
-	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with its URL here once it listens."`
+	Reasons   bool   `name:"mtn-reason-object" help:"Send the reason of a failed MTN payment as an object, as MTN's specification has it, not as a text."`
+	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with the simulator's URL here once it listens."`
 }
 
 // Validate refuses an empty folder, like every command's, and what is no currency.
@@ -208,7 +208,7 @@ func (c *simCommand) Validate() error {
 // Run serves the simulator until an interrupt.
 func (c *simCommand) Run(e *frame.Env) error {
 	if !config.Loopback(c.Listen) || !config.Loopback(c.SMPP) {
-		return problem.Field("listen", "must be a loopback address: the simulator takes orders from everybody who reaches it")
+		return problem.Field("listen", "must be a loopback address, because the simulator obeys everybody who reaches it")
 	}
 	outliveTheLog()
 	collectLess(gcPercentSimulator)

@@ -77,12 +77,12 @@ func TestTheFolderHasAName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, command := range []string{"serve", "sim", "migrate status", "jobs list"} {
 		w := where{t: t, flags: []string{"--data="}}
-		if _, errs := w.run(exitUsage, strings.Fields(command)...); !strings.Contains(errs, "--data must name a folder") {
+		if _, errs := w.run(exitUsage, strings.Fields(command)...); !strings.Contains(errs, "--data must not be empty") {
 			t.Errorf("makola %s --data= says %q", command, errs)
 		}
 	}
 	t.Setenv("MAKOLA_DATA", "")
-	if _, errs := (where{t: t}).run(exitUnavailable, "jobs", "list"); !strings.Contains(errs, "no database in ./makola-data:") {
+	if _, errs := (where{t: t}).run(exitUnavailable, "jobs", "list"); !strings.Contains(errs, "No database in ./makola-data.") {
 		t.Errorf("without a folder a command says %q", errs)
 	}
 	if left, err := os.ReadDir("."); err != nil || len(left) > 0 {

@@ -26,14 +26,14 @@ const DefaultData = "./makola-data"
 
 // Storage says where the database is. Every command takes it.
 type Storage struct {
-	Data     string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database, the simulator's book and the development key."`
+	Data     string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database, the simulator's data and the development key."`
 	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. Without it the database is SQLite in the data folder."`
 }
 
 // Validate refuses an empty folder, which would be the current one.
 func (s Storage) Validate() error {
 	if s.Data == "" {
-		return errors.New("--data must name a folder")
+		return errors.New("--data must not be empty")
 	}
 	return nil
 }
@@ -50,30 +50,30 @@ type Server struct {
 
 	Environment   string     `name:"env" env:"MAKOLA_ENV" enum:"development,production" default:"development" help:"development or production."`
 	Listen        string     `name:"listen" env:"MAKOLA_LISTEN" default:"127.0.0.1:8080" placeholder:"ADDRESS" help:"Address of the JSON interface; port 0 takes a free one."`
-	MetricsListen string     `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; off turns them off."`
-	MetricsToken  Credential `name:"metrics-token" env:"MAKOLA_METRICS_TOKEN" hidden:"" help:"Bearer token that the metrics ask for, at least 16 characters."`
-	Ephemeral     bool       `name:"ephemeral" env:"MAKOLA_EPHEMERAL" help:"Keep everything in a temporary folder that is removed at the end."`
+	MetricsListen string     `name:"metrics-listen" env:"MAKOLA_METRICS_LISTEN" default:"127.0.0.1:9090" placeholder:"ADDRESS" help:"Address of the metrics; off disables them."`
+	MetricsToken  Credential `name:"metrics-token" env:"MAKOLA_METRICS_TOKEN" hidden:"" help:"Bearer token that readers of the metrics must send, at least 16 characters."`
+	Ephemeral     bool       `name:"ephemeral" env:"MAKOLA_EPHEMERAL" help:"Keep everything in a temporary folder that is removed when the server stops."`
 	Sim           string     `name:"sim" env:"MAKOLA_SIM" placeholder:"URL" help:"Use the simulator at this URL instead of starting one."`
-	ReadyFile     string     `name:"ready-file" env:"MAKOLA_READY_FILE" placeholder:"PATH" help:"Write a JSON file here once everything listens."`
-	Node          string     `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Name of this node among those on one database; the host when empty, on PostgreSQL with the process."`
-	DiskReserve   int64      `name:"disk-reserve" env:"MAKOLA_DISK_RESERVE" default:"512" placeholder:"MB" help:"Free disk in MB that SQLite keeps for money: below it contacts, campaigns and sender IDs are refused."`
-	Connections   int        `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Most connections to PostgreSQL."`
+	ReadyFile     string     `name:"ready-file" env:"MAKOLA_READY_FILE" placeholder:"PATH" help:"Write a JSON file here once the server listens."`
+	Node          string     `name:"node" env:"MAKOLA_NODE" placeholder:"NAME" help:"Unique name of this node. Empty uses the host name, and on PostgreSQL also the process id."`
+	DiskReserve   int64      `name:"disk-reserve" env:"MAKOLA_DISK_RESERVE" default:"512" placeholder:"MB" help:"Free disk space in MB that SQLite reserves for money. Below it contacts, campaigns and sender IDs are refused."`
+	Connections   int        `name:"connections" env:"MAKOLA_CONNECTIONS" default:"16" help:"Maximum number of connections to PostgreSQL."`
 
-	Synchronous bool `name:"synchronous-standby" env:"MAKOLA_SYNCHRONOUS_STANDBY" help:"PostgreSQL answers a commit when a standby has it, too: a promotion forgets nothing, and begins no recovery unless a row is missing."`
+	Synchronous bool `name:"synchronous-standby" env:"MAKOLA_SYNCHRONOUS_STANDBY" help:"Set if PostgreSQL waits for a standby before it answers a commit. A promotion then starts a recovery only if a row is missing."`
 
-	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which the outside reaches this Makola: links and provider callbacks carry it."`
-	MaxClients     int            `name:"max-clients" env:"MAKOLA_MAX_CLIENTS" default:"4096" help:"Most connections of clients at once, and never more than three quarters of the files that the process may open; 0 leaves it at that."`
-	TLSCert        string         `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"Certificate chain in PEM."`
-	TLSKey         string         `name:"tls-key" env:"MAKOLA_TLS_KEY" placeholder:"PATH" help:"Private key in PEM."`
-	TrustedProxies []netip.Prefix `name:"trusted-proxy" env:"MAKOLA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For is believed. May be repeated."`
-	Origins        []string       `name:"cors-origin" env:"MAKOLA_CORS_ORIGINS" placeholder:"ORIGIN" help:"Browser origins that may call the interface. None means that CORS is off."`
-	GeneralLimit   *int64         `name:"general-limit" env:"MAKOLA_GENERAL_LIMIT" help:"Requests a minute of one tenant over all endpoints; 0 is no limit. When not set: 60000 in production, none in development."`
-	USSDCode       string         `name:"ussd-code" env:"MAKOLA_USSD_CODE" help:"Text of ussd_code in the answer of otp/send."`
-	BootstrapEmail string         `name:"bootstrap-email" env:"MAKOLA_BOOTSTRAP_EMAIL" placeholder:"ADDRESS" help:"Make an owner of the installation with this e-mail address where there are no people yet, with the password in --bootstrap-password-file."`
-	BootstrapFile  string         `name:"bootstrap-password-file" env:"MAKOLA_BOOTSTRAP_PASSWORD_FILE" placeholder:"PATH" help:"File with the first owner's password, in its first line."`
-	AccessLog      string         `name:"access-log" env:"MAKOLA_ACCESS_LOG" placeholder:"PATH" help:"Append one line of JSON for each answered request to this file; - is standard output. Lines have no bodies and no numbers."`
-	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz says draining, and answers close their connections, before the server takes no more requests; behind a load balancer, longer than it takes to notice. When not set: 10s in production, none in development."`
-	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to end when the server stops."`
+	PublicURL      string         `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"Public URL of this server, used in links and provider callbacks."`
+	MaxClients     int            `name:"max-clients" env:"MAKOLA_MAX_CLIENTS" default:"4096" help:"Maximum number of client connections. Never above three quarters of the process's file limit; 0 uses that limit."`
+	TLSCert        string         `name:"tls-cert" env:"MAKOLA_TLS_CERT" placeholder:"PATH" help:"PEM file with the certificate chain."`
+	TLSKey         string         `name:"tls-key" env:"MAKOLA_TLS_KEY" placeholder:"PATH" help:"PEM file with the private key."`
+	TrustedProxies []netip.Prefix `name:"trusted-proxy" env:"MAKOLA_TRUSTED_PROXIES" placeholder:"CIDR" help:"Proxy whose X-Forwarded-For is trusted. May be repeated."`
+	Origins        []string       `name:"cors-origin" env:"MAKOLA_CORS_ORIGINS" placeholder:"ORIGIN" help:"Browser origin that may call the interface. May be repeated; without it CORS is off."`
+	GeneralLimit   *int64         `name:"general-limit" env:"MAKOLA_GENERAL_LIMIT" help:"Requests a minute of one account over all endpoints; 0 is no limit. Without it: 60000 in production, no limit in development."`
+	USSDCode       string         `name:"ussd-code" env:"MAKOLA_USSD_CODE" help:"Value of ussd_code in the response of otp/send."`
+	BootstrapEmail string         `name:"bootstrap-email" env:"MAKOLA_BOOTSTRAP_EMAIL" placeholder:"ADDRESS" help:"E-mail address of the installation's first owner, created if there are no people yet. Needs --bootstrap-password-file."`
+	BootstrapFile  string         `name:"bootstrap-password-file" env:"MAKOLA_BOOTSTRAP_PASSWORD_FILE" placeholder:"PATH" help:"File with the first owner's password in its first line."`
+	AccessLog      string         `name:"access-log" env:"MAKOLA_ACCESS_LOG" placeholder:"PATH" help:"Append one JSON line per request to this file; - is standard output. Lines contain no bodies and no phone numbers."`
+	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz reports draining before the server refuses requests; longer than the load balancer's check. Without it: 10s in production, none in development."`
+	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to finish when the server stops."`
 
 	Egress Egress    `embed:""`
 	Quotas Quotas    `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
@@ -102,20 +102,20 @@ const (
 // Quotas bound what one customer may store, so that none fills the disk of
 // all. 0 is no quota.
 type Quotas struct {
-	Contacts  int64 `name:"contacts" env:"CONTACTS" default:"1000000" help:"Most contacts of one customer, over all its groups; 0 is no quota."`
-	Groups    int64 `name:"groups" env:"GROUPS" default:"10000" help:"Most contact groups of one customer; 0 is no quota."`
-	Senders   int64 `name:"sender-ids" env:"SENDER_IDS" default:"1000" help:"Most sender IDs of one customer, those rejected among them; 0 is no quota."`
-	Campaigns int64 `name:"campaigns" env:"CAMPAIGNS" default:"1000" help:"Most campaigns of one customer under way at once, of those with more than 10 recipients; 0 is no quota."`
+	Contacts  int64 `name:"contacts" env:"CONTACTS" default:"1000000" help:"Maximum number of contacts of one account, over all its groups; 0 is no quota."`
+	Groups    int64 `name:"groups" env:"GROUPS" default:"10000" help:"Maximum number of contact groups of one account; 0 is no quota."`
+	Senders   int64 `name:"sender-ids" env:"SENDER_IDS" default:"1000" help:"Maximum number of sender IDs of one account, rejected ones included; 0 is no quota."`
+	Campaigns int64 `name:"campaigns" env:"CAMPAIGNS" default:"1000" help:"Maximum number of an account's open campaigns with more than 10 recipients; 0 is no quota."`
 }
 
 // OTPTap closes a range of numbers, those with the same six first digits, to
 // one customer's one-time passwords when too few of them are verified.
 type OTPTap struct {
-	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"How many one-time passwords of one customer to one range of numbers are judged together; 0: a range never closes."`
-	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Time in which so many must be sent to be judged."`
-	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time after the last of them, in which they may still be verified."`
-	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percent of them that were not verified, from which the range closes for the customer."`
-	Closed     time.Duration `name:"closed" env:"CLOSED" default:"1h" help:"How long it stays closed, unless an operator opens it."`
+	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"Number of an account's one-time passwords to one range of phone numbers that are judged together; 0 never closes a range."`
+	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Period in which that many must be sent to be judged."`
+	Wait       time.Duration `name:"wait" env:"WAIT" default:"3m" help:"Time to verify the last of them."`
+	Unverified int64         `name:"unverified" env:"UNVERIFIED" default:"90" help:"Percentage of unverified passwords at which the range is closed for the account."`
+	Closed     time.Duration `name:"closed" env:"CLOSED" default:"1h" help:"How long the range stays closed, unless an operator reopens it."`
 }
 
 // Defaults of production.

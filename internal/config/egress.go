@@ -9,8 +9,8 @@ import (
 
 // Egress says by which proxy HTTP requests leave for providers and for the receivers of webhooks.
 type Egress struct {
-	URL    Credential `name:"proxy" env:"MAKOLA_PROXY" hidden:"" help:"Egress proxy of requests to providers and webhook receivers: http://[user:password@]host:port, or https. Empty dials them directly. SMPP and PostgreSQL do not use it."`
-	Except []string   `name:"proxy-except" env:"MAKOLA_PROXY_EXCEPT" placeholder:"HOST" help:"Host with its subdomains, .suffix, IP address or CIDR that is dialled directly, not through the egress proxy. May be repeated. Loopback and the simulator always are."`
+	URL    Credential `name:"proxy" env:"MAKOLA_PROXY" hidden:"" help:"Egress proxy for requests to providers and webhook receivers: http://[user:password@]host:port, or https. Not used for SMPP and PostgreSQL."`
+	Except []string   `name:"proxy-except" env:"MAKOLA_PROXY_EXCEPT" placeholder:"HOST" help:"Host with its subdomains, .suffix, IP address or CIDR to connect to without the egress proxy. May be repeated. Loopback never uses it."`
 }
 
 // Proxy returns the proxy, or nil when none is set. log receives why a tunnel was not opened.

@@ -11,15 +11,15 @@ import (
 // subscription key and a user of their own; either may be left out. The
 // defaults are the production values; the simulator has its own.
 type MTN struct {
-	URL                string     `name:"url" env:"URL" placeholder:"URL" help:"Base URL of MTN's Open API; empty leaves MTN out."`
-	Environment        string     `name:"environment" env:"ENVIRONMENT" default:"mtnghana" help:"X-Target-Environment."`
-	Currency           string     `name:"currency" env:"CURRENCY" default:"GHS" help:"Currency of the account; MTN's sandbox wants EUR."`
+	URL                string     `name:"url" env:"URL" placeholder:"URL" help:"Base URL of MTN's Open API. Empty disables MTN."`
+	Environment        string     `name:"environment" env:"ENVIRONMENT" default:"mtnghana" help:"Value of the header X-Target-Environment."`
+	Currency           string     `name:"currency" env:"CURRENCY" default:"GHS" help:"Currency of the MTN account. MTN's sandbox requires EUR."`
 	CollectionKey      Credential `name:"collection-key" env:"COLLECTION_KEY" hidden:"" help:"Subscription key of the collection product."`
 	CollectionUser     string     `name:"collection-user" env:"COLLECTION_USER" help:"API user of the collection product."`
-	CollectionAPIKey   Credential `name:"collection-api-key" env:"COLLECTION_API_KEY" hidden:"" help:"API key of that user."`
+	CollectionAPIKey   Credential `name:"collection-api-key" env:"COLLECTION_API_KEY" hidden:"" help:"API key of that API user."`
 	DisbursementKey    Credential `name:"disbursement-key" env:"DISBURSEMENT_KEY" hidden:"" help:"Subscription key of the disbursement product."`
 	DisbursementUser   string     `name:"disbursement-user" env:"DISBURSEMENT_USER" help:"API user of the disbursement product."`
-	DisbursementAPIKey Credential `name:"disbursement-api-key" env:"DISBURSEMENT_API_KEY" hidden:"" help:"API key of that user."`
+	DisbursementAPIKey Credential `name:"disbursement-api-key" env:"DISBURSEMENT_API_KEY" hidden:"" help:"API key of that API user."`
 }
 
 // Enabled reports whether the operator configured MTN at all.
@@ -47,27 +47,27 @@ func (m MTN) Missing() []string {
 // hosts, and a seventh for balances. Every reference is used once there, and
 // only listed addresses may call it.
 type Hubtel struct {
-	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Hubtel client id; empty leaves Hubtel out."`
+	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Hubtel client id. Empty disables Hubtel."`
 	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:"" help:"Hubtel client secret."`
-	POSSales     string     `name:"pos-sales" env:"POS_SALES" help:"POS sales id: collections, name queries, and the statuses of airtime and data."`
-	Prepaid      string     `name:"prepaid" env:"PREPAID" help:"Prepaid deposit id: payouts."`
-	Commission   string     `name:"commission" env:"COMMISSION" help:"Account of the commission services: airtime and data; the prepaid deposit id when empty."`
+	POSSales     string     `name:"pos-sales" env:"POS_SALES" help:"POS sales id, for collections, name queries and the status of airtime and data."`
+	Prepaid      string     `name:"prepaid" env:"PREPAID" help:"Prepaid deposit id, for payouts."`
+	Commission   string     `name:"commission" env:"COMMISSION" help:"Account of the commission services, for airtime and data. Empty uses the prepaid deposit id."`
 
-	ReceiveURL    string `name:"receive-url" env:"RECEIVE_URL" default:"https://rmp.hubtel.com" help:"Host of collections."`
-	StatusURL     string `name:"status-url" env:"STATUS_URL" default:"https://api-txnstatus.hubtel.com" help:"Host of the statuses of collections, airtime and data."`
-	SendURL       string `name:"send-url" env:"SEND_URL" default:"https://smp.hubtel.com" help:"Host of payouts."`
-	SendStatusURL string `name:"send-status-url" env:"SEND_STATUS_URL" default:"https://smrsc.hubtel.com" help:"Host of payout statuses."`
-	VerifyURL     string `name:"verify-url" env:"VERIFY_URL" default:"https://rnv.hubtel.com" help:"Host of name queries."`
-	ServicesURL   string `name:"services-url" env:"SERVICES_URL" default:"https://cs.hubtel.com" help:"Host of airtime and data."`
-	BalanceURL    string `name:"balance-url" env:"BALANCE_URL" default:"https://trnf.hubtel.com" help:"Host of balances."`
+	ReceiveURL    string `name:"receive-url" env:"RECEIVE_URL" default:"https://rmp.hubtel.com" help:"Base URL for collections."`
+	StatusURL     string `name:"status-url" env:"STATUS_URL" default:"https://api-txnstatus.hubtel.com" help:"Base URL for the status of collections, airtime and data."`
+	SendURL       string `name:"send-url" env:"SEND_URL" default:"https://smp.hubtel.com" help:"Base URL for payouts."`
+	SendStatusURL string `name:"send-status-url" env:"SEND_STATUS_URL" default:"https://smrsc.hubtel.com" help:"Base URL for the status of payouts."`
+	VerifyURL     string `name:"verify-url" env:"VERIFY_URL" default:"https://rnv.hubtel.com" help:"Base URL for name queries."`
+	ServicesURL   string `name:"services-url" env:"SERVICES_URL" default:"https://cs.hubtel.com" help:"Base URL for airtime and data."`
+	BalanceURL    string `name:"balance-url" env:"BALANCE_URL" default:"https://trnf.hubtel.com" help:"Base URL for balances."`
 
 	// UnpaidAfter is the age from which a collection or sale with the status Unpaid may count as failed. Hubtel
 	// returns Unpaid for open and for failed ones.
-	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which a collection or sale that Hubtel calls Unpaid may count as failed; not below 5m."`
+	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which a collection or sale that Hubtel reports as Unpaid may count as failed. At least 5m."`
 	// StatusNotKnown and SendStatusNotKnown are the responses by which the two status hosts report an unknown
 	// reference. Hubtel documents none. A response that is not configured here proves nothing about the payment.
-	StatusNotKnown     []Reply `name:"status-not-known" env:"STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"Answer by which Hubtel says that it has no such collection, top-up or data package: HTTP status and response code, such as 404:3000. May be repeated."`
-	SendStatusNotKnown []Reply `name:"send-status-not-known" env:"SEND_STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"The same of payouts. May be repeated."`
+	StatusNotKnown     []Reply `name:"status-not-known" env:"STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"HTTP status and response code that mean Hubtel has no such collection, top-up or data package, such as 404:3000. May be repeated."`
+	SendStatusNotKnown []Reply `name:"send-status-not-known" env:"SEND_STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"HTTP status and response code that mean Hubtel has no such payout, such as 404:3000. May be repeated."`
 	// ServiceIDs replaces Hubtel's ids of single services, by our keys.
 	ServiceIDs map[string]string `name:"service-id" env:"SERVICE_IDS" placeholder:"KEY=ID" help:"Hubtel's id of a service, such as mtn_airtime, telecel_data or mtn_broadband. May be repeated."`
 }

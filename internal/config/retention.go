@@ -8,11 +8,11 @@ import (
 // Retention is how long rows are kept that move no money. Rows of payments, transfers, credits and the audit log are kept for ever.
 // Zero, as in a Server that no parser made, is the default.
 type Retention struct {
-	Exchanges time.Duration `name:"exchanges" env:"EXCHANGES" default:"2160h" help:"How long exchanges with providers are kept, the evidence of what was asked and said of a payment; at least 24h."`
+	Exchanges time.Duration `name:"exchanges" env:"EXCHANGES" default:"2160h" help:"How long requests to providers and their responses are kept, as evidence for payments; at least 24h."`
 	Requests  time.Duration `name:"requests" env:"REQUESTS" default:"720h" help:"How long refused and failed requests are kept; at least 24h."`
-	Webhooks  time.Duration `name:"webhooks" env:"WEBHOOKS" default:"720h" help:"How long an event and its attempts are kept after its end; at least 24h."`
-	OTPs      time.Duration `name:"otps" env:"OTPS" default:"168h" help:"How long a one-time password's row is kept after it expired: the number and the hash of the code; at least 24h."`
-	Texts     time.Duration `name:"texts" env:"TEXTS" default:"0" help:"How long the texts of campaigns that are over are kept, counted from when they were taken; 0 is for ever, else at least 24h."`
+	Webhooks  time.Duration `name:"webhooks" env:"WEBHOOKS" default:"720h" help:"How long an event and its attempts are kept after the event ended; at least 24h."`
+	OTPs      time.Duration `name:"otps" env:"OTPS" default:"168h" help:"How long the number and the hashed code of a one-time password are kept after it expired; at least 24h."`
+	Texts     time.Duration `name:"texts" env:"TEXTS" default:"0" help:"How long the texts of finished campaigns are kept, counted from the request; 0 keeps them forever, otherwise at least 24h."`
 }
 
 // leastRetention is longer than support needs to answer a call of today.

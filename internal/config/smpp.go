@@ -20,30 +20,30 @@ import (
 // go through: one in flags, any number in a file.
 type SMPP struct {
 	SMPPBind `embed:""`
-	File     string        `name:"file" env:"FILE" placeholder:"PATH" help:"JSON file with a list of binds, whose members are these settings with underscores (address, system_id, ...): for several operators."`
-	Validity time.Duration `name:"validity" env:"VALIDITY" default:"0s" help:"How long operators try to deliver a message of a campaign, 1m to 48h, after which it would be given back; 0s leaves it to them. A one-time password is tried until it expires."`
-	Resend   bool          `name:"resend" env:"RESEND" help:"Send campaign messages again whose fate a crash left unknown, so that some may come twice. One-time passwords never are."`
+	File     string        `name:"file" env:"FILE" placeholder:"PATH" help:"JSON file with a list of binds, for several operators. Members are these settings with underscores, such as system_id."`
+	Validity time.Duration `name:"validity" env:"VALIDITY" default:"0s" help:"How long operators try to deliver a campaign message, 1m to 48h; 0s leaves it to them. One-time passwords are tried until they expire."`
+	Resend   bool          `name:"resend" env:"RESEND" help:"Resend campaign messages whose outcome a crash left unknown; some may arrive twice. One-time passwords are never resent."`
 }
 
 // SMPPBind is one account with a message centre.
 type SMPPBind struct {
 	Name          string     `name:"name" env:"NAME" default:"operator" json:"name" help:"Name of the bind in logs."`
-	Address       string     `name:"address" env:"ADDRESS" placeholder:"HOST:PORT" json:"address" help:"Message centre of a mobile operator; empty leaves it out."`
-	TLS           bool       `name:"tls" env:"TLS" json:"tls" help:"Speak TLS with it."`
-	TLSCA         string     `name:"tls-ca" env:"TLS_CA" placeholder:"PATH" json:"tls_ca" help:"Certificates in PEM that vouch for it, instead of the machine's."`
-	TLSServerName string     `name:"tls-server-name" env:"TLS_SERVER_NAME" placeholder:"NAME" json:"tls_server_name" help:"Name in its certificate, where that is not the host of the address."`
+	Address       string     `name:"address" env:"ADDRESS" placeholder:"HOST:PORT" json:"address" help:"Address of a mobile operator's message centre. Empty disables SMPP."`
+	TLS           bool       `name:"tls" env:"TLS" json:"tls" help:"Connect with TLS."`
+	TLSCA         string     `name:"tls-ca" env:"TLS_CA" placeholder:"PATH" json:"tls_ca" help:"PEM file with certificates that verify the message centre, instead of the system's."`
+	TLSServerName string     `name:"tls-server-name" env:"TLS_SERVER_NAME" placeholder:"NAME" json:"tls_server_name" help:"Name in the message centre's certificate, if it differs from the host of the address."`
 	SystemID      string     `name:"system-id" env:"SYSTEM_ID" json:"system_id" help:"System id of the account, at most 15 characters."`
 	Password      Credential `name:"password" env:"PASSWORD" hidden:"" json:"password" help:"Password of the account, at most 8 characters."`
-	SystemType    string     `name:"system-type" env:"SYSTEM_TYPE" json:"system_type" help:"System type, where the operator asks for one; at most 12 characters."`
-	Mode          string     `name:"mode" env:"MODE" enum:"transceiver,transmitter" default:"transceiver" json:"mode" help:"transceiver, or transmitter with a receiver beside it."`
-	Connections   int        `name:"connections" env:"CONNECTIONS" default:"1" json:"connections" help:"Connections at once."`
-	Networks      []string   `name:"network" env:"NETWORKS" placeholder:"NETWORK" json:"networks" help:"Networks that it serves (MTN, TELECEL, AIRTELTIGO); none is all. May be repeated."`
-	Window        int        `name:"window" env:"WINDOW" default:"10" json:"window" help:"Segments without an answer, of one connection."`
-	Rate          float64    `name:"rate" env:"RATE" default:"0" json:"rate" help:"Segments a second of one connection; 0 is no limit but the window."`
-	SubmitIDs     string     `name:"submit-ids" env:"SUBMIT_IDS" enum:"text,hex,decimal" default:"text" json:"submit_ids" help:"How answers to submits write message ids: text, hex or decimal."`
-	ReceiptIDs    string     `name:"receipt-ids" env:"RECEIPT_IDS" enum:"text,hex,decimal" default:"text" json:"receipt_ids" help:"How receipts write them."`
+	SystemType    string     `name:"system-type" env:"SYSTEM_TYPE" json:"system_type" help:"System type, if the operator requires one; at most 12 characters."`
+	Mode          string     `name:"mode" env:"MODE" enum:"transceiver,transmitter" default:"transceiver" json:"mode" help:"Bind as a transceiver, or as a transmitter and a receiver."`
+	Connections   int        `name:"connections" env:"CONNECTIONS" default:"1" json:"connections" help:"Number of connections."`
+	Networks      []string   `name:"network" env:"NETWORKS" placeholder:"NETWORK" json:"networks" help:"Network that this bind serves: MTN, TELECEL or AIRTELTIGO. May be repeated; without it all."`
+	Window        int        `name:"window" env:"WINDOW" default:"10" json:"window" help:"Maximum number of unanswered segments on one connection."`
+	Rate          float64    `name:"rate" env:"RATE" default:"0" json:"rate" help:"Maximum segments a second on one connection; 0 is no limit."`
+	SubmitIDs     string     `name:"submit-ids" env:"SUBMIT_IDS" enum:"text,hex,decimal" default:"text" json:"submit_ids" help:"Format of message ids in submit responses: text, hex or decimal."`
+	ReceiptIDs    string     `name:"receipt-ids" env:"RECEIPT_IDS" enum:"text,hex,decimal" default:"text" json:"receipt_ids" help:"Format of message ids in delivery receipts: text, hex or decimal."`
 	Concatenation string     `name:"concatenation" env:"CONCATENATION" enum:"udh,sar" default:"udh" json:"concatenation" help:"How parts of a long message are joined: udh or sar."`
-	ServiceType   string     `name:"service-type" env:"SERVICE_TYPE" json:"service_type" help:"Service type, where the operator asks for one; at most 5 characters."`
+	ServiceType   string     `name:"service-type" env:"SERVICE_TYPE" json:"service_type" help:"Service type, if the operator requires one; at most 5 characters."`
 }
 
 // The least and the most of SMPP.Validity. A message that is unknown is given back after two days without a receipt.

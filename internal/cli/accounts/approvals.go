@@ -13,17 +13,17 @@ import (
 
 // Acts holds the commands of makola acts.
 type Acts struct {
-	List  actsList  `cmd:"" help:"List acts, newest first. They are checked in the console alone."`
-	Kinds actsKinds `cmd:"" help:"List the kinds of changes that makola change requests, with their fields."`
-	Show  actsShow  `cmd:"" help:"Show one act with who made it and who checked it."`
+	List  actsList  `cmd:"" help:"List change requests, newest first. Approve them in the console."`
+	Kinds actsKinds `cmd:"" help:"List the kinds of changes that makola change can request, with their fields."`
+	Show  actsShow  `cmd:"" help:"Show a change request with its requester and its approvers."`
 }
 
 type actsList struct {
 	frame.Common
-	State  string      `name:"state" enum:"waiting,done,rejected,withdrawn,expired,failed," default:"" placeholder:"STATE" help:"Only those in this state, such as waiting."`
-	Tenant string      `name:"tenant" placeholder:"ID" help:"Only those that concern this customer, by id or unique name."`
-	Before string      `name:"before" placeholder:"ID" help:"Only those older than this act."`
-	Limit  frame.Count `name:"limit" default:"100" help:"List at most so many."`
+	State  string      `name:"state" enum:"waiting,done,rejected,withdrawn,expired,failed," default:"" placeholder:"STATE" help:"State of the requests, such as waiting."`
+	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account that the entries are about, by id or unique name."`
+	Before string      `name:"before" placeholder:"ID" help:"List requests older than the request with this id."`
+	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
 
 // Run lists acts.
@@ -42,7 +42,7 @@ func (c *actsList) Run(e *frame.Env) error {
 
 type actsShow struct {
 	frame.Common
-	ID string `arg:"" help:"Id of the act."`
+	ID string `arg:"" help:"Id of the change request."`
 }
 
 // Run shows an act.
@@ -67,8 +67,8 @@ func (c *actsShow) Run(e *frame.Env) error {
 type Change struct {
 	frame.Common
 	frame.Reasoned
-	Kind string            `arg:"" help:"Kind of change, such as wallet.fund. List kinds and their fields with makola acts kinds."`
-	Set  map[string]string `name:"set" mapsep:"none" placeholder:"FIELD=VALUE" help:"Value of a field; --FIELD VALUE is the same. Repeat for more."`
+	Kind string            `arg:"" help:"Kind of the change, such as wallet.fund. makola approvals kinds lists all with their fields."`
+	Set  map[string]string `name:"set" mapsep:"none" placeholder:"FIELD=VALUE" help:"Value of a field; --FIELD VALUE is the same. May be repeated."`
 }
 
 // Run requests the change, and prints what became of the request.
@@ -76,10 +76,10 @@ func (c *Change) Run(e *frame.Env) error {
 	forms := changes.Forms()
 	n := slices.IndexFunc(forms, func(f changes.Form) bool { return f.Kind == c.Kind })
 	if n < 0 {
-		return problem.Field("kind", "must be one of those that makola acts kinds lists")
+		return problem.Field("kind", "is unknown. makola approvals kinds lists all kinds")
 	}
 	if c.Kind == changes.KindInvite || c.Kind == changes.KindReset {
-		return problem.Field("kind", "prints a link: use makola people invite or makola people reset")
+		return problem.Field("kind", "must be requested with makola people invite or makola people reset, which print the link")
 	}
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
 		for _, name := range []string{changes.FieldTenant, "from", "to"} {
@@ -130,6 +130,9 @@ func FieldFlags(args []string) (set []string) {
 	}
 	for i := 0; i < len(args); i++ {
 		name, value, joined := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		if name == "account" && !slices.Contains(fields, name) {
+			name = changes.FieldTenant
+		}
 		switch {
 		case !strings.HasPrefix(args[i], "--") || !slices.Contains(fields, strings.ReplaceAll(name, "-", "_")):
 			set = append(set, args[i])

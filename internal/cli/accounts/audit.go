@@ -18,18 +18,18 @@ import (
 
 // Audit holds the commands of makola audit.
 type Audit struct {
-	List   auditList   `cmd:"" help:"List acts of operators with what they changed, newest first."`
-	Verify auditVerify `cmd:"" help:"Go through the chain of the log; fails and names it when something was changed, removed, inserted, reordered, truncated or relinked. Needs the master key."`
-	Export auditExport `cmd:"" help:"Print the whole log with its links, oldest first, a JSON object a line. That it was taken away is in the log, too."`
+	List   auditList   `cmd:"" help:"List entries of the audit log with what they changed, newest first."`
+	Verify auditVerify `cmd:"" help:"Verify the chain of the audit log, and report every altered, missing or inserted entry. Needs the master key."`
+	Export auditExport `cmd:"" help:"Print the whole audit log with its hashes, oldest first, one JSON object a line. The export is logged."`
 }
 
 type auditList struct {
 	frame.Common
-	Tenant string      `name:"tenant" placeholder:"ID" help:"Only those that concern this customer, by id or unique name."`
-	Actor  string      `name:"actor" help:"Only those of this operator, such as cli:ama."`
-	Action string      `name:"action" help:"Only acts of this kind, such as tenant.set."`
-	Before string      `name:"before" placeholder:"ID" help:"Only those older than this entry."`
-	Limit  frame.Count `name:"limit" default:"100" help:"List at most so many."`
+	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account that the entries are about, by id or unique name."`
+	Actor  string      `name:"actor" help:"Actor of the entries, such as cli:ama."`
+	Action string      `name:"action" help:"Action of the entries, such as tenant.set."`
+	Before string      `name:"before" placeholder:"ID" help:"List entries older than the entry with this id."`
+	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
 
 func auditColumns(names map[string]string) []frame.Column[audit.Entry] {
@@ -88,7 +88,7 @@ func (c *auditList) Run(e *frame.Env) error {
 
 type auditVerify struct {
 	frame.Common
-	Head string `name:"head" placeholder:"NUMBER:HASH" help:"A head that was kept elsewhere, such as in the server's log: the chain must still have it."`
+	Head string `name:"head" placeholder:"NUMBER:HASH" help:"A head that you kept elsewhere, such as from the server's log. Fails if the chain does not contain it."`
 }
 
 // Run verifies. Every fault is printed and makes the command fail.
@@ -121,11 +121,11 @@ func (c *auditVerify) Run(e *frame.Env) error {
 			return err
 		}
 		if v.FaultCount == 0 && v.Unchecked > 0 {
-			return problem.New(problem.Invalid, "master_key", fmt.Sprintf("%d links have a key, and were not checked: set %s or %s as for the server",
+			return problem.New(problem.Invalid, "master_key", fmt.Sprintf("%d links need the master key and were not checked. Set %s or %s as for the server",
 				v.Unchecked, config.EnvMasterKey, config.EnvMasterKeyFile))
 		}
 		if !v.OK() {
-			return problem.New(problem.Internal, "audit_log_changed", fmt.Sprintf("The audit log is not as it was linked: %d faults", v.FaultCount))
+			return problem.New(problem.Internal, "audit_log_changed", fmt.Sprintf("The audit log was altered: %d faults. See docs/runbooks/audit-log-changed.md", v.FaultCount))
 		}
 		return nil
 	})
@@ -146,7 +146,7 @@ func (c *auditVerify) keyed(e *frame.Env, o *frame.Opened) (*audit.Log, error) {
 	case err == nil:
 		return o.Log.Keyed(secret), nil
 	case set.Empty():
-		fmt.Fprintln(e.Stderr, "makola: This machine has no master key: links with a key are not checked")
+		fmt.Fprintln(e.Stderr, "makola: No master key on this machine: links that need it are not checked")
 		return o.Log, nil
 	case errors.Is(err, installation.ErrWrongSecret):
 		return nil, frame.Unusable(err)
@@ -191,7 +191,7 @@ func faultTexts(faults []audit.Fault) (texts []string) {
 
 type auditExport struct {
 	config.Storage
-	Reason string `name:"reason" required:"" help:"Why, for the audit log."`
+	Reason string `name:"reason" required:"" help:"Reason, for the audit log."`
 }
 
 // Run exports. The entry of the export itself is committed before the first line is printed.

@@ -10,9 +10,9 @@ import (
 
 // Campaigns holds the commands of makola campaigns.
 type Campaigns struct {
-	List     campaignsList     `cmd:"" help:"List a customer's campaigns and one-time passwords, newest first."`
-	Messages campaignsMessages `cmd:"" help:"List what became of a campaign's recipients."`
-	Stop     campaignsStop     `cmd:"" help:"Stop a campaign: what is unsent fails and is refunded."`
+	List     campaignsList     `cmd:"" help:"List an account's campaigns and one-time passwords, newest first."`
+	Messages campaignsMessages `cmd:"" help:"List the recipients of a campaign with their outcomes."`
+	Stop     campaignsStop     `cmd:"" help:"Stop a campaign. Unsent messages fail and are refunded."`
 }
 
 func campaignColumns() []frame.Column[messaging.Campaign] {
@@ -37,9 +37,9 @@ func campaignColumns() []frame.Column[messaging.Campaign] {
 
 type campaignsList struct {
 	frame.Common
-	Tenant string      `arg:"" help:"Id or unique name of the customer."`
-	Before string      `name:"before" placeholder:"ID" help:"Only those that are older than this campaign."`
-	Limit  frame.Count `name:"limit" default:"50" help:"Most that are listed."`
+	Tenant string      `arg:"" name:"account" help:"Id or unique name of the account."`
+	Before string      `name:"before" placeholder:"ID" help:"List campaigns older than the campaign with this id."`
+	Limit  frame.Count `name:"limit" default:"50" help:"Maximum number of rows."`
 }
 
 // Run lists campaigns. Texts are not shown: they may hold what is between a customer and its own.
@@ -58,10 +58,10 @@ func (c *campaignsList) Run(e *frame.Env) error {
 
 type campaignsMessages struct {
 	frame.Common
-	Tenant   string `arg:"" help:"Id or unique name of the customer."`
+	Tenant   string `arg:"" name:"account" help:"Id or unique name of the account."`
 	Campaign string `arg:"" help:"Id of the campaign."`
 	Page     int64  `name:"page" default:"1" help:"Page, from 1."`
-	Size     int64  `name:"page-size" default:"100" help:"Rows of a page, 1 to 100."`
+	Size     int64  `name:"page-size" default:"100" help:"Rows per page, 1 to 100."`
 }
 
 // Run lists messages.
@@ -89,7 +89,7 @@ type campaignsStop struct {
 	frame.Common
 	frame.Writing
 	Campaign string `arg:"" help:"Id of the campaign."`
-	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run stops a campaign. The server that delivers it sees so within a second, or before its next slice.

@@ -17,12 +17,12 @@ import (
 
 // Contacts holds the commands of makola contacts.
 type Contacts struct {
-	Groups   contactsGroups   `cmd:"" help:"List a customer's contact groups."`
-	AddGroup contactsAddGroup `cmd:"" help:"Make an empty group, such as one that a customer brings with its id."`
-	Import   contactsImport   `cmd:"" help:"Read contacts from a CSV or XLSX file into a group; every bad row is reported."`
-	Optouts  contactsOptouts  `cmd:"" help:"List the numbers that a customer may not send campaigns to."`
-	Optout   contactsOptout   `cmd:"" help:"Put numbers on that list."`
-	Optin    contactsOptin    `cmd:"" help:"Take a number off that list."`
+	Groups   contactsGroups   `cmd:"" help:"List an account's contact groups."`
+	AddGroup contactsAddGroup `cmd:"" help:"Create an empty group, such as one that an account brings with its id."`
+	Import   contactsImport   `cmd:"" help:"Import contacts from a CSV or XLSX file into a group. Every bad row is reported."`
+	Optouts  contactsOptouts  `cmd:"" help:"List the numbers to which an account may not send campaigns."`
+	Optout   contactsOptout   `cmd:"" help:"Add numbers to the opt-out list."`
+	Optin    contactsOptin    `cmd:"" help:"Remove a number from the opt-out list."`
 }
 
 func groupColumns() []frame.Column[contacts.Group] {
@@ -36,7 +36,7 @@ func groupColumns() []frame.Column[contacts.Group] {
 
 type contactsGroups struct {
 	frame.Common
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 }
 
 // Run lists groups.
@@ -56,9 +56,9 @@ func (c *contactsGroups) Run(e *frame.Env) error {
 type contactsAddGroup struct {
 	frame.Common
 	frame.Reasoned
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 	Name   string `arg:"" help:"Name of the group."`
-	ID     string `name:"id" placeholder:"UUID" help:"The id that the customer's programs send; made when absent."`
+	ID     string `name:"id" placeholder:"UUID" help:"Id that the account's programs send; created when empty."`
 }
 
 // Run makes the group.
@@ -84,10 +84,10 @@ func (c *contactsAddGroup) Run(e *frame.Env) error {
 type contactsImport struct {
 	frame.Common
 	frame.Reasoned
-	Tenant   string `arg:"" help:"Id or unique name of the customer."`
-	File     string `arg:"" help:"CSV or XLSX; - reads from the standard input. Columns phone_number, first_name, last_name, email, by a heading or in this order."`
-	Group    string `name:"group" xor:"group" placeholder:"ID" help:"Group that the contacts go to."`
-	NewGroup string `name:"new-group" xor:"group" placeholder:"NAME" help:"Make a group for them. It is deleted if the import fails."`
+	Tenant   string `arg:"" name:"account" help:"Id or unique name of the account."`
+	File     string `arg:"" help:"CSV or XLSX file; - is standard input. Columns: phone_number, first_name, last_name, email, by heading or in this order."`
+	Group    string `name:"group" xor:"group" placeholder:"ID" help:"Id of the group to import into."`
+	NewGroup string `name:"new-group" xor:"group" placeholder:"NAME" help:"Name of a new group to import into. The group is deleted if the import fails."`
 	frame.TableFlags
 }
 
@@ -117,7 +117,7 @@ var importColumns = []frame.Column[importView]{
 // Run imports. The table goes to stdout, bad rows to stderr line by line; JSON and CSV hold both.
 func (c *contactsImport) Run(e *frame.Env) error {
 	if c.Group == "" && c.NewGroup == "" {
-		return frame.Usage("Say which group: --group ID or --new-group NAME")
+		return frame.Usage("Give the group: --group ID or --new-group NAME")
 	}
 	from, err := c.openFile()
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *contactsImport) openFile() (io.ReadCloser, error) {
 	}
 	file, err := os.Open(c.File)
 	if err != nil {
-		return nil, problem.Wrap(err, problem.Malformed, "no_file", "The file cannot be opened: "+err.Error())
+		return nil, problem.Wrap(err, problem.Malformed, "no_file", "Cannot open the file: "+err.Error())
 	}
 	return file, nil
 }
@@ -195,9 +195,9 @@ func optoutColumns() []frame.Column[contacts.OptOut] {
 
 type contactsOptouts struct {
 	frame.Common
-	Tenant string      `arg:"" help:"Id or unique name of the customer."`
-	After  string      `name:"after" placeholder:"NUMBER" help:"Only those that follow this number."`
-	Limit  frame.Count `name:"limit" default:"1000" help:"Most that are listed."`
+	Tenant string      `arg:"" name:"account" help:"Id or unique name of the account."`
+	After  string      `name:"after" placeholder:"NUMBER" help:"List numbers after this one."`
+	Limit  frame.Count `name:"limit" default:"1000" help:"Maximum number of rows."`
 }
 
 // Run lists.
@@ -217,9 +217,9 @@ func (c *contactsOptouts) Run(e *frame.Env) error {
 type contactsOptout struct {
 	frame.Common
 	frame.Writing
-	Tenant  string   `arg:"" help:"Id or unique name of the customer."`
+	Tenant  string   `arg:"" name:"account" help:"Id or unique name of the account."`
 	Numbers []string `arg:"" help:"Mobile numbers."`
-	Reason  string   `name:"reason" placeholder:"TEXT" help:"Why, such as how the number asked for it."`
+	Reason  string   `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log, such as how the person asked for it."`
 }
 
 // Run puts numbers on the list.
@@ -247,9 +247,9 @@ func (c *contactsOptout) Run(e *frame.Env) error {
 type contactsOptin struct {
 	frame.Common
 	frame.Writing
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 	Number string `arg:"" help:"Mobile number."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run takes a number off the list.
@@ -266,7 +266,7 @@ func (c *contactsOptin) Run(e *frame.Env) error {
 		err := o.Act(e.Ctx, entry, func(tx *db.Tx) (any, error) {
 			was, err := o.Contacts().OptIn(tx, c.Tenant, numbers[0])
 			if err == nil && !was {
-				err = problem.New(problem.NotFound, "not_opted_out", "The number is not on the list")
+				err = problem.New(problem.NotFound, "not_opted_out", "The number is not on the opt-out list")
 			}
 			return map[string]any{"numbers": masked(numbers)}, err
 		})

@@ -14,16 +14,16 @@ import (
 
 // Key holds the commands of makola key.
 type Key struct {
-	Create keyCreate `cmd:"" help:"Make a key and print it, this once."`
-	Set    keySet    `cmd:"" help:"Change what a key may spend in a day."`
-	List   keyList   `cmd:"" help:"List the keys of a customer."`
-	Rotate keyRotate `cmd:"" help:"Replace a key by a new one; both work for a while."`
-	Revoke keyRevoke `cmd:"" help:"End a key within a second, for good."`
+	Create keyCreate `cmd:"" help:"Create a key and print it. It is shown only once."`
+	Set    keySet    `cmd:"" help:"Change the daily limit of a key."`
+	List   keyList   `cmd:"" help:"List the keys of an account."`
+	Rotate keyRotate `cmd:"" help:"Replace a key with a new one. The old key works until the end of the overlap."`
+	Revoke keyRevoke `cmd:"" help:"Revoke a key for good. It stops working within a second."`
 }
 
 type keyFlags struct {
 	frame.Common
-	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
+	Tenant string `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
 }
 
 // keyView is a key as it is printed; the key itself only where it was made.
@@ -62,7 +62,7 @@ func printMinted(e *frame.Env, format string, m access.Minted, now time.Time) er
 	if err := frame.PrintOne(e.Stdout, format, columns, keyView{m.Key, m.Text, m.Key.State(now)}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(e.Stderr, "The key is not stored and will not be shown again.")
+	_, err := fmt.Fprintln(e.Stderr, "Store the key now. It is shown only once.")
 	return err
 }
 
@@ -103,18 +103,18 @@ func findKey(ctx context.Context, o *frame.Opened, tenantID, id string) (access.
 			return k, nil
 		}
 	}
-	return access.Key{}, problem.New(problem.NotFound, "key_not_found", "API key not found")
+	return access.Key{}, problem.New(problem.NotFound, "key_not_found", "API key not found. makola key list lists the keys of the account")
 }
 
 type keyCreate struct {
 	keyFlags
 	frame.Writing
-	Member  string         `name:"member" placeholder:"EMAIL" help:"Person whose key it is, by e-mail address or id, with a role at the customer. They approve no payout that it asks for."`
-	Label   string         `name:"label" placeholder:"TEXT" help:"Free text that tells keys apart. It names nobody."`
-	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Right of the key: all, read, collect, payout, airtime, sms, otp, contacts, webhooks. Repeat for more; all without."`
-	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key works, such as 720h; without end when absent."`
-	Daily   frame.Amount   `name:"daily" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges; 0 or absent: all that is there."`
-	Reason  string         `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Member  string         `name:"member" placeholder:"EMAIL" help:"Member of the account who uses the key, by e-mail address or id. They cannot approve payouts of this key."`
+	Label   string         `name:"label" placeholder:"TEXT" help:"Free text that tells keys apart. It names no person."`
+	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Scope of the key: all, read, collect, payout, airtime, sms, otp, contacts or webhooks. May be repeated; without it all."`
+	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key is valid, such as 720h. Without it forever."`
+	Daily   frame.Amount   `name:"daily" placeholder:"GHS" help:"Daily limit of what the key may spend, charges included; 0 is no limit."`
+	Reason  string         `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run makes a key.
@@ -127,7 +127,7 @@ func (c *keyCreate) Run(e *frame.Env) error {
 		of := changes.KeyOrder{Member: c.Member, Label: c.Label, Daily: c.Daily.Or(0)}
 		if c.Expires != nil {
 			if of.Expiry = *c.Expires; of.Expiry == 0 { // which means no end
-				return frame.Usage("--expires-in must be in the future")
+				return frame.Usage("--expires-in must be longer than 0s")
 			}
 		}
 		for _, s := range c.Scope {
@@ -142,8 +142,8 @@ type keySet struct {
 	keyFlags
 	frame.Writing
 	ID     string       `arg:"" help:"Id of the key."`
-	Daily  frame.Amount `name:"daily" required:"" placeholder:"GHS" help:"What it may take out of the wallet in a day, with charges, in force within a second; 0: all that is there."`
-	Reason string       `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Daily  frame.Amount `name:"daily" required:"" placeholder:"GHS" help:"Daily limit of what the key may spend, charges included; 0 is no limit. In force within a second."`
+	Reason string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run changes a key.
@@ -181,8 +181,8 @@ type keyRotate struct {
 	keyFlags
 	frame.Writing
 	ID      string        `arg:"" help:"Id of the key."`
-	Overlap time.Duration `name:"overlap" default:"24h" help:"How long the old key works beside the new one, at most 168h."`
-	Reason  string        `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Overlap time.Duration `name:"overlap" default:"24h" help:"How long the old key stays valid, at most 168h."`
+	Reason  string        `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run rotates a key.
@@ -200,7 +200,7 @@ type keyRevoke struct {
 	keyFlags
 	frame.Writing
 	ID     string `arg:"" help:"Id of the key."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run revokes a key.

@@ -12,8 +12,8 @@ import (
 
 // OTP holds the commands of makola otp.
 type OTP struct {
-	Taps   otpTaps   `cmd:"" help:"List the ranges of numbers that are closed to a customer's one-time passwords, because too few were verified."`
-	Reopen otpReopen `cmd:"" help:"Open a range again, before its time."`
+	Ranges otpRanges `cmd:"" aliases:"taps" help:"List ranges of phone numbers that are closed for one-time passwords because too few were verified."`
+	Reopen otpReopen `cmd:"" help:"Reopen a closed range before its time."`
 }
 
 func closedRangeColumns() []frame.Column[otp.ClosedRange] {
@@ -27,12 +27,12 @@ func closedRangeColumns() []frame.Column[otp.ClosedRange] {
 	}
 }
 
-type otpTaps struct {
+type otpRanges struct {
 	frame.Common
 }
 
 // Run lists closed ranges.
-func (c *otpTaps) Run(e *frame.Env) error {
+func (c *otpRanges) Run(e *frame.Env) error {
 	return c.WithMessaging(e, func(_ *frame.Opened, m *messaging.Messaging) error {
 		all, err := m.Codes.ClosedRanges(e.Ctx)
 		if err != nil {
@@ -45,9 +45,9 @@ func (c *otpTaps) Run(e *frame.Env) error {
 type otpReopen struct {
 	frame.Common
 	frame.Writing
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
-	Range  string `arg:"" help:"First digits of the numbers as otp taps lists them, or a number of the range."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
+	Range  string `arg:"" help:"First digits of the range, as makola otp ranges lists them, or a number in the range."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run opens a range; every node sees so with its next one-time password.

@@ -19,25 +19,25 @@ import (
 
 // People holds the commands of makola people.
 type People struct {
-	Create  peopleCreate  `cmd:"" help:"Make a person with a role, and print the link and the code by which they choose their password. They work once, for 24 hours."`
-	List    peopleList    `cmd:"" help:"List people with their roles and what they prove themselves with."`
-	Invite  peopleInvite  `cmd:"" help:"Give a role to a person, who is made where there is none. A person without a password gets a link and a code."`
-	Role    peopleRole    `cmd:"" help:"Change the role of a person at one place, or take it away. In force within a second."`
-	Disable peopleDisable `cmd:"" help:"Keep a person out. Sessions end within a second."`
-	Enable  peopleEnable  `cmd:"" help:"Let a person in again who was disabled."`
-	Reset   peopleReset   `cmd:"" help:"Take away a person's password, second factor and recovery codes, end their sessions, and print a new link and code."`
+	Create  peopleCreate  `cmd:"" help:"Create a person with a role, and print a link and a code to choose a password. Both work once, for 24 hours."`
+	List    peopleList    `cmd:"" help:"List people with their roles and sign-in methods."`
+	Invite  peopleInvite  `cmd:"" help:"Give a person a role, and create the person if needed. A person without a password gets a link and a code."`
+	Role    peopleRole    `cmd:"" help:"Change or remove a person's role in one place. In force within a second."`
+	Disable peopleDisable `cmd:"" help:"Disable a person. Sessions end within a second."`
+	Enable  peopleEnable  `cmd:"" help:"Enable a disabled person."`
+	Reset   peopleReset   `cmd:"" help:"Remove a person's password, second factor and recovery codes, end the sessions, and print a new link and code."`
 }
 
 // peopleFlags are those of every change of a person.
 type peopleFlags struct {
 	frame.Common
 	frame.Writing
-	Reason string `name:"reason" placeholder:"TEXT" required:"" help:"Why, for the audit log."`
+	Reason string `name:"reason" placeholder:"TEXT" required:"" help:"Reason, for the audit log."`
 }
 
 // linkFlags are those of commands that print a link.
 type linkFlags struct {
-	PublicURL string `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"URL under which browsers reach the server, for the link; without it the link has its path alone."`
+	PublicURL string `name:"public-url" env:"MAKOLA_PUBLIC_URL" placeholder:"URL" help:"Public URL of the server, for the link. Without it the link is a path."`
 }
 
 // link is where the person opens an invitation.
@@ -47,8 +47,8 @@ func (f linkFlags) link(by identity.Invitation) string {
 
 // placeFlags say where a role is.
 type placeFlags struct {
-	Role   string `name:"role" placeholder:"ROLE" required:"" help:"The role, such as owner or support: docs/people.md lists them."`
-	Tenant string `name:"tenant" placeholder:"ID" help:"At which customer, by id or unique name; without it at the installation."`
+	Role   string `name:"role" placeholder:"ROLE" required:"" help:"Role, such as owner or support. docs/people.md lists the roles."`
+	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the role, by id or unique name. Without it the role is at the installation."`
 }
 
 func (f placeFlags) membership() identity.Membership {
@@ -63,8 +63,8 @@ type invited struct {
 
 func (i invited) print(e *frame.Env, output string) error {
 	if i.link != "" && e.Stderr != nil {
-		fmt.Fprintf(e.Stderr, "Send the link to the person, and tell them the code by another way, such as a call. Both are needed, once, within %d hours; five wrong codes end both. Whoever has both becomes this person.\n"+
-			"Nobody else approved this: the person approves nothing of yours until a reset that another person has approved.\n", int(identity.InvitationLasts/time.Hour))
+		fmt.Fprintf(e.Stderr, "Send the link to the person, and tell them the code another way, such as by phone. Both work once, within %d hours; five wrong codes revoke both. Whoever has both can sign in as this person.\n"+
+			"Nobody else approved this. The person cannot approve your requests until another person has approved a reset for them.\n", int(identity.InvitationLasts/time.Hour))
 	}
 	return frame.PrintOne(e.Stdout, output, []frame.Column[invited]{
 		{Name: "id", Value: func(i invited) any { return i.ID }},
@@ -80,9 +80,9 @@ type peopleCreate struct {
 	linkFlags
 	placeFlags
 	frame.Writing
-	Email  string `name:"email" required:"" placeholder:"ADDRESS" help:"E-mail address, by which the person signs in."`
-	Name   string `name:"name" placeholder:"NAME" help:"Name, as others see it. Without it the address before the @."`
-	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Email  string `name:"email" required:"" placeholder:"ADDRESS" help:"E-mail address that the person signs in with."`
+	Name   string `name:"name" placeholder:"NAME" help:"Name that others see. Without it the part of the address before the @."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run makes a person.
@@ -94,8 +94,8 @@ type peopleInvite struct {
 	peopleFlags
 	linkFlags
 	placeFlags
-	Email string `arg:"" help:"E-mail address."`
-	Name  string `name:"name" placeholder:"NAME" help:"Name of a person who is made."`
+	Email string `arg:"" help:"E-mail address of the person."`
+	Name  string `name:"name" placeholder:"NAME" help:"Name of a new person."`
 }
 
 // Run gives a person a role.
@@ -115,7 +115,7 @@ func inviteTo(e *frame.Env, flags frame.Common, links linkFlags, at placeFlags, 
 		if action == "people.create" {
 			_, _, err := findPerson(e.Ctx, o, email)
 			if err == nil {
-				err = problem.New(problem.Duplicate, "person_exists", "There is a person with this e-mail address: invite gives them another role, reset prints a new link")
+				err = problem.New(problem.Duplicate, "person_exists", "A person with this e-mail address exists. makola people invite adds a role, makola people reset prints a new link")
 			}
 			if !problem.Is(err, problem.NotFound) {
 				return err
@@ -157,7 +157,7 @@ func (f peopleFlags) change(e *frame.Env, o *frame.Opened, links linkFlags, emai
 type peopleRole struct {
 	peopleFlags
 	placeFlags
-	Email string `arg:"" help:"E-mail address."`
+	Email string `arg:"" help:"E-mail address of the person."`
 }
 
 // Run changes a role; none takes it away.
@@ -186,7 +186,7 @@ func (c *peopleRole) Run(e *frame.Env) error {
 
 type peopleDisable struct {
 	peopleFlags
-	Email string `arg:"" help:"E-mail address."`
+	Email string `arg:"" help:"E-mail address of the person."`
 }
 
 // Run keeps a person out.
@@ -200,7 +200,7 @@ func (c *peopleDisable) Run(e *frame.Env) error {
 
 type peopleEnable struct {
 	peopleFlags
-	Email string `arg:"" help:"E-mail address."`
+	Email string `arg:"" help:"E-mail address of the person."`
 }
 
 // Run lets a person in again.
@@ -215,7 +215,7 @@ func (c *peopleEnable) Run(e *frame.Env) error {
 type peopleReset struct {
 	peopleFlags
 	linkFlags
-	Email string `arg:"" help:"E-mail address."`
+	Email string `arg:"" help:"E-mail address of the person."`
 }
 
 // Run takes away what a person proves themselves with.
@@ -229,7 +229,7 @@ func (c *peopleReset) Run(e *frame.Env) error {
 
 type peopleList struct {
 	frame.Common
-	Limit frame.Count `name:"limit" default:"100" help:"List at most so many."`
+	Limit frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
 
 // Run lists people.

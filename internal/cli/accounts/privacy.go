@@ -16,8 +16,8 @@ import (
 
 // Privacy holds the commands of makola privacy.
 type Privacy struct {
-	Export privacyExport `cmd:"" help:"Print what is known of a mobile number: payments, messages, contacts, of all customers."`
-	Erase  privacyErase  `cmd:"" help:"Take a person off everything that is over: what moved stays, who it was goes. There is no way back."`
+	Export privacyExport `cmd:"" help:"Print all data about a phone number: payments, messages and contacts of all accounts."`
+	Erase  privacyErase  `cmd:"" help:"Erase a person from everything that is finished. Amounts stay; the person's data is removed for good."`
 }
 
 // privacyOf returns the stores that hold data of people.
@@ -37,7 +37,7 @@ var foundColumns = []frame.Column[privacy.Found]{
 
 type privacyExport struct {
 	frame.Common
-	Number string `arg:"" help:"The person's mobile number."`
+	Number string `arg:"" help:"Mobile number of the person."`
 }
 
 // Run prints. A backup that is older than an erasure has more.
@@ -70,9 +70,9 @@ var erasureColumns = []frame.Column[privacy.Erasure]{
 type privacyErase struct {
 	frame.Common
 	frame.Writing
-	Number   string `arg:"" help:"The person's mobile number."`
-	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log, which gets the number masked."`
-	NoVacuum bool   `name:"no-vacuum" help:"On SQLite, leave earlier copies in free space instead of rewriting the file, for which writers wait."`
+	Number   string `arg:"" help:"Mobile number of the person."`
+	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log. The log stores the number masked."`
+	NoVacuum bool   `name:"no-vacuum" help:"On SQLite: do not rewrite the file. Deleted data then stays in its free space, but writers do not wait."`
 }
 
 // tablesOfPeople have rows from which an erasure takes a number.
@@ -103,10 +103,10 @@ func (c *privacyErase) Run(e *frame.Env) error {
 		return err
 	}
 	if done.Left > 0 {
-		fmt.Fprintf(e.Stderr, "%d are not over and keep the number: give the command again later\n", done.Left)
+		fmt.Fprintf(e.Stderr, "%d entries are not finished and keep the number. Repeat the command later\n", done.Left)
 	}
 	for _, where := range done.Copies {
-		fmt.Fprintln(e.Stderr, "makola: The number is still in "+where)
+		fmt.Fprintln(e.Stderr, "makola: The number remains in "+where)
 	}
 	return frame.PrintOne(e.Stdout, c.Output, erasureColumns, done)
 }
@@ -126,7 +126,7 @@ func (c *privacyErase) clean(e *frame.Env, spellings []string, left bool) ([]str
 	}
 	if err := errors.Join(d.SQLite().Vacuum(e.Ctx), d.SQLite().EmptyLog(e.Ctx), d.Close()); err != nil {
 		return found, problem.Wrap(err, problem.Unavailable, "not_vacuumed",
-			"The person is erased, and free space of the database's file still has the number: VACUUM failed; give the command again")
+			"The person is erased, but free space of the database file still has the number, because VACUUM failed. Repeat the command")
 	}
 	return privacy.Copies(c.SQLite(), spellings...)
 }

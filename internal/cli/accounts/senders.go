@@ -12,10 +12,10 @@ import (
 
 // Senders holds the commands of makola senders.
 type Senders struct {
-	List    sendersList    `cmd:"" help:"List the sender IDs that wait for a review, or all of one customer; near is a reserved word that a name comes near."`
-	Create  sendersCreate  `cmd:"" help:"Make an approved sender ID, such as one that a customer brings with its id."`
+	List    sendersList    `cmd:"" help:"List sender IDs in review, or all of one account. The column near shows a similar reserved name."`
+	Create  sendersCreate  `cmd:"" help:"Create an approved sender ID, such as one that an account brings with its id."`
 	Approve sendersApprove `cmd:"" help:"Approve a sender ID. Servers follow within a second."`
-	Reject  sendersReject  `cmd:"" help:"Reject a sender ID; the customer reads why."`
+	Reject  sendersReject  `cmd:"" help:"Reject a sender ID. The customer sees the reason."`
 }
 
 func senderColumns(names map[string]string) []frame.Column[senderid.Sender] {
@@ -36,8 +36,8 @@ func senderColumns(names map[string]string) []frame.Column[senderid.Sender] {
 
 type sendersList struct {
 	frame.Common
-	Tenant string      `name:"tenant" placeholder:"ID" help:"All of this customer, approved ones first, instead of what waits."`
-	Limit  frame.Count `name:"limit" default:"100" help:"Most that are listed of what waits."`
+	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose sender IDs to list, approved ones first, by id or unique name."`
+	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of sender IDs in review."`
 }
 
 // Run lists sender IDs.
@@ -69,11 +69,11 @@ func (c *sendersList) Run(e *frame.Env) error {
 type sendersCreate struct {
 	frame.Common
 	frame.Writing
-	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
-	Name   string `name:"name" required:"" help:"What recipients see, at most 11 characters."`
-	ID     string `name:"id" placeholder:"UUID" help:"The id that the customer's programs send; made when absent."`
-	Desc   string `name:"desc" placeholder:"TEXT" help:"Purpose."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log, such as which papers were seen."`
+	Tenant string `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
+	Name   string `name:"name" required:"" help:"Sender that recipients see, at most 11 characters."`
+	ID     string `name:"id" placeholder:"UUID" help:"Id that the account's programs send; created when empty."`
+	Desc   string `name:"desc" placeholder:"TEXT" help:"Purpose of the sender ID."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log, such as the documents you checked."`
 }
 
 // Run makes the sender ID.
@@ -113,7 +113,7 @@ type sendersApprove struct {
 	frame.Common
 	frame.Writing
 	ID     string `arg:"" help:"Id of the sender ID."`
-	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run approves.
@@ -125,7 +125,7 @@ type sendersReject struct {
 	frame.Common
 	frame.Writing
 	ID     string `arg:"" help:"Id of the sender ID."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why; the customer reads it."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason for the rejection. The customer sees it."`
 }
 
 // Run rejects.

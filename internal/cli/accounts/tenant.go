@@ -27,23 +27,23 @@ import (
 
 // Tenant holds the commands of makola tenant.
 type Tenant struct {
-	Create tenantCreate `cmd:"" help:"Make a customer, with its wallet and its SMS credits."`
-	List   tenantList   `cmd:"" help:"List customers."`
-	Show   tenantShow   `cmd:"" help:"Show one customer with its balances and payout addresses."`
-	Set    tenantSet    `cmd:"" help:"Change a customer. Servers follow within a second."`
+	Create tenantCreate `cmd:"" help:"Create an account, with its wallet and its SMS credits."`
+	List   tenantList   `cmd:"" help:"List accounts."`
+	Show   tenantShow   `cmd:"" help:"Show an account with its balances and payout addresses."`
+	Set    tenantSet    `cmd:"" help:"Change an account. Servers follow within a second."`
 }
 
 // tenantFlags are what create and set have in common.
 type tenantFlags struct {
-	Collections   frame.Toggle   `name:"collections" placeholder:"on|off" help:"Whether it may collect mobile money."`
-	Blocked       frame.Toggle   `name:"blocked" placeholder:"on|off" help:"Refuse everything but status checks."`
-	Payouts       frame.Toggle   `name:"payouts" placeholder:"on|off" help:"Whether it may send payouts."`
-	PayoutIP      []netip.Prefix `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts; repeat for more. Replaces the whole list."`
-	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who bears the charges of collections."`
-	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"What is taken from the addresses of --payout-ip alone: payouts, or airtime, data and messages as well."`
-	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"What a request is answered whose reference was used before: refused, or the same one hears for a day what became of it."`
-	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a wallet may move."`
-	BankLimit     frame.Amount   `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Most that one transfer to a bank account may move."`
+	Collections   frame.Toggle   `name:"collections" placeholder:"on|off" help:"Allow or stop collections of mobile money."`
+	Blocked       frame.Toggle   `name:"blocked" placeholder:"on|off" help:"Refuse every request except status checks."`
+	Payouts       frame.Toggle   `name:"payouts" placeholder:"on|off" help:"Allow or stop payouts."`
+	PayoutIP      []netip.Prefix `name:"payout-ip" placeholder:"CIDR" help:"Address or range that may send payouts. May be repeated; replaces the whole list."`
+	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who pays the charges of collections."`
+	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"Requests that must come from an address of --payout-ip: payouts, or also airtime, data and messages."`
+	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"Answer to a request with a used reference: refuse it, or repeat the first answer for a day."`
+	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a wallet."`
+	BankLimit     frame.Amount   `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a bank account."`
 	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
 }
 
@@ -78,10 +78,10 @@ func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]st
 
 // quotaFlags are the bounds of what a customer stores.
 type quotaFlags struct {
-	Contacts  frame.Quota `name:"contacts" placeholder:"N|none|default" help:"Most contacts, over all its groups; default: what the server's MAKOLA_QUOTA_CONTACTS says."`
-	Groups    frame.Quota `name:"groups" placeholder:"N|none|default" help:"Most contact groups."`
-	Senders   frame.Quota `name:"sender-ids" placeholder:"N|none|default" help:"Most sender IDs, those rejected among them."`
-	Campaigns frame.Quota `name:"campaigns" placeholder:"N|none|default" help:"Most campaigns under way at once, of those with more than 10 recipients."`
+	Contacts  frame.Quota `name:"contacts" placeholder:"N|none|default" help:"Maximum number of contacts, over all groups; default uses the server's MAKOLA_QUOTA_CONTACTS."`
+	Groups    frame.Quota `name:"groups" placeholder:"N|none|default" help:"Maximum number of contact groups."`
+	Senders   frame.Quota `name:"sender-ids" placeholder:"N|none|default" help:"Maximum number of sender IDs, rejected ones included."`
+	Campaigns frame.Quota `name:"campaigns" placeholder:"N|none|default" help:"Maximum number of open campaigns with more than 10 recipients."`
 }
 
 // tenantView is a customer as it is printed.
@@ -143,9 +143,9 @@ type tenantCreate struct {
 	frame.Common
 	tenantFlags
 	frame.Reasoned
-	Name string `arg:"" help:"Name of the customer."`
-	Mode string `name:"mode" enum:"test,live" required:"" help:"test money or live money; it never changes."`
-	ID   string `name:"id" help:"Id of the customer; made when empty."`
+	Name string `arg:"" help:"Name of the account."`
+	Mode string `name:"mode" enum:"test,live" required:"" help:"Mode of the account: test or live money. It cannot be changed."`
+	ID   string `name:"id" help:"Id of the account; created when empty."`
 }
 
 // Run makes the customer.
@@ -159,8 +159,8 @@ func (c *tenantCreate) Run(e *frame.Env) error {
 
 type tenantList struct {
 	frame.Common
-	After string      `name:"after" placeholder:"ID" help:"List those whose ids come after this one."`
-	Limit frame.Count `name:"limit" default:"100" help:"List at most so many."`
+	After string      `name:"after" placeholder:"ID" help:"List accounts whose ids come after this one."`
+	Limit frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
 
 // Run lists customers.
@@ -180,7 +180,7 @@ func (c *tenantList) Run(e *frame.Env) error {
 
 type tenantShow struct {
 	frame.Common
-	ID string `arg:"" help:"Id or unique name of the customer."`
+	ID string `arg:"" help:"Id or unique name of the account."`
 }
 
 // Run shows one customer.
@@ -205,23 +205,23 @@ type tenantSet struct {
 	frame.Common
 	tenantFlags
 	frame.Writing
-	ID         string  `arg:"" help:"Id or unique name of the customer."`
-	Name       *string `name:"name" help:"New name."`
-	NoPayoutIP bool    `name:"no-payout-ip" help:"Empty the list of payout addresses: no payout is accepted."`
-	Reason     string  `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	ID         string  `arg:"" help:"Id or unique name of the account."`
+	Name       *string `name:"name" help:"New name of the account."`
+	NoPayoutIP bool    `name:"no-payout-ip" help:"Remove all payout addresses. No payout is accepted then."`
+	Reason     string  `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run changes the customer.
 func (c *tenantSet) Run(e *frame.Env) error {
 	if len(c.PayoutIP) > 0 && c.NoPayoutIP {
-		return frame.Usage("--payout-ip and --no-payout-ip exclude each other")
+		return frame.Usage("--payout-ip and --no-payout-ip exclude each other: leave one out")
 	}
 	values := c.settings(c.PayoutIP, c.NoPayoutIP)
 	if c.Name != nil {
 		values["name"] = *c.Name
 	}
 	if len(values) == 0 {
-		return frame.Usage("Nothing to change: say at least one flag")
+		return frame.Usage("Nothing to change. Give at least one flag, such as --blocked on")
 	}
 	return c.With(e, func(o *frame.Opened) error {
 		if err := o.Known(e.Ctx, &c.ID); err != nil {

@@ -15,18 +15,18 @@ import (
 
 // Webhooks holds the commands of makola webhooks.
 type Webhooks struct {
-	List     webhooksList     `cmd:"" help:"List the events of a customer, newest first, or the failed ones of all."`
-	Attempts webhooksAttempts `cmd:"" help:"Show the attempts of an event that were not answered with 2xx."`
-	Replay   webhooksReplay   `cmd:"" help:"Send events again: the same bytes under the same webhook-id. Those from which a person was erased are refused, or left out with --failed."`
-	Secret   webhooksSecret   `cmd:"" help:"Show the secret that a customer verifies our signatures with, or replace it."`
+	List     webhooksList     `cmd:"" help:"List events: of one account, newest first, or with --state failed of all accounts."`
+	Attempts webhooksAttempts `cmd:"" help:"List the failed attempts to deliver an event."`
+	Replay   webhooksReplay   `cmd:"" help:"Send events again, with the same body and webhook-id. Events of erased people are refused, or skipped with --failed."`
+	Secret   webhooksSecret   `cmd:"" help:"Show or replace the secret that signs an account's webhooks."`
 }
 
 type webhooksList struct {
 	frame.Common
-	Tenant  string      `name:"tenant" placeholder:"ID" help:"Events of this customer. Needed, except with --state failed."`
-	Subject string      `name:"subject" placeholder:"ID" help:"Only those about this payment."`
-	State   string      `name:"state" enum:"pending,delivered,failed,superseded," default:"" placeholder:"STATE" help:"pending, delivered, failed or superseded."`
-	Limit   frame.Count `name:"limit" default:"100" help:"List at most so many."`
+	Tenant  string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the events, by id or unique name. Required, except with --state failed."`
+	Subject string      `name:"subject" placeholder:"ID" help:"Id of the payment of the events."`
+	State   string      `name:"state" enum:"pending,delivered,failed,superseded," default:"" placeholder:"STATE" help:"State of the events: pending, delivered, failed or superseded."`
+	Limit   frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
 
 func deliveryColumns(names map[string]string) []frame.Column[webhook.Delivery] {
@@ -75,7 +75,7 @@ func (c *webhooksList) Run(e *frame.Env) error {
 
 type webhooksAttempts struct {
 	frame.Common
-	Tenant string `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
+	Tenant string `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
 	ID     string `arg:"" help:"Id of the event, the webhook-id."`
 }
 
@@ -106,18 +106,18 @@ func (c *webhooksAttempts) Run(e *frame.Env) error {
 type webhooksReplay struct {
 	frame.Common
 	frame.Writing
-	Tenant string        `name:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the customer."`
-	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered ones are sent again, too, and those that wait for their next attempt have it now."`
-	Failed bool          `name:"failed" help:"All that were given up."`
-	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: given up in this time."`
-	Limit  frame.Count   `name:"limit" default:"1000" help:"With --failed: at most so many, the oldest first."`
-	Reason string        `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Tenant string        `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
+	IDs    []string      `arg:"" optional:"" name:"id" help:"Ids of the events, the webhook-ids. Delivered events are sent again, and pending ones at once."`
+	Failed bool          `name:"failed" help:"Replay all failed events."`
+	Since  time.Duration `name:"since" default:"24h" placeholder:"DURATION" help:"With --failed: events that failed within this period."`
+	Limit  frame.Count   `name:"limit" default:"1000" help:"With --failed: maximum number of events, oldest first."`
+	Reason string        `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run sends events again.
 func (c *webhooksReplay) Run(e *frame.Env) error {
 	if c.Failed == (len(c.IDs) > 0) {
-		return frame.Usage("Name events by their ids, or say --failed")
+		return frame.Usage("Give the ids of events, or --failed")
 	}
 	return c.With(e, func(o *frame.Opened) error {
 		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
@@ -147,15 +147,15 @@ func (c *webhooksReplay) Run(e *frame.Env) error {
 type webhooksSecret struct {
 	frame.Common
 	frame.Writing
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
-	Rotate bool   `name:"rotate" help:"Make a new one. The one before signs beside it for 24 hours."`
-	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log; needed with --rotate."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
+	Rotate bool   `name:"rotate" help:"Create a new secret. The old one also signs for 24 hours."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log. Required with --rotate."`
 }
 
 // Validate refuses a new secret without a reason.
 func (c *webhooksSecret) Validate() error {
 	if c.Rotate && strings.TrimSpace(c.Reason) == "" {
-		return errors.New("--rotate needs a --reason")
+		return errors.New("--rotate needs --reason TEXT")
 	}
 	return nil
 }

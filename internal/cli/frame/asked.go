@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/problem"
@@ -33,9 +34,9 @@ var ActsColumns = []Column[changes.Request]{
 type waitsError struct{ act changes.Request }
 
 func (w *waitsError) Error() string {
-	text := fmt.Sprintf("Nothing is done yet: this waits until %s for a second person, who checks it in the console at /ops/acts/%s", w.act.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), w.act.ID)
+	text := fmt.Sprintf("Nothing is done yet: the request waits for approval in the console at /ops/acts/%s, until %s", w.act.ID, w.act.ExpiresAt.UTC().Format(time.RFC3339))
 	if w.act.Kind == changes.KindInvite || w.act.Kind == changes.KindReset {
-		text += ". Then that page shows you the link, to send to the person, and the approver the code, to tell the person"
+		text += ". After the approval that page shows the link to you and the code to the approver. Send both to the person"
 	}
 	return text
 }
@@ -59,5 +60,5 @@ func (o *Opened) Asked(e *Env, output string, act changes.Request, err error, do
 		}
 		return problem.New(problem.Refused, "act_failed", act.Note)
 	}
-	return problem.New(problem.Duplicate, changes.CodeEnded, fmt.Sprintf("The act %s is %s already", act.ID, act.State))
+	return problem.New(problem.Duplicate, changes.CodeEnded, fmt.Sprintf("The change request %s is already %s", act.ID, act.State))
 }

@@ -16,8 +16,8 @@ import (
 
 // errNobody refuses a command in production that does not say who gives it.
 func errNobody() error {
-	return problem.New(problem.Forbidden, "token_needed", "Nothing was done: in production a change needs a person. Make a personal token in the console (Your account), "+
-		"and give it by "+config.EnvToken+" or --token-file. In an emergency: --break-glass --reason TEXT")
+	return problem.New(problem.Forbidden, "token_needed", "Nothing was done: in production a change needs a personal token. Create one in the console (Your account), "+
+		"and set it with "+config.EnvToken+" or --token-file. In an emergency: --break-glass --reason TEXT")
 }
 
 // authorise finds out who gives the command, and refuses what they may not. Without a token it is the user of this machine, whose
@@ -42,10 +42,10 @@ func (o *Opened) authorise(e *Env) (err error) {
 	o.reason = a.reason
 	if a.breakGlass {
 		if a.tokenFile != "" {
-			return Usage("--break-glass and --token-file exclude each other")
+			return Usage("--break-glass and --token-file exclude each other: leave one out")
 		}
 		if a.reason == "" {
-			return Usage("--break-glass needs a --reason")
+			return Usage("--break-glass needs --reason TEXT")
 		}
 		o.Actor = audit.BreakGlass + LoggedIn()
 		o.By.Machine = o.Actor

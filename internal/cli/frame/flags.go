@@ -66,7 +66,7 @@ type Count int
 func (c *Count) UnmarshalText(text []byte) error {
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < 1 {
-		return errors.New("must be a whole number from 1 on")
+		return errors.New("must be a whole number of at least 1")
 	}
 	*c = Count(n)
 	return nil

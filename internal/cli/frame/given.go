@@ -16,20 +16,20 @@ import (
 // Writing is what every command takes that changes something: who gives it. In production, where there are people, a command
 // names its person by a token, or breaks the glass; elsewhere it needs neither.
 type Writing struct {
-	TokenFile  string `name:"token-file" placeholder:"PATH" help:"File with your personal token, which the console makes on the page Your account. MAKOLA_TOKEN has the token itself."`
-	BreakGlass bool   `name:"break-glass" help:"In an emergency: do it at once, without a token and without a second person. Red in the audit log, with an alert; needs --reason."`
+	TokenFile  string `name:"token-file" placeholder:"PATH" help:"File with your personal token. Create one in the console under Your account. MAKOLA_TOKEN holds the token itself."`
+	BreakGlass bool   `name:"break-glass" help:"In an emergency: apply the change without a token and without approval. Raises an alert; needs --reason."`
 }
 
 // Reasoned is writing for a command that asks for no reason by itself.
 type Reasoned struct {
 	Writing
-	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log. Needed with a token or --break-glass."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log. Required with a token or --break-glass."`
 }
 
 // Needs are the commands that change something, and what the person of a token must be allowed to at the installation. A
 // command whose act has a kind of its own needs what the kind says, too.
 var Needs = map[string]roles.Permission{
-	"tenant create": roles.ChangeTenants, "tenant set": roles.RequestChanges,
+	"account create": roles.ChangeTenants, "account set": roles.RequestChanges,
 	"people create": roles.ChangePeople, "people invite": roles.ChangePeople, "people role": roles.ChangePeople,
 	"people disable": roles.ChangePeople, "people enable": roles.ChangePeople, "people reset": roles.ChangePeople,
 	"change": roles.RequestChanges, "fees set": roles.ChangeTenants,
@@ -67,7 +67,7 @@ func AuthorityOf(line *kong.Context) *authority {
 	if command == nil {
 		return nil
 	}
-	path, _, _ := strings.Cut(command.Path(), " (") // an older name follows in brackets
+	path := CommandName(command)
 	if _, changes := Needs[path]; !changes {
 		return nil
 	}
@@ -90,6 +90,15 @@ func AuthorityOf(line *kong.Context) *authority {
 	return a
 }
 
+// CommandName returns the words of a command, such as "account create", without its aliases.
+func CommandName(command *kong.Node) string {
+	name := command.Name
+	for n := command.Parent; n != nil && n.Type == kong.CommandNode; n = n.Parent {
+		name = n.Name + " " + name
+	}
+	return name
+}
+
 // token reads the personal token; none is empty.
 func (a *authority) token() (string, error) {
 	if a.tokenFile == "" {
@@ -101,11 +110,11 @@ func (a *authority) token() (string, error) {
 		text, err = config.ReadSecretFile(a.tokenFile)
 	}
 	if err != nil {
-		return "", problem.Wrap(err, problem.Invalid, "token_file", fmt.Sprintf("The file of --token-file cannot be used: %v", err))
+		return "", problem.Wrap(err, problem.Invalid, "token_file", fmt.Sprintf("The file of --token-file cannot be read: %v", err))
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" {
-		return "", problem.New(problem.Invalid, "token_file", "The file of --token-file is empty")
+		return "", problem.New(problem.Invalid, "token_file", "The file of --token-file is empty. Copy your personal token into its first line")
 	}
 	return token, nil
 }

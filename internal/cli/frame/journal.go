@@ -11,7 +11,7 @@ import (
 // NotNoted tells the operator of an act that is done and not in the journal.
 func NotNoted(e *Env) func(string, error) {
 	return func(path string, err error) {
-		fmt.Fprintf(e.Stderr, "makola: This is done, and could not be noted in %s: %v\n", path, err)
+		fmt.Fprintf(e.Stderr, "makola: The change is applied, but could not be written to the journal %s: %v\n", path, err)
 	}
 }
 

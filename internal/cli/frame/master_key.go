@@ -24,7 +24,7 @@ func MasterKey() (config.Secret, error) {
 		return ring, nil
 	}
 	if len(reference.Names()) > 1 {
-		return config.Secret{}, fmt.Errorf("%s holds one key, the first one of the installation; there are %d", config.EnvReferenceKey, len(reference.Names()))
+		return config.Secret{}, fmt.Errorf("%s must hold one key, the first one of the installation, not %d", config.EnvReferenceKey, len(reference.Names()))
 	}
 	return ring.WithReference(reference), nil
 }
@@ -55,5 +55,5 @@ func StoredSecret(s config.Storage) (config.Secret, error) {
 // Unusable says what an operator can do about a master key that err is about.
 func Unusable(err error) error {
 	return problem.Wrap(err, problem.Invalid, "master_key",
-		fmt.Sprintf("The master key cannot be used: %v; set %s or %s as for the server", err, config.EnvMasterKey, config.EnvMasterKeyFile))
+		fmt.Sprintf("The master key cannot be used: %v. Set %s or %s as for the server", err, config.EnvMasterKey, config.EnvMasterKeyFile))
 }

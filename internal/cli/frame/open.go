@@ -43,13 +43,19 @@ import (
 // Common is what every command that opens the database takes.
 type Common struct {
 	config.Storage
-	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
-	Wide   bool   `name:"wide" help:"A table with all its columns. JSON and CSV always have all."`
+	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
+	JSON   bool   `name:"json" help:"Same as -o json."`
+	Wide   bool   `name:"wide" help:"Print all columns of a table. JSON and CSV always have all."`
 }
 
-// AfterApply makes of --wide a form of the output.
+// AfterApply applies --json and --wide to the format of the output.
 func (c *Common) AfterApply() error {
-	if c.Wide && c.Output == "table" {
+	switch {
+	case c.JSON && c.Output == "csv":
+		return errors.New("--json and -o csv exclude each other: leave one out")
+	case c.JSON:
+		c.Output = "json"
+	case c.Wide && c.Output == "table":
 		c.Output = wideTable
 	}
 	return nil
@@ -62,7 +68,7 @@ func (c *Common) There() error {
 	}
 	if _, err := os.Stat(c.SQLite()); errors.Is(err, fs.ErrNotExist) {
 		return problem.New(problem.Unavailable, "no_database",
-			fmt.Sprintf("There is no database in %s: name its folder with --data or its URL with --database, or start makola serve first", c.Data))
+			fmt.Sprintf("No database in %s. Name its folder with --data or its URL with --database, or start makola serve first", c.Data))
 	}
 	return nil
 }
@@ -95,7 +101,7 @@ func Unopened(err error) error {
 	if p := problem.From(err); p.Kind == problem.Invalid || p.Code == code {
 		return err
 	}
-	return problem.Wrap(err, problem.Unavailable, code, "The database cannot be opened")
+	return problem.Wrap(err, problem.Unavailable, code, "Cannot open the database")
 }
 
 // Current refuses a database whose schema is not this program's.
@@ -103,7 +109,7 @@ func Current(ctx context.Context, d *db.DB, which string) error {
 	pending, err := d.PendingMigrations(ctx)
 	if err == nil && len(pending) > 0 {
 		err = problem.New(problem.Unavailable, "migrations_pending",
-			fmt.Sprintf("The %s lacks %d migrations of this program: run makola migrate up", which, len(pending)))
+			fmt.Sprintf("The %s lacks %d migrations of this program. Run makola migrate up", which, len(pending)))
 	}
 	return err
 }
@@ -167,7 +173,7 @@ func (c *Common) WithPayments(e *Env, work func(*Opened, *payments.Payments) err
 func (o *Opened) recoveryLine(e *Env) error {
 	s, err := o.Recovery().State(e.Ctx)
 	if err == nil && s.Lasts() {
-		fmt.Fprintf(e.Stderr, "makola: A recovery lasts (%s) since %s: %s. See makola recovery status.\n", s.Phase, s.BegunAt.UTC().Format(time.RFC3339), Cell(s.Cause))
+		fmt.Fprintf(e.Stderr, "makola: A recovery is %s since %s: %s. Run makola recovery status.\n", s.Phase, s.BegunAt.UTC().Format(time.RFC3339), Cell(s.Cause))
 	}
 	return err
 }

@@ -68,17 +68,77 @@ func (o *Opened) journalReady() error {
 	if err == nil || !o.production && errors.Is(err, audit.ErrNoFolder) {
 		return nil
 	}
-	return problem.Wrap(err, problem.Unavailable, "journal_unavailable", fmt.Sprintf("Nothing was changed, because the change could not be noted in %s: %v. "+
+	return problem.Wrap(err, problem.Unavailable, "journal_unavailable", fmt.Sprintf("Nothing was changed, because the journal %s cannot be written: %v. "+
 		"Name a data folder that this user can write to with --data or MAKOLA_DATA", o.Journal.Path(), err))
 }
 
-// Tenant finds a customer by its id, or by its name where no other has it.
+// Tenant finds an account by its id, or by its name if no other account has the name. The error for an unknown account
+// proposes the nearest name.
 func (o *Opened) Tenant(ctx context.Context, name string) (tenant.Tenant, error) {
 	t, err := o.Tenants.Get(ctx, name)
 	if !problem.Is(err, problem.NotFound) {
 		return t, err
 	}
-	return o.Tenants.Named(ctx, name)
+	t, err = o.Tenants.Named(ctx, name)
+	if !problem.Is(err, problem.NotFound) {
+		return t, err
+	}
+	near, listErr := o.nearest(ctx, name)
+	if listErr != nil || near.ID == "" {
+		return t, err
+	}
+	return t, problem.Wrap(err, problem.NotFound, problem.From(err).Code,
+		fmt.Sprintf("%s. Did you mean %q (%s)? makola account list lists all", problem.From(err).Message, Cell(near.Name), near.ID))
+}
+
+// nearest returns the account with the name or id nearest to name, and none if every name differs in more than a third of its
+// characters.
+func (o *Opened) nearest(ctx context.Context, name string) (best tenant.Tenant, err error) {
+	name = strings.ToLower(name)
+	if len(name) > maxReference {
+		return best, nil
+	}
+	least := len(name)/3 + 1
+	for after, read := "", 0; read < nearestOf; {
+		page, err := o.Tenants.List(ctx, after, nearestPage)
+		if err != nil || len(page) == 0 {
+			return best, err
+		}
+		for _, t := range page {
+			if d := min(Distance(name, strings.ToLower(t.Name)), Distance(name, strings.ToLower(t.ID))); d < least {
+				best, least = t, d
+			}
+		}
+		after, read = page[len(page)-1].ID, read+len(page)
+	}
+	return best, nil
+}
+
+// Number of accounts whose names are compared with an unknown name, and number read at once.
+const (
+	nearestOf   = 5000
+	nearestPage = 500
+)
+
+// Distance returns how many bytes to insert, remove or replace to turn a into b.
+func Distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // Known puts a tenant's id in the place of its name, and refuses one that is not

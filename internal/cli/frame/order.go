@@ -16,8 +16,8 @@ import (
 
 // OrderFlags are what every command takes that moves money or credits on an operator's word.
 type OrderFlags struct {
-	Reference string `name:"reference" placeholder:"TEXT" help:"Yours, such as the bank slip's number. A command takes each once: a repeat moves nothing and exits with 5. Needed where no terminal can ask."`
-	Reason    string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reference string `name:"reference" placeholder:"TEXT" help:"Your reference, such as a bank slip's number. A repeat with the same reference moves nothing and exits with 5. Required without a terminal."`
+	Reason    string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // maxReference is the longest reference of an order, in characters.
@@ -95,9 +95,9 @@ func (w Order) check(e *Env) error {
 	}
 	switch printable := !strings.ContainsFunc(w.Reference, func(r rune) bool { return r < ' ' || r > '~' }); {
 	case w.Reference == "" && !e.Terminal:
-		bad.Add("reference", "is required where no terminal can ask: with it a repeat of the command moves nothing")
+		bad.Add("reference", "is required without a terminal: a repeat with the same reference moves nothing")
 	case !printable || len(w.Reference) > maxReference || strings.TrimSpace(w.Reference) != w.Reference:
-		bad.Add("reference", fmt.Sprintf("must have at most %d letters, digits and signs of ASCII, and no space around them", maxReference))
+		bad.Add("reference", fmt.Sprintf("must have at most %d ASCII characters, without spaces around them", maxReference))
 	}
 	return bad.Err()
 }
@@ -127,7 +127,7 @@ func (o *Opened) ask(e *Env, w Order) error {
 	}
 	question := "Do it?"
 	if found {
-		question = fmt.Sprintf("The same was done %s ago under the reference %s. Do it once more?", o.Clock.Since(alike.At).Round(time.Second), Cell(alike.Reference))
+		question = fmt.Sprintf("The same was done %s ago with the reference %s. Do it again?", o.Clock.Since(alike.At).Round(time.Second), Cell(alike.Reference))
 	}
 	return e.Confirm(question)
 }
@@ -160,10 +160,10 @@ func (w *ordered) done(err error) error {
 	case errors.As(err, &taken):
 		return takenBefore(taken)
 	case problem.From(err).Code == "act_exists":
-		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: something else waits under the reference %s (makola acts list)", w.Reference))
+		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: another change request with the reference %s waits for approval (makola approvals list)", w.Reference))
 	case errors.Is(err, db.ErrAmbiguous):
 		return problem.Wrap(err, problem.Unavailable, codeUnknown,
-			fmt.Sprintf("The database's answer was lost, and it is not known whether this was done. Repeat it with --reference %q: that moves nothing if it was", w.Reference))
+			fmt.Sprintf("The database's answer was lost, so the outcome is unknown. Repeat the command with --reference %q: it moves nothing if this was done", w.Reference))
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func (w *ordered) done(err error) error {
 // takenBefore is the refusal of a repeat.
 func takenBefore(t *ledger.TakenError) error {
 	by := t.By
-	return problem.Wrap(t, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: %s took the reference %s before, for %s of %s, at %s",
+	return problem.Wrap(t, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %[2]s was used for %[1]s before: %[3]s to %[4]s at %[5]s",
 		by.Kind, by.Reference, Worth(by.Account.Asset, by.Amount), by.Account.ID, by.At.UTC().Format(time.RFC3339)))
 }
 

@@ -9,8 +9,8 @@ import (
 
 // TableFlags are a person's choices about a file with a table.
 type TableFlags struct {
-	Column map[string]string `name:"column" mapsep:"none" placeholder:"FIELD=HEADING" help:"Read a field from the column with this heading, such as phone_number=Cell."`
-	Sheet  string            `name:"sheet" placeholder:"NAME" help:"Sheet of a workbook; the first one that has rows when absent."`
+	Column map[string]string `name:"column" mapsep:"none" placeholder:"FIELD=HEADING" help:"Read a field from the column with this heading, such as phone_number=Cell. May be repeated."`
+	Sheet  string            `name:"sheet" placeholder:"NAME" help:"Sheet of a workbook. Without it the first sheet that has rows."`
 }
 
 // Options returns the choices as the reader of tables takes them.

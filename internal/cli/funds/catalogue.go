@@ -14,10 +14,10 @@ import (
 
 // Catalogue holds the commands of makola catalogue.
 type Catalogue struct {
-	List     catalogueList     `cmd:"" help:"List airtime networks, data services and banks with the ids that clients send."`
-	Set      catalogueSet      `cmd:"" help:"Change an entry's id, name or status."`
+	List     catalogueList     `cmd:"" help:"List networks, data services and banks with the ids that clients send."`
+	Set      catalogueSet      `cmd:"" help:"Change the id, name or status of an entry."`
 	BankCode catalogueBankCode `cmd:"" name:"bank-code" help:"Set a provider's own code of a bank."`
-	Prefix   cataloguePrefix   `cmd:"" help:"Set which network a range of numbers was given to. It is a hint only: numbers move."`
+	Prefix   cataloguePrefix   `cmd:"" help:"Assign a range of phone numbers to a network. It is a hint: numbers are ported."`
 }
 
 // catalogueEntry is an entry of any catalogue as it is printed.
@@ -71,7 +71,7 @@ func catalogueOf(o *frame.Opened, e *frame.Env, routes *route.Table) ([]catalogu
 
 type catalogueList struct {
 	frame.Common
-	Kind string `name:"kind" enum:"network,service,bank," default:"" placeholder:"network|service|bank" help:"Only entries of this kind."`
+	Kind string `name:"kind" enum:"network,service,bank," default:"" placeholder:"network|service|bank" help:"Kind of the entries to list."`
 }
 
 // Run lists the catalogues.
@@ -95,10 +95,10 @@ type catalogueSet struct {
 	frame.Writing
 	Kind   string `arg:"" enum:"network,service,bank" help:"network, service or bank."`
 	Key    string `arg:"" help:"Key of the entry: MTN, mtn_data, or a bank's sort code."`
-	ID     string `name:"id" help:"Id that clients send from now on."`
-	Name   string `name:"name" help:"Name that clients see."`
-	Status string `name:"status" enum:"active,inactive," default:"" placeholder:"active|inactive" help:"Whether it is offered."`
-	Reason string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	ID     string `name:"id" help:"New id that clients send."`
+	Name   string `name:"name" help:"New name that clients see."`
+	Status string `name:"status" enum:"active,inactive," default:"" placeholder:"active|inactive" help:"Whether clients can use the entry."`
+	Reason string `name:"reason" required:"" help:"Reason, for the audit log."`
 }
 
 // Run changes the entry.
@@ -124,9 +124,9 @@ type catalogueBankCode struct {
 	frame.Common
 	frame.Writing
 	Bank     string `arg:"" help:"Sort code of the bank."`
-	Provider string `arg:"" help:"Name of the provider: mtn or hubtel."`
-	Code     string `arg:"" optional:"" help:"The provider's code; none: it does not reach this bank."`
-	Reason   string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Provider string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
+	Code     string `arg:"" optional:"" help:"The provider's code of the bank. Without it the provider does not reach the bank."`
+	Reason   string `name:"reason" required:"" help:"Reason, for the audit log."`
 }
 
 // Run sets the code.
@@ -142,8 +142,8 @@ type cataloguePrefix struct {
 	frame.Common
 	frame.Writing
 	Prefix  string `arg:"" help:"First digits of a local number, such as 024 or 0553."`
-	Network string `arg:"" optional:"" help:"Network; none: no network's."`
-	Reason  string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Network string `arg:"" optional:"" help:"Network of the range. Without it the range belongs to none."`
+	Reason  string `name:"reason" required:"" help:"Reason, for the audit log."`
 }
 
 // Run sets the range.

@@ -18,18 +18,18 @@ import (
 
 // Credits holds the commands of makola credits.
 type Credits struct {
-	Sell   creditsSell   `cmd:"" help:"Give a customer SMS credits that it paid for outside of Makola."`
-	Refund creditsRefund `cmd:"" help:"Take SMS credits back that were sold by mistake or returned."`
-	Report creditsReport `cmd:"" help:"Credits, segments and encodings side by side, with cost, margin and deliveries."`
+	Sell   creditsSell   `cmd:"" help:"Sell SMS credits to an account that paid for them outside of Makola."`
+	Refund creditsRefund `cmd:"" help:"Take back SMS credits that were sold by mistake or returned."`
+	Report creditsReport `cmd:"" help:"Report credits, segments and encodings, with cost, margin and deliveries."`
 }
 
 type creditsSell struct {
 	frame.Common
 	frame.OrderFlags
 	frame.Writing
-	Tenant  string       `arg:"" help:"Id or unique name of the customer."`
-	Credits int64        `arg:"" help:"How many."`
-	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer paid, for the audit log; 0 for a gift."`
+	Tenant  string       `arg:"" name:"account" help:"Id or unique name of the account."`
+	Credits int64        `arg:"" help:"Number of credits."`
+	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What the account paid, for the audit log; 0 for a gift."`
 }
 
 // Run sells credits.
@@ -41,9 +41,9 @@ type creditsRefund struct {
 	frame.Common
 	frame.OrderFlags
 	frame.Writing
-	Tenant  string       `arg:"" help:"Id or unique name of the customer."`
-	Credits int64        `arg:"" help:"How many."`
-	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What the customer got back, for the audit log."`
+	Tenant  string       `arg:"" name:"account" help:"Id or unique name of the account."`
+	Credits int64        `arg:"" help:"Number of credits."`
+	Price   frame.Amount `name:"price" required:"" placeholder:"CEDIS" help:"What was paid back to the account, for the audit log."`
 }
 
 // Run takes credits back.
@@ -82,13 +82,13 @@ func sellCredits(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID
 
 type creditsReport struct {
 	frame.Common
-	Tenant  string          `name:"tenant" placeholder:"ID" help:"One customer; without it all."`
+	Tenant  string          `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name; without it all."`
 	Mode    string          `name:"mode" enum:"live,test" default:"live" help:"live or test."`
 	From    frame.Day       `name:"from" placeholder:"DATE" help:"First day, in UTC; by default the first of this month."`
 	To      frame.Day       `name:"to" placeholder:"DATE" help:"Last day, in UTC; by default today."`
-	Credit  rate            `name:"credit" placeholder:"PESEWAS" help:"What a credit is sold for, such as 3.5 pesewas."`
-	Segment rate            `name:"segment" placeholder:"PESEWAS" help:"What an operator takes for a segment, such as 2.25 pesewas."`
-	Network map[string]rate `name:"network" placeholder:"NETWORK=PESEWAS" help:"What a segment to one network costs. May be repeated."`
+	Credit  rate            `name:"credit" placeholder:"PESEWAS" help:"Price of a credit, such as 3.5 pesewas."`
+	Segment rate            `name:"segment" placeholder:"PESEWAS" help:"Cost of a segment, such as 2.25 pesewas."`
+	Network map[string]rate `name:"network" placeholder:"NETWORK=PESEWAS" help:"Cost of a segment to one network. May be repeated."`
 }
 
 func useColumns() []frame.Column[messaging.UseLine] {

@@ -13,8 +13,8 @@ import (
 
 // Fees holds the commands of makola fees.
 type Fees struct {
-	Show feesShow `cmd:"" help:"Show the fee plan in force for a customer."`
-	Set  feesSet  `cmd:"" help:"Replace a fee plan by a new version."`
+	Show feesShow `cmd:"" help:"Show the fee plan in force for an account."`
+	Set  feesSet  `cmd:"" help:"Replace a fee plan with a new version."`
 }
 
 // everybody names, on the command line, the plan of those without their own.
@@ -60,7 +60,7 @@ func ruleViews(rules []tenant.Rule, version int64) []ruleView {
 
 type feesShow struct {
 	frame.Common
-	Tenant string `arg:"" default:"default" help:"Id or unique name of the customer, or default."`
+	Tenant string `arg:"" default:"default" name:"account" help:"Id or unique name of the account, or default."`
 }
 
 // Run shows a plan.
@@ -88,17 +88,17 @@ func printPlan(ctx context.Context, o *frame.Opened, e *frame.Env, format, owner
 type feesSet struct {
 	frame.Common
 	frame.Writing
-	Tenant string    `arg:"" help:"Id or unique name of the customer, or default."`
-	Rule   []feeRule `name:"rule" sep:"none" placeholder:"RULE" help:"A product, a channel and its price, such as collection=1%,min=0.10,max=10 or payout/BANK=8.00+0.5%. Repeat for more; what is not named is free."`
-	From   time.Time `name:"from" placeholder:"TIME" help:"When it begins, such as 2026-07-01T00:00:00Z; now when absent."`
-	Free   bool      `name:"free" help:"Set a plan without rules, under which everything is free."`
-	Reason string    `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Tenant string    `arg:"" name:"account" help:"Id or unique name of the account, or default."`
+	Rule   []feeRule `name:"rule" sep:"none" placeholder:"RULE" help:"Product, channel and price, such as collection=1%,min=0.10,max=10 or payout/BANK=8.00+0.5%. May be repeated; everything else is free."`
+	From   time.Time `name:"from" placeholder:"TIME" help:"Start of the plan, such as 2026-07-01T00:00:00Z; now without it."`
+	Free   bool      `name:"free" help:"Set a plan without rules, in which everything is free."`
+	Reason string    `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run sets a plan.
 func (c *feesSet) Run(e *frame.Env) error {
 	if c.Free != (len(c.Rule) == 0) {
-		return frame.Usage("Say either --rule or --free")
+		return frame.Usage("Give either --rule or --free")
 	}
 	rules := make([]tenant.Rule, len(c.Rule))
 	for i, r := range c.Rule {
@@ -133,7 +133,7 @@ func whomItChanges(o *frame.Opened, e *frame.Env, from time.Time) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "The default plan is what customers without a plan of their own pay by: %d at the moment\n", total)
+	fmt.Fprintf(e.Stderr, "%d accounts have no plan of their own and pay by the default plan\n", total)
 	for _, t := range some {
 		fmt.Fprintln(e.Stderr, "  "+frame.Cell(called(t)))
 	}
@@ -143,7 +143,7 @@ func whomItChanges(o *frame.Opened, e *frame.Env, from time.Time) error {
 	if !e.Terminal {
 		return nil
 	}
-	return e.Confirm("Change it?")
+	return e.Confirm("Change the default plan?")
 }
 
 // feeRule is a rule as the command line writes it.

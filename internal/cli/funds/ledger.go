@@ -11,9 +11,9 @@ import (
 
 // Ledger holds the commands of makola ledger.
 type Ledger struct {
-	Check     ledgerCheck     `cmd:"" help:"Hold the ledger against itself, every payment and every message; fails when something is wrong."`
+	Check     ledgerCheck     `cmd:"" help:"Check the ledger, payments, messages and batches for contradictions. Fails if there is one."`
 	Balance   ledgerBalance   `cmd:"" help:"Print the trial balance."`
-	Statement ledgerStatement `cmd:"" help:"Print a customer's statement: opening, rows, closing."`
+	Statement ledgerStatement `cmd:"" help:"Print an account's statement: opening balance, movements, closing balance."`
 }
 
 type ledgerCheck struct{ frame.Common }
@@ -39,7 +39,7 @@ func (c *ledgerCheck) Run(e *frame.Env) error {
 			return err
 		}
 		if n := len(found.Problems()); n > 0 {
-			return problem.New(problem.Internal, "ledger_wrong", fmt.Sprintf("The books do not add up: %d problems", n))
+			return problem.New(problem.Internal, "ledger_wrong", fmt.Sprintf("The check found %d problems. See docs/runbooks/ledger-fault.md", n))
 		}
 		return nil
 	})

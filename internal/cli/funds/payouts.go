@@ -21,15 +21,15 @@ import (
 
 // Payouts holds the commands of makola payouts.
 type Payouts struct {
-	Find         payoutsFind         `cmd:"" help:"Find payments of all customers by an id, any reference, a number, an amount or a part of the payee's name."`
-	List         payoutsList         `cmd:"" help:"List a customer's transfers, newest first."`
-	Stuck        payoutsStuck        `cmd:"" help:"List the payments of all customers, of any kind, whose outcome is still unknown."`
+	Find         payoutsFind         `cmd:"" help:"Find payments of all accounts by id, reference, phone number, amount or part of the payee's name."`
+	List         payoutsList         `cmd:"" help:"List an account's payments, newest first."`
+	Stuck        payoutsStuck        `cmd:"" help:"List payments of all accounts that need attention: their outcome is unknown."`
 	Contradicted payoutsContradicted `cmd:"" aliases:"turned" help:"List final payments that their provider contradicted later: reversed, found paid, paid late."`
-	Show         payoutsShow         `cmd:"" help:"Show one payment with its ledger transfers, its webhooks, and why its money is held."`
-	Resolve      payoutsResolve      `cmd:"" help:"End a payment by the provider's statement; sends its webhook once."`
-	Decide       payoutsDecide       `cmd:"" help:"Take what a contradicted payment left in suspense out of it."`
+	Show         payoutsShow         `cmd:"" help:"Show a payment with its ledger transfers, its webhooks, and why its money is held."`
+	Resolve      payoutsResolve      `cmd:"" help:"Set the final status of a payment from the provider's statement, and send its webhook once."`
+	Decide       payoutsDecide       `cmd:"" help:"Decide who receives or pays the amount that a contradicted payment left in suspense."`
 
-	References payoutsReferences `cmd:"" help:"Print under which references a request goes to providers, known here or not: to look for it in their statements."`
+	References payoutsReferences `cmd:"" help:"Print the references that a request has at providers, to look for it in their statements."`
 }
 
 // paymentView is a payment as it is printed.
@@ -112,13 +112,13 @@ const findWindows = 20
 
 type payoutsFind struct {
 	frame.Common
-	Text   string      `arg:"" help:"Our id, a reference (the customer's, ours or the provider's), a number or account in any spelling, an amount, or a part of the payee's name."`
-	Tenant string      `name:"tenant" placeholder:"ID" help:"Only of this customer, by id or unique name."`
-	Status string      `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Only those with this status: success, submitted, pending, failed, invalid or declined."`
+	Text   string      `arg:"" help:"Id, reference (the account's, ours or the provider's), phone or account number, amount, or part of the payee's name."`
+	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose payments to search, by id or unique name."`
+	Status string      `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Status of the payments: success, submitted, pending, failed, invalid or declined."`
 	From   string      `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC."`
 	To     string      `name:"to" placeholder:"DATE" help:"Last day, inclusive."`
-	Before string      `name:"before" placeholder:"ID" help:"Search further: only payments before this one."`
-	Limit  frame.Count `name:"limit" default:"50" help:"List at most so many."`
+	Before string      `name:"before" placeholder:"ID" help:"List payments older than the payment with this id."`
+	Limit  frame.Count `name:"limit" default:"50" help:"Maximum number of rows."`
 }
 
 // Run finds. Where to search further goes to stderr.
@@ -145,7 +145,7 @@ func (c *payoutsFind) Run(e *frame.Env) error {
 				"look for others in the access log of the servers (MAKOLA_ACCESS_LOG)\n", c.Text)
 		}
 		if found.More != "" {
-			fmt.Fprintf(e.Stderr, "There may be older ones: search further with --before %s, or say --from and --to\n", found.More)
+			fmt.Fprintf(e.Stderr, "There may be older payments: search further with --before %s, or give --from and --to\n", found.More)
 		}
 		return nil
 	})
@@ -174,11 +174,11 @@ func searchPayments(ctx context.Context, o *frame.Opened, p *payments.Payments, 
 
 type payoutsList struct {
 	frame.Common
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
-	Status string `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Only those with this status: success, submitted, pending, failed, invalid or declined."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
+	Status string `name:"status" enum:"success,submitted,pending,failed,invalid,declined," default:"" placeholder:"STATUS" help:"Status of the payments: success, submitted, pending, failed, invalid or declined."`
 	Kind   string `name:"kind" enum:"payout,collection" default:"payout" help:"payout or collection."`
 	Page   int    `name:"page" default:"1" help:"Page, from 1."`
-	Size   int    `name:"page-size" default:"50" help:"Rows of a page, 1 to 100."`
+	Size   int    `name:"page-size" default:"50" help:"Rows per page, 1 to 100."`
 }
 
 // Run lists.
@@ -203,8 +203,8 @@ func (c *payoutsList) Run(e *frame.Env) error {
 
 type payoutsReferences struct {
 	frame.Common
-	Tenant    string `arg:"" help:"Id or unique name of the customer."`
-	Reference string `arg:"" help:"The customer's own reference of the request."`
+	Tenant    string `arg:"" name:"account" help:"Id or unique name of the account."`
+	Reference string `arg:"" help:"The account's own reference of the request."`
 	Kind      string `name:"kind" enum:"payout,collection,topup,bundle" default:"payout" help:"payout, collection, topup or bundle."`
 }
 
@@ -235,7 +235,7 @@ func (c *payoutsReferences) Run(e *frame.Env) error {
 // pageFlags are one page of a list that is read as a whole.
 type pageFlags struct {
 	Page frame.Count `name:"page" default:"1" help:"Page, from 1."`
-	Size frame.Count `name:"page-size" default:"50" help:"Rows of a page."`
+	Size frame.Count `name:"page-size" default:"50" help:"Rows per page."`
 }
 
 // page cuts a page out of a list, and says on stderr which it is of how many.
@@ -319,7 +319,7 @@ func (c *payoutsContradicted) Run(e *frame.Env) error {
 
 type payoutsShow struct {
 	frame.Common
-	ID string `arg:"" help:"Whatever makola payouts find finds one payment by."`
+	ID string `arg:"" help:"Anything by which makola payouts find finds exactly one payment."`
 }
 
 // shown is a payment with its whole story.
@@ -356,9 +356,9 @@ func thePayment(o *frame.Opened, e *frame.Env, p *payments.Payments, secret conf
 	case err != nil:
 		return book.Payment{}, err
 	case len(found.Payments) == 0 && found.More != "":
-		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Not among the newest payments: makola payouts find searches further")
+		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found among the newest payments. Search further with makola payouts find")
 	case len(found.Payments) == 0:
-		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+		return book.Payment{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found. Search for it with makola payouts find")
 	case len(found.Payments) == 1:
 		return found.Payments[0], nil
 	}
@@ -366,7 +366,7 @@ func thePayment(o *frame.Opened, e *frame.Env, p *payments.Payments, secret conf
 	for _, pay := range found.Payments {
 		ids = append(ids, pay.ID)
 	}
-	return book.Payment{}, problem.New(problem.Malformed, "several_payments", "Several payments match; name one by its id: "+strings.Join(ids, " "))
+	return book.Payment{}, problem.New(problem.Malformed, "several_payments", "Several payments match. Give the id of one: "+strings.Join(ids, " "))
 }
 
 // Run shows one payment.
@@ -434,23 +434,23 @@ func whyHeld(pay book.Payment) string {
 type payoutsResolve struct {
 	frame.Common
 	frame.Writing
-	ID     string `arg:"" help:"Our id or provider reference of the payment."`
-	Paid   bool   `name:"paid" help:"The provider's statement has it as done."`
-	Unpaid bool   `name:"unpaid" help:"The provider's statement does not have it: what was held goes back."`
+	ID     string `arg:"" help:"Id or provider reference of the payment."`
+	Paid   bool   `name:"paid" help:"The provider's statement shows the payment as done."`
+	Unpaid bool   `name:"unpaid" help:"The provider's statement does not show the payment: return the held amount."`
 
-	Fee        frame.Amount `name:"provider-fee" placeholder:"CEDIS" help:"What the provider took for itself, as the statement has it. Without it the float disagrees until the provider can be asked."`
-	Commission frame.Amount `name:"commission" placeholder:"CEDIS" help:"What the provider gave us, as the statement has it."`
+	Fee        frame.Amount `name:"provider-fee" placeholder:"CEDIS" help:"The provider's fee according to its statement. Without it the float disagrees until the provider reports the fee."`
+	Commission frame.Amount `name:"commission" placeholder:"CEDIS" help:"The provider's commission according to its statement."`
 
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"By what evidence, for the audit log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Evidence for the decision, for the audit log."`
 }
 
 // Run resolves.
 func (c *payoutsResolve) Run(e *frame.Env) error {
 	if c.Paid == c.Unpaid {
-		return frame.Usage("Say either --paid or --unpaid")
+		return frame.Usage("Give either --paid or --unpaid")
 	}
 	if c.Unpaid && (c.Fee.Value != nil || c.Commission.Value != nil) {
-		return frame.Usage("--provider-fee and --commission belong to --paid")
+		return frame.Usage("--provider-fee and --commission need --paid")
 	}
 	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
 		pay, err := p.Find(e.Ctx, c.ID)
@@ -467,11 +467,11 @@ func (c *payoutsResolve) Run(e *frame.Env) error {
 type payoutsDecide struct {
 	frame.Common
 	frame.Writing
-	ID     string `arg:"" help:"Our id or provider reference of the payment."`
-	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who gets (reversed) or bears (paid after a refund) the amount: customer or house. provider: its last word is the payment's status again, and the amount goes back as it was."`
-	Paid   bool   `name:"paid" xor:"was" help:"You resolved it as unpaid, and it was paid after all."`
-	Unpaid bool   `name:"unpaid" xor:"was" help:"You resolved it as paid, and it was not."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	ID     string `arg:"" help:"Id or provider reference of the payment."`
+	For    string `name:"for" enum:"customer,house,provider" required:"" help:"Who receives a reversed amount or pays an amount sent after a refund: customer or house. provider: take the provider's last status, and return the amount as it was."`
+	Paid   bool   `name:"paid" xor:"was" help:"The payment was resolved as unpaid, but it was paid."`
+	Unpaid bool   `name:"unpaid" xor:"was" help:"The payment was resolved as paid, but it was not."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run decides. An operator's own resolution that was wrong is taken back first: each is a change of its own, and one that waits for a

@@ -19,17 +19,17 @@ import (
 
 // Providers holds the commands of makola providers.
 type Providers struct {
-	List      providersList      `cmd:"" help:"List providers by operation: paused, failing or well; and the binds with message centres."`
-	Pause     providersPause     `cmd:"" help:"Give a provider no new work. Servers follow within a second."`
-	Resume    providersResume    `cmd:"" help:"Give a provider work again, and forget its failures."`
-	Routes    providersRoutes    `cmd:"" help:"List which providers serve what, best first."`
-	Route     providersRoute     `cmd:"" help:"Change which providers serve an operation."`
-	Exchanges providersExchanges `cmd:"" help:"Show what was said to providers and what they answered, redacted."`
+	List      providersList      `cmd:"" help:"List providers with the state of each operation, and the SMPP binds."`
+	Pause     providersPause     `cmd:"" help:"Pause a provider: it receives no new work. Servers follow within a second."`
+	Resume    providersResume    `cmd:"" help:"Resume a paused provider and reset its circuit breaker."`
+	Routes    providersRoutes    `cmd:"" help:"List the routes: which providers serve an operation, preferred first."`
+	Route     providersRoute     `cmd:"" help:"Change the providers that serve an operation."`
+	Exchanges providersExchanges `cmd:"" help:"Show requests to providers and their responses, redacted."`
 }
 
 type providersList struct {
 	frame.Common
-	Mode string `name:"mode" enum:"test,live," default:"" placeholder:"test|live" help:"Only those of this mode."`
+	Mode string `name:"mode" enum:"test,live," default:"" placeholder:"test|live" help:"Mode of the providers to list."`
 }
 
 func providerColumns() []frame.Column[route.Status] {
@@ -104,7 +104,7 @@ func messageCentres(ctx context.Context, o *frame.Opened) ([]route.Status, error
 		modes[line.Mode] = true
 		switch line.Breaker {
 		case messaging.BindSilent:
-			line.Why = "no node has said anything since " + stamp(b.SeenAt)
+			line.Why = "no report from a node since " + stamp(b.SeenAt)
 		case messaging.BindDown, messaging.BindPartly:
 			line.Why = fmt.Sprintf("%d of %d connections since %s: %s", b.Bound, b.Connections, stamp(b.Since), b.Why)
 		}
@@ -121,10 +121,10 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // providerSwitch names what pause and resume are about.
 type providerSwitch struct {
-	Provider  string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Provider  string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
 	Mode      string `name:"mode" enum:"test,live" required:"" help:"test or live money."`
-	Operation string `name:"operation" default:"*" help:"Only this operation, such as collect or disburse_wallet; * is all."`
-	Reason    string `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Operation string `name:"operation" default:"*" help:"Operation, such as collect or disburse_wallet; * is all."`
+	Reason    string `name:"reason" required:"" help:"Reason, for the audit log."`
 }
 
 type providersPause struct {
@@ -172,7 +172,7 @@ func (s providerSwitch) show(e *frame.Env, o *frame.Opened, routes *route.Table,
 
 type providersRoutes struct {
 	frame.Common
-	Tenant string `name:"tenant" placeholder:"ID" help:"Only this customer's own routes."`
+	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account whose own routes to list, by id or unique name."`
 }
 
 func routeColumns() []frame.Column[route.Route] {
@@ -212,11 +212,11 @@ type providersRoute struct {
 	frame.Writing
 	Operation string   `arg:"" help:"Operation, such as collect or disburse_wallet."`
 	Channel   string   `arg:"" help:"Network (MTN, TELECEL, AIRTELTIGO), id of a bank, or *."`
-	Providers []string `arg:"" optional:"" help:"Providers, best first; none at all means that it is not served."`
-	Tenant    string   `name:"tenant" default:"*" help:"Only for this customer; * is every customer without a route of its own."`
+	Providers []string `arg:"" optional:"" help:"Providers, preferred first; without any the operation is not served."`
+	Tenant    string   `name:"account" aliases:"tenant" default:"*" help:"Account that the route is for, by id or unique name; * is every account without its own route."`
 	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
-	Drop      bool     `name:"drop" help:"Remove the route: a customer's own, so that everybody's holds for it, or one of everybody's that is not a default."`
-	Reason    string   `name:"reason" required:"" help:"Why; it goes into the audit log."`
+	Drop      bool     `name:"drop" help:"Remove the route. An account then uses the general one; a general route must not be a default."`
+	Reason    string   `name:"reason" required:"" help:"Reason, for the audit log."`
 }
 
 // route is what the flags ask for.
@@ -265,8 +265,8 @@ func (c *providersRoute) printRoutes(ctx context.Context, e *frame.Env, routes *
 
 type providersExchanges struct {
 	frame.Common
-	ID    string      `arg:"" optional:"" help:"Our id or provider reference of a payment; the newest of all when left out."`
-	Limit frame.Count `name:"limit" default:"50" help:"List at most so many of the newest."`
+	ID    string      `arg:"" optional:"" help:"Id or provider reference of a payment; without it the newest of all payments."`
+	Limit frame.Count `name:"limit" default:"50" help:"Maximum number of exchanges, newest first."`
 }
 
 func exchangeColumns() []frame.Column[provider.Exchange] {

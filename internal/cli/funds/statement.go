@@ -16,10 +16,10 @@ import (
 
 type ledgerStatement struct {
 	frame.Common
-	Tenant  string `arg:"" help:"Id or unique name of the customer."`
-	From    string `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in Accra's time, which is UTC; from the beginning when absent."`
-	To      string `name:"to" placeholder:"DATE" help:"Last day, inclusive; until now when absent."`
-	Credits bool   `name:"credits" help:"The statement of the SMS credits instead of the wallet."`
+	Tenant  string `arg:"" name:"account" help:"Id or unique name of the account."`
+	From    string `name:"from" placeholder:"DATE" help:"First day, YYYY-MM-DD in UTC, which is Accra's time. Without it from the beginning."`
+	To      string `name:"to" placeholder:"DATE" help:"Last day, inclusive. Without it until now."`
+	Credits bool   `name:"credits" help:"Print the statement of the SMS credits instead of the wallet."`
 }
 
 // A statementRow is one line as printed: what one deed moved in the wallet, its charges with it. Opening, closing and
@@ -37,9 +37,6 @@ type statementRow struct {
 	total     bool // a sum of changes, which leaves no balance
 }
 
-// accra is the time of Ghana, which knows no summer time.
-var accra = time.FixedZone("GMT", 0)
-
 // Run prints a statement.
 func (c *ledgerStatement) Run(e *frame.Env) error {
 	from, to, err := days(c.From, c.To)
@@ -55,7 +52,7 @@ func (c *ledgerStatement) Run(e *frame.Env) error {
 		if err != nil {
 			return err
 		}
-		columns := frame.Narrow(c.Output, statementColumns(c.Output), "at", "what", "reference", "payee", "change", "balance", "provider_reference")
+		columns := frame.Narrow(c.Output, statementColumns, "at", "what", "reference", "payee", "change", "balance", "provider_reference")
 		return frame.PrintAll(e.Stdout, c.Output, columns, rows)
 	})
 }
@@ -99,28 +96,21 @@ func statementOf(ctx context.Context, o *frame.Opened, p *payments.Payments, t t
 	return append(rows, closing, in, out), nil
 }
 
-// statementColumns are the columns of a statement; people read the time of Accra.
-func statementColumns(format string) []frame.Column[statementRow] {
-	return []frame.Column[statementRow]{
-		{Name: "at", Value: func(r statementRow) any {
-			if format == "json" || r.at.IsZero() {
-				return r.at
-			}
-			return r.at.In(accra).Format("2006-01-02 15:04:05 MST")
-		}},
-		{Name: "what", Value: func(r statementRow) any { return r.what }},
-		{Name: "reference", Value: func(r statementRow) any { return r.reference }},
-		{Name: "payee", Value: func(r statementRow) any { return r.payee }},
-		{Name: "provider_reference", Value: func(r statementRow) any { return r.provider }},
-		{Name: "subject", Value: func(r statementRow) any { return r.subject }},
-		{Name: "change", Value: func(r statementRow) any { return inAsset(r.asset, r.change) }},
-		{Name: "balance", Value: func(r statementRow) any {
-			if r.total {
-				return nil
-			}
-			return inAsset(r.asset, r.balance)
-		}},
-	}
+// statementColumns are the columns of a statement. Accra's time is UTC.
+var statementColumns = []frame.Column[statementRow]{
+	{Name: "at", Value: func(r statementRow) any { return r.at }},
+	{Name: "what", Value: func(r statementRow) any { return r.what }},
+	{Name: "reference", Value: func(r statementRow) any { return r.reference }},
+	{Name: "payee", Value: func(r statementRow) any { return r.payee }},
+	{Name: "provider_reference", Value: func(r statementRow) any { return r.provider }},
+	{Name: "subject", Value: func(r statementRow) any { return r.subject }},
+	{Name: "change", Value: func(r statementRow) any { return inAsset(r.asset, r.change) }},
+	{Name: "balance", Value: func(r statementRow) any {
+		if r.total {
+			return nil
+		}
+		return inAsset(r.asset, r.balance)
+	}},
 }
 
 // days reads a stretch of days; an absent end is open.

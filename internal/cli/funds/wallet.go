@@ -27,11 +27,11 @@ import (
 
 // Wallet holds the commands of makola wallet.
 type Wallet struct {
-	Show     walletShow     `cmd:"" help:"Show a customer's balances."`
-	Fund     walletFund     `cmd:"" help:"Put money into a wallet: the customer paid us outside of Makola."`
-	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet: put an amount in or, with --take, take it out."`
-	Transfer walletTransfer `cmd:"" help:"Move money between two customers' wallets."`
-	Recover  walletRecover  `cmd:"" help:"Take back what a customer owes since a reversal, as far as the wallet covers it."`
+	Show     walletShow     `cmd:"" help:"Show the balances of an account."`
+	Fund     walletFund     `cmd:"" help:"Add money to a wallet that the account paid outside of Makola."`
+	Adjust   walletAdjust   `cmd:"" help:"Correct a wallet: add an amount or, with --take, take it out."`
+	Transfer walletTransfer `cmd:"" help:"Move money from one account's wallet to another's."`
+	Recover  walletRecover  `cmd:"" help:"Collect from a wallet what its account owes since a reversal, as far as the balance covers it."`
 }
 
 // walletView is what a customer has.
@@ -74,7 +74,7 @@ func printWallet(e *frame.Env, o *frame.Opened, format, id string) error {
 
 type walletShow struct {
 	frame.Common
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 }
 
 // Run shows balances.
@@ -86,8 +86,8 @@ type walletFund struct {
 	frame.Common
 	frame.OrderFlags
 	frame.Writing
-	Tenant string       `arg:"" help:"Id or unique name of the customer."`
-	Amount frame.Amount `arg:"" help:"Amount in cedis, such as 250.00."`
+	Tenant string       `arg:"" name:"account" help:"Id or unique name of the account."`
+	Amount frame.Amount `arg:"" help:"Amount in GHS, such as 250.00."`
 }
 
 // Run funds a wallet.
@@ -99,9 +99,9 @@ type walletAdjust struct {
 	frame.Common
 	frame.OrderFlags
 	frame.Writing
-	Tenant string       `arg:"" help:"Id or unique name of the customer."`
-	Amount frame.Amount `arg:"" help:"Amount in cedis."`
-	Take   bool         `name:"take" help:"Take the amount out of the wallet instead of putting it in."`
+	Tenant string       `arg:"" name:"account" help:"Id or unique name of the account."`
+	Amount frame.Amount `arg:"" help:"Amount in GHS."`
+	Take   bool         `name:"take" help:"Take the amount out of the wallet."`
 }
 
 // Run corrects a wallet.
@@ -120,7 +120,7 @@ func moveMoney(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID s
 		if err != nil {
 			return err
 		}
-		sentence := fmt.Sprintf("Put %s into the wallet of %s", frame.Worth(t.Money(), int64(by)), called(t))
+		sentence := fmt.Sprintf("Add %s to the wallet of %s", frame.Worth(t.Money(), int64(by)), called(t))
 		if by < 0 {
 			sentence = fmt.Sprintf("Take %s out of the wallet of %s", frame.Worth(t.Money(), int64(-by)), called(t))
 		}
@@ -151,9 +151,9 @@ type walletTransfer struct {
 	frame.Common
 	frame.OrderFlags
 	frame.Writing
-	From   string       `arg:"" help:"Id or unique name of the customer who gives."`
-	To     string       `arg:"" help:"Id or unique name of the customer who gets."`
-	Amount frame.Amount `arg:"" help:"Amount in cedis."`
+	From   string       `arg:"" help:"Id or unique name of the account that pays."`
+	To     string       `arg:"" help:"Id or unique name of the account that receives."`
+	Amount frame.Amount `arg:"" help:"Amount in GHS."`
 }
 
 // Run moves money between two wallets.
@@ -193,8 +193,8 @@ func (c *walletTransfer) Run(e *frame.Env) error {
 type walletRecover struct {
 	frame.Common
 	frame.Writing
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run takes back what is owed.
@@ -211,31 +211,31 @@ func (c *walletRecover) Run(e *frame.Env) error {
 
 // Float holds the commands of makola float.
 type Float struct {
-	Add  floatAdd  `cmd:"" help:"Book money that was paid in at a provider, or with --take taken out there."`
-	Show floatShow `cmd:"" help:"Show what the ledger says that each account at a provider holds for us."`
+	Add  floatAdd  `cmd:"" help:"Record money that was paid in at a provider or, with --take, taken out."`
+	Show floatShow `cmd:"" help:"Show the balance of each float in the ledger."`
 }
 
 type floatAdd struct {
 	frame.Common
 	frame.OrderFlags
 	frame.Writing
-	Provider string       `arg:"" help:"Name of the provider: mtn or hubtel."`
-	Amount   frame.Amount `arg:"" help:"Amount in cedis."`
+	Provider string       `arg:"" help:"Name of the provider, such as mtn or hubtel."`
+	Amount   frame.Amount `arg:"" help:"Amount in GHS."`
 	Mode     string       `name:"mode" enum:"live,test" default:"live" help:"live or test money."`
-	Account  string       `name:"account" enum:"collection,disbursement,services," default:"" help:"The account at the provider. Without it the money is in none of them: unassigned."`
-	Take     bool         `name:"take" help:"The money was taken out."`
+	Account  string       `name:"account" enum:"collection,disbursement,services," default:"" help:"Account at the provider. Without it the money is unassigned."`
+	Take     bool         `name:"take" help:"Record money that was taken out."`
 }
 
 // Run books added float.
 func (c *floatAdd) Run(e *frame.Env) error {
-	by, what := c.Amount.Or(0), "put in"
+	by, what := c.Amount.Or(0), "paid in"
 	if c.Take {
 		by, what = -by, "taken out"
 	}
 	at := treasury.Float{Provider: c.Provider, Account: c.Account, Mode: tenant.Mode(c.Mode)}
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
 		w, err := o.Order(e, frame.Order{OrderFlags: c.OrderFlags, Kind: changes.KindAddFloat,
-			Sentence: fmt.Sprintf("Book that %s were %s at %s", frame.Worth(at.Key().Asset, int64(c.Amount.Or(0))), what, at),
+			Sentence: fmt.Sprintf("Record %s %s at %s", frame.Worth(at.Key().Asset, int64(c.Amount.Or(0))), what, at),
 			Sides:    []frame.Side{{Name: "float at " + at.String(), Key: at.Key(), Amount: int64(by)}}})
 		if err != nil {
 			return err

@@ -33,29 +33,29 @@ import (
 
 // Backup holds the commands of makola backup.
 type Backup struct {
-	Create backupCreate `cmd:"" help:"Make a backup of the database beside running servers: a dump and its manifest."`
-	Verify backupVerify `cmd:"" help:"Restore a backup into a temporary place and check it as ledger check does; fails when something is wrong."`
+	Create backupCreate `cmd:"" help:"Create a backup of the database: a dump and its manifest. Servers keep running."`
+	Verify backupVerify `cmd:"" help:"Restore a backup into a temporary place and check it as makola ledger check does. Fails if something is wrong."`
 	List   backupList   `cmd:"" help:"List the backups of a folder, newest first."`
-	Drill  backupDrill  `cmd:"" help:"Verify the newest backup of a folder; says how old it is and how long that took."`
-	Record backupRecord `cmd:"" help:"Record a backup that another tool made, such as pgBackRest or WAL-G, for makola doctor and the alert on old backups."`
+	Drill  backupDrill  `cmd:"" help:"Verify the newest backup of a folder, and report its age and the time of the restore."`
+	Record backupRecord `cmd:"" help:"Record a backup of another tool, such as pgBackRest or WAL-G, for makola doctor and the alert on old backups."`
 }
 
 // backupFolder is where backups lie.
 type backupFolder struct {
-	Folder string `name:"folder" env:"MAKOLA_BACKUP_FOLDER" default:"./makola-backups" placeholder:"FOLDER" help:"Folder of the backups; any tool may carry it away."`
+	Folder string `name:"folder" env:"MAKOLA_BACKUP_FOLDER" default:"./makola-backups" placeholder:"FOLDER" help:"Folder of the backups."`
 }
 
 // Validate refuses an empty folder, which would be the current one.
 func (f backupFolder) Validate() error {
 	if f.Folder == "" {
-		return errors.New("--folder must name a folder")
+		return errors.New("--folder must not be empty")
 	}
 	return nil
 }
 
 // backupKey is the private key of encrypted backups.
 type backupKey struct {
-	Identity string `name:"identity" env:"MAKOLA_BACKUP_IDENTITY" placeholder:"PATH" help:"File with the private key of encrypted backups, as age-keygen makes it."`
+	Identity string `name:"identity" env:"MAKOLA_BACKUP_IDENTITY" placeholder:"PATH" help:"File with the private key of encrypted backups, made by age-keygen."`
 }
 
 // options are how a backup is taken apart.
@@ -81,7 +81,7 @@ func seconds(s float64) float64 { return float64(int64(s*1000)) / 1000 }
 type backupCreate struct {
 	frame.Common
 	backupFolder
-	Recipients []string `name:"recipient" env:"MAKOLA_BACKUP_RECIPIENTS" placeholder:"KEY" help:"Public key of age (age1...) for which the backup is encrypted. May be repeated; none: it is not encrypted."`
+	Recipients []string `name:"recipient" env:"MAKOLA_BACKUP_RECIPIENTS" placeholder:"KEY" help:"Public key of age (age1...) that encrypts the backup. May be repeated; without it the backup is not encrypted."`
 }
 
 // Run makes a backup. The database may lack migrations: a backup comes before them.
@@ -119,7 +119,7 @@ func (c *backupCreate) Run(e *frame.Env) error {
 			return map[string]any{"file": made.Path, "bytes": made.Bytes, "encrypted": made.Encrypted}, nil
 		})
 		if err != nil {
-			return problem.Wrap(err, problem.Unavailable, "backup_not_recorded", "The backup is whole, but the database could not note that it was made")
+			return problem.Wrap(err, problem.Unavailable, "backup_not_recorded", "The backup is complete, but could not be recorded in the database")
 		}
 		return nil
 	})
@@ -128,8 +128,8 @@ func (c *backupCreate) Run(e *frame.Env) error {
 type backupRecord struct {
 	frame.Common
 	Tool   string    `name:"tool" required:"" placeholder:"NAME" help:"Tool that made the backup, such as pgBackRest."`
-	Name   string    `arg:"" help:"What the tool calls the backup: its label or its file."`
-	MadeAt time.Time `name:"made-at" required:"" placeholder:"TIME" help:"When the backup began, such as 2026-03-03T09:00:00Z: it holds everything that was committed before."`
+	Name   string    `arg:"" help:"The tool's name of the backup: its label or its file."`
+	MadeAt time.Time `name:"made-at" required:"" placeholder:"TIME" help:"When the backup began, such as 2026-03-03T09:00:00Z. It contains everything committed before."`
 	Bytes  int64     `name:"bytes" placeholder:"N" help:"Size of the backup in bytes, if known."`
 }
 
@@ -170,7 +170,7 @@ func (c *backupRecord) Run(e *frame.Env) error {
 
 type backupList struct {
 	backupFolder
-	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+	Output string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
 // Run lists. It opens no database.
@@ -186,9 +186,9 @@ func (c *backupList) Run(e *frame.Env) error {
 // verifying is what a look at a backup takes.
 type verifying struct {
 	backupKey
-	Scratch  string `name:"scratch" env:"MAKOLA_BACKUP_SCRATCH" placeholder:"PLACE" help:"Where it is restored for a while: a folder for a SQLite backup (the system's temporary one when absent), the URL of a PostgreSQL server otherwise (--database when absent)."`
-	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL; a temporary database is made beside it, and nothing else is done there."`
-	Output   string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+	Scratch  string `name:"scratch" env:"MAKOLA_BACKUP_SCRATCH" placeholder:"PLACE" help:"Where to restore the backup for the check: a folder for SQLite (default: the system's temporary one), else the URL of a PostgreSQL server (default: --database)."`
+	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. A temporary database is created next to it; nothing else is changed."`
+	Output   string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
 // verified is a look at one backup.
@@ -229,13 +229,13 @@ func (c *verifying) run(e *frame.Env, b backup.Backup, oldest time.Duration) err
 		return err
 	}
 	if oldest > 0 && v.age > oldest {
-		v.Problems = append(v.Problems, fmt.Sprintf("it is %s old, older than %s", v.age.Round(time.Second), oldest))
+		v.Problems = append(v.Problems, fmt.Sprintf("the backup is %s old, more than %s", v.age.Round(time.Second), oldest))
 	}
 	if err := frame.PrintOne(e.Stdout, c.Output, verifiedColumns, v); err != nil {
 		return err
 	}
 	if n := len(v.Problems); n > 0 {
-		return problem.New(problem.Internal, "backup_wrong", fmt.Sprintf("The backup cannot be relied on: %s", v.Problems[0]))
+		return problem.New(problem.Internal, "backup_wrong", fmt.Sprintf("Do not rely on this backup: %s", v.Problems[0]))
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func checkRestored(ctx context.Context, d *db.DB) ([]string, error) {
 
 type backupVerify struct {
 	verifying
-	File string `arg:"" help:"The dump, with its manifest beside it."`
+	File string `arg:"" help:"The dump. Its manifest must be in the same folder."`
 }
 
 // Run verifies one backup.
@@ -271,7 +271,7 @@ func (c *backupVerify) Run(e *frame.Env) error {
 type backupDrill struct {
 	backupFolder
 	verifying
-	MaxAge time.Duration `name:"max-age" placeholder:"DURATION" help:"Fail when the newest backup is older, such as 26h."`
+	MaxAge time.Duration `name:"max-age" placeholder:"DURATION" help:"Fail if the newest backup is older, such as 26h."`
 }
 
 // Run verifies the newest backup.
@@ -287,7 +287,7 @@ func (c *backupDrill) Run(e *frame.Env) error {
 type Restore struct {
 	frame.Common
 	backupKey
-	File string `arg:"" help:"The dump, with its manifest beside it."`
+	File string `arg:"" help:"The dump. Its manifest must be in the same folder."`
 }
 
 // Run restores into a folder without a database, or into a PostgreSQL database without tables.

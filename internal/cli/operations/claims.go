@@ -12,8 +12,8 @@ import (
 
 type recoveryClaim struct {
 	recoveryStep
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
-	File   string `arg:"" type:"existingfile" help:"CSV or XLSX with the columns kind (payout, collection or topup), reference, amount, party, channel and, for a bank, bank_id."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
+	File   string `arg:"" type:"existingfile" help:"CSV or XLSX file with the columns kind (payout, collection or topup), reference, amount, party, channel and, for a bank, bank_id."`
 	frame.TableFlags
 }
 

@@ -15,8 +15,8 @@ import (
 
 // Clock holds the commands of makola clock.
 type Clock struct {
-	Steps  clockSteps  `cmd:"" help:"List when the clocks of servers were set, newest first."`
-	Accept clockAccept `cmd:"" help:"Accept the clock of this machine as it is, where a server on SQLite refuses money because its clock is behind the newest row."`
+	Steps  clockSteps  `cmd:"" help:"List changes of servers' clocks, newest first."`
+	Accept clockAccept `cmd:"" help:"Accept the clock of this machine. Use it if a server on SQLite refuses money because its clock is behind the newest row."`
 }
 
 var clockColumns = []frame.Column[timekeeping.Step]{
@@ -70,7 +70,7 @@ func (c *clockAccept) Run(e *frame.Env) error {
 			return map[string]any{"clock": now}, nil
 		})
 		if err == nil {
-			_, err = fmt.Fprintf(e.Stderr, "Accepted: servers take money again within %v\n", timekeeping.LookEvery)
+			_, err = fmt.Fprintf(e.Stderr, "Accepted. Servers accept money requests again within %v\n", timekeeping.LookEvery)
 		}
 		return err
 	})

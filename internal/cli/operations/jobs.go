@@ -10,18 +10,18 @@ import (
 
 // Jobs holds the commands of makola jobs.
 type Jobs struct {
-	List  jobsList  `cmd:"" help:"List jobs that are not finished, oldest first."`
+	List  jobsList  `cmd:"" help:"List unfinished jobs, oldest first."`
 	Dead  jobsDead  `cmd:"" help:"List dead letters: jobs that were given up."`
-	Rerun jobsRerun `cmd:"" help:"Give a dead letter another life. A server takes it within seconds."`
+	Rerun jobsRerun `cmd:"" help:"Run a dead letter again. A server starts it within seconds."`
 	Depth jobsDepth `cmd:"" help:"Count jobs by kind."`
 }
 
 type jobsFlags struct {
 	frame.Common
-	Kind    string      `name:"kind" help:"Only jobs of this kind."`
-	Subject string      `name:"subject" placeholder:"ID" help:"Only jobs about this."`
-	After   string      `name:"after" placeholder:"ID" help:"Only those that follow this job."`
-	Limit   frame.Count `name:"limit" default:"100" help:"List at most so many."`
+	Kind    string      `name:"kind" help:"Kind of the jobs."`
+	Subject string      `name:"subject" placeholder:"ID" help:"Id of the payment, campaign or event of the job."`
+	After   string      `name:"after" placeholder:"ID" help:"List jobs that come after the job with this id."`
+	Limit   frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }
 
 func (c *jobsFlags) list(e *frame.Env, dead bool) error {
@@ -73,7 +73,7 @@ type jobsRerun struct {
 	frame.Common
 	frame.Writing
 	ID     string `arg:"" help:"Id of the dead letter."`
-	Reason string `name:"reason" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run gives a dead letter another life.

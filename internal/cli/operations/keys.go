@@ -14,8 +14,8 @@ import (
 
 // Keys holds the commands of makola keys.
 type Keys struct {
-	Status keysStatus `cmd:"" help:"List the master keys by their names, and count what is sealed under each."`
-	Rotate keysRotate `cmd:"" help:"Seal everything under the first key of the ring, beside the servers. It may be broken off and begun again."`
+	Status keysStatus `cmd:"" help:"List the master keys by name, with the number of secrets sealed under each."`
+	Rotate keysRotate `cmd:"" help:"Seal all secrets under the first master key of the ring. Servers keep running; an interrupted run can be repeated."`
 }
 
 var masterKeyColumns = []frame.Column[app.KeyUse]{

@@ -10,9 +10,9 @@ import (
 
 // Migrate look at the schema and bring it up to this program's.
 type Migrate struct {
-	Status migrateStatus `cmd:"" help:"List the migrations and which of them the database has. Exits with 1 while one is missing."`
-	Up     migrateUp     `cmd:"" help:"Apply what is missing."`
-	Copy   migrateCopy   `cmd:"" help:"Move a stopped installation from SQLite to an empty PostgreSQL database; run again, it goes on where it broke off."`
+	Status migrateStatus `cmd:"" help:"List the migrations and whether the database has them. Exits with 1 while one is missing."`
+	Up     migrateUp     `cmd:"" help:"Apply the missing migrations."`
+	Copy   migrateCopy   `cmd:"" help:"Move a stopped installation from SQLite to an empty PostgreSQL database. An interrupted run can be repeated."`
 }
 
 type migrateStatus struct{ frame.Common }
@@ -45,7 +45,7 @@ func (c *migrateStatus) Run(e *frame.Env) error {
 			}
 		}
 		if missing > 0 {
-			return problem.New(problem.Internal, "migrations_pending", fmt.Sprintf("The database lacks %d migrations of this program: run makola migrate up", missing))
+			return problem.New(problem.Internal, "migrations_pending", fmt.Sprintf("The database lacks %d migrations of this program. Run makola migrate up", missing))
 		}
 		return nil
 	})
@@ -73,9 +73,9 @@ func (c *migrateUp) Run(e *frame.Env) error {
 		}
 		newest := after[len(after)-1].Number
 		if len(applied) == 0 {
-			fmt.Fprintf(e.Stderr, "Nothing to apply: the database has schema %d\n", newest)
+			fmt.Fprintf(e.Stderr, "Nothing to apply. The database has schema %d\n", newest)
 		} else {
-			fmt.Fprintf(e.Stderr, "Applied %d of %d migrations: the database has schema %d now\n", len(applied), len(after), newest)
+			fmt.Fprintf(e.Stderr, "Applied %d of %d migrations. The database has schema %d\n", len(applied), len(after), newest)
 		}
 		return frame.PrintAll(e.Stdout, c.Output, migrationColumns, applied)
 	})

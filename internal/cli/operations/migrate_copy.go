@@ -21,22 +21,22 @@ import (
 
 // migrateCopy moves an installation from SQLite to PostgreSQL.
 type migrateCopy struct {
-	Data         string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database that the installation leaves. Its server must be stopped."`
-	To           string `name:"to" env:"MAKOLA_DATABASE" placeholder:"URL" help:"URL of the empty PostgreSQL database that it moves to."`
-	Abandon      bool   `name:"abandon" help:"Give up a move that is not done: the folder can be served again, the target never."`
-	TargetIsGone bool   `name:"target-is-gone" help:"With --abandon: do not ask the target, which is gone for ever and on which no server was ever started."`
-	Output       string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+	Data         string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database to move. Its server must be stopped."`
+	To           string `name:"to" env:"MAKOLA_DATABASE" placeholder:"URL" help:"URL of the empty PostgreSQL database to move to."`
+	Abandon      bool   `name:"abandon" help:"Abandon an unfinished move: the folder can be served again, the target never."`
+	TargetIsGone bool   `name:"target-is-gone" help:"With --abandon: do not contact the target. It must be lost for good, and no server was ever started on it."`
+	Output       string `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
 // Validate refuses flags that make no sense together.
 func (c migrateCopy) Validate() error {
 	switch {
 	case c.Data == "":
-		return errors.New("--data must name a folder")
+		return errors.New("--data must not be empty")
 	case c.TargetIsGone && !c.Abandon:
 		return errors.New("--target-is-gone needs --abandon")
 	case c.To == "" && !c.TargetIsGone:
-		return errors.New("--to must name the PostgreSQL database, as MAKOLA_DATABASE does for servers")
+		return errors.New("--to must be the URL of the PostgreSQL database, as in MAKOLA_DATABASE of the servers")
 	}
 	return nil
 }
@@ -91,11 +91,11 @@ func (c *migrateCopy) move(e *frame.Env, move relocation.Move) error {
 		return err
 	}
 	if moved.Already {
-		fmt.Fprintln(e.Stderr, "This move is done already: nothing was copied. Start servers on the new database")
+		fmt.Fprintln(e.Stderr, "The installation has moved already; nothing was copied. Start the servers with the new database")
 	} else {
 		journal := audit.Journal{Folder: c.Data, Failed: frame.NotNoted(e)}
 		journal.Add(move.Entry(moved))
-		fmt.Fprintf(e.Stderr, "The installation has moved: start servers with this URL as MAKOLA_DATABASE, and the same master key%s and data folder\n", c.developmentKey())
+		fmt.Fprintf(e.Stderr, "The installation has moved. Start the servers with this URL as MAKOLA_DATABASE, and with the same master key%s and data folder\n", c.developmentKey())
 	}
 	return frame.PrintOne(e.Stdout, c.Output, movedColumns, moved)
 }
@@ -112,7 +112,7 @@ func (c *migrateCopy) developmentKey() string {
 // released says what an abandoned move leaves.
 func (c *migrateCopy) released(e *frame.Env, err error) error {
 	if err == nil {
-		fmt.Fprintf(e.Stderr, "The move is abandoned: start the server on %s again, and remove the other database\n", c.Data)
+		fmt.Fprintf(e.Stderr, "The move is abandoned. Start the server on %s again, and remove the other database\n", c.Data)
 	}
 	return err
 }

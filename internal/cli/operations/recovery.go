@@ -16,16 +16,16 @@ import (
 
 // Recovery holds the commands of makola recovery.
 type Recovery struct {
-	Status  recoveryStatus  `cmd:"" help:"Whether a recovery lasts, what it waits for, and which acts of operators the database has forgotten."`
-	Begin   recoveryBegin   `cmd:"" help:"Begin a recovery: the database went back in time in a way that servers cannot see, such as a snapshot of the whole machine."`
-	Access  recoveryAccess  `cmd:"" help:"List the keys and people to check before customers are let in."`
-	Open    recoveryOpen    `cmd:"" help:"Let customers in: what operators had done is done again."`
-	Skip    recoverySkip    `cmd:"" help:"Let payments through without the answer of a provider that is gone for good."`
-	Allow   recoveryAllow   `cmd:"" help:"Let a customer's campaigns go, and its purchases that neither a reference nor an Idempotency-Key names."`
-	Dismiss recoveryDismiss `cmd:"" help:"Take a conflict off the list: what the provider has done is booked by hand, such as a data package whose price is forgotten."`
-	Claim   recoveryClaim   `cmd:"" help:"Have a server look for what a provider's statement has and no client sends again: it is adopted where the provider knows it, and never sent."`
-	Claims  recoveryClaims  `cmd:"" help:"List the claims and what became of each."`
-	End     recoveryEnd     `cmd:"" help:"End the recovery, when nothing of it is left."`
+	Status  recoveryStatus  `cmd:"" help:"Show the state of the recovery, what it waits for, and which changes of operators the database lost."`
+	Begin   recoveryBegin   `cmd:"" help:"Begin a recovery: the database went back in time and servers cannot detect it, such as after a snapshot of the whole machine."`
+	Access  recoveryAccess  `cmd:"" help:"List the keys and people to check before customers are admitted."`
+	Open    recoveryOpen    `cmd:"" help:"Admit customers, and apply the lost changes of operators again."`
+	Skip    recoverySkip    `cmd:"" help:"Skip a provider that is lost for good: its payments continue without its answer."`
+	Allow   recoveryAllow   `cmd:"" help:"Allow an account's campaigns, and its purchases without a reference or Idempotency-Key."`
+	Dismiss recoveryDismiss `cmd:"" help:"Remove a conflict from the list after you booked by hand what the provider did."`
+	Claim   recoveryClaim   `cmd:"" help:"Look up payments from a provider's statement. A payment that the provider confirms is adopted, and never sent."`
+	Claims  recoveryClaims  `cmd:"" help:"List the claims and their outcomes."`
+	End     recoveryEnd     `cmd:"" help:"End the recovery, once nothing is open."`
 }
 
 type recoveryStatus struct{ frame.Common }
@@ -37,7 +37,7 @@ func (c *recoveryStatus) Run(e *frame.Env) error {
 
 type recoveryBegin struct {
 	recoveryStep
-	Since time.Time `name:"since" placeholder:"TIME" help:"What was committed after this moment may be forgotten, such as 2026-03-03T09:00:00Z; absent: not known."`
+	Since time.Time `name:"since" placeholder:"TIME" help:"Changes committed after this time may be lost, such as 2026-03-03T09:00:00Z. Leave out if not known."`
 }
 
 // Run begins a recovery, closed.
@@ -72,7 +72,7 @@ func (c *recoveryOpen) Run(e *frame.Env) error {
 
 type recoverySkip struct {
 	recoveryStep
-	Rail string `arg:"" help:"Name of the provider: mtn or hubtel."`
+	Rail string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
 	Mode string `name:"mode" enum:"test,live" default:"live" help:"test or live money."`
 }
 
@@ -85,7 +85,7 @@ func (c *recoverySkip) Run(e *frame.Env) error {
 
 type recoveryAllow struct {
 	recoveryStep
-	Tenant string `arg:"" help:"Id or unique name of the customer."`
+	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 }
 
 // Run lets a customer through.
@@ -101,8 +101,8 @@ func (c *recoveryAllow) Run(e *frame.Env) error {
 
 type recoveryDismiss struct {
 	recoveryStep
-	Tenant    string `arg:"" help:"Id or unique name of the customer."`
-	Reference string `arg:"" help:"The customer's reference, as the list of conflicts has it."`
+	Tenant    string `arg:"" name:"account" help:"Id or unique name of the account."`
+	Reference string `arg:"" help:"The account's reference, as in the list of conflicts."`
 }
 
 // Run takes a conflict off the list.
@@ -118,7 +118,7 @@ func (c *recoveryDismiss) Run(e *frame.Env) error {
 
 type recoveryEnd struct {
 	recoveryStep
-	SignFloats string `name:"sign-floats" required:"" placeholder:"TEXT" help:"What the floats of makola float show were compared with, such as the providers' balances of an hour: they agree, or you answer for the difference."`
+	SignFloats string `name:"sign-floats" required:"" placeholder:"TEXT" help:"Confirm that the floats of makola float show agree with the providers' balances. State what you compared them with."`
 }
 
 // Run ends the recovery.
@@ -130,17 +130,17 @@ func (c *recoveryEnd) Run(e *frame.Env) error {
 		}
 		var left []string
 		if v.unsettled > 0 {
-			left = append(left, fmt.Sprintf("%d payments of before are open and not in payouts stuck yet", v.unsettled))
+			left = append(left, fmt.Sprintf("%d payments from before the recovery are open and not in makola payouts stuck yet", v.unsettled))
 		}
 		if n := len(v.conflicts); n > 0 {
-			left = append(left, fmt.Sprintf("%d conflicts wait", n))
+			left = append(left, fmt.Sprintf("%d conflicts are unresolved", n))
 		}
 		waiting, err := o.Recovery().Waiting(e.Ctx)
 		if err != nil {
 			return err
 		}
 		if n := len(waiting); n > 0 {
-			left = append(left, fmt.Sprintf("%d claims wait for the providers", n))
+			left = append(left, fmt.Sprintf("%d claims wait for providers", n))
 		}
 		if strings.TrimSpace(c.SignFloats) == "" {
 			left = append(left, "the floats are not signed")
@@ -150,10 +150,10 @@ func (c *recoveryEnd) Run(e *frame.Env) error {
 			return err
 		}
 		if undecided > 0 {
-			left = append(left, fmt.Sprintf("%d rows of batches that the recovery paused are neither sent nor cancelled", undecided))
+			left = append(left, fmt.Sprintf("%d rows of paused batches are neither sent nor cancelled", undecided))
 		}
 		if len(left) > 0 {
-			return problem.New(problem.Forbidden, "recovery_unfinished", "The recovery is not done: "+strings.Join(left, ", "))
+			return problem.New(problem.Forbidden, "recovery_unfinished", "The recovery cannot end yet: "+strings.Join(left, ", "))
 		}
 		entry := audit.Entry{Action: "recovery.end", Reason: c.Reason, Details: map[string]any{"floats": c.SignFloats}}
 		return r.End(e.Ctx, c.Reason, o.Actor, o.Audited(entry))
@@ -172,7 +172,7 @@ func (c *recoveryAccess) Run(e *frame.Env) error {
 		if err := frame.PrintAll(e.Stdout, c.Output, accessColumns, v.access.rows); err != nil || len(v.access.rows) == 0 {
 			return err
 		}
-		fmt.Fprintf(e.Stderr, "makola: When each of these %d may work: makola recovery open --confirm-access %s\n", len(v.access.rows), v.access.code())
+		fmt.Fprintf(e.Stderr, "makola: Once you have checked each of these %d: makola recovery open --confirm-access %s\n", len(v.access.rows), v.access.code())
 		return nil
 	})
 }

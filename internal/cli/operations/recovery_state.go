@@ -58,10 +58,10 @@ func (r accessReview) confirmed(code string) error {
 	case len(r.rows) == 0 || strings.EqualFold(code, r.code()):
 		return nil
 	case code == "":
-		return problem.New(problem.Forbidden, "access_unconfirmed", fmt.Sprintf("%d keys or people must be checked first: run makola recovery access, "+
+		return problem.New(problem.Forbidden, "access_unconfirmed", fmt.Sprintf("Check %d keys or people first: run makola recovery access, "+
 			"revoke and disable again what must not work, then confirm with --confirm-access and the code that it prints", len(r.rows)))
 	}
-	return problem.Field("confirm-access", "is not the code of the present list: run makola recovery access again")
+	return problem.Field("confirm-access", "does not match the current list. Run makola recovery access again")
 }
 
 // accessToReview lists, in a recovery, what the journal says was changed since the backup, or everything where there is no
@@ -72,7 +72,7 @@ func accessToReview(ctx context.Context, o *frame.Opened, v recoveryView) (r acc
 	}
 	for _, a := range v.forgotten {
 		if a.OfAccess() {
-			r.rows = append(r.rows, accessRow{"act", a.Tenant, a.Subject, a.Action, "forgotten", fmt.Sprintf("by %s at %s: %s", a.Actor, a.At.UTC().Format("2006-01-02 15:04Z"), a.Reason)})
+			r.rows = append(r.rows, accessRow{"act", a.Tenant, a.Subject, a.Action, "forgotten", fmt.Sprintf("by %s at %s: %s", a.Actor, a.At.UTC().Format(time.RFC3339), a.Reason)})
 		}
 	}
 	if !v.noJournal {

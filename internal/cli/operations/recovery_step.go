@@ -17,7 +17,7 @@ func showRecovery(e *frame.Env, o *frame.Opened, format string) error {
 		return err
 	}
 	if v.Lasts() && v.noJournal {
-		e.Warn(fmt.Sprintf("There is no journal of before the recovery at %s: acts of operators that the backup has forgotten are not known here. "+
+		e.Warn(fmt.Sprintf("No journal from before the recovery at %s, so the changes that the backup lost are not known. "+
 			"Copy acts.jsonl of the old data folder there, or check every key and person with makola recovery access.", o.Journal.Path()))
 	}
 	return frame.PrintOne(e.Stdout, format, recoveryColumns, v)
@@ -26,7 +26,7 @@ func showRecovery(e *frame.Env, o *frame.Opened, format string) error {
 // recoveryStep is a command that moves the recovery.
 type recoveryStep struct {
 	frame.Common
-	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Why, for the audit log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // run makes the step, with its entry in the audit log, and prints what is then.

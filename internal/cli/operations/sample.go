@@ -15,11 +15,11 @@ import (
 
 // Sample makes a data folder with a past.
 type Sample struct {
-	Data   string    `name:"data" default:"./makola-sample" placeholder:"FOLDER" help:"Folder to make; one that has anything in it is refused."`
-	Days   int       `name:"days" default:"90" help:"How many days of history, 3 to 366."`
-	Until  frame.Day `name:"until" placeholder:"DATE" help:"First day that is not in it, in UTC; by default today."`
-	Seed   uint64    `name:"seed" default:"1" help:"Another number makes another history; the same one, with the same days, the same."`
-	Output string    `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"table, json or csv."`
+	Data   string    `name:"data" default:"./makola-sample" placeholder:"FOLDER" help:"Folder to create. It must not exist, or must be empty."`
+	Days   int       `name:"days" default:"90" help:"Number of days of history, 3 to 366."`
+	Until  frame.Day `name:"until" placeholder:"DATE" help:"First day that the history does not have, in UTC; by default today."`
+	Seed   uint64    `name:"seed" default:"1" help:"Number that selects the history. The same number and days give the same history."`
+	Output string    `name:"output" short:"o" enum:"table,json,csv" default:"table" help:"Format of the output: table, json or csv."`
 }
 
 // Validate refuses an empty folder, like every command's.
@@ -50,7 +50,7 @@ func (c *Sample) Run(e *frame.Env) error {
 	machine := clock.Real()
 	begun := machine.Now()
 	if c.Until.Or(begun).After(begun) {
-		return problem.Field("until", "must not be later than today: what has not happened yet is no history")
+		return problem.Field("until", "must not be later than today")
 	}
 	secret, err := frame.MasterKey()
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Sample) Run(e *frame.Env) error {
 	if err := frame.PrintOne(e.Stdout, c.Output, sampleColumns, madeSample{made, machine.Since(begun)}); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "Look at it: makola serve --data %s\n", shellWord(made.Folder))
+	fmt.Fprintf(e.Stderr, "View it with: makola serve --data %s\n", shellWord(made.Folder))
 	return nil
 }
 

@@ -126,7 +126,7 @@ func (ps *Pages) tenantList(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	l := page.List{Title: "Accounts", Actions: v.Actions(roles.ChangeTenants, page.Link{Href: "/ops/tenants/new", Text: "Create account"}, page.Link{Href: "/ops/fees", Text: "Edit default fee plan"}),
-		Empty: page.Empty{Title: "No accounts yet", Text: "Create one here, or on the command line: makola tenant create."}}
+		Empty: page.Empty{Title: "No accounts yet", Text: "Create one here, or on the command line: makola account create."}}
 	list = console.Keyed(v, &l, "after", list, func(t tenant.Tenant) string { return t.ID })
 	l.Grid = console.Grid(tenantColumns, list, func(t tenant.Tenant) string { return "/ops/tenants/" + t.ID })
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
