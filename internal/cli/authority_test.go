@@ -32,10 +32,10 @@ import (
 // reads are the commands that change nothing of an installation, or that are there for one without a server or without
 // people: whoever gives those owns the machine.
 var reads = map[string]string{
-	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "tenant": "list show", "people": "list", "acts": "list show kinds",
+	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "account": "list show", "people": "list", "approvals": "list show kinds",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
-	"campaigns": "list messages", "otp": "taps", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
+	"campaigns": "list messages", "otp": "ranges", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
 	"clock": "steps", "recovery": "status access begin open skip allow dismiss claim claims end",
 }
 
