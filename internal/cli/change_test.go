@@ -19,12 +19,12 @@ func TestChange_byFields(t *testing.T) {
 		w.run(exitFunds, "change", "wallet.adjust", "--tenant", id, "--amount", "300", "--way", "out", "--reason", "too much")
 		has(t, w.object("change", "tenant.low_balance", "--set", "tenant="+id, "--amount", "50", "--reason", "payday"), map[string]any{"state": "done"})
 		for text, args := range map[string][]string{
-			"kind field is unknown":    {"change", "wallet.spend", "--reason", "x"},
-			"amount field is required":     {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
-			"is no field of this change":   {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
-			"unknown flag --provider":      {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
-			"requested with makola people invite":     {"change", "people.invite", "--reason", "x"},
-			"must be an amount, such as 1": {"change", "wallet.fund", "--tenant", id, "--amount", "much", "--reason", "x"},
+			"kind field is unknown":               {"change", "wallet.spend", "--reason", "x"},
+			"amount field is required":            {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
+			"is no field of this change":          {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
+			"unknown flag --provider":             {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
+			"requested with makola people invite": {"change", "people.invite", "--reason", "x"},
+			"must be an amount, such as 1":        {"change", "wallet.fund", "--tenant", id, "--amount", "much", "--reason", "x"},
 		} {
 			if _, errs := w.run(exitUsage, args...); !strings.Contains(errs, text) {
 				t.Errorf("%v: %s", args, errs)

@@ -216,7 +216,7 @@ func TestAnOrderWhoseAnswerIsLostIsDoneOnce(t *testing.T) {
 				return err
 			}
 			a := o.Changes(config.Secret{})
-			return w.Do(e, "json", a, func(context.Context) error { return nil }, func(id, reference string) (changes.Request, error) {
+			return w.Do(e, "json", a, func() error { return nil }, func(id, reference string) (changes.Request, error) {
 				return a.FundUnder(t.Context(), o.By, id, reference, who.ID, 500, "bank slip")
 			})
 		}

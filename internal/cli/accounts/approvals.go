@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -105,7 +104,7 @@ func (c *Change) Run(e *frame.Env) error {
 			}
 		}
 		r, err := a.Do(e.Ctx, o.By, c.Kind, id, c.Set, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(context.Context) error {
+		return o.Asked(e, c.Output, r, err, func() error {
 			columns := frame.Narrow(c.Output, frame.ActsColumns, "id", "kind", "state", "sentence")
 			if r.Secret != "" { // the text of a key is shown this once
 				columns = append(columns[:len(columns):len(columns)], frame.Column[changes.Request]{Name: "secret", Value: func(r changes.Request) any { return r.Secret }})

@@ -1,8 +1,6 @@
 package accounts
 
 import (
-	"context"
-
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/messaging"
@@ -98,8 +96,8 @@ func (c *campaignsStop) Run(e *frame.Env) error {
 		a := o.Changes(config.Secret{})
 		a.Messaging = m
 		r, err := a.StopCampaign(e.Ctx, o.By, frame.NewID(), c.Campaign, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error {
-			stopped, err := m.CampaignOf(ctx, c.Campaign)
+		return o.Asked(e, c.Output, r, err, func() error {
+			stopped, err := m.CampaignOf(e.Ctx, c.Campaign)
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -66,17 +65,19 @@ func printMinted(e *frame.Env, format string, m access.Minted, now time.Time) er
 	return err
 }
 
-// printKey prints a new key that an act made, found by its text.
-func printKey(ctx context.Context, o *frame.Opened, e *frame.Env, flags keyFlags, text string) error {
-	made, err := o.Access.Authenticate(ctx, text)
-	if err != nil {
-		return err
+// printNew prints the new key that a change made, found by its text.
+func (f keyFlags) printNew(e *frame.Env) func(*frame.Opened, changes.Request) error {
+	return func(o *frame.Opened, r changes.Request) error {
+		made, err := o.Access.Authenticate(e.Ctx, r.Secret)
+		if err != nil {
+			return err
+		}
+		k, err := findKey(e.Ctx, o, made.Tenant, made.KeyID)
+		if err != nil {
+			return err
+		}
+		return printMinted(e, f.Output, access.Minted{Key: k, Text: r.Secret}, o.Clock.Now())
 	}
-	k, err := findKey(ctx, o, made.Tenant, made.KeyID)
-	if err != nil {
-		return err
-	}
-	return printMinted(e, flags.Output, access.Minted{Key: k, Text: text}, o.Clock.Now())
 }
 
 // showKey prints a key.
@@ -119,23 +120,18 @@ type keyCreate struct {
 
 // Run makes a key.
 func (c *keyCreate) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		t, err := o.Tenant(e.Ctx, c.Tenant)
-		if err != nil {
-			return err
+	of := changes.KeyOrder{Member: c.Member, Label: c.Label, Daily: c.Daily.Or(0)}
+	if c.Expires != nil {
+		if of.Expiry = *c.Expires; of.Expiry == 0 { // which means no end
+			return frame.Usage("--expires-in must be longer than 0s")
 		}
-		of := changes.KeyOrder{Member: c.Member, Label: c.Label, Daily: c.Daily.Or(0)}
-		if c.Expires != nil {
-			if of.Expiry = *c.Expires; of.Expiry == 0 { // which means no end
-				return frame.Usage("--expires-in must be longer than 0s")
-			}
-		}
-		for _, s := range c.Scope {
-			of.Scopes = append(of.Scopes, access.Scope(s))
-		}
-		r, err := o.Changes(config.Secret{}).CreateKey(e.Ctx, o.By, frame.NewID(), t.ID, of, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return printKey(ctx, o, e, c.keyFlags, r.Secret) })
-	})
+	}
+	for _, s := range c.Scope {
+		of.Scopes = append(of.Scopes, access.Scope(s))
+	}
+	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return a.CreateKey(e.Ctx, o.By, id, c.Tenant, of, c.Reason)
+	}, c.printNew(e))
 }
 
 type keySet struct {
@@ -148,13 +144,9 @@ type keySet struct {
 
 // Run changes a key.
 func (c *keySet) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
-			return err
-		}
-		r, err := o.Changes(config.Secret{}).SetKey(e.Ctx, o.By, frame.NewID(), c.Tenant, c.ID, c.Daily.Or(0), c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showKey(ctx, o, e, c.keyFlags, c.ID) })
-	})
+	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return a.SetKey(e.Ctx, o.By, id, c.Tenant, c.ID, c.Daily.Or(0), c.Reason)
+	}, func(o *frame.Opened, _ changes.Request) error { return showKey(e.Ctx, o, e, c.keyFlags, c.ID) })
 }
 
 type keyList struct{ keyFlags }
@@ -187,13 +179,9 @@ type keyRotate struct {
 
 // Run rotates a key.
 func (c *keyRotate) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
-			return err
-		}
-		r, err := o.Changes(config.Secret{}).RotateKey(e.Ctx, o.By, frame.NewID(), c.Tenant, c.ID, c.Overlap, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return printKey(ctx, o, e, c.keyFlags, r.Secret) })
-	})
+	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return a.RotateKey(e.Ctx, o.By, id, c.Tenant, c.ID, c.Overlap, c.Reason)
+	}, c.printNew(e))
 }
 
 type keyRevoke struct {
@@ -205,11 +193,7 @@ type keyRevoke struct {
 
 // Run revokes a key.
 func (c *keyRevoke) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
-			return err
-		}
-		r, err := o.Changes(config.Secret{}).RevokeKey(e.Ctx, o.By, frame.NewID(), c.Tenant, c.ID, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showKey(ctx, o, e, c.keyFlags, c.ID) })
-	})
+	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return a.RevokeKey(e.Ctx, o.By, id, c.Tenant, c.ID, c.Reason)
+	}, func(o *frame.Opened, _ changes.Request) error { return showKey(e.Ctx, o, e, c.keyFlags, c.ID) })
 }

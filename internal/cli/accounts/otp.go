@@ -1,7 +1,6 @@
 package accounts
 
 import (
-	"context"
 	"slices"
 
 	"github.com/makola/makola/internal/cli/frame"
@@ -64,7 +63,7 @@ func (c *otpReopen) Run(e *frame.Env) error {
 		a := o.Changes(config.Secret{})
 		a.Messaging = m
 		act, err := a.ReopenRange(e.Ctx, o.By, frame.NewID(), c.Tenant, prefix, c.Reason)
-		return o.Asked(e, c.Output, act, err, func(context.Context) error {
+		return o.Asked(e, c.Output, act, err, func() error {
 			was := slices.IndexFunc(all, func(r otp.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
 			if was < 0 { // it closed and opened meanwhile
 				return nil

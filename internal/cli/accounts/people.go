@@ -122,7 +122,7 @@ func inviteTo(e *frame.Env, flags frame.Common, links linkFlags, at placeFlags, 
 			}
 		}
 		r, err := o.Changes(config.Secret{}).Invite(e.Ctx, o.By, frame.NewID(), email, name, at.membership(), reason)
-		return o.Asked(e, flags.Output, r, err, func(ctx context.Context) error { return printPerson(ctx, o, e, flags.Output, links, email, r) })
+		return o.Asked(e, flags.Output, r, err, func() error { return printPerson(e.Ctx, o, e, flags.Output, links, email, r) })
 	})
 }
 
@@ -148,10 +148,16 @@ func printPerson(ctx context.Context, o *frame.Opened, e *frame.Env, output stri
 	return answer.print(e, output)
 }
 
+// personal requests a change of one person.
+type personal func(a *changes.Changes, ctx context.Context, by changes.By, id, email, reason string) (changes.Request, error)
+
 // change requests a change of a person, and prints the person.
-func (f peopleFlags) change(e *frame.Env, o *frame.Opened, links linkFlags, email string, request func(a *changes.Changes, id string) (changes.Request, error)) error {
-	r, err := request(o.Changes(config.Secret{}), frame.NewID())
-	return o.Asked(e, f.Output, r, err, func(ctx context.Context) error { return printPerson(ctx, o, e, f.Output, links, email, r) })
+func (f peopleFlags) change(e *frame.Env, links linkFlags, email string, request personal) error {
+	return f.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return request(a, e.Ctx, o.By, id, email, f.Reason)
+	}, func(o *frame.Opened, r changes.Request) error {
+		return printPerson(e.Ctx, o, e, f.Output, links, email, r)
+	})
 }
 
 type peopleRole struct {
@@ -162,25 +168,22 @@ type peopleRole struct {
 
 // Run changes a role; none takes it away.
 func (c *peopleRole) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
-			return err
-		}
+	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
 		m := c.membership()
 		if m.Role == "none" {
 			m.Role = ""
 		}
-		_, memberships, err := findPerson(e.Ctx, o, c.Email)
+		_, held, err := findPerson(e.Ctx, o, c.Email)
 		if err != nil {
-			return err
+			return changes.Request{}, err
 		}
-		before := roles.Role("")
-		if at := slices.IndexFunc(memberships, func(r identity.Membership) bool { return r.Tenant == m.Tenant }); at >= 0 {
-			before = memberships[at].Role
+		var before roles.Role
+		if at := slices.IndexFunc(held, func(r identity.Membership) bool { return r.Tenant == m.Tenant }); at >= 0 {
+			before = held[at].Role
 		}
-		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-			return a.SetRole(e.Ctx, o.By, id, c.Email, m, before, c.Reason)
-		})
+		return a.SetRole(e.Ctx, o.By, id, c.Email, m, before, c.Reason)
+	}, func(o *frame.Opened, r changes.Request) error {
+		return printPerson(e.Ctx, o, e, c.Output, linkFlags{}, c.Email, r)
 	})
 }
 
@@ -191,11 +194,7 @@ type peopleDisable struct {
 
 // Run keeps a person out.
 func (c *peopleDisable) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-			return a.Disable(e.Ctx, o.By, id, c.Email, c.Reason)
-		})
-	})
+	return c.change(e, linkFlags{}, c.Email, (*changes.Changes).Disable)
 }
 
 type peopleEnable struct {
@@ -205,11 +204,7 @@ type peopleEnable struct {
 
 // Run lets a person in again.
 func (c *peopleEnable) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		return c.change(e, o, linkFlags{}, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-			return a.Enable(e.Ctx, o.By, id, c.Email, c.Reason)
-		})
-	})
+	return c.change(e, linkFlags{}, c.Email, (*changes.Changes).Enable)
 }
 
 type peopleReset struct {
@@ -220,11 +215,7 @@ type peopleReset struct {
 
 // Run takes away what a person proves themselves with.
 func (c *peopleReset) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		return c.change(e, o, c.linkFlags, c.Email, func(a *changes.Changes, id string) (changes.Request, error) {
-			return a.Reset(e.Ctx, o.By, id, c.Email, c.Reason)
-		})
-	})
+	return c.change(e, c.linkFlags, c.Email, (*changes.Changes).Reset)
 }
 
 type peopleList struct {

@@ -5,8 +5,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/senderid"
 )
 
@@ -78,22 +78,17 @@ type sendersCreate struct {
 
 // Run makes the sender ID.
 func (c *sendersCreate) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
-			return err
-		}
-		s := senderid.Sender{Tenant: c.Tenant, ID: strings.ToLower(cmp.Or(c.ID, frame.NewID())), Name: c.Name, Description: c.Desc}
-		r, err := o.Changes(config.Secret{}).CreateSender(e.Ctx, o.By, frame.NewID(), s, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showSender(ctx, o, e, c.Output, s.ID) })
-	})
+	c.ID = strings.ToLower(cmp.Or(c.ID, frame.NewID()))
+	return c.Change(e, &c.Tenant, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return a.CreateSender(e.Ctx, o.By, id, senderid.Sender{Tenant: c.Tenant, ID: c.ID, Name: c.Name, Description: c.Desc}, c.Reason)
+	}, func(o *frame.Opened, _ changes.Request) error { return showSender(e.Ctx, o, e, c.Output, c.ID) })
 }
 
-// reviewSender decides a sender ID.
-func reviewSender(c *frame.Common, e *frame.Env, id string, to senderid.Status, reason string) error {
-	return c.With(e, func(o *frame.Opened) error {
-		r, err := o.Changes(config.Secret{}).ReviewSender(e.Ctx, o.By, frame.NewID(), id, to, reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showSender(ctx, o, e, c.Output, id) })
-	})
+// reviewSender requests the decision on a sender ID.
+func reviewSender(c *frame.Common, e *frame.Env, sender string, to senderid.Status, reason string) error {
+	return c.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return a.ReviewSender(e.Ctx, o.By, id, sender, to, reason)
+	}, func(o *frame.Opened, _ changes.Request) error { return showSender(e.Ctx, o, e, c.Output, sender) })
 }
 
 // showSender reads and prints one sender ID.

@@ -150,11 +150,10 @@ type tenantCreate struct {
 
 // Run makes the customer.
 func (c *tenantCreate) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		id := cmp.Or(c.ID, frame.NewID())
-		r, err := o.Changes(config.Secret{}).CreateTenant(e.Ctx, o.By, frame.NewID(), id, c.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return printTenant(ctx, o, e, c.Output, id) })
-	})
+	c.ID = cmp.Or(c.ID, frame.NewID())
+	return c.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return a.CreateTenant(e.Ctx, o.By, id, c.ID, c.Name, c.Mode, c.settings(c.PayoutIP, false), c.Reason)
+	}, func(o *frame.Opened, _ changes.Request) error { return printTenant(e.Ctx, o, e, c.Output, c.ID) })
 }
 
 type tenantList struct {
@@ -228,9 +227,9 @@ func (c *tenantSet) Run(e *frame.Env) error {
 			return err
 		}
 		r, err := o.Changes(config.Secret{}).SetTenant(e.Ctx, o.By, frame.NewID(), c.ID, values, c.Reason)
-		show := func(ctx context.Context) error { return printTenant(ctx, o, e, c.Output, c.ID) }
+		show := func() error { return printTenant(e.Ctx, o, e, c.Output, c.ID) }
 		if err != nil && problem.From(err).Code == "nothing_changed" {
-			return show(e.Ctx)
+			return show()
 		}
 		return o.Asked(e, c.Output, r, err, show)
 	})

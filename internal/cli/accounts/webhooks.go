@@ -167,7 +167,7 @@ func (c *webhooksSecret) Run(e *frame.Env) error {
 			return err
 		}
 		hooks := o.Webhooks(secret)
-		show := func(ctx context.Context) error { return c.show(ctx, e, hooks) }
+		show := func() error { return c.show(e.Ctx, e, hooks) }
 		if c.Rotate {
 			act, err := o.Changes(secret).RotateSecret(e.Ctx, o.By, frame.NewID(), c.Tenant, c.Reason)
 			return o.Asked(e, c.Output, act, err, show)
@@ -176,7 +176,7 @@ func (c *webhooksSecret) Run(e *frame.Env) error {
 		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {
 			return err
 		}
-		return show(e.Ctx)
+		return show()
 	})
 }
 

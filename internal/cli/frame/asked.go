@@ -1,12 +1,12 @@
 package frame
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -41,14 +41,28 @@ func (w *waitsError) Error() string {
 	return text
 }
 
-// Asked says what became of an act: one that is done is printed as the command does, one that waits by what it is.
-func (o *Opened) Asked(e *Env, output string, act changes.Request, err error, done func(context.Context) error) error {
+// Change requests a change, and calls show once it is applied. account is the id or unique name of the account that the change is
+// about; when request runs it is the id. nil: the change is about no account.
+func (c *Common) Change(e *Env, account *string, request func(o *Opened, a *changes.Changes, id string) (changes.Request, error), show func(*Opened, changes.Request) error) error {
+	return c.With(e, func(o *Opened) error {
+		if account != nil {
+			if err := o.Known(e.Ctx, account); err != nil {
+				return err
+			}
+		}
+		r, err := request(o, o.Changes(config.Secret{}), NewID())
+		return o.Asked(e, c.Output, r, err, func() error { return show(o, r) })
+	})
+}
+
+// Asked reports the outcome of a request: it calls done once the change is applied, and prints a request that waits for approval.
+func (o *Opened) Asked(e *Env, output string, act changes.Request, err error, done func() error) error {
 	if err != nil {
 		return err
 	}
 	switch act.State {
 	case changes.Done:
-		return done(e.Ctx)
+		return done()
 	case changes.Waiting:
 		if err := PrintOne(e.Stdout, output, Narrow(output, ActsColumns, "id", "state", "sentence", "checkers_needed", "expires_at"), act); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -137,7 +136,7 @@ func Worth(a ledger.Asset, n int64) string { return a.Text(n) }
 
 // Do requests the order's change under its reference, and prints what is there once it is applied. A repeat requests the same change
 // as the one that waits under the reference.
-func (w *ordered) Do(e *Env, output string, a *changes.Changes, show func(context.Context) error, request func(id, reference string) (changes.Request, error)) error {
+func (w *ordered) Do(e *Env, output string, a *changes.Changes, show func() error, request func(id, reference string) (changes.Request, error)) error {
 	if w.o.By.Machine == "" { // else nothing that waits for approval stands in the way, as in an emergency
 		waiting, found, err := a.WaitingUnder(e.Ctx, w.Kind, w.Tenant, w.Reference)
 		if err != nil {

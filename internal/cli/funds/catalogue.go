@@ -1,7 +1,6 @@
 package funds
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -117,7 +116,7 @@ func (c *catalogueSet) Run(e *frame.Env) error {
 // changeCatalogue requests a change of the catalogue, and prints the entries that show it.
 func changeCatalogue(c *frame.Common, e *frame.Env, o *frame.Opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
 	act, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), change, reason)
-	return o.Asked(e, c.Output, act, err, func(context.Context) error { return printCatalogue(o, e, routes, c.Output, show) })
+	return o.Asked(e, c.Output, act, err, func() error { return printCatalogue(o, e, routes, c.Output, show) })
 }
 
 type catalogueBankCode struct {
@@ -159,7 +158,7 @@ func (c *cataloguePrefix) Run(e *frame.Env) error {
 		}
 		routes := o.Routes()
 		r, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), route.CatalogueChange{Kind: route.PrefixEntry, Key: c.Prefix, Value: string(network)}, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(context.Context) error { return c.printPrefixes(e, routes) })
+		return o.Asked(e, c.Output, r, err, func() error { return c.printPrefixes(e, routes) })
 	})
 }
 

@@ -1,7 +1,6 @@
 package funds
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
@@ -74,7 +73,7 @@ func sellCredits(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID
 		}
 		a := o.Changes(config.Secret{})
 		a.Messaging = m
-		return w.Do(e, c.Output, a, func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }, func(id, reference string) (changes.Request, error) {
+		return w.Do(e, c.Output, a, func() error { return printWallet(e, o, c.Output, t.ID) }, func(id, reference string) (changes.Request, error) {
 			return request(a, e.Ctx, o.By, id, reference, t.ID, credits, price, flags.Reason)
 		})
 	})

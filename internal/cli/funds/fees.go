@@ -114,12 +114,12 @@ func (c *feesSet) Run(e *frame.Env) error {
 			return err
 		}
 		r, err := o.Changes(config.Secret{}).SetFees(e.Ctx, o.By, frame.NewID(), owner, rules, c.From, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error {
+		return o.Asked(e, c.Output, r, err, func() error {
 			at := o.Clock.Now()
 			if c.From.After(at) {
 				at = c.From
 			}
-			return printPlan(ctx, o, e, c.Output, owner, at)
+			return printPlan(e.Ctx, o, e, c.Output, owner, at)
 		})
 	})
 }

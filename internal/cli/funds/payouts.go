@@ -419,10 +419,10 @@ func whyHeld(pay book.Payment) string {
 		return "nothing is held: the payer was asked"
 	case pay.Status == book.StatusWaiting:
 		return "nothing is held: the payer has not paid yet"
+	case pay.Refusal != book.RefusalNone && pay.RefusalReason != "":
+		return "the provider refused it (" + pay.RefusalReason + ") and has not confirmed that it has nothing of it. Do not pay again"
 	case pay.Refusal != book.RefusalNone:
 		return "the provider refused it and has not confirmed that when asked; it is asked each minute. Do not pay again"
-	case pay.Refusal != book.RefusalNone:
-		return "the provider refused it (" + pay.RefusalReason + ") and has not confirmed that it has nothing of it. Do not pay again"
 	case pay.Classed && pay.Class == provider.Unknown:
 		return "the outcome is unknown: the provider may have paid. Do not pay again"
 	case !pay.EscalatedAt.IsZero():
@@ -460,7 +460,7 @@ func (c *payoutsResolve) Run(e *frame.Env) error {
 		a := o.Changes(config.Secret{})
 		a.Payments = p
 		r, err := a.Resolve(e.Ctx, o.By, frame.NewID(), pay.ID, changes.Statement{Paid: c.Paid, Fee: c.Fee.Value, Commission: c.Commission.Value}, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showPayment(ctx, o, e, c.Output, p, pay.ID) })
+		return o.Asked(e, c.Output, r, err, func() error { return showPayment(e.Ctx, o, e, c.Output, p, pay.ID) })
 	})
 }
 
@@ -484,16 +484,16 @@ func (c *payoutsDecide) Run(e *frame.Env) error {
 		}
 		a := o.Changes(config.Secret{})
 		a.Payments = p
-		decide := func(ctx context.Context) error {
-			r, err := a.Decide(ctx, o.By, frame.NewID(), pay.ID, changes.Side(c.For), c.Reason)
-			return o.Asked(e, c.Output, r, err, func(ctx context.Context) error { return showPayment(ctx, o, e, c.Output, p, pay.ID) })
+		decide := func() error {
+			r, err := a.Decide(e.Ctx, o.By, frame.NewID(), pay.ID, changes.Side(c.For), c.Reason)
+			return o.Asked(e, c.Output, r, err, func() error { return showPayment(e.Ctx, o, e, c.Output, p, pay.ID) })
 		}
 		if !c.Paid && !c.Unpaid {
-			return decide(e.Ctx)
+			return decide()
 		}
 		r, err := a.Contradict(e.Ctx, o.By, frame.NewID(), pay.ID, c.Paid, c.Reason)
 		if err != nil && problem.From(err).Code == changes.CodeContradicted { // by this command, which broke off before it decided
-			return decide(e.Ctx)
+			return decide()
 		}
 		return o.Asked(e, c.Output, r, err, decide)
 	})

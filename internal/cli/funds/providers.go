@@ -135,10 +135,7 @@ type providersPause struct {
 
 // Run pauses the provider.
 func (c *providersPause) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		r, err := o.Changes(config.Secret{}).Pause(e.Ctx, o.By, frame.NewID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
-		return o.Asked(e, c.Output, r, err, func(context.Context) error { return c.show(e, o, o.Routes(), c.Output) })
-	})
+	return c.change(&c.Common, e, (*changes.Changes).Pause)
 }
 
 type providersResume struct {
@@ -149,10 +146,14 @@ type providersResume struct {
 
 // Run resumes the provider.
 func (c *providersResume) Run(e *frame.Env) error {
-	return c.With(e, func(o *frame.Opened) error {
-		r, err := o.Changes(config.Secret{}).Resume(e.Ctx, o.By, frame.NewID(), c.Mode, c.Provider, route.Operation(c.Operation), c.Reason)
-		return o.Asked(e, c.Output, r, err, func(context.Context) error { return c.show(e, o, o.Routes(), c.Output) })
-	})
+	return c.change(&c.Common, e, (*changes.Changes).Resume)
+}
+
+// change requests a pause or its end, and prints the provider.
+func (s providerSwitch) change(c *frame.Common, e *frame.Env, request func(a *changes.Changes, ctx context.Context, by changes.By, id, mode, provider string, op route.Operation, reason string) (changes.Request, error)) error {
+	return c.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
+		return request(a, e.Ctx, o.By, id, s.Mode, s.Provider, route.Operation(s.Operation), s.Reason)
+	}, func(o *frame.Opened, _ changes.Request) error { return s.show(e, o, o.Routes(), c.Output) })
 }
 
 // show prints what the provider is now.
@@ -238,7 +239,7 @@ func (c *providersRoute) Run(e *frame.Env) error {
 			}
 		}
 		routes, r := o.Routes(), c.route(o.Actor)
-		show := func(ctx context.Context) error { return c.printRoutes(ctx, e, routes) }
+		show := func() error { return c.printRoutes(e.Ctx, e, routes) }
 		ask := (*changes.Changes).SetRoute
 		if c.Drop {
 			ask = (*changes.Changes).DropRoute

@@ -129,7 +129,7 @@ func moveMoney(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID s
 			return err
 		}
 		a := o.Changes(secret)
-		show := func(context.Context) error { return printWallet(e, o, c.Output, t.ID) }
+		show := func() error { return printWallet(e, o, c.Output, t.ID) }
 		return w.Do(e, c.Output, a, show, func(id, reference string) (changes.Request, error) {
 			return request(a, e.Ctx, o.By, id, reference, t.ID, by, flags.Reason)
 		})
@@ -177,9 +177,9 @@ func (c *walletTransfer) Run(e *frame.Env) error {
 		a := o.Changes(config.Secret{})
 		a.Payments = p
 		var r changes.Request
-		show := func(ctx context.Context) error {
+		show := func() error {
 			if o.By.Machine != "" {
-				return showPayment(ctx, o, e, c.Output, p, r.Made)
+				return showPayment(e.Ctx, o, e, c.Output, p, r.Made)
 			}
 			return printWallet(e, o, c.Output, from.ID)
 		}
@@ -205,7 +205,7 @@ func (c *walletRecover) Run(e *frame.Env) error {
 			return err
 		}
 		r, err := o.Changes(secret).Recover(e.Ctx, o.By, frame.NewID(), t.ID, c.Reason)
-		return o.Asked(e, c.Output, r, err, func(context.Context) error { return printWallet(e, o, c.Output, t.ID) })
+		return o.Asked(e, c.Output, r, err, func() error { return printWallet(e, o, c.Output, t.ID) })
 	})
 }
 
@@ -241,7 +241,7 @@ func (c *floatAdd) Run(e *frame.Env) error {
 			return err
 		}
 		a := o.Changes(secret)
-		return w.Do(e, c.Output, a, func(context.Context) error { return printFloats(e, o, c.Output) }, func(id, reference string) (changes.Request, error) {
+		return w.Do(e, c.Output, a, func() error { return printFloats(e, o, c.Output) }, func(id, reference string) (changes.Request, error) {
 			return a.AddFloat(e.Ctx, o.By, id, reference, at, by, c.Reason)
 		})
 	})
