@@ -1,8 +1,10 @@
-// Package cli is the command line: the tree of commands, the parser, and the commands that concern the program itself. A
-// command is a struct whose members are its flags and whose Run does the work; frame has what they all use, and accounts,
-// funds and operations have one file for each noun. Commands open the database themselves, with the same packages and the
-// same guarded statements as the server, and work whether or not a server runs. Apart from serve, migrate up and migrate
-// copy none of them changes the schema. A command writes what the operator did into the audit log in the same transaction.
+// Package cli is the command line: the tree of commands, the parser, and the commands of the program itself. A
+// command is a struct: its members are the flags, and its method Run executes it. Package frame has the parts that
+// every command uses. Packages accounts, funds and operations have one file for each noun.
+//
+// Commands open the database themselves, through the packages and guarded statements of the server. They work whether
+// or not a server runs. Only serve, migrate up and migrate copy change the schema. A command writes its audit entry
+// in the transaction of the change.
 //
 // Files:
 //
@@ -10,8 +12,8 @@
 //	model.go                   the commands described for documents
 //	help.go                    help for people, versions, completion
 //	serve.go                   the server and its log; the simulator
-//	collector.go               how much garbage the server may hold
-//	doctor.go, health.go       faults of an installation (doctor_scrape.go: by its metrics); the condition of a server
+//	collector.go               limits of the garbage collector
+//	doctor.go, health.go       checks of an installation (doctor_scrape.go: by its metrics); readiness of a server
 package cli
 
 import (
@@ -142,8 +144,8 @@ func run(args []string, e *frame.Env) (code int) {
 	return frame.ExitOK
 }
 
-// oneDatabase refuses a line that names a data folder while the environment names a PostgreSQL database: the operator may
-// believe that the command is about the folder's. A server has both.
+// oneDatabase refuses --data while MAKOLA_DATABASE is set, except for serve, which uses both. The operator may expect
+// that the command reads the folder's database.
 func oneDatabase(line *kong.Context) error {
 	if command := line.Selected(); command == nil || frame.CommandName(command) == "serve" {
 		return nil
@@ -161,7 +163,7 @@ func oneDatabase(line *kong.Context) error {
 	return nil
 }
 
-// flagsOf lists the flags that a line gives. Those that the environment gives are not among them.
+// flagsOf lists the flags given on the line, without those of the environment.
 func flagsOf(line *kong.Context) (flags []*kong.Flag) {
 	for _, p := range line.Path {
 		if p.Flag != nil {
@@ -217,7 +219,7 @@ func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
 	})
 }
 
-// helpOf is the help of a flag with its environment variable, and with the default where a placeholder stands in its place.
+// helpOf returns the help of a flag with its environment variable, and with the default if a placeholder hides it.
 func helpOf(v *kong.Value) string {
 	help := kong.DefaultHelpValueFormatter(v)
 	if v.Flag != nil && v.Flag.PlaceHolder != "" && v.Default != "" {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// gcPercent lets garbage grow to four times the live memory, which is small: every collection is taken from
-// requests. The limits make the collector work harder before the server outgrows the 200 MB that the documents
-// promise: the program itself comes on top of them, and what SQLite keeps outside of Go's memory.
-// The simulator, which answers a load test's every request too, has no limit: its book is in memory.
+// gcPercent lets the heap grow to four times the live memory, because collections slow down requests. The memory
+// limits make the collector run more often before the server reaches the documented 200 MB, which include the program
+// and SQLite's own memory. The simulator has no limit: it keeps its book in memory and answers every request of a
+// load test.
 const (
 	gcPercent           = 400
 	gcPercentSimulator  = 200
@@ -19,16 +19,15 @@ const (
 	memoryLimitSQLite   = 126 << 20
 )
 
-// collectLess lets garbage grow to percent of the live memory, unless the environment says how far.
+// collectLess sets the growth of the heap to percent of the live memory, unless the environment sets it.
 func collectLess(percent int) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
 }
 
-// limitMemory gives the garbage collector a limit until ctx ends, unless the environment has one. The limit stays above the
-// live memory by half of it: a collector whose limit is below what lives takes half of the processors without end, and
-// requests wait for it.
+// limitMemory sets the memory limit of the garbage collector until ctx ends, unless the environment sets it. The
+// limit stays half above the live memory: below it the collector would take half of the processors without end.
 func limitMemory(ctx context.Context, postgres bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -45,9 +45,9 @@ const (
 
 // A finding is one line of the report.
 type finding struct {
-	check string // what was looked at
+	check string // name of the check
 	state string
-	fact  string // what was seen
+	fact  string // result of the check
 	fix   string // what to do about it; empty when nothing is to be done
 }
 
@@ -104,7 +104,7 @@ func (c *doctorCommand) Run(e *frame.Env) error {
 	return nil
 }
 
-// examine makes every check: first what needs nothing, then the database, the server that runs here, and the providers.
+// examine runs every check: settings first, then the database, the server on this machine, and the providers.
 func (d *doctor) examine(ctx context.Context) {
 	d.variables(os.Environ())
 	d.settings()
@@ -142,14 +142,14 @@ func (d *doctor) variables(environment []string) {
 	d.ok("variables", "every MAKOLA_ variable that is set is known")
 }
 
-// settings finds what a start would refuse.
+// settings checks for settings that serve refuses.
 func (d *doctor) settings() {
 	unfit := d.Wrong()
 	mode := "development"
 	if d.Production() {
 		mode = "production, because " + d.WhyProduction()
 		key := d.Server
-		key.Secret, _ = frame.MasterKey() // what is wrong with it is a finding of its own
+		key.Secret, _ = frame.MasterKey() // masterKey reports its faults
 		unfit = append(key.Missing(), unfit...)
 	}
 	for _, what := range unfit {
@@ -316,7 +316,7 @@ func (d *doctor) clockSteps(ctx context.Context, opened *db.DB) {
 	}
 }
 
-// schema says whether the database has this program's.
+// schema checks that the database has every migration of this program.
 func (d *doctor) schema(ctx context.Context, opened *db.DB) bool {
 	all, err := opened.MigrationStatus(ctx)
 	if err != nil {
@@ -337,10 +337,10 @@ func (d *doctor) schema(ctx context.Context, opened *db.DB) bool {
 	return true
 }
 
-// installation says whether the master key is the one that the database was made with.
+// installation checks that the master key is the one of this database.
 func (d *doctor) installation(ctx context.Context, o *frame.Opened) {
 	if d.secret.Empty() {
-		return // said before
+		return // reported by another check
 	}
 	err := o.Installation.CheckSecret(ctx, d.secret)
 	switch {
@@ -358,7 +358,7 @@ func (d *doctor) installation(ctx context.Context, o *frame.Opened) {
 	}
 }
 
-// ring says whether the ring has every key under which something is sealed, and whether a rotation is unfinished.
+// ring checks that the ring has every key under which something is sealed, and that no rotation is unfinished.
 func (d *doctor) ring(ctx context.Context, o *frame.Opened) {
 	sealed := o.Sealed(d.secret)
 	if err := sealed.Check(ctx); err != nil {
@@ -379,7 +379,7 @@ func (d *doctor) ring(ctx context.Context, o *frame.Opened) {
 	d.ok("ring of keys", "all is sealed under the active key, %s", keys[0].Name)
 }
 
-// recoveryState says whether the database may have gone back in time.
+// recoveryState checks that no recovery is open.
 func (d *doctor) recoveryState(ctx context.Context, o *frame.Opened) {
 	s, err := o.Recovery().State(ctx)
 	switch {
@@ -428,7 +428,7 @@ func (d *doctor) oldestUnknown(ctx context.Context, o *frame.Opened) {
 	}
 }
 
-// lastBackup says how much a loss of the disk would cost.
+// lastBackup checks the age of the last backup.
 func (d *doctor) lastBackup(ctx context.Context, o *frame.Opened) {
 	const fix = "makola backup create, once a day by a timer, and makola backup drill; after a backup by another tool makola backup record"
 	bad := d.warn
@@ -448,7 +448,7 @@ func (d *doctor) lastBackup(ctx context.Context, o *frame.Opened) {
 	}
 }
 
-// disk looks at the room for SQLite, or for the journal of acts beside PostgreSQL.
+// disk checks the free space for SQLite or, on PostgreSQL, for the journal.
 func (d *doctor) disk() {
 	const mb = 1 << 20
 	free, known := db.Free(d.Data)

@@ -102,7 +102,8 @@ func readReadings(from io.Reader) (readings, error) {
 	return all, nil
 }
 
-// readiness reports what the server that runs here reports of itself: whether it takes requests, and which of them it refuses.
+// readiness checks that the server on this machine accepts requests, and reports the kinds of requests that it
+// refuses.
 func (d *doctor) readiness(ctx context.Context) {
 	const check = "readiness"
 	ctx, cancel := context.WithTimeout(ctx, d.Within)
@@ -150,8 +151,9 @@ func (d *doctor) running(ctx context.Context) {
 	d.books(all)
 }
 
-// proxies holds the setting against the requests that came: an address of X-Forwarded-For that is not believed is that of
-// a proxy which the setting lacks, and lists of addresses then judge the proxy instead of the customer.
+// proxies compares --trusted-proxy with the requests of the server. An address that sends X-Forwarded-For and is not
+// trusted is a proxy that the setting lacks. Allow-lists then check the address of the proxy instead of the
+// customer's.
 func (d *doctor) proxies(all readings) {
 	ignored, believed := all.sum("makola_http_forwarded_total", "peer", "unknown"), all.sum("makola_http_forwarded_total", "peer", "trusted")
 	direct := all.sum("makola_http_forwarded_total", "peer", "silent")

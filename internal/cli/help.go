@@ -30,7 +30,7 @@ func (c *helpCommand) Run(e *frame.Env) error {
 	return nil
 }
 
-// About is what makola version says of the program.
+// About describes the build of the program.
 type About struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
@@ -38,7 +38,7 @@ type About struct {
 	Schema  int    `json:"schema"` // number of the newest migration that it knows
 }
 
-// about reads what the build says of itself.
+// about reads the build information.
 func about() (About, error) {
 	a := About{Version: cmp.Or(version, nextVersion), Commit: commit(), Go: runtime.Version()}
 	all, err := db.KnownMigrations()
@@ -100,12 +100,12 @@ func (c *completionCommand) Run(e *frame.Env) error {
 	return err
 }
 
-// completeCommand is what the scripts ask.
+// completeCommand completes a line for the scripts.
 type completeCommand struct {
 	Words []string `arg:"" optional:"" help:"Words of the line after makola; the last one is being written."`
 }
 
-// Run prints what the last word can become, one a line.
+// Run prints the completions of the last word, one a line.
 func (c *completeCommand) Run(e *frame.Env) error {
 	model, err := Model()
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *completeCommand) Run(e *frame.Env) error {
 	return nil
 }
 
-// completions are the commands, flags and values that can stand for the last word.
+// completions returns the commands, flags and values that complete the last word.
 func completions(node *kong.Node, words []string) (found []string) {
 	last := ""
 	if len(words) > 0 {
@@ -160,17 +160,18 @@ func completions(node *kong.Node, words []string) (found []string) {
 	return slices.DeleteFunc(found, func(word string) bool { return word == "" || !strings.HasPrefix(word, last) })
 }
 
-// notOurs are variables whose names begin like ours: those of tests, and those in which Kubernetes tells of a service
-// that is called makola.
+// notOurs matches variables of other programs with our prefix: those of tests, and those that Kubernetes sets for a
+// service named makola.
 var notOurs = regexp.MustCompile(`^MAKOLA_TEST_|_SERVICE_(HOST|PORT)(_.*)?$|_PORT(_\d+_(TCP|UDP).*)?$`)
 
-// talks says that a command only talks about the program, and reads no setting; or that it says itself which are wrong.
+// talks reports whether a command needs no valid settings: it only prints information about the program, or reports
+// wrong settings itself.
 func talks(c *kong.Context) bool {
 	first, _, _ := strings.Cut(c.Command(), " ")
 	return slices.Contains([]string{"version", "help", "completion", "complete", "doctor"}, first)
 }
 
-// checkVariables refuses an environment variable of ours that nothing reads: it was meant to say something.
+// checkVariables refuses an environment variable with our prefix that no flag reads, because it is probably misspelt.
 func checkVariables(model *kong.Application, environment []string) error {
 	known := map[string]bool{config.EnvMasterKey: true, config.EnvMasterKeyFile: true, config.EnvReferenceKey: true, config.EnvReferenceKeyFile: true, config.EnvToken: true}
 	err := kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
@@ -199,7 +200,7 @@ func checkVariables(model *kong.Application, environment []string) error {
 // oneOf is how kong refuses a value that is none of a list: "--for must be one of "customer","house" but got "me"".
 var oneOf = regexp.MustCompile(`^(.*) must be one of ((?:"[^"]*",?)+) but got (".*")$`)
 
-// words says the same with a list as people write it.
+// words rewrites the parser's error about a value with its list of values in plain English.
 func words(message string) string {
 	parts := oneOf.FindStringSubmatch(message)
 	if parts == nil {

@@ -56,7 +56,7 @@ func (c *serveCommand) Run(e *frame.Env) error {
 	return a.Run(e.Ctx)
 }
 
-// supervisor is what systemd says in the environment of the process that it started.
+// supervisor holds the variables that systemd sets for the process.
 func supervisor(pid int, getenv func(string) string) app.Supervisor {
 	s := app.Supervisor{Socket: getenv("NOTIFY_SOCKET")}
 	if of := getenv("WATCHDOG_PID"); of == "" || of == strconv.Itoa(pid) {
@@ -111,7 +111,7 @@ func readableFlag(flags []*kong.Flag) error {
 	return nil
 }
 
-// hasPassword says whether a URL, or a list of settings in its place, holds a password.
+// hasPassword reports whether a URL, or a list of connection settings, contains a password.
 func hasPassword(database string) bool {
 	if u, err := url.Parse(database); err == nil && u.User != nil {
 		if _, has := u.User.Password(); has {
@@ -121,11 +121,10 @@ func hasPassword(database string) bool {
 	return strings.Contains(database, "password=")
 }
 
-// outliveTheLog lets a server go on when its output is closed: the signal that tells of it would end the
-// process at the next line of the log.
+// outliveTheLog ignores SIGPIPE, which would end the server at the next log line after its output was closed.
 func outliveTheLog() { signal.Ignore(syscall.SIGPIPE) }
 
-// serveProblem says what an operator can do about a server that did not start.
+// serveProblem adds the fix to the error of a server that did not start.
 func serveProblem(err error) error {
 	switch {
 	case errors.Is(err, db.ErrLocked):
@@ -142,7 +141,7 @@ func serveProblem(err error) error {
 
 func newLog(to io.Writer, format, level string) *slog.Logger {
 	var least slog.Level
-	_ = least.UnmarshalText([]byte(level)) // the parser has checked the word
+	_ = least.UnmarshalText([]byte(level)) // the parser has checked it
 	options := &slog.HandlerOptions{Level: least, ReplaceAttr: withUnits}
 	if format == "auto" {
 		format = "json"
@@ -175,7 +174,7 @@ func Version() string {
 	return nextVersion + " (" + cmp.Or(commit(), "unreleased") + ")"
 }
 
-// commit is that of the build; empty where the build does not say.
+// commit returns the commit of the build, and an empty text if the build does not contain it.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -187,7 +186,7 @@ func commit() string {
 	return ""
 }
 
-// simCommand runs the simulator alone.
+// simCommand runs the simulator without a server.
 type simCommand struct {
 	Listen    string `name:"listen" default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"Address of the providers' interfaces and the control interface; port 0 takes a free one."`
 	SMPP      string `name:"smpp-listen" default:"127.0.0.1:2775" placeholder:"ADDRESS" help:"Address of the simulated message centre. A free port is used if this one is taken."`
@@ -197,7 +196,7 @@ type simCommand struct {
 	ReadyFile string `name:"ready-file" placeholder:"PATH" help:"Write a JSON file with the simulator's URL here once it listens."`
 }
 
-// Validate refuses an empty folder, like every command's, and what is no currency.
+// Validate refuses an empty folder, an invalid currency and an address that other machines reach.
 func (c *simCommand) Validate() error {
 	if len(c.Currency) != 3 || strings.Trim(c.Currency, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return problem.Field("mtn-sandbox-currency", "must be three capital letters, such as EUR")

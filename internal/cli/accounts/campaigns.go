@@ -40,7 +40,7 @@ type campaignsList struct {
 	Limit  frame.Count `name:"limit" default:"50" help:"Maximum number of rows."`
 }
 
-// Run lists campaigns. Texts are not shown: they may hold what is between a customer and its own.
+// Run lists campaigns without their texts, which may hold personal data.
 func (c *campaignsList) Run(e *frame.Env) error {
 	return c.WithMessaging(e, func(o *frame.Opened, m *messaging.Messaging) error {
 		if err := o.Known(e.Ctx, &c.Tenant); err != nil {

@@ -91,7 +91,7 @@ type contactsImport struct {
 	frame.TableFlags
 }
 
-// importView is what an import came to.
+// importView is the printed result of an import.
 type importView struct {
 	group string
 	notes []string

@@ -54,8 +54,7 @@ func keyColumns() []frame.Column[keyView] {
 	}
 }
 
-// printMinted prints a new key. The warning goes to stderr, so that a script
-// reads the record alone.
+// printMinted prints a new key. The warning goes to stderr, so that stdout has the record alone.
 func printMinted(e *frame.Env, format string, m access.Minted, now time.Time) error {
 	columns := append([]frame.Column[keyView]{{Name: "key", Value: func(k keyView) any { return k.text }}}, keyColumns()...)
 	if err := frame.PrintOne(e.Stdout, format, columns, keyView{m.Key, m.Text, m.Key.State(now)}); err != nil {

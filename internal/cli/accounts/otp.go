@@ -65,7 +65,7 @@ func (c *otpReopen) Run(e *frame.Env) error {
 		act, err := a.ReopenRange(e.Ctx, o.By, frame.NewID(), c.Tenant, prefix, c.Reason)
 		return o.Asked(e, c.Output, act, err, func() error {
 			was := slices.IndexFunc(all, func(r otp.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
-			if was < 0 { // it closed and opened meanwhile
+			if was < 0 { // it closed and opened in the meantime
 				return nil
 			}
 			return frame.PrintOne(e.Stdout, c.Output, closedRangeColumns(), all[was])

@@ -45,7 +45,7 @@ func (f linkFlags) link(by identity.Invitation) string {
 	return strings.TrimRight(f.PublicURL, "/") + "/first?" + url.Values{"t": {by.Token}}.Encode()
 }
 
-// placeFlags say where a role is.
+// placeFlags select the place of a role: the installation or an account.
 type placeFlags struct {
 	Role   string `name:"role" placeholder:"ROLE" required:"" help:"Role, such as owner or support. docs/people.md lists the roles."`
 	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the role, by id or unique name. Without it the role is at the installation."`
@@ -55,7 +55,7 @@ func (f placeFlags) membership() identity.Membership {
 	return identity.Membership{Tenant: f.Tenant, Role: roles.Role(f.Role)}
 }
 
-// invited is what a command answers that may print a link.
+// invited is a printed person, with the link and the code of an invitation.
 type invited struct {
 	identity.Person
 	link, code string
@@ -213,7 +213,7 @@ type peopleReset struct {
 	Email string `arg:"" help:"E-mail address of the person."`
 }
 
-// Run takes away what a person proves themselves with.
+// Run resets the password and the second factor of a person.
 func (c *peopleReset) Run(e *frame.Env) error {
 	return c.change(e, c.linkFlags, c.Email, (*changes.Changes).Reset)
 }

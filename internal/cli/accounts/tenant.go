@@ -1,13 +1,12 @@
-// Package accounts holds the commands about customers and people: accounts, API keys, webhooks, contacts, senders and
-// campaigns, people with their roles, change requests, the audit log and personal data.
+// Package accounts holds the commands about accounts and people.
 //
 // Files, each above those that it uses:
 //
 //	tenant.go, key.go                     accounts; API keys
 //	people.go, approvals.go               people and their roles; change requests
-//	audit.go, privacy.go                  the audit log; one person's data, shown and erased
+//	audit.go, privacy.go                  the audit log; the export and erasure of a person's data
 //	webhooks.go                           deliveries of events
-//	senders.go, campaigns.go, otp.go      sender IDs; campaigns and messages; closed ranges of numbers
+//	senders.go, campaigns.go, otp.go      sender IDs; campaigns; closed ranges of numbers
 //	contacts.go                           groups, imports and opt-outs
 package accounts
 
@@ -47,7 +46,7 @@ type tenantFlags struct {
 	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
 }
 
-// settings says what the flags ask for in the words of acts. none empties the list of addresses.
+// settings returns the flags as values of the fields of package changes. none empties the list of addresses.
 func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]string {
 	values := map[string]string{}
 	for name, flag := range map[string]frame.Toggle{changes.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts} {
@@ -76,7 +75,7 @@ func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]st
 	return values
 }
 
-// quotaFlags are the bounds of what a customer stores.
+// quotaFlags limit the number of stored rows of an account.
 type quotaFlags struct {
 	Contacts  frame.Quota `name:"contacts" placeholder:"N|none|default" help:"Maximum number of contacts, over all groups; default uses the server's MAKOLA_QUOTA_CONTACTS."`
 	Groups    frame.Quota `name:"groups" placeholder:"N|none|default" help:"Maximum number of contact groups."`
@@ -122,7 +121,7 @@ func tenantDetails() []frame.Column[tenantView] {
 	)
 }
 
-// viewTenant reads what is printed of a customer beside its own row.
+// viewTenant reads the addresses and balances that are printed with an account.
 func viewTenant(ctx context.Context, o *frame.Opened, t tenant.Tenant) (tenantView, error) {
 	v := tenantView{Tenant: t}
 	list, err := o.Access.PayoutIPs(ctx, t.ID)

@@ -41,8 +41,8 @@ func (w *waitsError) Error() string {
 	return text
 }
 
-// Change requests a change, and calls show once it is applied. account is the id or unique name of the account that the change is
-// about; when request runs it is the id. nil: the change is about no account.
+// Change requests a change, and calls show once it is applied. account is the id or unique name of the account of the
+// change, or nil. It holds the id when request runs.
 func (c *Common) Change(e *Env, account *string, request func(o *Opened, a *changes.Changes, id string) (changes.Request, error), show func(*Opened, changes.Request) error) error {
 	return c.With(e, func(o *Opened) error {
 		if account != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/makola/makola/internal/timekeeping"
 )
 
-// errNobody refuses a command in production that does not say who gives it.
+// errNobody refuses a change in production without a token or --break-glass.
 func errNobody() error {
 	return problem.New(problem.Forbidden, "token_needed", "Nothing was done: in production a change needs a personal token. Create one in the console (Your account), "+
 		"and set it with "+config.EnvToken+" or --token-file. In an emergency: --break-glass --reason TEXT")
 }
 
-// authorise finds out who gives the command, and refuses what they may not. Without a token it is the user of this machine, whose
-// requests need no approver: in development, before there are people, and with --break-glass.
+// authorise determines the caller, and refuses a caller without permission. Without a token the caller is the user of
+// this machine, whose requests need no approver: in development, before there are people, and with --break-glass.
 func (o *Opened) authorise(e *Env) (err error) {
 	if o.production, err = o.Installation.Production(e.Ctx); err != nil {
 		return err

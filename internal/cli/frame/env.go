@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Env is what a command is given to work with.
+// Env is the environment of a command.
 type Env struct {
 	Ctx            context.Context
 	Stdin          io.Reader

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Toggle is a flag that says on or off, or nothing.
+// Toggle is an optional flag with the values on and off.
 type Toggle struct{ Value *bool }
 
 // UnmarshalText reads the flag.
@@ -41,7 +41,7 @@ func (a *Amount) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Or gives what was said, or else what holds without the flag.
+// Or returns the amount of the flag, or otherwise without the flag.
 func (a Amount) Or(otherwise money.Pesewas) money.Pesewas {
 	if a.Value == nil {
 		return otherwise
@@ -49,7 +49,7 @@ func (a Amount) Or(otherwise money.Pesewas) money.Pesewas {
 	return *a.Value
 }
 
-// Quota is a flag that says how much a customer may store, or nothing.
+// Quota is an optional flag with the quota of an account.
 type Quota struct{ Value *tenant.Quota }
 
 // UnmarshalText reads the flag.
@@ -59,7 +59,7 @@ func (q *Quota) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Count is a flag that says how many, at least one.
+// Count is a flag with a number of at least one.
 type Count int
 
 // UnmarshalText reads the flag.
@@ -107,7 +107,7 @@ func (d *Day) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// Or gives the beginning of the day that was said, or else of the other.
+// Or returns the start of the flag's day, or of the other day without the flag.
 func (d Day) Or(otherwise time.Time) time.Time {
 	if !d.Value.IsZero() {
 		otherwise = d.Value

@@ -26,8 +26,8 @@ type Reasoned struct {
 	Reason string `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log. Required with a token or --break-glass."`
 }
 
-// Needs are the commands that change something, and what the person of a token must be allowed to at the installation. A
-// command whose act has a kind of its own needs what the kind says, too.
+// Needs lists the commands that change something, with the permission at the installation that the owner of a token
+// needs. A kind of change may need a further permission.
 var Needs = map[string]roles.Permission{
 	"account create": roles.ChangeTenants, "account set": roles.RequestChanges,
 	"people create": roles.ChangePeople, "people invite": roles.ChangePeople, "people role": roles.ChangePeople,
@@ -53,7 +53,7 @@ var moneyCommands = map[string]bool{
 	"payouts resolve": true, "payouts decide": true, "credits sell": true, "credits refund": true,
 }
 
-// authority is what a command that changes something was given.
+// authority holds the token, reason and break-glass flag of a command.
 type authority struct {
 	command    string
 	tokenFile  string
@@ -90,7 +90,7 @@ func AuthorityOf(line *kong.Context) *authority {
 	return a
 }
 
-// CommandName returns the words of a command, such as "account create", without its aliases.
+// CommandName returns the name of a command, such as "account create", without its aliases.
 func CommandName(command *kong.Node) string {
 	name := command.Name
 	for n := command.Parent; n != nil && n.Type == kong.CommandNode; n = n.Parent {

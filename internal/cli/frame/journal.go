@@ -8,16 +8,15 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// NotNoted tells the operator of an act that is done and not in the journal.
+// NotNoted reports a change that was applied but not written to the journal.
 func NotNoted(e *Env) func(string, error) {
 	return func(path string, err error) {
 		fmt.Fprintf(e.Stderr, "makola: The change is applied, but could not be written to the journal %s: %v\n", path, err)
 	}
 }
 
-// Act does what an operator asked for, in one transaction with its entry in
-// the audit log, by which an act whose answer was lost is recognised. work may
-// run twice; what it returns becomes the entry's details.
+// Act applies a change of an operator in one transaction with its audit entry. The entry shows whether a transaction
+// with a lost answer was committed. work may run twice; its result becomes the details of the entry.
 func (o *Opened) Act(ctx context.Context, e audit.Entry, work func(*db.Tx) (details any, err error)) error {
 	e.ID, e.Actor = NewID(), o.Actor
 	done := func(tx *db.Tx) (bool, error) { return o.Log.Landed(tx, e.Tenant, e.ID) }

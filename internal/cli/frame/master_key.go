@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MasterKey reads the ring of master keys, and the reference key where it is apart, from the environment, or from the files
-// that the environment names.
+// MasterKey reads the ring of master keys, and a separate reference key, from the environment or from the files that
+// it names.
 func MasterKey() (config.Secret, error) {
 	ring, err := keyOf(config.EnvMasterKey, config.EnvMasterKeyFile)
 	if err != nil || ring.Empty() {
@@ -52,7 +52,7 @@ func StoredSecret(s config.Storage) (config.Secret, error) {
 	return secret, nil
 }
 
-// Unusable says what an operator can do about a master key that err is about.
+// Unusable adds the fix to an error about the master key.
 func Unusable(err error) error {
 	return problem.Wrap(err, problem.Invalid, "master_key",
 		fmt.Sprintf("The master key cannot be used: %v. Set %s or %s as for the server", err, config.EnvMasterKey, config.EnvMasterKeyFile))

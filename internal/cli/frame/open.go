@@ -1,23 +1,22 @@
-// Package frame is what every command stands on: its environment, the database with the stores that commands use, the
-// caller's authority, orders about money, and output. Commands are structs of other packages that embed Common and get an
-// Env; this package knows none of them.
+// Package frame holds the parts that every command uses: its environment, the open database, the caller's authority,
+// movements of money, and output. Commands are structs of other packages that embed Common and receive an Env.
 //
 // Files, each above those that it uses:
 //
 //	open.go           the flags of every command, and the database opened for it
 //	report.go         exit codes, and errors on stderr
 //	flags.go          values of flags: amounts, quotas, switches, days
-//	tables.go         choices about a file with a table
+//	tables.go         flags for a file with a table
 //	books.go          the check of all books
-//	order.go          an order about money: checked, confirmed, done
+//	order.go          a movement of money: checked, confirmed, requested
 //	journal.go        changes with their entries in the audit log and the journal
 //	master_key.go     the master key of the environment, or of development
-//	asked.go          the outcome of a change request
+//	asked.go          a change request and its outcome
 //	authority.go      whether the caller may run the command
 //	env.go            input, output and questions
 //	services.go       the domains as commands use them
 //	output.go         tables, JSON and CSV
-//	given.go          the token, reason and break-glass that a line gives
+//	given.go          the token, reason and break-glass flag of a line
 //	opened.go         the open database
 //	progress.go       the progress of a long command
 package frame
@@ -131,9 +130,8 @@ func (c *Common) With(e *Env, work func(*Opened) error) (err error) {
 	return work(o)
 }
 
-// WithSecret is with for what needs the master key. Another one than the servers'
-// makes other references for the same payments, and seals secrets that no server
-// can open: it is refused.
+// WithSecret is With for commands that need the master key. It refuses a key that is not the servers': it would give
+// other references to the same payments, and seal secrets that no server can open.
 func (c *Common) WithSecret(e *Env, work func(*Opened, config.Secret) error) error {
 	secret, err := StoredSecret(c.Storage)
 	if err != nil {
@@ -169,7 +167,7 @@ func (c *Common) WithPayments(e *Env, work func(*Opened, *payments.Payments) err
 	})
 }
 
-// recoveryLine says on stderr that a recovery lasts.
+// recoveryLine prints on stderr that a recovery is open.
 func (o *Opened) recoveryLine(e *Env) error {
 	s, err := o.Recovery().State(e.Ctx)
 	if err == nil && s.Lasts() {

@@ -25,8 +25,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// node is under which name commands write: beside the servers' names, and one
-// for all, because commands are short.
+// node is the node name of all commands, next to the names of the servers. One name serves all, because commands are
+// short.
 const node = "cli"
 
 // Connections of one command, which runs one transaction at a time.
@@ -91,8 +91,8 @@ func (o *Opened) Tenant(ctx context.Context, name string) (tenant.Tenant, error)
 		fmt.Sprintf("%s. Did you mean %q (%s)? makola account list lists all", problem.From(err).Message, Cell(near.Name), near.ID))
 }
 
-// nearest returns the account with the name or id nearest to name, and none if every name differs in more than a third of its
-// characters.
+// nearest returns the account whose name or id is nearest to name. It returns none if every name differs in more than
+// a third of the characters.
 func (o *Opened) nearest(ctx context.Context, name string) (best tenant.Tenant, err error) {
 	name = strings.ToLower(name)
 	if len(name) > maxReference {
@@ -141,8 +141,8 @@ func Distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Known puts a tenant's id in the place of its name, and refuses one that is not
-// there, because an empty list would be taken for an answer. No tenant is everybody.
+// Known replaces the name of an account by its id. It refuses an unknown account, because an empty list would look
+// like a result. An empty name stays empty and selects all accounts.
 func (o *Opened) Known(ctx context.Context, name *string) error {
 	if *name == "" {
 		return nil

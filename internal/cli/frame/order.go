@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// OrderFlags are what every command takes that moves money or credits on an operator's word.
+// OrderFlags are the flags of every command that moves money or credits.
 type OrderFlags struct {
 	Reference string `name:"reference" placeholder:"TEXT" help:"Your reference, such as a bank slip's number. A repeat with the same reference moves nothing and exits with 5. Required without a terminal."`
 	Reason    string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
@@ -38,7 +38,7 @@ type Order struct {
 type Side struct {
 	Name   string // "wallet of Adom Stores"
 	Key    ledger.Key
-	Amount int64 // pesewas or credits; below zero what is taken
+	Amount int64 // pesewas or credits; negative if taken out
 }
 
 // balance is a side's as a person counts it: a float's account is below zero while the provider holds money for us.
@@ -49,15 +49,15 @@ func (s Side) balance(n int64) int64 {
 	return n
 }
 
-// An ordered is an order that may be done: what was to be asked was answered.
+// An ordered is a checked and confirmed order.
 type ordered struct {
 	Order
 	o  *Opened
 	id string // of the change request
 }
 
-// Order checks an order, shows it and asks for a yes where a person sits at a terminal. The figures that it
-// reads are for the person alone: the transaction of the movement decides by itself.
+// Order checks an order, shows it and asks for confirmation on a terminal. The balances that it shows are
+// informative: the transaction of the movement checks them again.
 func (o *Opened) Order(e *Env, w Order) (*ordered, error) {
 	if err := w.check(e); err != nil {
 		return nil, err
@@ -134,10 +134,10 @@ func (o *Opened) ask(e *Env, w Order) error {
 // Worth writes a number of an asset for a person.
 func Worth(a ledger.Asset, n int64) string { return a.Text(n) }
 
-// Do requests the order's change under its reference, and prints what is there once it is applied. A repeat requests the same change
-// as the one that waits under the reference.
+// Do requests the change of the order under its reference, and calls show once it is applied. A repeat uses the
+// request that already waits under the reference.
 func (w *ordered) Do(e *Env, output string, a *changes.Changes, show func() error, request func(id, reference string) (changes.Request, error)) error {
-	if w.o.By.Machine == "" { // else nothing that waits for approval stands in the way, as in an emergency
+	if w.o.By.Machine == "" { // a request of the machine's user needs no approval, so a waiting request does not block it
 		waiting, found, err := a.WaitingUnder(e.Ctx, w.Kind, w.Tenant, w.Reference)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (w *ordered) Do(e *Env, output string, a *changes.Changes, show func() erro
 	return w.done(w.o.Asked(e, output, r, err, show))
 }
 
-// done says in an operator's words what became of an order whose transaction ended with err.
+// done explains the error of an order to the operator.
 func (w *ordered) done(err error) error {
 	var taken *ledger.TakenError
 	switch {

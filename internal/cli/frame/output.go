@@ -17,9 +17,8 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Column is one member of what a command prints. One list of columns makes the
-// table, the JSON and the CSV. A value is a string, a bool, an int64, a
-// time.Time (zero: none), an amount, a []string or JSON.
+// Column is one column of the output. One list of columns makes the table, the JSON and the CSV. A value is a string,
+// a bool, an int64, a time.Time (zero: none), an amount, a []string or JSON.
 type Column[T any] struct {
 	Name  string
 	Value func(T) any
@@ -124,7 +123,8 @@ func asCSV[T any](w io.Writer, columns []Column[T], rows []T) error {
 	return out.Close()
 }
 
-// sheetValue gives a value with its kind: what a customer chose is a text, which a spreadsheet must not run.
+// sheetValue returns a value with its type. Customers' texts stay texts, so that a spreadsheet does not run them as
+// formulas.
 func sheetValue(value any) sheet.Value {
 	switch v := value.(type) {
 	case int64:

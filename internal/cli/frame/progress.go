@@ -12,8 +12,8 @@ import (
 // progressPause is the least time between two states of a line that is written again and again.
 const progressPause = 200 * time.Millisecond
 
-// ProgressOn shows on a terminal how far a long command is, in one line that an empty step removes. Elsewhere it shows
-// nothing. unit prints what is counted.
+// ProgressOn returns a function that shows the progress of a long command in one line on a terminal. An empty step
+// removes the line. Without a terminal it shows nothing. unit formats the counts.
 func ProgressOn(w io.Writer, unit func(int64) string) func(step string, done, total int64) {
 	if !Terminal(w) {
 		return func(string, int64, int64) {}
@@ -21,7 +21,7 @@ func ProgressOn(w io.Writer, unit func(int64) string) func(step string, done, to
 	return progressLine(w, unit)
 }
 
-// Terminal says whether what is written or read is a terminal.
+// Terminal reports whether stream is a terminal.
 func Terminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
@@ -49,5 +49,5 @@ func progressLine(w io.Writer, unit func(int64) string) func(step string, done, 
 // Megabytes prints a number of bytes.
 func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// Interactive says whether a person can read a question and answer it.
+// Interactive reports whether a person can read a question and answer it.
 func Interactive(in io.Reader, out io.Writer) bool { return Terminal(in) && Terminal(out) }

@@ -20,7 +20,7 @@ const (
 	ExitConflict    = 5  // done before, or by another command
 	ExitForbidden   = 6  // not allowed
 	ExitFunds       = 7  // a wallet, credits or a float do not cover it
-	ExitRefused     = 8  // a provider said no
+	ExitRefused     = 8  // refused by a provider
 	ExitUnknown     = 9  // the outcome is unknown: look before trying again
 	ExitDeclined    = 10 // a question was answered with no: nothing was done
 	ExitWaits       = 11 // it waits for a second person, who checks it in the console
@@ -37,8 +37,7 @@ var exitCodes = map[problem.Kind]int{
 	problem.Internal: ExitInternal,
 }
 
-// Report says on stderr what went wrong and gives the exit code. This is the
-// edge: nothing below it prints errors.
+// Report prints an error on stderr and returns the exit code. Nothing below it prints errors.
 func Report(stderr io.Writer, err error) int {
 	if errors.Is(err, ErrDeclined) {
 		fmt.Fprintln(stderr, "makola: Nothing was done.")
@@ -60,7 +59,7 @@ func Report(stderr io.Writer, err error) int {
 	}
 	if p.Cause != nil && slices.Contains([]problem.Kind{problem.Internal, problem.Unavailable}, p.Kind) {
 		fmt.Fprintln(stderr, "  because:", p.Cause)
-	} else if p.Kind == problem.Unavailable && err.Error() != p.Message { // the database's own words
+	} else if p.Kind == problem.Unavailable && err.Error() != p.Message { // the error of the database
 		fmt.Fprintln(stderr, "  because:", strings.TrimPrefix(err.Error(), p.Message+": "))
 	}
 	if p.Code == codeUnknown {

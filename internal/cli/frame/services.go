@@ -18,8 +18,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Jobs is the queue as commands use it: it runs nothing, and what it adds is
-// for the servers.
+// Jobs returns the queue for commands. It runs no jobs: servers run the jobs that it adds.
 func (o *Opened) Jobs() *jobs.Queue {
 	return jobs.New(o.DB, o.Clock, slog.New(slog.DiscardHandler), jobs.Options{Node: node})
 }
@@ -75,14 +74,13 @@ func (o *Opened) Approvals() *changes.Store {
 	return changes.NewStore(o.DB, o.Clock, o.Log.Keeping(o.Journal), o.People, o.production)
 }
 
-// Changes makes changes for the person of a token or for the user of this machine. A secret that a change makes is printed, and
-// kept for nobody.
+// Changes returns the changes of the caller. A secret of a change is printed and not stored.
 func (o *Opened) Changes(secret config.Secret) *changes.Changes {
 	return changes.New(changes.Deps{Store: o.Approvals(), Ledger: o.Ledger, Tenants: o.Tenants, Access: o.Access, People: o.People, Senders: o.Senders(), Webhooks: o.Webhooks(secret),
 		Treasury: o.treasury(), Routes: o.Routes(), Jobs: o.Jobs()})
 }
 
-// Sealed is what is sealed under the keys of the ring.
+// Sealed returns the tables with texts sealed under the keys of the ring.
 func (o *Opened) Sealed(ring config.Secret) app.Sealed {
 	return app.Sealed{Ring: ring, Webhooks: o.Webhooks(ring), People: identity.New(o.DB, o.Clock, o.Log, identity.Options{Secret: ring}),
 		Changes: changes.New(changes.Deps{Store: o.Approvals(), Seal: changes.NewSealer(ring)}), Audit: o.Log.Keyed(ring)}

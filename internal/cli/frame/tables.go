@@ -16,7 +16,7 @@ type TableFlags struct {
 // Options returns the choices as the reader of tables takes them.
 func (f TableFlags) Options() sheet.Options { return sheet.Options{Columns: f.Column, Sheet: f.Sheet} }
 
-// Note prints what is unusual about a file.
+// Note prints the unusual points of a file.
 func Note(to io.Writer, report sheet.Report) {
 	for _, text := range report.Notes() {
 		fmt.Fprintln(to, Cell(text))

@@ -124,7 +124,7 @@ func (c *feesSet) Run(e *frame.Env) error {
 	})
 }
 
-// whomItChanges says which customers pay by the default plan, and asks where a person sits at a terminal.
+// whomItChanges lists the accounts that pay by the default plan, and asks for confirmation on a terminal.
 func whomItChanges(o *frame.Opened, e *frame.Env, from time.Time) error {
 	if now := o.Clock.Now(); from.Before(now) {
 		from = now

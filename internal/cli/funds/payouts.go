@@ -38,7 +38,7 @@ type paymentView struct {
 	customer string // the tenant's name
 }
 
-// paymentColumns are what an operator sees of a payment.
+// paymentColumns are the columns of a payment.
 func paymentColumns() []frame.Column[paymentView] {
 	return []frame.Column[paymentView]{
 		{Name: "id", Value: func(p paymentView) any { return p.ID }},
@@ -65,7 +65,7 @@ func paymentColumns() []frame.Column[paymentView] {
 	}
 }
 
-// viewsOf reads what is printed of payments beside their own rows.
+// viewsOf reads the names and facts that are printed with payments.
 func viewsOf(ctx context.Context, o *frame.Opened, list ...book.Payment) ([]paymentView, error) {
 	var ids []string
 	for _, p := range list {
@@ -79,7 +79,7 @@ func viewsOf(ctx context.Context, o *frame.Opened, list ...book.Payment) ([]paym
 	return views, err
 }
 
-// printPayments prints a list of payments, in a table what tells one from another.
+// printPayments prints payments, in a table with the columns that tell them apart.
 func printPayments(o *frame.Opened, e *frame.Env, format string, list []book.Payment) error {
 	views, err := viewsOf(e.Ctx, o, list...)
 	if err != nil {
@@ -151,8 +151,8 @@ func (c *payoutsFind) Run(e *frame.Env) error {
 	})
 }
 
-// searchPayments finds payments. A search for a person is limited for each user of the machine, and is in the audit log with a keyed
-// hash, as it is in the console.
+// searchPayments finds payments. A search for a phone number counts against the limit of this machine's user, and is
+// audited with a keyed hash, as in the console.
 func searchPayments(ctx context.Context, o *frame.Opened, p *payments.Payments, secret config.Secret, s book.Search) (book.Found, error) {
 	s.Anonymous = true
 	if !s.Person() && !s.Number() {
@@ -238,7 +238,7 @@ type pageFlags struct {
 	Size frame.Count `name:"page-size" default:"50" help:"Rows per page."`
 }
 
-// page cuts a page out of a list, and says on stderr which it is of how many.
+// page returns one page of a list, and prints its number and the number of pages on stderr.
 func page[T any](e *frame.Env, f pageFlags, all []T) []T {
 	from := min((int(f.Page)-1)*int(f.Size), len(all))
 	to := min(from+int(f.Size), len(all))
@@ -410,7 +410,7 @@ func (c *payoutsShow) Run(e *frame.Env) error {
 	})
 }
 
-// whyHeld says why the money of an open payment is held; nothing for a final one.
+// whyHeld returns why the money of an open payment is held. It is empty for a final payment.
 func whyHeld(pay book.Payment) string {
 	switch {
 	case !pay.Status.Open():
@@ -474,8 +474,8 @@ type payoutsDecide struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run decides. An operator's own resolution that was wrong is taken back first: each is a change of its own, and one that waits for a
-// second person ends the command.
+// Run decides. With --paid or --unpaid it first reverses the operator's wrong resolution, as a request of its own.
+// The command ends if that request waits for approval.
 func (c *payoutsDecide) Run(e *frame.Env) error {
 	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
 		pay, err := p.Find(e.Ctx, c.ID)

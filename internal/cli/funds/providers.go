@@ -50,8 +50,7 @@ func providerColumns() []frame.Column[route.Status] {
 	}
 }
 
-// notKnown says how a provider's "we do not have it" is understood, with the
-// answer where it is not.
+// notKnown returns how a provider's "not known" is treated, with the answer where it does not count.
 func notKnown(k *route.NotKnown) string {
 	switch {
 	case k == nil:
@@ -84,7 +83,7 @@ func (c *providersList) Run(e *frame.Env) error {
 	})
 }
 
-// messageCentres are the binds with mobile operators and the receipts of these, as lines beside the providers.
+// messageCentres returns the SMPP binds and their receipts as rows of the list of providers.
 func messageCentres(ctx context.Context, o *frame.Opened) ([]route.Status, error) {
 	m := o.Messaging()
 	defer m.Close()
@@ -156,7 +155,7 @@ func (s providerSwitch) change(c *frame.Common, e *frame.Env, request func(a *ch
 	}, func(o *frame.Opened, _ changes.Request) error { return s.show(e, o, o.Routes(), c.Output) })
 }
 
-// show prints what the provider is now.
+// show prints the state of the provider.
 func (s providerSwitch) show(e *frame.Env, o *frame.Opened, routes *route.Table, format string) error {
 	all, err := routes.List(e.Ctx)
 	if err != nil {
@@ -220,7 +219,7 @@ type providersRoute struct {
 	Reason    string   `name:"reason" required:"" help:"Reason, for the audit log."`
 }
 
-// route is what the flags ask for.
+// route returns the route of the flags.
 func (c *providersRoute) route(actor string) route.Route {
 	r := route.Route{Tenant: c.Tenant, Mode: c.Mode, Operation: route.Operation(c.Operation), Channel: c.Channel, Providers: c.Providers, Actor: actor}
 	if network, known := msisdn.ParseNetwork(c.Channel); known {

@@ -22,8 +22,8 @@ type ledgerStatement struct {
 	Credits bool   `name:"credits" help:"Print the statement of the SMS credits instead of the wallet."`
 }
 
-// A statementRow is one line as printed: what one deed moved in the wallet, its charges with it. Opening, closing and
-// totals are lines, too, so that a file says all.
+// A statementRow is one printed line: a movement of the wallet with its charges, or the opening, the closing or a
+// total.
 type statementRow struct {
 	at        time.Time
 	what      string

@@ -1,5 +1,5 @@
-// Package funds holds the commands about money: wallets, floats, credits, prices, payments and the providers that carry
-// them. Orders go through frame; a change is a request to package changes.
+// Package funds holds the commands about money: wallets, floats, credits, prices, payments and providers. Package
+// frame shows and confirms movements of money; package changes applies every change.
 //
 // Files, each above those that it uses:
 //
@@ -34,7 +34,7 @@ type Wallet struct {
 	Recover  walletRecover  `cmd:"" help:"Collect from a wallet what its account owes since a reversal, as far as the balance covers it."`
 }
 
-// walletView is what a customer has.
+// walletView is the printed balances of an account.
 type walletView struct {
 	tenant  tenant.Tenant
 	wallet  money.Pesewas
@@ -113,7 +113,7 @@ func (c *walletAdjust) Run(e *frame.Env) error {
 	return moveMoney(&c.Common, e, c.OrderFlags, c.Tenant, by, changes.KindAdjust, (*changes.Changes).AdjustUnder)
 }
 
-// moveMoney orders money into a customer's wallet, or out of it below zero, and prints what the customer has then.
+// moveMoney adds an amount to a wallet, or takes it out if it is negative, and prints the balances.
 func moveMoney(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID string, by money.Pesewas, kind string, request mover) error {
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
 		t, err := o.Tenant(e.Ctx, tenantID)
@@ -139,7 +139,7 @@ func moveMoney(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID s
 // mover requests such a movement.
 type mover func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
 
-// called is a customer as a person knows it, with what tells it from others of its name.
+// called returns the name of an account with its mode and id.
 func called(t tenant.Tenant) string { return fmt.Sprintf("%s (%s, %s)", t.Name, t.Mode, t.ID) }
 
 // walletOf is the side of an order that changes a customer's wallet.
@@ -197,7 +197,7 @@ type walletRecover struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// Run takes back what is owed.
+// Run recovers the debt.
 func (c *walletRecover) Run(e *frame.Env) error {
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
 		t, err := o.Tenant(e.Ctx, c.Tenant)

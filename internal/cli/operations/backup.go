@@ -1,17 +1,17 @@
-// Package operations holds the commands for the installation itself: its schema, backups, recovery after a restore, master
-// keys, clocks and queue, and the sample.
+// Package operations holds the commands for the installation itself: its schema, backups, recovery after a restore,
+// master keys, clocks, jobs, and the sample.
 //
 // Files, each above those that it uses:
 //
-//	keys.go, clock.go, jobs.go, sample.go     master keys; clocks that were set; the queue; an installation filled with samples
+//	keys.go, clock.go, jobs.go, sample.go     master keys; changed clocks; jobs; an installation with sample data
 //	recovery.go                               the steps after a restore
 //	migrate.go                                the schema
 //	migrate_copy.go                           a move to PostgreSQL
-//	claims.go                                 payments that customers claim
+//	claims.go                                 payments of a provider's statement to look up
 //	backup.go                                 backups made, checked and restored
 //	recovery_step.go                          a step with its entry in the audit log
-//	recovery_state.go                         what a recovery waits for, and the access to review
-//	schema.go                                 a database opened whatever its schema
+//	recovery_state.go                         open points of a recovery, and the access to review
+//	schema.go                                 a database opened with any schema
 package operations
 
 import (
@@ -146,7 +146,7 @@ var recordedColumns = []frame.Column[recorded]{
 	{Name: "newest", Value: func(r recorded) any { return r.Newest }},
 }
 
-// Run records a backup. One that is older than the last backup is in the audit log alone.
+// Run records a backup. A backup older than the last one is only written to the audit log.
 func (c *backupRecord) Run(e *frame.Env) error {
 	made, err := backup.MadeBy(c.Tool, c.Name, c.MadeAt, c.Bytes, clock.Real())
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *backupList) Run(e *frame.Env) error {
 		frame.Column[backup.Backup]{Name: "problem", Value: func(b backup.Backup) any { return b.Problem }}), all)
 }
 
-// verifying is what a look at a backup takes.
+// verifying holds the flags of commands that verify a backup.
 type verifying struct {
 	backupKey
 	Scratch  string `name:"scratch" env:"MAKOLA_BACKUP_SCRATCH" placeholder:"PLACE" help:"Where to restore the backup for the check: a folder for SQLite (default: the system's temporary one), else the URL of a PostgreSQL server (default: --database)."`
@@ -240,8 +240,8 @@ func (c *verifying) run(e *frame.Env, b backup.Backup, oldest time.Duration) err
 	return nil
 }
 
-// checkRestored makes the checks of ledger check. They make no reference, so that any master key will do: that of the
-// installation is never beside a backup.
+// checkRestored runs the checks of ledger check. They make no reference, so any master key will do. The
+// installation's key is never stored with a backup.
 func checkRestored(ctx context.Context, d *db.DB) ([]string, error) {
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {

@@ -17,7 +17,7 @@ type recoveryClaim struct {
 	frame.TableFlags
 }
 
-// Run writes the claims down. A server adopts what a provider has, and sends nothing.
+// Run stores the claims. A server adopts the payments that the provider confirms, and sends nothing.
 func (c *recoveryClaim) Run(e *frame.Env) error {
 	file, err := os.Open(c.File)
 	if err != nil {

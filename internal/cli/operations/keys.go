@@ -32,7 +32,7 @@ var masterKeyColumns = []frame.Column[app.KeyUse]{
 
 type keysStatus struct{ frame.Common }
 
-// Run counts what is sealed under each key.
+// Run counts the secrets sealed under each key.
 func (c *keysStatus) Run(e *frame.Env) error {
 	return c.WithSecret(e, func(o *frame.Opened, ring config.Secret) error {
 		keys, err := o.Sealed(ring).Keys(e.Ctx)
@@ -82,7 +82,7 @@ func (c *keysRotate) Run(e *frame.Env) error {
 	})
 }
 
-// proved prints the counts, and fails where a server that does not know of the active key has sealed something meanwhile.
+// proved prints the counts. It fails if a server without the active key sealed something in the meantime.
 func (c *keysRotate) proved(ctx context.Context, e *frame.Env, sealed app.Sealed) error {
 	keys, err := sealed.Keys(ctx)
 	if err != nil {

@@ -51,7 +51,7 @@ func (c *migrateStatus) Run(e *frame.Env) error {
 	})
 }
 
-// Run applies, and prints what it applied. The list of what there was to do goes to stderr.
+// Run applies the missing migrations and prints them. The count goes to stderr.
 func (c *migrateUp) Run(e *frame.Env) error {
 	return unmigrated(&c.Common, e, func(d *db.DB) error {
 		before, err := d.MigrationStatus(e.Ctx)

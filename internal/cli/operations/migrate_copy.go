@@ -48,7 +48,7 @@ var movedColumns = []frame.Column[relocation.Moved]{
 	{Name: "already", Value: func(m relocation.Moved) any { return m.Already }},
 }
 
-// Run moves the installation, or abandons its move. The folder is locked meanwhile, as a server locks it.
+// Run moves the installation, or abandons a move. It holds the lock of the folder, as a server does.
 func (c *migrateCopy) Run(e *frame.Env) (err error) {
 	source := frame.Common{Storage: config.Storage{Data: c.Data}}
 	if err := source.There(); err != nil {
@@ -100,7 +100,7 @@ func (c *migrateCopy) move(e *frame.Env, move relocation.Move) error {
 	return frame.PrintOne(e.Stdout, c.Output, movedColumns, moved)
 }
 
-// developmentKey says how a server finds the key that development made for itself in the folder.
+// developmentKey names the file with the development key, if the installation uses it.
 func (c *migrateCopy) developmentKey() string {
 	path := app.DevelopmentKey(c.Data)
 	if _, err := os.Stat(path); err != nil {
@@ -109,7 +109,7 @@ func (c *migrateCopy) developmentKey() string {
 	return " (" + config.EnvMasterKeyFile + "=" + path + ")"
 }
 
-// released says what an abandoned move leaves.
+// released prints the next steps after an abandoned move.
 func (c *migrateCopy) released(e *frame.Env, err error) error {
 	if err == nil {
 		fmt.Fprintf(e.Stderr, "The move is abandoned. Start the server on %s again, and remove the other database\n", c.Data)

@@ -30,7 +30,7 @@ type Recovery struct {
 
 type recoveryStatus struct{ frame.Common }
 
-// Run prints what is known.
+// Run prints the state.
 func (c *recoveryStatus) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error { return showRecovery(e, o, c.Output) })
 }

@@ -64,8 +64,7 @@ func (r accessReview) confirmed(code string) error {
 	return problem.Field("confirm-access", "does not match the current list. Run makola recovery access again")
 }
 
-// accessToReview lists, in a recovery, what the journal says was changed since the backup, or everything where there is no
-// journal.
+// accessToReview lists the keys and people that the journal names since the backup, or all of them without a journal.
 func accessToReview(ctx context.Context, o *frame.Opened, v recoveryView) (r accessReview, err error) {
 	if !v.Closed() {
 		return r, nil
@@ -110,7 +109,7 @@ func accessToReview(ctx context.Context, o *frame.Opened, v recoveryView) (r acc
 	return r, err
 }
 
-// recoveryView is what is known of the recovery.
+// recoveryView is the printed state of the recovery.
 type recoveryView struct {
 	recovery.State
 	conflicts []recovery.Conflict
@@ -162,7 +161,7 @@ func texts[T any](list []T, text func(T) string) []string {
 	return all
 }
 
-// recoveryStands reads what is known of the recovery.
+// recoveryStands reads the state of the recovery.
 func recoveryStands(ctx context.Context, o *frame.Opened) (v recoveryView, err error) {
 	r := o.Recovery()
 	if v.State, err = r.State(ctx); err != nil {

@@ -29,7 +29,7 @@ type recoveryStep struct {
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
-// run makes the step, with its entry in the audit log, and prints what is then.
+// run makes the step with its audit entry, and prints the new state.
 func (c *recoveryStep) run(e *frame.Env, entry audit.Entry, step func(o *frame.Opened, r *recovery.Recovery, audit func(*db.Tx) error) error) error {
 	if strings.TrimSpace(c.Reason) == "" {
 		return problem.Field("reason", "is required")

@@ -45,7 +45,7 @@ var sampleColumns = []frame.Column[madeSample]{
 	{Name: "took_seconds", Value: func(m madeSample) any { return seconds(m.took.Seconds()) }},
 }
 
-// Run makes the sample, and says how to look at it.
+// Run makes the sample, and prints the command that shows it.
 func (c *Sample) Run(e *frame.Env) error {
 	machine := clock.Real()
 	begun := machine.Now()
@@ -70,7 +70,7 @@ func (c *Sample) Run(e *frame.Env) error {
 	return nil
 }
 
-// shellWord is a text as one word of a shell's line.
+// shellWord quotes a text as one word of a shell command.
 func shellWord(text string) string {
 	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:-") == "" {
 		return text
