@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/changes"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -39,20 +38,6 @@ func (w *waitsError) Error() string {
 		text += ". After the approval that page shows the link to you and the code to the approver. Send both to the person"
 	}
 	return text
-}
-
-// Change requests a change, and calls show once it is applied. account is the id or unique name of the account of the
-// change, or nil. It holds the id when request runs.
-func (c *Common) Change(e *Env, account *string, request func(o *Opened, a *changes.Changes, id string) (changes.Request, error), show func(*Opened, changes.Request) error) error {
-	return c.With(e, func(o *Opened) error {
-		if account != nil {
-			if err := o.Known(e.Ctx, account); err != nil {
-				return err
-			}
-		}
-		r, err := request(o, o.Changes(config.Secret{}), NewID())
-		return o.Asked(e, c.Output, r, err, func() error { return show(o, r) })
-	})
 }
 
 // Asked reports the outcome of a request: it calls done once the change is applied, and prints a request that waits for approval.

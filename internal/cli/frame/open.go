@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -146,6 +147,20 @@ func (c *Common) WithSecret(e *Env, work func(*Opened, config.Secret) error) err
 			return err
 		}
 		return work(o, secret)
+	})
+}
+
+// Change requests a change, and calls show once it is applied. account is the id or unique name of the account of the
+// change, or nil. It holds the id when request runs.
+func (c *Common) Change(e *Env, account *string, request func(o *Opened, a *changes.Changes, id string) (changes.Request, error), show func(*Opened, changes.Request) error) error {
+	return c.With(e, func(o *Opened) error {
+		if account != nil {
+			if err := o.Known(e.Ctx, account); err != nil {
+				return err
+			}
+		}
+		r, err := request(o, o.Changes(config.Secret{}), NewID())
+		return o.Asked(e, c.Output, r, err, func() error { return show(o, r) })
 	})
 }
 

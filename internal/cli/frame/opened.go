@@ -88,14 +88,14 @@ func (o *Opened) Tenant(ctx context.Context, name string) (tenant.Tenant, error)
 		return t, err
 	}
 	return t, problem.Wrap(err, problem.NotFound, problem.From(err).Code,
-		fmt.Sprintf("%s. Did you mean %q (%s)? makola account list lists all", problem.From(err).Message, Cell(near.Name), near.ID))
+		fmt.Sprintf("%s. Did you mean %q (%s)? makola account list lists all", problem.From(err).Message, near.Name, near.ID))
 }
 
 // nearest returns the account whose name or id is nearest to name. It returns none if every name differs in more than
 // a third of the characters.
 func (o *Opened) nearest(ctx context.Context, name string) (best tenant.Tenant, err error) {
 	name = strings.ToLower(name)
-	if len(name) > maxReference {
+	if len(name) > nearestLongest {
 		return best, nil
 	}
 	least := len(name)/3 + 1
@@ -114,10 +114,11 @@ func (o *Opened) nearest(ctx context.Context, name string) (best tenant.Tenant, 
 	return best, nil
 }
 
-// Number of accounts whose names are compared with an unknown name, and number read at once.
+// Limits of the search for a near name: accounts compared, accounts read at once, and length of the unknown name.
 const (
-	nearestOf   = 5000
-	nearestPage = 500
+	nearestOf      = 5000
+	nearestPage    = 500
+	nearestLongest = 64
 )
 
 // Distance returns how many bytes to insert, remove or replace to turn a into b.

@@ -1,8 +1,8 @@
 package operations
 
 import (
-	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/jobs"
 )
 
@@ -76,10 +76,11 @@ type jobsRerun struct {
 
 // Run gives a dead letter another life.
 func (c *jobsRerun) Run(e *frame.Env) error {
-	return c.Change(e, nil, func(o *frame.Opened, a *changes.Changes, id string) (changes.Request, error) {
-		return a.Rerun(e.Ctx, o.By, id, c.ID, c.Reason)
-	}, func(*frame.Opened, changes.Request) error {
-		return frame.PrintOne(e.Stdout, c.Output, []frame.Column[string]{{Name: "rerun", Value: func(id string) any { return id }}}, c.ID)
+	return c.With(e, func(o *frame.Opened) error {
+		r, err := o.Changes(config.Secret{}).Rerun(e.Ctx, o.By, frame.NewID(), c.ID, c.Reason)
+		return o.Asked(e, c.Output, r, err, func() error {
+			return frame.PrintOne(e.Stdout, c.Output, []frame.Column[string]{{Name: "rerun", Value: func(id string) any { return id }}}, c.ID)
+		})
 	})
 }
 
