@@ -55,3 +55,23 @@ func TestStatementPage_masksNumbers(t *testing.T) {
 	b.become("support@example.com", identity.Membership{Tenant: demoTenant, Role: roles.Support})
 	b.want(http.StatusForbidden, "/app/"+demoTenant+"/statement")
 }
+
+// The page of a payment tells where its money is, and its receipt has what the law asks for.
+func TestPaymentPage_tellsWhereTheMoneyIs(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.ready.SignInURL)
+	b.call("payment-api/send/mobilemoney", `{"amount":"75.40","channel":"TELECEL","account_number":"0200000001","client_reference":"receipt-0001","account_name":"Ama Mensah"}`)
+	open := b.the("receipt-0001")
+	for _, base := range []string{"/app/" + demoTenant, "/ops"} {
+		page := base + "/payments/" + open
+		b.until(page, "GHS 75.40 was paid to the recipient on")
+		b.want(http.StatusOK, page+"/receipt", "GHS 75.40", "Payout, TELECEL", "receipt-0001", "Date and time (UTC)", "Paid to", "233200000001", "Fees", "GHS 0.75")
+		b.post(http.StatusSeeOther, page+"/ask").leads(t, page)
+	}
+	b.ask("10.00", "0240000040", "receipt-0002")
+	waiting := "/app/" + demoTenant + "/payments/" + b.the("receipt-0002")
+	b.want(http.StatusOK, waiting, "The wallet has not changed", "when the payer has paid", "Query provider now")
+	b.want(http.StatusConflict, waiting+"/receipt", "has not ended")
+	b.post(http.StatusSeeOther, waiting+"/ask").leads(t, waiting)
+}

@@ -58,6 +58,15 @@ func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (book.
 	return p.poll(ctx, pay)
 }
 
+// Ask queries the provider of an open payment now and returns the payment as it is then. One payment is asked about at most
+// once in two seconds. A provider that does not respond within three seconds changes nothing.
+func (p *Payments) Ask(ctx context.Context, pay book.Payment) (book.Payment, error) {
+	if pay.Waits() {
+		return pay, nil
+	}
+	return p.poll(ctx, pay)
+}
+
 // poll asks for an open payment again and answers what is then known. A provider
 // that does not answer in time costs nothing but the time.
 func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, error) {

@@ -22,6 +22,8 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: "/ops/payments/{id}", Permission: roles.ReadPayments, Handle: ps.Records.Payment},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/webhooks/{event}/replay", Permission: roles.ReplayWebhooks, Handle: ps.Records.Replay},
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/number", Permission: roles.RevealNumbers, Handle: ps.Records.RevealNumber},
+		{Method: http.MethodPost, Path: "/ops/payments/{id}/ask", Permission: roles.ReadPayments, Handle: ps.Records.Ask},
+		{Method: http.MethodGet, Path: "/ops/payments/{id}/receipt", Permission: roles.ReadPayments, Handle: ps.Records.Receipt},
 		{Method: http.MethodGet, Path: "/ops/search", Permission: roles.ReadPayments, Inputs: []console.Input{before, {Name: "q", Max: 200}}, Handle: ps.Records.Search},
 		{Method: http.MethodGet, Path: "/ops/stuck", Permission: roles.ReadPayments, Handle: ps.stuck},
 		{Method: http.MethodGet, Path: "/ops/messages", Permission: roles.ReadMessages, Inputs: []console.Input{before, ofTenant}, Handle: ps.Records.AllCampaigns},

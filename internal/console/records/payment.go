@@ -66,8 +66,9 @@ func (ps *Pages) waitingAbout(v *console.Visit, p book.Payment) (page.Grid, erro
 // story is a payment with its exchanges, transfers, webhooks and audit entries, as far as the visitor may see them.
 type story struct {
 	payment   book.Payment
-	tenant    string // its name
-	base      string // of the site, such as /ops
+	parent    book.Payment // the collection that pays for a top-up
+	tenant    string       // its name
+	base      string       // of the site, such as /ops
 	exchanges []provider.Exchange
 	transfers []ledger.Transfer
 	hooks     []delivered
@@ -147,9 +148,19 @@ func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
 		}
 	}
 	if v.Can(roles.ReadAudit) {
-		s.audit, err = ps.Audit.List(v.Ctx, audit.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownEntries})
+		if s.audit, err = ps.Audit.List(v.Ctx, audit.Filter{Tenant: p.Tenant, Subject: p.ID, Limit: shownEntries}); err != nil {
+			return s, err
+		}
 	}
-	return s, err
+	if p.Kind == book.KindTopUp && p.Parent != "" {
+		if s.parent, err = ps.Payments.Find(v.Ctx, p.Parent); err != nil {
+			return s, err
+		}
+	}
+	if v.Route.Site == console.Tenants {
+		s.forAccount(t.Wallet().ID)
+	}
+	return s, nil
 }
 
 func (ps *Pages) deliveries(v *console.Visit, p book.Payment) (all []delivered, err error) {
@@ -209,11 +220,28 @@ func (s story) mayReveal(v *console.Visit) bool {
 	return s.payment.Account != "" && !v.Can(seeNumbers) && v.Can(roles.RevealNumbers) && !v.Viewing
 }
 
+// mayAsk reports whether the visitor may have the provider queried now.
+func (s story) mayAsk(v *console.Visit) bool {
+	return s.payment.Status == book.StatusPending && !s.payment.Waits() && !v.Viewing
+}
+
+// Ask queries the provider of an open payment now, and shows the payment.
+func (ps *Pages) Ask(v *console.Visit) (console.Answer, error) {
+	p, err := ps.Find(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	if _, err := ps.Payments.Ask(v.Ctx, p); err != nil {
+		return console.Answer{}, err
+	}
+	return console.Answer{To: v.Base() + "/payments/" + p.ID}, nil
+}
+
 // asked returns the number of status queries.
 func (s story) asked() int {
 	n := 0
 	for _, x := range s.exchanges {
-		if strings.HasSuffix(x.Operation, "_status") {
+		if isStatusQuery(x) {
 			n++
 		}
 	}
@@ -240,7 +268,7 @@ func (s story) facts(v *console.Visit) []page.Fact {
 	add("Description", page.Text(masks(v, p.Account).Replace(p.Label)), p.Label != "")
 	add("Provider", page.Text(words.ProviderName(p.Rail)), ops && p.Rail != "")
 	add("Transaction ID", page.Copyable(p.ProviderReference), p.ProviderReference != "")
-	add("Provider's ID", page.ID(p.UpstreamID), ops && p.UpstreamID != "")
+	add(s.upstream(v), page.ID(p.UpstreamID), s.upstream(v) != "")
 	add("Attempts", page.Text(fmt.Sprintf("%d, submitted %s", p.Attempt, page.Times(p.Posts))), ops && p.Rail != "")
 	add("Accepted", page.Time(p.CreatedAt), true)
 	add("Settled", page.Time(p.SettledAt), !p.SettledAt.IsZero())
@@ -295,15 +323,15 @@ func (s story) nextText() string {
 	if s.next.IsZero() {
 		return ""
 	}
-	return " The next status query is at about " + s.next.UTC().Format("15:04:05") + "."
+	return " The next status query is at about " + page.When(s.next) + "."
 }
 
 // steps returns the timeline.
 func (s story) steps(v *console.Visit) []page.Step {
 	p := s.payment
 	steps := []page.Step{{At: p.CreatedAt, Tone: page.Good, What: "Accepted", Text: fmt.Sprintf("%s %s, charges %s", words.KindWords[p.Kind], page.Cedis(p.Amount), page.Cedis(p.Charges))}}
-	for _, x := range s.exchanges {
-		steps = append(steps, exchangeStep(x, v.Can(roles.ReadExchanges), masks(v, p.Account)))
+	for _, run := range runs(s.exchanges) {
+		steps = append(steps, exchangeStep(run, v.Can(roles.ReadExchanges), masks(v, p.Account)))
 	}
 	if !p.RefusedAt.IsZero() {
 		steps = append(steps, page.Step{At: p.RefusedAt, Tone: page.Unknown, What: "Rejected by the provider, unconfirmed", Text: provider.Sentence(p.RefusalReason)})
@@ -328,17 +356,40 @@ func (s story) steps(v *console.Visit) []page.Step {
 	return steps
 }
 
-// exchangeStep returns a request to a provider and its response as a step. whole adds their contents, redacted.
-func exchangeStep(x provider.Exchange, whole bool, masks *strings.Replacer) page.Step {
+// runs divides exchanges into steps: status queries in a row that got the same response are one.
+func runs(list []provider.Exchange) (all [][]provider.Exchange) {
+	for _, x := range list {
+		if last := len(all) - 1; last >= 0 && repeats(all[last][0], x) {
+			all[last] = append(all[last], x)
+		} else {
+			all = append(all, []provider.Exchange{x})
+		}
+	}
+	return all
+}
+
+func repeats(a, b provider.Exchange) bool {
+	return isStatusQuery(a) && a.Operation == b.Operation && a.Provider == b.Provider && a.Status == b.Status && a.Answer == b.Answer && (a.Err == "") == (b.Err == "")
+}
+
+func isStatusQuery(x provider.Exchange) bool { return strings.HasSuffix(x.Operation, "_status") }
+
+// exchangeStep returns requests to a provider with the same response as a step. whole adds the contents of the last one, redacted.
+func exchangeStep(run []provider.Exchange, whole bool, masks *strings.Replacer) page.Step {
+	x := run[len(run)-1]
 	step := page.Step{At: x.At, What: words.ProviderName(x.Provider) + ": " + words.ExchangeWord(x.Operation)}
-	took := fmt.Sprintf("%d ms", max(x.Took.Milliseconds(), 1))
+	after := fmt.Sprintf(" after %d ms", max(x.Took.Milliseconds(), 1))
+	if len(run) > 1 {
+		step.What += fmt.Sprintf(", %d times", len(run))
+		after = fmt.Sprintf(" each time since %s", page.When(run[0].At))
+	}
 	switch {
 	case x.Err != "" && x.Status == 0:
-		step.Tone, step.Text = page.Unknown, "no response after "+took
-	case x.Status >= 400 && !strings.HasSuffix(x.Operation, "_status"):
-		step.Tone, step.Text = page.Bad, fmt.Sprintf("responded %d after %s", x.Status, took)
+		step.Tone, step.Text = page.Unknown, "no response"+after
+	case x.Status >= 400 && !isStatusQuery(x):
+		step.Tone, step.Text = page.Bad, fmt.Sprintf("responded %d%s", x.Status, after)
 	default:
-		step.Text = fmt.Sprintf("responded %d after %s", x.Status, took)
+		step.Text = fmt.Sprintf("responded %d%s", x.Status, after)
 	}
 	if whole {
 		step.Fold = "Request and response (redacted)"
@@ -369,13 +420,27 @@ func (d delivered) steps(whole bool) []page.Step {
 	return steps
 }
 
-// transferColumns are the columns of a payment's movements in the ledger.
-var transferColumns = []console.Column[ledger.Transfer]{
-	console.Text("Movement", "", func(t ledger.Transfer) string { return words.LegWord(t.Leg) }),
-	console.Text("From", "", func(t ledger.Transfer) string { return words.AccountWord(t.From) }),
-	console.Text("To", "", func(t ledger.Transfer) string { return words.AccountWord(t.To) }),
-	console.Money("Amount", "", func(t ledger.Transfer) money.Pesewas { return money.Pesewas(t.Amount) }),
-	console.Time("Time", "", func(t ledger.Transfer) time.Time { return t.At }).Laid(console.Under),
+// transferColumns returns the columns of the payment's movements in the ledger.
+func (s story) transferColumns(v *console.Visit) []console.Column[ledger.Transfer] {
+	place := words.AccountWord
+	if v.Route.Site == console.Tenants {
+		place = words.PlaceWord
+	}
+	return []console.Column[ledger.Transfer]{
+		console.Text("Movement", "", func(t ledger.Transfer) string { return s.movement(t) }),
+		console.Text("From", "", func(t ledger.Transfer) string { return place(t.From) }),
+		console.Text("To", "", func(t ledger.Transfer) string { return place(t.To) }),
+		console.Money("Amount", "", func(t ledger.Transfer) money.Pesewas { return money.Pesewas(t.Amount) }),
+		console.Time("Time", "", func(t ledger.Transfer) time.Time { return t.At }).Laid(console.Under),
+	}
+}
+
+// movement names a transfer. The last one of a failed payment returns the money.
+func (s story) movement(t ledger.Transfer) string {
+	if t.Leg == book.LegFinal && s.payment.Status == book.StatusFailed {
+		return "Returned to wallet"
+	}
+	return words.LegWord(t.Leg)
 }
 
 // audited returns the details of an entry as text.

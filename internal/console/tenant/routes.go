@@ -16,6 +16,8 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: base + "/payments/{id}", Permission: roles.ReadPayments, Handle: ps.Records.Payment},
 		{Method: http.MethodPost, Path: base + "/payments/{id}/webhooks/{event}/replay", Permission: roles.ReplayWebhooks, Handle: ps.Records.Replay},
 		{Method: http.MethodPost, Path: base + "/payments/{id}/number", Permission: roles.RevealNumbers, Handle: ps.Records.RevealNumber},
+		{Method: http.MethodPost, Path: base + "/payments/{id}/ask", Permission: roles.ReadPayments, Handle: ps.Records.Ask},
+		{Method: http.MethodGet, Path: base + "/payments/{id}/receipt", Permission: roles.ReadPayments, Handle: ps.Records.Receipt},
 		{Method: http.MethodGet, Path: base + "/search", Permission: roles.ReadPayments, Inputs: []console.Input{{Name: "before", Max: 36}, {Name: "q", Max: 200}}, Handle: ps.Records.Search},
 		{Method: http.MethodGet, Path: base + "/payouts/new", Permission: roles.RequestPayouts, Handle: ps.newPayout},
 		{Method: http.MethodPost, Path: base + "/payouts/new", Permission: roles.RequestPayouts, Inputs: payoutInputs, Handle: ps.confirmPayout, Resume: ps.confirmPayout},

@@ -213,6 +213,19 @@ func AccountWord(id ledger.AccountID) string {
 	return Capital(strings.ReplaceAll(name, "_", " "))
 }
 
+// placeWords name accounts of the ledger to the people of an account, who know no providers and no floats.
+var placeWords = map[string]string{"clearing": "On hold", "fees": "Charges", "suspense": "Under review", "funding": "Funding", "used": "Used", "reserve": "Batch reserve",
+	"receivable": "Debt", "float": "Outside"}
+
+// PlaceWord returns the word for an account of the ledger that an account's people read.
+func PlaceWord(id ledger.AccountID) string {
+	name, _, _ := strings.Cut(string(id), "/")
+	if word := placeWords[name]; word != "" {
+		return word
+	}
+	return AccountWord(ledger.AccountID(name))
+}
+
 // Capital returns a word with a capital first letter.
 func Capital(word string) string {
 	if word == "" {
