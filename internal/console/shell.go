@@ -75,6 +75,7 @@ var appNav = []navItem{
 	{"/airtime", "Airtime", "a", roles.ReadPayments},
 	{"/data", "Data packages", "d", roles.ReadPayments},
 	{"/statement", "Statement", "s", roles.ReadBalances},
+	{"/fees", "Fees", "g", roles.ReadBalances},
 	{"/messages", "Messages", "m", roles.ReadMessages},
 	{"/acts", "Acts", "t", roles.ReadChanges},
 	{"/policy", "Policy", "y", roles.ReadChanges},

@@ -77,16 +77,17 @@ type plan struct {
 	rules   []Rule
 }
 
-// rule finds what applies: the channel's own rule, else the one for any.
-func (p plan) rule(product Product, channel string) (Rule, bool) {
+// RuleOf returns the rule of a product on a channel: the channel's own, else the one for any channel. Without either it
+// returns a rule without a fee.
+func RuleOf(rules []Rule, product Product, channel string) Rule {
 	for _, want := range []string{channel, AnyChannel} {
-		for _, r := range p.rules {
+		for _, r := range rules {
 			if r.Product == product && r.Channel == want {
-				return r, true
+				return r
 			}
 		}
 	}
-	return Rule{}, false
+	return Rule{}
 }
 
 // current finds the version in force at a time: the newest that had begun.
@@ -113,11 +114,7 @@ func (s *Store) Fee(ctx context.Context, tenant string, product Product, channel
 		if !ok {
 			continue
 		}
-		r, ok := p.rule(product, channel)
-		if !ok {
-			return 0, p.version, nil
-		}
-		fee := r.Fee(amount)
+		fee := RuleOf(p.rules, product, channel).Fee(amount)
 		if product == Collection {
 			fee = min(fee, amount)
 		}

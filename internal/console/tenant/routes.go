@@ -35,6 +35,7 @@ func (ps *Pages) Routes() []console.Route {
 			console.Route{Method: http.MethodGet, Path: base + kind.path, Permission: roles.ReadPayments, Inputs: filters, Handle: ps.tenantPayments(n)},
 			console.Route{Method: http.MethodGet, Path: base + kind.path + ".csv", Permission: roles.ReadPayments, Also: roles.ExportPayments, Inputs: append([]console.Input{records.Preset}, filters...), File: true, Handle: ps.tenantPaymentsFile(n)})
 	}
+	routes = append(routes, console.Route{Method: http.MethodGet, Path: base + "/fees", Permission: roles.ReadBalances, Handle: ps.fees})
 	routes = append(routes, ps.Records.StatementRoutes(base)...)
 	routes = append(routes, ps.Approvals.Routes(base)...)
 	routes = append(routes, ps.Approvals.PolicyRoutes(base)...)
