@@ -582,7 +582,7 @@ func TestGuides_explainEveryCode(t *testing.T) {
 		{"../senderid/*.go", `Code: "([a-z_]+)"`, 2},
 		{"../idempotency/*.go", `problem\.New\(problem\.[A-Za-z]+, "([a-z_]+)"`, 1},
 		{"../access/keys.go", `problem\.New\(problem\.Unauthenticated, "([a-z_]+)"`, 1},
-		{"../route/*.go", `problem\.New\(problem\.Unavailable, "([a-z_]+)"`, 2},
+		{"../route/*.go", `problem\.(?:New|Wrap)\((?:why, )?problem\.Unavailable, "([a-z_]+)"`, 2},
 		{"../db/engine/errors.go", `problem\.New\(problem\.Unavailable, "([a-z_]+)"`, 2},
 		{"../provider/reason.go", `Reason[A-Za-z]+ += "([a-z_]+)"`, 15},
 	} {
