@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/access"
 )
 
-// Limits of answers that their clients have not taken yet. Each costs a goroutine, the state of its stream and its buffers,
-// which answerCost counts, and the bytes that were made for it alone.
+// Limits of answers that their clients have not read yet. Each answer costs a goroutine, the state of its stream and
+// its buffers, which answerCost counts, and the bytes of its text.
 const (
 	answerCost     = 16 << 10
 	keylessCost    = 192 << 10 // with the requests that wait behind it on the same connection
@@ -29,9 +29,9 @@ const (
 	sendBuffer     = 64 << 10    // of a connection in the kernel, which would give it 4 MB
 )
 
-// answers are the answers that are being written. Where they become too many, the one that was taken from least recently ends,
-// so that clients that read are never refused. A trusted proxy carries many clients over one connection: it has no limit of a
-// connection, an answer through it counts for its client's address, and only the answer ends.
+// answers are the answers in progress. When they become too many, the answer that was read least recently ends, so
+// that clients that read are never refused. A trusted proxy carries many clients over one connection. So it has no
+// limit per connection, an answer through it counts for the client's address, and only the answer ends.
 type answers struct {
 	trusted []netip.Prefix
 	ended   func() // counts an answer that ended unread
@@ -85,7 +85,7 @@ type answer struct {
 	many    bool // the connection carries many answers at once
 	known   bool // the request had a key that is right
 	wrote   int
-	counted bool // by the limits; what is not, takes no lock that a flood holds
+	counted bool // by the limits; an uncounted answer takes no lock that a flood holds
 
 	// Below are guarded by all.mu.
 	cost   int
@@ -112,7 +112,7 @@ func (o *answer) Write(text []byte) (n int, err error) {
 	if !o.known || len(text) > smallAnswer {
 		cost := keylessCost
 		if o.known {
-			cost = answerCost + len(text) // what is public has one copy for all
+			cost = answerCost + len(text) // public texts have one copy for all
 		}
 		o.counted = true
 		o.all.enter(o, cost)

@@ -1,32 +1,33 @@
-// Package app builds one Makola from its parts, starts it and stops it. It alone
-// joins the domains, the transports and the adapters: which providers exist for test and for live money, in which order things start (the
-// database, the domain, the queue, the listeners, the ready file) and in which reverse order they leave
-// (no new requests, the requests in flight, the jobs, the simulator, the database). It decides nothing
-// about money. Its tests are those of the whole program: scenarios over HTTP, the simulation with
-// faults, and the built program killed under load.
+// Package app builds one Makola from its parts, starts it and stops it. Only this package joins the domains, the
+// transports and the adapters. It chooses the providers for test and for live money. It starts the database, the
+// domain, the queue, the listeners and the ready file in this order. It stops them in reverse: new requests, requests
+// in flight, jobs, the simulator, the database. It decides nothing about money.
+//
+// Its tests are those of the whole program: scenarios over HTTP, the simulation with faults, and the built program
+// killed under load.
 //
 // Files:
 //
-//	running.go                     what one Makola consists of while it runs, and how it stops
-//	build.go                       the parts and what each is given
+//	running.go                     the parts of a running Makola, and its stop
+//	build.go                       construction of the parts
 //	rails.go, sms.go, sms_rail.go  the payment providers and the SMS rails, test and live
 //	secret.go, ring.go             the master keys
 //	serve.go, listen.go            the listeners: the interface, metrics; one listener
 //	backlog_*.go                   connections that wait to be accepted
-//	clients.go, local_origin.go    how many connections; pages of other sites are kept from loopback
-//	answers.go, turns.go           how many answers wait for clients to read them; strangers are worked for in turns
-//	strangers.go                   how many connections are not known yet
+//	clients.go, local_origin.go    the number of connections; pages of other sites are kept from loopback
+//	answers.go, turns.go           limits of unread answers; rotation of work for unknown connections
+//	strangers.go                   limits of unknown connections
 //	certificate.go                 TLS files that change on disk
-//	descriptors_*.go               how many files this process may open
-//	bounded_log.go                 lines that others could cause without end
-//	access_log.go                  a line for each answered request, where asked for
+//	descriptors_*.go               the number of files that this process may open
+//	bounded_log.go                 a limit of lines that clients can cause
+//	access_log.go                  a line for each answered request, if enabled
 //	metrics.go, meters.go          every metric; those that requests change
-//	newest_row.go                  the time that the clock of a machine is compared with
-//	people.go                      what the console is given, and its first link
+//	newest_row.go                  the newest stored time, for comparison with the machine's clock
+//	people.go                      the dependencies of the console, and its first link
 //	demo.go                        development: an account with money
-//	simulator.go, simulated.go     the simulator: how it starts; where clients find it
-//	banner.go, ready.go            what a start prints, for people and for programs
-//	notify.go                      what systemd is told
+//	simulator.go, simulated.go     the simulator: how it starts; its addresses for clients
+//	banner.go, ready.go            the output of a start, for people and for programs
+//	notify.go                      messages to systemd
 package app
 
 import (
@@ -81,11 +82,11 @@ func (a *App) announce(context.Context) error {
 	return a.ready.write(a.cfg.ReadyFile)
 }
 
-// Ready is what the ready file of this server says.
+// Ready returns the content of this server's ready file.
 func (a *App) Ready() Ready { return a.ready }
 
-// Quiet waits until nothing is due by the clock and nothing runs that was: jobs, second looks, and the simulator of this
-// process with its callbacks, texts and receipts. It is for who moves the clock.
+// Quiet waits until nothing is due by the clock and nothing due is running: jobs, status queries, and the simulator
+// of this process with its callbacks, texts and receipts. Tests that move the clock use it.
 func (a *App) Quiet(ctx context.Context) error {
 	local := a.sim != nil && a.sim.local != nil
 	if local {
@@ -114,7 +115,7 @@ func (a *App) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-a.failed:
 	}
-	a.tell("STOPPING=1")
+	a.notify("STOPPING=1")
 	a.log.Info(draining, "notice", a.cfg.Notice(), "drain_for", a.cfg.DrainFor)
 	a.notice(context.WithoutCancel(ctx))
 	return errors.Join(err, a.end(ctx))
@@ -127,7 +128,7 @@ func (a *App) end(ctx context.Context) error {
 	return a.Stop(limit)
 }
 
-// notice has /readyz say that this node leaves, and gives proxies time to ask.
+// notice makes /readyz report that this node is leaving, and gives proxies time to notice.
 func (a *App) notice(ctx context.Context) {
 	a.leave.Do(func() { close(a.draining) })
 	if notice := a.cfg.Notice(); notice > 0 {
@@ -181,8 +182,8 @@ func (a *App) settle(context.Context) error {
 		if err != nil {
 			host = "node"
 		}
-		// SQLite has one server at a time, which its folder's lock sees to: under the name of the one before
-		// it takes that one's work over at once, and does not wait for a lease to lapse.
+		// SQLite has one server at a time, which the lock of its folder ensures. Under the name of the previous
+		// server, this one takes over its work at once instead of waiting for a lease to expire.
 		a.cfg.Node = host
 		if a.cfg.Database != "" {
 			// The process id repeats after a reboot; a few random digits do not.

@@ -15,14 +15,14 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// greet prints what a newcomer needs on the first screen of a development server, and logs the same
-// facts, without the key, everywhere else.
+// greet prints the first screen of a development server for a newcomer. Everywhere else it logs the same facts
+// without the key.
 func (a *App) greet(ctx context.Context) error {
 	a.log.Info("ready", "api", a.ready.APIURL, "metrics", a.ready.MetricsURL, "engine", a.db.Engine().String(), "node", a.cfg.Node, "production", a.production)
 	if a.opts.Out == nil || a.production {
 		return nil
 	}
-	data, err := a.where(context.WithoutCancel(ctx)) // an interrupt must not take the key with it, which is told once
+	data, err := a.where(context.WithoutCancel(ctx)) // an interrupt must not lose the key, which is printed once
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *App) greet(ctx context.Context) error {
 	return nil
 }
 
-// demoHolds is what the demo account has: money and credits.
+// demoHolds describes the demo account's money and credits.
 func (a *App) demoHolds(ctx context.Context) (string, error) {
 	demo := tenant.Tenant{ID: demoTenant, Mode: tenant.Test}
 	wallet, err := a.ledger.Balance(ctx, demo.Wallet())
@@ -88,7 +88,7 @@ func (a *App) demoHolds(ctx context.Context) (string, error) {
 	return fmt.Sprintf("GHS %s, %s SMS", money.Grouped(money.Pesewas(wallet).String()), money.Grouped(fmt.Sprint(credits))), err
 }
 
-// where says which database this is, with an absolute path, and what is in it.
+// where describes the database, with an absolute path, and its contents.
 func (a *App) where(ctx context.Context) (string, error) {
 	migrations, err := a.db.MigrationStatus(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *App) where(ctx context.Context) (string, error) {
 	return "SQLite  " + path + "  (" + state + ")", nil
 }
 
-// storageFlags are what a command needs to find this server's database; a URL may hold a password.
+// storageFlags returns the flags by which a command finds this server's database. A URL may contain a password.
 func (a *App) storageFlags() string {
 	switch {
 	case a.cfg.Database != "":

@@ -90,7 +90,7 @@ func (k *logKinds) end(kind string) {
 	}
 }
 
-// kindOf returns the beginning of a message: up to the first word that has an address or a cause, and six words at most.
+// kindOf returns the beginning of a message: up to the first word with an address or a cause, and at most six words.
 // net/http writes both into its messages.
 func kindOf(message string) string {
 	words := strings.Fields(message)

@@ -44,9 +44,8 @@ const (
 	expireEvery   = time.Minute // acts that have waited too long
 )
 
-// How often the books are checked. booksCheckTime bounds one check, which reads everything that it is
-// about; after it that check rests booksCheckRest times as long as it took, so that it costs little
-// however much there is to read.
+// The intervals of checks of the books. booksCheckTime bounds one check, which reads all its data. A check then rests
+// booksCheckRest times as long as it took, so that its cost stays small for any amount of data.
 const (
 	booksCheckGap  = 10 * time.Minute
 	booksCheckTime = 30 * time.Minute
@@ -96,15 +95,15 @@ func (a *App) openDatabase(ctx context.Context) error {
 	return d.Migrate(ctx)
 }
 
-// A production server that starts before its database, as after a power failure, waits for it instead of failing. systemd
-// gives a start 90 s (deploy/makola.service).
+// A production server that starts before its database, as after a power failure, waits for it instead of failing.
+// systemd allows a start 90 s (deploy/makola.service).
 const (
 	databaseWait  = 60 * time.Second
 	databasePause = time.Second
 )
 
-// awaitDatabase opens the database. In production it waits for one that cannot be reached, but not for one that does not
-// exist or lets nobody in.
+// awaitDatabase opens the database. In production it waits for one that cannot be reached, but not for one that does
+// not exist or refuses the login.
 func (a *App) awaitDatabase(ctx context.Context) (*db.DB, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, databaseWait, errors.New("the database could not be reached in time"))
 	defer cancel()
@@ -122,8 +121,8 @@ func (a *App) awaitDatabase(ctx context.Context) (*db.DB, error) {
 	}
 }
 
-// refuseLive keeps development mode, with its demo key, its simulator and the key that is made by itself, away from
-// the database of customers with live money. It comes before any migration.
+// refuseLive refuses a database of customers with live money in development mode, which has a demo key, a simulator
+// and a generated master key. It runs before any migration.
 func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 	const tenants = 1 // the migration that makes their table
 	if slices.ContainsFunc(pending, func(m db.Migration) bool { return m.Number == tenants }) {
@@ -285,7 +284,7 @@ func (a *App) keepAudit(ctx context.Context) {
 	}()
 }
 
-// askNotKnown asks the providers of this node beside its start, which waits for none of them.
+// askNotKnown probes the providers of this node in parallel to its start, which waits for none of them.
 func (a *App) askNotKnown(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -306,7 +305,7 @@ func (a *App) askNotKnown(ctx context.Context) {
 	})
 }
 
-// prune removes what has served its time, everywhere.
+// prune removes expired rows of every package.
 func (a *App) prune(ctx context.Context) error {
 	if _, err := a.limits.Prune(ctx); err != nil {
 		return err
@@ -324,7 +323,7 @@ func (a *App) prune(ctx context.Context) error {
 	return err
 }
 
-// checkBooks makes every check of `makola ledger check` and tells the metrics and the log.
+// checkBooks makes every check of `makola ledger check` and reports the results to the metrics and the log.
 func (a *App) checkBooks(ctx context.Context) error {
 	return errors.Join(
 		a.checkBook(ctx, bookLedger, func(ctx context.Context) ([]string, error) {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// moreClients are connections beyond the limit that are answered still: probes and providers' callbacks are, whatever
-// customers do, and everybody else is told to come back.
+// moreClients is the number of connections beyond the limit that still get an answer. Probes and providers' callbacks
+// are handled. Other clients get a 503.
 const moreClients = 64
 
-// clients are the connections of a listener: at most so many, because each takes memory and a descriptor, which the
-// database and the providers need, too. Of connections beyond that, the one that was idle for the longest ends.
+// clients are the connections of a listener, in a limited number. Each takes memory and a descriptor, which the
+// database and the providers need, too. Beyond the limit, the longest idle connection ends.
 type clients struct {
 	most  int
-	first time.Duration // that a new connection may take to say something once the server stops
+	first time.Duration // the time for a new connection's first bytes once the server stops
 	rest  chan struct{} // has room for one: a connection is idle, or has ended
 
 	mu   sync.Mutex
@@ -91,7 +91,7 @@ func (c *clients) changed(conn net.Conn, state http.ConnState) {
 func (c *clients) tellLocked() {
 	select {
 	case c.rest <- struct{}{}:
-	default: // it is told already
+	default: // the signal is already pending
 	}
 }
 
@@ -117,8 +117,8 @@ func (c *clients) answered(ctx context.Context) {
 	}
 }
 
-// due says whether a connection has a request or may still send its first, and after which time to look again if no connection rests
-// before.
+// due reports whether a connection has a request or may still send its first. It also returns the time after which to
+// look again if no connection becomes idle before.
 func (c *clients) due() (after time.Duration, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,12 +142,12 @@ func (c *clients) forgetLocked(conn net.Conn) {
 	hangUp(conn)
 }
 
-// hangUp closes a connection without a word: TLS would wait for a peer that does not read.
+// hangUp closes a connection without TLS's closing message, which would wait for a peer that does not read.
 func hangUp(conn net.Conn) {
 	_ = below(conn).Close()
 }
 
-// crowded says whether a request came on a connection beyond the limit.
+// crowded reports whether a request came on a connection beyond the limit.
 func crowded(r *http.Request) bool {
 	marked, _ := r.Context().Value(crowdedKey{}).(bool)
 	return marked

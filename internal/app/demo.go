@@ -89,8 +89,8 @@ func (a *App) loadDemo(ctx context.Context) error {
 	return a.demoMessages(ctx)
 }
 
-// demoSecrets gives the ready file the key of the demo tenant, unless it was revoked since or the database had its own
-// from an earlier version, and the secret that its webhooks are signed with.
+// demoSecrets adds the demo tenant's key and webhook secret to the ready file. It omits a key that was revoked, or
+// that an earlier version made for the database.
 func (a *App) demoSecrets(ctx context.Context, key string) error {
 	caller, err := a.access.Authenticate(ctx, key)
 	if err == nil && caller.Tenant == demoTenant {
@@ -103,8 +103,8 @@ func (a *App) demoSecrets(ctx context.Context, key string) error {
 	return err
 }
 
-// demoMessages finds the sender ID and the contacts of the demo tenant. It makes them when the tenant has
-// never asked for a sender ID, and goes on where an earlier start broke off: the approval comes last.
+// demoMessages finds the sender ID and the contacts of the demo tenant. It makes them when the tenant has never
+// requested a sender ID, and continues where an earlier start was interrupted: the approval comes last.
 func (a *App) demoMessages(ctx context.Context) error {
 	senders, err := a.senders.List(ctx, demoTenant)
 	if err == nil && len(senders) == 0 {
@@ -145,7 +145,7 @@ func (a *App) makeDemoMessages(ctx context.Context, sender senderid.Sender) (sen
 		group, _, err = a.contacts.AddGroup(ctx, idempotency.Caller{Tenant: demoTenant}, demoGroup, "")
 	}
 	if err == nil {
-		_, _, err = a.contacts.AddContacts(ctx, idempotency.Caller{Tenant: demoTenant}, group.ID, demoContacts) // those that are there are left alone
+		_, _, err = a.contacts.AddContacts(ctx, idempotency.Caller{Tenant: demoTenant}, group.ID, demoContacts) // existing contacts are left unchanged
 	}
 	if err != nil {
 		return sender, err
@@ -158,9 +158,8 @@ func (a *App) makeDemoMessages(ctx context.Context, sender senderid.Sender) (sen
 	return approved, err
 }
 
-// endow gives the demo tenant its money, in the transaction that made its wallet, and books what the
-// simulator's providers hold as added float, so that the ledger agrees with their books from the first
-// payment on.
+// endow gives the demo tenant its money, in the transaction that made its wallet. It books the balances at the
+// simulator's providers as added float, so that the ledger matches their books from the first payment on.
 func (a *App) endow(tx *db.Tx, floats []ledger.Transfer) error {
 	if err := tx.Flush(); err != nil { // the page below reads the wallet
 		return err
@@ -179,8 +178,8 @@ func (a *App) endow(tx *db.Tx, floats []ledger.Transfer) error {
 	return err
 }
 
-// openingFloats reads what the simulator's providers hold at the beginning. Once the demo tenant is there
-// no reader needs.
+// openingFloats reads the opening balances at the simulator's providers. It is not needed once the demo tenant
+// exists.
 func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err error) {
 	if _, err := a.tenants.Get(ctx, demoTenant); !problem.Is(err, problem.NotFound) {
 		return nil, err

@@ -18,9 +18,9 @@ import (
 
 // Errors of listening that are the operator's to mend.
 var (
-	// ErrAddressInUse says that another process listens where this server should.
+	// ErrAddressInUse means that another process listens at the address.
 	ErrAddressInUse = errors.New("address in use")
-	// ErrAddressUnfit says that this process can never listen there.
+	// ErrAddressUnfit means that this process can never listen at the address.
 	ErrAddressUnfit = errors.New("the address cannot be used")
 )
 
@@ -81,7 +81,7 @@ func listen(name, address string, fallback bool, handler http.Handler) (*listene
 	}}, nil
 }
 
-// unfit says whether an address is not one, is another machine's, or is not for this user.
+// unfit reports whether an address is invalid, belongs to another machine, or is forbidden for this user.
 func unfit(err error) bool {
 	var address *net.AddrError
 	var name *net.DNSError
@@ -103,7 +103,7 @@ func (l *listener) url() string {
 	return scheme + "://" + l.net.Addr().String()
 }
 
-// useTLS makes the listener speak TLS with the certificate of two PEM files, whatever is in them at the time.
+// useTLS makes the listener use TLS with the certificate of two PEM files, as they are at each handshake.
 func (l *listener) useTLS(certFile, keyFile string, log *slog.Logger) error {
 	c := &certificate{cert: certFile, key: keyFile, log: log}
 	if err := c.load(); err != nil {
@@ -133,15 +133,15 @@ func (l *listener) serve() error {
 	return fmt.Errorf("%s: %w", l.name, err)
 }
 
-// Times for what is under way at the listening socket when it is closed.
+// Times for the connections in progress when the listening socket is closed.
 const (
 	handshakeTime = 50 * time.Millisecond // several round trips between a proxy and its nodes
 	backlogStep   = 2 * time.Millisecond  // between two looks at the backlog
 )
 
-// refuse accepts what has been connected and takes no more connections: whoever tries finds the port closed, with nothing
-// written yet. Closing the socket alone would reset connections that wait to be accepted, with the requests that clients have
-// already written into them.
+// refuse accepts the pending connections and takes no more. New clients find the port closed before they write
+// anything. Closing the socket at once would reset pending connections, with requests that clients have already
+// written.
 func (l *listener) refuse(ctx context.Context) error {
 	err := l.acceptRest(ctx)
 	l.refuses.Store(true)

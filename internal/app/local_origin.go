@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// meant keeps web pages away from what listens on loopback without a key: a page that a browser on this machine has open
-// can send requests here, under its own name (Origin), or under one that it lets point to this machine (Host).
+// meant protects loopback listeners without a key from web pages. A page in a browser on this machine can send
+// requests here under its own name (Origin), or under a name that it points to this machine (Host).
 func meant(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
@@ -36,9 +36,9 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// hosts returns the function that reports whether this server answers to a host. Production answers to every host, because
-// its keys are secret. A development server has a demo key that everybody can read, so it answers to this machine's names
-// and to those that its settings name: a web page that points its own name to this machine gets nothing.
+// hosts returns the function that reports whether this server answers to a host. Production answers to every host,
+// because its keys are secret. A development server has a demo key that everybody can read. So it answers only to
+// this machine's names and to the configured ones, and a web page that points its own name here gets nothing.
 func (a *App) hosts() func(host string) bool {
 	if a.production {
 		return func(string) bool { return true }

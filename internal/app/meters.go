@@ -32,7 +32,7 @@ const (
 	bookAudit    = "audit"
 )
 
-// checkedBook is what the last check of one of the books found.
+// checkedBook is the result of the last check of one of the books.
 type checkedBook struct {
 	checked    atomic.Int64 // Unix seconds
 	faults     atomic.Int64

@@ -136,8 +136,8 @@ func (m *meters) database(a *App) {
 	m.counter("makola_db_tx_retries_total", "Transactions run again after a conflict, a lost connection or a doubt.", func() uint64 { return a.db.Counts().Retried })
 }
 
-// handler serves /metrics, and Go's profiles under /debug/pprof/ to who is on this machine: a profile
-// takes a processor for as long as it is asked to.
+// handler serves /metrics. For clients on this machine it also serves Go's profiles under /debug/pprof/, because a
+// profile occupies a processor for its duration.
 func (m *meters) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 2 * scrapeTime}))
@@ -293,8 +293,8 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	s.complain(err)
 }
 
-// complain logs a question that failed, once a minute. A database that is away says so elsewhere: in each scrape's
-// lines its own would drown.
+// complain logs a failed query, once a minute. The rest of the program already logs an unavailable database, and one
+// line for each scrape would bury those lines.
 func (s *stored) complain(err error) {
 	if err == nil {
 		return

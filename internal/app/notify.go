@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tell sends a state. A supervisor that does not listen changes nothing for the server but a line in its log.
-func (a *App) tell(state string) {
+// notify sends a state. A supervisor that does not listen costs the server only a line in its log.
+func (a *App) notify(state string) {
 	if a.opts.Supervisor.Socket == "" {
 		return
 	}
@@ -21,10 +21,10 @@ func (a *App) tell(state string) {
 	}
 }
 
-// supervise says that the server is ready, and from then on that it lives: twice in the time that the supervisor waits. A
-// database that is down is no reason to be ended, because a new process would find it down, too.
+// supervise reports that the server is ready, and then that it is alive, twice in the supervisor's watchdog time. It
+// does so without a database, too, because a new process would not find the database either.
 func (a *App) supervise(context.Context) error {
-	a.tell("READY=1")
+	a.notify("READY=1")
 	if a.opts.Supervisor.Watchdog <= 0 || a.opts.Supervisor.Socket == "" {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (a *App) supervise(context.Context) error {
 			case <-done:
 				return
 			case <-each.C:
-				a.tell("WATCHDOG=1")
+				a.notify("WATCHDOG=1")
 			}
 		}
 	}()

@@ -57,7 +57,7 @@ func (a *App) bootstrap(ctx context.Context) error {
 	return err
 }
 
-// firstPassword reads the password of the first owner; empty: the settings name nobody.
+// firstPassword reads the password of the first owner; empty if the settings name nobody.
 func (a *App) firstPassword() (string, error) {
 	if a.cfg.BootstrapEmail == "" {
 		return "", nil
@@ -85,7 +85,7 @@ func (a *App) link(ctx context.Context) (string, error) {
 	return a.ready.ConsoleURL + "first?" + url.Values{"t": {token}}.Encode(), err
 }
 
-// checks says what this node's last checks of the books found.
+// checks returns the results of this node's last checks of the books.
 func (a *App) checks() (list []ops.Check) {
 	for _, name := range []string{bookLedger, bookPayments, bookMessages, bookBatches, bookAudit} {
 		book := a.meters.books[name]

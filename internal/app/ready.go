@@ -12,9 +12,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Ready is what a program that started Makola needs to talk to it: the ready file, written whole once
-// everything listens. Members whose part is not there are absent; the API key and the webhook secret
-// are those of development's demo tenant.
+// Ready is the ready file, written in one piece after every listener has started. It contains the addresses and
+// credentials for a program that started Makola. Members of missing parts are absent. The API key and the webhook
+// secret are those of development's demo tenant.
 type Ready struct {
 	Version       string `json:"version"`
 	PID           int    `json:"pid"`
@@ -33,8 +33,8 @@ type Ready struct {
 	WebhookSecret string `json:"webhook_secret,omitempty"`
 }
 
-// checkPlace refuses a path that no file can be written at, before anything is made: a key that is told once must
-// have where to go.
+// checkPlace refuses a path at which no file can be written, before anything is made. The file must hold a key that
+// is shown only once.
 func checkPlace(path string) error {
 	if err := replaceable(path); err != nil {
 		return err
@@ -55,7 +55,7 @@ func replaceable(path string) error {
 	return nil
 }
 
-// remove deletes the ready file at a stop, unless another server has replaced it meanwhile.
+// remove deletes the ready file at a stop, unless another server has replaced it.
 func (r Ready) remove(path string) error {
 	ours, err := r.text()
 	if err != nil {

@@ -34,8 +34,8 @@ type KeyUse struct {
 // Total is all that is sealed under the key.
 func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.ActSecrets + k.AuditKeys }
 
-// Keys counts, row by row, what is sealed under each key: those of the ring in their order, the reference key where it is
-// apart, then keys that the ring lacks.
+// Keys counts the rows that are sealed under each key: those of the ring in their order, the separate reference key,
+// then keys that the ring lacks.
 func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	webhooks, err := s.Webhooks.Sealed().Under(ctx)
 	if err != nil {
@@ -89,8 +89,8 @@ func (s Sealed) Check(ctx context.Context) error {
 	return nil
 }
 
-// Reseal seals everything under the active key, in small transactions, and says after each what it works at and how much it
-// moved.
+// Reseal seals everything under the active key, in small transactions. After each it reports the table and the number
+// of rows moved.
 func (s Sealed) Reseal(ctx context.Context, moved func(what string, n int64)) error {
 	of := func(what string) func(int64) { return func(n int64) { moved(what, n) } }
 	if err := s.Webhooks.Sealed().Reseal(ctx, of("webhook secrets")); err != nil {

@@ -40,8 +40,8 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Options is what a start needs besides the operator's configuration. Zero values take the defaults
-// named here.
+// Options are the parameters of a start outside of the operator's configuration. Zero values take the defaults named
+// here.
 type Options struct {
 	Version string
 	Out     io.Writer    // the first screen of a development server; nil: none
@@ -81,7 +81,7 @@ type App struct {
 	undo      []func(context.Context) error // in the order of starting
 }
 
-// A Supervisor is told how this process is, in the datagrams of systemd's sd_notify. Its zero value is none.
+// Supervisor receives the state of this process, in the datagrams of systemd's sd_notify. Its zero value is none.
 type Supervisor struct {
 	Socket   string        // its NOTIFY_SOCKET; a name that begins with @ is one without a file
 	Watchdog time.Duration // it ends a process that was silent for so long; zero: it does not
@@ -133,7 +133,7 @@ type parts struct {
 // draining is logged when an interrupt has come: the next one is not caught.
 const draining = "draining: interrupt again to stop at once"
 
-// leaving says whether this node has been told to stop.
+// leaving reports whether this node is stopping.
 func (a *App) leaving() bool {
 	select {
 	case <-a.draining:
@@ -158,14 +158,14 @@ func (a *App) Stop(ctx context.Context) error {
 	return all
 }
 
-// stopGrace is how long what has to stop may take, all together, beyond the time for stopping.
+// stopGrace is the time for all steps of a stop together, beyond the configured time.
 const stopGrace = 5 * time.Second
 
 // stepGrace is what each step gets when that time is over: what does not hang ends in it.
 const stepGrace = 100 * time.Millisecond
 
-// bounded runs one step of a stop. A step that hangs is left to the end of the process: a database, or a disk, that says
-// nothing must not keep a node that was told to leave.
+// bounded runs one step of a stop. A step that hangs is left to the end of the process. An unresponsive database or
+// disk must not keep a node from stopping.
 func bounded(ctx, late context.Context, step func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- step(ctx) }()
@@ -184,5 +184,5 @@ func bounded(ctx, late context.Context, step func(context.Context) error) error 
 	}
 }
 
-// later notes what Stop has to do about what was just started.
+// later registers a step of Stop for a part that has just started.
 func (a *App) later(undo func(context.Context) error) { a.undo = append(a.undo, undo) }

@@ -17,9 +17,9 @@ const secretFile = "development.key"
 // DevelopmentKey is the file of the key that a development server on SQLite makes for itself in its data folder.
 func DevelopmentKey(folder string) string { return filepath.Join(folder, secretFile) }
 
-// DevelopmentSecret is the master key of a development server: a file in the data folder, or, for
-// development nodes that share a PostgreSQL, one that follows from the database's name. Production
-// never comes here. With create the file is made where there is none: only the server does that.
+// DevelopmentSecret returns the master key of a development server: a file in the data folder. Development nodes that
+// share a PostgreSQL derive it from the database's name. Production never calls it. With create, a missing file is
+// made, which only the server does.
 func DevelopmentSecret(s config.Storage, create bool) (config.Secret, error) {
 	if s.Database == "" {
 		return config.SecretFile(DevelopmentKey(s.Data), create)
@@ -32,8 +32,8 @@ func DevelopmentSecret(s config.Storage, create bool) (config.Secret, error) {
 	return config.NewSecret(key[:])
 }
 
-// findSecret gives a development server its master key. A new one is made for a new database alone: beside one that was
-// restored without its own it would only look like that.
+// findSecret returns the master key of a development server. It makes a new key only for a new database: next to a
+// restored one without its key, a new key would hide the loss.
 func (a *App) findSecret(ctx context.Context) error {
 	if !a.cfg.Secret.Empty() {
 		return nil

@@ -27,8 +27,8 @@ import (
 	"github.com/makola/makola/internal/recovery"
 )
 
-// bind takes the addresses. It comes before anything is made, and before the lease of another node could be asked for: a
-// start that finds an address taken leaves everything as it was.
+// bind takes the addresses before anything is made, and before the lease of another node can be requested. So a start
+// that finds an address in use leaves everything unchanged.
 func (a *App) bind(context.Context) error {
 	l, err := listen("the JSON interface", a.cfg.Listen, false, nil)
 	if err != nil {
@@ -56,8 +56,8 @@ func (a *App) bind(context.Context) error {
 	return nil
 }
 
-// listenMetrics serves the metrics. It is there before the interface, so that it is
-// there for as long as that drains, and is cut off: a profile must not use up the time for draining.
+// listenMetrics serves the metrics. It starts before the interface, so that metrics are available while the interface
+// drains. It is then cut off, because a profile must not use up the time for draining.
 func (a *App) listenMetrics(context.Context) error {
 	l := a.doors.metrics
 	if l == nil {
@@ -108,7 +108,7 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// consoleDeps returns what the frame of the console stands on.
+// consoleDeps returns the dependencies of the console's frame.
 func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 	d := console.Deps{
 		Hosts: hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Clock: a.clock, Log: a.callers,
@@ -159,10 +159,10 @@ func (a *App) serve(l *listener, stop func(context.Context) error) {
 	a.later(stop)
 }
 
-// stopListening ends the interface so that no request is lost: no more connections, then an answer to every request on those that
-// came, then the end of the idle ones.
+// stopListening ends the interface without losing a request. It refuses new connections, answers every request on the
+// existing ones, and then closes the idle ones.
 func (a *App) stopListening(ctx context.Context) error {
-	if a.cfg.Notice() > 0 { // without it, nobody has another node to turn to
+	if a.cfg.Notice() > 0 { // without it there is no other node for clients
 		if err := a.doors.api.refuse(ctx); err != nil {
 			a.log.WarnContext(ctx, "pending connections may be reset", "error", err)
 		}
@@ -171,16 +171,16 @@ func (a *App) stopListening(ctx context.Context) error {
 	return a.doors.api.shutdown(ctx)
 }
 
-// handler answers requests within the limits of answers that nobody takes. Its paths are shared out. The probes, in development the simulator's control (/sim/v1), and the pages of the
-// console (console.Owns) are named; whatever is left belongs to the JSON interface, which answers an unknown path in JSON.
-// It is no ServeMux, because that one redirects unclean paths.
+// handler answers requests within the limits of unread answers. It routes the probes, development's simulator control
+// (/sim/v1) and the console's pages (console.Owns) by name. The JSON interface answers every other path, an unknown
+// one in JSON. It does not use ServeMux, which redirects unclean paths.
 func (a *App) handler() http.Handler {
 	unread := newAnswers(a.cfg.TrustedProxies, func() { a.meters.unread.Inc() })
 	paths := a.paths()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { unread.serve(w, r, paths) })
 }
 
-// transportSecurity makes browsers use TLS alone for a year. It leaves out subdomains, which may be other servers.
+// transportSecurity makes browsers use only TLS for a year. It leaves out subdomains, which may be other servers.
 var transportSecurity = []string{"max-age=31536000"}
 
 func (a *App) paths() http.Handler {
@@ -228,7 +228,7 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
 	if err := a.db.Ping(ctx); err != nil {
-		if r.Context().Err() == nil { // else the caller has left, which says nothing about the database
+		if r.Context().Err() == nil { // otherwise the caller has left, which is no fault of the database
 			a.callers.WarnContext(r.Context(), "not ready", "error", err)
 		}
 		message := "the database does not answer"
@@ -255,7 +255,8 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	probe(w, r, http.StatusOK, message, refused...)
 }
 
-// refused lists what a ready node refuses, each with its reason. stopped reports a clock that stops payments.
+// refused lists the operations that a ready node refuses, each with its reason. stopped reports a clock that stops
+// payments.
 func (a *App) refused(s recovery.State, stopped bool) (list []string) {
 	if stopped {
 		list = append(list, "the clock of this machine is wrong: money is refused")
@@ -272,7 +273,7 @@ func (a *App) refused(s recovery.State, stopped bool) (list []string) {
 	return list
 }
 
-// busy refuses what came on a connection beyond the limit, in the words of the interface.
+// busy refuses a request on a connection beyond the limit, with the interface's message.
 func (a *App) busy(w http.ResponseWriter, r *http.Request) {
 	id := api.RequestID(r)
 	h := w.Header()
@@ -285,7 +286,7 @@ func (a *App) busy(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"message":"Too many connections. Try again shortly","code":"server_busy","request_id":"` + id + `","doc_url":"` + guides.DocURL(a.api.PublicURL, "server_busy") + "\"}\n"))
 }
 
-// probe answers a probe; refused is what a ready node refuses.
+// probe answers a probe; refused lists the operations that a ready node refuses.
 func probe(w http.ResponseWriter, r *http.Request, status int, message string, refused ...string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

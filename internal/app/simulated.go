@@ -41,7 +41,7 @@ func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulat
 	return &simulated{s, centre}, nil
 }
 
-// mtnURL is where clients of MTN's sandbox find what stands in for it.
+// mtnURL returns the base URL of the simulator for clients of MTN's sandbox.
 func (s *simulator) mtnURL() string { return s.url + "/mtn" }
 
 // lookForSMSC is how often a node that is not connected asks for the message centre's account again.
@@ -91,7 +91,7 @@ func (s *simulator) account(ctx context.Context) (smsc.Account, error) {
 	return body.Data, nil
 }
 
-// sandbox is what a client needs to use a simulated provider.
+// sandbox holds the settings of a client of a simulated provider.
 type sandbox struct {
 	name  string
 	lines []string
@@ -106,7 +106,7 @@ func sandboxes(base string, sms smsc.Account) []sandbox {
 	}
 }
 
-// hubtelSandbox lists what a client of Hubtel needs to use the simulator at base.
+// hubtelSandbox lists the settings of a client of Hubtel for the simulator at base.
 func hubtelSandbox(base string) []string {
 	c := hubtel.Config(base)
 	return []string{
@@ -115,7 +115,7 @@ func hubtelSandbox(base string) []string {
 	}
 }
 
-// mtnSandbox lists what a client of MTN's sandbox needs to use the simulator at base.
+// mtnSandbox lists the settings of a client of MTN's sandbox for the simulator at base.
 func mtnSandbox(base string) []string {
 	lines := []string{base + "/mtn        for clients of MTN's sandbox (X-Target-Environment: sandbox)"}
 	for _, c := range mtn.Credentials() {

@@ -25,13 +25,13 @@ import (
 // simFolder is where the simulator's book lies in the data folder.
 const simFolder = "simulator"
 
-// simListen is where a development server's simulator speaks the providers' protocols.
+// simListen is the address of the simulated providers in a development server.
 const simListen = "127.0.0.1:8090"
 
-// smscListen is where its message centre speaks SMPP.
+// smscListen is the address of its message centre.
 const smscListen = "127.0.0.1:2775"
 
-// simDrainFor is how long requests may take to end when a simulator stops that runs alone.
+// simDrainFor is the time for requests to end when a separate simulator stops.
 const simDrainFor = 10 * time.Second
 
 // never is longer than any clock is moved.
@@ -118,7 +118,7 @@ type SimulatorOptions struct {
 	Log                                 *slog.Logger
 }
 
-// RunSimulator serves a simulator alone until ctx ends: several Makolas share it, and it outlives them.
+// RunSimulator serves a separate simulator until ctx ends. Several Makolas can share it, and it outlives them.
 func RunSimulator(ctx context.Context, o SimulatorOptions) (err error) {
 	if o.ReadyFile != "" {
 		if err := checkPlace(o.ReadyFile); err != nil {

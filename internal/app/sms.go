@@ -118,13 +118,13 @@ func (a *App) keepConnected(held context.Context, r *smsRail) {
 	}
 }
 
-// The node that holds the connections of a mode says how they stand when that changes, and every minute.
+// The node that has the connections of a mode reports their state at each change, and every minute.
 const (
 	lookAtBinds = time.Second
 	noteEvery   = time.Minute
 )
 
-// noteBinds keeps how the binds stand where commands can read it, until ctx ends.
+// noteBinds stores the state of the binds where commands can read it, until ctx ends.
 func (a *App) noteBinds(ctx context.Context, mode tenant.Mode, client *smpp.Client) {
 	look := time.NewTicker(lookAtBinds)
 	defer look.Stop()
@@ -151,8 +151,8 @@ func (a *App) noteBinds(ctx context.Context, mode tenant.Mode, client *smpp.Clie
 	}
 }
 
-// otherBinds waits until the message centre is known and is another than before; nil says that held has
-// ended. A connected node does not ask.
+// otherBinds waits until the message centre is known and has changed. nil means that the lease has ended. A connected
+// node does not query it.
 func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) []smpp.Bind {
 	look := time.NewTicker(lookForSMSC)
 	defer look.Stop()

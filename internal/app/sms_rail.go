@@ -12,13 +12,13 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// smsRail is the SMS rail of one mode. Operators count connections, and receipts come to the node that has
-// one: so one node at a time connects, for all operators of the mode, because a campaign's numbers are
-// of all networks. The others say provider.ErrElsewhere and leave the delivery to it.
+// smsRail is the SMS rail of one mode. Operators count connections, and receipts arrive at a connected node. So one
+// node at a time connects, for all operators of the mode, because a campaign has numbers of all networks. The other
+// nodes return provider.ErrElsewhere and leave the delivery to it.
 type smsRail struct {
 	mode    tenant.Mode
 	find    func(context.Context) ([]smpp.Bind, error)
-	options smpp.Options // but for the binds
+	options smpp.Options // without the binds
 	holds   atomic.Bool
 	client  atomic.Pointer[smpp.Client]
 }

@@ -10,8 +10,8 @@ import (
 // Each costs up to 150 KB while its requests wait.
 const mostStrangers = 1024
 
-// strangers are the connections that are not known yet. One more than the limit ends the oldest one of the address that has
-// the most, so that a client which opens thousands takes its own places.
+// strangers are the connections that are not known yet. One more than the limit ends the oldest connection of the
+// address with the most, so that a client that opens thousands displaces its own.
 type strangers struct {
 	most int
 

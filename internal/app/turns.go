@@ -15,10 +15,10 @@ import (
 // turnTime is the longest turn. Work that takes longer waits for something other than a processor.
 const turnTime = 20 * time.Millisecond
 
-// turns bound the work for strangers: connections that have not yet carried a request with a key or of a session. A turn
-// begins with bytes that arrive, such as a TLS handshake or a hundred requests. It ends when the connection reads or writes
-// again. There are as many turns at once as processors, and the addresses of clients take them in rotation. Without them,
-// thousands of handshakes stand in Go's run queue before the requests of customers.
+// turns bound the work for unknown connections: those that have not yet carried a request with a key or of a session.
+// A turn begins with arriving bytes, such as a TLS handshake or a hundred requests. It ends when the connection reads
+// or writes again. There are as many turns at once as processors, and the addresses of clients take them in rotation.
+// Without turns, thousands of handshakes would delay the requests of customers in Go's run queue.
 type turns struct {
 	trusted   []netip.Prefix // proxies, whose connections carry everybody's requests and need no turn
 	strangers *strangers
@@ -136,7 +136,7 @@ func (c *turnConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// CloseWrite closes the connection for what is sent, as *net.TCPConn does. net/http asks for it where it refuses a request
+// CloseWrite closes the sending half of the connection, as *net.TCPConn does. net/http needs it to refuse a request
 // that it has not read.
 func (c *turnConn) CloseWrite() error {
 	if tcp, is := c.Conn.(*net.TCPConn); is {
