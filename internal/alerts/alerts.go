@@ -19,7 +19,7 @@ type Alert struct {
 	Severity Severity
 	Expr     string
 	For      string // how long Expr must hold; empty: at once
-	When     string // Expr and For in words
+	When     string // Expr and For as a sentence
 	Summary  string // what is broken, with the labels of Expr, and the first step
 	Runbook  string // a page of docs/runbooks, without .md
 	// Fires and Quiet are series with which the alert fires and does not fire, in the notation of promtool with one value a

@@ -62,7 +62,7 @@ func books() []Alert {
 	}
 }
 
-// people are alerts on what people did or must do.
+// people are alerts about the actions of people, done or due.
 func people() []Alert {
 	return []Alert{
 		above("MakolaGlassBroken", "makola_break_glass", "", "", 0).

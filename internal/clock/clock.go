@@ -25,7 +25,7 @@ type Clock struct {
 // Real gives a clock that follows the machine's.
 func Real() *Clock { return &Clock{made: time.Now()} }
 
-// NewManual returns a clock that stands still at start until it is advanced.
+// NewManual returns a clock that stays at start until it is advanced.
 func NewManual(start time.Time) *Clock { return &Clock{manual: true, at: start.Round(0)} }
 
 // Now gives the time in UTC, cut to the microsecond that the database stores.

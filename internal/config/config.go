@@ -1,13 +1,11 @@
-// Package config holds what an operator sets, as plain structs: the server's
-// own options with the names of their flags and environment variables, the
-// credentials of each provider, and the installation's secret. It reads
-// nothing by itself and decides nothing; the command line fills it, package app
-// builds from it.
+// Package config holds the operator's settings as plain structs: the server's options with the names of their flags
+// and environment variables, the credentials of each provider, and the installation's secret. It reads and decides
+// nothing itself. The command line fills it, and package app builds from it.
 //
-// Files: config.go (the server and where it stores), production.go (what production must have), providers.go (credentials
-// of MTN and Hubtel), smpp.go (of message centres), secret.go, ring.go (the secret, and master keys in a ring),
-// secret_file.go (files with secrets), retention.go (how long what is kept), peers.go (addresses of providers), egress.go
-// (the proxy of outgoing requests).
+// Files: config.go (the server and its storage), production.go (requirements of production), providers.go
+// (credentials of MTN and Hubtel), smpp.go (of message centres), secret.go, ring.go (the secret, and master keys in a
+// ring), secret_file.go (files with secrets), retention.go (retention times), peers.go (addresses of providers),
+// egress.go (the proxy of outgoing requests).
 package config
 
 import (
@@ -24,7 +22,7 @@ import (
 // DefaultData is the data folder without configuration.
 const DefaultData = "./makola-data"
 
-// Storage says where the database is. Every command takes it.
+// Storage is the location of the database. Every command takes it.
 type Storage struct {
 	Data     string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database, the simulator's data and the development key."`
 	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. Without it the database is SQLite in the data folder."`
@@ -146,11 +144,10 @@ func (s Server) Notice() time.Duration {
 	return 0
 }
 
-// Metrics says whether the metrics are served.
+// Metrics reports whether the metrics are served.
 func (s Server) Metrics() bool { return s.MetricsListen != "off" && s.MetricsListen != "" }
 
-// Wrong lists the settings that are there and cannot be used, in any mode, as
-// what is needed instead.
+// Wrong lists the settings that cannot be used in any mode. Each text names the valid values.
 func (s Server) Wrong() []string {
 	var wrong []string
 	need := func(ok bool, format string, value any) {
@@ -194,14 +191,14 @@ func (s Server) Wrong() []string {
 	return wrong
 }
 
-// isBase says whether something can be added to text to make a URL.
+// isBase reports whether a path can be added to text to make a URL.
 func isBase(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
 		!strings.ContainsAny(text, "?#")
 }
 
-// Loopback says whether a listen address can be reached from this machine only.
+// Loopback reports whether a listen address can be reached only from this machine.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/outbound"
 )
 
-// Egress says by which proxy HTTP requests leave for providers and for the receivers of webhooks.
+// Egress is the proxy of HTTP requests to providers and to the receivers of webhooks.
 type Egress struct {
 	URL    Credential `name:"proxy" env:"MAKOLA_PROXY" hidden:"" help:"Egress proxy for requests to providers and webhook receivers: http://[user:password@]host:port, or https. Not used for SMPP and PostgreSQL."`
 	Except []string   `name:"proxy-except" env:"MAKOLA_PROXY_EXCEPT" placeholder:"HOST" help:"Host with its subdomains, .suffix, IP address or CIDR to connect to without the egress proxy. May be repeated. Loopback never uses it."`
@@ -18,7 +18,7 @@ func (e Egress) Proxy(log *slog.Logger) (*outbound.Proxy, error) {
 	return outbound.NewProxy(e.URL.Reveal(), e.Except, log)
 }
 
-// wrong returns what the server needs in place of settings that cannot be used. It repeats no password.
+// wrong returns the valid values in place of settings that cannot be used. It never repeats a password.
 func (e Egress) wrong() (list []string) {
 	if _, err := outbound.NewProxy(e.URL.Reveal(), nil, nil); err != nil {
 		list = append(list, "a URL such as http://proxy.example:3128 or https://user:password@proxy.example:3129 in MAKOLA_PROXY, with a port and without a path")

@@ -9,16 +9,14 @@ import (
 	"strings"
 )
 
-// TokenLength is the least length of a token that stands before the metrics.
+// TokenLength is the least length of the token that protects the metrics.
 const TokenLength = 16
 
-// Production says whether the server must refuse what is fit for development
-// only.
+// Production reports whether the server must refuse settings that only development may have.
 func (s Server) Production() bool { return s.WhyProduction() != "" }
 
-// WhyProduction says what makes the server a production server: it was told
-// so, something other than this machine can reach it, or it holds credentials
-// that move live money. It is empty in development.
+// WhyProduction returns the reason why the server is a production server. It was set so, other machines can reach it,
+// or it has credentials that move live money. It is empty in development.
 func (s Server) WhyProduction() string {
 	switch {
 	case s.Environment == "production":
@@ -91,8 +89,8 @@ func (s Server) secretFiles() []secretFile {
 	return slices.DeleteFunc(all, func(f secretFile) bool { return f.path == "" })
 }
 
-// everybody says whether a range holds more of the Internet than any one
-// organisation has: a trusted proxy names the client's address.
+// everybody reports whether a range contains more of the Internet than any one organisation has. A trusted proxy
+// names the client's address, so such a range is refused.
 func everybody(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8
@@ -100,13 +98,13 @@ func everybody(p netip.Prefix) bool {
 	return p.Bits() < 7 // fc00::/7 are private addresses
 }
 
-// outside says whether a URL may be opened from another machine.
+// outside reports whether a URL may be opened from another machine.
 func outside(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Hostname() != "" && !Loopback(net.JoinHostPort(u.Hostname(), "0"))
 }
 
-// private says whether what is sent to a URL is unreadable on the way.
+// private reports whether data sent to a URL is encrypted on the way.
 func private(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {

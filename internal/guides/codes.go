@@ -107,7 +107,7 @@ var Reasons = []Reason{
 	{"unknown_error", "the provider did not explain the failure"},
 }
 
-// effect says whether a request that got the code may have moved money.
+// effect states whether a request with the code may have moved money.
 func (c Code) effect() string {
 	const nothing = "Nothing was recorded, and no money moved. "
 	switch c.Name {

@@ -1,12 +1,10 @@
-// Package guides is what a merchant's developer and an operator read in a
-// browser: the pages under /docs, served by the program itself, without an
-// account and without another host. A guide is a Markdown file in pages; its
-// samples are commands and the answers to them, which a test of package app
-// runs against a server, so that what is printed is what works. The codes of
-// errors are data (codes.go), each with a page of its own that an error's
-// doc_url leads to. The reference is made of the OpenAPI document
-// (reference.go), with a form for each endpoint. Pages are rendered once, when
-// the first is asked for.
+// Package guides serves the pages under /docs, for a merchant's developer and an operator. The program serves them
+// itself, without an account and without another host. A guide is a Markdown file in pages. Its samples are commands
+// with their answers, which a test of package app runs against a server.
+//
+// The codes of errors are data (codes.go), each with a page of its own that an error's doc_url names. The reference
+// is made from the OpenAPI document (reference.go), with a form for each endpoint. Pages are rendered once, at the
+// first request.
 package guides
 
 import (
@@ -27,7 +25,7 @@ import (
 	"github.com/yuin/goldmark/parser"
 )
 
-// Prefix is what the paths of all pages begin with.
+// Prefix is the beginning of the paths of all pages.
 const Prefix = "/docs"
 
 // Policy is the Content-Security-Policy of every page: its own style, script and
@@ -43,8 +41,8 @@ var layoutText string
 //go:embed guides.css guides.js
 var assets embed.FS
 
-// Values are what an installation puts into the samples. Those of the demo
-// account are empty in production, and the samples then say what belongs there.
+// Values are an installation's values for the samples. Those of the demo account are empty in production, where the
+// samples show placeholders.
 type Values struct {
 	URL      string // the public address, without a slash at its end
 	Document []byte // the OpenAPI document, JSON
@@ -52,12 +50,12 @@ type Values struct {
 	Sender   string // id of an approved sender ID
 	Bank     string // id of a bank
 	Sim      string // base of the simulator's control; empty where there is none
-	MTN      string // base of what stands in for MTN's sandbox; empty where there is none
+	MTN      string // base URL of the simulator in place of MTN's sandbox; empty without one
 }
 
 // Page is the answer to one path.
 type Page struct {
-	Status int    // 200, or 404 with a page that says so
+	Status int    // 200, or 404 with its page
 	Kind   string // content type
 	Text   []byte
 }
@@ -85,7 +83,7 @@ var contents = []entry{
 	{"operating", "Operating"},
 }
 
-// Guides answers what is under /docs.
+// Guides answers requests under /docs.
 type Guides struct {
 	rendered func() (map[string]Page, error)
 }
@@ -108,7 +106,7 @@ func (g *Guides) Page(at string) (Page, error) {
 	return all[notFound], nil
 }
 
-// notFound is where the page stands that answers an unknown path.
+// notFound is the name of the page for an unknown path.
 const notFound = ""
 
 // render makes every page.
@@ -212,7 +210,7 @@ func (r *renderer) lay(name, title string, status int, body template.HTML) error
 // simulatedMTN is where the simulated MTN is by default.
 const simulatedMTN = "http://127.0.0.1:8090/mtn"
 
-// fill puts what the installation has of its own into a text.
+// fill puts the installation's values into a text.
 func (v Values) fill(text string) string {
 	or := func(value, instead string) string {
 		if value == "" {

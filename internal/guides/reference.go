@@ -42,7 +42,7 @@ func (m *members[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// document is what the page shows of an OpenAPI document.
+// document is the part of an OpenAPI document that the page shows.
 type document struct {
 	Tags []struct {
 		Name, Description string
@@ -156,7 +156,7 @@ func (r *renderer) prose(text string) (template.HTML, error) {
 	return template.HTML(out.String()), err // made of our own document; Markdown drops HTML
 }
 
-// complete fills in what the page shows of an operation.
+// complete fills in the derived values of an operation for the page.
 func (d *document) complete(o *operation) {
 	for _, p := range o.Parameters {
 		if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok && d.Components.Parameters[name] != nil {
@@ -196,7 +196,7 @@ func (d *document) complete(o *operation) {
 	}
 }
 
-// resolve follows references; what is not there is an empty schema.
+// resolve follows references; a missing one is an empty schema.
 func (d *document) resolve(s *schema) *schema {
 	for range 8 { // a chain that is longer leads round
 		if s == nil {
@@ -211,7 +211,7 @@ func (d *document) resolve(s *schema) *schema {
 	return &schema{}
 }
 
-// kind is the type of a field in a word or two.
+// kind names the type of a field.
 func (d *document) kind(s *schema) string {
 	s = d.resolve(s)
 	switch {
@@ -229,7 +229,7 @@ func (d *document) kind(s *schema) string {
 	return s.Type
 }
 
-// about is what is said of a field: its description, the words that it takes, and its default.
+// about describes a field: its description, its allowed values, and its default.
 func (d *document) about(s *schema) string {
 	s = d.resolve(s)
 	var parts []string

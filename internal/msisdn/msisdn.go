@@ -1,9 +1,7 @@
-// Package msisdn holds Ghanaian mobile numbers and the networks that serve
-// them. A number has one form inside Makola, "233" and nine digits, whatever
-// form it came in; the transports ask for the form that they show. Network
-// names come from one alias table for the whole program. A number's prefix is
-// only a hint at its network, because numbers have been portable since 2011:
-// what the request says wins.
+// Package msisdn holds Ghanaian mobile numbers and the networks that serve them. Every number has one form inside
+// Makola: "233" and nine digits. Transports convert it to the form that they show. Network names come from one alias
+// table for the whole program. The prefix of a number only suggests its network, because numbers have been portable
+// since 2011. A network in the request takes precedence.
 package msisdn
 
 import (
@@ -56,8 +54,7 @@ const (
 	AirtelTigo Network = "AIRTELTIGO"
 )
 
-// ErrNetwork says that a text names no network. The text fits behind a field's
-// name.
+// ErrNetwork means that a text names no network. Its message follows the name of a field.
 var ErrNetwork = errors.New("must be one of MTN, TELECEL, AIRTELTIGO")
 
 // Networks gives every network, in the order in which lists show them.
@@ -77,8 +74,7 @@ func ParseNetwork(alias string) (Network, bool) {
 	return n, ok
 }
 
-// prefixes says which network was given a range of numbers. 023 (Glo) and 028
-// (Expresso) are closed and lead nowhere.
+// prefixes maps ranges of numbers to the network that they were assigned to. 023 (Glo) and 028 (Expresso) are closed.
 var prefixes = map[string]Network{
 	"24": MTN, "25": MTN, "53": MTN, "54": MTN, "55": MTN, "59": MTN,
 	"20": Telecel, "50": Telecel,

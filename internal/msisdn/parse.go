@@ -19,11 +19,9 @@ var ErrShortened = errors.New("lost digits in a spreadsheet: format the column a
 // maxLength limits a text in bytes. An invisible character takes up to four.
 const maxLength = 64
 
-// Parse reads a number as people write it: 0XXXXXXXXX, 233XXXXXXXXX or nine
-// digits, with +, 00 or tel: before the country code, and with a zero, in
-// brackets or not, behind it. Spaces, dashes, dots, brackets and invisible
-// format characters do not count, whichever of Unicode's they are. The national
-// number must begin as mobile numbers do in Ghana, with 2 or 5.
+// Parse reads a number as people write it: 0XXXXXXXXX, 233XXXXXXXXX or nine digits. The country code may follow +, 00
+// or tel:, and may precede a zero, also in brackets. Spaces, dashes, dots, brackets and invisible format characters
+// of Unicode do not count. The national number must begin with 2 or 5, as mobile numbers in Ghana do.
 func Parse(s string) (MSISDN, error) {
 	digits, plus, ok := dial(s)
 	if !ok {
@@ -72,7 +70,7 @@ func dial(s string) (digits string, plus, ok bool) {
 	return string(d), plus, !isDecimal(s)
 }
 
-// separates reports whether r may stand between the digits of a number.
+// separates reports whether r may occur between the digits of a number.
 func separates(r rune) bool {
 	switch r {
 	case '.', '(', ')', '[', ']', '\u2212', '\u2043': // minus sign, hyphen bullet

@@ -8,7 +8,7 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Badge is a state as an icon, a word and a colour.
+// Badge is a state as an icon, a text and a colour.
 type Badge struct {
 	Tone Tone
 	Word string
@@ -28,7 +28,7 @@ const (
 	Unknown  Tone = "unknown"
 )
 
-// icon is the mark before the word, so that the colour is never the only sign.
+// icon returns the sign before the text, so that the colour is never the only sign.
 func (t Tone) icon() string {
 	switch t {
 	case Good:
@@ -147,7 +147,7 @@ type Step struct {
 	At   time.Time
 	Tone Tone
 	What string
-	Text string          // more in words
+	Text string          // details
 	More templ.Component // behind a fold; nil: none
 	Fold string          // title of the fold
 }

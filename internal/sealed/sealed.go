@@ -1,5 +1,5 @@
-// Package sealed rotates master keys: it counts the texts of a table that are sealed under each key, and seals them anew under the
-// active key. The packages that own such tables say how a row is read and written.
+// Package sealed rotates master keys: it counts the texts of a table that are sealed under each key, and seals them
+// anew under the active key. The packages that own such tables define how a row is read and written.
 package sealed
 
 import (

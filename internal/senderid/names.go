@@ -10,7 +10,7 @@ import (
 // MaxName is the most characters of a sender ID: as many as the header of a message holds.
 const MaxName = 11
 
-// CheckName refuses a name that no operator would carry, or that holds a reserved word.
+// CheckName refuses a name that no operator would carry, or that contains a reserved word.
 func CheckName(name string) error {
 	if n := utf8.RuneCountInString(name); n == 0 || n > MaxName {
 		return problem.Field("name", "must have 1 to 11 characters")
@@ -21,7 +21,7 @@ func CheckName(name string) error {
 		letter = letter || isLetter
 		if !isLetter && (r < '0' || r > '9') && !strings.ContainsRune(" .-&", r) {
 			// A look-alike from another alphabet is refused as the word that it pretends to be, if it does.
-			if word, bad := forbiddenWord(name); bad {
+			if word, bad := forbiddenTerm(name); bad {
 				return forbiddenName(word)
 			}
 			return problem.Field("name", "may have letters, digits, spaces and . - & only")
@@ -30,13 +30,13 @@ func CheckName(name string) error {
 	if !letter {
 		return problem.Field("name", "must have at least one letter")
 	}
-	if word, bad := forbiddenWord(name); bad {
+	if word, bad := forbiddenTerm(name); bad {
 		return forbiddenName(word)
 	}
 	return nil
 }
 
-// forbiddenName ends with the lower-case word, which clients read.
+// forbiddenName ends with the lower-case reserved word, which clients read.
 func forbiddenName(word string) error {
 	message := "The name contains a forbidden word: " + word
 	return &problem.Error{Kind: problem.Invalid, Code: "forbidden_word", Message: message, Fields: map[string][]string{"name": {message}}}

@@ -43,9 +43,9 @@ func (s *Store) decide(tx *db.Tx, n Sender, to Status, reason, reviewer string) 
 	return n
 }
 
-// Create makes an approved sender ID in tx, where the caller also writes the audit entry: an operator brings a
-// customer's over, with the id that the customer's programs have in their configuration. n has Tenant, ID (a UUID), Name
-// and Description. An id that is taken, or a name that the tenant has, is a Duplicate.
+// Create makes an approved sender ID in tx, where the caller also writes the audit entry. An operator uses it to move
+// a customer's sender ID here, with the id in the customer's programs. n has Tenant, ID (a UUID), Name and
+// Description. An existing id, or an existing name of the tenant, is a Duplicate.
 func (s *Store) Create(tx *db.Tx, n Sender, reason, reviewer string) (Sender, error) {
 	id, err := uuid.Parse(n.ID)
 	if err != nil {

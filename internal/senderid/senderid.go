@@ -1,9 +1,8 @@
-// Package senderid keeps the names under which tenants send texts. A tenant asks for a name, an operator approves or
-// rejects it, and only an approved one may stand over a message. A name that pretends to be a network, a mobile money
-// service, a brand of one or the state is refused before a person sees it; what comes near such a word is pointed out
-// to the reviewer.
+// Package senderid keeps the names under which tenants send texts. A tenant requests a name, an operator approves or
+// rejects it, and only an approved name may send. A name that imitates a network, a mobile money service, one of its
+// brands or the state is refused before the review. The review page marks names that resemble such a word.
 //
-// A review is in force on every node within a second.
+// A review takes effect on every node within a second.
 package senderid
 
 import (
@@ -50,7 +49,7 @@ type Sender struct {
 	Name        string
 	Description string
 	Status      Status
-	Reason      string // of a rejection, in the reviewer's words
+	Reason      string // of a rejection, as the reviewer wrote it
 	CreatedAt   time.Time
 	ReviewedAt  time.Time // zero while pending
 	Reviewer    string
@@ -79,7 +78,7 @@ const (
 	countSenders = `SELECT count(*) FROM sender_ids WHERE tenant = $1`
 )
 
-// Stored says how many sender IDs a tenant has, those rejected among them, and may have.
+// Stored returns the number of sender IDs of a tenant, including rejected ones, and the limit.
 func (s *Store) Stored(ctx context.Context, tenantID string) (stored tenant.Stored, err error) {
 	t, err := s.tenants.Get(ctx, tenantID)
 	if err != nil {
@@ -93,9 +92,9 @@ func (s *Store) Stored(ctx context.Context, tenantID string) (stored tenant.Stor
 	return stored, err
 }
 
-// Request asks for a sender ID; an operator reviews it. A name that the tenant asked for before, in any case, and that
-// was not rejected is a Duplicate. replayed says that the caller's Idempotency-Key asked for it before: it is then as it
-// was.
+// Request stores a sender ID for review by an operator. A name that the tenant requested before, in any case, and
+// that was not rejected is a Duplicate. replayed reports that the caller's Idempotency-Key was used before; the
+// earlier result is then returned.
 func (s *Store) Request(ctx context.Context, caller idempotency.Caller, name, description string) (asked Sender, replayed bool, err error) {
 	name = strings.TrimSpace(name)
 	if err := CheckName(name); err != nil {

@@ -6,24 +6,24 @@ import (
 	"unicode"
 )
 
-// reserved is a word that may not be in a sender ID: a network, mobile money and its brands, or an office of the state.
-// It is in lower case; spaces and hyphens in it do not count.
+// reserved is a term that a sender ID may not contain: a network, mobile money and its brands, or an office of the
+// state. It is in lower case; spaces and hyphens in it do not count.
 type reserved struct {
-	word string
-	// alone says that the word is refused only by itself, because ordinary words hold it ("AT Home" is refused, "Data"
-	// is not). Any other is refused inside another word, too ("MTNcash").
+	term string
+	// alone refuses the term only as a whole word, because ordinary words contain it ("AT Home" is refused, "Data" is
+	// not). Other terms are refused inside another word, too ("MTNcash").
 	alone bool
 }
 
-var reservedWords = []reserved{
-	{word: "mtn"}, {word: "momo"}, {word: "telecel"}, {word: "vodafone"}, {word: "voda"}, {word: "vdf"},
-	{word: "airteltigo"}, {word: "airtel"}, {word: "tigo"}, {word: "expresso"},
-	{word: "atl", alone: true}, {word: "at", alone: true}, {word: "glo", alone: true},
-	{word: "mobilemoney"}, {word: "mobile money"}, {word: "mobilemon"}, {word: "gmoney"}, {word: "g-money"}, {word: "zeepay"},
-	{word: "vodacash"}, {word: "tcash"}, {word: "atmoney"}, {word: "airtelmoney"}, {word: "tigocash"},
-	{word: "hubtel"}, {word: "paystack"}, {word: "ghipss"}, {word: "gipc"}, {word: "ecg", alone: true}, {word: "gra", alone: true},
-	{word: "nca", alone: true}, {word: "bog", alone: true}, {word: "ssnit"}, {word: "nhis"}, {word: "police"},
-	{word: "ghana card"}, {word: "ghanacard"}, {word: "makola"}, {word: "admin"}, {word: "otp", alone: true},
+var reservedTerms = []reserved{
+	{term: "mtn"}, {term: "momo"}, {term: "telecel"}, {term: "vodafone"}, {term: "voda"}, {term: "vdf"},
+	{term: "airteltigo"}, {term: "airtel"}, {term: "tigo"}, {term: "expresso"},
+	{term: "atl", alone: true}, {term: "at", alone: true}, {term: "glo", alone: true},
+	{term: "mobilemoney"}, {term: "mobile money"}, {term: "mobilemon"}, {term: "gmoney"}, {term: "g-money"}, {term: "zeepay"},
+	{term: "vodacash"}, {term: "tcash"}, {term: "atmoney"}, {term: "airtelmoney"}, {term: "tigocash"},
+	{term: "hubtel"}, {term: "paystack"}, {term: "ghipss"}, {term: "gipc"}, {term: "ecg", alone: true}, {term: "gra", alone: true},
+	{term: "nca", alone: true}, {term: "bog", alone: true}, {term: "ssnit"}, {term: "nhis"}, {term: "police"},
+	{term: "ghana card"}, {term: "ghanacard"}, {term: "makola"}, {term: "admin"}, {term: "otp", alone: true},
 }
 
 // lookalikes are characters that readers take for a letter: "M7N", "M0M0", "TЕLECEL" with a Cyrillic Е.
@@ -35,10 +35,10 @@ var lookalikes = map[rune]rune{
 }
 
 const (
-	// longWord is the length from which a reserved word is also looked for across the words of a name.
-	longWord = 4
-	// clearWord is the length from which a name with one wrong letter still comes near a reserved word.
-	clearWord = 6
+	// longTerm is the length from which a reserved term is also searched across the parts of a name.
+	longTerm = 4
+	// clearTerm is the length from which a name with one wrong letter still resembles a reserved term.
+	clearTerm = 6
 )
 
 // fold writes a name as a reader may take it: in lower case, each look-alike as the letter that it is taken for.
@@ -54,47 +54,47 @@ func fold(name string) string {
 	return folded.String()
 }
 
-// sameShape folds l and i as well, whose capital and small forms look alike. Only long words are compared in this form:
-// for short ones it would refuse honest names.
+// sameShape also folds l and i, whose capital and small forms look alike. Only long terms are compared in this form,
+// because for short ones it would refuse honest names.
 func sameShape(s string) string {
 	return strings.ReplaceAll(fold(s), "l", "i")
 }
 
-// forbiddenWord finds the first reserved word of a name, in the name as it is written or as it looks.
-func forbiddenWord(name string) (string, bool) {
+// forbiddenTerm finds the first reserved term of a name, as it is written or as it looks.
+func forbiddenTerm(name string) (string, bool) {
 	for _, seen := range []string{strings.ToLower(name), fold(name)} {
-		words := strings.FieldsFunc(seen, separator)
-		for _, r := range reservedWords {
-			if r.in(words) {
-				return r.word, true
+		parts := strings.FieldsFunc(seen, separator)
+		for _, r := range reservedTerms {
+			if r.in(parts) {
+				return r.term, true
 			}
 		}
 	}
 	return "", false
 }
 
-// in says whether the words of a name hold the reserved one. A long one is found across separators. A short one is found
-// inside a word or made of whole words ("M.T.N"), but not of parts of them ("Farm TN").
-func (r reserved) in(words []string) bool {
-	plain, joined := r.plain(), strings.Join(words, "")
+// in reports whether the parts of a name contain the reserved term. A long term is found across separators. A short
+// one is found inside a part or made of whole parts ("M.T.N"), but not of fragments ("Farm TN").
+func (r reserved) in(parts []string) bool {
+	plain, joined := r.plain(), strings.Join(parts, "")
 	switch {
 	case r.alone:
-		return joined == plain || slices.Contains(words, plain)
-	case len(plain) < longWord:
-		return madeOf(words, plain) || slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, plain) })
+		return joined == plain || slices.Contains(parts, plain)
+	case len(plain) < longTerm:
+		return madeOf(parts, plain) || slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(part, plain) })
 	}
 	return strings.Contains(joined, plain) || strings.Contains(sameShape(joined), sameShape(plain))
 }
 
-func (r reserved) plain() string { return strings.Join(strings.FieldsFunc(r.word, separator), "") }
+func (r reserved) plain() string { return strings.Join(strings.FieldsFunc(r.term, separator), "") }
 
-// madeOf says whether some consecutive words together are plain.
-func madeOf(words []string, plain string) bool {
-	for i := range words {
+// madeOf reports whether some consecutive parts together are plain.
+func madeOf(parts []string, plain string) bool {
+	for i := range parts {
 		rest := plain
-		for _, word := range words[i:] {
+		for _, part := range parts[i:] {
 			var begins bool
-			if rest, begins = strings.CutPrefix(rest, word); !begins {
+			if rest, begins = strings.CutPrefix(rest, part); !begins {
 				break
 			}
 			if rest == "" {
@@ -105,56 +105,57 @@ func madeOf(words []string, plain string) bool {
 	return false
 }
 
-// Near gives a reserved word that a name comes near without holding it, for the reviewer: "Telesel", "MMTTN", "Farm TN",
-// "ATpay". It is empty for most names.
+// Near returns a reserved term that a name resembles without containing it, for the reviewer: "Telesel", "MMTTN",
+// "Farm TN", "ATpay". It is empty for most names.
 func Near(name string) string {
-	if _, forbidden := forbiddenWord(name); forbidden {
+	if _, forbidden := forbiddenTerm(name); forbidden {
 		return ""
 	}
 	joined := strings.Join(strings.FieldsFunc(fold(name), separator), "")
 	once := string(slices.Compact([]rune(joined)))
-	for _, r := range reservedWords {
+	for _, r := range reservedTerms {
 		switch plain := r.plain(); {
 		case r.alone && inCapitals(name, strings.ToUpper(plain)),
 			!r.alone && (strings.Contains(joined, plain) || strings.Contains(once, plain)),
-			len(plain) >= clearWord && almost(joined, plain):
-			return r.word
+			len(plain) >= clearTerm && almost(joined, plain):
+			return r.term
 		}
 	}
 	return ""
 }
 
-// inCapitals says whether a name that is not all in capitals has word as a run of capitals, with or without the capital
-// of the next word: "ATpay", "ATPay".
-func inCapitals(name, word string) bool {
+// inCapitals reports whether a name that is not all in capitals has term as a run of capitals, with or without the
+// capital of the next part: "ATpay", "ATPay".
+func inCapitals(name, term string) bool {
 	if strings.ToUpper(name) == name {
 		return false
 	}
 	for _, run := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsUpper(r) }) {
-		if run == word || len(run) == len(word)+1 && strings.HasPrefix(run, word) {
+		if run == term || len(run) == len(term)+1 && strings.HasPrefix(run, term) {
 			return true
 		}
 	}
 	return false
 }
 
-// almost says whether a part of text differs from word in at most one letter: another, one too many or one too few.
-func almost(text, word string) bool {
-	// row[i] is the smallest edit distance between the first i letters of word and a part of text that ends here.
-	row := make([]int, len(word)+1)
+// almost reports whether a part of text differs from term in at most one letter: another, one too many or one too
+// few.
+func almost(text, term string) bool {
+	// row[i] is the smallest edit distance between the first i letters of term and a part of text that ends here.
+	row := make([]int, len(term)+1)
 	for i := range row {
 		row[i] = i
 	}
 	for _, c := range []byte(text) {
 		diagonal := 0
-		for i := range word {
+		for i := range term {
 			wrong := 1
-			if c == word[i] {
+			if c == term[i] {
 				wrong = 0
 			}
 			diagonal, row[i+1] = row[i+1], min(diagonal+wrong, row[i]+1, row[i+1]+1)
 		}
-		if row[len(word)] <= 1 {
+		if row[len(term)] <= 1 {
 			return true
 		}
 	}

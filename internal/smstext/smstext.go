@@ -1,10 +1,11 @@
-// Package smstext cuts a text into the segments that a mobile operator sends and bills, and says what
-// the contract charges for it. The two differ: the contract prices ceil(code points / 160) credits
-// whatever the alphabet, an operator counts septets of the GSM 03.38 alphabet or UCS-2 units. A text
-// that needs one character outside the alphabet (the cedi sign, an emoji) is sent as UCS-2, where a
-// segment holds 70 units alone and 67 in a long message. No cut falls inside an escape sequence of the
-// extension table or a surrogate pair. The package knows no protocol: a segment is octets without the
-// header that joins the parts, which the SMPP session adds in the operator's way.
+// Package smstext cuts a text into the segments that a mobile operator sends and bills, and returns the contract's
+// charge for it. The two differ: the contract prices ceil(code points / 160) credits for any alphabet. An operator
+// counts septets of the GSM 03.38 alphabet or UCS-2 units.
+//
+// A text that needs one character outside the alphabet (the cedi sign, an emoji) is sent as UCS-2. A segment then
+// holds 70 units, or 67 in a long message. No cut falls inside an escape sequence of the extension table or a
+// surrogate pair. The package knows no protocol: a segment is octets without the header that joins the parts, which
+// the SMPP session adds.
 package smstext
 
 import (
@@ -60,7 +61,7 @@ func Encode(text string) Message {
 	return m
 }
 
-// EncodeAs cuts a text in one encoding and says whether that encoding can carry it.
+// EncodeAs cuts a text in one encoding and reports whether that encoding can carry it.
 func EncodeAs(text string, e Encoding) (Message, bool) {
 	octets := make([]byte, 0, len(text)+len(text)/2)
 	for _, r := range text {

@@ -142,8 +142,8 @@ func final(code string, p product) bool {
 	return listed && !(p == sale && code == "4000")
 }
 
-// lastWords are the refusals that, in a status response, are about the payment. Others may be about the query.
-var lastWords = map[string]bool{"2000": true, "2001": true, "2050": true, "2051": true, "2200": true, "2201": true, "3050": true, "4070": true, "4075": true}
+// finalRefusals are the refusals that, in a status response, are about the payment. Others may be about the query.
+var finalRefusals = map[string]bool{"2000": true, "2001": true, "2050": true, "2051": true, "2200": true, "2201": true, "3050": true, "4070": true, "4075": true}
 
 // unclear are the codes for an outcome that Hubtel does not know itself.
 var unclear = map[string]bool{"0005": true, "5000": true}
@@ -253,7 +253,7 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	}
 	if o, done := provider.StatusUnanswered(a); done {
 		if whole {
-			o = told(o, a, e)
+			o = configurationReply(o, a, e)
 		}
 		return o, e, p, false
 	}
@@ -264,15 +264,15 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	if p.ClientReference == "" {
 		// It is about the query, or about nothing: no evidence about the payment.
 		o.Reason = provider.ReasonUnknown
-		return told(o, a, e), e, p, false
+		return configurationReply(o, a, e), e, p, false
 	}
 	o.Name = string(p.RecipientName)
 	o.Echo = echo(p, want)
 	return o, e, p, true
 }
 
-// told formats a response without evidence about the payment as a Reply for the configuration, with Hubtel's text.
-func told(o provider.Outcome, a provider.Answer, e envelope) provider.Outcome {
+// configurationReply formats a response without evidence about the payment as a Reply for the configuration, with Hubtel's text.
+func configurationReply(o provider.Outcome, a provider.Answer, e envelope) provider.Outcome {
 	o.Code = provider.Clip(config.Reply{Status: a.Status, Code: string(e.ResponseCode)}.String())
 	o.Message = e.words(e.payload())
 	return o
@@ -329,7 +329,7 @@ func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outco
 // unpaidReason is the reason of a failure if Unpaid turns out to be one.
 func unpaidReason(code, message string, p product) string {
 	switch {
-	case lastWords[code]: // the callback's code; Hubtel documents only 0000
+	case finalRefusals[code]: // the callback's code; Hubtel documents only 0000
 		return reason(code, message, p)
 	case p == collection:
 		return provider.ReasonExpired
@@ -354,12 +354,12 @@ func disbursed(a provider.Answer, want order, notKnown []config.Reply) provider.
 		return o
 	}
 	code := string(e.ResponseCode)
-	if code != "success" && code != "0000" && !lastWords[code] {
+	if code != "success" && code != "0000" && !finalRefusals[code] {
 		o.Reason = provider.ReasonUnknown
 		return o
 	}
 	switch status := strings.ToLower(string(p.TransactionStatus)); {
-	case status == "success" && !lastWords[code]:
+	case status == "success" && !finalRefusals[code]:
 		o.Class, o.State = provider.Accepted, provider.Success
 		o.Fee, o.FeeKnown = p.Fees.pesewas, p.Fees.told && p.Fees.pesewas >= 0
 	case status == "failed":

@@ -36,7 +36,7 @@ type link struct {
 	why   error     // of the last failure, while it is not bound
 }
 
-// note keeps how the link stands: bound, or why not.
+// note stores the state of the link: bound, or the reason why it is not.
 func (l *link) note(bound bool, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *link) keep(ctx context.Context) {
 	}
 }
 
-// sleep waits by the machine's clock, for what ends a connection, and says whether ctx lasted as long.
+// sleep waits by the machine's clock, for times that end a connection, and reports whether ctx lasted as long.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -133,8 +133,8 @@ func (l *link) drain(ctx context.Context) {
 	}
 }
 
-// bucket lets so many segments through a second. An operator that says "throttled" halves the rate;
-// each second without such a word brings a tenth of the rate back.
+// bucket limits the segments per second. A "throttled" response of the operator halves the rate. Each second without
+// one restores a tenth of the rate.
 type bucket struct {
 	clock *clock.Clock
 	mu    sync.Mutex
@@ -149,7 +149,7 @@ type bucket struct {
 // afterThrottle is the pause after an operator's "throttled" or "queue full".
 const afterThrottle = 200 * time.Millisecond
 
-// unlimited stands for "as fast as the window lets" when a limit must be drawn after all.
+// unlimited is the rate where only the window limits the segments.
 const unlimited = 10_000
 
 func newBucket(c *clock.Clock, rate float64) *bucket {
@@ -158,8 +158,8 @@ func newBucket(c *clock.Clock, rate float64) *bucket {
 
 var errSessionLost = errors.New("smpp: the connection was lost")
 
-// wait waits for one segment's turn and says how long the turn is, for back. A segment that is given up meanwhile
-// takes none: after a lost connection those of the next would wait for turns that nobody uses.
+// wait waits for one segment's turn and returns the length of the turn, for back. A segment that is abandoned while
+// it waits takes no turn. Otherwise the segments after a lost connection would wait for unused turns.
 func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Duration, err error) {
 	if err := over(ctx, dead); err != nil {
 		return 0, err
@@ -180,7 +180,7 @@ func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Dura
 	return 0, over(ctx, dead)
 }
 
-// over says why a segment has no turn to wait for; nil: it has.
+// over returns the reason why a segment has no turn to wait for; nil if it has one.
 func over(ctx context.Context, dead <-chan struct{}) error {
 	select {
 	case <-dead:
@@ -217,7 +217,7 @@ func (b *bucket) slow() {
 	now := b.clock.Elapsed()
 	b.blocked = now + afterThrottle
 	if now-b.slowed < afterThrottle {
-		return // one word for a whole window of submits
+		return // one response counts for a whole window of submits
 	}
 	b.slowed = now
 	if b.now == 0 {

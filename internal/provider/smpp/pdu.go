@@ -100,7 +100,7 @@ func readPDU(r io.Reader) (pdu, error) {
 	return p, err
 }
 
-// appendTo writes the unit behind what is already in to.
+// appendTo appends the unit to the bytes in to.
 func (p pdu) appendTo(to []byte) []byte {
 	to = binary.BigEndian.AppendUint32(to, uint32(headerBytes+len(p.body)))
 	to = binary.BigEndian.AppendUint32(to, p.id)
@@ -118,7 +118,7 @@ func (p pdu) answer(status uint32) pdu {
 	return a
 }
 
-// cstring appends a text and its terminator, cut to what the field can hold.
+// cstring appends a text and its terminator, cut to the length of the field.
 func cstring(to []byte, s string, limit int) []byte {
 	s = s[:min(len(s), limit-1)]
 	if i := bytes.IndexByte([]byte(s), 0); i >= 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// states maps the words of a receipt's text (appendix B) to ours.
+// states maps the states in a receipt's text (appendix B) to ours.
 var states = map[string]provider.Delivery{
 	"DELIVRD": provider.Delivered, "DELIVERED": provider.Delivered,
 	"ENROUTE": provider.DeliveryPending, "ACCEPTD": provider.DeliveryPending, "ACCEPTED": provider.DeliveryPending, "SCHEDULED": provider.DeliveryPending,
@@ -28,7 +28,7 @@ var stateNumbers = []provider.Delivery{
 	provider.DeliveryFailed, provider.DeliveryPending, provider.DeliveryUnknown, provider.DeliveryRejected, provider.DeliveryRejected,
 }
 
-// delivery says what a deliver_sm is.
+// delivery is the content of a deliver_sm.
 type delivery int
 
 const (
@@ -37,9 +37,9 @@ const (
 	incoming                   // a message from a handset
 )
 
-// parseReceipt reads a deliver_sm. It is tolerant: over-long fields, odd dates, missing members, any case
-// of the keys, spaces around their colons. But a text counts as a receipt only when the operator says so: a handset can write
-// anything.
+// parseReceipt reads a deliver_sm. It tolerates over-long fields, odd dates, missing members, any case of the keys,
+// and spaces around colons. A text counts as a receipt only when the operator marks it as one, because a handset can
+// send any text.
 func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, delivery) {
 	f := fields{rest: body}
 	f.cstring() // service_type, over-long at some
@@ -100,8 +100,8 @@ func decodeText(octets []byte, coding byte) string {
 	return smstext.Decode(octets, smstext.Latin1) // the keys and values are ASCII in every other coding
 }
 
-// receiptKeys maps the keys of a receipt's text (appendix B), as message centres spell them, to ours. The first word of
-// "submit date" and "done date" is among them: it is a key's, never a value.
+// receiptKeys maps the keys of a receipt's text (appendix B), as message centres spell them, to ours. It includes
+// "submit" and "done" of "submit date" and "done date", which are never values.
 var receiptKeys = map[string]string{
 	"id": "id", "msgid": "id", "message_id": "id", "messageid": "id",
 	"stat": "stat", "status": "stat", "state": "stat",
@@ -109,8 +109,8 @@ var receiptKeys = map[string]string{
 	"sub": "sub", "dlvrd": "dlvrd", "submit": "submit", "done": "done", "date": "date", "text": "text",
 }
 
-// receiptWords reads "id:… sub:… stat:…" up to the text of the message, which may hold anything. Spaces may stand on
-// both sides of a colon, and a value may be missing. The first value of a key counts.
+// receiptWords reads "id:… sub:… stat:…" up to the text of the message, which may contain anything. A colon may have
+// spaces on both sides, and a value may be missing. The first value of a key counts.
 func receiptWords(text string) map[string]string {
 	if i := indexFold(text, "text:"); i >= 0 {
 		text = text[:i]
@@ -131,7 +131,7 @@ func receiptWords(text string) map[string]string {
 	return words
 }
 
-// receiptField takes a key and its value, either of which may be missing, off the words of a receipt.
+// receiptField takes a key and its value from the words of a receipt. Either may be missing.
 func receiptField(in []string) (key, value string, rest []string) {
 	word, rest := in[0], in[1:]
 	if !strings.Contains(word, ":") && len(rest) > 0 && rest[0][0] == ':' {
@@ -147,15 +147,15 @@ func receiptField(in []string) (key, value string, rest []string) {
 	return receiptKeys[strings.ToLower(name)], value, rest
 }
 
-// beginsField reports whether a word is the key of a field and not the value of the key before it.
+// beginsField reports whether a word is the key of a field, and not the value of the key before it.
 func beginsField(words []string) bool {
 	name, _, pair := strings.Cut(words[0], ":")
 	key := receiptKeys[strings.ToLower(name)]
 	return key == "submit" || key == "done" || key != "" && (pair || len(words) > 1 && words[1][0] == ':')
 }
 
-// indexFold finds a word of ASCII in any case, or gives -1. An index into the text in lower case would not fit: some
-// letters are longer there.
+// indexFold finds an ASCII word in any case, or returns -1. An index into the text in lower case would be wrong,
+// because some letters are longer there.
 func indexFold(text, word string) int {
 	for i := range len(text) - len(word) + 1 {
 		if strings.EqualFold(text[i:i+len(word)], word) {
@@ -187,10 +187,10 @@ func canonicalID(id string, form IDForm) string {
 	if n, ok := new(big.Int).SetString(id, base); ok {
 		return n.String()
 	}
-	return id // not what the operator promised: still usable when both sides write it alike
+	return id // not the promised form, but usable when both sides write it alike
 }
 
-// printable moves a control character to a sign that stands for it: ids that differ must not become one.
+// printable replaces a control character by a visible sign, so that different ids stay different.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return r + '\u2400'

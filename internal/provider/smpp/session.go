@@ -15,9 +15,9 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// session is one bound connection. Three goroutines serve it: a reader that gives each answer to its
-// submit, a writer that puts waiting units into one write, and a keeper that asks for a sign of life
-// and gives up submits that were not answered.
+// session is one bound connection. It has three goroutines: a reader that gives each response to its submit, a writer
+// that joins waiting units into one write, and a timer that sends enquire_link and abandons submits without a
+// response.
 type session struct {
 	link   *link
 	conn   net.Conn
@@ -90,7 +90,7 @@ func (s *session) bind(ctx context.Context) error {
 	return s.conn.SetDeadline(time.Time{})
 }
 
-// run serves the session until it ends and says why it ended.
+// run serves the session until it ends, and returns the cause.
 func (s *session) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.end(ctx.Err()) })
 	defer stop()
@@ -106,7 +106,7 @@ func (s *session) run(ctx context.Context) error {
 	return s.closed
 }
 
-// end closes the session once; what was written and not answered is Unknown, the rest was not sent.
+// end closes the session once. Submits that were written without a response are Unknown, the others were not sent.
 func (s *session) end(why error) {
 	s.mu.Lock()
 	if s.closed != nil {
@@ -135,7 +135,7 @@ func lostOutcome(written bool) provider.Outcome {
 		Message: "the connection was lost before the segment was written", RetryAfter: time.Second}
 }
 
-// finish frees the submit's place in the window, then tells the caller.
+// finish frees the submit's place in the window, then calls its caller.
 func (s *session) finish(sub *submission, o provider.Outcome) {
 	<-s.window
 	sub.done(o)
@@ -208,8 +208,8 @@ func (s *session) request(id uint32) {
 	s.wake()
 }
 
-// maxQueued is how many octets wait for a peer that does not read. The window bounds the submits among them; what a peer
-// asks for, and is answered, nothing else does.
+// maxQueued bounds the octets that wait for a peer that does not read. The window bounds our submits among them. Only
+// maxQueued bounds our answers to the peer's requests.
 const maxQueued = 1 << 20
 
 // send queues a unit without an answer to wait for. A peer that goes on asking and reads nothing loses its session.
@@ -349,8 +349,8 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 	}()
 }
 
-// keepAlive asks for a sign of life when the peer is silent, ends a session whose peer stays silent,
-// and gives up submits without an answer.
+// keepAlive sends enquire_link to a silent peer, ends the session of a peer that stays silent, and abandons submits
+// without a response.
 func (s *session) keepAlive(ctx context.Context) {
 	step := max(min(s.link.bind.EnquireEvery, s.link.bind.AnswerTimeout)/4, time.Millisecond)
 	for {
@@ -399,7 +399,7 @@ func (s *session) look(now time.Duration) (late []*submission, ask, silent bool)
 	return late, false, false
 }
 
-// pending says how many submits wait for an answer.
+// pending returns the number of submits that wait for a response.
 func (s *session) pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -470,9 +470,8 @@ func isNumber(s string) bool {
 	return s != ""
 }
 
-// submitOutcome reads the answer to a submit. Statuses that say "later" prove that the message was not
-// taken; every other status of the specification is a definite no, but for a system error, after which
-// the outcome is unknown.
+// submitOutcome reads the response to a submit. Statuses that mean "later" prove that the message was not accepted.
+// After a system error the outcome is unknown. Every other error status of the specification is a final refusal.
 func submitOutcome(p pdu, b Bind) provider.Outcome {
 	code := fmt.Sprintf("0x%08x", p.status)
 	switch p.status {

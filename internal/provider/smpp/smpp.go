@@ -1,12 +1,13 @@
-// Package smpp is Makola's SMPP 3.4 client: it keeps binds with mobile operators' message centres,
-// submits segments through a window that blocks instead of overflowing, and reads delivery receipts.
+// Package smpp is Makola's SMPP 3.4 client: it keeps binds with mobile operators' message centres, submits segments
+// through a window that blocks instead of overflowing, and reads delivery receipts.
 //
-// It is written by hand because the session is what an SMS gateway is: the libraries that can be had
-// cut texts wrongly, lose accepted PDUs when a connection closes, or answer "window full" instead of
-// waiting. Three rules shape it. A submit is noted before it is written, so that no answer is
-// unexpected. A submit that was written and not answered is Unknown, never "failed": SMPP has no
-// idempotency key, and only the caller may decide whether to send again. A receipt is acknowledged
-// after the caller has stored it, so that a crash repeats a receipt instead of losing it.
+// It is our own code because the session is the core of an SMS gateway. The available libraries cut texts wrongly,
+// lose accepted PDUs when a connection closes, or return "window full" instead of waiting.
+//
+// Three rules shape it. A submit is recorded before it is written, so that no response is unexpected. A submit that
+// was written without a response is Unknown, never "failed": SMPP has no idempotency key, and only the caller may
+// decide whether to send again. A receipt is acknowledged after the caller has stored it, so that a crash repeats a
+// receipt instead of losing it.
 //
 // Wire facts are from the SMPP 3.4 specification, issue 1.2; section numbers refer to it.
 package smpp
@@ -25,8 +26,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// IDForm says how an operator writes message ids in one kind of PDU. Some answer a submit in
-// hexadecimal and send receipts in decimal, or the other way round.
+// IDForm is an operator's notation of message ids in one kind of PDU. Some operators return a hexadecimal id for a
+// submit and a decimal id in receipts, or the other way round.
 type IDForm string
 
 // The forms of ids.
@@ -36,7 +37,7 @@ const (
 	IDDecimal IDForm = "decimal"
 )
 
-// Concatenation says how the parts of a long message are joined.
+// Concatenation is the way in which the parts of a long message are joined.
 type Concatenation string
 
 // The ways to join parts: a user data header in the text (every handset), or the SAR parameters, which
@@ -46,7 +47,7 @@ const (
 	SAR Concatenation = "sar"
 )
 
-// BindMode is what a connection may do.
+// BindMode is the direction of a connection: sending, receiving or both.
 type BindMode string
 
 // The bind modes. Transmitter and Receiver come in pairs.
@@ -191,8 +192,8 @@ func (c *Client) Stop(ctx context.Context) {
 	c.stop = nil
 }
 
-// drainFor is how long Run waits for the answers that are due when it is told to end: a hold on the
-// connections (jobs.Hold) ends three seconds before another node can have them.
+// drainFor is the time for which Run waits for pending responses when it ends. The lease of the connections ends
+// three seconds before another node can acquire it.
 const drainFor = 2 * time.Second
 
 // Run is Start, and Stop as soon as ctx ends: the work of a node that holds the connections.
@@ -219,7 +220,7 @@ func (c *Client) Ready(n msisdn.Network) error {
 	return errNoBind
 }
 
-// State is how one bind stands.
+// State is the state of one bind.
 type State struct {
 	Name        string
 	Connections int
@@ -228,7 +229,7 @@ type State struct {
 	Why         string    // of the last failure, while some connection is not bound
 }
 
-// States says how each bind stands, in the order of the options.
+// States returns the state of each bind, in the order of the options.
 func (c *Client) States() []State {
 	var all []State
 	for _, l := range c.links {
