@@ -62,6 +62,7 @@ func paymentStatus(c *call) error {
 	w.Text("ext_transaction_id", p.ProviderReference)
 	w.Amount("amount", p.Amount)
 	w.Text("type", paymentType(p.Kind))
+	w.refundOf(p)
 	w.reason(p)
 	w.End()
 	w.End()

@@ -205,6 +205,12 @@ func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
 	return 0
 }
 
+// given reports whether a field has a value.
+func (f *form) given(name string) bool {
+	value := f.object.Find(name)
+	return value != nil && string(value) != "null" && string(value) != `""`
+}
+
 // literal returns the digits of a number, or of a string that contains one. Any other value is an error that names
 // the expected form.
 func (f *form) literal(name, wanted string) (string, bool) {

@@ -1,8 +1,11 @@
 package api
 
 import (
+	"cmp"
+
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -52,6 +55,31 @@ func payoutToBank(c *call) error {
 		return err
 	}
 	return c.sent(c.api.Payments.Payout(c.ctx, who, in))
+}
+
+// refund gives a collection back to its payer.
+func refund(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	of, unknown := f.called("transaction_id", problem.New(problem.NotFound, "payment_not_found", "Payment not found"))
+	in := payments.Refund{
+		Collection:  of,
+		Reference:   f.reference("client_reference", true),
+		Reason:      f.label("reason"),
+		CallbackURL: f.url("callback_url", webhook.CheckURL),
+		Gone:        c.r.Context().Done(),
+		Asker:       payments.Asker{Origin: c.origin()},
+	}
+	if f.given("amount") {
+		in.Amount = f.amount("amount", payments.MinRefund, noLimit)
+	}
+	who := c.asker(f)
+	if err := cmp.Or(f.err(), unknown); err != nil {
+		return err
+	}
+	return c.sent(c.api.Payments.Refund(c.ctx, who, in))
 }
 
 // sent answers a payout.

@@ -60,6 +60,14 @@ func (w *writer) payout(p book.Payment) {
 	}
 	w.Text("channel", p.Channel)
 	w.Text("account_number", p.MSISDN().International())
+	w.refundOf(p)
+}
+
+// refundOf names the collection that a refund gives back, by the customer's reference.
+func (w *writer) refundOf(p book.Payment) {
+	if p.RefundOf != "" {
+		w.Text("refund_of", p.Details.Collection)
+	}
 }
 
 // reason writes why a payment failed: a code that stays, and a sentence.
@@ -119,6 +127,10 @@ func (w *writer) row(p book.Payment) {
 	}
 	w.Text("account_number", p.Account)
 	w.Text("account_name", p.AccountName)
+	w.refundOf(p)
+	if p.Refunded > 0 {
+		w.Cedis("refunded", p.Refunded)
+	}
 	w.Text("status", p.Word())
 	w.reason(p)
 	w.Time("created_at", p.CreatedAt)

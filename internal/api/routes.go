@@ -17,6 +17,7 @@ func Routes() []Route {
 		{Method: http.MethodGet, Path: "payment-api/transfers/history", Scope: access.Read, Body: moneyBody, handle: transfers},
 		{Method: http.MethodPost, Path: "payment-api/send/mobilemoney", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: payoutToWallet},
 		{Method: http.MethodPost, Path: "payment-api/send/bank", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: payoutToBank},
+		{Method: http.MethodPost, Path: "payment-api/refund", Scope: access.Payout, Body: moneyBody, Listed: true, Reference: "client_reference", handle: refund},
 		{Method: http.MethodGet, Path: "payment-api/banks/list", Scope: access.Read, Body: moneyBody, handle: banks},
 		{Method: http.MethodGet, Path: "payment-api/banks", Scope: access.Read, Body: moneyBody, handle: banks},
 		{Method: http.MethodGet, Path: "payment-api/bankNameQuery", Scope: access.Read, Limit: ratelimit.NameLimit(), Body: moneyBody, handle: bankName},

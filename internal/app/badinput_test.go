@@ -67,6 +67,9 @@ func (a *actor) example(operation string) apitest.Example {
 			"callback_url": `"https://shop.example/hook"`, "carriermomo_account_type": `"subscriber"`}},
 		"payoutToBank": {Body: map[string]string{"amount": `"10.00"`, "account_number": `"0011223344556"`, "bank_id": q("bank"), "account_name": `"Kwame"`,
 			"client_reference": reference, "callback_url": `"https://shop.example/hook"`}},
+		// The collection does not exist: a good request is a 404.
+		"refund": {Body: map[string]string{"transaction_id": `"00000000-0000-4000-8000-000000000001"`, "amount": `"5.00"`, "client_reference": reference,
+			"reason": `"Out of stock"`, "callback_url": `"https://shop.example/hook"`}},
 		"sendAirtime": {Body: map[string]string{"amount": "5", "phone_number": phone, "network_id": q("network.mtn"), "transaction_id": reference,
 			"callback_url": `"https://shop.example/hook"`}},
 		"buyAirtime": {Body: map[string]string{"amount": "5", "destination": phone, "phoneNumber": phone, "network": `"MTN"`, "network_id": q("network.mtn"), "type": `"momo"`,

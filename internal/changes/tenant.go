@@ -124,6 +124,12 @@ func Settings() []Setting {
 			set: func(c *tenant.Change, text string) error { v := tenant.Listed(text); c.Listed = &v; return nil }, restricts: func(_, after string) bool { return after == "spending" }},
 		{Name: "duplicates", Label: "A reference that was used before is", Options: []string{"refuse", "repeat"}, Own: true, get: func(t tenant.Tenant) string { return string(t.Duplicates) },
 			set: func(c *tenant.Change, text string) error { v := tenant.Duplicates(text); c.Duplicates = &v; return nil }},
+		{Name: "refund_airtime", Label: "Money of failed airtime goes to", Options: []string{"wallet", "payer"}, Own: true, get: func(t tenant.Tenant) string { return string(t.RefundAirtime) },
+			set: func(c *tenant.Change, text string) error {
+				v := tenant.AirtimeRefund(text)
+				c.RefundAirtime = &v
+				return nil
+			}},
 		quota("quota_contacts", "Most contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
 		quota("quota_groups", "Most contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
 		quota("quota_sender_ids", "Most sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),
@@ -368,7 +374,7 @@ type newTenant struct {
 
 func (n newTenant) tenant() tenant.Tenant {
 	return tenant.Tenant{ID: n.ID, Name: n.Name, Mode: tenant.Mode(n.Mode), PayoutLimitWallet: tenant.DefaultWalletLimit, PayoutLimitBank: tenant.DefaultBankLimit,
-		FeeBearer: tenant.Merchant, Listed: tenant.ListedPayouts, Duplicates: tenant.RefuseDuplicates}
+		FeeBearer: tenant.Merchant, Listed: tenant.ListedPayouts, Duplicates: tenant.RefuseDuplicates, RefundAirtime: tenant.RefundToWallet}
 }
 
 // CreateTenant asks for an account. tenantID may be empty: its id is then that of the form. values are as in SetTenant.

@@ -164,7 +164,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *request) error {
 	}
 	switch {
 	case found.known:
-		pay.Rail, pay.SendingAt, pay.UpstreamID = found.rail.Name, p.clock.Now(), found.outcome.UpstreamID
+		pay.Rail, pay.SendingAt, pay.UpstreamID, pay.RefundWay = found.rail.Name, p.clock.Now(), found.outcome.UpstreamID, found.way
 		a.Adopted = true
 		if c := a.Child; c != nil { // the top-up of an earlier day has that day's reference, too
 			c.Reference = pay.Reference

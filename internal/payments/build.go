@@ -21,15 +21,22 @@ func New(d Deps) *Payments {
 	queue := newRecheckQueue(d.Clock, again.recheckNow)
 	f := &follower{jobs: d.Jobs, rails: calls, recovered: recovered, rechecks: queue, clock: d.Clock, log: d.Log}
 	f.live.init()
+	var p *Payments
 	b := book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
-		book.Hooks{Answering: f.answering, Opened: f.opened, Closed: f.drop, Account: calls.account})
+		book.Hooks{Answering: f.answering, Opened: f.opened, Closed: f.drop, Account: calls.account,
+			Refund: func(ctx context.Context, topUp book.Payment) (*book.Acceptance, error) {
+				return p.airtimeRefund(ctx, topUp)
+			},
+			RefundRefused: func(topUp book.Payment, refusal error) { p.noAirtimeRefund(topUp, refusal) }})
 	again.book, f.book = b, b
-	p := &Payments{
+	p = &Payments{
 		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, lookups: d.Lookups, treasury: d.Treasury, clock: d.Clock, log: d.Log,
 		development: d.Development, holds: d.Holds, references: newReferences(d.Secret.Derive("payments/provider-reference")),
 		rails: calls, recovered: recovered, follower: f, rechecker: again, rechecks: queue,
 	}
-	d.Jobs.Register(jobs.Handler{Kind: book.JobKind, Workers: workers, Key: f.jobLine, PerKey: perLine, Tenant: f.jobTenant, PerTurn: perTurn, Left: f.left, Run: f.runJob})
+	for _, kind := range []string{book.JobKind, book.RefundJobKind} {
+		d.Jobs.Register(jobs.Handler{Kind: kind, Workers: workers, Key: f.jobLine, PerKey: perLine, Tenant: f.jobTenant, PerTurn: perTurn, Left: f.left, Run: f.runJob})
+	}
 	d.Jobs.Periodic("payments-second-look", recheckEvery, func(ctx context.Context) error {
 		if err := p.claims(ctx); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -109,6 +110,22 @@ func (s *scripted) Disburse(ctx context.Context, r provider.DisburseRequest) pro
 
 func (s *scripted) DisburseStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
 	return s.ask(r)
+}
+
+// ofRefund is how scripts and counts know the reference of a rail's own refund.
+const ofRefund = "refund "
+
+func (s *scripted) Refund(ctx context.Context, r provider.RefundRequest) provider.Outcome {
+	return s.post(ctx, ofRefund+r.ProviderReference, r.Amount, "")
+}
+
+func (s *scripted) RefundStatus(_ context.Context, r provider.StatusRequest) provider.Outcome {
+	r.ProviderReference = ofRefund + r.ProviderReference
+	o := s.ask(r)
+	if o.Echo != nil {
+		o.Echo.Reference = strings.TrimPrefix(o.Echo.Reference, ofRefund)
+	}
+	return o
 }
 
 func (s *scripted) TopUp(ctx context.Context, r provider.TopUpRequest) provider.Outcome {
@@ -253,7 +270,7 @@ func (h *fixture) made(o jobs.Options) *node {
 	ctx := h.t.Context()
 	log := slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	rails := []provider.Rail{
-		{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first, TopUpper: h.first},
+		{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first, Refunder: h.first, TopUpper: h.first},
 		{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, UnpaidAfter: 5 * time.Minute, Collector: h.second, Disburser: h.second, TopUpper: h.second,
 			WalletNames: h.second, BankNames: h.second, Bundles: h.second},
 	}

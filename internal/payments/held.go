@@ -102,8 +102,10 @@ func (p *Payments) sentBefore(ctx context.Context, pay book.Payment) (searchResu
 	ctx, cancel := context.WithTimeout(ctx, 2*askTime)
 	defer cancel()
 	switch found := p.recovered.askAllRails(ctx, s, pay, true); {
-	case found.known:
+	case found.known && found.way == pay.RefundWay:
 		return found, nil
+	case found.known:
+		return searchResult{}, p.recovered.conflict(ctx, pay, found.rail.Name, "the provider has the refund by another way")
 	case found.differs:
 		return searchResult{}, p.recovered.conflict(ctx, pay, found.rail.Name, "the provider has another amount or party under the reference: "+found.outcome.Message)
 	case found.silent != "":

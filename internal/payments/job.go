@@ -273,7 +273,7 @@ func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
 // reroute gives the payment to another rail. It is asked only after submissions that
 // our own socket has not sent.
 func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bool) {
-	if r.row.Kind == book.KindBundle { // an offer is one provider's
+	if r.row.Kind == book.KindBundle || r.row.RefundWay == book.RefundByRail { // an offer is one provider's, as is a collection
 		return jobs.Outcome{}, false
 	}
 	op, channel := operation(r.row)
@@ -421,9 +421,9 @@ func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	}
 	found := r.f.recovered.askAllRails(ctx, s, r.row, false)
 	switch {
-	case found.known:
+	case found.known && found.way == r.row.RefundWay:
 		return false, r.adopt(ctx, found)
-	case found.differs:
+	case found.known, found.differs: // a refund's way never changes
 		r.a.answer()
 		return false, r.escalate(ctx, provider.Unknown, provider.ReasonMismatch)
 	case found.silent != "":

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -244,6 +245,9 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 	if err := upholdable(pay); err != nil {
 		return err
 	}
+	if posted, err := p.book.ContradictionPosted(ctx, pay); err != nil || !posted {
+		return cmp.Or(err, errNotUpheld("The reversal of the refunded collection posted nothing: nothing is to be put back"))
+	}
 	m, err := p.upheld(ctx, pay)
 	if err != nil {
 		return err
@@ -258,10 +262,12 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 // upholdable refuses a payment whose provider has not come back to its first word.
 func upholdable(pay book.Payment) error {
 	if pay.ContradictedAt.IsZero() || (pay.ProviderState() == provider.Success) != (pay.Status == book.StatusSuccess) {
-		return problem.New(problem.Invalid, "not_upheld", "The provider's last word about this payment is not its status")
+		return errNotUpheld("The provider's last word about this payment is not its status")
 	}
 	return nil
 }
+
+func errNotUpheld(text string) error { return problem.New(problem.Invalid, "not_upheld", text) }
 
 // upheld is what puts the money back where it was before the contradiction.
 func (p *Payments) upheld(ctx context.Context, pay book.Payment) (treasury.Movement, error) {

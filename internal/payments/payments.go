@@ -15,6 +15,7 @@
 //	claims.go               payments that operators say a provider did, adopted in a recovery
 //	held.go                 payouts that wait for the approval of their account's own people
 //	payout_rows.go          payouts of a batch, which its reserve pays
+//	refund.go               collections given back to their payers
 //	collection.go, payout.go, bundle.go
 //	                        what each product asks for, with its limits
 //	airtime.go              airtime that mobile money pays for

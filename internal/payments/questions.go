@@ -54,7 +54,9 @@ func question(ctx context.Context, rail provider.Rail, pay book.Payment) provide
 	switch {
 	case pay.Kind == book.KindCollection && rail.Collector != nil:
 		return rail.Collector.CollectStatus(ctx, r)
-	case pay.Kind == book.KindPayout && rail.Disburser != nil:
+	case pay.RefundWay == book.RefundByRail && rail.Refunder != nil:
+		return rail.Refunder.RefundStatus(ctx, r)
+	case pay.RefundWay != book.RefundByRail && pay.Kind == book.KindPayout && rail.Disburser != nil:
 		return rail.Disburser.DisburseStatus(ctx, r)
 	case pay.Kind == book.KindTopUp && rail.TopUpper != nil:
 		return rail.TopUpper.TopUpStatus(ctx, r)
@@ -71,7 +73,12 @@ type railKind struct {
 	kind       book.Kind
 }
 
-func railKindOf(p book.Payment) railKind { return railKind{p.Rail, p.Mode, p.Kind} }
+func railKindOf(p book.Payment) railKind {
+	if p.RefundWay == book.RefundByRail {
+		return railKind{p.Rail, p.Mode, "refund"}
+	}
+	return railKind{p.Rail, p.Mode, p.Kind}
+}
 
 // asksPerRail is how many questions of one rail a node asks at once. Those that the
 // rail does not answer leave room for what is to be sent.

@@ -27,10 +27,20 @@ func operation(p book.Payment) (route.Operation, string) {
 		return route.TopUp, p.Channel
 	case p.Kind == book.KindBundle:
 		return route.Bundle, p.Channel
+	case p.RefundWay == book.RefundByRail:
+		return route.Refund, p.Channel
 	case p.Channel == book.ChannelBank:
 		return route.DisburseBank, p.BankID
 	}
 	return route.DisburseWallet, p.Channel
+}
+
+// refundWay is how a collection is given back: by the rail that collected, where it has a refund of its own.
+func (r *rails) refundWay(of book.Payment) book.RefundWay {
+	if rail, ok := r.routes.Rail(of.Rail, of.Mode); ok && rail.Refunder != nil {
+		return book.RefundByRail
+	}
+	return book.RefundByPayout
 }
 
 // account names the account at the provider that a payment's money leaves, or comes into. Commands have no rails: they go by

@@ -59,6 +59,9 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 	if err != nil || !done.Changed {
 		return true, err
 	}
+	if done.Payment.Refunded > 0 {
+		s.Event = book.EventDisputed // its own money was given back already
+	}
 	c.log.Error("provider contradicted its final status", "payment", pay.ID, "tenant", pay.Tenant, "kind", string(pay.Kind),
 		"provider", pay.Rail, "provider_reference", pay.AttemptReference, "was", string(pay.Status), "event", string(s.Event))
 	c.metrics.contradicted(pay, s.Event)

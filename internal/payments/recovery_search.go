@@ -40,9 +40,12 @@ func (rs *recoverySearch) state(ctx context.Context) (recovery.State, error) {
 	return rs.recovery.State(ctx)
 }
 
+// codeRecovering is the code of what a recovery turns away.
+const codeRecovering = "recovering"
+
 // errRecovering turns a request away that may be one of the time that was lost.
 func errRecovering(message string, wait time.Duration) *problem.Error {
-	e := problem.New(problem.Unavailable, "recovering", message)
+	e := problem.New(problem.Unavailable, codeRecovering, message)
 	e.RetryAfter = max(wait, time.Second).Truncate(time.Second)
 	return e
 }
@@ -51,6 +54,7 @@ func errRecovering(message string, wait time.Duration) *problem.Error {
 type searchResult struct {
 	rail    provider.Rail
 	known   bool
+	way     book.RefundWay   // of a refund that it knows
 	outcome provider.Outcome // of the rail that knows it, or that speaks of another payment
 	differs bool             // a rail has something else under the reference
 	wait    time.Duration    // until a "not known" counts at all rails; zero: it counts
@@ -64,11 +68,16 @@ type searchResult struct {
 // refuses it where it has it. Its answer counts all the same: it may have another amount, or what
 // the wallet does not cover.
 func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) searchResult {
-	op, _ := operation(pay)
 	var rails []provider.Rail
-	for _, r := range rs.rails.routes.Rails() {
-		if r.Mode == pay.Mode && route.Can(r, op) {
-			rails = append(rails, r)
+	var asked []book.Payment // of each of them
+	for _, way := range waysOf(pay) {
+		about := pay
+		about.RefundWay = way
+		op, _ := operation(about)
+		for _, r := range rs.rails.routes.Rails() {
+			if r.Mode == pay.Mode && route.Can(r, op) {
+				rails, asked = append(rails, r), append(asked, about)
+			}
 		}
 	}
 	gone := s.Gone(pay.Mode)
@@ -76,7 +85,7 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 	outcomes := make([]provider.Outcome, len(rails))
 	var group sync.WaitGroup
 	for i, rail := range rails {
-		group.Go(func() { outcomes[i] = rs.rails.questions.ask(ctx, rail, pay) })
+		group.Go(func() { outcomes[i] = rs.rails.questions.ask(ctx, rail, asked[i]) })
 	}
 	group.Wait()
 	var found searchResult
@@ -86,7 +95,7 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 	for i, o := range outcomes {
 		switch {
 		case o.Class == provider.Accepted:
-			return searchResult{rail: rails[i], known: true, outcome: o}
+			return searchResult{rail: rails[i], known: true, way: asked[i].RefundWay, outcome: o}
 		case o.Reason == provider.ReasonMismatch:
 			found.rail, found.differs, found.outcome = rails[i], true, o
 		case o.NotFound:
@@ -100,6 +109,14 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 		found.wait, found.silent = 0, ""
 	}
 	return found
+}
+
+// waysOf are the ways in which a payment may have been sent. A refund may have gone either way in the time that was lost.
+func waysOf(pay book.Payment) []book.RefundWay {
+	if pay.RefundOf == "" {
+		return []book.RefundWay{""}
+	}
+	return []book.RefundWay{book.RefundByRail, book.RefundByPayout}
 }
 
 // conflict keeps what cannot be adopted as it is for the operators, and turns the

@@ -52,6 +52,12 @@ func (r *references) ofAttempt(p book.Payment, attempt int) string {
 	return id.String()
 }
 
+// airtimeRefund is the Reference under which the collection of failed airtime is refunded.
+func (r *references) airtimeRefund(of book.Payment) string {
+	of.Kind = "airtime refund"
+	return r.make(of)
+}
+
 // earlierAttempts is how many attempts of earlier versions References tells the
 // references of.
 const earlierAttempts = 3

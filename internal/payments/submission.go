@@ -42,6 +42,14 @@ func (r *rails) call(ctx context.Context, rail provider.Rail, pay book.Payment) 
 			ProviderReference: pay.AttemptReference, Reference: pay.Reference, Amount: pay.Gross(),
 			MSISDN: pay.MSISDN(), Network: network, Label: pay.Label, CallbackURL: callback,
 		})
+	case pay.RefundWay == book.RefundByRail:
+		if rail.Refunder == nil {
+			return unserved("the rail has no refund")
+		}
+		return rail.Refunder.Refund(ctx, provider.RefundRequest{
+			ProviderReference: pay.AttemptReference, Collected: pay.Details.Collected, Reference: pay.Reference, Amount: pay.Gross(),
+			Label: pay.Label, CallbackURL: callback,
+		})
 	case pay.Kind == book.KindPayout && rail.Disburser != nil:
 		d := provider.DisburseRequest{
 			ProviderReference: pay.AttemptReference, Reference: pay.Reference, Amount: pay.Gross(),

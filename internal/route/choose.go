@@ -86,7 +86,11 @@ func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode 
 // serving gives the rails that do an operation at all, now or later, best first.
 func (t *Table) serving(sw *switches, banks *catalogue, op Operation, channel, tenant, mode string) []provider.Rail {
 	var rails []provider.Rail
-	for _, name := range sw.route(op, channel, tenant, mode) {
+	names := sw.route(op, channel, tenant, mode)
+	if op == Refund {
+		names = t.names
+	}
+	for _, name := range names {
 		r, ok := t.Rail(name, mode)
 		if !ok || !Can(r, op) {
 			continue

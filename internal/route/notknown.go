@@ -98,6 +98,8 @@ func statusOf(r provider.Rail, op Operation) (ask statusQuestion, setting string
 		return r.Collector.CollectStatus, r.NotKnownSettings["collect"]
 	case DisburseWallet, DisburseBank:
 		return r.Disburser.DisburseStatus, r.NotKnownSettings["disburse"]
+	case Refund:
+		return r.Refunder.RefundStatus, r.NotKnownSettings["refund"]
 	case TopUp:
 		return r.TopUpper.TopUpStatus, r.NotKnownSettings["topup"]
 	case Bundle:

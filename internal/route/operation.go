@@ -1,6 +1,8 @@
 package route
 
 import (
+	"slices"
+
 	"github.com/makola/makola/internal/provider"
 )
 
@@ -12,6 +14,7 @@ const (
 	Collect        Operation = "collect"
 	DisburseWallet Operation = "disburse_wallet"
 	DisburseBank   Operation = "disburse_bank"
+	Refund         Operation = "refund" // of a collection, by the rail that collected; it has no route
 	WalletName     Operation = "wallet_name"
 	BankName       Operation = "bank_name"
 	TopUp          Operation = "topup"
@@ -24,7 +27,12 @@ const Any = "*"
 
 // Operations gives every operation, in the order in which lists show them.
 func Operations() []Operation {
-	return []Operation{Collect, DisburseWallet, DisburseBank, WalletName, BankName, TopUp, Offers, Bundle}
+	return []Operation{Collect, DisburseWallet, DisburseBank, Refund, WalletName, BankName, TopUp, Offers, Bundle}
+}
+
+// Routed are the operations that have routes. A refund goes to the rail that collected.
+func Routed() []Operation {
+	return slices.DeleteFunc(Operations(), func(op Operation) bool { return op == Refund })
 }
 
 // Can reports whether a rail has the role that an operation needs.
@@ -34,6 +42,8 @@ func Can(r provider.Rail, op Operation) bool {
 		return r.Collector != nil
 	case DisburseWallet, DisburseBank:
 		return r.Disburser != nil
+	case Refund:
+		return r.Refunder != nil
 	case WalletName:
 		return r.WalletNames != nil
 	case BankName:

@@ -24,7 +24,7 @@ func stableID(kind, key string) string {
 func defaultRoutes() []Route {
 	both, hubtel := []string{"mtn", "hubtel"}, []string{"hubtel"}
 	routes := []Route{}
-	for _, op := range Operations() {
+	for _, op := range Routed() {
 		routes = append(routes, Route{Operation: op, Channel: Any, Providers: hubtel})
 	}
 	for _, op := range []Operation{Collect, DisburseWallet, WalletName} {

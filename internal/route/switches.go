@@ -64,14 +64,14 @@ func (t *Table) CheckSwitch(mode, name string, op Operation) error {
 	}
 	t.CheckProvider(&f, name)
 	if op != Any && !slices.Contains(Operations(), op) {
-		f.Add("operation", "must be one of "+joinOperations()+" or "+Any)
+		f.Add("operation", "must be one of "+join(Operations())+" or "+Any)
 	}
 	return f.Err()
 }
 
-func joinOperations() string {
-	names := make([]string, 0, 8)
-	for _, op := range Operations() {
+func join(operations []Operation) string {
+	names := make([]string, 0, len(operations))
+	for _, op := range operations {
 		names = append(names, string(op))
 	}
 	return strings.Join(names, ", ")
@@ -97,8 +97,8 @@ func (t *Table) checkRoute(tx *db.Tx, r Route) error {
 	if r.Mode != "test" && r.Mode != "live" && r.Mode != Any {
 		f.Add("mode", "must be test, live or "+Any)
 	}
-	if !slices.Contains(Operations(), r.Operation) {
-		f.Add("operation", "must be one of "+joinOperations())
+	if !slices.Contains(Routed(), r.Operation) {
+		f.Add("operation", "must be one of "+join(Routed()))
 	}
 	if r.Channel != Any && !slices.Contains(msisdn.Networks(), msisdn.Network(r.Channel)) {
 		var one int64

@@ -17,6 +17,7 @@ type Type string
 const (
 	Collection    Type = "collection"
 	Payout        Type = "payout"
+	Refund        Type = "refund" // of a collection, to its payer
 	Airtime       Type = "airtime"
 	Data          Type = "data"
 	Charges       Type = "charges"
@@ -41,10 +42,10 @@ const (
 )
 
 // types are all types, in the order of totals.
-var types = []Type{Collection, Payout, Airtime, Data, Charges, Return, Reversal, TransferIn, TransferOut, BatchReserve, BatchReturn,
+var types = []Type{Collection, Payout, Refund, Airtime, Data, Charges, Return, Reversal, TransferIn, TransferOut, BatchReserve, BatchReturn,
 	Funding, Correction, Debt, Messages, MessageReturn, CreditSale, CreditReturn, Other}
 
-var titles = map[Type]string{Collection: "Collection", Payout: "Payout", Airtime: "Airtime", Data: "Data package", Charges: "Charges",
+var titles = map[Type]string{Collection: "Collection", Payout: "Payout", Refund: "Refund", Airtime: "Airtime", Data: "Data package", Charges: "Charges",
 	Return: "Returned to wallet", Reversal: "Collection reversed", TransferIn: "Transfer in", TransferOut: "Transfer out",
 	BatchReserve: "Batch reserved", BatchReturn: "Batch returned", Funding: "Wallet funded", Correction: "Correction", Debt: "Debt recovered",
 	Messages: "Messages sent", MessageReturn: "Credits returned", CreditSale: "Credits bought", CreditReturn: "Credits taken back", Other: "Other",
@@ -132,7 +133,9 @@ func (r *Reader) ofPayment(ctx context.Context, s Statement, e Entry, l ledger.L
 	e.Channel, e.Reference, e.Account, e.Name, e.Provider = p.Channel, p.Reference, p.Account, p.AccountName, p.ProviderReference
 	switch l.Leg {
 	case book.LegHold:
-		e.Type = paid[p.Kind]
+		if e.Type = paid[p.Kind]; p.RefundOf != "" {
+			e.Type = Refund
+		}
 	case book.LegFee:
 		e.Type, e.Charged = Charges, p.Charges
 	case book.LegFinal:

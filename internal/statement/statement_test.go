@@ -164,3 +164,17 @@ func TestTypes_haveTitles(t *testing.T) {
 		t.Errorf("%d titles of %d types", len(titles), len(types))
 	}
 }
+
+// A refund is told from a payout.
+func TestEntry_refund(t *testing.T) {
+	r := &Reader{}
+	for _, tt := range []struct {
+		pay  book.Payment
+		want Type
+	}{{book.Payment{Kind: book.KindPayout}, Payout}, {book.Payment{Kind: book.KindPayout, RefundOf: "c"}, Refund}} {
+		e, err := r.ofPayment(t.Context(), Statement{}, Entry{}, ledger.Line{Transfer: ledger.Transfer{Leg: book.LegHold}}, tt.pay)
+		if err != nil || e.Type != tt.want {
+			t.Errorf("%+v: %s, %v", tt.pay, e.Type, err)
+		}
+	}
+}

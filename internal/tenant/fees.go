@@ -20,10 +20,11 @@ type Product string
 const (
 	Collection Product = "collection"
 	Payout     Product = "payout"
+	Refund     Product = "refund" // of a collection; its own charges stay
 )
 
 // Products gives every product that carries a charge.
-func Products() []Product { return []Product{Collection, Payout} }
+func Products() []Product { return []Product{Collection, Payout, Refund} }
 
 // Channels in addition to the networks. Transfers between wallets carry no charge.
 const (
@@ -267,7 +268,7 @@ func CheckPlan(rules []Rule) error {
 			name += "/" + r.Channel
 		}
 		if !slices.Contains(Products(), r.Product) {
-			f.Add(name, "must be collection or payout: airtime and data carry no charge")
+			f.Add(name, "must be collection, payout or refund: airtime and data carry no charge")
 		}
 		if !r.channelKnown() {
 			f.Add(name, "must name a network, BANK for payouts, or no channel")

@@ -60,6 +60,15 @@ const (
 	RepeatDuplicates Duplicates = "repeat"
 )
 
+// AirtimeRefund selects who gets the money of airtime that mobile money paid for and that failed.
+type AirtimeRefund string
+
+// The wallet keeps the money, as the contract has it, or it is refunded to the payer.
+const (
+	RefundToWallet AirtimeRefund = "wallet"
+	RefundToPayer  AirtimeRefund = "payer"
+)
+
 // The transfer limits of a tenant without limits of its own.
 const (
 	DefaultWalletLimit = 15_000 * money.Cedi
@@ -93,6 +102,7 @@ type Tenant struct {
 	PayoutLimitBank    money.Pesewas // the same to a bank account
 	FeeBearer          FeeBearer
 	Duplicates         Duplicates
+	RefundAirtime      AirtimeRefund
 	Listed             Listed
 	Quotas             Quotas
 	LowBalance         money.Pesewas // below which balance of the wallet the account wants to be warned; 0: never
@@ -183,14 +193,14 @@ func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 
 const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
 	wallet_limit, bank_limit, fee_bearer, duplicates, listed, quota_contacts, quota_groups, quota_sender_ids, quota_campaigns,
-	created_at, updated_at, low_balance`
+	created_at, updated_at, low_balance, refund_airtime`
 
 const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
 
 func (t *Tenant) scan(r *db.Row) error {
 	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
 		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.Listed,
-		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt, &t.LowBalance)
+		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt, &t.LowBalance, &t.RefundAirtime)
 }
 
 func (s *Store) load(ctx context.Context, id string) (lookup, error) {
@@ -254,7 +264,7 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
 
 // Create makes a tenant in tx and opens its wallet and its credits. Members of
 // t that are zero get their default: an id, the limits, the merchant bearing
@@ -279,6 +289,9 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.Duplicates == "" {
 		t.Duplicates = RefuseDuplicates
 	}
+	if t.RefundAirtime == "" {
+		t.RefundAirtime = RefundToWallet
+	}
 	err := t.Check()
 	if err == nil {
 		err = checkName(t.Name)
@@ -290,7 +303,7 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	t.UpdatedAt = t.CreatedAt
 	_, err = tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
 		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed,
-		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt, t.LowBalance)
+		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt, t.LowBalance, t.RefundAirtime)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
 	}
@@ -333,6 +346,9 @@ func (t Tenant) Check() error {
 	if t.Duplicates != RefuseDuplicates && t.Duplicates != RepeatDuplicates {
 		f.Add("duplicates", "must be refuse or repeat")
 	}
+	if t.RefundAirtime != RefundToWallet && t.RefundAirtime != RefundToPayer {
+		f.Add("refund_airtime", "must be wallet or payer")
+	}
 	if t.LowBalance < 0 {
 		f.Add("low_balance", "must not be below zero")
 	}
@@ -364,6 +380,7 @@ type Change struct {
 	PayoutLimitBank    *money.Pesewas
 	FeeBearer          *FeeBearer
 	Duplicates         *Duplicates
+	RefundAirtime      *AirtimeRefund
 	Listed             *Listed
 	Quotas             QuotaChange
 	LowBalance         *money.Pesewas
@@ -377,7 +394,7 @@ func set[T any](to *T, from *T) {
 
 const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
 	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11,
-	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16 WHERE id = $1`
+	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16, refund_airtime = $17 WHERE id = $1`
 
 // Set changes a tenant in tx, where the caller also writes the audit entry, and
 // gives it as it was and as it is.
@@ -395,6 +412,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.PayoutLimitBank, c.PayoutLimitBank)
 	set(&after.FeeBearer, c.FeeBearer)
 	set(&after.Duplicates, c.Duplicates)
+	set(&after.RefundAirtime, c.RefundAirtime)
 	set(&after.Listed, c.Listed)
 	set(&after.LowBalance, c.LowBalance)
 	after.Quotas.set(c.Quotas)
@@ -408,7 +426,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	after.UpdatedAt = s.clock.Now()
 	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
 		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.Listed, after.UpdatedAt,
-		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns, after.LowBalance)
+		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns, after.LowBalance, after.RefundAirtime)
 	tx.AfterCommit(func() { s.tenants.Forget(id) })
 	return before, after, nil
 }

@@ -72,6 +72,7 @@ type Event struct {
 	Status            string // "success" or "failed"
 	Reference         string
 	ProviderReference string
+	RefundOf          string // of refunds: the client's reference of the collection
 	Phone             string // in local form; collections only
 	// First means that the subject has no earlier event, which saves a query.
 	First bool
@@ -265,6 +266,7 @@ type fiveFields struct {
 	Status            string `json:"status"`
 	Reference         string `json:"transaction_id"`
 	ProviderReference string `json:"ext_transaction_id"`
+	RefundOf          string `json:"refund_of,omitempty"`
 }
 
 type collectionFields struct {
@@ -279,7 +281,7 @@ func bodyOf(e Event) ([]byte, error) {
 	}
 	five := fiveFields{
 		Amount: e.Amount.String(), Charges: e.Charges.String(), Status: e.Status,
-		Reference: e.Reference, ProviderReference: e.ProviderReference,
+		Reference: e.Reference, ProviderReference: e.ProviderReference, RefundOf: e.RefundOf,
 	}
 	switch e.Kind {
 	case Payout, Airtime:

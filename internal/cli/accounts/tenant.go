@@ -41,6 +41,7 @@ type tenantFlags struct {
 	FeeBearer     string         `name:"fee-bearer" enum:"merchant,customer," default:"" placeholder:"merchant|customer" help:"Who pays the charges of collections."`
 	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"Requests that must come from an address of --payout-ip: payouts, or also airtime, data and messages."`
 	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"Answer to a request with a used reference: refuse it, or repeat the first answer for a day."`
+	RefundAirtime string         `name:"refund-airtime" enum:"wallet,payer," default:"" placeholder:"wallet|payer" help:"Who gets the money of airtime that mobile money paid for and that failed."`
 	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a wallet."`
 	BankLimit     frame.Amount   `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a bank account."`
 	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
@@ -59,7 +60,7 @@ func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]st
 			values[name] = flag.Value.String()
 		}
 	}
-	for name, word := range map[string]string{"fee_bearer": f.FeeBearer, "listed": f.Listed, "duplicates": f.Duplicates} {
+	for name, word := range map[string]string{"fee_bearer": f.FeeBearer, "listed": f.Listed, "duplicates": f.Duplicates, "refund_airtime": f.RefundAirtime} {
 		if word != "" {
 			values[name] = word
 		}

@@ -79,7 +79,7 @@ func (ps *Pages) routeFields(v *console.Visit) ([]page.Field, error) {
 		return nil, err
 	}
 	var operations []page.Option
-	for _, op := range route.Operations() {
+	for _, op := range route.Routed() {
 		operations = append(operations, page.Option{Value: string(op), Text: words.OperationWord(string(op))})
 	}
 	modes := append([]page.Option{{Value: route.Any, Text: "Live and test"}}, moneyModes...)

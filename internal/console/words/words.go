@@ -174,7 +174,7 @@ var (
 
 // operationWords name the operations of providers.
 var operationWords = map[string]string{
-	"collect": "Collections", "disburse_wallet": "Payouts to wallets", "disburse_bank": "Payouts to banks", "wallet_name": "Wallet name lookups", "bank_name": "Bank name lookups",
+	"collect": "Collections", "disburse_wallet": "Payouts to wallets", "disburse_bank": "Payouts to banks", "refund": "Refunds", "wallet_name": "Wallet name lookups", "bank_name": "Bank name lookups",
 	"topup": "Airtime", "offers": "Data package offers", "bundle": "Data packages",
 }
 

@@ -48,6 +48,11 @@ func (b *batch) acceptOne(a *Acceptance) (Result, error) {
 			return Result{}, duplicate(*old)
 		}
 	}
+	if a.Refunds != nil {
+		if err := b.refundable(pay); err != nil {
+			return Result{}, err
+		}
+	}
 	wallet := walletOf(pay)
 	if held := pay.debit(); held > 0 && !b.page.Covers(wallet, int64(held)) {
 		e := problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "Insufficient wallet balance")
@@ -65,6 +70,11 @@ func (b *batch) acceptOne(a *Acceptance) (Result, error) {
 	}
 	if err := b.open(&pay, event); err != nil {
 		return Result{}, err
+	}
+	if a.Refunds != nil {
+		if err := b.refundAccepted(pay); err != nil {
+			return Result{}, err
+		}
 	}
 	if a.Child != nil {
 		child := *a.Child

@@ -33,6 +33,7 @@ type batch struct {
 	today    int64
 	spending spending
 	reserves map[string]*reserve // by batch
+	refunds  map[string]*RefundSums
 	// Rows that were read, or that are about to be written.
 	rows        map[string]*Payment
 	touched     map[string]bool
@@ -41,6 +42,7 @@ type batch struct {
 	// Writes of this transaction.
 	inserts   []*Payment
 	moves     []move
+	refunded  map[string]*refundChange // by collection
 	marks     []Mark
 	lastWords []lastWordChange
 	abandoned []abandonedAttempt
@@ -73,6 +75,8 @@ func (b *batch) reset() {
 		today:       clock.Day(b.book.clock.Now()),
 		spending:    spending{},
 		reserves:    map[string]*reserve{},
+		refunds:     map[string]*RefundSums{},
+		refunded:    map[string]*refundChange{},
 		rows:        make(map[string]*Payment, n),
 		touched:     make(map[string]bool, n),
 		byReference: make(map[referenceKey]*Payment, n),
@@ -180,6 +184,12 @@ func (bk *Book) floatOf(p Payment, split bool) ledger.AccountID {
 		return ledger.Float(p.Rail)
 	}
 	return ledger.FloatAt(p.Rail, bk.hooks.Account(p))
+}
+
+// contradicts keeps a word against the last one.
+func (b *batch) contradicts(row Payment, s *Settlement) {
+	b.contradictions = append(b.contradictions, contradictionRow{NewID(s.At), Contradiction{
+		Payment: row, Event: s.Event, Said: s.Outcome.State, Code: s.Outcome.Code, Message: s.Outcome.Message, At: s.At}})
 }
 
 func errNoArrow(p Payment, e Event) error {

@@ -12,8 +12,9 @@
 //	build.go                    how the parts are put together
 //	commit.go                   one transaction for many requests: its locks in their order, what it reads, what it writes
 //	drawing.go                  requests to accept rows of a batch, paid from its reserve, judged under the locks
-//	acceptance.go               requests to accept a payment, judged under the locks
 //	settle.go                   requests to settle one, the same, and whether the customer hears of it
+//	acceptance.go               requests to accept a payment, judged under the locks
+//	refunds.go                  refunds, judged under the lock of their collection, and what they take out of it
 //	repeated_requests.go        what a repeated request is answered
 //	provider_costs.go           fees and commissions of providers, posted and read
 //	batch.go                    what a transaction has read and will write; the postings of an arrow
@@ -23,6 +24,7 @@
 //	                            the lanes that gather requests for one transaction, and those that read rows
 //	counts.go                   what a node counts of its commits
 //	row_changes.go              the UPDATEs of rows, with the guards that hold them to where they begin
+//	refund_rows.go             refunds of a collection: their sums, what may be refunded, the UPDATE of the collection
 //	spending.go                 what a key may spend in a day
 //	requests.go                 what is asked of the book and what it answers
 //	request_keys.go             by what a repeated request is found; a key's day is package idempotency's
@@ -77,6 +79,10 @@ type Hooks struct {
 	Opened func(Payment)
 	// Closed hears after the COMMIT that the payment with this id is final.
 	Closed func(id string)
+	// Refund makes the refund that is accepted in the transaction that fails a top-up which mobile money paid for. nil: the wallet keeps
+	// the money. It is called before the transaction. RefundRefused is called where that refund was refused: the wallet keeps the money.
+	Refund        func(ctx context.Context, topUp Payment) (*Acceptance, error)
+	RefundRefused func(topUp Payment, refusal error)
 	// Account names the account at the provider that a payment's money leaves, or comes into.
 	Account func(Payment) string
 }

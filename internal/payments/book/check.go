@@ -21,6 +21,7 @@ type Report struct {
 // one snapshot: clearing is what the open payments hold, row by row, amount plus
 // fee; each Reference was debited once, by its amount and its fee; each payment
 // that is final, and no other, has the one final leg that its status asks for;
+// what is refunded of a collection is the sum of its refunds;
 // test and live money never meet; and the counters say what the rows say. It
 // reads everything. The accounts' own sums are the ledger's Check.
 func (rd *Reader) Check(ctx context.Context) (report Report, err error) {
@@ -37,7 +38,7 @@ func (rd *Reader) CheckIn(tx *db.Tx) (Report, error) {
 	if _, err := tx.One(`SELECT count(*) FROM payments`, nil, &report.Payments); err != nil {
 		return Report{}, err
 	}
-	for _, check := range []func(*db.Tx, *Report) error{rd.checkClearing, checkLegs, checkHistory} {
+	for _, check := range []func(*db.Tx, *Report) error{rd.checkClearing, checkLegs, checkRefunds, checkHistory} {
 		if err := check(tx, &report); err != nil {
 			return Report{}, err
 		}
@@ -138,6 +139,36 @@ func checkLegs(tx *db.Tx, report *Report) error {
 		var id, kind, leg, mode, moved string
 		err := r.Scan(&id, &kind, &leg, &mode, &moved)
 		report.Add("%s %s is %s and moved %s by its leg %s", kind, id, mode, moved, leg)
+		return err
+	})
+}
+
+const (
+	// A collection counts exactly its refunds that did not fail.
+	wrongRefunded = `SELECT c.id, c.refunded, COALESCE(r.amount, 0) FROM payments AS c
+LEFT JOIN (SELECT refund_of, CAST(sum(amount) AS INTEGER) AS amount FROM payments WHERE refund_of <> '' AND status <> 'failed' GROUP BY refund_of) AS r
+ON r.refund_of = c.id WHERE c.refunded <> COALESCE(r.amount, 0) ORDER BY c.id LIMIT 100`
+
+	lostRefunds = `SELECT r.id, r.refund_of FROM payments AS r LEFT JOIN payments AS c ON c.id = r.refund_of
+AND c.tenant = r.tenant AND c.mode = r.mode AND c.kind = 'collection' WHERE r.refund_of <> '' AND c.id IS NULL ORDER BY r.id LIMIT 100`
+)
+
+// checkRefunds compares collections with their refunds.
+func checkRefunds(tx *db.Tx, report *Report) error {
+	err := tx.Query(wrongRefunded, nil, func(r *db.Row) error {
+		var id string
+		var refunded, sum int64
+		err := r.Scan(&id, &refunded, &sum)
+		report.Add("collection %s counts %s as refunded, its refunds are %s", id, money.Pesewas(refunded), money.Pesewas(sum))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Query(lostRefunds, nil, func(r *db.Row) error {
+		var id, of string
+		err := r.Scan(&id, &of)
+		report.Add("refund %s is of the collection %s, which its account does not have", id, of)
 		return err
 	})
 }

@@ -78,10 +78,11 @@ func (b *batch) gather(tx *db.Tx) error {
 	wallets := map[ledger.Key]bool{}
 	references := map[string]bool{}
 	keys := map[idempotencyKey]bool{}
-	rows := map[string]bool{}
+	rows, refunded := map[string]bool{}, map[string]bool{}
 	for _, o := range b.ops {
 		if a := o.Accept; a != nil {
 			b.note(a.Payment, wallets, references, keys)
+			noteRefund(a, rows, refunded)
 			if a.Child != nil {
 				b.note(*a.Child, wallets, references, keys)
 			}
@@ -96,6 +97,10 @@ func (b *batch) gather(tx *db.Tx) error {
 			}
 			continue
 		}
+		if a := o.Settle.Refund; a != nil {
+			b.note(a.Payment, wallets, references, keys)
+			noteRefund(a, rows, refunded)
+		}
 		pay := o.Settle.Payment
 		if b.blind {
 			if b.rows[pay.ID] == nil {
@@ -106,6 +111,12 @@ func (b *batch) gather(tx *db.Tx) error {
 		rows[pay.ID] = true
 		if pay.Child != "" {
 			rows[pay.Child] = true
+		}
+		if pay.RefundOf != "" {
+			rows[pay.RefundOf], refunded[pay.RefundOf] = true, true
+		}
+		if o.Settle.Event == EventReversed && pay.Kind == KindCollection {
+			refunded[pay.ID] = true
 		}
 		if o.Settle.byWallet() {
 			wallets[walletOf(pay)] = true
@@ -137,6 +148,9 @@ func (b *batch) gather(tx *db.Tx) error {
 			b.rows[p.ID] = p
 		})})
 	}
+	if len(refunded) > 0 { // after the locks of the collections
+		queries = append(queries, refundQuery(slices.Collect(maps.Keys(refunded)), b.refunds))
+	}
 	return tx.Gather(queries...)
 }
 
@@ -152,6 +166,16 @@ func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[stri
 	references[p.ProviderReference] = true
 	if p.IdempotencyKey != "" {
 		keys[idempotencyOf(p)] = true
+	}
+}
+
+// noteRefund says what must be read besides before a refund can be accepted.
+func noteRefund(a *Acceptance, rows, refunded map[string]bool) {
+	if of := a.Refunds; of != nil {
+		rows[of.ID], refunded[of.ID] = true, true
+		if of.Child != "" {
+			rows[of.Child] = true
+		}
 	}
 }
 
@@ -204,6 +228,8 @@ func (b *batch) write(tx *db.Tx) error {
 
 // deferMoves defers the changes of rows, in the order of the key.
 func (b *batch) deferMoves(tx *db.Tx) {
+	lowered, raised := b.refundChanges()
+	deferRefunds(tx, lowered) // before the reversal of a collection whose refund fails in this transaction
 	if len(b.marks) > 0 {
 		slices.SortFunc(b.marks, func(x, y Mark) int { return cmp.Compare(x.Row.ID, y.Row.ID) })
 		tx.Defer(paymentsMark, int64(len(b.marks)), db.RowsOf(markColumns, b.marks))
@@ -216,6 +242,7 @@ func (b *batch) deferMoves(tx *db.Tx) {
 		slices.SortFunc(b.lastWords, func(x, y lastWordChange) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsLastWord, int64(len(b.lastWords)), db.RowsOf(lastWordColumns, b.lastWords))
 	}
+	deferRefunds(tx, raised) // after the success of a collection that is refunded in this transaction
 	db.Insert(tx, "attempts", abandonedColumns, b.abandoned)
 	db.Insert(tx, "payment_contradictions", contradictionColumns, b.contradictions)
 }

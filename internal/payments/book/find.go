@@ -96,6 +96,28 @@ func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second
 	return best, true, nil
 }
 
+// Collection finds the one collection of a tenant that goes by an id of ours or by the client's reference. It refuses a text that names
+// two.
+func (rd *Reader) Collection(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
+	var list []Payment
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		args := []any{tenant, KindCollection, KindCollection, strings.ToLower(id)}
+		return tx.Gather(
+			db.Query{SQL: lookupID, Args: args, Each: appendPayment(&list)},
+			db.Query{SQL: lookupProviderReference, Args: args, Each: appendPayment(&list)},
+			db.Query{SQL: lookupReference, Args: []any{tenant, KindCollection, KindCollection, id}, Each: appendPayment(&list)},
+		)
+	})
+	for _, one := range list {
+		if found && one.ID != pay.ID {
+			return Payment{}, false, problem.Field("transaction_id", "names two collections: give the ext_transaction_id of one")
+		}
+		pay, found = one, true
+	}
+	return pay, found, err
+}
+
 const newestPayment = `SELECT COALESCE(max(id), '') FROM payments`
 
 // Newest returns when the newest payment was accepted, by the clock of the node that accepted it; the zero time: there is

@@ -9,8 +9,11 @@ import (
 )
 
 // JobKind is the kind of the one job that an open payment has. Its id and its
-// subject are the payment's.
-const JobKind = "payment"
+// subject are the payment's. Refunds have a kind of their own, so that a node of a release without refunds never runs one as a payout.
+const (
+	JobKind       = "payment"
+	RefundJobKind = "refund"
+)
 
 // JobPayload is what the job of an open payment says in its row; the rest is in the payment's.
 type JobPayload struct {
@@ -27,7 +30,11 @@ func JobOf(p Payment, at time.Time) jobs.Job {
 	if err != nil {
 		panic("book: a payload of strings does not encode: " + err.Error())
 	}
-	return jobs.Job{ID: p.ID, Kind: JobKind, Subject: p.ID, Payload: b}
+	kind := JobKind
+	if p.RefundOf != "" {
+		kind = RefundJobKind
+	}
+	return jobs.Job{ID: p.ID, Kind: kind, Subject: p.ID, Payload: b}
 }
 
 // PayloadOf reads what a job's row says.

@@ -91,6 +91,9 @@ type Payment struct {
 	Parent            string // of a top-up paid by mobile money: its collection; of a received transfer: the one given
 	Child             string // of such a collection: its top-up
 	Batch             string // of a payout that the reserve of a batch pays: the batch
+	RefundOf          string // of a refund: the collection
+	RefundWay         RefundWay
+	Refunded          money.Pesewas // of a collection: by its refunds that are open or done
 	Details           Details
 
 	Status  Status
@@ -147,6 +150,10 @@ type Details struct {
 	To          string `json:"to,omitempty"`     // transfers: the other tenant
 	Note        string `json:"note,omitempty"`   // an operator's reason
 	Minted      bool   `json:"minted,omitempty"` // the Reference is ours, the customer gave none
+
+	// Of refunds: the client's reference of the collection, and the one by which its rail collected the money.
+	Collection string `json:"collection,omitempty"`
+	Collected  string `json:"collected,omitempty"`
 }
 
 func (d Details) encode() string {
@@ -236,6 +243,26 @@ func (p Payment) MayLeaveSince() time.Time {
 
 // Waited reports whether the process that follows the payment has seen its last submission end.
 func (p Payment) Waited() bool { return p.WaitedFor.Equal(p.MayLeaveSince()) }
+
+// RefundWay is how a refund reaches the payer. Stored; never renamed.
+type RefundWay string
+
+// The ways of a refund. The way is chosen before the debit and never changes.
+const (
+	RefundByRail   RefundWay = "rail"   // the refund of the rail that collected the money
+	RefundByPayout RefundWay = "payout" // a payout to the payer's number, by any rail
+)
+
+// refundOpen is the column refund_open, by which nodes of an earlier release cannot change a refund.
+func (p Payment) refundOpen() int64 {
+	switch {
+	case p.RefundOf == "" || p.Status != StatusPending:
+		return 0
+	case p.Waits():
+		return 2
+	}
+	return 1
+}
 
 // The words of carriermomo_account_type.
 const (

@@ -17,7 +17,8 @@ payments.idempotency_key, payments.idempotency_hash, payments.parent, payments.c
 payments.status, payments.rail, payments.created_at, payments.settled_at, payments.reason, payments.refused,
 payments.note, payments.upstream_id, payments.attempt, payments.attempt_reference, payments.posts, payments.unsent,
 payments.sending_at, payments.class, payments.escalated_at, payments.turned_at, payments.refusal, payments.refusal_reason,
-payments.refused_at, payments.last_word, payments.held_until, payments.waited_for, payments.batch`
+payments.refused_at, payments.last_word, payments.held_until, payments.waited_for, payments.batch,
+payments.refund_of, payments.refund_way, payments.refunded`
 
 // scanPayment reads one row of paymentColumns, and first what stands before them.
 func scanPayment(r *db.Row, before ...any) (Payment, error) {
@@ -31,7 +32,8 @@ func scanPayment(r *db.Row, before ...any) (Payment, error) {
 		&p.Status, &p.Rail, &p.CreatedAt, &p.SettledAt, &p.Reason, &p.Refused,
 		&p.Note, &p.UpstreamID, &p.Attempt, &p.AttemptReference, &p.Posts, &p.Unsent,
 		&p.SendingAt, &class, &p.EscalatedAt, &p.ContradictedAt, &p.Refusal, &p.RefusalReason,
-		&p.RefusedAt, &p.LastWord, &p.HeldUntil, &p.WaitedFor, &p.Batch)...)
+		&p.RefusedAt, &p.LastWord, &p.HeldUntil, &p.WaitedFor, &p.Batch,
+		&p.RefundOf, &p.RefundWay, &p.Refunded)...)
 	if err != nil {
 		return Payment{}, err
 	}
@@ -86,6 +88,9 @@ var insertColumns = []db.Column[*Payment]{
 	{Name: "sending_at", Int: func(p *Payment) int64 { return db.Micros(p.SendingAt) }},
 	{Name: "held_until", Int: func(p *Payment) int64 { return db.Micros(p.HeldUntil) }},
 	{Name: "batch", Text: func(p *Payment) string { return p.Batch }},
+	{Name: "refund_of", Text: func(p *Payment) string { return p.RefundOf }},
+	{Name: "refund_way", Text: func(p *Payment) string { return string(p.RefundWay) }},
+	{Name: "refund_open", Int: func(p *Payment) int64 { return p.refundOpen() }},
 }
 
 const paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1))`

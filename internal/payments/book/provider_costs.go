@@ -3,6 +3,7 @@ package book
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
@@ -69,6 +70,14 @@ func (bk *Book) Costs(ctx context.Context, pay Payment) (fee, commission money.P
 		}
 	}
 	return fee, commission, err
+}
+
+// ContradictionPosted reports whether the first contradiction of a payment moved money.
+func (bk *Book) ContradictionPosted(ctx context.Context, pay Payment) (bool, error) {
+	transfers, err := bk.ledger.OfSubject(ctx, pay.ID)
+	return slices.ContainsFunc(transfers, func(t ledger.Transfer) bool {
+		return t.Leg == LegContradicted || t.Leg == LegContradictedRest || t.Leg == LegContradictedFee
+	}), err
 }
 
 // FloatOf returns the ledger account that the next posting of the payment takes for its float.

@@ -146,7 +146,7 @@ func (a *Acceptance) like(old Payment, topUp *Payment) bool {
 // like says whether two payments were asked for by the same request; texts for people may differ. The price of a
 // package comes from its offer, so it is not compared.
 func (p Payment) like(old Payment) bool {
-	return p.Kind == old.Kind && p.Channel == old.Channel && p.Account == old.Account && p.BankID == old.BankID && p.CallbackURL == old.CallbackURL &&
+	return p.Kind == old.Kind && p.Channel == old.Channel && p.Account == old.Account && p.BankID == old.BankID && p.CallbackURL == old.CallbackURL && p.RefundOf == old.RefundOf &&
 		cmp.Or(p.Details.AccountType, AccountAgent) == cmp.Or(old.Details.AccountType, AccountAgent) &&
 		p.Details.OfferID == old.Details.OfferID && (p.Amount == old.Amount || p.Kind == KindBundle)
 }

@@ -18,6 +18,8 @@ type Acceptance struct {
 	// top-up of airtime paid by mobile money; or the side of a transfer between
 	// wallets that is in the taker's list (EventReceived). Nil for every other.
 	Child *Payment
+	// Refunds is the collection that a refund gives back, as it was read before; nil for every other payment.
+	Refunds *Payment
 	// Repeats: the same request hears what became of it (tenant.RepeatDuplicates).
 	Repeats bool
 	// Daily is what its key may spend in a day; 0: all that is there.
@@ -80,6 +82,8 @@ type Settlement struct {
 	// of the row: the word is about these submissions, and another node that took the payment over may
 	// have sent one more, or the first.
 	Posts int
+	// Refund is accepted in the same transaction; made by Settle.
+	Refund *Acceptance
 	// Judge, where it is not nil, may refuse the row as it is under its lock.
 	Judge func(Payment) error
 	// Also runs in the same transaction: an operator's audit row.
@@ -136,4 +140,6 @@ type Result struct {
 	Payment  Payment
 	Replayed bool // accept: an earlier request made it
 	Changed  bool // settle: this request moved it
+	// NoRefund is why the refund of the settlement was refused.
+	NoRefund error
 }

@@ -45,6 +45,7 @@ var moveColumns = []db.Column[move]{
 	{Name: "upstream_id", Text: func(m move) string { return m.row.UpstreamID }},
 	{Name: "account_name", Text: func(m move) string { return m.row.AccountName }},
 	{Name: "was_held", Int: func(m move) int64 { return db.Micros(m.wasHeld) }},
+	{Name: "refund_open", Int: func(m move) int64 { return m.row.refundOpen() }},
 }
 
 var markColumns = []db.Column[Mark]{
@@ -68,6 +69,7 @@ var markColumns = []db.Column[Mark]{
 	{Name: "held_until", Int: func(m Mark) int64 { return db.Micros(m.Row.HeldUntil) }},
 	{Name: "waited_for", Int: func(m Mark) int64 { return db.Micros(m.Row.WaitedFor) }},
 	{Name: "was_held", Int: func(m Mark) int64 { return db.Micros(m.WasHeld) }},
+	{Name: "refund_open", Int: func(m Mark) int64 { return m.Row.refundOpen() }},
 }
 
 var lastWordColumns = []db.Column[lastWordChange]{
@@ -114,14 +116,15 @@ func nullTime(t time.Time) *int64 {
 const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL,
-refusal = '', refusal_reason = '', refused_at = 0, held_until = 0
+refusal = '', refusal_reason = '', refused_at = 0, held_until = 0, refund_open = m.refund_open
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt AND payments.held_until = m.was_held
 AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
 
 	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, upstream_id = m.upstream_id, reason = m.reason, escalated_at = m.escalated_at,
-refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until, waited_for = m.waited_for
+refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until, waited_for = m.waited_for,
+refund_open = m.refund_open
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"time"
 
@@ -23,6 +24,12 @@ func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 	if s.At.IsZero() {
 		s.At = bk.clock.Now()
 	}
+	if s.Event == EventFailed && s.Payment.Kind == KindTopUp && s.Payment.Parent != "" && s.Refund == nil {
+		var err error
+		if s.Refund, err = bk.hooks.Refund(ctx, s.Payment); err != nil {
+			return Settled{}, err
+		}
+	}
 	l := bk.lanes.payment(s.Payment.ID)
 	if s.byWallet() {
 		l = bk.lanes.wallet(s.Payment.Tenant)
@@ -30,6 +37,9 @@ func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 	r, err := l.Do(ctx, s.Payment.Tenant, rowsOf, &Op{Settle: &s})
 	if err != nil {
 		return Settled{}, err
+	}
+	if r.NoRefund != nil {
+		bk.hooks.RefundRefused(r.Payment, r.NoRefund)
 	}
 	return Settled{Payment: r.Payment, Changed: r.Changed}, nil
 }
@@ -63,6 +73,12 @@ func (b *batch) settleOne(s *Settlement) (Result, error) {
 		if !row.ContradictedAt.IsZero() {
 			return Result{Payment: *row}, nil
 		}
+		if row.Refunded > 0 {
+			if !b.reversedRefunded(row, s) {
+				return Result{Payment: *row}, nil
+			}
+			break
+		}
 		err = b.contradictOne(row, way, s)
 	case s.Event == EventOpposite:
 		if row.ContradictedAt.IsZero() || row.ProviderState() == s.Outcome.State {
@@ -79,7 +95,15 @@ func (b *batch) settleOne(s *Settlement) (Result, error) {
 	if s.Also != nil {
 		b.also = append(b.also, s.Also)
 	}
-	return Result{Payment: *row, Changed: true}, nil
+	r := Result{Payment: *row, Changed: true}
+	if s.Refund != nil {
+		_, r.NoRefund = b.acceptOne(s.Refund)
+		var refusal *problem.Error
+		if r.NoRefund != nil && !errors.As(r.NoRefund, &refusal) {
+			return Result{}, r.NoRefund
+		}
+	}
+	return r, nil
 }
 
 // moveOne ends a payment, or revives one that had ended.
@@ -121,6 +145,11 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *Settlement) error {
 	}
 	if s.Event == EventPaidLate {
 		b.contradicts(*row, s)
+	}
+	if row.RefundOf != "" && s.Event == EventFailed {
+		if err := b.refundFailed(*row, s); err != nil {
+			return err
+		}
 	}
 	b.event(*row, way, was.Open())
 	if row.Child != "" && was == StatusPending {
@@ -189,12 +218,6 @@ func (b *batch) opposeOne(row *Payment, s *Settlement) {
 	b.contradicts(*row, s)
 }
 
-// contradicts keeps a word against the last one.
-func (b *batch) contradicts(row Payment, s *Settlement) {
-	b.contradictions = append(b.contradictions, contradictionRow{NewID(s.At), Contradiction{
-		Payment: row, Event: s.Event, Said: s.Outcome.State, Code: s.Outcome.Code, Message: s.Outcome.Message, At: s.At}})
-}
-
 func (b *batch) markOne(row *Payment, s *Settlement) {
 	if s.Event == EventRerouted {
 		b.abandoned = append(b.abandoned, abandonedAttempt{row: *row, reason: s.Reason, at: s.At})
@@ -239,7 +262,7 @@ func (b *batch) event(p Payment, way Arrow, first bool) {
 	b.events = append(b.events, webhook.Event{
 		ID: eventID(p, status), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: url,
 		Amount: p.Amount, Charges: p.Charges, Status: string(status), Reference: p.Reference,
-		ProviderReference: p.ProviderReference, Phone: p.MSISDN().Local(), First: first,
+		ProviderReference: p.ProviderReference, RefundOf: p.Details.Collection, Phone: p.MSISDN().Local(), First: first,
 	})
 }
 

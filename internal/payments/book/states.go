@@ -33,6 +33,7 @@ const (
 	EventPaidLate  Event = "paid_late"  // a collection that had ended was paid after all
 	EventFoundPaid Event = "found_paid" // failed and refunded, then found paid
 	EventReversed  Event = "reversed"   // done, then taken back by the provider
+	EventDisputed  Event = "disputed"   // a refunded collection that its provider reports as reversed
 	EventOpposite  Event = "opposite"   // the provider contradicts its own contradiction, or what came after
 )
 
@@ -150,6 +151,8 @@ var Arrows = []Arrow{
 	{Event: EventReversed, Kinds: []Kind{KindCollection}, From: StatusSuccess, To: []Status{StatusSuccess}, Postings: []Posting{
 		{LegContradicted, PlaceWallet, PlaceFloat, SumCovered}, {LegContradictedRest, PlaceReceivable, PlaceFloat, SumRest},
 		{LegContradictedFee, PlaceFees, PlaceFloat, SumCharges}}, Note: "alarm; the tenant's payouts are stopped"},
+	{Event: EventDisputed, Kinds: []Kind{KindCollection}, From: StatusSuccess, To: []Status{StatusSuccess},
+		Note: "in the place of reversed where refunds are open or done, unless the rail's own refunds are the whole; alarm; an operator decides"},
 	{Event: EventOpposite, Kinds: sent, From: StatusSuccess, To: []Status{StatusSuccess}, Note: "alarm; kept for the operator who decides"},
 	{Event: EventOpposite, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusFailed, To: []Status{StatusFailed},
 		Note: "alarm; kept for the operator who decides"},

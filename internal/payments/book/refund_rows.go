@@ -1,0 +1,96 @@
+package book
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// RefundSums are the refunds of one collection.
+type RefundSums struct {
+	Open      bool          // one of them is open
+	ByRail    money.Pesewas // open or done, by the rail's own refund
+	FoundPaid money.Pesewas // failed, and then found paid
+}
+
+const refundSums = `SELECT refund_of, CAST(sum(CASE WHEN refund_open <> 0 THEN 1 ELSE 0 END) AS INTEGER),
+CAST(sum(CASE WHEN status <> 'failed' AND refund_way = 'rail' THEN amount ELSE 0 END) AS INTEGER),
+CAST(sum(CASE WHEN status = 'failed' AND turned_at IS NOT NULL AND last_word <> 'failed' THEN amount ELSE 0 END) AS INTEGER)
+FROM payments WHERE refund_of <> '' AND refund_of IN (SELECT value FROM texts($1)) GROUP BY refund_of`
+
+// refundQuery reads the refunds of collections.
+func refundQuery(collections []string, sums map[string]*RefundSums) db.Query {
+	return db.Query{SQL: refundSums, Args: []any{collections}, Each: func(r *db.Row) error {
+		var id string
+		var open int64
+		var s RefundSums
+		err := r.Scan(&id, &open, &s.ByRail, &s.FoundPaid)
+		s.Open = open > 0
+		sums[id] = &s
+		return err
+	}}
+}
+
+// Refunds reads what was refunded of a collection, for people who decide about another refund.
+func (rd *Reader) Refunds(ctx context.Context, collection string) (s RefundSums, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		sums := map[string]*RefundSums{}
+		err := tx.Gather(refundQuery([]string{collection}, sums))
+		if one := sums[collection]; one != nil {
+			s = *one
+		}
+		return err
+	})
+	return s, err
+}
+
+const refundsOf = `SELECT ` + paymentColumns + ` FROM payments WHERE refund_of <> '' AND refund_of = $1 ORDER BY id DESC LIMIT $2`
+
+// RefundsOf lists the newest refunds of a collection.
+func (rd *Reader) RefundsOf(ctx context.Context, collection string, limit int) ([]Payment, error) {
+	return rd.list(ctx, refundsOf, collection, limit)
+}
+
+// Refundable refuses a refund of a collection. topUp is what the collection paid for, nil where that is nothing.
+func Refundable(of Payment, topUp *Payment, sums RefundSums, amount money.Pesewas) error {
+	refuse := func(text string) error { return problem.New(problem.Invalid, "not_refundable", text) }
+	left := max(0, of.Amount-of.Refunded-sums.FoundPaid)
+	switch {
+	case of.Kind != KindCollection || of.Status != StatusSuccess:
+		return refuse("The collection is " + of.Word() + ": only a successful one can be refunded")
+	case !of.ContradictedAt.IsZero():
+		return refuse("The provider reports the collection as reversed: an operator decides about its money")
+	case of.Child != "" && (topUp == nil || topUp.Status != StatusFailed || !topUp.ContradictedAt.IsZero()):
+		return refuse("The collection paid for airtime that did not fail")
+	case of.Account == Erased:
+		return refuse("The payer's number was erased")
+	case sums.Open:
+		return problem.New(problem.InProgress, "refund_in_progress", "Another refund of the collection is still open")
+	case amount > left:
+		return problem.Field("amount", "must be at most "+left.String()+", which is left of the collection")
+	}
+	return nil
+}
+
+// A refundChange changes how much of a collection is refunded.
+type refundChange struct {
+	id       string
+	was, now money.Pesewas
+}
+
+var refundColumns = []db.Column[refundChange]{
+	{Name: "id", Text: func(c refundChange) string { return c.id }},
+	{Name: "was", Int: func(c refundChange) int64 { return int64(c.was) }},
+	{Name: "now", Int: func(c refundChange) int64 { return int64(c.now) }},
+}
+
+const paymentsRefunded = `UPDATE payments SET refunded = c.now FROM rows($1) AS c
+WHERE payments.id IN (c.id) AND payments.kind = 'collection' AND payments.refunded = c.was`
+
+func deferRefunds(tx *db.Tx, changes []refundChange) {
+	if len(changes) > 0 {
+		tx.Defer(paymentsRefunded, int64(len(changes)), db.RowsOf(refundColumns, changes))
+	}
+}

@@ -1,0 +1,162 @@
+package payments
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Refund gives a collection, or a part of it, back to its payer.
+type Refund struct {
+	Collection  string        // our id, the ProviderReference, or the client's reference
+	Amount      money.Pesewas // 0: all that was collected
+	Reference   string        // the client's, of the refund
+	Reason      string        // shown to the payer; cut when too long
+	CallbackURL string        // empty: none
+
+	// Asker is who asks, for a refund that must be approved. Approved says that people have approved it already.
+	Asker    Asker
+	Approved bool
+	// Judge may refuse the refund as it will be accepted, with its way and charges. nil: it does not.
+	Judge func(refund book.Payment) error
+	// Also runs in the transaction that accepts the refund.
+	Also func(*db.Tx) error
+
+	// Gone is closed when the client hangs up. nil: they stay.
+	Gone <-chan struct{}
+}
+
+// MinRefund is the least amount of a refund.
+const MinRefund = MinCollection
+
+// Refund accepts a refund, which is a payout to the payer of a collection, and answers as Payout does. The rail that collected refunds
+// the money itself where it can; else the refund is a payout to the payer's number.
+func (p *Payments) Refund(ctx context.Context, c idempotency.Caller, r Refund) (pay book.Payment, replayed bool, err error) {
+	began := momentOf(p.clock)
+	t, err := p.customer(ctx, c)
+	if err != nil {
+		return book.Payment{}, false, err
+	}
+	a, err := p.refundRequest(ctx, c, t, r)
+	if err == nil && t.PayoutsStopped {
+		err = tenant.NoPayouts()
+	}
+	if err == nil && r.Judge != nil {
+		err = r.Judge(a.Payment)
+	}
+	if err != nil {
+		// A request that came before is still answered: a replay moves no money.
+		if old, again, known := p.book.Earlier(ctx, &book.Acceptance{Payment: asked(c, t, book.KindPayout)}); known != nil || again {
+			return p.replayed(old, again, known)
+		}
+		return book.Payment{}, false, err
+	}
+	done, err := p.accept(ctx, a)
+	if err != nil || done.Replayed {
+		return p.replayed(done.Payment, done.Replayed, err)
+	}
+	if done.Payment.Waits() {
+		return done.Payment, false, nil
+	}
+	no, err := p.await(ctx, r.Gone, a.reply, answerTime-momentOf(p.clock).Sub(began))
+	if no != nil {
+		err = book.Refused(*no)
+	}
+	if err != nil {
+		return book.Payment{}, false, err
+	}
+	return done.Payment, false, nil
+}
+
+// refundRequest makes the request of a refund. Whether the collection can be refunded is judged under its lock.
+func (p *Payments) refundRequest(ctx context.Context, c idempotency.Caller, t tenant.Tenant, r Refund) (*request, error) {
+	var bad problem.Fields
+	if r.Collection == "" {
+		bad.Add("transaction_id", "is required")
+	}
+	if r.Amount != 0 && r.Amount < MinRefund {
+		bad.Add("amount", "must be at least "+MinRefund.String())
+	}
+	checkReference(&bad, "client_reference", r.Reference)
+	p.checkCallback(&bad, r.CallbackURL)
+	if err := bad.Err(); err != nil {
+		return nil, err
+	}
+	of, found, err := p.Collection(ctx, t.ID, r.Collection)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, p.recovered.unfound(ctx, "payment_not_found", "Payment not found")
+	}
+	a := p.refundOf(of, c, t, r)
+	a.Payment.Charges, a.Payment.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Refund, a.Payment.Channel, a.Payment.Amount, p.clock.Now())
+	return a, err
+}
+
+// refundOf is the request of a refund without its charges.
+func (p *Payments) refundOf(of book.Payment, c idempotency.Caller, t tenant.Tenant, r Refund) *request {
+	pay := asked(c, t, book.KindPayout)
+	pay.Reference, pay.CallbackURL, pay.Label = r.Reference, r.CallbackURL, cut(r.Reason, labelLength)
+	if pay.Amount = r.Amount; pay.Amount == 0 {
+		pay.Amount = of.Amount
+	}
+	pay.Channel, pay.Account, pay.AccountName = of.Channel, of.Account, of.AccountName
+	pay.RefundOf, pay.Details.Collection, pay.Details.Collected = of.ID, of.Reference, of.AttemptReference
+	if pay.RefundWay = p.rails.refundWay(of); pay.RefundWay == book.RefundByRail {
+		pay.Rail = of.Rail
+	}
+	a := &request{waits: true, Acceptance: book.Acceptance{Payment: pay, Refunds: &of, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily, Also: r.Also}}
+	if !r.Approved {
+		a.asker = &r.Asker
+	}
+	return a
+}
+
+// airtimeRefund makes the refund to the payer of airtime that failed, for an account that wants it. nil: the wallet keeps the money, also
+// where the refund cannot be accepted now. An error, in a recovery alone, puts the end of the top-up off: the refund may have been sent
+// in the time that was lost.
+func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book.Acceptance, error) {
+	t, err := p.tenants.Get(ctx, topUp.Tenant)
+	if err != nil || t.RefundAirtime != tenant.RefundToPayer {
+		return nil, err
+	}
+	of, found, err := p.Get(ctx, topUp.Tenant, book.KindCollection, topUp.Parent)
+	if err != nil || !found {
+		return nil, err
+	}
+	r := Refund{Reference: p.references.airtimeRefund(of), CallbackURL: topUp.CallbackURL, Reason: "Airtime could not be delivered"}
+	a := p.refundOf(of, idempotency.Caller{Tenant: t.ID, Key: of.Key}, t, r)
+	a.waits = false
+	switch {
+	case t.Blocked:
+		err = tenant.Blocked()
+	case t.PayoutsStopped:
+		err = tenant.NoPayouts()
+	default:
+		a.Payment.Charges, a.Payment.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Refund, a.Payment.Channel, a.Payment.Amount, p.clock.Now())
+	}
+	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit, p.hold} {
+		if err == nil {
+			err = step(ctx, a)
+		}
+	}
+	a.probe.GiveBack(ctx) // the job looks at the rail again
+	switch e := problem.From(err); {
+	case err == nil:
+		return &a.Acceptance, nil
+	case e.Kind == problem.Internal || e.Code == codeRecovering:
+		return nil, err
+	}
+	p.noAirtimeRefund(topUp, err)
+	return nil, nil
+}
+
+func (p *Payments) noAirtimeRefund(topUp book.Payment, refusal error) {
+	p.log.Warn("airtime failed and the payer is not refunded, the wallet keeps the money", "payment", topUp.ID, "tenant", topUp.Tenant, "error", refusal)
+}
