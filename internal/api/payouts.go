@@ -73,7 +73,7 @@ func refund(c *call) error {
 		Asker:       payments.Asker{Origin: c.origin()},
 	}
 	if f.given("amount") {
-		in.Amount = f.amount("amount", payments.MinRefund, noLimit)
+		in.Amount = f.amount("amount", payments.MinRefund, payments.MaxCollection)
 	}
 	who := c.asker(f)
 	if err := cmp.Or(f.err(), unknown); err != nil {
