@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
@@ -37,7 +38,11 @@ func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Stop the campaign %s of %s (%s, %s): %d recipients", c.ID, t.Name, t.Mode, t.ID, c.Recipients)
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
+	sentence := fmt.Sprintf("Stop the campaign from %s of %s, of %s: %d recipients", c.Sender, at(c.CreatedAt), title, c.Recipients)
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: stopped{t.ID, c.ID}}, nil
 }
 
@@ -49,5 +54,19 @@ func (a *Changes) stopKind() Kind {
 			err = errChanged("The account")
 		}
 		return []audit.Change{{What: "campaign " + p.Campaign, Before: string(messaging.CampaignActive), After: string(messaging.CampaignStopped)}}, err
-	}).by(a.lookStop, Field{Name: "campaign", Label: "Campaign", Hint: "The id of the campaign.", Max: 64, Required: true})
+	}).by(a.lookStop, Field{Name: "campaign", Label: "Campaign", Hint: "The id of the campaign.", Max: 64, Required: true}).showing(a.checkStop)
+}
+
+// checkStop returns how far the campaign is.
+func (a *Changes) checkStop(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[stopped](r)
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.Messaging.CampaignOf(ctx, p.Campaign)
+	if err != nil {
+		return nil, err
+	}
+	return []Fact{{Name: "Sender ID", Value: c.Sender}, {Name: "Begun", Value: at(c.CreatedAt)}, {Name: "Recipients", Value: strconv.FormatInt(c.Recipients, 10)},
+		{Name: "Credits of one recipient", Value: strconv.FormatInt(c.Credits, 10)}, {Name: "State now", Value: string(c.Status)}}, nil
 }

@@ -123,5 +123,34 @@ func (a *Changes) catalogueKind(name, title string, light bool) Kind {
 		}
 		what := strings.TrimSpace(p.Kind + " " + p.Key + " " + p.Provider)
 		return []audit.Change{{What: what, Before: was, After: p.becomes()}}, a.Routes.ChangeEntry(tx, c)
-	})
+	}).showing(a.checkEntry)
+}
+
+// checkEntry returns the entry as it is and as it would be.
+func (a *Changes) checkEntry(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[entry](r)
+	if err != nil {
+		return nil, err
+	}
+	was, err := a.Routes.EntryNow(ctx, p.change())
+	switch {
+	case err != nil:
+		return nil, err
+	case was != p.Was:
+		return nil, errChanged("The entry")
+	}
+	list := becomes("Entry", cmp.Or(was, "none"), p.becomes())
+	if p.Provider != "" {
+		list = append(list, Fact{Name: "Provider", Value: p.Provider, Of: ofProvider(p.Provider)})
+	}
+	if p.Kind != string(route.BankCodeEntry) {
+		return list, nil
+	}
+	banks, err := a.Routes.Catalogue(ctx)
+	for _, b := range banks.Banks {
+		if b.Code == p.Key || b.ID == p.Key {
+			list = append(list, Fact{Name: "Bank", Value: b.Name})
+		}
+	}
+	return append(list, warning("Payouts to this bank go where the code says. Compare it with the provider's own list.")), err
 }

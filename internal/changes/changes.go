@@ -20,6 +20,7 @@
 //	secret.go       a secret shown, and sealed under another master key
 //	review.go       a request with everything that an approver should see
 //	changes.go      a request of any kind made, decided and applied
+//	naming.go       accounts and payments named for people, and names that people may mistake
 //	kind.go         one kind of change: who may request and approve it, and how it is applied
 //	fields.go       the values that a kind is requested with
 //	sealed.go       a secret that waits until it is shown
@@ -37,6 +38,9 @@ package changes
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -218,8 +222,12 @@ var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidd
 func (a *Changes) check(ctx context.Context, k Kind, r Request) (f Facts, err error) {
 	f.At = a.Store.now()
 	if k.Check != nil {
-		f.List, err = k.Check(ctx, r)
+		if f.List, err = k.Check(ctx, r); err != nil {
+			return f, err
+		}
 	}
+	about, err := a.accountFacts(ctx, r)
+	f.List = append(f.List, about...)
 	return f, err
 }
 
@@ -232,7 +240,7 @@ func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) e
 	}
 	seen := strings.Split(shown, ".")
 	for _, w := range now.Warnings() {
-		if !r.Facts.has(w) && !slices.Contains(seen, short(w.Value)) {
+		if !r.Facts.has(w) && !slices.Contains(seen, a.fingerprint(w.Value)) {
 			return problem.New(problem.InProgress, "facts_changed", "Something new is to be checked: "+w.Value)
 		}
 	}
@@ -350,4 +358,20 @@ func (a *Changes) keep(tx *db.Tx, act Request, made []string) {
 	for n, text := range made {
 		a.Store.Keep(tx, act, parts[n], a.Seal.Seal([]byte(text), []byte(parts[n].Of(act))))
 	}
+}
+
+// fingerprint is a keyed hash of a text that was shown. The audit log keeps it, and without the key nobody can try texts.
+func (a *Changes) fingerprint(text string) string {
+	mac := hmac.New(sha256.New, a.ShownKey)
+	mac.Write([]byte(text)) // never fails
+	return hex.EncodeToString(mac.Sum(nil)[:8])
+}
+
+// shownOf is what an approval carries: the digest of the request, one of all facts, and one of each warning.
+func (a *Changes) shownOf(digest string, f Facts) string {
+	parts := []string{digest, a.fingerprint(f.text())}
+	for _, w := range f.Warnings() {
+		parts = append(parts, a.fingerprint(w.Value))
+	}
+	return strings.Join(parts, ".")
 }

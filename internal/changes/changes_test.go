@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/clock"
@@ -182,7 +183,7 @@ func (f *fixture) entries() (list []audit.Entry) {
 func TestWhatNeedsACheckIsDoneByAnotherPersonOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
-		if act.State != Waiting || act.Needs != 1 || act.Sentence != "Put GHS 500,000.00 into the wallet of Adom Stores (live, "+f.tenant.ID+")" {
+		if act.State != Waiting || act.Needs != 1 || act.Sentence != "Put GHS 500,000.00 into the wallet of Adom Stores (live)" {
 			f.t.Fatalf("%+v", act)
 		}
 		f.has(0)
@@ -635,8 +636,8 @@ func TestACorrectionIsDoneOnceOrWaits(t *testing.T) {
 			return act
 		}
 		in, out, again := adjust(50_000_000, "booked twice"), adjust(-50_000_000, "booked twice"), adjust(-50_000_000, "and a third time")
-		if in.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): put GHS 500,000.00 into it" ||
-			out.Sentence != "Correct the wallet of Adom Stores (live, "+f.tenant.ID+"): take GHS 500,000.00 out of it" || out.Amount != 50_000_000 {
+		if in.Sentence != "Correct the wallet of Adom Stores (live): put GHS 500,000.00 into it" ||
+			out.Sentence != "Correct the wallet of Adom Stores (live): take GHS 500,000.00 out of it" || out.Amount != 50_000_000 {
 			f.t.Fatalf("%+v\n%+v", in, out)
 		}
 		approve := func(act Request, want State, times int64) {

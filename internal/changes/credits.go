@@ -68,9 +68,13 @@ func (a *Changes) lookCredits(sentence string) func(ctx context.Context, o Order
 		if err != nil {
 			return Draft{}, err
 		}
+		title, err := a.titled(ctx, o.By.Place, t)
+		if err != nil {
+			return Draft{}, err
+		}
 		reference := o.Values[referenceField.Name]
 		return Draft{Tenant: t.ID, Amount: max(price, money.Pesewas(credits*creditWorth)), Payload: sale{t.ID, t.Name, string(t.Mode), credits, price, reference},
-			Sentence: fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), t.Name, t.Mode, t.ID, ledger.GHS.Text(int64(price))) + under(reference)}, nil
+			Sentence: fmt.Sprintf(sentence, t.SMSCredits().Asset.Text(credits), title, ledger.GHS.Text(int64(price))) + under(reference)}, nil
 	}
 }
 

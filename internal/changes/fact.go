@@ -1,11 +1,8 @@
 package changes
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -15,6 +12,8 @@ type Fact struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
 	Warning bool   `json:"warning,omitempty"` // it asks for a second look
+	// Of names what the fact is about, for a link: account, payment or provider, a colon, and its id or name. It may be empty.
+	Of string `json:"of,omitempty"`
 	// Personal facts have a person's name: they are for the requester and for those who may approve, and an erasure removes them.
 	Personal bool `json:"personal,omitempty"`
 }
@@ -23,6 +22,16 @@ type Fact struct {
 type Facts struct {
 	At   time.Time `json:"at"`
 	List []Fact    `json:"list"`
+}
+
+// The subjects of facts.
+func ofAccount(id string) string    { return "account:" + id }
+func ofPayment(id string) string    { return "payment:" + id }
+func ofProvider(name string) string { return "provider:" + name }
+
+// becomes makes the two facts of a value that changes.
+func becomes(what, before, after string) []Fact {
+	return []Fact{{Name: what + " now", Value: before}, {Name: what + " then", Value: after}}
 }
 
 // warning makes the fact that asks for a second look.
@@ -58,16 +67,5 @@ func (f Facts) Warnings() (list []Fact) {
 // has reports whether the same fact is there.
 func (f Facts) has(one Fact) bool { return slices.Contains(f.List, one) }
 
-// shownOf is what an approval carries: the digest of the request, one of all facts, and one of each warning.
-func shownOf(digest string, f Facts) string {
-	parts := []string{digest, short(f.text())}
-	for _, w := range f.Warnings() {
-		parts = append(parts, short(w.Value))
-	}
-	return strings.Join(parts, ".")
-}
-
-func short(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8])
-}
+// tenfold is the growth of a limit above which a warning asks for a second look.
+const tenfold = 10

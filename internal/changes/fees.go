@@ -3,11 +3,15 @@ package changes
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
@@ -57,7 +61,11 @@ func (a *Changes) lookFees(ctx context.Context, o Order) (Draft, error) {
 		if err != nil {
 			return Draft{}, err
 		}
-		about, whose = t.ID, fmt.Sprintf("of %s (%s, %s)", t.Name, t.Mode, t.ID)
+		title, err := a.titled(ctx, o.By.Place, t)
+		if err != nil {
+			return Draft{}, err
+		}
+		about, whose = t.ID, "of "+title
 	}
 	was, newest, err := a.Tenants.PlanNow(ctx, owner)
 	if err != nil {
@@ -85,5 +93,68 @@ func (a *Changes) feesKind() Kind {
 		return []audit.Change{{What: "fee plan", Before: p.Was, After: tenant.PlanText(p.Rules)}}, err
 	}).by(a.lookFees, Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for all accounts without a plan of their own.", Max: 64},
 		Field{Name: "rules", Label: "Rules", Hint: "Such as collection=1% payout/BANK=8.00+0.50%,min=1.00, or free.", Max: 2000, Required: true},
-		Field{Name: "from", Label: "Begins at", Hint: "Such as 2026-03-06T12:00:00Z. Leave empty for at once.", Max: 40})
+		Field{Name: "from", Label: "Begins at", Hint: "Such as 2026-03-06T12:00:00Z. Leave empty for at once.", Max: 40}).showing(a.checkFees)
+}
+
+// feeExample is the amount of the examples of a fee plan.
+const feeExample = 100 * money.Cedi
+
+// checkFees returns both plans with examples, and how many accounts the plan applies to.
+func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[fees](r)
+	if err != nil {
+		return nil, err
+	}
+	was, newest, err := a.Tenants.PlanNow(ctx, p.Tenant)
+	switch {
+	case err != nil:
+		return nil, err
+	case newest != p.Newest:
+		return nil, errChanged("The fee plan")
+	}
+	list := becomes("Fee plan", tenant.PlanText(was), tenant.PlanText(p.Rules))
+	list = append(list, feeExamples(was, p.Rules)...)
+	if len(p.Rules) == 0 && len(was) > 0 {
+		list = append(list, warning("Everything is free then."))
+	}
+	if p.Tenant != tenant.Default {
+		return list, nil
+	}
+	_, total, err := a.Tenants.WithoutPlan(ctx, a.Store.now(), 1)
+	return append(list, Fact{Name: "Accounts with this plan", Value: strconv.Itoa(total)}), err
+}
+
+// feeExamples show what an amount costs on each channel that either plan names.
+func feeExamples(was, then []tenant.Rule) (list []Fact) {
+	type key struct {
+		product tenant.Product
+		channel string
+	}
+	seen := map[key]bool{}
+	for _, r := range slices.Concat(then, was) {
+		k := key{r.Product, r.Channel}
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		before, after := feeOf(was, k.product, k.channel), feeOf(then, k.product, k.channel)
+		text := fmt.Sprintf("costs %s now, %s then", ledger.GHS.Text(int64(before)), ledger.GHS.Text(int64(after)))
+		list = append(list, Fact{Name: strings.TrimSpace(fmt.Sprintf("%s of %s %s", k.product, ledger.GHS.Text(int64(feeExample)), k.channel)), Value: text})
+		if before > 0 && after > 10*before {
+			list = append(list, warning(fmt.Sprintf("The fee of a %s grows more than tenfold.", k.product)))
+		}
+	}
+	return list
+}
+
+// feeOf returns what the example costs by a plan.
+func feeOf(rules []tenant.Rule, product tenant.Product, channel string) money.Pesewas {
+	for _, want := range []string{channel, tenant.AnyChannel} {
+		for _, r := range rules {
+			if r.Product == product && r.Channel == want {
+				return r.Fee(feeExample)
+			}
+		}
+	}
+	return 0
 }

@@ -3,10 +3,12 @@ package changes
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // KindRerun gives a dead letter of the queue another life.
@@ -37,5 +39,21 @@ func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
 func (a *Changes) rerunKind() Kind {
 	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)
-	}).by(a.lookRerun, Field{Name: "job", Label: "Job", Hint: "The id of the failed job.", Max: 64, Required: true})
+	}).by(a.lookRerun, Field{Name: "job", Label: "Job", Hint: "The id of the failed job.", Max: 64, Required: true}).showing(a.checkRerun)
 }
+
+// checkRerun returns why the job was given up.
+func (a *Changes) checkRerun(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[rerun](r)
+	if err != nil {
+		return nil, err
+	}
+	j, err := a.Jobs.DeadLetter(ctx, p.Job)
+	if err != nil {
+		return nil, err
+	}
+	return []Fact{{Name: "Job", Value: j.Kind}, {Name: "About", Value: j.Subject}, {Name: "Tried", Value: strconv.Itoa(j.Tries)}, {Name: "Last error", Value: usertext.Cut(j.LastError, mostError)}, {Name: "Given up", Value: at(j.DeadAt)}}, nil
+}
+
+// mostError is how much of a job's error a fact has, in bytes.
+const mostError = 300

@@ -162,7 +162,11 @@ func (a *Changes) lookCreateKey(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Make an API key of %s (%s, %s) with the scopes %s", t.Name, t.Mode, t.ID, listed(k.Scopes))
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
+	sentence := fmt.Sprintf("Make an API key of %s with the scopes %s", title, listed(k.Scopes))
 	if k.Member != "" {
 		sentence += ", for " + k.Member
 	}
@@ -199,7 +203,7 @@ func (a *Changes) createKeyKind() Kind {
 		}).by(a.lookCreateKey, tenantField,
 		Field{Name: "scopes", Label: "Scopes", Hint: "With spaces between, such as read collect. Leave empty for all.", Max: 200},
 		Field{Name: "member", Label: "Person", Hint: "The e-mail address or id of the person who has the key. Leave empty for the account's own.", Max: 120},
-		Field{Name: "label", Label: "Label", Hint: "A program or a place. It names nobody.", Max: 80}, Field{Name: "expiry", Label: "Works for", Hint: "Such as 90d. Leave empty for no end.", Max: 20}, dailyField)
+		Field{Name: "label", Label: "Label", Hint: "A program or a place. It names nobody.", Max: 80}, Field{Name: "expiry", Label: "Works for", Hint: "Such as 90d. Leave empty for no end.", Max: 20}, dailyField).showing(a.checkNewKey)
 }
 
 // member refuses a key of a person who has lost the role at the account.
@@ -249,7 +253,11 @@ func (a *Changes) lookRotateKey(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	k.Overlap = int64(overlap / time.Second)
-	sentence := fmt.Sprintf("Replace the API key %s of %s (%s, %s), which works for %s more, scopes %s", k.Hint, t.Name, t.Mode, t.ID, overlap, listed(k.Scopes))
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
+	sentence := fmt.Sprintf("Replace the API key %s of %s, which works for %s more, scopes %s", k.Hint, title, overlap, listed(k.Scopes))
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: k, Light: t.Mode == tenant.Test || !pays(k.Scopes)}, nil
 }
 
@@ -266,7 +274,7 @@ func (a *Changes) rotateKeyKind() Kind {
 				err = errChanged("What the key may spend in a day")
 			}
 			return []audit.Change{{What: "key", Before: k.Hint, After: m.Key.Hint}, {What: "id", Before: k.ID, After: m.Key.ID}}, []string{m.Text}, err
-		}).by(a.lookRotateKey, tenantField, keyField, Field{Name: "overlap", Label: "Keep the old key valid for", Hint: "Such as 24h, at most 7d.", Max: 20})
+		}).by(a.lookRotateKey, tenantField, keyField, Field{Name: "overlap", Label: "Keep the old key valid for", Hint: "Such as 24h, at most 7d.", Max: 20}).showing(a.checkKey)
 }
 
 // RevokeKey asks for the end of a key, for good.
@@ -276,14 +284,18 @@ func (a *Changes) RevokeKey(ctx context.Context, by By, id, tenantID, keyID, rea
 
 func (a *Changes) lookRevokeKey(ctx context.Context, o Order) (Draft, error) {
 	t, k, err := a.found(ctx, o.Values[FieldTenant], o.Values["key"])
-	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Revoke the API key %s of %s (%s, %s)", k.Hint, t.Name, t.Mode, t.ID), Payload: k}, err
+	if err != nil {
+		return Draft{}, err
+	}
+	title, err := a.titled(ctx, o.By.Place, t)
+	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Revoke the API key %s of %s", k.Hint, title), Payload: k}, err
 }
 
 func (a *Changes) revokeKeyKind() Kind {
 	return written(a, KindRevokeKey, "Revocation of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
 		_, err := a.Access.RevokeKey(tx, k.Tenant, k.ID)
 		return []audit.Change{{What: "key " + k.Hint, Before: "works", After: "revoked"}}, err
-	}).by(a.lookRevokeKey, tenantField, keyField)
+	}).by(a.lookRevokeKey, tenantField, keyField).showing(a.checkKey)
 }
 
 // SetKey asks for another limit of what a key spends in a day; 0 is all that is there.
@@ -303,7 +315,11 @@ func (a *Changes) lookSetKey(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	lower := k.Daily > 0 && (k.Before == 0 || k.Daily <= k.Before)
-	sentence := fmt.Sprintf("Let the API key %s of %s (%s, %s) spend %s", k.Hint, t.Name, t.Mode, t.ID, dailyText(t.Money(), k.Daily))
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
+	sentence := fmt.Sprintf("Let the API key %s of %s spend %s", k.Hint, title, dailyText(t.Money(), k.Daily))
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: k, Light: lower || t.Mode == tenant.Test}, nil
 }
 
@@ -326,7 +342,7 @@ func (a *Changes) setKeyKind() Kind {
 		}
 		asset := tenant.Tenant{Mode: tenant.Mode(k.Mode)}.Money()
 		return []audit.Change{{What: "daily of " + k.Hint, Before: dailyText(asset, k.Before), After: dailyText(asset, k.Daily)}}, err
-	}).by(a.lookSetKey, tenantField, keyField, dailyField)
+	}).by(a.lookSetKey, tenantField, keyField, dailyField).showing(a.checkDaily)
 }
 
 // secretOf is what an act about the secret of webhooks is about.
@@ -342,7 +358,11 @@ func (a *Changes) RotateSecret(ctx context.Context, by By, id, tenantID, reason 
 
 func (a *Changes) lookRotateSecret(ctx context.Context, o Order) (Draft, error) {
 	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
-	return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("Change the secret that signs webhooks of %s (%s, %s)", t.Name, t.Mode, t.ID), Payload: secretOf{t.ID, t.Name}}, err
+	if err != nil {
+		return Draft{}, err
+	}
+	title, err := a.titled(ctx, o.By.Place, t)
+	return Draft{Tenant: t.ID, Sentence: "Change the secret that signs webhooks of " + title, Payload: secretOf{t.ID, t.Name}}, err
 }
 
 func (a *Changes) rotateSecretKind() Kind {
@@ -350,4 +370,83 @@ func (a *Changes) rotateSecretKind() Kind {
 		_, err := a.Webhooks.RotateSecret(tx, p.Tenant)
 		return []audit.Change{{What: "secret of webhooks", Before: "the one before, for a day", After: "a new one"}}, err
 	}).by(a.lookRotateSecret, tenantField)
+}
+
+// manyKeys is the number of working keys of an account above which one more is warned of.
+const manyKeys = 10
+
+// checkNewKey returns how many keys of the account work, and warns of a key that pays without a limit.
+func (a *Changes) checkNewKey(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[key](r)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := a.Access.Keys(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	working := 0
+	for _, k := range keys {
+		if k.State(a.Store.now()) == "active" {
+			working++
+		}
+	}
+	asset := tenant.Tenant{Mode: tenant.Mode(p.Mode)}.Money()
+	list := []Fact{{Name: "Scopes", Value: listed(p.Scopes)}, {Name: "Spends", Value: dailyText(asset, p.Daily)}, {Name: "Keys that work now", Value: strconv.Itoa(working)}}
+	if p.Member != "" {
+		list = append(list, Fact{Name: "Person", Value: p.Member})
+	}
+	if working >= manyKeys {
+		list = append(list, warning(fmt.Sprintf("The account has %d keys that work. Revoke those that nobody uses.", working)))
+	}
+	if p.Mode == string(tenant.Live) && pays(p.Scopes) {
+		if p.Daily == 0 {
+			list = append(list, warning("The key may pay out the whole wallet: it has no daily limit."))
+		}
+		if p.Expiry == 0 {
+			list = append(list, warning("The key pays and has no end."))
+		}
+	}
+	return list, nil
+}
+
+// checkKey returns what is known of a key that is there, and refuses one that is not as its requester saw it.
+func (a *Changes) checkKey(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[key](r)
+	if err != nil {
+		return nil, err
+	}
+	k, err := a.Access.Key(ctx, p.Tenant, p.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case k.Daily != p.Before:
+		return nil, errChanged("What the key may spend in a day")
+	}
+	list := []Fact{{Name: "Key", Value: k.Hint + ", " + k.State(a.Store.now())}, {Name: "Scopes", Value: listed(k.Scopes)}, {Name: "Since", Value: at(k.CreatedAt)}}
+	if whose := strings.TrimSpace(k.Member + " " + k.Label); whose != "" {
+		list = append(list, Fact{Name: "Person or label", Value: whose})
+	}
+	if !k.RevokedAt.IsZero() {
+		list = append(list, warning("The key was revoked at "+at(k.RevokedAt)+"."))
+	}
+	return list, nil
+}
+
+// checkDaily returns both daily limits of a key.
+func (a *Changes) checkDaily(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[key](r)
+	if err != nil {
+		return nil, err
+	}
+	asset := tenant.Tenant{Mode: tenant.Mode(p.Mode)}.Money()
+	list := becomes("Spends", dailyText(asset, p.Before), dailyText(asset, p.Daily))
+	switch {
+	case p.Daily == 0 && p.Before > 0 && pays(p.Scopes):
+		list = append(list, warning("The key may pay out the whole wallet then."))
+	case p.Before > 0 && p.Daily > tenfold*p.Before:
+		list = append(list, warning("The limit grows more than tenfold."))
+	}
+	more, err := a.checkKey(ctx, r)
+	return append(list, more...), err
 }

@@ -33,7 +33,9 @@ type Deps struct {
 	Senders  *senderid.Store
 	Webhooks *webhook.Webhooks
 	// Seal keeps what an act made and is shown to its maker once; nil: it is given to whoever does the act alone.
-	Seal      *config.Sealer
+	Seal *config.Sealer
+	// ShownKey is the key of the hashes of facts that an approver was shown.
+	ShownKey  []byte
 	Treasury  *treasury.Treasury
 	Payments  *payments.Payments
 	Messaging *messaging.Messaging

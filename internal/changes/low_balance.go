@@ -38,7 +38,7 @@ func (a *Changes) lowBalanceKind() Kind {
 		return []audit.Change{{What: "low-balance threshold", Before: Threshold(before), After: Threshold(after)}}, nil
 	}
 	return written(a, KindLowBalance, "Low-balance threshold", Rule{Make: roles.ChangeSettings, Check: roles.ApproveAccess, Light: true}, apply).by(a.lookLowBalance, tenantField,
-		Field{Name: "amount", Label: "Warn below (GHS)", Hint: "Enter 0 to be warned never.", Max: 20, Required: true})
+		Field{Name: "amount", Label: "Warn below (GHS)", Hint: "Enter 0 to be warned never.", Max: 20, Required: true}).showing(a.checkLowBalance)
 }
 
 func (a *Changes) lookLowBalance(ctx context.Context, o Order) (Draft, error) {
@@ -53,9 +53,13 @@ func (a *Changes) lookLowBalance(ctx context.Context, o Order) (Draft, error) {
 	if after < 0 {
 		return Draft{}, problem.Field("amount", "must not be below zero")
 	}
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
 	now := t
 	t.LowBalance = after
-	sentence := fmt.Sprintf("Set the low-balance threshold of %s (%s, %s) from %s to %s", t.Name, t.Mode, t.ID, Threshold(now), Threshold(t))
+	sentence := fmt.Sprintf("Set the low-balance threshold of %s from %s to %s", title, Threshold(now), Threshold(t))
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: lowBalance{t.ID, t.Name, now.LowBalance, after}}, nil
 }
 
@@ -65,4 +69,23 @@ func Threshold(t tenant.Tenant) string {
 		return "none"
 	}
 	return t.Money().Text(int64(t.LowBalance))
+}
+
+// checkLowBalance returns both thresholds and the wallet.
+func (a *Changes) checkLowBalance(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[lowBalance](r)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Tenants.Get(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	if t.LowBalance != p.Before {
+		return nil, errChanged("The low-balance threshold")
+	}
+	has, err := a.Ledger.Balance(ctx, t.Wallet())
+	then := t
+	then.LowBalance = p.After
+	return append(becomes("Threshold", Threshold(t), Threshold(then)), Fact{Name: "In the wallet now", Value: t.Money().Text(has)}), err
 }

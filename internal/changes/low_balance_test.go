@@ -16,7 +16,7 @@ func TestLowBalance_isSetByFields(t *testing.T) {
 		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
 		of := func(amount string) Values { return Values{FieldTenant: f.tenant.ID, "amount": amount} }
 		act, err := f.Do(t.Context(), owner, KindLowBalance, newID(), of("250.00"), "payday")
-		if err != nil || act.State != Done || act.Sentence != "Set the low-balance threshold of Adom Stores (live, "+f.tenant.ID+") from none to GHS 250.00" {
+		if err != nil || act.State != Done || act.Sentence != "Set the low-balance threshold of Adom Stores (live) from none to GHS 250.00" {
 			t.Fatalf("%+v, %v", act, err)
 		}
 		if now, err := f.Tenants.Get(t.Context(), f.tenant.ID); err != nil || now.LowBalance != 250*money.Cedi {

@@ -1,10 +1,13 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
@@ -73,8 +76,12 @@ func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence str
 	if err != nil {
 		return Draft{}, err
 	}
+	title, err := a.titled(ctx, roles.Installation, t)
+	if err != nil {
+		return Draft{}, err
+	}
 	d := Draft{Tenant: t.ID, Amount: p.Amount, Payload: payload}
-	d.Sentence = strings.ReplaceAll(sentence, "{payment}", fmt.Sprintf("the %s %s of %s (%s, %s)", p.Kind, p.ID, t.Name, t.Mode, t.ID))
+	d.Sentence = strings.ReplaceAll(sentence, "{payment}", fmt.Sprintf("the %s %s of %s", p.Kind, reference(p), title))
 	return d, nil
 }
 
@@ -191,8 +198,6 @@ func (a *Changes) lookResolve(ctx context.Context, o Order) (Draft, error) {
 	return a.draftPayment(ctx, p, sentence, r)
 }
 
-func worth(p book.Payment, amount money.Pesewas) string { return p.Money().Text(int64(amount)) }
-
 func paidWord(paid bool) string {
 	if paid {
 		return "paid"
@@ -220,7 +225,7 @@ func (a *Changes) resolveKind() Kind {
 		}
 		return err
 	}).by(a.lookResolve, paymentField, endingField, Field{Name: "provider_fee", Label: "Fee of the provider", Hint: "In cedis, of a payment that was paid.", Max: 20},
-		Field{Name: "commission", Label: "Commission from the provider", Hint: "In cedis, of a payment that was paid.", Max: 20})
+		Field{Name: "commission", Label: "Commission from the provider", Hint: "In cedis, of a payment that was paid.", Max: 20}).showing(a.checkPayment)
 }
 
 // contradiction is what the maker asked for and saw.
@@ -262,7 +267,7 @@ func (a *Changes) contradictKind() Kind {
 			return finish(tx, []audit.Change{{What: "what it was", Before: paidWord(!c.Paid), After: paidWord(c.Paid)}})
 		})
 		return err
-	}).by(a.lookContradict, paymentField, endingField)
+	}).by(a.lookContradict, paymentField, endingField).showing(a.checkPayment)
 }
 
 // Side is who gets what a contradicted payment left in suspense, or bears what is missing there.
@@ -332,5 +337,71 @@ func (a *Changes) decideKind() Kind {
 			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, act.Actor, also)
 		}
 		return a.Payments.Decide(ctx, d.Payment.ID, d.For == Customer, act.Reason, act.Actor, also)
-	}).by(a.lookDecide, paymentField, Field{Name: "for", Label: "For", Options: []string{string(Customer), string(House), string(Provider)}, Max: 8, Required: true})
+	}).by(a.lookDecide, paymentField, Field{Name: "for", Label: "For", Options: []string{string(Customer), string(House), string(Provider)}, Max: 8, Required: true}).showing(a.checkPayment)
+}
+
+// youngPayment is the age below which the end of a payment by a statement is warned of: a statement of that day may lack it.
+const youngPayment = time.Hour
+
+// checkPayment returns the payment that a request is about, and refuses one that is not as its requester saw it.
+func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[struct {
+		Payment seen `json:"payment"`
+		Paid    bool `json:"paid"`
+	}](r)
+	if err != nil {
+		return nil, err
+	}
+	pay, err := a.Payments.Find(ctx, p.Payment.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case seenOf(pay) != p.Payment:
+		return nil, errChanged("The payment")
+	}
+	list := paymentFacts(pay)
+	t, err := a.Tenants.Get(ctx, pay.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	has, err := a.Ledger.Balance(ctx, t.Wallet())
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, Fact{Name: "In the wallet now", Value: pay.Money().Text(has)})
+	if r.Kind != KindResolve {
+		return list, nil
+	}
+	if !p.Paid && pay.Held() > 0 {
+		list = append(list, Fact{Name: "Returned to the wallet then", Value: worth(pay, pay.Held())},
+			warning("The money goes back and can be paid out once more. If the provider did pay, it is paid twice."))
+	}
+	if a.Store.now().Sub(pay.CreatedAt) < youngPayment {
+		list = append(list, warning("The payment is less than an hour old. The provider's statement may not have it yet."))
+	}
+	if pay.UpstreamID != "" && !p.Paid {
+		list = append(list, warning("The provider has an id for this payment: it knows of it."))
+	}
+	return list, nil
+}
+
+// paymentFacts show a payment without a whole number or a name.
+func paymentFacts(p book.Payment) []Fact {
+	list := []Fact{{Name: "Payment", Value: fmt.Sprintf("%s, reference %s", p.Kind, reference(p)), Of: ofPayment(p.ID)},
+		{Name: "Amount", Value: worth(p, p.Amount)}, {Name: "Charges", Value: worth(p, p.Charges)}, {Name: "Number", Value: masked(p)},
+		{Name: "Status", Value: p.Word()}, {Name: "Begun", Value: at(p.CreatedAt)},
+		{Name: "Provider", Value: cmp.Or(p.Rail, "none"), Of: ofProvider(p.Rail)}, {Name: "Submitted", Value: strconv.Itoa(p.Posts) + " times, attempt " + strconv.Itoa(p.Attempt)}}
+	if p.Rail == "" {
+		list[6].Of = ""
+	}
+	if p.Refusal != "" {
+		list = append(list, Fact{Name: "Refused by the provider", Value: cmp.Or(p.RefusalReason, string(p.Refusal))})
+	}
+	if !p.ContradictedAt.IsZero() {
+		list = append(list, Fact{Name: "Contradicted", Value: at(p.ContradictedAt)}, Fact{Name: "Last status of the provider", Value: cmp.Or(p.LastWord, "the opposite")})
+	}
+	if p.Note != "" {
+		list = append(list, Fact{Name: "Reason of the operator", Value: p.Note})
+	}
+	return list
 }

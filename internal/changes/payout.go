@@ -145,23 +145,6 @@ func (a *Changes) checkPayout(ctx context.Context, r Request) ([]Fact, error) {
 	return a.PayoutFacts(ctx, pay, expected, r.Facts.has(warning(unnamed)))
 }
 
-// masked is where a payout goes, for a sentence that people read who may not see whole numbers. The page of the payment shows
-// the number to those who may.
-func masked(pay book.Payment) string {
-	if pay.BankID == "" {
-		return pay.Channel + " " + pay.MSISDN().Masked()
-	}
-	return "bank " + pay.BankID + ", account ****" + pay.Account[max(0, len(pay.Account)-4):]
-}
-
-// reference is a payout's reference as everybody may see it who sees the act: one that holds a number is masked like the number.
-func reference(pay book.Payment) string {
-	if !pay.ReferenceHoldsNumber() {
-		return pay.Reference
-	}
-	return "****" + pay.Reference[max(0, len(pay.Reference)-3):]
-}
-
 // byKey says which key asked for an act, and whose it is.
 func (a *Changes) byKey(ctx context.Context, act *Request, id string) error {
 	k, err := a.Access.Key(ctx, act.Tenant, id)

@@ -81,23 +81,26 @@ func errYourself() error {
 }
 
 // where names the place of a membership.
-func (a *Changes) where(ctx context.Context, tenantID string) (string, error) {
+func (a *Changes) where(ctx context.Context, place, tenantID string) (string, error) {
 	if tenantID == roles.Installation {
 		return "the installation", nil
 	}
 	t, err := a.Tenants.Get(ctx, tenantID)
-	return t.Name + " (" + t.ID + ")", err
+	if err != nil {
+		return "", err
+	}
+	return a.titled(ctx, place, t)
 }
 
 // lookPerson drafts a change about a person; the sentence gets the address, the place, the name, the role and the one before.
-func (a *Changes) lookPerson(ctx context.Context, sentence string, p person) (Draft, error) {
+func (a *Changes) lookPerson(ctx context.Context, place, sentence string, p person) (Draft, error) {
 	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !identity.IsEmail(p.Email) {
 		return Draft{}, problem.Field("email", "must be an e-mail address")
 	}
 	if p.Role != "" && !slices.Contains(roles.At(roles.SiteOf(p.Tenant)), p.Role) {
 		return Draft{}, problem.Field("role", "is not a role there")
 	}
-	where, err := a.where(ctx, p.Tenant)
+	where, err := a.where(ctx, place, p.Tenant)
 	return Draft{Tenant: p.Tenant, Sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), Payload: p}, err
 }
 
@@ -112,7 +115,7 @@ func (a *Changes) lookInvite(ctx context.Context, o Order) (Draft, error) {
 	if !slices.Contains(roles.At(roles.SiteOf(p.Tenant)), p.Role) {
 		return Draft{}, problem.Field("role", "has no role named "+string(p.Role))
 	}
-	return a.lookPerson(ctx, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", p)
+	return a.lookPerson(ctx, o.By.Place, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", p)
 }
 
 // role is how a role is written down.
@@ -184,7 +187,7 @@ func (a *Changes) inviteKind() Kind {
 		}
 		return []audit.Change{{What: roleAt(p.Tenant) + " of " + made.Email, After: string(p.Role)}}, secret, err
 	}).by(a.lookInvite, emailField, Field{Name: "name", Label: "Name", Hint: "Of a new person.", Max: 120}, placeField,
-		Field{Name: "role", Label: "Role", Max: 20, Required: true})
+		Field{Name: "role", Label: "Role", Max: 20, Required: true}).showing(a.checkPerson)
 }
 
 // SetRole asks for another role of a person at one place; an empty one takes it away.
@@ -202,7 +205,7 @@ func roleOf(text string) roles.Role {
 
 func (a *Changes) lookRole(ctx context.Context, o Order) (Draft, error) {
 	p := person{Email: o.Values["email"], Tenant: o.Values[FieldTenant], Role: roleOf(o.Values["role"]), Before: roleOf(o.Values["before"])}
-	return a.lookPerson(ctx, "Change the role of %[1]s at %[2]s from %[5]s to %[4]s", p)
+	return a.lookPerson(ctx, o.By.Place, "Change the role of %[1]s at %[2]s from %[5]s to %[4]s", p)
 }
 
 func (a *Changes) roleKind() Kind {
@@ -219,7 +222,7 @@ func (a *Changes) roleKind() Kind {
 		}
 		return []audit.Change{{What: roleAt(p.Tenant) + " of " + p.Email, Before: role(p.Before), After: role(p.Role)}}, err
 	}).by(a.lookRole, emailField, placeField, Field{Name: "role", Label: "New role", Hint: "Write none to take it away.", Max: 20, Required: true},
-		Field{Name: "before", Label: "Role now", Hint: "Write none where there is no role. A role that was changed meanwhile is left alone.", Max: 20, Required: true})
+		Field{Name: "before", Label: "Role now", Hint: "Write none where there is no role. A role that was changed meanwhile is left alone.", Max: 20, Required: true}).showing(a.checkPerson)
 }
 
 // Disable asks for a person to be kept out of everything, at once.
@@ -241,7 +244,7 @@ func (a *Changes) Reset(ctx context.Context, by By, id, email, reason string) (R
 // lookWhole drafts a change about everything that a person is; the sentence gets the address and the place.
 func (a *Changes) lookWhole(sentence string) func(ctx context.Context, o Order) (Draft, error) {
 	return func(ctx context.Context, o Order) (Draft, error) {
-		return a.lookPerson(ctx, sentence, person{Email: o.Values["email"], Tenant: o.By.Place})
+		return a.lookPerson(ctx, o.By.Place, sentence, person{Email: o.Values["email"], Tenant: o.By.Place})
 	}
 }
 
@@ -261,7 +264,7 @@ func (a *Changes) disableKind() Kind {
 		}
 		_, err := a.People.Disable(tx, p.Email)
 		return []audit.Change{{What: p.Email + " may sign in", Before: "yes", After: "no"}}, err
-	}).by(a.lookWhole("Keep %[1]s out of everything (%[2]s)"), emailField)
+	}).by(a.lookWhole("Keep %[1]s out of everything (%[2]s)"), emailField).showing(a.checkPerson)
 }
 
 func (a *Changes) enableKind() Kind {
@@ -271,7 +274,7 @@ func (a *Changes) enableKind() Kind {
 		}
 		_, err := a.People.Enable(tx, p.Email)
 		return []audit.Change{{What: p.Email + " may sign in", Before: "no", After: "yes"}}, err
-	}).by(a.lookWhole("Let %[1]s in again (%[2]s)"), emailField)
+	}).by(a.lookWhole("Let %[1]s in again (%[2]s)"), emailField).showing(a.checkPerson)
 }
 
 func (a *Changes) resetKind() Kind {
@@ -281,5 +284,94 @@ func (a *Changes) resetKind() Kind {
 		}
 		_, err := a.People.Reset(tx, from(act, by), p.Email)
 		return []audit.Change{{What: "password and second factor of " + p.Email, Before: "as they were", After: "none"}}, []string{by.Token, by.Code}, err
-	}).by(a.lookWhole("Take password and second factor of %[1]s away and give a link for new ones (%[2]s)"), emailField)
+	}).by(a.lookWhole("Take password and second factor of %[1]s away and give a link for new ones (%[2]s)"), emailField).showing(a.checkPerson)
+}
+
+// peopleRead is how many people of a place a person is looked for among.
+const peopleRead = 2000
+
+// checkPerson returns what is known of a person, what a new role lets them do, and warns of an address like another one's.
+func (a *Changes) checkPerson(ctx context.Context, r Request) (list []Fact, err error) {
+	p, err := payloadOf[person](r)
+	if err != nil {
+		return nil, err
+	}
+	there, err := a.People.Members(ctx, r.Place, "", peopleRead) // those of the place alone: nobody learns of people elsewhere
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(there, func(l identity.Listed) bool { return l.Email == p.Email })
+	if at >= 0 {
+		list = append(list, personFacts(there[at], r.Place)...)
+	} else if r.Kind == KindInvite {
+		list = append(list, Fact{Name: "Person", Value: "new here"})
+	}
+	if p.Role != "" || r.Kind == KindRole {
+		list = append(list, roleFacts(roles.SiteOf(p.Tenant), p.Before, p.Role)...)
+	}
+	if r.Kind != KindInvite || at >= 0 {
+		return list, nil
+	}
+	for _, l := range there {
+		if mistakable(letters(l.Email), letters(p.Email)) {
+			list = append(list, warning(fmt.Sprintf("%s is like %s, who is here already.", p.Email, l.Email)))
+		}
+	}
+	return list, nil
+}
+
+// personFacts show a person with their roles at a place.
+func personFacts(l identity.Listed, place string) []Fact {
+	seen := "never"
+	if !l.SeenAt.IsZero() {
+		seen = at(l.SeenAt)
+	}
+	list := []Fact{{Name: "Person", Value: l.Name + ", " + l.Email}, {Name: "Last seen", Value: seen}}
+	for _, m := range l.Memberships {
+		if m.Tenant == place {
+			list = append(list, Fact{Name: "Role here now", Value: string(m.Role)})
+		}
+	}
+	if !l.HasFactor {
+		list = append(list, Fact{Name: "Second factor", Value: "none"})
+	}
+	if !l.DisabledAt.IsZero() {
+		list = append(list, Fact{Name: "Disabled", Value: at(l.DisabledAt)})
+	}
+	if l.InvitedBy != "" {
+		list = append(list, Fact{Name: "Invited or reset by", Value: l.InvitedBy})
+	}
+	return list
+}
+
+// powerful are the permissions whose gain is warned of.
+var powerful = []roles.Permission{roles.ChangePeople, roles.ChangePolicy, roles.ChangeMoney, roles.ApproveMoney, roles.ApprovePayouts, roles.RequestPayouts}
+
+// roleFacts show what a role may do that the one before could not, and the other way.
+func roleFacts(site roles.Site, before, after roles.Role) (list []Fact) {
+	var gains, losses []string
+	var power []string
+	for _, g := range roles.Policy() {
+		p := g.Permission
+		was, is := roles.Can(site, before, p), roles.Can(site, after, p)
+		switch {
+		case is && !was:
+			gains = append(gains, string(p))
+			if slices.Contains(powerful, p) {
+				power = append(power, string(p))
+			}
+		case was && !is:
+			losses = append(losses, string(p))
+		}
+	}
+	if len(gains) > 0 {
+		list = append(list, Fact{Name: "May then", Value: strings.Join(gains, ", ")})
+	}
+	if len(losses) > 0 {
+		list = append(list, Fact{Name: "May no longer", Value: strings.Join(losses, ", ")})
+	}
+	if len(power) > 0 {
+		list = append(list, warning("The role "+string(after)+" gives "+strings.Join(power, ", ")+"."))
+	}
+	return list
 }

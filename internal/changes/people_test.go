@@ -32,7 +32,7 @@ func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
 		f.clock.Advance(time.Second)
 		act, err := f.invite(admin, "new@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Finance})
 		f.asked(act, err, KindInvite, 1)
-		if act.Sentence != "Invite new@adom.example (Somebody %s) as finance of Adom Stores ("+f.tenant.ID+")" {
+		if act.Sentence != "Invite new@adom.example (Somebody %s) as finance of Adom Stores (live)" {
 			t.Fatal(act.Sentence)
 		}
 		if act = f.approved(owner, act); act.State != Done || act.Secret != "" {

@@ -34,7 +34,7 @@ func (l lined) line() Line {
 }
 
 func (a *Changes) policyKind() Kind {
-	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: roles.ChangePolicy, Check: roles.ApprovePolicy}, Look: a.lookPolicy, Apply: a.doPolicy,
+	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: roles.ChangePolicy, Check: roles.ApprovePolicy}, Look: a.lookPolicy, Check: a.checkPolicy, Apply: a.doPolicy,
 		Fields: []Field{{Name: "kind", Label: "Kind of change", Max: 40, Required: true}, {Name: FieldTenant, Label: "Account", Hint: "The id of an account. Leave empty for everywhere.", Max: 64},
 			{Name: "from", Label: "From an amount on", Hint: "In cedis, such as 1000.00.", Max: 20, Required: true},
 			{Name: "approvers", Label: "Approvers", Hint: "Write -1 to remove the line.", Options: []string{"0", "1", "2", "-1"}, Max: 2, Required: true}}}
@@ -146,7 +146,11 @@ func (a *Changes) lookPolicy(ctx context.Context, o Order) (Draft, error) {
 		if err != nil {
 			return Draft{}, err
 		}
-		where = "for " + t.Name
+		title, err := a.titled(ctx, o.By.Place, t)
+		if err != nil {
+			return Draft{}, err
+		}
+		where = "for " + title
 	}
 	lines, err := a.Store.Policy(ctx)
 	if err != nil {
@@ -182,4 +186,30 @@ func (a *Changes) doPolicy(ctx context.Context, act *Request, finish Finish) err
 		}
 		return finish(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: Checkers(before), After: Checkers(p.Checkers)}})
 	})
+}
+
+// checkPolicy returns the line as it is and as it would be, and warns of one that asks for fewer approvers.
+func (a *Changes) checkPolicy(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[lined](r)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := a.Store.Policy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before := Default
+	for _, l := range lines {
+		if l.Kind == p.Kind && l.Tenant == p.Tenant && l.Own == p.Own && l.From == p.From {
+			before = l.Checkers
+		}
+	}
+	if before != p.Before {
+		return nil, errChanged("The line")
+	}
+	list := becomes("Approvers", Checkers(before), Checkers(p.Checkers))
+	if p.Checkers >= 0 && p.Checkers < max(before, 1) || p.Checkers == Default && before > 0 {
+		list = append(list, warning("The policy asks for fewer approvers then."))
+	}
+	return list, nil
 }

@@ -65,5 +65,34 @@ func (a *Changes) switchKind(name, title string, on bool) Kind {
 		change.Before, change.After = map[bool]string{true: "paused", false: "not paused"}[paused], "not paused"
 		return []audit.Change{change}, err
 	}).by(a.lookSwitch(on), Field{Name: "provider", Label: "Provider", Max: 40, Required: true}, Field{Name: "mode", Label: "Money", Hint: "Write live or test.", Max: 4, Required: true},
-		Field{Name: "operation", Label: "Operation", Hint: "Such as collect or disburse_wallet. Leave empty for all.", Max: 40})
+		Field{Name: "operation", Label: "Operation", Hint: "Such as collect or disburse_wallet. Leave empty for all.", Max: 40}).showing(a.checkSwitch(on))
+}
+
+// checkSwitch returns the state of the provider's operations.
+func (a *Changes) checkSwitch(on bool) func(ctx context.Context, r Request) ([]Fact, error) {
+	return func(ctx context.Context, r Request) ([]Fact, error) {
+		p, err := payloadOf[switched](r)
+		if err != nil {
+			return nil, err
+		}
+		list := []Fact{{Name: "Provider", Value: p.Provider, Of: ofProvider(p.Provider)}}
+		states, err := a.Routes.List(ctx)
+		for _, s := range states {
+			if s.Provider != p.Provider || s.Mode != p.Mode || p.Operation != route.Any && string(s.Operation) != p.Operation {
+				continue
+			}
+			state := "works"
+			switch {
+			case s.Paused != nil:
+				state = fmt.Sprintf("paused by %s at %s: %s", s.Paused.Actor, at(s.Paused.At), s.Paused.Reason)
+			case s.Breaker != "closed":
+				state = "circuit " + s.Breaker + ": " + s.Why
+			}
+			list = append(list, Fact{Name: string(s.Operation) + " now", Value: state})
+			if on && s.Breaker != "closed" {
+				list = append(list, warning("The circuit of "+string(s.Operation)+" is "+s.Breaker+". It closes, and work goes to the provider at once."))
+			}
+		}
+		return list, err
+	}
 }

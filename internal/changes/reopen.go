@@ -30,7 +30,11 @@ func (a *Changes) lookReopen(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	prefix := otp.RangeOf(o.Values["range"])
-	sentence := fmt.Sprintf("Open the range %s to one-time passwords of %s (%s, %s) again", prefix, t.Name, t.Mode, t.ID)
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
+	sentence := fmt.Sprintf("Open the range %s to one-time passwords of %s again", prefix, title)
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: reopened{t.ID, prefix}}, nil
 }
 

@@ -39,6 +39,6 @@ func (a *Changes) Review(ctx context.Context, place, id string) (r Review, err e
 	if refused := problem.From(err); err != nil && slices.Contains(refusals, refused.Kind) {
 		r.Refused, err = refused, nil
 	}
-	r.Shown = shownOf(r.Digest, r.Now)
+	r.Shown = a.shownOf(r.Digest, r.Now)
 	return r, err
 }

@@ -69,7 +69,10 @@ func (a *Changes) lookRoute(ctx context.Context, o Order) (Draft, error) {
 		t, err := a.Tenants.Get(ctx, r.Tenant)
 		switch {
 		case err == nil:
-			whose, d.Tenant = fmt.Sprintf("%s (%s, %s)", t.Name, t.Mode, t.ID), t.ID
+			if whose, err = a.titled(ctx, o.By.Place, t); err != nil {
+				return Draft{}, err
+			}
+			d.Tenant = t.ID
 		case p.Drop && problem.Is(err, problem.NotFound): // the route of an account that is gone
 			whose = r.Tenant
 		default:
@@ -112,5 +115,51 @@ func (a *Changes) routeKind() Kind {
 	}).by(a.lookRoute, Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for all accounts.", Max: 64},
 		Field{Name: "mode", Label: "Money", Hint: "Write live or test. Leave empty for both.", Max: 4}, Field{Name: "operation", Label: "Operation", Hint: "Such as collect or disburse_wallet.", Max: 40, Required: true},
 		Field{Name: "channel", Label: "Channel", Hint: "Such as MTN. Leave empty for all.", Max: 40}, Field{Name: "providers", Label: "Providers", Hint: "Best first, with spaces between. Leave empty for none.", Max: 200},
-		Field{Name: "remove", Label: "Remove the route", Options: []string{"no", "yes"}, Max: 3})
+		Field{Name: "remove", Label: "Remove the route", Options: []string{"no", "yes"}, Max: 3}).showing(a.checkRoute)
+}
+
+// checkRoute returns both routes, and warns of providers that take no work.
+func (a *Changes) checkRoute(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[routed](r)
+	if err != nil {
+		return nil, err
+	}
+	was, there, err := a.Routes.LeadsTo(ctx, p.route(""))
+	switch {
+	case err != nil:
+		return nil, err
+	case was != p.Was || there != p.There:
+		return nil, errChanged("The route")
+	}
+	then := cmp.Or(p.Providers, "nobody")
+	if p.Drop {
+		then = "the route of all accounts"
+	}
+	list := becomes("Providers", cmp.Or(was, "nobody"), then)
+	if p.Providers == "" && !p.Drop {
+		list = append(list, warning("No provider serves this then: each request is refused."))
+	}
+	if p.Tenant == route.Any {
+		list = append(list, Fact{Name: "Accounts", Value: "all without a route of their own"})
+	}
+	states, err := a.Routes.List(ctx)
+	for _, name := range strings.Fields(p.Providers) {
+		list = append(list, Fact{Name: "Provider", Value: name, Of: ofProvider(name)})
+		list = append(list, switchWarnings(states, name, p.Mode, route.Operation(p.Operation))...)
+	}
+	return list, err
+}
+
+// switchWarnings warn of a provider that gets no work of an operation now.
+func switchWarnings(states []route.Status, name, mode string, op route.Operation) (list []Fact) {
+	for _, s := range states {
+		switch {
+		case s.Provider != name || s.Operation != op && s.Operation != route.Any || mode != route.Any && s.Mode != mode:
+		case s.Paused != nil:
+			list = append(list, warning(fmt.Sprintf("%s is paused (%s) since %s: %s", name, s.Mode, at(s.Paused.At), s.Paused.Reason)))
+		case s.Breaker != "closed":
+			list = append(list, warning(fmt.Sprintf("The circuit of %s is %s (%s): %s", name, s.Breaker, s.Mode, s.Why)))
+		}
+	}
+	return list
 }

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -45,7 +46,8 @@ func (a *Changes) lookReview(to senderid.Status) func(ctx context.Context, o Ord
 		if err != nil {
 			return Draft{}, err
 		}
-		return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("%s the sender ID %q of %s (%s)", does, s.Name, t.Name, t.ID), Payload: sender{t.ID, s.ID, s.Name}}, nil
+		title, err := a.titled(ctx, o.By.Place, t)
+		return Draft{Tenant: t.ID, Sentence: fmt.Sprintf("%s the sender ID %q of %s", does, s.Name, title), Payload: sender{t.ID, s.ID, s.Name}}, err
 	}
 }
 
@@ -71,7 +73,11 @@ func (a *Changes) lookCreateSender(ctx context.Context, o Order) (Draft, error) 
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Make the approved sender ID %q of %s (%s), with the id %s", v["name"], t.Name, t.ID, v["id"])
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
+	sentence := fmt.Sprintf("Make the approved sender ID %q of %s, with the id %s", v["name"], title, v["id"])
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: broughtOver{t.ID, v["id"], v["name"], v["description"]}}, nil
 }
 
@@ -80,7 +86,7 @@ func (a *Changes) createSenderKind() Kind {
 		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
 		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
 	}).by(a.lookCreateSender, tenantField, Field{Name: "id", Label: "Id", Hint: "The id that the account's programs have.", Max: 64, Required: true},
-		Field{Name: "name", Label: "Sender ID", Max: 64, Required: true}, Field{Name: "description", Label: "Description", Max: 500})
+		Field{Name: "name", Label: "Sender ID", Max: 64, Required: true}, Field{Name: "description", Label: "Description", Max: 500}).showing(a.checkSender)
 }
 
 func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
@@ -90,5 +96,25 @@ func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
 			err = errChanged("The name")
 		}
 		return []audit.Change{{What: "sender ID " + p.Name, Before: string(senderid.Pending), After: string(to)}}, err
-	}).by(a.lookReview(to), Field{Name: "sender", Label: "Sender ID", Hint: "The id of the sender ID.", Max: 64, Required: true})
+	}).by(a.lookReview(to), Field{Name: "sender", Label: "Sender ID", Hint: "The id of the sender ID.", Max: 64, Required: true}).showing(a.checkSender)
+}
+
+// checkSender returns what a sender ID is for, and warns of one like the name of somebody else.
+func (a *Changes) checkSender(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[broughtOver](r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Kind != KindCreateSender {
+		s, err := a.Senders.Find(ctx, p.ID)
+		if err != nil {
+			return nil, err
+		}
+		p.Description = s.Description
+	}
+	list := []Fact{{Name: "Sender ID", Value: p.Name}, {Name: "Description", Value: cmp.Or(p.Description, "none")}}
+	if near := senderid.Near(p.Name); near != "" {
+		list = append(list, warning("The name is like "+near+"."))
+	}
+	return list, nil
 }

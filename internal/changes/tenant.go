@@ -281,7 +281,11 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 		}
 		texts[i] = fmt.Sprintf("%s from %q to %q", s.Name, s.Before, s.After)
 	}
-	sentence := fmt.Sprintf("Change of %s (%s, %s): %s", t.Name, t.Mode, t.ID, strings.Join(texts, ", "))
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
+	sentence := fmt.Sprintf("Change of %s: %s", title, strings.Join(texts, ", "))
 	return Draft{Kind: kind, Tenant: t.ID, Sentence: sentence, Payload: settings{t.ID, t.Name, set}, Light: light}, nil
 }
 
@@ -303,10 +307,10 @@ func (a *Changes) settingsKinds() []Kind {
 	every := append(settingFields(func(Setting) bool { return true }), addressesField)
 	own := append(settingFields(func(s Setting) bool { return s.Own }), addressesField)
 	return []Kind{
-		a.settingsKind(KindTenant, "Settings of an account", roles.ChangeTenants).by(a.lookSettings, append([]Field{tenantField}, every...)...),
-		a.settingsKind(KindBlock, "Block of an account", roles.BlockTenants).by(a.lookSettings, tenantField, Field{Name: Blocked, Label: "Blocked", Options: onOff, Max: 3, Required: true}),
-		a.settingsKind(KindSettings, "The account's own settings", roles.ChangeSettings).by(a.lookSettings, append([]Field{tenantField}, own...)...),
-		a.settingsKind(KindAddresses, "Addresses of payouts", roles.ChangeAddresses).by(a.lookSettings, tenantField, addressesField),
+		a.settingsKind(KindTenant, "Settings of an account", roles.ChangeTenants).by(a.lookSettings, append([]Field{tenantField}, every...)...).showing(a.checkSettings),
+		a.settingsKind(KindBlock, "Block of an account", roles.BlockTenants).by(a.lookSettings, tenantField, Field{Name: Blocked, Label: "Blocked", Options: onOff, Max: 3, Required: true}).showing(a.checkSettings),
+		a.settingsKind(KindSettings, "The account's own settings", roles.ChangeSettings).by(a.lookSettings, append([]Field{tenantField}, own...)...).showing(a.checkSettings),
+		a.settingsKind(KindAddresses, "Addresses of payouts", roles.ChangeAddresses).by(a.lookSettings, tenantField, addressesField).showing(a.checkSettings),
 	}
 }
 
@@ -400,7 +404,7 @@ func (a *Changes) lookCreateTenant(_ context.Context, o Order) (Draft, error) {
 	if _, n.Set, _, err = changeOf(values, n.tenant(), ""); err != nil {
 		return Draft{}, err
 	}
-	sentence := fmt.Sprintf("Make the account %s (%s, %s)", n.Name, n.Mode, n.ID)
+	sentence := fmt.Sprintf("Make the account %s (%s)", n.Name, n.Mode)
 	for _, s := range n.Set {
 		sentence += fmt.Sprintf(", %s %q", s.Name, s.After)
 	}
@@ -427,5 +431,93 @@ func (a *Changes) createTenantKind() Kind {
 		}
 		return changes, err
 	}).by(a.lookCreateTenant, append(append([]Field{{Name: "name", Label: "Name", Max: 120, Required: true}, {Name: "mode", Label: "Money", Hint: "Write live or test.", Max: 4, Required: true},
-		{Name: "id", Label: "Id", Hint: "Leave empty for a new one.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...)
+		{Name: "id", Label: "Id", Hint: "Leave empty for a new one.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...).showing(a.checkNewTenant)
+}
+
+// checkSettings returns each setting as it is and as it would be, and warns of what opens an account wide.
+func (a *Changes) checkSettings(ctx context.Context, r Request) (list []Fact, err error) {
+	p, err := payloadOf[settings](r)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Tenants.Get(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := a.Access.PayoutIPs(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range p.Set {
+		label, was := labelOf(s.Name), spaced(ips)
+		if s.Name != PayoutIPs {
+			was = settingNamed(s.Name).get(t)
+		}
+		if was != s.Before {
+			return nil, errChanged(s.Name)
+		}
+		list = append(list, becomes(label, cmp.Or(s.Before, "none"), cmp.Or(s.After, "none"))...)
+		list = append(list, settingWarnings(s, label)...)
+		if s.Name == "name" {
+			t.Name = s.After
+			near, err := a.nearWarnings(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, near...)
+		}
+	}
+	return list, nil
+}
+
+// checkNewTenant returns the settings of an account that is to be made, and warns of accounts of near names.
+func (a *Changes) checkNewTenant(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[newTenant](r)
+	if err != nil {
+		return nil, err
+	}
+	list := []Fact{{Name: "Name", Value: p.Name}, {Name: "Money", Value: p.Mode}, {Name: "Id", Value: p.ID}}
+	for _, s := range p.Set {
+		label := labelOf(s.Name)
+		list = append(list, Fact{Name: label, Value: cmp.Or(s.After, "none")})
+		list = append(list, settingWarnings(s, label)...)
+	}
+	near, err := a.nearWarnings(ctx, tenant.Tenant{ID: p.ID, Name: p.Name, Mode: tenant.Mode(p.Mode)})
+	return append(list, near...), err
+}
+
+// labelOf names a setting for people.
+func labelOf(name string) string {
+	if name == PayoutIPs {
+		return addressesField.Label
+	}
+	return settingNamed(name).Label
+}
+
+// Ranges of addresses that are wider than these are warned of, in bits.
+const (
+	wideIPv4 = 24
+	wideIPv6 = 48
+)
+
+// settingWarnings warn of a change that gives much.
+func settingWarnings(s setting, label string) (list []Fact) {
+	if s.Name != PayoutIPs {
+		was, err := money.Parse(s.Before)
+		is, err2 := money.Parse(s.After)
+		if err == nil && err2 == nil && was > 0 && is > tenfold*was {
+			list = append(list, warning(label+": the limit grows more than tenfold."))
+		}
+		return list
+	}
+	if strings.TrimSpace(s.After) == "" {
+		return append(list, warning("No payout by a key is accepted then: the list is empty."))
+	}
+	prefixes, _ := Prefixes(s.After) // read before
+	for _, p := range prefixes {
+		if p.Addr().Is4() && p.Bits() < wideIPv4 || p.Addr().Is6() && p.Bits() < wideIPv6 {
+			list = append(list, warning(fmt.Sprintf("%s is a wide range of addresses.", p)))
+		}
+	}
+	return list
 }

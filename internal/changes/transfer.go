@@ -70,8 +70,16 @@ func (a *Changes) lookTransfer(ctx context.Context, o Order) (Draft, error) {
 	case giver.Mode != taker.Mode:
 		return Draft{}, problem.Field("to", "must be an account of the same mode")
 	}
+	from, err := a.titled(ctx, o.By.Place, giver)
+	if err != nil {
+		return Draft{}, err
+	}
+	to, err := a.titled(ctx, o.By.Place, taker)
+	if err != nil {
+		return Draft{}, err
+	}
 	reference := o.Values[referenceField.Name]
-	sentence := fmt.Sprintf("Move %s from the wallet of %s (%s, %s) to the wallet of %s (%s, %s)", giver.Money().Text(int64(amount)), giver.Name, giver.Mode, giver.ID, taker.Name, taker.Mode, taker.ID)
+	sentence := fmt.Sprintf("Move %s from the wallet of %s to the wallet of %s", giver.Money().Text(int64(amount)), from, to)
 	return Draft{Tenant: giver.ID, Amount: amount, Sentence: sentence + under(reference), Payload: transfer{giver.ID, giver.Name, taker.ID, taker.Name, amount, reference}}, nil
 }
 
@@ -158,8 +166,12 @@ func (a *Changes) lookRecover(ctx context.Context, o Order) (Draft, error) {
 	if balance >= 0 {
 		return Draft{}, problem.New(problem.Invalid, "nothing_owed", "The account owes nothing")
 	}
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
 	owed := money.Pesewas(-balance)
-	sentence := fmt.Sprintf("Take back what %s (%s, %s) owes since a reversal, at most %s, as far as its wallet covers it", t.Name, t.Mode, t.ID, t.Money().Text(int64(owed)))
+	sentence := fmt.Sprintf("Take back what %s owes since a reversal, at most %s, as far as its wallet covers it", title, t.Money().Text(int64(owed)))
 	return Draft{Tenant: t.ID, Amount: owed, Sentence: sentence, Payload: debt{t.ID, t.Name, owed}}, nil
 }
 

@@ -75,7 +75,7 @@ func (a *Changes) lookFund(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	return a.lookWallet(ctx, o, amount, "Put %s into the wallet of %s (%s, %s)")
+	return a.lookWallet(ctx, o, amount, "Put %s into the wallet of %s")
 }
 
 func (a *Changes) lookAdjust(ctx context.Context, o Order) (Draft, error) {
@@ -86,14 +86,14 @@ func (a *Changes) lookAdjust(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	sentence := "Correct the wallet of %[2]s (%[3]s, %[4]s): put %[1]s into it"
+	sentence := "Correct the wallet of %[2]s: put %[1]s into it"
 	if amount < 0 {
-		sentence = "Correct the wallet of %[2]s (%[3]s, %[4]s): take %[1]s out of it"
+		sentence = "Correct the wallet of %[2]s: take %[1]s out of it"
 	}
 	return a.lookWallet(ctx, o, amount, sentence)
 }
 
-// lookWallet drafts a movement of a tenant's wallet; the sentence gets the amount, and the tenant's name, mode and id.
+// lookWallet drafts a movement of a tenant's wallet; the sentence gets the amount and the tenant.
 func (a *Changes) lookWallet(ctx context.Context, o Order, amount money.Pesewas, sentence string) (Draft, error) {
 	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {
@@ -102,9 +102,13 @@ func (a *Changes) lookWallet(ctx context.Context, o Order, amount money.Pesewas,
 	if err := a.Treasury.CheckAdjust(ctx, t, amount); err != nil {
 		return Draft{}, err
 	}
+	title, err := a.titled(ctx, o.By.Place, t)
+	if err != nil {
+		return Draft{}, err
+	}
 	reference := o.Values[referenceField.Name]
 	d := Draft{Tenant: t.ID, Amount: max(amount, -amount), Payload: wallet{t.ID, t.Name, string(t.Mode), amount, reference}}
-	d.Sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.Amount)), t.Name, t.Mode, t.ID) + under(reference)
+	d.Sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.Amount)), title) + under(reference)
 	return d, nil
 }
 

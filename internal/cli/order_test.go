@@ -151,7 +151,7 @@ func TestAPersonIsShownWhatMovesAndAsked(t *testing.T) {
 			t.Error("a no moved money, or was audited")
 		}
 		out, errs := w.at(exitOK, "y", append(fund, "-o", "json")...)
-		for _, want := range []string{"Put GHS 500,000.00 into the wallet of Adom Stores (live, " + from + ")", "now GHS 1,000.00", "then GHS 501,000.00", "bank slip", "Do it? [y/N]"} {
+		for _, want := range []string{"Put GHS 500,000.00 into the wallet of Adom Stores (live)", "now GHS 1,000.00", "then GHS 501,000.00", "bank slip", "Do it? [y/N]"} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("the question lacks %q:\n%s", want, errs)
 			}
@@ -167,7 +167,7 @@ func TestAPersonIsShownWhatMovesAndAsked(t *testing.T) {
 			t.Errorf("another amount: %s", errs)
 		}
 		_, errs = w.at(exitOK, "y", "wallet", "transfer", from, to, "1000", "--reason", "agreed")
-		for _, want := range []string{"(live, " + to + ")", "then GHS 1,000.00", "now GHS 1,001,001.00", "then GHS 1,000,001.00"} {
+		for _, want := range []string{"(live)", "then GHS 1,000.00", "now GHS 1,001,001.00", "then GHS 1,000,001.00"} {
 			if !strings.Contains(errs, want) {
 				t.Errorf("the question lacks %q:\n%s", want, errs)
 			}

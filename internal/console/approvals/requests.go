@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -169,7 +170,7 @@ func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fac
 		case f.Warning:
 			list = append(list, page.Fact{Name: name, Value: page.Mark(page.Badge{Tone: page.Bad, Word: f.Value})})
 		default:
-			list = append(list, page.Fact{Name: name, Value: page.Text(f.Value)})
+			list = append(list, page.Fact{Name: name, Value: linked(v, f)})
 		}
 	}
 	for _, f := range seen.Now.List {
@@ -186,6 +187,20 @@ func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fac
 		show("Warning", changes.Fact{Value: "It would be refused now: " + seen.Refused.Message, Warning: true})
 	}
 	return list
+}
+
+// linked is the value of a fact, with a link to what it is about where the visitor may open that.
+func linked(v *console.Visit, f changes.Fact) templ.Component {
+	kind, id, _ := strings.Cut(f.Of, ":")
+	switch {
+	case kind == "payment" && v.Can(roles.ReadPayments):
+		return page.Anchor(v.Base()+"/payments/"+id, f.Value)
+	case kind == "account" && v.Route.Site == console.Operators && v.Can(roles.ReadTenants):
+		return page.Anchor("/ops/tenants/"+id, f.Value)
+	case kind == "provider" && v.Route.Site == console.Operators && v.Can(roles.ReadProviders):
+		return page.Anchor("/ops/providers", f.Value)
+	}
+	return page.Text(f.Value)
 }
 
 // shown are the kinds of refusals that the page of an act shows.

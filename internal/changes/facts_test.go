@@ -1,0 +1,129 @@
+package changes
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// without are the kinds that have no facts of their own besides the account.
+var without = []string{KindRotateSecret, KindReopen}
+
+// A request of every kind has facts besides its sentence, and its approver sees each of them. Its sentence names no id of an account
+// or payment.
+func TestFacts_ofEveryKind(t *testing.T) {
+	for name, e := range allExamples() {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				x := &examples{fixture: install(t, d, nil, true), n: 1}
+				x.boss = x.join("boss@example.com", roles.Owner)
+				x.owner, x.admin = x.member("owner@adom.example", x.tenant.ID, roles.Owner), x.member("admin@adom.example", x.tenant.ID, roles.Admin)
+				line, checker := Line{Kind: name, Checkers: 1}, x.first
+				if e.own {
+					line.Tenant, line.Own, checker = x.tenant.ID, true, x.admin
+				}
+				x.line(line)
+				if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
+					x.rail.pending = true
+					x.payouts = x.unknown(1)
+				} else if name == KindSendPayout {
+					x.paying(1)
+				} else {
+					x.done(x.Treasury.Fund(t.Context(), x.tenant.ID, 100*money.Cedi, "before the test", "ama"))
+				}
+				x.clock.Advance(tenant.Freshness)
+				act, err := e.ask(x, newID())
+				x.done(err)
+				if strings.Contains(act.Sentence, x.tenant.ID) {
+					t.Errorf("the sentence has an id: %s", act.Sentence)
+				}
+				own := slices.DeleteFunc(slices.Clone(act.Facts.List), func(f Fact) bool { return strings.HasPrefix(f.Of, "account:") })
+				if len(own) == 0 && !slices.Contains(without, name) {
+					t.Error("the request has no facts")
+				}
+				seen, err := x.Review(t.Context(), checker.Place, act.ID)
+				x.done(err)
+				if seen.Refused != nil {
+					t.Error(seen.Refused)
+				}
+				for _, f := range act.Facts.List {
+					if !seen.Now.has(f) {
+						t.Errorf("the approver does not see %+v", f)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Accounts of near names have the end of their id in sentences, and a warning; other names do not.
+func TestNearNames_areWarnedOf(t *testing.T) {
+	each(t, func(f *fixture) {
+		twin := f.shop("ADOM Store")
+		f.shop("Kejetia Traders")
+		f.clock.Advance(tenant.Freshness)
+		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
+		if err != nil || !strings.Contains(act.Sentence, "Adom Stores (live, id …"+shortID(f.tenant.ID)+")") || !warned(act.Facts, "ADOM Store (id …"+shortID(twin.ID)+")") {
+			t.Fatalf("%s: %+v, %v", act.Sentence, act.Facts, err)
+		}
+		if warned(act.Facts, "Kejetia") {
+			t.Error("another name is warned of")
+		}
+	})
+}
+
+// What an approver was shown is in the audit log as hashes under a key: who has the log alone cannot try texts.
+func TestShown_isKeyed(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.shop("ADOM Store")
+		f.clock.Advance(tenant.Freshness)
+		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := f.Review(t.Context(), roles.Installation, act.ID)
+		if err != nil || len(seen.Now.Warnings()) == 0 {
+			t.Fatalf("%+v, %v", seen.Now, err)
+		}
+		f.ShownKey = []byte("another key")
+		other, err := f.Review(t.Context(), roles.Installation, act.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, two := strings.Split(seen.Shown, "."), strings.Split(other.Shown, ".")
+		if len(one) != 3 || len(two) != 3 || one[0] != two[0] || one[1] == two[1] || one[2] == two[2] {
+			t.Errorf("%s and %s", seen.Shown, other.Shown)
+		}
+		if _, err := f.Changes.Approve(t.Context(), f.first, act.ID, other.Shown); err != nil {
+			t.Fatal(err)
+		}
+		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund, Subject: act.ID})
+		details, marshalErr := json.Marshal(log)
+		if err != nil || marshalErr != nil || len(log) != 1 || !strings.Contains(string(details), other.Shown) {
+			t.Errorf("%s, %v", details, err)
+		}
+	})
+}
+
+// Two names are mistakable if they differ in a letter, or in two of a long name.
+func TestMistakable_countsLetters(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Adom Stores", "ADOM-STORES", true}, {"Adom Stores", "Adom Store", true}, {"Adom Stores", "Adam Store", true}, {"Kofi", "Kofo", true}, {"ABC", "ABD", false},
+		{"Adom Stores", "Kejetia Traders", false}, {"Shop 1", "Shop 22", false}, {"", "", true},
+	} {
+		if mistakable(letters(c.a), letters(c.b)) != c.want {
+			t.Errorf("%q and %q", c.a, c.b)
+		}
+	}
+}
