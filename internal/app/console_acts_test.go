@@ -287,3 +287,21 @@ func TestAWalletIsCorrected(t *testing.T) {
 	b.wallet(demo, has)
 	b.post(http.StatusUnprocessableEntity, path, "way", "around", "amount", "1", "reason", "x")
 }
+
+// The form of a deposit takes the number of a slip, and warns before a slip is used a second time.
+func TestFund_warnsOfASlipUsedBefore(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	path := "/ops/tenants/" + demoTenant + "/fund"
+	for n := range 2 {
+		p := b.post(http.StatusOK, path, "amount", "5", "reference", "slip 4711", "reason", "Paid by bank")
+		if strings.Contains(p.text, "was used before") != (n == 1) || !strings.Contains(p.text, "slip 4711") {
+			t.Fatalf("deposit %d: %s", n, p.text)
+		}
+		if n == 0 {
+			id := p.hidden(t, "id")
+			b.post(http.StatusSeeOther, path+"/confirm", "id", id, "amount", "5.00", "reference", p.hidden(t, "reference"), "reason", "Paid by bank").leads(t, "/ops/acts/"+id)
+		}
+	}
+}

@@ -237,3 +237,29 @@ func TestAPayoutAsksForTheSecondFactorAgain(t *testing.T) {
 		t.Errorf("the form is answered %d: %s", p.StatusCode, p.text)
 	}
 }
+
+// A payout to another registered name than the person expected is sent only after the person typed that name.
+func TestPayout_toADifferingNameIsTyped(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	before := len(b.paidOut())
+	shown, p := b.payForm("amount", "6", "name", "Somebody Else")
+	shown.Set("expected", p.hidden(t, "expected"))
+	for _, typed := range []string{"", "Somebody Else"} {
+		shown.Set("typed", typed)
+		if p := b.do(http.MethodPost, payoutPage+"/confirm", shown); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "The name differs") {
+			t.Fatalf("%q is answered %d: %s", typed, p.StatusCode, p.text)
+		}
+	}
+	if n := len(b.paidOut()); n != before {
+		t.Fatalf("%d payouts were sent", n-before)
+	}
+	shown.Set("typed", strings.ToLower(shown.Get("name")))
+	if p := b.do(http.MethodPost, payoutPage+"/confirm", shown); p.StatusCode != http.StatusSeeOther {
+		t.Fatalf("it is answered %d: %s", p.StatusCode, p.text)
+	}
+	if n := len(b.paidOut()); n != before+1 {
+		t.Fatalf("%d payouts were sent", n-before)
+	}
+}

@@ -95,7 +95,7 @@ func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected st
 		list = append(list, warning(unnamed))
 	case pay.AccountName != "":
 		list = append(list, Fact{Name: "Name of the payee", Value: pay.AccountName, Personal: true})
-		if expected != "" && !sameName(expected, pay.AccountName) {
+		if expected != "" && !SameName(expected, pay.AccountName) {
 			list = append(list, Fact{Name: "Warning", Value: "The name differs: expected is " + expected + ", registered is " + pay.AccountName + ".", Warning: true, Personal: true})
 		}
 	}
@@ -120,8 +120,8 @@ func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected st
 	return list, nil
 }
 
-// sameName reports whether two names have the same words, whatever their order and case.
-func sameName(a, b string) bool {
+// SameName reports whether two names have the same words, whatever their order and case.
+func SameName(a, b string) bool {
 	words := func(text string) []string {
 		list := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '-' })
 		slices.Sort(list)

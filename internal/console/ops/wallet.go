@@ -23,23 +23,24 @@ import (
 type walletOrder struct {
 	name, kind, title, lead string
 	takes                   bool // the form can also withdraw
-	ask                     func(a *changes.Changes, ctx context.Context, by changes.By, id, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
+	ask                     func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
 	pages                   *Pages
 }
 
 func (ps *Pages) walletOrders() []walletOrder {
 	return []walletOrder{
-		{"fund", changes.KindFund, "Fund wallet", "For a deposit that you received from the account outside Makola.", false, (*changes.Changes).Fund, ps},
-		{"adjust", changes.KindAdjust, "Correct wallet balance", "For wrong bookings. A correction changes the balance without a payment.", true, (*changes.Changes).Adjust, ps},
+		{"fund", changes.KindFund, "Fund wallet", "For a deposit that you received from the account outside Makola.", false, (*changes.Changes).FundUnder, ps},
+		{"adjust", changes.KindAdjust, "Correct wallet balance", "For wrong bookings. A correction changes the balance without a payment.", true, (*changes.Changes).AdjustUnder, ps},
 	}
 }
 
 func (o walletOrder) path(t tenant.Tenant) string { return "/ops/tenants/" + t.ID + "/" + o.name }
 
 // form returns the form for the amount and the reason.
-func (o walletOrder) form(t tenant.Tenant, amount, way, reason string) page.Form {
+func (o walletOrder) form(v *console.Visit, t tenant.Tenant, amount, way, reason string) page.Form {
 	f := page.Form{ID: o.name, Action: o.path(t), Submit: "Continue", Fields: []page.Field{
 		{Name: "amount", Label: "Amount (GHS)", Value: amount, Max: 20, Required: true, Hint: "Enter an amount such as 1250.00. You confirm it on the next page."},
+		referenceField(v),
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "Describe your evidence for the approver and the audit log."}}}
 	if o.takes {
 		f.Fields = slices.Insert(f.Fields, 0, page.Field{Name: "way", Label: "Direction", Value: way, Options: []page.Option{{Value: "in", Text: "Add to wallet"}, {Value: "out", Text: "Remove from wallet"}}})
@@ -56,7 +57,7 @@ func (o walletOrder) page(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	return console.Answer{Title: o.title, Body: walletBody(o, t, o.form(t, "", "in", ""))}, nil
+	return console.Answer{Title: o.title, Body: walletBody(o, t, o.form(v, t, "", "in", ""))}, nil
 }
 
 // amount reads the amount of the form. It is negative for a withdrawal.
@@ -86,16 +87,16 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	value := v.R.PostFormValue
 	amount, err := o.amount(v)
 	if err != nil {
-		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(t, value("amount"), value("way"), value("reason")), err))}, nil
+		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(v, t, value("amount"), value("way"), value("reason")), err))}, nil
 	}
 	wallet := t.Wallet()
-	values := changes.Values{changes.FieldTenant: t.ID, "amount": max(amount, -amount).String()}
+	values := changes.Values{changes.FieldTenant: t.ID, "amount": max(amount, -amount).String(), "reference": value("reference")}
 	if o.takes {
 		values["way"] = value("way")
 	}
 	preview, err := o.pages.Approvals.Changes.Preview(v.Ctx, approvals.By(v), o.kind, values)
 	if problem.Is(err, problem.Invalid) {
-		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(t, value("amount"), value("way"), value("reason")), err))}, nil
+		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(v, t, value("amount"), value("way"), value("reason")), err))}, nil
 	}
 	if err != nil {
 		return console.Answer{}, err
@@ -114,6 +115,9 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 			facts = append(facts, page.Fact{Name: f.Name, Value: page.Text(f.Value)})
 		}
 	}
+	if value("reference") != "" {
+		facts = append(facts, page.Fact{Name: "Reference", Value: page.Text(value("reference"))})
+	}
 	facts = append(facts, page.Fact{Name: "Reason", Value: page.Text(value("reason"))})
 	var warnings []string
 	for _, f := range preview.Facts.Warnings() {
@@ -121,7 +125,7 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	}
 	form := page.Form{ID: "confirm", Action: o.path(t) + "/confirm", Submit: fmt.Sprintf(submit, worth), Danger: amount < 0, Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: cmp.Or(value("id"), uuid.Must(uuid.NewV7()).String())}, {Name: "amount", Type: "hidden", Value: size.String()},
-		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
+		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reference", Type: "hidden", Value: value("reference")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
 	return console.Answer{Title: o.title, Body: walletConfirmBody(o, warnings, facts, form, o.path(t))}, nil
 }
 
@@ -136,7 +140,7 @@ func (o walletOrder) do(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	act, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), v.R.PostFormValue("id"), t.ID, amount, v.R.PostFormValue("reason"))
+	act, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), v.R.PostFormValue("id"), v.R.PostFormValue("reference"), t.ID, amount, v.R.PostFormValue("reason"))
 	if err != nil {
 		return console.Answer{}, err
 	}

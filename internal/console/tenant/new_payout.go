@@ -367,9 +367,23 @@ func payoutFacts(v *console.Visit, o order, p payments.Payout, name string, fee 
 
 func (ps *Pages) confirmForm(v *console.Visit, o order, amount string) page.Form {
 	hidden := func(name, value string) page.Field { return page.Field{Name: name, Type: "hidden", Value: value} }
-	return page.Form{ID: "confirm", Action: payoutPath(v) + "/confirm", Submit: "Send " + amount, Fields: []page.Field{
+	f := page.Form{ID: "confirm", Action: payoutPath(v) + "/confirm", Submit: "Send " + amount, Fields: []page.Field{
 		hidden("token", o.token), hidden("channel", o.channel), hidden("account_number", o.account), hidden("amount", o.amount), hidden("name", o.name),
 		hidden("account_type", o.accountType), hidden("fee", o.fee), hidden("expected", o.expected), hidden("unnamed", o.unnamed), hidden("shown", ps.shownCode(v, o))}}
+	if o.differs() {
+		f.Danger = true
+		typed := page.Field{Name: "typed", Label: "Type the registered name to send it to this person", Max: 100, Required: true, Auto: "off", Hint: "It is not the name that you expected: " + o.expected + "."}
+		if text := v.R.PostFormValue("typed"); text != "" && !changes.SameName(text, o.name) {
+			typed.Wrong = "is not the registered name"
+		}
+		f.Fields = append(f.Fields, typed)
+	}
+	return f
+}
+
+// differs reports whether the second page showed another registered name than the person expected.
+func (o order) differs() bool {
+	return o.expected != "" && o.name != "" && o.unnamed != unnamedYes && !changes.SameName(o.expected, o.name)
 }
 
 // paidAlready returns the page of the payout that a form has made. It is empty if there is none.
@@ -409,10 +423,20 @@ func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
+	if o.differs() && !changes.SameName(v.R.PostFormValue("typed"), o.name) {
+		return ps.askAgain(v, o, p)
+	}
 	if fee.String() != o.fee { // the fee has changed since
 		return ps.showPayout(v, o, p)
 	}
 	return ps.sendPayout(v, o, p, reference)
+}
+
+// askAgain shows the second page again, because the name was not typed as it is registered.
+func (ps *Pages) askAgain(v *console.Visit, o order, p payments.Payout) (console.Answer, error) {
+	a, err := ps.showPayout(v, o, p)
+	a.Wrong = true
+	return a, err
 }
 
 // sendPayout records the visitor and sends the payout. It finishes even if the browser disconnects.

@@ -21,7 +21,7 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: base + "/search", Permission: roles.ReadPayments, Inputs: []console.Input{{Name: "before", Max: 36}, {Name: "q", Max: 200}}, Handle: ps.Records.Search},
 		{Method: http.MethodGet, Path: base + "/payouts/new", Permission: roles.RequestPayouts, Handle: ps.newPayout},
 		{Method: http.MethodPost, Path: base + "/payouts/new", Permission: roles.RequestPayouts, Inputs: payoutInputs, Handle: ps.confirmPayout, Resume: ps.confirmPayout},
-		{Method: http.MethodPost, Path: base + "/payouts/new/confirm", Permission: roles.RequestPayouts, Inputs: append([]console.Input{{Name: "fee", Max: 20}, {Name: "shown", Max: 40}, {Name: "expected", Max: 100}, {Name: "unnamed", Max: 3}}, payoutInputs...), Handle: ps.pay, Resume: ps.confirmPayout},
+		{Method: http.MethodPost, Path: base + "/payouts/new/confirm", Permission: roles.RequestPayouts, Inputs: append([]console.Input{{Name: "fee", Max: 20}, {Name: "shown", Max: 40}, {Name: "expected", Max: 100}, {Name: "unnamed", Max: 3}, {Name: "typed", Max: 100}}, payoutInputs...), Handle: ps.pay, Resume: ps.confirmPayout},
 		{Method: http.MethodGet, Path: base + "/requests", Permission: roles.ReadRequests, Inputs: records.RequestFilters, Handle: ps.Records.Refused},
 		{Method: http.MethodGet, Path: base + "/requests.csv", Permission: roles.ReadRequests, Also: roles.ExportPayments, Inputs: records.RequestFilters, File: true, Handle: ps.Records.RequestsFile},
 		{Method: http.MethodGet, Path: base + "/requests/{id}", Permission: roles.ReadRequests, Handle: ps.Records.RefusedOne},
