@@ -231,6 +231,18 @@ func (n *node) requested(name, text string) Batch {
 	return b
 }
 
+// Request freezes a draft and stores its request.
+func (n *node) Request(ctx context.Context, tenantID, id, again string) (Batch, error) {
+	frozen, err := n.Freeze(ctx, tenantID, id, again)
+	if err == nil {
+		err = n.db.Write(ctx, func(tx *db.Tx) error { return n.RequestIn(tx, frozen) })
+	}
+	if err != nil {
+		return Batch{}, err
+	}
+	return n.Get(ctx, tenantID, id)
+}
+
 // start starts a requested batch.
 func (n *node) start(b Batch) error {
 	n.f.t.Helper()

@@ -14,67 +14,69 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Request freezes the rows of a draft, with what each of them costs now. again says why rows are paid that an earlier batch
-// paid; without it such a batch is refused.
-func (s *Batches) Request(ctx context.Context, tenantID, id, again string) (Batch, error) {
-	b, err := s.Get(ctx, tenantID, id)
-	if err != nil {
-		return Batch{}, err
+// Frozen is a draft whose rows were priced and compared with earlier batches, before its request is stored.
+type Frozen struct {
+	Batch
+	Largest money.Pesewas // amount of a row
+	sum     []byte        // of the canonical rows
+	paid    overlap
+}
+
+// Freeze prices the rows of a draft, and compares them with earlier batches. again says why rows are paid that an earlier batch
+// paid; without it such a batch is refused. RequestIn stores the request.
+func (s *Batches) Freeze(ctx context.Context, tenantID, id, again string) (f Frozen, err error) {
+	if f.Batch, err = s.Get(ctx, tenantID, id); err != nil {
+		return f, err
 	}
 	if again = usertext.Cut(again, maxReason); again != "" {
-		b.Again = again
+		f.Again = again
 	}
-	if !usertext.Storable(b.Again) {
-		return Batch{}, problem.Field("again", "must be plain text")
+	if !usertext.Storable(f.Again) {
+		return f, problem.Field("again", "must be plain text")
 	}
-	if _, err := b.Status.after(eventRequest); err != nil {
-		return Batch{}, err
+	if _, err := f.Status.after(eventRequest); err != nil {
+		return f, err
 	}
-	sum, err := s.freeze(ctx, &b)
-	if err != nil {
-		return Batch{}, err
+	if err := s.freeze(ctx, &f); err != nil {
+		return f, err
 	}
-	if err := s.withOverlap(ctx, b, func(o overlap) error { return s.requested(ctx, b, sum, o) }); err != nil {
-		return Batch{}, err
+	if f.paid, err = s.overlapOf(ctx, f.Batch); err != nil {
+		return f, err
 	}
-	return s.Get(ctx, tenantID, id)
+	f.Overlap = f.paid.rows
+	return f, f.mayRepeat(f.paid)
 }
 
-// requested writes the request of a draft that was frozen and compared with earlier batches. The lock of the account's row lets
-// requests come one by one.
-func (s *Batches) requested(ctx context.Context, b Batch, sum []byte, o overlap) error {
-	if err := b.mayRepeat(o); err != nil {
+// RequestIn stores, in tx, the request of a frozen draft. It refuses one that was changed since, with InProgress. The lock of the
+// account's row lets requests come one by one.
+func (s *Batches) RequestIn(tx *db.Tx, f Frozen) error {
+	if _, err := s.tenants.Locked(tx, f.Tenant); err != nil {
 		return err
 	}
-	return s.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := s.tenants.Locked(tx, b.Tenant); err != nil {
-			return err
-		}
-		is, err := lock(tx, b.Tenant, b.ID)
-		if err != nil {
-			return err
-		}
-		if is.version != b.version || is.Status != b.Status {
-			return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: look at it again")
-		}
-		if err := o.unmoved(tx, b); err != nil {
-			return err
-		}
-		done := b
-		done.Overlap = o.rows
-		if done, err = s.coded(tx, done, sum); err != nil {
-			return err
-		}
-		done.Status, done.RequestedAt = Requested, s.clock.Now()
-		return s.store(tx, done)
-	})
+	is, err := lock(tx, f.Tenant, f.ID)
+	if err != nil {
+		return err
+	}
+	if is.version != f.version || is.Status != f.Status {
+		return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: look at it again")
+	}
+	if err := f.paid.unmoved(tx, is); err != nil {
+		return err
+	}
+	done, err := s.coded(tx, f.Batch, f.sum)
+	if err != nil {
+		return err
+	}
+	done.Status, done.RequestedAt = Requested, s.clock.Now()
+	return s.store(tx, done)
 }
 
-// freeze prices and sums the rows of a draft. It returns the sum of their canonical texts.
-func (s *Batches) freeze(ctx context.Context, b *Batch) ([]byte, error) {
+// freeze prices and sums the rows of a draft.
+func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
+	b := &f.Batch
 	_, plan, err := s.tenants.FeePlan(ctx, b.Tenant, s.clock.Now())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.Plan, b.Ready, b.Amount, b.Charges = plan, 0, 0, 0
 	sum, digest, bad := sha256.New(), digester{}, 0
@@ -98,6 +100,7 @@ func (s *Batches) freeze(ctx context.Context, b *Batch) ([]byte, error) {
 				return errPlan
 			}
 			b.Ready, b.Amount, b.Charges = b.Ready+1, b.Amount+r.Amount, b.Charges+r.Charges
+			f.Largest = max(f.Largest, r.Amount)
 			writeCanonical(sum, *r)
 			digest.add(*r)
 			if r.Charges != was {
@@ -114,14 +117,15 @@ func (s *Batches) freeze(ctx context.Context, b *Batch) ([]byte, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case bad > 0:
-		return nil, problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d rows cannot be paid: mend or drop them", bad))
+		return problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d rows cannot be paid: mend or drop them", bad))
 	case b.Ready == 0:
-		return nil, problem.New(problem.Invalid, "no_rows", "The batch has no rows to pay")
+		return problem.New(problem.Invalid, "no_rows", "The batch has no rows to pay")
 	}
 	b.blocks, b.Digest = digest.sums()
-	return sum.Sum(nil), nil
+	f.sum = sum.Sum(nil)
+	return nil
 }
 
 // errPlan is returned where the fees are not those that the rows were priced by.

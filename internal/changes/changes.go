@@ -15,6 +15,7 @@
 //
 //	kinds.go        the table of all kinds
 //	wallet.go       money funded to a wallet or adjusted in it
+//	batch.go        a batch of payouts sent
 //	transfer.go, float.go, credits.go, payment.go, payout.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key
@@ -130,15 +131,31 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 		return Request{}, err
 	}
 	if o.By.Machine != "" {
-		return a.do(ctx, o.By, k, a.Store.AtOnce(o.By, request))
+		return a.atOnce(ctx, o.By, k, request, d.Begin...)
 	}
-	act, err := a.Store.Make(ctx, o.By, k.Rule, request)
+	act, err := a.Store.Make(ctx, o.By, k.Rule, request, d.Begin...)
 	if err != nil || act.Needs > 0 || act.State != Waiting {
 		return act, err
 	}
 	done, err := a.do(ctx, o.By, k, act)
 	if err != nil && problem.From(err).Code == CodeEnded { // by the same form, at the same moment
 		return a.Store.Get(ctx, act.ID)
+	}
+	return done, err
+}
+
+// atOnce applies a request of a command without a person. It undoes begin where the change is refused.
+func (a *Changes) atOnce(ctx context.Context, by By, k Kind, r Request, begin ...func(*db.Tx) error) (Request, error) {
+	r = a.Store.AtOnce(by, r)
+	if len(begin) == 0 {
+		return a.do(ctx, by, k, r)
+	}
+	if err := a.Store.Write(ctx, begin[0]); err != nil {
+		return r, err
+	}
+	done, err := a.do(ctx, by, k, r)
+	if err != nil && !errors.Is(err, db.ErrAmbiguous) {
+		err = errors.Join(err, k.Undone(context.WithoutCancel(ctx), r, func(*db.Tx) error { return nil }))
 	}
 	return done, err
 }

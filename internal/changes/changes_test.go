@@ -16,6 +16,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
@@ -94,7 +95,9 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 		}})
 	t.Cleanup(func() { texts.Close(); pays.Close() })
 	f.queue, f.routes = queue, routes
-	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people,
+	keys := access.New(d, c)
+	batches := batch.New(batch.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Payments: pays, Treasury: orders, Jobs: queue, Access: keys, Clock: c, Log: quiet, Secret: secret})
+	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: keys, People: f.people, Batches: batches,
 		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts, Routes: routes, Jobs: queue})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -38,6 +39,7 @@ type Deps struct {
 	ShownKey  []byte
 	Treasury  *treasury.Treasury
 	Payments  *payments.Payments
+	Batches   *batch.Batches
 	Messaging *messaging.Messaging
 	Routes    *route.Table
 	Jobs      *jobs.Queue
@@ -93,6 +95,8 @@ type Draft struct {
 	Payload  any
 	Light    bool     // it needs no approver where no line says otherwise
 	Again    *Request // the request that the same form made before
+	// Begin runs in the transaction that stores the request, and changes what the request is about: at most one function.
+	Begin []func(tx *db.Tx) error
 }
 
 // Rule returns the rule of a kind, and whether this program knows the kind.

@@ -89,6 +89,9 @@ func floatKey(x *examples) ledger.Key {
 func clearingKey(x *examples) ledger.Key {
 	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Clearing}
 }
+func reserveKey(x *examples) ledger.Key {
+	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Reserve(x.tenant.ID)}
+}
 func suspenseKey(x *examples) ledger.Key {
 	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.Suspense}
 }
@@ -124,6 +127,10 @@ func moneyExamples() map[string]example {
 		}},
 		KindSendPayout: {own: true, has: clearingKey, by: 0, ask: func(x *examples, _ string) (Request, error) {
 			return x.heldPayout(x.someKey())
+		}},
+		KindSendBatch: {own: true, has: reserveKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
+			b := x.draft(fmt.Sprintf("Salaries %d", x.n), fmt.Sprintf("020%07d,TELECEL,10", x.n))
+			return x.Do(x.t.Context(), x.owner, KindSendBatch, id, Values{FieldTenant: x.tenant.ID, "batch": b.ID}, "salaries")
 		}},
 		KindContradict: {has: suspenseKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (Request, error) {
 			pay := x.next()
@@ -361,7 +368,7 @@ func (x *examples) breakOff(name string, e example) {
 	if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
 		x.rail.pending = true
 		x.payouts = x.unknown(mostBoundaries)
-	} else if name == KindSendPayout {
+	} else if name == KindSendPayout || name == KindSendBatch {
 		x.paying(2 * mostBoundaries)
 	} else {
 		x.done(x.Treasury.Fund(t.Context(), x.tenant.ID, 100*money.Cedi, "before the test", "ama"))

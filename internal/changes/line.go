@@ -13,6 +13,11 @@ import (
 // MostCheckers is how many checkers an act can need.
 const MostCheckers = 2
 
+// KindSendPayout is a payout that a line of the account's own policy wants to be approved by the account's own people,
+// whether a key or a page asked for it. The act has the payment's id. The money is held from the first moment, and nothing
+// is sent before the last approval; an act that ends otherwise ends the payment, and what was held goes back.
+const KindSendPayout = "payout.send"
+
 // Line is one line of the policy: acts of a kind that move at least an amount need so many checkers. At the installation a
 // line of a tenant comes before those of everywhere; a tenant's own acts follow its own lines alone. The highest amount
 // comes before lower ones.

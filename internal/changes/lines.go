@@ -104,6 +104,11 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 		line = selectOwnLine
 	}
 	found, err := tx.One(line, []any{a.Kind, a.Tenant, int64(a.Amount)}, &n)
+	if largest := a.largestPayout(); err == nil && largest > 0 { // the stricter of its own line and of that of its largest payout
+		each, also := 0, false
+		also, err = tx.One(line, []any{KindSendPayout, a.Tenant, int64(largest)}, &each)
+		found, n = found || also, max(n, each)
+	}
 	switch {
 	case err != nil:
 		return 0, err

@@ -19,11 +19,6 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// KindSendPayout is a payout that a line of the account's own policy wants to be approved by the account's own people,
-// whether a key or a page asked for it. The act has the payment's id. The money is held from the first moment, and nothing
-// is sent before the last approval; an act that ends otherwise ends the payment, and what was held goes back.
-const KindSendPayout = "payout.send"
-
 // heldPayout is what would be sent. Its members and their order are what is hashed: they never change.
 type heldPayout struct {
 	ID        string        `json:"id"`

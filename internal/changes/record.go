@@ -8,8 +8,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate.
-func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request) (made Request, err error) {
+// Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate. begin runs in
+// the transaction of a new request.
+func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...func(*db.Tx) error) (made Request, err error) {
 	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.Checks = by.id(), by.name(), by.Origin, by.Place, Waiting, nil
 	landed := func(tx *db.Tx) (bool, error) {
 		made, err = s.read(tx, selectAct, a.ID)
@@ -27,7 +28,7 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request) (made Req
 		}
 		made = a
 		made.MadeAt = s.clock.Now()
-		made.ExpiresAt = made.MadeAt.Add(Lasts)
+		made.ExpiresAt = made.MadeAt.Add(rule.lasts())
 		if made.Needs, err = s.needs(tx, rule, made); err != nil {
 			return err
 		}
@@ -45,6 +46,11 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request) (made Req
 			}
 		}
 		made.Digest = made.digest()
+		for _, fn := range begin {
+			if err := fn(tx); err != nil {
+				return err
+			}
+		}
 		s.insert(tx, made)
 		if made.Needs == 0 {
 			return nil // it is done at once, with an entry of its own
@@ -82,7 +88,7 @@ func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, err
 		err = s.db.Write(ctx, func(tx *db.Tx) error { return s.limit(tx, a, a.Kind+" "+a.Tenant+" "+a.Reason) })
 	}
 	a.State, a.MadeAt = Waiting, s.clock.Now()
-	a.ExpiresAt = a.MadeAt.Add(Lasts)
+	a.ExpiresAt = a.MadeAt.Add(rule.lasts())
 	a.Digest = a.digest()
 	return a, err
 }

@@ -102,7 +102,12 @@ type Rule struct {
 	Light bool
 	// ByKey says that an API key may ask for them.
 	ByKey bool
+	// Lasts is how long one waits for its approvers; zero: Lasts.
+	Lasts time.Duration
 }
+
+// lasts is how long a request waits for its approvers.
+func (r Rule) lasts() time.Duration { return cmp.Or(r.Lasts, Lasts) }
 
 // By is who requests or decides, and from where.
 type By struct {
@@ -148,6 +153,14 @@ func (a Request) reference() string {
 	var p struct{ Reference string }
 	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
 	return p.Reference
+}
+
+// largestPayout returns the amount of the largest payout of a batch: the policy's line of payouts counts for it, too. It is zero for a
+// request of another kind.
+func (a Request) largestPayout() money.Pesewas {
+	var p struct{ Largest money.Pesewas }
+	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
+	return p.Largest
 }
 
 // byMachine reports whether a command without a person made the request.

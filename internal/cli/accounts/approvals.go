@@ -92,6 +92,7 @@ func (c *Change) Run(e *frame.Env) error {
 		}
 		a := o.Changes(secret)
 		a.Payments, a.Messaging = o.Payments(secret), o.Messaging()
+		a.Batches = o.Batches(secret, a.Payments)
 		defer a.Payments.Close()
 		id := frame.NewID()
 		if reference := c.Set["reference"]; reference != "" && o.By.Machine == "" {

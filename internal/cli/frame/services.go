@@ -4,6 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/makola/makola/internal/app"
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
@@ -57,6 +58,12 @@ func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 	queue := o.Jobs()
 	return payments.New(payments.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Jobs: queue, Clock: o.Clock, Log: quiet, Secret: secret,
 		Webhooks: webhook.New(o.DB, queue, o.Clock, quiet, webhook.Options{Secret: secret}), Routes: o.Routes(), Treasury: o.treasury()})
+}
+
+// Batches are the files of payouts as commands use them: a server accepts the rows of a batch that begins here.
+func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batches {
+	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access,
+		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})
 }
 
 // treasury moves operators' money.

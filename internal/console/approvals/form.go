@@ -97,7 +97,7 @@ func OfAccount(text string) func(v *console.Visit) (string, error) {
 // templated are the kinds whose pages say more than their fields do.
 var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTransfer, changes.KindRecover, changes.KindAddFloat, changes.KindSellCredits, changes.KindRefundCredits,
 	changes.KindFees, changes.KindRoute, changes.KindCreateSender, changes.KindReopen, changes.KindPolicy, changes.KindTenant, changes.KindBlock, changes.KindSettings, changes.KindAddresses,
-	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole}
+	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole, changes.KindSendBatch}
 
 // GeneratedForms are the pages of kinds without a template that are about an account, made from their fields.
 func (ps *Pages) GeneratedForms(at roles.Site) (orders []Form) {

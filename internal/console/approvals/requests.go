@@ -141,6 +141,9 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 	if a.Kind == changes.KindSendPayout && v.Can(roles.ReadPayments) { // the act has the payment's id
 		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.Base()+"/payments/"+a.ID, "its page")})
 	}
+	if id := changes.BatchOf(a); id != "" && v.Route.Site == console.Tenants {
+		facts = append(facts, page.Fact{Name: "Batch", Value: page.Anchor(v.Base()+"/batches/"+id, "its page, with all rows")})
+	}
 	if a.Note != "" {
 		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
 	}

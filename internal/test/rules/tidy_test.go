@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 	"tenant":            {"db", "ledger"},
 	"timekeeping":       {"db"},
 	"access":            {"db", "ratelimit"},
-	"changes":           {"access", "audit", "db", "identity", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "roles", "route", "sealed", "senderid", "tenant", "treasury", "webhook"},
+	"changes":           {"access", "audit", "batch", "db", "identity", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "roles", "route", "sealed", "senderid", "tenant", "treasury", "webhook"},
 	"ratelimit":         {"db"},
 	"installation":      {"db"},
 	"audit":             {"db"},

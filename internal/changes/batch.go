@@ -1,0 +1,222 @@
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// KindSendBatch sends a batch of payouts. The request freezes the rows of the draft. A request that ends without being applied makes
+// the batch a draft again.
+const KindSendBatch = "batch.send"
+
+// batchLasts is how long the request of a batch waits for its approvers.
+const batchLasts = 72 * time.Hour
+
+// sentBatch is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+type sentBatch struct {
+	ID      string        `json:"id"`
+	Tenant  string        `json:"tenant"`
+	Name    string        `json:"name"`
+	Digest  string        `json:"digest"` // of all rows with their fees and registered names
+	Rows    int           `json:"rows"`
+	Amount  money.Pesewas `json:"pesewas"`
+	Charges money.Pesewas `json:"charges"`
+	Largest money.Pesewas `json:"largest"` // amount of a row
+	Plan    int64         `json:"plan"`    // version of the fee plan
+	Overlap int           `json:"overlap"` // rows that earlier batches paid
+	Again   string        `json:"again,omitempty"`
+	Key     string        `json:"key,omitempty"`
+}
+
+func sentBatchOf(b batch.Batch, largest money.Pesewas) sentBatch {
+	return sentBatch{ID: b.ID, Tenant: b.Tenant, Name: b.Name, Digest: b.Digest, Rows: b.Ready, Amount: b.Amount, Charges: b.Charges, Largest: largest, Plan: b.Plan,
+		Overlap: b.Overlap, Again: b.Again, Key: b.Key}
+}
+
+// BatchOf returns the id of the batch that a request is about; empty for a request of another kind.
+func BatchOf(r Request) string {
+	if r.Kind != KindSendBatch {
+		return ""
+	}
+	p, err := payloadOf[sentBatch](r)
+	if err != nil {
+		return ""
+	}
+	return p.ID
+}
+
+// sendBatchRule is that of a person's request. A key's needs no approver where no line of the account asks for one, as its payouts.
+var sendBatchRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, ByKey: true, Lasts: batchLasts}
+
+func (a *Changes) batchKind() Kind {
+	return Kind{Name: KindSendBatch, Title: "Batch of payouts", Rule: sendBatchRule, Check: a.checkBatch, Apply: a.startBatch, Undone: a.withdrawBatch}.by(a.lookBatch, tenantField,
+		Field{Name: "batch", Label: "Batch", Hint: "The id of the batch.", Max: 36, Required: true},
+		Field{Name: "again", Label: "Why rows are paid again", Hint: "Needed where an earlier batch paid rows of this one.", Max: 500})
+}
+
+func (a *Changes) lookBatch(ctx context.Context, o Order) (Draft, error) {
+	if act, err := a.Get(ctx, o.By.Place, o.ID); err == nil && act.Maker == o.By.id() && BatchOf(act) == o.Values["batch"] { // the same form again
+		return Draft{Again: &act}, nil
+	}
+	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
+	if err != nil {
+		return Draft{}, err
+	}
+	switch twin, found, err := a.RequestOfBatch(ctx, t.ID, o.Values["batch"]); {
+	case err != nil:
+		return Draft{}, err
+	case found && twin.Maker == o.By.id() && twin.Place == o.By.Place:
+		return Draft{Again: &twin}, nil
+	}
+	f, err := a.Batches.Freeze(ctx, t.ID, o.Values["batch"], o.Values["again"])
+	if err != nil {
+		return Draft{}, err
+	}
+	return Draft{Tenant: t.ID, Amount: f.Total(), Sentence: batchSentence(t, f.Batch), Payload: sentBatchOf(f.Batch, f.Largest),
+		Begin: []func(*db.Tx) error{func(tx *db.Tx) error { return a.Batches.RequestIn(tx, f) }}}, nil
+}
+
+func batchSentence(t tenant.Tenant, b batch.Batch) string {
+	return fmt.Sprintf("Pay %d people of the batch %s: %s, with fees of %s", b.Ready, b.Name, t.Money().Text(int64(b.Amount)), t.Money().Text(int64(b.Charges)))
+}
+
+// checkBatch returns the wallet's balances, the notes about the file, and the rows that are paid again.
+func (a *Changes) checkBatch(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[sentBatch](r)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Tenants.Get(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.Batches.Get(ctx, p.Tenant, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.balances(ctx, "wallet of "+t.Name, t.Wallet(), -int64(p.Amount+p.Charges))
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, Fact{Name: "Largest payout", Value: t.Money().Text(int64(p.Largest))})
+	if p.Overlap > 0 {
+		list = append(list, warning(fmt.Sprintf("An earlier batch paid %d of %d rows in the last 30 days. They are paid again because: %s", p.Overlap, p.Rows, p.Again)))
+	}
+	for _, note := range b.Notes {
+		list = append(list, warning("About the file: "+note))
+	}
+	return list, nil
+}
+
+// startBatch reserves the money, lets the batch run and ends the request in one transaction.
+func (a *Changes) startBatch(ctx context.Context, act *Request, finish Finish) error {
+	p, err := payloadOf[sentBatch](*act)
+	if err != nil {
+		return err
+	}
+	order := batch.Order{Tenant: p.Tenant, ID: p.ID, Digest: p.Digest, Reason: act.Reason, Actor: act.Actor}
+	act.Made = p.ID
+	return a.Batches.Start(context.WithoutCancel(ctx), order, func(tx *db.Tx, b batch.Batch) error {
+		if sentBatchOf(b, p.Largest) != p {
+			return errChanged("The batch")
+		}
+		if err := a.keyStands(tx, *act); err != nil {
+			return err
+		}
+		return finish(tx, []audit.Change{{What: "batch " + b.Name, Before: "requested", After: "runs, with " + ledger.GHS.Text(int64(b.Total())) + " reserved"}})
+	})
+}
+
+// withdrawBatch makes the batch a draft again and ends the request in one transaction. A batch that a recovery ended stays ended.
+func (a *Changes) withdrawBatch(ctx context.Context, act Request, end func(*db.Tx) error) error {
+	p, err := payloadOf[sentBatch](act)
+	if err != nil {
+		return err
+	}
+	return a.Store.Write(ctx, func(tx *db.Tx) error {
+		err := a.Batches.Withdraw(tx, p.Tenant, p.ID)
+		if err != nil && !problem.Is(err, problem.Invalid) && !problem.Is(err, problem.NotFound) {
+			return err
+		}
+		return end(tx)
+	})
+}
+
+// RequestOfBatch finds the waiting request of a batch.
+func (a *Changes) RequestOfBatch(ctx context.Context, tenantID, id string) (r Request, found bool, err error) {
+	list, err := a.Store.List(ctx, Filter{Tenant: tenantID, State: Waiting, AllPlaces: true, Limit: waitingAtOnce})
+	for _, one := range list {
+		if BatchOf(one) == id {
+			return one, true, err
+		}
+	}
+	return r, false, err
+}
+
+// SubmitBatch sends a batch for an API key. It begins at once, unless a line of the account's policy asks for approval: then the
+// batch is requested. origin is the address of the key's request. A batch that cannot begin stays a draft.
+func (a *Changes) SubmitBatch(ctx context.Context, tenantID, id, key, origin, again string) error {
+	t, err := a.Tenants.Get(ctx, tenantID)
+	if err != nil {
+		return err
+	}
+	b, err := a.Batches.Get(ctx, tenantID, id)
+	if err == nil && b.Key != key { // its daily limit would not count
+		err = problem.New(problem.NotFound, "batch_not_found", "There is no such batch of this key")
+	}
+	if err != nil {
+		return err
+	}
+	f, err := a.Batches.Freeze(ctx, tenantID, id, again)
+	if err != nil {
+		return err
+	}
+	act, err := a.requestByKey(ctx, t, f, key, origin)
+	if err != nil {
+		return err
+	}
+	if act.Needs > 0 {
+		return a.Store.Write(ctx, func(tx *db.Tx) error { return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, act)) })
+	}
+	if err := a.Store.Write(ctx, func(tx *db.Tx) error { return a.Batches.RequestIn(tx, f) }); err != nil {
+		return err
+	}
+	err = a.Batches.Start(context.WithoutCancel(ctx), batch.Order{Tenant: tenantID, ID: id, Digest: f.Digest, Reason: act.Reason, Actor: act.MakerName}, func(tx *db.Tx, _ batch.Batch) error {
+		return a.keyStands(tx, act)
+	})
+	if err == nil || errors.Is(err, db.ErrAmbiguous) {
+		return err
+	}
+	return errors.Join(err, a.withdrawBatch(context.WithoutCancel(ctx), act, func(*db.Tx) error { return nil }))
+}
+
+// requestByKey makes the request of a batch that an API key submits. Its Needs are 0 where it needs no approver.
+func (a *Changes) requestByKey(ctx context.Context, t tenant.Tenant, f batch.Frozen, key, origin string) (act Request, err error) {
+	act = Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: KindSendBatch, Tenant: t.ID, Place: t.ID, Amount: f.Total(), Origin: origin, Reason: "Batch " + f.Name, Sentence: batchSentence(t, f.Batch)}
+	if err := a.byKey(ctx, &act, key); err != nil {
+		return act, err
+	}
+	if act.Payload, err = json.Marshal(sentBatchOf(f.Batch, f.Largest)); err != nil {
+		return act, err
+	}
+	if act.Facts, err = a.check(ctx, a.kinds[KindSendBatch], act); err != nil {
+		return act, err
+	}
+	rule := sendBatchRule
+	rule.Light = true
+	return a.Store.Planned(ctx, rule, act)
+}
