@@ -20,7 +20,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/makola/makola/internal/config"
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -253,14 +252,12 @@ func TestAnswers_unreadOfANodeAreBounded(t *testing.T) {
 // Clients that leave before they are answered make no line of the log. They are counted with the status 499.
 func TestClients_thatLeaveMakeNoErrors(t *testing.T) {
 	t.Parallel()
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
 			var log lockedBuffer
-			cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: config.Storage{Data: t.TempDir()}, DrainFor: time.Minute}
-			if engine == db.Postgres {
-				cfg.Database, cfg.Connections = dbtest.URL(t), 8
-			}
+			cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: freshStorage(t, engine), DrainFor: time.Minute}
+			cfg.Connections = 8
 			a := startWith(t, cfg, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 			site := strings.TrimSuffix(a.ready.APIURL, "/api/v1")
 			handler := a.handler()

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/test/apitest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestBadInput sends every bad request that the OpenAPI document lets one think of, over a real
@@ -22,7 +22,7 @@ func TestBadInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, engine, document)

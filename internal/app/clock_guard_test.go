@@ -27,12 +27,9 @@ func TestClock_setBackStopsMoney(t *testing.T) {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
 			now := clock.NewManual(time.Now())
-			cfg, err := asProduction(config.Server{Listen: "127.0.0.1:0", MetricsListen: "off", Connections: 8, DrainFor: time.Minute, Sim: "http://127.0.0.1:1", Storage: config.Storage{Data: t.TempDir()}})
+			cfg, err := asProduction(config.Server{Listen: "127.0.0.1:0", MetricsListen: "off", Connections: 8, DrainFor: time.Minute, Sim: "http://127.0.0.1:1", Storage: freshStorage(t, engine)})
 			if err != nil {
 				t.Fatal(err)
-			}
-			if engine == db.Postgres {
-				cfg.Database = dbtest.URL(t)
 			}
 			a := startWith(t, cfg, Options{Clock: now, Log: slog.New(slog.DiscardHandler)})
 			key := liveKey(t, a)

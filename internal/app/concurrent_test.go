@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/test/apitest"
 	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // What clients do at the same moment: the same request again while the first is still under way, and many
@@ -23,7 +23,7 @@ func eachStage(t *testing.T, fn func(t *testing.T, s *stage, a *actor)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, engine, document)

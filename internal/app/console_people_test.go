@@ -52,7 +52,7 @@ func produce(t *testing.T, change ...func(*config.Server)) *browsed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.Server{Environment: "production", Listen: "127.0.0.1:0", MetricsListen: "off", Connections: 8, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()},
+	cfg := config.Server{Environment: "production", Listen: "127.0.0.1:0", MetricsListen: "off", Connections: 8, DrainFor: time.Minute, Storage: freshStorage(t, db.SQLite),
 		Secret: secret, PublicURL: "https://makola.example", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Sim: "http://127.0.0.1:1"}
 	for _, c := range change {
 		c(&cfg)

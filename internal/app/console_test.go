@@ -13,8 +13,10 @@ import (
 
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // browsed is a development server with a browser that is signed in, or not yet.
@@ -33,7 +35,7 @@ func browse(t *testing.T, change ...func(*config.Server)) *browsed {
 
 func browseWith(t *testing.T, o Options, change ...func(*config.Server)) *browsed {
 	t.Helper()
-	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Connections: 8, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
+	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Connections: 8, DrainFor: time.Minute, Storage: freshStorage(t, db.SQLite)}
 	for _, c := range change {
 		c(&cfg)
 	}
@@ -49,6 +51,19 @@ func browseWith(t *testing.T, o Options, change ...func(*config.Server)) *browse
 	b := &browsed{App: a, t: t, base: strings.TrimSuffix(a.ready.ConsoleURL, "/")}
 	b.forget()
 	return b
+}
+
+// freshStorage is a migrated database without rows, and a data folder. A server that begins with an empty folder is started by
+// TestTheFirstScreen.
+func freshStorage(t testing.TB, engine db.Engine) config.Storage {
+	t.Helper()
+	s := config.Storage{Data: t.TempDir()}
+	if engine == db.Postgres {
+		s.Database = dbtest.URL(t)
+	} else {
+		dbtest.File(t, s.SQLite())
+	}
+	return s
 }
 
 // forget throws the cookies away.

@@ -53,7 +53,7 @@ func TestEgress_isOfLiveProviders(t *testing.T) {
 func TestEgress_isOfWebhooks(t *testing.T) {
 	t.Parallel()
 	proxy := newRefusingProxy(t)
-	a, err := Start(t.Context(), config.Server{Storage: config.Storage{Data: t.TempDir()}, Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off",
+	a, err := Start(t.Context(), config.Server{Storage: freshStorage(t, db.SQLite), Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off",
 		DrainFor: time.Minute, Egress: config.Egress{URL: config.Credential(proxy.URL)}}, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func WriteCertificate(t testing.TB, folder string, serial int64) (cert, key stri
 // startLocal starts a development server on free ports, for as long as the test runs.
 func startLocal(t *testing.T, change func(*config.Server)) *App {
 	t.Helper()
-	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: config.Storage{Data: t.TempDir()}, DrainFor: time.Minute}
+	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: freshStorage(t, db.SQLite), DrainFor: time.Minute}
 	if change != nil {
 		change(&cfg)
 	}
@@ -99,7 +99,7 @@ func TestLiveMoneyMeansProduction(t *testing.T) {
 	if made, err := os.ReadDir(credentials.Data); err != nil || len(made) > 0 {
 		t.Errorf("a start that was refused has made %v, %v", made, err)
 	}
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+	for _, engine := range dbtest.Engines() {
 		cfg := local
 		cfg.Data, cfg.Connections = t.TempDir(), 4
 		if engine == db.Postgres {
@@ -531,7 +531,7 @@ func getWithKey(t *testing.T, a *App, path string) (status int, text string) {
 func TestReadsGoOnWhereNothingCanBeWritten(t *testing.T) {
 	t.Parallel()
 	faults, limit := &db.Faults{}, int64(100)
-	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: config.Storage{Data: t.TempDir()}, DrainFor: time.Minute, GeneralLimit: &limit}
+	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: freshStorage(t, db.SQLite), DrainFor: time.Minute, GeneralLimit: &limit}
 	a := startWith(t, cfg, Options{Log: slog.New(slog.DiscardHandler), Faults: faults})
 	faults.Decide(func(b db.Boundary) db.Fault {
 		if b == db.BoundaryCommit {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/db"
 )
 
 // A server whose ring lacks a key under which something is sealed says so instead of failing later, one webhook at a time.
@@ -21,7 +22,7 @@ func TestAServerWithoutANeededKeyDoesNotStart(t *testing.T) {
 		}
 		return s
 	}
-	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: config.Storage{Data: t.TempDir()}, DrainFor: time.Minute}
+	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: freshStorage(t, db.SQLite), DrainFor: time.Minute}
 	start := func(s config.Secret) (*App, error) {
 		cfg.Secret = s
 		return Start(t.Context(), cfg, Options{Log: slog.New(slog.DiscardHandler)})

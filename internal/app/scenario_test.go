@@ -52,7 +52,7 @@ func TestScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := scenarioFiles(t)
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, engine, document)
@@ -113,10 +113,7 @@ func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage
 	t.Cleanup(func() { server.Close(); _ = s.sim.Close() })
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: server.URL, Connections: 8, DrainFor: time.Minute,
 		OTPTap:    config.OTPTap{Sends: 50, Within: time.Hour, Wait: 3 * time.Minute, Unverified: 90, Closed: time.Hour}, // as by default
-		PublicURL: "", Storage: config.Storage{Data: t.TempDir()}}
-	if engine == db.Postgres {
-		cfg.Database = dbtest.URL(t)
-	}
+		PublicURL: "", Storage: freshStorage(t, engine)}
 	log := slog.New(slog.DiscardHandler)
 	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError}))

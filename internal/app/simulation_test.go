@@ -25,7 +25,6 @@ import (
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/test/clocktest"
-	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // The simulation is Makola in a bad year, in a minute: real nodes on a real database talk HTTP to the
@@ -162,10 +161,7 @@ func newWorld(t *testing.T, engine db.Engine, seed uint64, prepare func(*world))
 	w.door = newDoor(t, w.sim.Handler())
 	w.inbox = newSimInbox(t)
 	w.cfg = config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: w.door.url(), Connections: 8, DrainFor: time.Minute,
-		Storage: config.Storage{Data: t.TempDir()}}
-	if engine == db.Postgres {
-		w.cfg.Database = dbtest.URL(t)
-	}
+		Storage: freshStorage(t, engine)}
 	if prepare != nil {
 		prepare(w)
 	}

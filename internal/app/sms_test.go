@@ -62,10 +62,10 @@ func (s *smsSite) replace() {
 	}
 }
 
-func (s *smsSite) node(name, database string) *App {
+func (s *smsSite) node(name string, storage config.Storage) *App {
 	s.t.Helper()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: s.url, Connections: 4, DrainFor: time.Minute, Node: name,
-		Storage: config.Storage{Data: s.t.TempDir(), Database: database}}
+		Storage: storage}
 	// A lease is kept by the machine's clock: a slow machine must not make a node look dead.
 	a, err := Start(context.Background(), cfg, Options{Version: name, Log: slog.New(slog.DiscardHandler), Lease: 10 * time.Minute})
 	if err != nil {
@@ -105,10 +105,10 @@ func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 // other connects. A simulator that starts again at another address is found.
 func TestOneNodeSendsForAll(t *testing.T) {
 	t.Parallel()
-	site, database := newSMSSite(t), dbtest.URL(t)
-	first := site.node("first", database)
+	site, storage := newSMSSite(t), freshStorage(t, db.Postgres)
+	first := site.node("first", storage)
 	connected(t, first)
-	second := site.node("second", database)
+	second := site.node("second", storage)
 	site.sender = second.ready.SenderID
 	if err := second.sms[0].Ready(""); err != provider.ErrElsewhere { // exactly this one
 		t.Fatalf("the second node says %v", err)
@@ -138,11 +138,8 @@ func TestASilentSubmitHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
-			site, database := newSMSSite(t), ""
-			if engine == db.Postgres {
-				database = dbtest.URL(t)
-			}
-			a := site.node("one", database)
+			site := newSMSSite(t)
+			a := site.node("one", freshStorage(t, engine))
 			connected(t, a)
 			if err := site.current.Load().Inject(sim.Fault{Provider: smsc.Name, Operation: "*", Kind: sim.Silent, Count: 1}); err != nil {
 				t.Fatal(err)
@@ -189,7 +186,7 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 	account := operator.Centre.Account()
 	site := newSMSSite(t)
 	for _, configured := range []bool{true, false} {
-		cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: site.url, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
+		cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Sim: site.url, DrainFor: time.Minute, Storage: freshStorage(t, db.SQLite)}
 		if configured {
 			if cfg, err = asProduction(cfg); err != nil {
 				t.Fatal(err)
