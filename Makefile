@@ -57,11 +57,15 @@ fuzz: ## Run every fuzz test for ten seconds.
 mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=).
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
+# The tests whose matrices the gate cuts to some cases of each kind, and their packages. gate_test.go knows which they are.
+LONG  := ./internal/app ./internal/batch ./internal/changes ./internal/relocation
+WHOLE := ^(TestInABrowserEvery(Screen|Guide)IsFit|TestBadInputToTheConsole|TestNothingOfAnotherTenantIsShownOrDone|TestTheDemoIsMadeWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestAMoveThatBreaksOffGoesOnOrIsAbandoned|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$$
+
 .PHONY: deep
-deep: ## What takes longer than the gate: clients of openapi.json, a release, every screen in every theme and width, all mutants.
+deep: ## What takes longer than the gate: clients of openapi.json, a release, whole matrices (screens, bad input, faults), all mutants.
 	@scripts/clients.sh
 	@scripts/dist.sh '$(VERSION)'
-	@MAKOLA_TEST_DEEP=1 MAKOLA_TEST_CHROMIUM=$$(scripts/chromium.sh) $(GO) test ./internal/app -count=1 -timeout 30m -run '^TestInABrowserEvery(Screen|Guide)IsFit$$'
+	@MAKOLA_TEST_DEEP=1 MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) MAKOLA_TEST_CHROMIUM=$$(scripts/chromium.sh) $(GO) test $(LONG) -count=1 -timeout 60m -run '$(WHOLE)'
 	@$(MAKE) --no-print-directory mutate
 
 .PHONY: screens

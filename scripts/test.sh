@@ -48,7 +48,7 @@ go vet -tags mutate ./internal/app
 
 # What is too slow under the race detector: a browser, every wrong input to every page, the built program killed under load, and a lost COMMIT at every
 # step of a delivery or an act, random lives of payments, every word about every payment. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestADebIs.*|TestAnRPM_.*|TestTheImage.*|TestInterrupted.*|TestPaused.*|TestPgBouncer_.*|TestProxies_.*|TestPostgreSQL_.*|TestRevocationReachesEveryNode|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestTable_memory|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits|TestNoWordAloneMovesMoney|TestTheDemoIsMadeWholeOrNotAtAll|TestAnInstallationMovesTo.*)$'
+slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestADebIs.*|TestAnRPM_.*|TestTheImage.*|TestInterrupted.*|TestPaused.*|TestPgBouncer_.*|TestProxies_.*|TestPostgreSQL_.*|TestRevocationReachesEveryNode|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestALostCommitIsRecognised|TestAGroupIsReadWholeOrNotAtAll|TestOneTimePasswordsPassACampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestRandomLives|TestLostConnections|TestHistoryIsWhatCountingEveryRowSays|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits|TestNoWordAloneMovesMoney|TestTheDemoIsMadeWholeOrNotAtAll|TestAnInstallationMovesTo.*)$'
 
 # What measures its own time runs alone.
 timed='^(TestAPrimaryThatHangs|TestACluster.*|TestAMasterKeyIsRotated.*)$'
@@ -57,7 +57,7 @@ timed='^(TestAPrimaryThatHangs|TestACluster.*|TestAMasterKeyIsRotated.*)$'
 languages='^(TestSamplesInEveryLanguageVerifySignatures|TestAlertRulesFireWhenTheyShouldAndOnlyThen)$'
 
 # These wait for real time, or do a thing very often: make quick leaves them to the gate.
-waiting='^(TestLog_staysBounded|TestAnswers_takenByNobodyEnd|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'
+waiting='^(TestTable_memory|TestLog_staysBounded|TestAnswers_takenByNobodyEnd|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'
 
 case " $* " in *" -short "*)
 	step "tests on SQLite alone"
@@ -75,21 +75,28 @@ failed() {
 	exit 1
 }
 
-# tests is go test.
+# tests is go test. What runs beside it is asked by joined.
 tests() {
-	{ go test -count=1 "$@" 2>&1 || touch "$scratch/failed"; } | tee "$scratch/tests"
-	if [ -e "$scratch/failed" ]; then failed "$scratch/tests"; fi
+	{ go test -count=1 "$@" 2>&1 || touch "$scratch/failed"; } | tee -a "$scratch/tests"
 }
 
-# beside is go test in the background; joined waits for it and prints its output.
+# beside is go test in the background; joined waits for all of them and prints their output.
+jobs=
 beside() {
-	go test -count=1 "$@" >"$scratch/beside" 2>&1 &
-	job=$!
+	output=$(mktemp -p "$scratch" beside.XXXXXX)
+	{ go test -count=1 "$@" >"$output" 2>&1 || touch "$scratch/failed"; } &
+	jobs="$jobs $!:$output"
 }
 joined() {
-	wait $job || touch "$scratch/failed"
-	cat "$scratch/beside"
-	if [ -e "$scratch/failed" ]; then failed "$scratch/beside"; fi
+	for job in $jobs; do
+		wait "${job%%:*}"
+		cat "${job#*:}" | tee -a "$scratch/joined"
+	done
+	jobs=
+	if [ -e "$scratch/failed" ]; then
+		cat "$scratch/tests" >>"$scratch/joined"
+		failed "$scratch/joined"
+	fi
 }
 
 # Staticcheck computes while the next steps wait for downloads.
@@ -125,35 +132,43 @@ unwatched='-gcflags=modernc.org/...=-race=false'
 # same on both. These have code of their own for each engine, or lock what the others share.
 both='./internal/db ./internal/db/postgres ./internal/db/sqlite ./internal/jobs ./internal/groupcommit'
 
+# Nothing here could race: rules of the source and of the documents, and what does one thing after another.
+alone='./internal/test/rules ./docs ./internal/cli ./internal/sample ./internal/sheet'
+
+# Of internal/app these run on the engine that is named. Everything else there is the same in both steps, and runs in the first.
+engines='^(TestScenarios|TestBadInput|TestTheServerChecksEveryBook|TestClock_setBackStopsMoney|TestClients_thatLeaveMakeNoErrors|TestLiveMoneyMeansProduction|TestASilentSubmitHoldsUpNoOther|TestAnIdempotencyKeyInProgress|TestLog_omitsClientsThatHangUp|TestAccountPages_nothingOfTheInstallation|TestOneReferenceManyTimesAtOnce|TestTheExamplesWorkOnTheDemoAccount|TestAFormThatIsSentAgainIsAnsweredWithAPage|TestATenantWithoutAnythingHasPagesInWords|TestAPayoutWaitsForAnotherOfTheAccountsPeople|TestHeldPayout_showsOriginAndPayee|TestAPayoutThatIsConfirmedTwiceAtOnceIsPaidOnce|TestAPayoutFormIsItsPersonsAndItsTenantsAndShowsWhatIsSent|TestAPayoutFormSaysWhatIsWrong|TestAPayoutToABankAndARefusedOneLeadToTheirPages)$'
+
 case " $* " in
 *" -race "*)
-	others=$(go list ./... | grep -v -e '/internal/test/rules$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$' -e '/internal/db$' -e '/internal/db/postgres$' -e '/internal/db/sqlite$' -e '/internal/jobs$' -e '/internal/groupcommit$')
+	others=$(go list ./... | grep -v -e '/internal/test/rules$' -e '/docs$' -e '/internal/cli$' -e '/internal/sample$' -e '/internal/sheet$' -e '/internal/db$' -e '/internal/db/postgres$' -e '/internal/db/sqlite$' -e '/internal/jobs$' -e '/internal/groupcommit$')
 	onSQLite=$(grep -rl 'internal/test/dbtest"' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|' |
-		grep -v -x -e './internal/cli' -e './internal/db' -e './internal/db/sqlite' -e './internal/jobs' -e './internal/test/dbtest')
-	step "tests with the race detector, on PostgreSQL; of the database and the jobs on both engines"
-	# Most packages wait for their database more than they compute: four at once keep two cores busy. Rules of the source and of the
-	# documents run beside nothing that could race, nor does what does one thing after another (commands, sample).
+		grep -v -x -e './internal/cli' -e './internal/db' -e './internal/db/sqlite' -e './internal/jobs' -e './internal/test/dbtest' -e './internal/test/rules' -e './internal/app')
+	step "tests with the race detector, on PostgreSQL"
+	# Most packages wait for their database more than they compute: four at once keep two cores busy.
 	# The longest begin first: at the end, one alone would leave cores idle.
-	longest='./internal/app ./internal/payments ./internal/changes ./internal/messaging ./internal/messaging/delivery ./internal/relocation'
-	beside -p 2 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $both
+	longest='./internal/app ./internal/payments ./internal/batch ./internal/changes ./internal/messaging ./internal/messaging/delivery ./internal/relocation'
 	export MAKOLA_TEST_ENGINES=PostgreSQL
-	tests -p 3 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $longest $others
-	joined
-	step "the same tests on SQLite, without the race detector"
-	export MAKOLA_TEST_ENGINES=SQLite
-	tests -p 4 -timeout 40m -skip "$slow|$timed|^TestSimulation" $onSQLite
+	tests -p 4 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $longest $others
 	unset MAKOLA_TEST_ENGINES
-	step "the simulations and the built program, and what else is too slow for the race detector"
-	# Most of these wait for programs that ask a provider again after up to a minute: so they wait together, and the commands,
-	# which do one thing after another, run beside them.
-	beside -timeout 40m ./internal/test/rules ./docs ./internal/cli ./internal/sample
-	tests -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/changes ./internal/app ./internal/messaging/... ./internal/payments/... ./internal/sheet
+	joined
+	step "of the database and the jobs on both engines; on SQLite without the race detector; what is too slow for it"
+	# Most of the slow ones wait for programs that ask a provider again after up to a minute: so they wait together, and what
+	# computes runs beside them.
+	beside -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/changes ./internal/app ./internal/messaging/... ./internal/payments/...
+	beside -p 1 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $both
+	export MAKOLA_TEST_ENGINES=SQLite
+	tests -p 2 -timeout 40m -skip "$slow|$timed|^TestSimulation" $onSQLite
+	tests -timeout 40m -run "$engines" ./internal/app
+	unset MAKOLA_TEST_ENGINES
+	tests -p 2 -timeout 40m $alone
 	joined
 	step "what measures its own time"
 	tests -timeout 10m -parallel 1 -run "$timed" ./internal/app
+	joined
 	;;
 *)
 	step "tests"
 	tests -timeout 40m "$@" ./...
+	joined
 	;;
 esac

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/browsertest"
+	"github.com/makola/makola/internal/test/matrix"
 )
 
 // visitor is a browser that is signed in by the link of the first screen.
@@ -175,7 +176,7 @@ func newAlbum(t *testing.T, tab *browsertest.Tab) *album {
 // width, and the cheap checks in every width. make deep and make screens audit each width in each theme.
 func (a *album) look(screens ...screen) {
 	a.t.Helper()
-	whole := a.folder != "" || os.Getenv("MAKOLA_TEST_DEEP") != ""
+	whole := a.folder != "" || matrix.Whole()
 	for _, s := range screens {
 		fmt.Fprintf(&a.sheet, "<h2>%s</h2>\n", s.name)
 		for _, width := range widths {

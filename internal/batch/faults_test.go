@@ -13,10 +13,11 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/matrix"
 )
 
 // A process that dies at any boundary of the database leaves a batch that another one takes to its end: each row is paid once,
-// and the books agree to the pesewa.
+// and the books agree to the pesewa. In the gate it dies at some of the boundaries.
 func TestRun_killedAtEveryBoundary(t *testing.T) {
 	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
 		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
@@ -26,7 +27,7 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 					dying := h.stopped("a")
 					dying.setRows = 5
 					want := 0
-					for nth, hit := 1, true; hit; nth++ {
+					for nth, hit := 1, true; hit; nth = matrix.Next(nth) {
 						b := dying.requested(fmt.Sprint("Salaries ", nth), fileFrom(nth, 11))
 						hit = dying.diesAt(b, f, boundary, nth, fault)
 						heir := h.node(fmt.Sprint("heir ", nth))

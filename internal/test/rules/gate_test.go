@@ -3,6 +3,7 @@ package rules
 import (
 	"go/ast"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ func TestTheGateRunsEveryTest(t *testing.T) {
 	slow, timed := find(`(?m)^slow='(.*)'$`), find(`(?m)^timed='(.*)'$`)
 	unraced := regexp.MustCompile(slow + "|" + timed + "|" + find(`-run "\$slow\|(\S*?)\\?\$"`))
 	packages := strings.Fields(find(`-run "\$slow.*" (.*)`))
-	whole := strings.Fields(find(`(?m)beside -timeout 40m (\./.*)$`))
+	whole := strings.Fields(find(`(?m)^alone='(.*)'$`))
 
 	named := map[string]bool{}
 	for _, s := range sources(t) {
@@ -51,7 +52,7 @@ func TestTheGateRunsEveryTest(t *testing.T) {
 // Packages that the race detector sees on PostgreSQL alone run on SQLite without it; no package is left out of both.
 func TestGate_coversBothEngines(t *testing.T) {
 	find := finder(t, "scripts/test.sh")
-	elsewhere := slices.Concat(strings.Fields(find(`(?m)^both='(.*)'$`)), strings.Fields(find(`(?m)beside -timeout 40m (\./.*)$`)))
+	elsewhere := slices.Concat(strings.Fields(find(`(?m)^both='(.*)'$`)), strings.Fields(find(`(?m)^alone='(.*)'$`)), []string{"./internal/app"}) // $engines
 	for _, step := range []struct{ name, left string }{
 		{"others", find(`(?m)others=\$\(go list \./\.\.\. \| grep -v (.*)\)$`)},
 		{"onSQLite", find(`(?s)onSQLite=.*?grep -v -x (.*?)\)\n`)},
@@ -62,7 +63,8 @@ func TestGate_coversBothEngines(t *testing.T) {
 			}
 		}
 	}
-	find(`(?s)(MAKOLA_TEST_ENGINES=PostgreSQL\n\ttests .*"\$@" -skip "\$slow\|\$timed" \$longest \$others\n.*MAKOLA_TEST_ENGINES=SQLite\n\ttests .* \$onSQLite\n)`)
+	find(`(?s)(MAKOLA_TEST_ENGINES=PostgreSQL\n\ttests .*"\$@" -skip "\$slow\|\$timed" \$longest \$others\n.*"\$@" -skip "\$slow\|\$timed" \$both\n` +
+		`.*MAKOLA_TEST_ENGINES=SQLite\n\ttests .* \$onSQLite\n\ttests .*-run "\$engines" \./internal/app\n\tunset MAKOLA_TEST_ENGINES\n\ttests .* \$alone\n)`)
 }
 
 // skips are the tests that may leave themselves out for another reason than go test -short.
@@ -75,11 +77,21 @@ var skips = map[string]string{
 	"internal/sheet/write_test.go":          "LibreOffice is large; the gate says when it is not installed",
 }
 
-// A test is in the gate, or make deep runs it: by its build tag, or in its whole length by MAKOLA_TEST_DEEP.
+// A test is in the gate, or make deep runs it: by its build tag, or in its whole length where the gate cuts its matrix.
 func TestEveryTest_inTheGateOrDeep(t *testing.T) {
 	makefile := finder(t, "Makefile")
 	deep := makefile(`(?s)\ndeep: (.*?)\n\n`)
-	long := regexp.MustCompile(makefile(`MAKOLA_TEST_DEEP=1 .* -run '(.*?)'`))
+	makefile(`MAKOLA_TEST_DEEP=1 .* (\$\(LONG\)) .* -run '\$\(WHOLE\)'`)
+	long, packages := regexp.MustCompile(strings.ReplaceAll(makefile(`(?m)^WHOLE := (.*)$`), "$$", "$")), strings.Fields(makefile(`(?m)^LONG +:= (.*)$`))
+	cut := reaching(t, "matrix")
+	if len(cut) == 0 {
+		t.Error("no matrix is cut")
+	}
+	for test := range cut {
+		if dir, name := path.Split(test); dir != "internal/test/matrix/" && !long.MatchString(name) || !slices.Contains(packages, "./"+path.Clean(dir)) {
+			t.Errorf("%s is cut in the gate, and make deep does not run it whole", test)
+		}
+	}
 	used := map[string]bool{}
 	for _, s := range sources(t) {
 		if !s.test {
@@ -95,8 +107,8 @@ func TestEveryTest_inTheGateOrDeep(t *testing.T) {
 		default:
 			t.Errorf("%s: neither the gate nor make deep sets the tag %s", name, tag)
 		}
-		if mentions(s.file, "MAKOLA_TEST_DEEP") && !slices.ContainsFunc(testsOf(s.file), long.MatchString) && s.name != "gate_test.go" {
-			t.Errorf("%s: make deep runs none of its tests", name)
+		if mentions(s.file, "MAKOLA_TEST_DEEP") && s.name != "gate_test.go" {
+			t.Errorf("%s: what the gate cuts is cut by the package matrix", name)
 		}
 		if !skipsFreely(s) {
 			continue
@@ -111,6 +123,76 @@ func TestEveryTest_inTheGateOrDeep(t *testing.T) {
 			t.Errorf("%s leaves nothing out: take it out of skips", name)
 		}
 	}
+}
+
+// Of internal/app the gate runs on SQLite what runs on the engine that is named, and nothing else again.
+func TestGate_enginesOfApp(t *testing.T) {
+	find := finder(t, "scripts/test.sh")
+	elsewhere, engines := regexp.MustCompile(find(`(?m)^slow='(.*)'$`)+"|"+find(`(?m)^timed='(.*)'$`)), find(`(?m)^engines='(.*)'$`)
+	named := regexp.MustCompile(engines)
+	reach := reaching(t, "dbtest.Engines")
+	for test := range reach {
+		if dir, name := path.Split(test); dir == "internal/app/" && !named.MatchString(name) && !elsewhere.MatchString(name) {
+			t.Errorf("%s runs on the engine that is named, and scripts/test.sh does not name it", test)
+		}
+	}
+	for name := range strings.SplitSeq(strings.Trim(engines, "^()$"), "|") {
+		if !reach["internal/app/"+name] {
+			t.Errorf("scripts/test.sh names %s, which is no test that runs on the engine that is named", name)
+		}
+	}
+}
+
+// reaching gives the tests, with their folders, that call a function of a package, or what calls it. A call is known by its name:
+// of a function of the same package, or of a method.
+func reaching(t *testing.T, called string) map[string]bool {
+	t.Helper()
+	callers, reached, tests, queue := map[string][]string{}, map[string]bool{}, map[string]bool{}, []string{}
+	for _, s := range sources(t) {
+		if !s.test {
+			continue
+		}
+		in := s.file.Name.Name + " " + s.dir + "/"
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name := in + f.Name.Name
+			if f.Recv != nil {
+				name = in + "." + f.Name.Name
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				switch fun := call.Fun.(type) {
+				case *ast.Ident:
+					callers[in+fun.Name] = append(callers[in+fun.Name], name)
+				case *ast.SelectorExpr:
+					if from, ok := fun.X.(*ast.Ident); ok && (from.Name == called || from.Name+"."+fun.Sel.Name == called) {
+						queue = append(queue, name)
+					}
+					callers[in+"."+fun.Sel.Name] = append(callers[in+"."+fun.Sel.Name], name)
+				}
+				return true
+			})
+		}
+	}
+	for len(queue) > 0 {
+		name := queue[0]
+		if queue = queue[1:]; reached[name] {
+			continue
+		}
+		reached[name] = true
+		if strings.HasPrefix(path.Base(name), "Test") {
+			_, test, _ := strings.Cut(name, " ")
+			tests[test] = true
+		}
+		queue = append(queue, callers[name]...)
+	}
+	return tests
 }
 
 // finder returns a function that finds the first group of a pattern in a file.
