@@ -5,14 +5,44 @@
 package app_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
+
+// candidateVersion is that of a package of a commit.
+const candidateVersion = "0.1.0~git20261126.923d570"
+
+// packed packs the program into a folder, and gives the paths of the package of Debian and of the RPM.
+func packed(version, folder string) ([]string, error) {
+	program, err := builtProgram()
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("../../scripts/package.sh", program, version, runtime.GOARCH, folder).Output()
+	if made := strings.Fields(string(out)); err == nil && len(made) != 2 {
+		err = fmt.Errorf("it printed %q", made)
+	}
+	return strings.Fields(string(out)), err
+}
+
+// candidate packs a commit once a test run.
+var candidate = sync.OnceValues(func() ([]string, error) {
+	if _, err := builtProgram(); err != nil { // into builtIn
+		return nil, err
+	}
+	folder, err := os.MkdirTemp(builtIn, "makola-packages-")
+	if err != nil {
+		return nil, err
+	}
+	return packed(candidateVersion, folder)
+})
 
 // A package is installed beside this machine's own, upgraded, removed and purged: settings and key are made once and outlive it.
 func TestADebIsInstalledUpgradedAndRemoved(t *testing.T) {
@@ -42,17 +72,20 @@ func TestADebIsInstalledUpgradedAndRemoved(t *testing.T) {
 		}
 		return string(out)
 	}
-	pack := func(version string) string {
-		folder := t.TempDir()
-		run("../../scripts/package.sh", program(t), version, runtime.GOARCH, folder)
-		return filepath.Join(folder, "makola_"+version+"_"+runtime.GOARCH+".deb")
-	}
 	dpkg := func(args ...string) string {
 		t.Helper()
 		return run("dpkg", append([]string{"--instdir=" + root, "--admindir=" + at("var/lib/dpkg"), "--log=/dev/null", "--force-script-chrootless", "--force-not-root", "--force-bad-path", "--force-confold"}, args...)...)
 	}
 
-	if said := dpkg("--install", pack("0.1.0~git20261126.923d570")); !strings.Contains(said, "master key was made") || !strings.Contains(said, "systemctl enable --now makola") {
+	first, err := candidate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := packed("0.1.0", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := dpkg("--install", first[0]); !strings.Contains(said, "master key was made") || !strings.Contains(said, "systemctl enable --now makola") {
 		t.Errorf("it says %s", said)
 	}
 	key := read("etc/makola/master.key")
@@ -70,7 +103,7 @@ func TestADebIsInstalledUpgradedAndRemoved(t *testing.T) {
 	if err := os.WriteFile(at("etc/makola/makola.env"), []byte("MAKOLA_PUBLIC_URL=https://pay.example.com\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said := dpkg("--install", pack("0.1.0")); strings.Contains(said, "master key was made") {
+	if said := dpkg("--install", second[0]); strings.Contains(said, "master key was made") {
 		t.Errorf("an upgrade says %s", said)
 	}
 	for _, how := range []string{"--remove", "--purge"} {
@@ -101,9 +134,9 @@ func TestAnRPM_installsAsTheDebDoes(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	made := strings.Fields(run("../../scripts/package.sh", program(t), "0.1.0~git20261126.923d570", runtime.GOARCH, root))
-	if len(made) != 2 {
-		t.Fatalf("it printed %q", made)
+	made, err := candidate()
+	if err != nil {
+		t.Fatal(err)
 	}
 	deb, rpm := made[0], made[1]
 	if got := run("rpm", "-qp", "--queryformat", "%{version}-%{release} %{os} %{license}", rpm); got != "0.1.0~git20261126.923d570-1 linux Apache-2.0" {

@@ -62,7 +62,7 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 	}
 	builtIn = folder
 	path := filepath.Join(folder, "makola")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/makola/makola/cmd/makola")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "github.com/makola/makola/cmd/makola")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

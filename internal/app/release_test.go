@@ -49,7 +49,7 @@ func previousRelease(t *testing.T) string {
 	if err := os.CopyFS(source, files); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "./cmd/makola")
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, "./cmd/makola") // trimmed, a build in another folder is the same
 	build.Dir = source
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the release before, %s, cannot be built: %v\n%s", commit, err, out)

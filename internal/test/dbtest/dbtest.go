@@ -65,7 +65,8 @@ func Each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
 	}
 }
 
-// EachFaulty is Each with connections that break on demand.
+// EachFaulty is Each with connections that break on demand. They break no more once fn has ended, also by Fatal: what the test
+// stops at its end would wait for the database.
 func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
 	t.Helper()
 	t.Parallel()
@@ -75,7 +76,9 @@ func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
 			f := &db.Faults{LookTime: time.Second}
 			o := Options(t, e)
 			o.Faults = f
-			fn(t, OpenWith(t, o), f)
+			d := OpenWith(t, o)
+			defer f.Decide(nil)
+			fn(t, d, f)
 		})
 	}
 }
