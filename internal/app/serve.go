@@ -110,8 +110,11 @@ func (a *App) listen(context.Context) error {
 
 // consoleDeps returns the dependencies of the console's frame.
 func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
+	approvals := &approvals.Pages{Changes: a.changes}
+	counts := &ops.Pages{Payments: a.payments, Senders: a.senders, Jobs: a.jobs, Approvals: approvals}
 	d := console.Deps{
-		Hosts: hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Clock: a.clock, Log: a.callers,
+		Waiting: counts.Waiting,
+		Hosts:   hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Clock: a.clock, Log: a.callers,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
 		Stopped: a.timekeeper.Stopped, Seal: a.cfg.Secret.Sealer(console.SealForms),

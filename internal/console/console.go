@@ -17,7 +17,7 @@
 //	kept.go               the contents of a form while a person gives the second factor
 //	visit.go, route.go, refusal.go, shell.go, live.go  one request on its way, and what stands around its page
 //	table.go, form.go, subject.go, file.go, cookie.go  what handlers use of a visit: columns of lists, parameters, the account, files
-//	console.go, watch.go  what the console stands on
+//	console.go, watch.go, place.go  what the console stands on
 //
 // The *_templ.go files are generated from the .templ files.
 //
@@ -67,7 +67,9 @@ type Deps struct {
 	NewLink func(ctx context.Context) error
 	// Stopped returns the refusal of what moves money while the clock of this node is wrong; nil for never.
 	Stopped func() error
-	// Observe is told how each request was answered; nil: nobody is.
+	// Waiting counts what awaits the visitor on the pages of the navigation, by their path under the site; nil for no counts.
+	Waiting func(p Place) (map[string]int, error)
+	// Observe receives how each request was answered; nil for none.
 	Observe func(api.Seen)
 }
 

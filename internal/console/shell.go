@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// shell is what stands around the page of a visit.
+// shell returns the frame around a page.
 func (v *Visit) shell(title string) page.Shell {
 	s := page.Shell{Title: title, Theme: v.theme(), Path: v.Query(), Visitor: v.Who.Person.Name, Test: v.console.Development || v.Tenant.Mode == tenant.Test}
 	if s.Visitor == "" {
@@ -18,7 +18,7 @@ func (v *Visit) shell(title string) page.Shell {
 		return s
 	}
 	switch {
-	case v.Route.Alone: // a page by itself
+	case v.Route.Alone:
 	case v.Route.Site == Operators:
 		s.Nav, s.Search = v.nav("/ops", opsNav), "/ops/search"
 	case v.Route.Site == Tenants && v.Tenant.ID != "":
@@ -34,7 +34,7 @@ func (v *Visit) shell(title string) page.Shell {
 	return s
 }
 
-// Base is where the pages of the visit's site begin.
+// Base returns the prefix of the pages of the site.
 func (v *Visit) Base() string {
 	if v.Route.Site == Tenants {
 		return "/app/" + v.Tenant.ID
@@ -42,51 +42,63 @@ func (v *Visit) Base() string {
 	return "/ops"
 }
 
-// navItem is one page of a site's navigation.
+// navItem is one page of a site's navigation, in a group by job.
 type navItem struct {
+	group           string
 	path, text, key string
 	permission      roles.Permission
 }
 
+// The groups of pages by job, in the order of the navigation.
+const (
+	today    = "Today"
+	payment  = "Payments"
+	funds    = "Money"
+	messages = "Messages"
+	accounts = "Accounts"
+	settings = "Settings"
+	system   = "System"
+)
+
 var opsNav = []navItem{
-	{"", "Overview", "v", roles.ReadHome},
-	{"/payments", "Payments", "p", roles.ReadPayments},
-	{"/stuck", "Stuck", "s", roles.ReadPayments},
-	{"/messages", "Messages", "m", roles.ReadMessages},
-	{"/tenants", "Accounts", "a", roles.ReadTenants},
-	{"/acts", "Acts", "t", roles.ReadChanges},
-	{"/policy", "Policy", "y", roles.ReadChanges},
-	{"/senders", "Sender IDs", "i", roles.ReviewSenders},
-	{"/people", "People", "e", roles.ReadPeople},
-	{"/audit", "Audit log", "l", roles.ReadAudit},
-	{"/requests", "Requests", "q", roles.ReadRequests},
-	{"/providers", "Providers", "r", roles.ReadProviders},
-	{"/routes", "Routes", "u", roles.ReadProviders},
-	{"/float", "Float", "f", roles.ReadTreasury},
-	{"/jobs", "Dead letters", "j", roles.ReadChecks},
-	{"/checks", "Checks", "c", roles.ReadChecks},
+	{today, "", "Overview", "v", roles.ReadHome},
+	{today, "/stuck", "Needs attention", "s", roles.ReadPayments},
+	{today, "/acts", "Approvals", "t", roles.ReadChanges},
+	{payment, "/payments", "Payments", "p", roles.ReadPayments},
+	{funds, "/float", "Float", "f", roles.ReadTreasury},
+	{messages, "/messages", "Messages", "m", roles.ReadMessages},
+	{messages, "/senders", "Sender IDs", "i", roles.ReviewSenders},
+	{accounts, "/tenants", "Accounts", "a", roles.ReadTenants},
+	{accounts, "/people", "People", "e", roles.ReadPeople},
+	{settings, "/policy", "Approval policy", "y", roles.ReadChanges},
+	{settings, "/routes", "Routes", "u", roles.ReadProviders},
+	{settings, "/fees", "Default fees", "d", roles.ChangeTenants},
+	{system, "/providers", "Providers", "r", roles.ReadProviders},
+	{system, "/checks", "Book checks", "c", roles.ReadChecks},
+	{system, "/jobs", "Failed jobs", "j", roles.ReadChecks},
+	{system, "/requests", "Failed requests", "q", roles.ReadRequests},
+	{system, "/audit", "Audit log", "l", roles.ReadAudit},
 }
 
 var appNav = []navItem{
-	{"", "Home", "e", roles.ReadHome},
-	{"/collections", "Collections", "c", roles.ReadPayments},
-	{"/payouts", "Payouts", "p", roles.ReadPayments},
-	{"/payouts/new", "New payout", "n", roles.RequestPayouts},
-	{"/airtime", "Airtime", "a", roles.ReadPayments},
-	{"/data", "Data packages", "d", roles.ReadPayments},
-	{"/statement", "Statement", "s", roles.ReadBalances},
-	{"/fees", "Fees", "g", roles.ReadBalances},
-	{"/messages", "Messages", "m", roles.ReadMessages},
-	{"/acts", "Acts", "t", roles.ReadChanges},
-	{"/policy", "Policy", "y", roles.ReadChanges},
-	{"/requests", "Requests", "q", roles.ReadRequests},
-	{"/access", "Keys and settings", "k", roles.ReadAccess},
-	{"/people", "People", "l", roles.ReadPeople},
+	{today, "", "Home", "e", roles.ReadHome},
+	{today, "/acts", "Approvals", "t", roles.ReadChanges},
+	{payment, "/collections", "Collections", "c", roles.ReadPayments},
+	{payment, "/payouts", "Payouts", "p", roles.ReadPayments},
+	{payment, "/payouts/new", "New payout", "n", roles.RequestPayouts},
+	{payment, "/airtime", "Airtime", "a", roles.ReadPayments},
+	{payment, "/data", "Data packages", "d", roles.ReadPayments},
+	{funds, "/statement", "Statement", "s", roles.ReadBalances},
+	{funds, "/fees", "Fees", "g", roles.ReadBalances},
+	{messages, "/messages", "Messages", "m", roles.ReadMessages},
+	{settings, "/access", "Keys and settings", "k", roles.ReadAccess},
+	{settings, "/people", "People", "l", roles.ReadPeople},
+	{settings, "/policy", "Approval policy", "y", roles.ReadChanges},
+	{system, "/requests", "Failed requests", "q", roles.ReadRequests},
 }
 
-// nav is the navigation of a site, as far as the visitor's role goes.
-func (v *Visit) nav(base string, items []navItem) []page.Link {
-	var links []page.Link
+// nav returns the navigation of a site, as far as the visitor's role allows.
+func (v *Visit) nav(base string, items []navItem) (groups []page.Group) {
 	current := "" // the item that is nearest to this page
 	for _, i := range items {
 		if v.R.URL.Path == base+i.path || i.path != "" && v.under(base+i.path) && len(i.path) > len(current) {
@@ -94,21 +106,40 @@ func (v *Visit) nav(base string, items []navItem) []page.Link {
 		}
 	}
 	for _, i := range items {
-		if v.Can(i.permission) {
-			here := i.path == current && (current != "" || v.R.URL.Path == base)
-			links = append(links, page.Link{Href: base + i.path, Text: i.text, Key: i.key, Current: here})
+		if !v.Can(i.permission) {
+			continue
 		}
+		if len(groups) == 0 || groups[len(groups)-1].Title != i.group {
+			groups = append(groups, page.Group{Title: i.group})
+		}
+		here := i.path == current && (current != "" || v.R.URL.Path == base)
+		g := &groups[len(groups)-1]
+		g.Links = append(g.Links, page.Link{Href: base + i.path, Text: i.text, Key: i.key, Current: here, Waiting: v.waiting[i.path]})
 	}
-	return links
+	return groups
 }
 
-// under says whether this page is the one at a path, or under it.
+// count reads how many things await the visitor on each page of the site. A count that cannot be read is left out, because the page
+// itself is more important.
+func (v *Visit) count() {
+	if v.console.Waiting == nil || v.Route.Alone || v.Viewing || v.Route.Site != Operators && v.Route.Site != Tenants {
+		return
+	}
+	counts, err := v.console.Waiting(Place{Ctx: v.Ctx, Tenant: v.Tenant.ID, Person: v.Who.Person.ID, Can: v.Can})
+	if err != nil {
+		v.console.Log.Warn("failed to count waiting things", "request_id", v.id, "path", v.path(), "error", err)
+		return
+	}
+	v.waiting = counts
+}
+
+// under reports whether this page is at a path, or below it.
 func (v *Visit) under(path string) bool {
 	here := v.R.URL.Path
 	return here == path || len(here) > len(path) && here[:len(path)+1] == path+"/"
 }
 
-// sites are the parts of the console that a visitor has.
+// sites returns the sites of the visitor.
 func (v *Visit) sites() []page.Link {
 	var links []page.Link
 	if v.Who.Operator() {
@@ -126,12 +157,12 @@ func (v *Visit) sites() []page.Link {
 		links = append(links, page.Link{Href: "/app/" + v.Tenant.ID, Text: v.Tenant.Name, Current: true})
 	}
 	if v.console.Development && v.Who.Can(roles.Installation, roles.UseSimulator) {
-		links = append(links, page.Link{Href: "/sim", Text: "Handsets", Key: "h", Current: v.under("/sim")})
+		links = append(links, page.Link{Href: "/sim", Text: "Test phones", Key: "h", Current: v.under("/sim")})
 	}
 	return links
 }
 
-// theme is what the browser wants; empty: as its system says.
+// theme returns the theme of the browser. It is empty for the theme of its system.
 func (v *Visit) theme() string {
 	cookie, err := v.R.Cookie(themeCookie)
 	if err != nil || cookie.Value != "light" && cookie.Value != "dark" {

@@ -41,7 +41,8 @@ type Visit struct {
 	live    []livePart
 	// FormPage is the page that has the form which the request sent; empty: the start.
 	FormPage string
-	Home     *url.URL // of the page, where the request went elsewhere; nil: here
+	Home     *url.URL       // of the page, where the request went elsewhere; nil: here
+	waiting  map[string]int // by path of the navigation
 }
 
 // Answer is what a handler makes: a page, a part of one, a file, or another place to go.
@@ -285,6 +286,7 @@ func (v *Visit) give(a Answer) {
 		case a.Wrong:
 			status = http.StatusUnprocessableEntity
 		}
+		v.count()
 		v.send(status, page.Layout(v.shell(a.Title), a.Body))
 	}
 }

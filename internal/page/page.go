@@ -106,22 +106,43 @@ func Secure(h http.Header) {
 // Shell is the frame around a page.
 type Shell struct {
 	Title   string
-	Test    bool   // money here is simulated
-	Viewing string // whose pages an operator looks at; empty: none
-	Sites   []Link // the parts of the console that the visitor has
-	Nav     []Link // the pages of this part
-	Search  string // where the search box leads; empty: no box
-	Query   string // the search text
-	Visitor string // name; empty: not signed in
-	Theme   string // light, dark, or empty: the system's
-	Path    string // of this page with its query
+	Test    bool    // money here is simulated
+	Viewing string  // whose pages an operator looks at; empty: none
+	Sites   []Link  // the sites of the visitor
+	Nav     []Group // the pages of this site
+	Search  string  // where the search box leads; empty: no box
+	Query   string  // the search text
+	Visitor string  // name; empty: not signed in
+	Theme   string  // light, dark, or empty: the system's
+	Path    string  // of this page with its query
+}
+
+// Group is a titled group of links.
+type Group struct {
+	Title string
+	Links []Link
 }
 
 // Link leads to a page.
 type Link struct {
 	Href, Text string
 	Current    bool
-	Key        string // after g; empty: none
+	Key        string // keyboard shortcut, after g; empty: none
+	Waiting    int    // things there that await the visitor
+}
+
+// keyed returns all links with a keyboard shortcut.
+func (s Shell) keyed() (links []Link) {
+	all := s.Sites
+	for _, g := range s.Nav {
+		all = append(all[:len(all):len(all)], g.Links...)
+	}
+	for _, l := range all {
+		if l.Key != "" {
+			links = append(links, l)
+		}
+	}
+	return links
 }
 
 // htmxConfig is htmx's configuration: it writes no style and puts no error page into a page.

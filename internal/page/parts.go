@@ -215,3 +215,15 @@ func (f Field) kind() string {
 	}
 	return f.Type
 }
+
+// unkeyed returns groups without keyboard shortcuts, for a second copy of the navigation.
+func unkeyed(groups []Group) []Group {
+	bare := make([]Group, len(groups))
+	for i, g := range groups {
+		bare[i] = Group{Title: g.Title, Links: slices.Clone(g.Links)}
+		for j := range bare[i].Links {
+			bare[i].Links[j].Key = ""
+		}
+	}
+	return bare
+}

@@ -2,7 +2,8 @@
 // needs. They belong to both sites of the console.
 //
 // Files: routes.go lists the pages, form.go is a form that requests a change, requests.go shows requests and decides about them,
-// secrets.go reveals what a change made, policy.go shows the policy.
+// secrets.go reveals what a change made, policy.go shows the policy, count.go
+// counts requests for the navigation.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package approvals

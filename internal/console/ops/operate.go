@@ -163,6 +163,30 @@ func (ps *Pages) tenantPage(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: t.Name, Body: tenantView(v, t, facts, balances, waiting)}, err
 }
 
+// accountMenu returns the actions about an account that the visitor may request, by purpose.
+func accountMenu(v *console.Visit, t tenant.Tenant) (groups []page.Group) {
+	here := "/ops/tenants/" + t.ID
+	add := func(title string, may roles.Permission, links ...page.Link) {
+		if !v.Can(may) {
+			return
+		}
+		if n := len(groups); n > 0 && groups[n-1].Title == title {
+			groups[n-1].Links = append(groups[n-1].Links, links...)
+			return
+		}
+		groups = append(groups, page.Group{Title: title, Links: links})
+	}
+	add("Wallet", roles.ReadBalances, page.Link{Href: here + "/statement", Text: "View statement"})
+	add("Wallet", roles.ChangeMoney, page.Link{Href: here + "/fund", Text: "Fund wallet"}, page.Link{Href: here + "/adjust", Text: "Correct wallet balance"},
+		page.Link{Href: here + "/transfer", Text: "Transfer to another wallet"}, page.Link{Href: here + "/recover", Text: "Recover debt"})
+	add("SMS credits", roles.ChangeMoney, page.Link{Href: here + "/credits/sell", Text: "Sell SMS credits"}, page.Link{Href: here + "/credits/refund", Text: "Refund SMS credits"})
+	add("Settings", roles.ReadAccess, page.Link{Href: here + "/access", Text: "View keys and settings"})
+	add("Settings", roles.ChangeTenants, page.Link{Href: here + "/fees", Text: "Edit fee plan"})
+	add("Access", roles.ViewAs, page.Link{Href: "/app/" + t.ID, Text: "View as account"})
+	add("Access", roles.BlockTenants, page.Link{Href: here + "/block", Text: "Block or unblock account"})
+	return groups
+}
+
 // providerLine is the status of one operation of one provider.
 type providerLine struct {
 	mode, provider, operation string

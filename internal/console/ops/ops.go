@@ -3,7 +3,8 @@
 //
 // Files: routes.go lists the pages. operate.go has the overview, accounts, providers and checks, payments.go the payments of all
 // accounts, audits.go the audit log. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
-// floats, credits and the ends of payments, operation_forms.go those about providers, routes, jobs and fees, wallet.go those about wallets.
+// floats, credits and the ends of payments, operation_forms.go those about providers, routes, jobs and fees, wallet.go those about
+// wallets. waiting.go counts what awaits the visitor for the navigation.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package ops

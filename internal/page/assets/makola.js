@@ -1,9 +1,9 @@
-// The console's own script: keys, copying, and when live parts ask. Every page works without it.
+// The console's own script: keyboard shortcuts, copy buttons, menus and polling. Every page works without it.
 "use strict";
 (() => {
 	document.documentElement.classList.add("script");
 
-	// Live parts are silent in a hidden tab, and say so when the server does not answer.
+	// Live parts do not poll in a hidden tab. A line tells when the server does not respond.
 	const lost = (is) => {
 		const line = document.getElementById("lost");
 		if (line) line.hidden = !is;
@@ -36,10 +36,16 @@
 		if (e.target.id === "keys-on") localStorage.setItem("keys", e.target.checked ? "on" : "off");
 	});
 
-	// On a narrow screen the pages are in a line that is scrolled.
-	document.querySelector(".nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});
+	// A menu closes at a click elsewhere, and by Escape.
+	document.addEventListener("click", (e) => {
+		for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(e.target)) menu.open = false;
+	});
+	document.addEventListener("keydown", (e) => {
+		const menu = e.key === "Escape" && document.querySelector("details.menu[open]");
+		if (menu) { menu.open = false; menu.querySelector("summary").focus(); }
+	});
 
-	// Keys. They are off while somebody types, and for good where they were switched off.
+	// Keyboard shortcuts. They are off while a field has the focus, and where they were switched off.
 	const keysOn = () => localStorage.getItem("keys") !== "off";
 	const keys = () => {
 		const dialog = document.getElementById("keys");

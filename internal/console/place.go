@@ -1,0 +1,15 @@
+package console
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/roles"
+)
+
+// Place is a site with a visitor, for whom the navigation counts what waits there.
+type Place struct {
+	Ctx    context.Context
+	Tenant string // empty: the installation
+	Person string // the visitor's ID
+	Can    func(p roles.Permission) bool
+}
