@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// TestActsAreListedAndShown: what waits for a second person in the console is seen on the command line.
-func TestActsAreListedAndShown(t *testing.T) {
+// TestApprovals_listedAndShown: what waits for a second person in the console is seen on the command line.
+func TestApprovals_listedAndShown(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		key, err := config.NewSecret([]byte(strings.Repeat("k", config.SecretBytes)))
 		if err != nil {

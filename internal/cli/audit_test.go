@@ -12,9 +12,9 @@ import (
 	"github.com/makola/makola/internal/installation"
 )
 
-// TestTheAuditLogIsVerifiedAndExported: what a command did is in the log with the machine, is exported with its link, and
+// TestAudit_verifiedAndExported: what a command did is in the log with the machine, is exported with its link, and
 // cannot be changed unseen.
-func TestTheAuditLogIsVerifiedAndExported(t *testing.T) {
+func TestAudit_verifiedAndExported(t *testing.T) {
 	t.Setenv("SSH_CONNECTION", "192.0.2.7 50000 192.0.2.1 22")
 	eachAlone(t, func(t *testing.T, w where) {
 		w.run(exitOK, "tenant", "create", "Adom", "--mode", "live")

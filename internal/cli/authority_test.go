@@ -47,9 +47,9 @@ func readsOnly(path string) bool {
 	return slices.Contains(strings.Fields(reads[noun]), verb)
 }
 
-// TestEveryCommandIsDeclaredAsReadingOrChanging: a new command fails here until it is in needs, with the flags that say who
+// TestCommands_declaredAsReadingOrChanging: a new command fails here until it is in needs, with the flags that say who
 // gives it, or in the list of this test.
-func TestEveryCommandIsDeclaredAsReadingOrChanging(t *testing.T) {
+func TestCommands_declaredAsReadingOrChanging(t *testing.T) {
 	t.Parallel()
 	model, err := Model()
 	if err != nil {
@@ -76,7 +76,7 @@ func TestEveryCommandIsDeclaredAsReadingOrChanging(t *testing.T) {
 			t.Errorf("there is no makola %s", path)
 		}
 		if _, tried := changing[path]; !tried {
-			t.Errorf("TestInProductionACommandThatChangesSomethingNeedsAPerson does not try makola %s", path)
+			t.Errorf("TestProduction_changesNeedAPerson does not try makola %s", path)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (w where) line(command, customer string) []string {
 	return append(args, "--reason", "a test")
 }
 
-func TestInProductionACommandThatChangesSomethingNeedsAPerson(t *testing.T) {
+func TestProduction_changesNeedAPerson(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant() // before there are people, a command needs none
 		h := produce(w)
@@ -216,7 +216,7 @@ func (w where) file(text string) string {
 	return path
 }
 
-func TestACommandWithATokenWaitsForASecondPerson(t *testing.T) {
+func TestToken_waitsForApproval(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
@@ -266,7 +266,7 @@ func TestACommandWithATokenWaitsForASecondPerson(t *testing.T) {
 
 // Each of these moves money or decides about it: a token makes an act of its person, and moves nothing before a second one
 // has checked it.
-func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
+func TestMoney_waitsForApproval(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")
@@ -326,7 +326,7 @@ func TestWhatMovesMoneyWaitsForASecondPerson(t *testing.T) {
 	})
 }
 
-func TestATokenThatEndedGivesNoCommand(t *testing.T) {
+func TestToken_ended(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
@@ -364,7 +364,7 @@ func TestATokenThatEndedGivesNoCommand(t *testing.T) {
 	})
 }
 
-func TestBreakingTheGlassIsDoneAtOnceAndRed(t *testing.T) {
+func TestBreakGlass_appliesAtOnceAndAlerts(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
@@ -386,7 +386,7 @@ func TestBreakingTheGlassIsDoneAtOnceAndRed(t *testing.T) {
 	})
 }
 
-func TestAReferenceIsTakenOnceByTokenAndByBreakGlass(t *testing.T) {
+func TestReference_onceByTokenAndBreakGlass(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
@@ -428,7 +428,7 @@ func TestAReferenceIsTakenOnceByTokenAndByBreakGlass(t *testing.T) {
 	})
 }
 
-func TestATokenComesFromTheEnvironment(t *testing.T) {
+func TestToken_fromTheEnvironment(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
@@ -452,7 +452,7 @@ func TestATokenComesFromTheEnvironment(t *testing.T) {
 }
 
 // With one person there is no second one to wait for: a command with a token is done at once, with the codes of its errors.
-func TestAFreshInstallationWithOnePersonWaitsForNobody(t *testing.T) {
+func TestProduction_onePersonAlone(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)

@@ -40,7 +40,7 @@ func (w where) scratch() []string {
 }
 
 // The way of an installation's copy: made, listed, drilled, restored, and the books of the new database are the old ones.
-func TestBackupAndRestore(t *testing.T) {
+func TestBackup_createdAndRestored(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		key, err := age.GenerateX25519Identity()
 		if err != nil {
@@ -104,7 +104,7 @@ func TestBackupAndRestore(t *testing.T) {
 }
 
 // A backup of books that do not add up, or of which a byte is not what it was, Do not rely on this backup.
-func TestADrillFailsWhenTheBackupIsWrong(t *testing.T) {
+func TestDrill_failsForAWrongBackup(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
 		folder := t.TempDir()
@@ -138,7 +138,7 @@ func TestADrillFailsWhenTheBackupIsWrong(t *testing.T) {
 	})
 }
 
-func TestBackupsThatCannotBeMade(t *testing.T) {
+func TestBackup_refusals(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	nowhere := where{t: t, flags: []string{"--data", filepath.Join(t.TempDir(), "none")}}

@@ -120,7 +120,7 @@ func has(t *testing.T, o map[string]any, want map[string]any) {
 	}
 }
 
-func TestAnOperatorSetsACustomersQuotas(t *testing.T) {
+func TestAccountSet_quotas(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant("--quota-groups", "7")
 		has(t, w.object("tenant", "show", id), map[string]any{
@@ -139,7 +139,7 @@ func TestAnOperatorSetsACustomersQuotas(t *testing.T) {
 	})
 }
 
-func TestTenantsAreMadeShownAndChanged(t *testing.T) {
+func TestAccounts_createdShownChanged(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant("--collections", "on", "--payout-ip", "10.0.0.0/8", "--payout-ip", "::1", "--transfer-limit", "200.50")
 		has(t, w.object("tenant", "show", id), map[string]any{
@@ -180,7 +180,7 @@ func TestTenantsAreMadeShownAndChanged(t *testing.T) {
 	})
 }
 
-func TestKeysAreMadeRotatedAndRevoked(t *testing.T) {
+func TestKeys_createdRotatedRevoked(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		a := access.New(w.db, clock.Real())
@@ -235,7 +235,7 @@ func TestKeysAreMadeRotatedAndRevoked(t *testing.T) {
 	})
 }
 
-func TestFeePlansAreSetAndShown(t *testing.T) {
+func TestFees_setAndShown(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		if got := w.list("fees", "show"); len(got) != 0 {
@@ -269,7 +269,7 @@ func TestFeePlansAreSetAndShown(t *testing.T) {
 	})
 }
 
-func TestWrongFlagsAreRefusedAndChangeNothing(t *testing.T) {
+func TestFlags_wrongOnesChangeNothing(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		for _, args := range [][]string{
@@ -293,7 +293,7 @@ func TestWrongFlagsAreRefusedAndChangeNothing(t *testing.T) {
 }
 
 // A list of an unknown tenant is no answer, and neither is one of none at all.
-func TestListsOfNobody(t *testing.T) {
+func TestLists_unknownAccount(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, strings.Repeat("ab", config.SecretBytes))
 	eachAlone(t, func(t *testing.T, w where) {
 		for _, args := range [][]string{
@@ -312,7 +312,7 @@ func TestListsOfNobody(t *testing.T) {
 	})
 }
 
-func TestCommandsNeitherMakeNorMigrateADatabase(t *testing.T) {
+func TestCommands_neitherCreateNorMigrate(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "none")
 	w := where{t: t, flags: []string{"--data", folder}}
@@ -336,7 +336,7 @@ func TestCommandsNeitherMakeNorMigrateADatabase(t *testing.T) {
 	}
 }
 
-func TestHelpIsPrintedWithoutAnError(t *testing.T) {
+func TestHelp_ofTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"--help"}, {"tenant", "--help"}, {"key", "create", "--help"}} {
 		var out, errs bytes.Buffer
@@ -347,7 +347,7 @@ func TestHelpIsPrintedWithoutAnError(t *testing.T) {
 }
 
 // An operator finds the server's settings in its help: the variable beside the flag, and the default.
-func TestHelpOfSettings(t *testing.T) {
+func TestHelp_ofSettings(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	if code := Run([]string{"serve", "--help"}, &out, &errs); code != exitOK {
@@ -364,7 +364,7 @@ func TestHelpOfSettings(t *testing.T) {
 	}
 }
 
-func TestTheThreeForms(t *testing.T) {
+func TestOutput_threeForms(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.run(exitOK, "tenant", "create", "Kofi, \"Ama\" & Co", "--mode", "test", "--id", "t-1")
 		w.run(exitUsage, "tenant", "create", "\x1b[2Jclear", "--mode", "test", "--id", "t-2") // a terminal would obey it

@@ -58,7 +58,7 @@ func (d *doctor) says(t *testing.T, check, state, fact string) {
 }
 
 // A check that cannot fail says nothing: each one is shown what is right and what is wrong.
-func TestADoctorFindsAnUnknownVariableAndAnUnfitSetting(t *testing.T) {
+func TestDoctor_wrongSettings(t *testing.T) {
 	d := patient(t)
 	d.variables([]string{"MAKOLA_LISTEN=:80", "MAKOLA_LISTN=:80"})
 	d.says(t, "variables", stateFail, "MAKOLA_LISTN")
@@ -77,7 +77,7 @@ func TestADoctorFindsAnUnknownVariableAndAnUnfitSetting(t *testing.T) {
 	}
 }
 
-func TestADoctorFindsAMasterKeyThatCannotBeUsed(t *testing.T) {
+func TestDoctor_unusableMasterKey(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, "")
 	t.Setenv(config.EnvMasterKeyFile, "")
 	d := patient(t)
@@ -105,7 +105,7 @@ func TestADoctorFindsAMasterKeyThatCannotBeUsed(t *testing.T) {
 	d.says(t, "key", stateWarn, "does not look random")
 }
 
-func TestADoctorFindsADatabaseThatIsNotThereOrBehind(t *testing.T) {
+func TestDoctor_databaseMissingOrBehind(t *testing.T) {
 	t.Parallel()
 	d := patient(t)
 	d.stored(t.Context())
@@ -118,7 +118,7 @@ func TestADoctorFindsADatabaseThatIsNotThereOrBehind(t *testing.T) {
 	d.says(t, "schema", stateFail, "lacks")
 }
 
-func TestADoctorFindsWhatTheDatabaseKnows(t *testing.T) {
+func TestDoctor_findingsOfTheDatabase(t *testing.T) {
 	key := testMasterKey
 	eachAlone(t, func(t *testing.T, w where) {
 		t.Setenv(config.EnvMasterKey, key)
@@ -192,7 +192,7 @@ func TestADoctorFindsWhatTheDatabaseKnows(t *testing.T) {
 	})
 }
 
-func TestADoctorFindsAFullDiskFewFilesAndAnOldCertificate(t *testing.T) {
+func TestDoctor_diskFilesAndCertificate(t *testing.T) {
 	t.Parallel()
 	d := patient(t)
 	d.disk()
@@ -248,7 +248,7 @@ func certificateFor(t *testing.T, left time.Duration) (certFile, keyFile string)
 	return certFile, keyFile
 }
 
-func TestADoctorFindsAProviderThatCannotBeReached(t *testing.T) {
+func TestDoctor_unreachableProvider(t *testing.T) {
 	t.Parallel()
 	requests := make(chan struct{}, 1)
 	count := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests <- struct{}{} })
@@ -359,7 +359,7 @@ makola_ledger_faults{book="ledger"} 0
 makola_ledger_last_check_timestamp_seconds{book="ledger"} 1.7e9
 `
 
-func TestADoctorFindsWhatTheServerMeasures(t *testing.T) {
+func TestDoctor_findingsOfTheMetrics(t *testing.T) {
 	t.Parallel()
 	d := patient(t)
 	d.clock = clock.NewManual(time.Unix(1_700_000_060, 0))
@@ -393,7 +393,7 @@ func TestADoctorFindsWhatTheServerMeasures(t *testing.T) {
 }
 
 // A server that runs is found well by its own program, on its own settings; what it measures has the names that are read.
-func TestADoctorOfAServerThatRuns(t *testing.T) {
+func TestDoctor_runningServer(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, "")
 	t.Setenv(config.EnvMasterKeyFile, "")
 	var root commands

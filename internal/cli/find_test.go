@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 )
 
-func TestAPaymentIsFoundAndShown(t *testing.T) {
+func TestPayouts_foundAndShown(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip", "--reference", "slip 1")
@@ -96,7 +96,7 @@ func TestFind_ofNumbersIsAudited(t *testing.T) {
 	})
 }
 
-func TestAUniqueNameStandsForTheId(t *testing.T) {
+func TestAccount_byUniqueName(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "tenant", "create", "Kofi & Sons", "--mode", "live", "--id", "kofi")

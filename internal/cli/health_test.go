@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestHealthIsWhatTheServerSaysOfItself(t *testing.T) {
+func TestHealth_runningServer(t *testing.T) {
 	t.Parallel()
 	ready := http.StatusOK
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ func plain(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-func TestVersionSaysWhatTheProgramIs(t *testing.T) {
+func TestVersion_printsTheBuild(t *testing.T) {
 	t.Parallel()
 	known, err := db.KnownMigrations()
 	if err != nil {
@@ -93,7 +93,7 @@ func TestJSON_isAForm(t *testing.T) {
 	}
 }
 
-func TestAShellCompletesTheLine(t *testing.T) {
+func TestComplete_line(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]string{
 		"payouts f":                   {"find"},
@@ -123,7 +123,7 @@ func TestAShellCompletesTheLine(t *testing.T) {
 	plain(t, exitUsage, "completion", "cmd")
 }
 
-func TestAnUnknownVariableIsRefusedWithTheNearestName(t *testing.T) {
+func TestVariable_unknownProposesTheNearest(t *testing.T) {
 	for name, nearest := range map[string]string{"MAKOLA_DATABSE": "MAKOLA_DATABASE", "MAKOLA_MASTERKEY": "MAKOLA_MASTER_KEY", "MAKOLA_HUBTEL_CLIENT_SECERT": "MAKOLA_HUBTEL_CLIENT_SECRET"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "x")
@@ -144,7 +144,7 @@ func TestAnUnknownVariableIsRefusedWithTheNearestName(t *testing.T) {
 	plain(t, exitUnavailable, "tenant", "list", "--data", t.TempDir())
 }
 
-func TestAWrongWordIsRefusedInWords(t *testing.T) {
+func TestFlag_wrongValueListsTheRightOnes(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"--status must be success, submitted, pending, failed, invalid or declined, not lost\n": {"payouts", "list", "x", "--status", "lost"},
@@ -157,7 +157,7 @@ func TestAWrongWordIsRefusedInWords(t *testing.T) {
 	}
 }
 
-func TestMigrateUpSaysWhatItDid(t *testing.T) {
+func TestMigrateUp_reportsItsWork(t *testing.T) {
 	t.Parallel()
 	known, err := db.KnownMigrations()
 	if err != nil {

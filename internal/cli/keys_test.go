@@ -12,7 +12,7 @@ import (
 
 // The whole way of an operator: a new key in front of the old one, a rotation, the old key out of the ring and kept as the
 // reference key. Each step that is left out is refused.
-func TestAMasterKeyIsReplaced(t *testing.T) {
+func TestKeysRotate_replacesTheMasterKey(t *testing.T) {
 	old, fresh := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)
 	eachAlone(t, func(t *testing.T, w where) {
 		t.Setenv(config.EnvMasterKey, old)
@@ -76,7 +76,7 @@ func TestAMasterKeyIsReplaced(t *testing.T) {
 }
 
 // Doctor says which key a ring lacks, before a server refuses to start with it, and that a rotation is not finished.
-func TestADoctorFindsARingThatLacksAKey(t *testing.T) {
+func TestDoctor_ringWithoutAKey(t *testing.T) {
 	old, fresh := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)
 	eachAlone(t, func(t *testing.T, w where) {
 		t.Setenv(config.EnvMasterKey, old)

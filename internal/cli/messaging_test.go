@@ -55,7 +55,7 @@ func (w where) contacts() *contacts.Store {
 	return contacts.New(w.db, tenant.New(w.db, ledger.New(w.db, c, "server"), c), idempotency.NewAnswers(w.db, c), c, config.Quotas{})
 }
 
-func TestSenderIDsAreReviewedByCommand(t *testing.T) {
+func TestSenders_reviewed(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id, senders := w.tenant(), w.senders()
 		var asked []senderid.Sender
@@ -87,7 +87,7 @@ func TestSenderIDsAreReviewedByCommand(t *testing.T) {
 	})
 }
 
-func TestCreditsAreSoldRefundedAndReported(t *testing.T) {
+func TestCredits_soldRefundedReported(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		has(t, w.object("credits", "sell", id, "1000", "--price", "35.00", "--reason", "invoice 7", "--reference", "r13"), map[string]any{"sms_credits": 1000})
@@ -107,7 +107,7 @@ func TestCreditsAreSoldRefundedAndReported(t *testing.T) {
 	})
 }
 
-func TestCampaignsAreListedAndStopped(t *testing.T) {
+func TestCampaigns_listedAndStopped(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id, m := w.tenant(), w.messaging()
 		s, _, err := w.senders().Request(t.Context(), idempotency.Caller{Tenant: id}, "Kejetia", "our shop")
@@ -142,7 +142,7 @@ func TestCampaignsAreListedAndStopped(t *testing.T) {
 	})
 }
 
-func TestOTPRangesAreListedAndReopened(t *testing.T) {
+func TestOTPRanges_listedAndReopened(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		now := time.Now()
@@ -168,7 +168,7 @@ func TestOTPRangesAreListedAndReopened(t *testing.T) {
 }
 
 // A report says what each network's messages brought and cost: two delivered, one that an operator reported as failed.
-func TestTheCreditsReportHasALineForEachNetwork(t *testing.T) {
+func TestCreditsReport_lineForEachNetwork(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		day := time.Now().UTC().Format(time.DateOnly)
 		report := func(more ...string) []map[string]any {
@@ -216,7 +216,7 @@ func TestTheCreditsReportHasALineForEachNetwork(t *testing.T) {
 	})
 }
 
-func TestContactsAreImportedFromAFile(t *testing.T) {
+func TestContacts_importedFromAFile(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		file := filepath.Join(t.TempDir(), "contacts.csv")
@@ -293,7 +293,7 @@ func TestContactsImport_file(t *testing.T) {
 }
 
 // A customer that comes from elsewhere keeps the ids that its programs have in their configuration.
-func TestACustomerKeepsItsIds(t *testing.T) {
+func TestAccount_keepsItsIDs(t *testing.T) {
 	const sender, group = "3F8E2C44-0D6B-4B7E-9C55-2A1D6E0F7B90", "9b1f6a1e-7c1d-4a0b-8d4a-5a3c2b1d0e9f"
 	each(t, func(t *testing.T, w where) {
 		id, other, m := w.tenant(), w.tenant(), w.messaging()

@@ -11,7 +11,7 @@ import (
 )
 
 // Months of an installation's life say the same on the other engine: what commands list, find, sum up and verify.
-func TestWhatMovedToPostgreSQLReadsTheSame(t *testing.T) {
+func TestMigrateCopy_readsTheSame(t *testing.T) {
 	t.Parallel()
 	folder, url := filepath.Join(t.TempDir(), "old"), dbtest.EmptyURL(t)
 	here := where{t: t, flags: []string{"--data", folder}}
@@ -76,7 +76,7 @@ func TestWhatMovedToPostgreSQLReadsTheSame(t *testing.T) {
 	}
 }
 
-func TestAMoveToPostgreSQLIsRefusedInWords(t *testing.T) {
+func TestMigrateCopy_refusals(t *testing.T) {
 	t.Parallel()
 	folder, url := filepath.Join(t.TempDir(), "old"), dbtest.EmptyURL(t)
 	bare := where{t: t}

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-func TestWalletsAndFloats(t *testing.T) {
+func TestMoney_walletsAndFloats(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		from, to := w.tenant(), w.tenant()
 		has(t, w.object("wallet", "fund", from, "250.00", "--reason", "bank slip 1", "--reference", "r1"), map[string]any{"tenant": from, "wallet": "250.00", "sms_credits": 0})
@@ -148,7 +148,7 @@ func (lost) TopUpStatus(context.Context, provider.StatusRequest) provider.Outcom
 	return provider.Outcome{NotFound: true}
 }
 
-func TestStuckPayoutsAreListedResolvedAndDecided(t *testing.T) {
+func TestPayouts_stuckResolvedDecided(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/identity"
 )
 
-// TestPeopleAreMadeInvitedAndTakenAway: each command is in the audit log with its reason; a link lets its person in once.
-func TestPeopleAreMadeInvitedAndTakenAway(t *testing.T) {
+// TestPeople_createdInvitedDisabled: each command is in the audit log with its reason; a link lets its person in once.
+func TestPeople_createdInvitedDisabled(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		tenant := w.object("tenant", "create", "Adom", "--mode", "live")["id"].(string)
 		people := identity.New(w.db, clock.Real(), audit.New(w.db, clock.Real()), identity.Options{})

@@ -65,7 +65,7 @@ func naming(t *testing.T, d *db.DB, words ...string) (found []string) {
 
 // A person who was paid, was sent texts, stands in a contact group and wants no campaign is nowhere afterwards but where the reason is
 // said; and the books are what they were.
-func TestAPersonIsErasedAndTheMoneyStays(t *testing.T) {
+func TestErase_keepsTheMoney(t *testing.T) {
 	t.Parallel()
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -205,7 +205,7 @@ func aSample(t *testing.T) where {
 }
 
 // A message whose receipt may still come keeps its number, by which the receipt is matched, and is counted as left.
-func TestAMessageThatIsNotOverKeepsItsNumber(t *testing.T) {
+func TestErase_keepsNumbersOfOpenMessages(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
 	var number string
@@ -252,7 +252,7 @@ AND recipient NOT IN (SELECT recipient FROM messages WHERE open > 0 OR status IN
 AND recipient NOT IN (SELECT recipient FROM unsure) AND recipient NOT IN (SELECT account FROM payments) ORDER BY 1 LIMIT 1`
 
 // A one-time password and a text to a few numbers are kept with their numbers in one row.
-func TestAPersonWhoGotACodeIsErased(t *testing.T) {
+func TestErase_receiverOfACode(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
 	var number string
@@ -275,7 +275,7 @@ const twoOfOneTenant = `SELECT c.account, c.id, a.id FROM payments c JOIN paymen
 WHERE c.kind = 'collection' AND c.settled_at <> 0 AND a.settled_at <> 0 AND c.account <> a.account ORDER BY c.id, a.id LIMIT 1`
 
 // A purchase of airtime has the callback address of the request, in which a customer may write the number of who pays for it.
-func TestWhoPaidForAnothersAirtimeIsErased(t *testing.T) {
+func TestErase_payerOfAirtime(t *testing.T) {
 	t.Parallel()
 	w := aSample(t)
 	var number, collection, topUp string

@@ -40,7 +40,7 @@ func (w where) named(name string, do func(*db.Tx, *route.Table) error) {
 	}
 }
 
-func TestProvidersPauseAndResume(t *testing.T) {
+func TestProviders_pausedAndResumed(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
 		well := w.list("providers", "list", "--mode", "live")
@@ -76,7 +76,7 @@ func TestProvidersPauseAndResume(t *testing.T) {
 	})
 }
 
-func TestRoutesOfATenantComeBeforeTheDefault(t *testing.T) {
+func TestRoutes_accountBeforeDefault(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
 		before := len(w.list("providers", "routes"))
@@ -110,7 +110,7 @@ func TestRoutesOfATenantComeBeforeTheDefault(t *testing.T) {
 	})
 }
 
-func TestExchangesAreFoundByPayment(t *testing.T) {
+func TestExchanges_byPayment(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		table := w.served()
 		if err := table.Start(t.Context()); err != nil {
@@ -137,7 +137,7 @@ func TestExchangesAreFoundByPayment(t *testing.T) {
 	})
 }
 
-func TestEntriesOfTheCatalogueAreChanged(t *testing.T) {
+func TestCatalogue_entriesChanged(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
 		if all := w.list("catalogue", "list"); len(all) != 3+4+26 {
@@ -163,7 +163,7 @@ func TestEntriesOfTheCatalogueAreChanged(t *testing.T) {
 }
 
 // A message centre that is not bound, and receipts that match nothing, are lines beside the providers.
-func TestProvidersListShowsMessageCentres(t *testing.T) {
+func TestProvidersList_messageCentres(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
 		before := len(w.list("providers", "list"))

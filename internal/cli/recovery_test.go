@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestStepsOfARecoveryComeInTheirOrder: each is for the audit log, in its order, and every command says that a recovery lasts.
-func TestStepsOfARecoveryComeInTheirOrder(t *testing.T) {
+// TestRecovery_stepsInOrder: each is for the audit log, in its order, and every command says that a recovery lasts.
+func TestRecovery_stepsInOrder(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		has(t, w.object("recovery", "status"), map[string]any{"phase": "none", "conflicts": []string{}})
@@ -47,8 +47,8 @@ func TestStepsOfARecoveryComeInTheirOrder(t *testing.T) {
 	})
 }
 
-// TestClaimsAreReadFromAFile, waited for before the end, and listed.
-func TestClaimsAreReadFromAFile(t *testing.T) {
+// TestClaims_fromAFile, waited for before the end, and listed.
+func TestClaims_fromAFile(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		file := filepath.Join(t.TempDir(), "claims.csv")
@@ -75,8 +75,8 @@ func TestClaimsAreReadFromAFile(t *testing.T) {
 	})
 }
 
-// TestForgottenActsAreListed: those that this machine wrote down and that the audit log does not have.
-func TestForgottenActsAreListed(t *testing.T) {
+// TestRecovery_lostChangesListed: those that this machine wrote down and that the audit log does not have.
+func TestRecovery_lostChangesListed(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		folder := w.flags[len(w.flags)-1]
 		id := w.tenant()

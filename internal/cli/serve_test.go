@@ -21,7 +21,7 @@ import (
 )
 
 // What the environment says to another process of the same service is not for the server.
-func TestTheSupervisorIsThatOfTheEnvironment(t *testing.T) {
+func TestSupervisor_fromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	environment := map[string]string{"NOTIFY_SOCKET": "@s", "WATCHDOG_USEC": "60000000", "WATCHDOG_PID": "7"}
 	getenv := func(name string) string { return environment[name] }
@@ -37,7 +37,7 @@ func TestTheSupervisorIsThatOfTheEnvironment(t *testing.T) {
 }
 
 // A server that an operator can help to start says how, and does not say that something went wrong.
-func TestServersThatCannotStart(t *testing.T) {
+func TestServe_cannotStart(t *testing.T) {
 	t.Setenv("GOGC", "100") // the tests that follow keep their collector
 	t.Setenv("GOMEMLIMIT", "off")
 	key := strings.Repeat("ab", config.SecretBytes)
@@ -156,7 +156,7 @@ func writeKey(t *testing.T, folder string) string {
 }
 
 // A duration says its unit in every format of the log.
-func TestTheLogHasUnits(t *testing.T) {
+func TestLog_hasUnits(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"json", "text"} {
 		var out bytes.Buffer
@@ -168,7 +168,7 @@ func TestTheLogHasUnits(t *testing.T) {
 }
 
 // What the database says comes once, and not our own sentence about it a second time.
-func TestADatabaseThatIsAway(t *testing.T) {
+func TestHealth_databaseAway(t *testing.T) {
 	t.Parallel()
 	_, errs := where{t: t}.run(exitUnavailable, "tenant", "list", "--database", "postgres://makola@127.0.0.1:1/none")
 	if !strings.Contains(errs, "connection refused") || strings.Count(errs, "try again shortly") > 1 {

@@ -13,7 +13,7 @@ import (
 )
 
 // A variable that is there and empty is as none, for every setting.
-func TestAnEmptyVariableIsAsNone(t *testing.T) {
+func TestVariable_emptyIsUnset(t *testing.T) {
 	parsed := func() (serve serveCommand, variables []string) {
 		var root commands
 		parser, err := newParser(&root, io.Discard, io.Discard)
@@ -51,7 +51,7 @@ func TestAnEmptyVariableIsAsNone(t *testing.T) {
 }
 
 // A proxy may be one address: an operator with one proxy writes no range.
-func TestATrustedProxyMayBeOneAddress(t *testing.T) {
+func TestTrustedProxy_oneAddress(t *testing.T) {
 	t.Parallel()
 	var root commands
 	parser, err := newParser(&root, io.Discard, io.Discard)
@@ -73,7 +73,7 @@ func TestATrustedProxyMayBeOneAddress(t *testing.T) {
 }
 
 // An empty folder would be the current one.
-func TestTheFolderHasAName(t *testing.T) {
+func TestData_emptyIsRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, command := range []string{"serve", "sim", "migrate status", "jobs list"} {
 		w := where{t: t, flags: []string{"--data="}}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 }
 
 // The reader of the log goes away, and the terminal, too: the server ends in order, and only when it is told to.
-func TestAServerOutlivesItsLog(t *testing.T) {
+func TestServe_outlivesItsLog(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	r, w, err := os.Pipe()

@@ -56,7 +56,7 @@ func (w where) quiet(q *jobs.Queue) {
 	}
 }
 
-func TestWebhooksAreListedAndReplayed(t *testing.T) {
+func TestWebhooks_listedAndReplayed(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		q, hooks := w.server()
@@ -131,7 +131,7 @@ func TestWebhooksAreListedAndReplayed(t *testing.T) {
 
 func must(stdout, _ string) string { return stdout }
 
-func TestSecretsNeedTheMasterKey(t *testing.T) {
+func TestSecrets_needTheMasterKey(t *testing.T) {
 	t.Setenv(config.EnvMasterKey, "too short")
 	eachAlone(t, func(t *testing.T, w where) {
 		_, errs := w.run(exitUsage, "webhooks", "secret", w.tenant())
@@ -143,7 +143,7 @@ func TestSecretsNeedTheMasterKey(t *testing.T) {
 
 // Under another key than the servers' a command would print references that no statement has, and seal a secret
 // that no server can open.
-func TestTheMasterKeyIsTheServers(t *testing.T) {
+func TestMasterKey_isTheServers(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		refused := func(args ...string) {
@@ -172,7 +172,7 @@ func TestTheMasterKeyIsTheServers(t *testing.T) {
 	})
 }
 
-func TestDeadJobsAreListedAndRerun(t *testing.T) {
+func TestJobs_deadOnesRerun(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		rerun := make(chan struct{}, 1)
 		q, _ := w.server(jobs.Handler{Kind: "hopeless", Run: func(_ context.Context, j jobs.Job) jobs.Outcome {
@@ -224,7 +224,7 @@ func TestDeadJobsAreListedAndRerun(t *testing.T) {
 }
 
 // A command wakes the job of the server that has it: an event that waits for minutes goes out at once.
-func TestAPendingWebhookIsSentNow(t *testing.T) {
+func TestWebhooksReplay_pendingEvent(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		q, hooks := w.server()

@@ -9,7 +9,7 @@ import (
 )
 
 // What a customer chose is neither a formula in the operator's spreadsheet nor an order to the terminal.
-func TestOutputIsInert(t *testing.T) {
+func TestOutput_isInert(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[any]string{
 		`=HYPERLINK("http://evil.example")`: `"'=HYPERLINK(""http://evil.example"")"`,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestProgressIsOneLineThatGoesAway(t *testing.T) {
+func TestProgress_oneLineThatGoesAway(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	show := progressLine(&out, Megabytes)

@@ -133,7 +133,7 @@ func whomItChanges(o *frame.Opened, e *frame.Env, from time.Time) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "%d accounts have no plan of their own and pay by the default plan\n", total)
+	fmt.Fprintf(e.Stderr, "Accounts that pay by the default plan: %d\n", total)
 	for _, t := range some {
 		fmt.Fprintln(e.Stderr, "  "+frame.Cell(called(t)))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-func TestWhyMoneyIsHeld(t *testing.T) {
+func TestPayouts_whyMoneyIsHeld(t *testing.T) {
 	t.Parallel()
 	payout := book.Payment{Kind: book.KindPayout, Status: book.StatusPending}
 	with := func(change func(*book.Payment)) book.Payment {
