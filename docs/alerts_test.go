@@ -30,7 +30,8 @@ func printAlerts(*testing.T) string {
 	return out.String()
 }
 
-func TestFilesForPrometheusAndGrafanaAreWhatTheTablesSay(t *testing.T) {
+// The files for Prometheus and Grafana match the tables in the code.
+func TestAlerts_filesMatchTables(t *testing.T) {
 	for name, text := range map[string]string{"deploy/alerts.yml": alerts.Rules(), "deploy/dashboard.json": alerts.Dashboard()} {
 		if *update {
 			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
@@ -46,8 +47,8 @@ func TestFilesForPrometheusAndGrafanaAreWhatTheTablesSay(t *testing.T) {
 // runbookParts are the headings of a runbook, in their order.
 const runbookParts = "What it means\nLook at\nDo\nWhen it is over"
 
-// A runbook has the same four parts on every page. Its third line names the alerts that lead to it, or the symptom, and
-// docs/operations.md lists both, so that a page is found from an alert and from a symptom.
+// A runbook has the same four parts on every page. Its third line names the alerts that lead to it, or the symptom.
+// docs/operations.md lists both, so that a reader finds the page from an alert and from a symptom.
 func TestRunbooks_formAndAlerts(t *testing.T) {
 	leading := map[string][]string{}
 	for _, a := range alerts.All() {
@@ -93,7 +94,8 @@ func TestRunbooks_formAndAlerts(t *testing.T) {
 // metricName finds metrics of ours in an expression.
 var metricName = regexp.MustCompile(`makola_[a-z_]+`)
 
-func TestAlertsAndTheDashboardNameMetricsThatThereAre(t *testing.T) {
+// Alerts and the dashboard name existing metrics only.
+func TestAlerts_nameExistingMetrics(t *testing.T) {
 	found := measured(t)
 	known := func(where, text string) {
 		for _, name := range metricName.FindAllString(text, -1) {
@@ -111,8 +113,8 @@ func TestAlertsAndTheDashboardNameMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// Names follow the conventions of Prometheus.
-func TestMetricsAreNamedByTheConventions(t *testing.T) {
+// Names of metrics follow the conventions of Prometheus.
+func TestMetrics_namedByConvention(t *testing.T) {
 	serving(t, func(a *app.App) {
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(a.Metrics())

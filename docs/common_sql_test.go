@@ -15,8 +15,9 @@ import (
 	"testing"
 )
 
-// The common set is what our statements and migrations use of SQL, beside the words of internal/db/engine/words.go. A word outside it
-// is a decision: an engine that spreads one database over several machines may not have it.
+// The common set is the SQL that our statements and migrations use, in addition to the keywords of
+// internal/db/engine/words.go. A keyword outside it needs a decision, because an engine that spreads one database
+// over several machines may lack it.
 const (
 	commonWords = `ADD ALL ALTER AND AS BETWEEN BIGINT BY CASE CAST CHECK COALESCE COLUMN CONFLICT CONSTRAINT CREATE CROSS DEFAULT DELETE DESC DISTINCT DO DROP ELSE END
 ESCAPE EXCEPT EXISTS FOR FROM GROUP HAVING IN INDEX INSERT INT INTEGER INTO IS JOIN KEY LEFT LIKE LIMIT MATERIALIZED MAX NOT NOTHING NULL OF
@@ -26,7 +27,8 @@ OFFSET ON OR ORDER OVER PARTITION PRIMARY RECURSIVE RENAME RETURNING SELECT SET 
 	dialectWords = `ints now_micros rows texts unindexed`
 )
 
-// ofOneEngine are the files that speak to one engine, about itself, or through its own tools. All else is common.
+// ofOneEngine lists the files with SQL for one engine, about the engine itself or through its own tools. All other
+// SQL is common.
 var ofOneEngine = []string{
 	"internal/db/migrate.go", "internal/db/place.go", "internal/db/postgres/client.go", "internal/db/postgres/dialect.go", "internal/db/postgres/pooler.go",
 	"internal/db/postgres/postgres.go", "internal/db/room.go", "internal/db/snapshot.go", "internal/db/sqlite/clean.go", "internal/db/sqlite/dialect.go",
@@ -80,7 +82,8 @@ func statements(t *testing.T) map[string][]string {
 	return found
 }
 
-func TestStatementsUseTheCommonSetAlone(t *testing.T) {
+// Statements use the common set of SQL only.
+func TestSQL_usesCommonSet(t *testing.T) {
 	all := statements(t)
 	known := map[string]bool{}
 	for _, word := range strings.Fields(commonWords + " " + commonFunctions + " " + dialectWords) {

@@ -1,6 +1,6 @@
-// Package docs_test holds the documents to the code. The tables between two "printed" marks are printed
-// from it (go test ./docs -update writes them), and what the prose names must exist: files, links,
-// declarations, tests, commands with their flags, settings, metrics, make targets, dependencies.
+// Package docs_test compares the documents with the code. The tables between two "printed" marks are printed from the
+// code (go test ./docs -update writes them). Names in the prose must exist: files, links, declarations, tests,
+// commands with their flags, settings, metrics, make targets, dependencies.
 package docs_test
 
 import (
@@ -66,7 +66,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// printed are the tables by their names, with the document that each stands in.
+// printed lists the tables by name, each with its document.
 var printed = map[string]struct {
 	in    string
 	print func(*testing.T) string
@@ -91,7 +91,8 @@ var printed = map[string]struct {
 // mark finds the tables: a name, and the text up to the end mark.
 var mark = regexp.MustCompile(`(?s)<!-- printed: ([a-z -]+) -->\n(.*?)<!-- end -->`)
 
-func TestTablesInDocumentsAreWhatTheCodeSays(t *testing.T) {
+// The printed tables in documents match the code.
+func TestTables_matchTheCode(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range documents(t) {
 		text := read(t, name)
@@ -157,10 +158,10 @@ func code(s string) string {
 
 const internal = "github.com/makola/makola/internal/"
 
-// leaves are packages that everybody may import; internal/test/rules says the same.
+// leaves are packages that every package may import, as in internal/test/rules.
 var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisdn", "problem", "smstext"}
 
-// printPackages lists the packages with the first sentence of their prose and what they import.
+// printPackages lists the packages with the first sentence of their prose and their imports.
 func printPackages(t *testing.T) string {
 	says, uses := map[string]string{}, map[string]map[string]bool{}
 	err := filepath.WalkDir(filepath.Join(root, "internal"), func(p string, d fs.DirEntry, err error) error {
@@ -218,7 +219,7 @@ func firstSentence(text string) string {
 
 var kinds = []book.Kind{book.KindCollection, book.KindPayout, book.KindTopUp, book.KindBundle}
 
-// printStates lists the stored states with the words that customers read, where a kind has the state.
+// printStates lists the stored states with the statuses that customers read, where a kind has the state.
 func printStates(*testing.T) string {
 	var out table
 	out.head("stored", "a collection reads", "a payout reads", "a top-up reads", "a bundle reads")
@@ -301,7 +302,7 @@ func printSettings(t *testing.T) string {
 // common are the flags that the manual explains once for all commands.
 var common = []string{"help", "data", "database", "output", "wide"}
 
-// commandAt finds a command by its words; nil when there is none.
+// commandAt finds a command by its path; nil when there is none.
 func commandAt(m *kong.Application, words ...string) *kong.Node {
 	n := m.Node
 next:
@@ -317,7 +318,7 @@ next:
 	return n
 }
 
-// usage is how a command is typed: its words and its positional arguments.
+// usage returns a command line: the command's path and its positional arguments.
 func usage(leaf *kong.Node) string {
 	var words []string
 	for n := leaf; n.Parent != nil; n = n.Parent {
@@ -336,7 +337,7 @@ func usage(leaf *kong.Node) string {
 	return strings.Join(words, " ")
 }
 
-// description is how the metrics library describes a metric in words.
+// description returns the help text of a metric.
 var description = regexp.MustCompile(`^Desc\{fqName: "([^"]+)", help: "([^"]*)",.* constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}\}$`)
 
 // fixed finds the names of the labels whose values are fixed.
@@ -431,7 +432,7 @@ func printExitCodes(t *testing.T) string {
 	return out.String()
 }
 
-// printProduction asks the configuration what it lacks when it has nothing.
+// printProduction lists the settings that an empty configuration lacks for production.
 func printProduction(t *testing.T) string {
 	var out strings.Builder
 	for _, missing := range (config.Server{Ephemeral: true}).Missing() {

@@ -84,7 +84,8 @@ func manual(t *testing.T) string {
 	return out.String()
 }
 
-func TestTheManualPageIsWhatTheCommandLineSays(t *testing.T) {
+// The manual page matches the command line.
+func TestManualPage_matchesCommandLine(t *testing.T) {
 	const name = "deploy/makola.1"
 	text := manual(t)
 	if *update {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// mostWords is how many words a sentence of a document has at most.
+// mostWords is the largest number of words in a sentence of a document.
 const mostWords = 25
 
 // plain are the documents that readers use at first reading or in a hurry.

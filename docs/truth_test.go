@@ -17,7 +17,8 @@ import (
 	"github.com/makola/makola/internal/ledger"
 )
 
-func TestReadmeNamesTheTwoCommands(t *testing.T) {
+// The README names the two commands of a first start.
+func TestReadme_namesTheTwoCommands(t *testing.T) {
 	text := read(t, "README.md")
 	for _, command := range []string{"go run ./cmd/makola serve", "make test"} {
 		if !strings.Contains(text, "\n"+command+"\n") {
@@ -61,9 +62,9 @@ func exists(name string) bool {
 	return err == nil && len(found) > 0
 }
 
-// TestLinksLeadSomewhere follows every relative link, to its heading too. A link whose text is code and
-// whose end is a Go file names what that file declares.
-func TestLinksLeadSomewhere(t *testing.T) {
+// Every relative link has a target, and its heading exists. A link with code as its text and a Go file as its target
+// names a declaration there.
+func TestLinks_haveTargets(t *testing.T) {
 	for _, name := range documents(t) {
 		if strings.HasPrefix(name, "internal/guides/") {
 			continue // a link of theirs is a path of the server: their own test follows it
@@ -92,7 +93,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// declares says whether a file declares a name; Type.Method names a method.
+// declares reports whether a file declares a name; Type.Method names a method.
 func declares(t *testing.T, name, what string) bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, 0)
@@ -141,7 +142,8 @@ func receiverOf(d *ast.FuncDecl) string {
 	return ""
 }
 
-func TestNamedFilesExist(t *testing.T) {
+// Every file that a document names exists.
+func TestNames_filesExist(t *testing.T) {
 	for _, name := range documents(t) {
 		text := fence.ReplaceAllString(read(t, name), "")
 		for _, m := range span.FindAllStringSubmatch(text, -1) {
@@ -176,7 +178,8 @@ func sources(t *testing.T) map[string]string {
 	return texts
 }
 
-func TestNamedTestsExist(t *testing.T) {
+// Every test that a document names exists.
+func TestNames_testsExist(t *testing.T) {
 	all := sources(t)
 	for _, name := range documents(t) {
 		for _, test := range testName.FindAllString(read(t, name), -1) {
@@ -191,9 +194,8 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// TestNamedCommandsExist walks the command line for every line and every piece of code that begins with
-// the program's name.
-func TestNamedCommandsExist(t *testing.T) {
+// Every command line in a document, and every code that begins with the program's name, is valid.
+func TestNames_commandsExist(t *testing.T) {
 	m := model(t)
 	for _, name := range documents(t) {
 		text := read(t, name)
@@ -245,7 +247,7 @@ func TestNamedCommandsExist(t *testing.T) {
 	}
 }
 
-// namedLine finds a line of the log that a document tells its reader to look for.
+// namedLine finds a line of the log that a document quotes.
 var namedLine = regexp.MustCompile(`log (?:for|says|line)\s+"([^"]+)"`)
 
 func TestNamedLogLines_exist(t *testing.T) {
@@ -267,7 +269,8 @@ func TestNamedLogLines_exist(t *testing.T) {
 	}
 }
 
-func TestNamedMetricsExist(t *testing.T) {
+// Every metric that a document names exists.
+func TestNames_metricsExist(t *testing.T) {
 	known := measured(t)
 	for _, name := range documents(t) {
 		for _, m := range metric.FindAllString(read(t, name), -1) {
@@ -278,7 +281,8 @@ func TestNamedMetricsExist(t *testing.T) {
 	}
 }
 
-func TestNamedSettingsExist(t *testing.T) {
+// Every setting that a document names exists.
+func TestNames_settingsExist(t *testing.T) {
 	known := map[string]bool{config.EnvMasterKey: true, config.EnvMasterKeyFile: true, config.EnvReferenceKey: true, config.EnvReferenceKeyFile: true, config.EnvToken: true}
 	for _, leaf := range model(t).Leaves(false) {
 		for _, f := range leaf.Flags {
@@ -301,7 +305,8 @@ func TestNamedSettingsExist(t *testing.T) {
 	}
 }
 
-func TestNamedTargetsExist(t *testing.T) {
+// Every make target that a document names exists.
+func TestNames_makeTargetsExist(t *testing.T) {
 	makefile := read(t, "Makefile")
 	for _, name := range documents(t) {
 		for _, m := range target.FindAllStringSubmatch(read(t, name), -1) {
@@ -314,9 +319,8 @@ func TestNamedTargetsExist(t *testing.T) {
 
 var requirement = regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`)
 
-// TestDependenciesAreExplained holds the table of decisions.md to go.mod: each direct dependency with its
-// version, and no other.
-func TestDependenciesAreExplained(t *testing.T) {
+// The table of decisions.md has each direct dependency of go.mod with its version, and no other.
+func TestDependencies_areExplained(t *testing.T) {
 	text := read(t, "docs/decisions.md")
 	mod := read(t, "go.mod")
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (v\\S+) \\| \\S.* \\|$").FindAllStringSubmatch(text, -1)
@@ -334,7 +338,7 @@ func TestDependenciesAreExplained(t *testing.T) {
 		for _, source := range all {
 			used = used || strings.Contains(source, "\""+d[1])
 		}
-		if !used { // go mod tidy will say so
+		if !used { // go mod tidy reports it
 			continue
 		}
 		if explained[d[1]] != d[2] {
@@ -347,8 +351,8 @@ func TestDependenciesAreExplained(t *testing.T) {
 	}
 }
 
-// TestTheChartHasEveryAccount asks the ledger for the names of its accounts.
-func TestTheChartHasEveryAccount(t *testing.T) {
+// The chart of accounts has the names of the ledger's accounts.
+func TestChart_hasEveryAccount(t *testing.T) {
 	text := read(t, "docs/ledger.md")
 	for _, id := range []ledger.AccountID{
 		ledger.Wallet("<tenant>"), ledger.Credits("<tenant>"), ledger.Receivable("<tenant>"),

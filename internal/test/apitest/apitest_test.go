@@ -52,7 +52,8 @@ func load(t *testing.T) *Document {
 	return d
 }
 
-func TestTheDocumentIsWhole(t *testing.T) {
+// The document declares every part that the tests need.
+func TestDocument_isComplete(t *testing.T) {
 	kinds := []string{"amount", "phone", "network", "reference", "url", "label", "choice", "account", "id", "lookup", "day", "number", "cursor",
 		"wanted", "email", "request", "code", "message", "otp", "sender", "numbers", "ids", "objects"}
 	for _, o := range load(t).Operations {
@@ -78,7 +79,8 @@ func TestTheDocumentIsWhole(t *testing.T) {
 	}
 }
 
-func TestExamplesOfTheDocumentAreGood(t *testing.T) {
+// The examples of the document match its schemas.
+func TestDocument_examplesAreValid(t *testing.T) {
 	d := load(t)
 	for _, o := range d.Operations {
 		if o.op.RequestBody == nil {
@@ -101,7 +103,8 @@ func TestExamplesOfTheDocumentAreGood(t *testing.T) {
 	}
 }
 
-func TestBadInputIsMadeForEveryField(t *testing.T) {
+// There is bad input for every field of every endpoint.
+func TestBadInput_coversEveryField(t *testing.T) {
 	d := load(t)
 	cases := d.BadInput(func(id string) Example {
 		o, _ := d.Operation(id)
@@ -131,7 +134,8 @@ func TestBadInputIsMadeForEveryField(t *testing.T) {
 	t.Logf("%d cases", len(cases))
 }
 
-func TestAnswersAreHeldToTheDocument(t *testing.T) {
+// CheckAnswer finds answers that differ from the document.
+func TestCheckAnswer_findsDifferences(t *testing.T) {
 	d := load(t)
 	o, ok := d.Match(http.MethodPost, "/api/v1/payment-api/send/mobilemoney")
 	if !ok || o.ID != "payoutToWallet" {
@@ -171,7 +175,8 @@ func TestAnswersAreHeldToTheDocument(t *testing.T) {
 	}
 }
 
-func TestHeadersAreHeldToTheDocument(t *testing.T) {
+// Undeclared and missing headers are found.
+func TestCheckHeaders_findsDifferences(t *testing.T) {
 	d := load(t)
 	header := func(more ...string) http.Header {
 		h := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req_1"}, "Cache-Control": {"no-store"}}
@@ -206,7 +211,8 @@ func TestHeadersAreHeldToTheDocument(t *testing.T) {
 	}
 }
 
-func TestWebhooksAreHeldToTheDocument(t *testing.T) {
+// CheckWebhook finds webhooks that differ from the document.
+func TestCheckWebhook_findsDifferences(t *testing.T) {
 	d := load(t)
 	header := http.Header{"Content-Type": {"application/json"}, "Webhook-Id": {"1"}, "Webhook-Timestamp": {"1"}, "Webhook-Signature": {"v1,YQ=="}}
 	good := `{"amount":"1.00","charges":"0.10","status":"failed","transaction_id":"x","ext_transaction_id":"y"}`
@@ -227,7 +233,8 @@ func TestWebhooksAreHeldToTheDocument(t *testing.T) {
 	}
 }
 
-func TestRefusalsAreHeldToTheirCase(t *testing.T) {
+// CheckRefusal finds refusals that differ from their case.
+func TestCheckRefusal_findsDifferences(t *testing.T) {
 	c := Case{Status: []int{422}, Field: "amount"}
 	header := http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {"req_1"}, "Cache-Control": {"no-store"}}
 	good := `{"message":"The amount field is required","code":"invalid_fields","request_id":"req_1","errors":{"amount":["is required"]}}`

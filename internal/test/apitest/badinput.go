@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Example is a good request of an operation: what is sent when nothing is
-// wrong. Values of the body are JSON texts.
+// Example is a valid request of an operation. Values of the body are JSON texts.
 type Example struct {
 	Path  map[string]string
 	Query map[string]string
@@ -190,11 +189,11 @@ func (g *generator) bodyField(f Field) {
 	}
 	for what, value := range texts(f) {
 		body := Case{Name: f.Name + " " + what, Body: g.body(f.Name, value), Status: unprocessable, Field: f.Name}
-		if f.Kind == "lookup" { // unknown ids are not found, wherever they stand
+		if f.Kind == "lookup" { // unknown ids are not found in any field
 			body.Status = []int{http.StatusNotFound, http.StatusUnprocessableEntity}
 			body.Field = ""
 		}
-		if f.Kind == "request" { // a request that is not open says no more than that
+		if f.Kind == "request" { // a request that is not open gets no other code
 			body.Status = []int{http.StatusUnauthorized, http.StatusUnprocessableEntity}
 			body.Field = ""
 		}
@@ -429,8 +428,8 @@ func (g *generator) bodies() {
 	g.add(Case{Name: "body over the limit", Body: []byte(large), Status: []int{http.StatusRequestEntityTooLarge}, Code: "body_too_large"})
 }
 
-// trapped are the words that a client takes for "no such service" and then
-// pretends success; they stay out of messages.
+// trapped are terms that a client reads as "no such service" and then reports success. Messages must not contain
+// them.
 var trapped = []string{"route", "auth", "could not be found"}
 
 // Refusal is the body of every error.
@@ -443,7 +442,7 @@ type Refusal struct {
 	DocURL    string              `json:"doc_url"`
 }
 
-// CheckRefusal says how the answer to a case is not what it must be.
+// CheckRefusal returns the differences between the answer to a case and the required one.
 func (c Case) CheckRefusal(status int, header http.Header, body []byte) error {
 	var r Refusal
 	if err := json.Unmarshal(body, &r); err != nil {

@@ -1,9 +1,6 @@
-// Package apitest holds a running Makola to its own interface document. It
-// reads the OpenAPI document, checks that a request and its answer are what the
-// document says (members that it does not declare included), and makes every
-// bad request that can be thought of for each field of each endpoint, with what
-// the answer must be. Tests of package api and of package app use it; nothing
-// else does.
+// Package apitest holds a running Makola to its own interface document. It reads the OpenAPI document and checks
+// requests and answers against it, including undeclared members. It makes bad requests of every kind for each field
+// of each endpoint, with the required answer. Only tests of package api and of package app use it.
 package apitest
 
 import (
@@ -88,8 +85,7 @@ func LoadText(text []byte) (*Document, error) {
 	return d, d.resolveWebhooks()
 }
 
-// resolveWebhooks follows the references of the webhooks' bodies, which the loader
-// leaves alone in an extension.
+// resolveWebhooks resolves the references of the webhooks' bodies, because the loader ignores those in an extension.
 func (d *Document) resolveWebhooks() error {
 	for kind, item := range d.webhooks {
 		for _, media := range item.Post.RequestBody.Value.Content {
@@ -104,7 +100,7 @@ func (d *Document) resolveWebhooks() error {
 	return nil
 }
 
-// again reads what an extension holds.
+// again decodes the content of an extension.
 func again(extension, into any) error {
 	if extension == nil {
 		return nil
@@ -116,7 +112,7 @@ func again(extension, into any) error {
 	return err
 }
 
-// Limited says whether the document lists 429 among an operation's answers.
+// Limited reports whether the document lists 429 among an operation's answers.
 func (o Operation) Limited() bool { return o.op.Responses.Status(http.StatusTooManyRequests) != nil }
 
 // Example is the body of the operation's example, nil where it takes none.
@@ -127,12 +123,12 @@ func (o Operation) Example() ([]byte, error) {
 	return json.Marshal(o.op.RequestBody.Value.Content.Get("application/json").Example)
 }
 
-// Codes are the words of an error's code.
+// Codes returns the codes of errors.
 func (d *Document) Codes() []string {
 	return words(d.doc.Components.Schemas["Error"].Value.Properties["code"].Value)
 }
 
-// Reasons are the words of why a payment failed.
+// Reasons returns the reasons of failed payments.
 func (d *Document) Reasons() []string { return words(d.doc.Components.Schemas["Reason"].Value) }
 
 func words(s *openapi3.Schema) []string {
@@ -143,11 +139,10 @@ func words(s *openapi3.Schema) []string {
 	return all
 }
 
-// Webhooks are the kinds of what is sent to a callback_url.
+// Webhooks returns the kinds of requests to a callback_url.
 func (d *Document) Webhooks() []string { return slices.Sorted(maps.Keys(d.webhooks)) }
 
-// CheckWebhook says how a webhook differs from each of those that the document
-// promises; nil when it is one of them.
+// CheckWebhook returns the differences between a webhook and each documented kind; nil when it matches one.
 func (d *Document) CheckWebhook(header http.Header, body []byte) error {
 	value, err := read(body)
 	if err != nil {
@@ -241,7 +236,7 @@ func extension(s *openapi3.Schema, name string) string {
 	return text
 }
 
-// CheckRequest says how a body differs from what the document asks for.
+// CheckRequest returns the differences between a body and the document.
 func (d *Document) CheckRequest(o Operation, body []byte) error {
 	if o.op.RequestBody == nil {
 		return nil
@@ -254,9 +249,8 @@ func (d *Document) CheckRequest(o Operation, body []byte) error {
 	return schema.VisitJSON(value, openapi3.VisitAsRequest(), openapi3.MultiErrors())
 }
 
-// CheckAnswer says how an answer differs from what the document promises: a
-// status that it does not list, a wrong type, a member that is missing or that
-// it does not declare.
+// CheckAnswer returns the differences between an answer and the document: a status that it does not list, a wrong
+// type, or a missing or undeclared member.
 func (d *Document) CheckAnswer(o Operation, status int, header http.Header, body []byte) error {
 	response := o.op.Responses.Status(status)
 	if response == nil && status != http.StatusMethodNotAllowed {
@@ -287,26 +281,24 @@ func (d *Document) CheckAnswer(o Operation, status int, header http.Header, body
 	return undeclared("", schema, value)
 }
 
-// told are the headers that an answer has for some of its clients, and that the
-// document declares where they may be.
-var told = []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After", "Idempotent-Replayed"}
+// limitHeaders lists headers that only some clients get, and that the document declares where they may appear.
+var limitHeaders = []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After", "Idempotent-Replayed"}
 
-// checkHeaders says which headers the document does not declare, or which are
-// missing: an operation with a limit of its own says it on every answer that comes
-// after the key and the size.
+// checkHeaders returns undeclared and missing headers. An operation with a limit of its own sends the limit's headers
+// with every answer that comes after the checks of key and size.
 func (o Operation) checkHeaders(status int, declared openapi3.Headers, header http.Header) error {
-	for _, name := range told {
+	for _, name := range limitHeaders {
 		if header.Get(name) != "" && declared[name] == nil {
 			return fmt.Errorf("the document does not declare the header %s with %d", name, status)
 		}
 	}
 	if o.Rate.Requests > 0 && status != http.StatusUnauthorized && status != http.StatusRequestEntityTooLarge {
-		for _, name := range told[:4] {
+		for _, name := range limitHeaders[:4] {
 			if header.Get(name) == "" {
 				return fmt.Errorf("the header %s is missing", name)
 			}
 		}
-		// The header tells of the limit that leaves the client fewest: the tenant's, or its key's.
+		// The header shows the limit with the fewest requests left: the tenant's, or its key's.
 		is := func(requests int64) bool {
 			return strings.HasSuffix(header.Get("RateLimit-Policy"), fmt.Sprintf(";q=%d;w=%d", requests, o.Rate.Seconds))
 		}

@@ -1,6 +1,6 @@
-// Package browsertest drives a real Chromium in tests: clicks are input events of the browser, and every page that it opens
-// is held to three rules at once. Nothing is asked of another host, nothing breaks the content security policy, and no
-// script fails. scripts/chromium.sh finds or installs the browser.
+// Package browsertest drives a real Chromium in tests: clicks are input events of the browser, and every page that it
+// opens is held to three rules. It requests nothing from another host, does not violate the content security policy,
+// and has no failing script. scripts/chromium.sh finds or installs the browser.
 package browsertest
 
 import (
@@ -77,7 +77,7 @@ func Open(t testing.TB, base string) *Tab {
 	return b
 }
 
-// hear takes the browser's events.
+// hear handles the browser's events.
 func (b *Tab) hear(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,17 +100,17 @@ func (b *Tab) Weight() int {
 	return int(b.bytes)
 }
 
-// Forgive forgets what was seen so far, after the server was stopped on purpose.
+// Forgive discards the violations so far, after a test stopped the server.
 func (b *Tab) Forgive() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.faults = nil
 }
 
-// Context is the tab's, to open another one beside it.
+// Context returns the context of the tab, which can open another tab.
 func (b *Tab) Context() context.Context { return b.ctx }
 
-// check fails the test on what the browser saw.
+// check fails the test on violations that the browser reported.
 func (b *Tab) check() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -120,7 +120,7 @@ func (b *Tab) check() {
 	}
 }
 
-// Run runs actions of chromedp, and fails the test with what the page says.
+// Run runs actions of chromedp, and fails the test with the text of the page.
 func (b *Tab) Run(actions ...chromedp.Action) {
 	b.t.Helper()
 	if err := chromedp.Run(b.ctx, actions...); err != nil {
@@ -195,7 +195,7 @@ func (b *Tab) until(what string, so func() bool) {
 	}
 }
 
-// evaluates says whether an expression could be evaluated: not while a page goes away.
+// evaluates reports whether an expression could be evaluated, which fails while a page unloads.
 func (b *Tab) evaluates(expression string, into any) bool {
 	return chromedp.Run(b.ctx, chromedp.Evaluate(expression, into)) == nil
 }

@@ -1,7 +1,6 @@
-// Package dbtest gives tests a fresh, migrated database of each engine. The
-// PostgreSQL server is named by MAKOLA_TEST_POSTGRES (scripts/postgres.sh start
-// prints it); where it is missing the test fails, because a test on one engine
-// says nothing about the other.
+// Package dbtest gives tests a fresh, migrated database of each engine. MAKOLA_TEST_POSTGRES names the PostgreSQL
+// server (scripts/postgres.sh start prints it). Without it the test fails, because a test on one engine proves
+// nothing for the other.
 package dbtest
 
 import (
@@ -27,15 +26,14 @@ import (
 // Environment is the variable with the URL of the test server.
 const Environment = "MAKOLA_TEST_POSTGRES"
 
-// connections is what a test's PostgreSQL pool may open: few, because many
-// packages are tested at once.
+// connections bounds a test's PostgreSQL pool: few, because many packages are tested at once.
 const connections = 8
 
 // EnginesVariable names the one engine that Each runs on: the gate runs most packages on PostgreSQL with the race detector and on
 // SQLite without it.
 const EnginesVariable = "MAKOLA_TEST_ENGINES"
 
-// Engines are the engines that Each runs on: SQLite alone with go test -short, as make quick runs it.
+// Engines returns the engines of Each: only SQLite with go test -short, as make quick runs it.
 func Engines() []db.Engine {
 	all := []db.Engine{db.SQLite, db.Postgres}
 	named := os.Getenv(EnginesVariable)
@@ -104,8 +102,7 @@ func OpenWith(t testing.TB, o db.Options) *db.DB {
 	return d
 }
 
-// Options makes a fresh, migrated database and says how to open it, for tests
-// that open it more than once.
+// Options makes a fresh, migrated database and returns the options to open it, for tests that open it more than once.
 func Options(t testing.TB, e db.Engine) db.Options {
 	t.Helper()
 	if e == db.Postgres {
@@ -149,9 +146,8 @@ var migratedFile = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// URL gives the test a migrated PostgreSQL database without rows: a copy of a
-// template that is made once for each state of the migrations, or one that a
-// test before it has left.
+// URL gives the test a migrated PostgreSQL database without rows. It is a copy of a template, which is made once for
+// each state of the migrations, or a database that an earlier test released.
 func URL(t testing.TB) string {
 	t.Helper()
 	server := serverURL(t)

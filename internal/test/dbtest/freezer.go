@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Freezer stands between a test and its PostgreSQL server. While it is frozen
-// every connection is open and silent, as those with a machine that hangs are.
+// Freezer is a proxy between a test and its PostgreSQL server. While it is frozen every connection stays open and
+// silent, like those of a machine that hangs.
 type Freezer struct {
 	t        testing.TB
 	listener net.Listener
@@ -19,7 +19,7 @@ type Freezer struct {
 	frozen bool
 	cut    bool
 	open   []net.Conn
-	done   chan struct{} // closed by Freeze: what is open stays silent for good
+	done   chan struct{} // closed by Freeze: open connections stay silent for good
 	work   sync.WaitGroup
 }
 

@@ -52,7 +52,7 @@ const (
 	endOthers = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
 	madeWith  = `SELECT coalesce(shobj_description(oid, 'pg_database'), '') FROM pg_database WHERE datname = current_database()`
 
-	// The schema, which a test may have changed beside rows.
+	// The schema, which a test may have changed in addition to rows.
 	fingerprint = `SELECT md5(string_agg(line, ';' ORDER BY line)) FROM (
 SELECT concat_ws(' ', 'column', attrelid::regclass, attname, atttypid::regtype, attnotnull) AS line FROM pg_attribute
 	WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND attnum > 0
@@ -104,7 +104,7 @@ func empty(ctx context.Context, server *pgx.Conn, url, name string) error {
 	return err
 }
 
-// remake makes a database and notes in its comment what it was made with.
+// remake makes a database and stores its state of the migrations in its comment.
 func remake(ctx context.Context, server, url, name, template string) error {
 	if err := run(ctx, server, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What a test leaves in its database is not there for the next one: neither rows, few or many, nor tables,
-// nor a connection.
-func TestADatabaseIsUsedAgainAsItWasMade(t *testing.T) {
+// A test finds nothing of an earlier test in its database: no rows, tables or connections.
+func TestPool_databaseIsCleanAgain(t *testing.T) {
 	var left []*pgx.Conn
 	for n, change := range []string{
 		`INSERT INTO strays SELECT n FROM generate_series(1, 10) AS n`,

@@ -1,5 +1,5 @@
-// Package identitytest makes people who are signed in, for tests of what people do: with a password, and with a second
-// factor as an app makes it.
+// Package identitytest makes signed-in people for tests of the console. Each has a password and a second factor, whose
+// codes it computes as an authenticator app does.
 package identitytest
 
 import (
@@ -24,7 +24,7 @@ const HashMemory = 64
 // Password is that of everybody.
 const Password = "correct horse battery"
 
-// Code is what an app shows for a key at a time.
+// Code returns the code of an authenticator app for a key at a time.
 func Code(t testing.TB, key string, at time.Time) string {
 	t.Helper()
 	raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ReplaceAll(key, " ", ""))
@@ -37,7 +37,7 @@ func Code(t testing.TB, key string, at time.Time) string {
 	return fmt.Sprintf("%06d", binary.BigEndian.Uint32(sum[sum[len(sum)-1]&15:])&0x7fffffff%1_000_000)
 }
 
-// One is a person who is signed in.
+// One is a signed-in person.
 type One struct {
 	identity.Visitor
 	Token string

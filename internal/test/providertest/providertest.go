@@ -1,9 +1,7 @@
-// Package providertest holds one conformance suite for each provider role. An
-// adapter passes when its suites do: they drive it against a provider that
-// misbehaves in every way that we know and hold its outcomes to the rules of
-// package provider. Above all, an outcome that lets money be given back
-// (Rejected, NotSent) is checked against the provider's own book: it must not
-// have moved anything.
+// Package providertest holds one conformance suite for each provider role. An adapter passes when its suites do. They
+// drive it against a provider that misbehaves in every known way, and hold its outcomes to the rules of package
+// provider. Above all, an outcome that allows a refund (Rejected, NotSent) is checked against the provider's own
+// book, which must not have moved anything.
 package providertest
 
 import (
@@ -32,29 +30,29 @@ type Bench struct {
 	Network     msisdn.Network
 	// BankCode, when set, makes Disburser send to bank accounts.
 	BankCode string
-	// Reasonless: the provider's status answers do not say why something failed.
+	// Reasonless means that the provider's status answers give no reason for a failure.
 	Reasonless bool
 
 	// Fault arms a fault for the next count requests of an operation.
 	Fault func(operation, fault string, count int)
 	// Clear disarms all faults.
 	Clear func()
-	// Advance moves the provider's clock and returns when what was due is done.
+	// Advance moves the provider's clock and returns after every due event.
 	Advance func(time.Duration)
-	// Moved gives what the provider's book has under a reference.
+	// Moved returns the entries of the provider's book with a reference.
 	Moved func(reference string) []Movement
 	// CallbackURL is where callbacks go; Callbacks gives those that came
 	// since it was last asked.
 	CallbackURL string
 	Callbacks   func() []provider.CallbackRequest
-	// Exchanges gives what the adapter's client recorded so far.
+	// Exchanges returns the exchanges that the adapter's client recorded so far.
 	Exchanges func() []provider.Exchange
 	// Secrets must show in no exchange.
 	Secrets []string
 }
 
-// Nowhere is an address at which nothing listens while the test runs: the near
-// end of a connection, so that no other process gets the port.
+// Nowhere returns an address at which nothing listens during the test: the near end of a connection, so that no other
+// process gets the port.
 func Nowhere(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -240,7 +238,7 @@ func BundleSeller(t *testing.T, b Bench) {
 		refusals: []string{"030"},
 	}
 	m.submit = func(ctx context.Context, rail provider.Rail, reference string, amount money.Pesewas, code string) provider.Outcome {
-		// The price is the offer's; amount is ignored but for the status.
+		// The price is that of the offer; amount matters only for the status.
 		return rail.Bundles.BuyBundle(ctx, provider.BundleRequest{
 			ProviderReference: reference, MSISDN: b.Wallet(code), Network: b.Network, Offer: offer(t, code), CallbackURL: b.CallbackURL,
 		})
@@ -269,8 +267,7 @@ func (m mover) run(t *testing.T) {
 // amount is different each time, so that an answer about another payment shows.
 func amount() money.Pesewas { return money.Pesewas(100 + rand.IntN(9000)) }
 
-// moved gives the status of what the book has under a reference, and how many
-// entries that is.
+// moved returns the status in the book for a reference, and the number of entries.
 func (m mover) moved(reference string) (status string, entries int) {
 	list := m.b.Moved(reference)
 	if len(list) > 0 {
@@ -328,8 +325,8 @@ func (m mover) accepted(t *testing.T, reference string, a money.Pesewas, code st
 	}
 }
 
-// settled asks until the provider has a final word, or has failed it in the word
-// that it also has for what is open, moving the clock.
+// settled polls, and moves the clock, until the provider reports a final status. Some providers report a failed
+// payment with the status of an open one; then the book must show the failure.
 func (m mover) settled(t *testing.T, reference string, a money.Pesewas, code string) provider.Outcome {
 	t.Helper()
 	var o provider.Outcome
@@ -482,9 +479,8 @@ func (m mover) cancelled(t *testing.T) {
 	}
 }
 
-// repeat posts a reference twice. Only a provider that says "duplicate" in
-// distinct words may be repeated; any other refuses it like anything else, which
-// proves nothing.
+// repeat submits a reference twice. Only a provider with a distinct "duplicate" answer may get a reference twice.
+// Others refuse it like any other request, which proves nothing.
 func (m mover) repeat(t *testing.T) {
 	reference, a := uuid.NewString(), amount()
 	m.accepted(t, reference, a, "000")
@@ -500,7 +496,7 @@ func (m mover) repeat(t *testing.T) {
 	}
 }
 
-// badStatus: whatever happens to a question says nothing about the payment.
+// badStatus checks that a failed status query proves nothing about the payment.
 func (m mover) badStatus(t *testing.T) {
 	reference, a := uuid.NewString(), amount()
 	m.accepted(t, reference, a, "000")
@@ -578,7 +574,7 @@ func (m mover) callbacks(t *testing.T) {
 	}
 }
 
-// exchanges: what the operators' log gets names no one and opens nothing.
+// exchanges checks that the operators' log contains neither personal data nor credentials.
 func (m mover) exchanges(t *testing.T) {
 	reference, a := uuid.NewString(), amount()
 	m.accepted(t, reference, a, "000")
@@ -631,8 +627,8 @@ func resolver(t *testing.T, b Bench, op string, resolve func(code string) (strin
 	}
 }
 
-// FloatReader holds a rail's FloatReader to its role: it reads each of the rail's accounts. want gives what is in them
-// by the provider's own book.
+// FloatReader holds a rail's FloatReader to its role: it reads each of the rail's accounts. want returns their
+// balances in the provider's own book.
 func FloatReader(t *testing.T, b Bench, want func() []provider.Held) {
 	got, o := b.Rail.Floats.Float(context.Background())
 	if o.Class != provider.Accepted || !slices.Equal(got, want()) {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// subject is the form of a commit's first line: the packages that it changes, and what it does as an imperative.
+// subject is the form of a commit's first line: the changed packages, and the change as an imperative.
 var subject = regexp.MustCompile(`^[a-z0-9_/., -]+: [a-z]\S* \S`)
 
 // The subjects of commits after the one that testdata/commits-since names have the form that CONTRIBUTING gives.

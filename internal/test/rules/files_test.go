@@ -14,14 +14,14 @@ import (
 	"testing"
 )
 
-// The packages whose files stand on each other in one direction. The opening prose lists their files from the top down.
+// The packages in which no files need each other. The opening prose lists their files from the top down.
 var oneWay = []string{"internal/api", "internal/batch", "internal/changes", "internal/cli/accounts", "internal/cli/frame", "internal/cli/funds",
 	"internal/cli/operations", "internal/identity", "internal/jobs", "internal/messaging", "internal/messaging/delivery", "internal/messaging/otp",
 	"internal/payments", "internal/payments/book", "internal/route", "internal/sim", "internal/sim/hubtel",
 	"internal/sim/mtn", "internal/sim/smsc"}
 
-// Of another package above largeLines no cycle of files has more than mostInCycle, but for those that had larger ones when this
-// rule came. Their figures may only shrink.
+// In other packages above largeLines no cycle of files has more than mostInCycle. The listed packages had larger
+// cycles when this rule was added. Their figures may only decrease.
 const (
 	largeLines  = 2000
 	mostInCycle = 5
@@ -29,10 +29,10 @@ const (
 
 var largestCycle = map[string]int{}
 
-// fileGraph says of each file of a package which others declare what it uses.
+// fileGraph lists for each file of a package the other files whose declarations it uses.
 func fileGraph(set *token.FileSet, files []*ast.File) map[string]map[string]bool {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	check := types.Config{Importer: empty{}, Error: func(error) {}} // what other packages declare is unknown here, and not asked
+	check := types.Config{Importer: empty{}, Error: func(error) {}} // declarations of other packages are unknown here and not needed
 	pkg, _ := check.Check("sample", set, files, info)
 	name := func(at token.Pos) string { return filepath.Base(set.Position(at).Filename) }
 	graph := map[string]map[string]bool{}
@@ -60,8 +60,8 @@ func (empty) Import(path string) (*types.Package, error) {
 	return p, nil
 }
 
-// knot gives files that need each other: what is left when those are taken away, again and again, that need none of the rest,
-// and those that none of the rest needs.
+// knot returns the files that need each other. It repeatedly removes files that need none of the rest, and files that
+// none of the rest needs.
 func knot(graph map[string]map[string]bool) []string {
 	left := maps.Clone(graph)
 	for gone := true; gone; {
@@ -135,7 +135,8 @@ func upward(graph map[string]map[string]bool, prose string) (wrong []string) {
 	return wrong
 }
 
-func TestTheFilesOfALargePackageStandOnEachOtherOneWay(t *testing.T) {
+// The files of a large package need each other in one direction.
+func TestFiles_needEachOtherOneWay(t *testing.T) {
 	set := token.NewFileSet()
 	var sample []*ast.File
 	for name, code := range map[string]string{

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// The gate runs its tests in two steps: with the race detector but for those that its pattern "slow" names, and those without it in
-// the packages that it lists. A test that the second step does not know is in neither.
-func TestTheGateRunsEveryTest(t *testing.T) {
+// The gate runs its tests in two steps: with the race detector except those that its pattern "slow" names, and those
+// without it in the packages that it lists. No test may be in neither.
+func TestGate_runsEveryTest(t *testing.T) {
 	find := finder(t, "scripts/test.sh")
 	slow, timed := find(`(?m)^slow='(.*)'$`), find(`(?m)^timed='(.*)'$`)
 	unraced := regexp.MustCompile(slow + "|" + timed + "|" + find(`-run "\$slow\|(\S*?)\\?\$"`))
@@ -49,7 +49,8 @@ func TestTheGateRunsEveryTest(t *testing.T) {
 	}
 }
 
-// Packages that the race detector sees on PostgreSQL alone run on SQLite without it; no package is left out of both.
+// Packages that the race detector covers only on PostgreSQL also run on SQLite without it; no package is left out of
+// both.
 func TestGate_coversBothEngines(t *testing.T) {
 	find := finder(t, "scripts/test.sh")
 	elsewhere := slices.Concat(strings.Fields(find(`(?m)^both='(.*)'$`)), strings.Fields(find(`(?m)^alone='(.*)'$`)), []string{"./internal/app"}) // $engines
@@ -99,7 +100,7 @@ func TestEveryTest_inTheGateOrDeep(t *testing.T) {
 		}
 		name := s.dir + "/" + s.name
 		switch tag := buildTag(s.file); tag {
-		case "", "unix", "race", "!race": // TestTheGateRunsEveryTest
+		case "", "unix", "race", "!race": // TestGate_runsEveryTest
 		case "mutate":
 			if !strings.Contains(deep, tag) {
 				t.Errorf("%s: make deep does not run what needs the tag %s", name, tag)
@@ -276,5 +277,5 @@ func testsOf(file *ast.File) (names []string) {
 	return names
 }
 
-// notRaced says whether a file is left out of builds with the race detector.
+// notRaced reports whether builds with the race detector leave a file out.
 func notRaced(file *ast.File) bool { return buildTag(file) == "!race" }

@@ -14,8 +14,8 @@ import (
 
 // Rules of names and comments that a machine can hold. Each is shown to fail on a sample in its test.
 
-// misplaced gives the doc comments of a package that open with the name of another of its declarations, or with that of
-// their own in other letters: the declaration was moved, renamed or split, and its comment stayed.
+// misplaced returns the doc comments of a package that begin with the name of another declaration, or with their own
+// in another case. The declaration was moved, renamed or split, and its comment stayed.
 func misplaced(files []source) (wrong []string) {
 	declared := map[string]bool{}
 	for _, s := range files {
@@ -46,7 +46,7 @@ func misplaced(files []source) (wrong []string) {
 	return wrong
 }
 
-// mixedCase tells an identifier from a word of prose that happens to be one: atOnce, MaxRows.
+// mixedCase distinguishes an identifier such as atOnce or MaxRows from an ordinary word.
 func mixedCase(word string) bool {
 	return len(word) > 1 && strings.ContainsFunc(word[1:], func(r rune) bool { return r >= 'A' && r <= 'Z' }) && strings.ToUpper(word) != word
 }
@@ -121,7 +121,8 @@ func docsOf(d ast.Decl) (docs []doc) {
 	return docs
 }
 
-func TestACommentStandsOverWhatItNames(t *testing.T) {
+// A doc comment is above the declaration that it names.
+func TestComment_isAboveItsDeclaration(t *testing.T) {
 	sample := parsed(t, "// readRows reads.\nfunc writeRows() {}\n\n// writeRows writes.\nfunc readRows() {}\n\n// rows are many.\nvar someRows int\n\n// lateRows are late.\nvar LateRows int")
 	if got := misplaced(sample); len(got) != 3 {
 		t.Fatalf("of a sample with three misplaced comments the rule finds %q", got)
@@ -149,7 +150,8 @@ func withoutSubject(files []source) (wrong []string) {
 	return wrong
 }
 
-func TestSentencesOfCommentsOpenWithTheirSubject(t *testing.T) {
+// The sentences of comments begin with their subject.
+func TestComment_sentencesHaveASubject(t *testing.T) {
 	sample := parsed(t, "// one is first. What comes\n// later follows: Who asks?\nvar one int // Whatever it holds\n\n// two says what it is.\nvar two int")
 	if got := withoutSubject(sample); len(got) != 3 {
 		t.Fatalf("of a sample with three such sentences the rule finds %q", got)
@@ -167,8 +169,8 @@ func TestSentencesOfCommentsOpenWithTheirSubject(t *testing.T) {
 // saysLocked is a comment that has its method's caller hold a lock.
 var saysLocked = regexp.MustCompile(`(?i)\b(under the lock|the lock is held|with the lock held|while \w+ is locked|mu is held)\b`)
 
-// badlyLocked gives what breaks the rule of locks: a method whose caller must hold its lock ends in Locked, locks nothing of its
-// own receiver, and is called by what has locked or is Locked itself.
+// badlyLocked returns the violations of the rule of locks. A method whose caller must hold the lock ends in Locked
+// and does not lock its own receiver. Only methods that have locked, or that end in Locked, call it.
 func badlyLocked(files []source) (wrong []string) {
 	for _, s := range files {
 		for _, d := range s.file.Decls {
@@ -196,10 +198,11 @@ func badlyLocked(files []source) (wrong []string) {
 	return wrong
 }
 
-// needsLock tells takeLocked from Locked, which reads a row and locks it in the database.
+// needsLock distinguishes takeLocked from Locked, which reads a row and locks it in the database.
 func needsLock(name string) bool { return strings.HasSuffix(name, "Locked") && name != "Locked" }
 
-// lockCalls says whether a function locks a mutex of its receiver or of anything, and which Locked method it calls.
+// lockCalls reports whether a function locks a mutex of its receiver or of anything, and returns the Locked method
+// that it calls.
 func lockCalls(s source, f *ast.FuncDecl) (locks bool, calls string) {
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)
@@ -221,7 +224,8 @@ func lockCalls(s source, f *ast.FuncDecl) (locks bool, calls string) {
 	return locks, calls
 }
 
-func TestWhatNeedsALockIsCalledLocked(t *testing.T) {
+// A method that needs its caller's lock has a name that ends in Locked.
+func TestLock_namesEndInLocked(t *testing.T) {
 	sample := parsed(t, `// put is called under the lock.
 func (q *queue) put() {}
 
@@ -246,7 +250,7 @@ func (q *queue) fine() {
 // mappedFrom is how many files a package has from which on its opening prose names each.
 const mappedFrom = 8
 
-// unmapped gives the files of a package that its opening prose does not name. A name with a star stands for several.
+// unmapped returns the files of a package that its opening prose does not name. A name with a star matches several.
 func unmapped(files []source) (missing []string) {
 	var prose string
 	var names []string
@@ -256,7 +260,7 @@ func unmapped(files []source) (missing []string) {
 		}
 		prose += s.file.Doc.Text()
 		if s.name == path.Base(s.dir)+".go" {
-			continue // the prose stands in it
+			continue // the file that contains the prose
 		}
 		names = append(names, s.name)
 	}
@@ -275,7 +279,8 @@ func unmapped(files []source) (missing []string) {
 	return missing
 }
 
-func TestTheProseOfALargePackageNamesItsFiles(t *testing.T) {
+// The opening prose of a large package names its files.
+func TestProse_namesTheFiles(t *testing.T) {
 	all := byPackage(sources(t))
 	if len(unmapped(slices.Concat(all["internal/sim"], []source{{dir: "internal/sim", name: "another.go", file: &ast.File{}}}))) == 0 {
 		t.Fatal("a file that is not named is not found")

@@ -30,8 +30,8 @@ func templates(t *testing.T) map[string]string {
 	return found
 }
 
-// The committed code of pages is what templ makes of their sources: go generate ./internal/... writes it.
-func TestGeneratedPagesAreFresh(t *testing.T) {
+// The committed code of pages is the output of templ for their sources: go generate ./internal/... writes it.
+func TestTemplates_generatedCodeIsCurrent(t *testing.T) {
 	for name, text := range templates(t) {
 		file, err := parser.ParseString(text)
 		if err != nil {

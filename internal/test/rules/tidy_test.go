@@ -1,6 +1,7 @@
-// Package rules holds the rules of the source tree as tests, so that the layout that ARCHITECTURE.md describes is the layout
-// that the compiler sees. The tests read the whole module with go/ast. They fail on an import in the wrong direction, a table
-// with a second writer, a function or file over its budget, an interface that is too wide, or a package without opening prose.
+// Package rules holds the rules of the source tree as tests, so that ARCHITECTURE.md describes the layout that the
+// compiler sees. The tests read the whole module with go/ast. They fail on an import in the wrong direction, a table
+// with a second writer, a function or file over its budget, an interface that is too wide, or a package without
+// opening prose.
 package rules
 
 import (
@@ -37,8 +38,8 @@ const (
 // leaves may be imported by everybody; cache, config and groupcommit may import the other leaves.
 var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisdn", "outbound", "problem", "smstext", "usertext"}
 
-// mayImport says which packages of ours each package under internal may import besides the leaves.
-// A package that is not listed may import nothing. "*" is everything.
+// mayImport lists the packages that each package under internal may import in addition to the leaves. A package that
+// is not listed may import nothing. "*" is every package.
 var mayImport = map[string][]string{
 	"cli":               {"*"},
 	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "payments", "payments/book", "provider", "recovery", "sheet", "tenant", "treasury"},
@@ -169,7 +170,7 @@ var exceptions = map[string]string{}
 type source struct {
 	dir, name string // dir is relative to the root, with slashes
 	test      bool
-	generated bool // by templ, from a .templ file beside it
+	generated bool // by templ, from a .templ file in the same folder
 	lines     int
 	file      *ast.File
 	set       *token.FileSet
@@ -212,7 +213,7 @@ func sources(t *testing.T) []source {
 	return found
 }
 
-// The root of the repository holds documents, the module's files and the Makefile alone.
+// The root of the repository holds only documents, the module's files and the Makefile.
 func TestRoot_holdsNoCode(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.dir == "." {
@@ -221,7 +222,8 @@ func TestRoot_holdsNoCode(t *testing.T) {
 	}
 }
 
-func TestImportsGoOneWay(t *testing.T) {
+// Packages import each other in one direction.
+func TestImports_goOneWay(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test {
 			continue
@@ -260,9 +262,10 @@ func allowed(dir, from, to string) bool {
 	return slices.Contains(rules, to) || slices.Contains(rules, "*")
 }
 
-// A transport calls verbs that open their own transaction: two calls inside one of the transport's would commit halves of what a
-// domain keeps together. So it names neither a database nor a verb that takes a transaction, not even with nil for it.
-func TestTransportsOpenNoTransaction(t *testing.T) {
+// A transport calls verbs that open their own transaction. Two calls in one transaction of the transport would commit
+// halves of changes that a domain keeps together. So a transport names neither a database nor a verb that takes a
+// transaction, not even with nil for it.
+func TestTransports_openNoTransaction(t *testing.T) {
 	all := sources(t)
 	takesTx := takingTransactions(all)
 	if !takesTx["OptIn"] || takesTx["Send"] {
@@ -288,7 +291,7 @@ func TestTransportsOpenNoTransaction(t *testing.T) {
 	}
 }
 
-// ofPackage says whether a selector names something that a package declares, such as a type: no method.
+// ofPackage reports whether a selector names a declaration of a package, such as a type, and not a method.
 func ofPackage(s source, selector *ast.SelectorExpr) bool {
 	name, is := selector.X.(*ast.Ident)
 	return is && slices.ContainsFunc(s.file.Imports, func(i *ast.ImportSpec) bool {
@@ -320,7 +323,8 @@ func text(s source, e ast.Expr) string {
 	return out.String()
 }
 
-func TestDomainsKnowNoHTTP(t *testing.T) {
+// Domain packages do not import net/http.
+func TestDomains_importNoHTTP(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || !strings.HasPrefix(s.dir, "internal/payments") && !strings.HasPrefix(s.dir, "internal/messaging") {
 			continue
@@ -333,7 +337,8 @@ func TestDomainsKnowNoHTTP(t *testing.T) {
 	}
 }
 
-func TestEveryTableHasOneWriter(t *testing.T) {
+// Every table has one package that writes it.
+func TestTables_haveOneWriter(t *testing.T) {
 	owner := map[string]string{}
 	files, err := fs.Glob(tree, "internal/db/migrations/*.sql")
 	if err != nil || len(files) == 0 {
@@ -402,7 +407,8 @@ func tablesWritten(file *ast.File) map[string]bool {
 	return written
 }
 
-func TestFilesAndFunctionsKeepTheirBudgets(t *testing.T) {
+// Files and functions stay within their budgets.
+func TestBudgets_ofFilesAndFunctions(t *testing.T) {
 	used := map[string]bool{}
 	for name, text := range templates(t) {
 		if lines := strings.Count(text, "\n"); lines > maxFileLines {
@@ -460,7 +466,8 @@ func statements(body *ast.BlockStmt) int {
 	return count
 }
 
-func TestEveryPackageOpensWithProse(t *testing.T) {
+// Every package has opening prose.
+func TestPackages_openWithProse(t *testing.T) {
 	prose := map[string]int{}
 	for _, s := range sources(t) {
 		if s.test {
@@ -479,7 +486,8 @@ func TestEveryPackageOpensWithProse(t *testing.T) {
 	}
 }
 
-func TestNoPackageHasAnInitFunction(t *testing.T) {
+// No package has an init function.
+func TestPackages_haveNoInit(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "init" && f.Recv == nil {
@@ -489,7 +497,8 @@ func TestNoPackageHasAnInitFunction(t *testing.T) {
 	}
 }
 
-func TestNoCommentSpeaksToALinter(t *testing.T) {
+// No comment is a directive to a linter.
+func TestComments_haveNoLinterDirectives(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.generated {
 			continue
@@ -504,7 +513,8 @@ func TestNoCommentSpeaksToALinter(t *testing.T) {
 	}
 }
 
-func TestPublicNamesAreExplained(t *testing.T) {
+// Every exported name has a doc comment.
+func TestPublicNames_haveComments(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test {
 			continue

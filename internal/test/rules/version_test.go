@@ -67,7 +67,7 @@ func TestVersion_sortsForDpkgAndRpm(t *testing.T) {
 	}
 }
 
-// A clone without the tags takes its version from the changelog, above the last release, and says so.
+// A clone without the tags takes its version from the changelog, above the last release, and prints a notice.
 func TestVersion_cloneWithoutTags(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join(root, "scripts", "version.sh"))
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package simtest holds what the tests of simulated providers share: a simulator
-// whose clock is moved by hand, and the answers that the providers document, to
-// which the simulated ones are held.
+// Package simtest holds the shared parts of the tests of simulated providers: a simulator with a manual clock, and
+// the documented answers of the providers, to which the simulated ones are compared.
 package simtest
 
 import (
@@ -40,8 +39,8 @@ type Sample struct {
 	Body       map[string]any
 }
 
-// Samples reads the documented answers of a provider, which stand beside its
-// adapter: neither adapter nor simulator is the measure of the other.
+// Samples reads the documented answers of a provider, which are stored next to its adapter. They are the reference
+// for both the adapter and the simulator.
 func Samples(t *testing.T, adapter string) map[string]Sample {
 	t.Helper()
 	files, err := filepath.Glob("../../provider/" + adapter + "/testdata/*.json")
@@ -65,8 +64,8 @@ func Samples(t *testing.T, adapter string) map[string]Sample {
 	return all
 }
 
-// Shaped reports where a value has other members, or of other kinds, than the
-// documented one. Null stands for any kind.
+// Shaped reports where a value has other members, or of other types, than the documented one. Null stands for any
+// type.
 func Shaped(t *testing.T, at string, got, want any) {
 	t.Helper()
 	if got == nil || want == nil {
