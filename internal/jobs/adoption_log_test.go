@@ -13,9 +13,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// What a dead node left is one line of the log, however many jobs that are; those that a living node parked for another come
-// one by one, and are none.
-func TestAdoptedJobsAreNoLineEach(t *testing.T) {
+// The adoption of a dead node's jobs is one log line for any number of jobs. Jobs that a living node hands over are
+// not logged.
+func TestAdoption_isLoggedOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record

@@ -132,7 +132,8 @@ func (r *record) handler(kind string, out func(Job) Outcome) Handler {
 
 func done(Job) Outcome { return Done() }
 
-func TestAFreshJobRunsFromMemory(t *testing.T) {
+// A new job runs from memory without a query.
+func TestJob_newRunsFromMemory(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		var r record
 		during := -1
@@ -171,9 +172,9 @@ func TestAFreshJobRunsFromMemory(t *testing.T) {
 	})
 }
 
-// A row that is read from the table before its own COMMIT is heard of gets its memo from there, unless
-// its handler has begun: what that did then, the memo does not know.
-func TestAMemoThatComesLate(t *testing.T) {
+// A row can be read from the table before its own commit is reported. It gets its memo then, unless its handler has
+// begun.
+func TestMemo_arrivesLate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var q *Queue
 		heard := func(j Job) {
@@ -215,7 +216,8 @@ func TestAMemoThatComesLate(t *testing.T) {
 	})
 }
 
-func TestARolledBackJobNeverRuns(t *testing.T) {
+// A job of a transaction that rolled back never runs.
+func TestJob_rolledBackNeverRuns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var r record
 		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), r.handler("k", done)))
@@ -235,7 +237,8 @@ func TestARolledBackJobNeverRuns(t *testing.T) {
 	})
 }
 
-func TestFinishInATransaction(t *testing.T) {
+// A job is finished in the transaction of its handler.
+func TestFinish_inTransaction(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		var q *Queue
 		var before int
@@ -260,7 +263,8 @@ func TestFinishInATransaction(t *testing.T) {
 	})
 }
 
-func TestFinishBeforeItRuns(t *testing.T) {
+// A job can be finished before it runs.
+func TestFinish_beforeItRuns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -282,7 +286,8 @@ func TestFinishBeforeItRuns(t *testing.T) {
 	})
 }
 
-func TestLaterWritesNothing(t *testing.T) {
+// Later delays a job without writing to the database.
+func TestLater_writesNothing(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -311,9 +316,8 @@ func TestLaterWritesNothing(t *testing.T) {
 	})
 }
 
-// A machine's clock that was wrong by an hour and is set right delays nothing that waits in
-// memory, and hurries nothing that was planned after it.
-func TestAClockThatIsSetBack(t *testing.T) {
+// A clock that was an hour ahead and is corrected delays no waiting job, and hurries none that was planned later.
+func TestClock_setBackDelaysNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -385,10 +389,9 @@ func TestPauses_clockSetForward(t *testing.T) {
 	})
 }
 
-// A job that was to run at once runs at once on the node that finds it in the table, also when the clock of the node that
-// added it was ahead: accepted money does not wait for the hour of a clock that was wrong. A job that had to wait waits for as
-// long as it had to.
-func TestAtOnceWhateverTheClockSaid(t *testing.T) {
+// A job for now runs now on the node that finds it, even if the clock of the node that added it was ahead. A delayed
+// job keeps its delay.
+func TestJob_runsAtOnceDespiteClock(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ahead, c := clock.NewManual(epochStart.Add(time.Hour)), clock.NewManual(epochStart)
 		gone := newQueue(t, d, ahead, quietOptions("gone"))
@@ -412,7 +415,8 @@ func TestAtOnceWhateverTheClockSaid(t *testing.T) {
 	})
 }
 
-func TestRetryIsWrittenAndBacksOff(t *testing.T) {
+// A retry is stored, and the next one waits longer.
+func TestRetry_isStoredAndBacksOff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -440,7 +444,8 @@ func TestRetryIsWrittenAndBacksOff(t *testing.T) {
 	})
 }
 
-func TestBackoffDoublesToItsEnd(t *testing.T) {
+// The backoff doubles up to its maximum.
+func TestBackoff_doublesToItsMaximum(t *testing.T) {
 	for tries, want := range map[int]time.Duration{0: time.Second, 1: 2 * time.Second, 8: 256 * time.Second, 9: 5 * time.Minute, 80: 5 * time.Minute} {
 		for _, id := range []string{"a", "b", "c", "d"} {
 			got := Backoff(id, tries)
@@ -454,7 +459,8 @@ func TestBackoffDoublesToItsEnd(t *testing.T) {
 	}
 }
 
-func TestADeadLetterIsSeenAndRerun(t *testing.T) {
+// A job that failed for good is listed and can be run again.
+func TestDeadLetter_isListedAndRerun(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -500,7 +506,8 @@ func TestADeadLetterIsSeenAndRerun(t *testing.T) {
 	})
 }
 
-func TestAPanicIsAFailure(t *testing.T) {
+// A panic of a handler is a failure of its job.
+func TestHandler_panicIsAFailure(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", MaxTries: 1, Run: func(context.Context, Job) Outcome {
 			panic("oh")
@@ -514,7 +521,8 @@ func TestAPanicIsAFailure(t *testing.T) {
 	})
 }
 
-func TestPostponeInATransaction(t *testing.T) {
+// A job is postponed in a transaction.
+func TestPostpone_inTransaction(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var q *Queue
@@ -547,7 +555,8 @@ func TestPostponeInATransaction(t *testing.T) {
 	})
 }
 
-func TestAWakeBringsAJobForward(t *testing.T) {
+// Wake runs a waiting job sooner.
+func TestWake_runsJobSooner(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		var r record

@@ -19,7 +19,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-func TestWhatDoesNotFitIntoMemoryIsFetchedLater(t *testing.T) {
+// Jobs beyond the memory limit are fetched later.
+func TestMemory_overflowIsFetchedLater(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		o := quietOptions("a")
@@ -58,7 +59,8 @@ func TestWhatDoesNotFitIntoMemoryIsFetchedLater(t *testing.T) {
 	})
 }
 
-func TestOverdueIsHowLongTheFirstHasWaited(t *testing.T) {
+// Overdue returns the waiting time of the first job.
+func TestOverdue_ageOfTheFirstJob(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		gate, begun := make(chan struct{}), make(chan struct{}, 3)
@@ -85,7 +87,8 @@ func TestOverdueIsHowLongTheFirstHasWaited(t *testing.T) {
 	})
 }
 
-func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
+// Jobs due later leave memory for jobs due sooner.
+func TestMemory_keepsJobsDueFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		o := quietOptions("a")
@@ -157,7 +160,8 @@ func TestFarOffJobsMakeRoomForNearOnes(t *testing.T) {
 	})
 }
 
-func TestALostAnswerToCommitLosesNoJob(t *testing.T) {
+// A lost response to COMMIT loses no job.
+func TestCommit_lostResponseLosesNoJob(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -183,7 +187,8 @@ func TestALostAnswerToCommitLosesNoJob(t *testing.T) {
 	})
 }
 
-func TestNoOutcomeIsLostWhenTheDatabaseFails(t *testing.T) {
+// No outcome of a job is lost when the database fails.
+func TestOutcome_survivesDatabaseFailure(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -220,9 +225,9 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A database that can be read and takes no writes, such as one on a full disk, is not asked again without a rest
-// for the jobs of a dead node.
-func TestTheKeeperRestsAfterAFailure(t *testing.T) {
+// A database can be readable and refuse writes, such as on a full disk. The search for a dead node's jobs then pauses
+// before each retry.
+func TestAdoption_restsAfterFailure(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		later := func(Job) Outcome { return Later(time.Hour) }
@@ -267,7 +272,8 @@ func TestTheKeeperRestsAfterAFailure(t *testing.T) {
 	})
 }
 
-func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
+// A dead node is found by its missing heartbeat.
+func TestDeadNode_foundByMissingHeartbeat(t *testing.T) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {
 			t.Parallel()
@@ -307,8 +313,8 @@ func TestTheDeadAreFoundByTheirSilence(t *testing.T) {
 	}
 }
 
-// What a run has learned puts the job into another line, with another limit.
-func TestAJobChangesItsLine(t *testing.T) {
+// A run can move its job into another line, with another limit.
+func TestJob_changesItsLine(t *testing.T) {
 	const jobsThere = 4
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var together sync.WaitGroup // all first runs at once, or the test hangs
@@ -356,7 +362,8 @@ func raise(most *atomic.Int32, to int32) {
 	}
 }
 
-func TestALongLineDoesNotHoldUpAShortOne(t *testing.T) {
+// A long line does not delay the jobs of a short one.
+func TestLine_longDoesNotDelayShort(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		slow := make(chan struct{})
 		var atOnce, most atomic.Int32
@@ -400,7 +407,8 @@ func TestALongLineDoesNotHoldUpAShortOne(t *testing.T) {
 	})
 }
 
-func TestALimitThatGrowsIsUsed(t *testing.T) {
+// A larger limit of a line takes effect at once.
+func TestLine_largerLimitTakesEffect(t *testing.T) {
 	var limit atomic.Int32
 	limit.Store(1)
 	var inside atomic.Int32

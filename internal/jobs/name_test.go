@@ -13,8 +13,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A name is one node's: a second process is refused while the first one renews its lease, and waits where it is gone.
-func TestANameIsOneNodes(t *testing.T) {
+// A name belongs to one node. A second process is refused while the first renews its lease, and waits after the first
+// is gone.
+func TestName_belongsToOneNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		options := func(beat time.Duration) Options {
 			return Options{Node: "a", Shared: true, LeaseFor: time.Hour, Heartbeat: beat}

@@ -25,7 +25,8 @@ func look(t *testing.T, q *Queue) {
 	}
 }
 
-func TestADeadNodesJobsAreAdopted(t *testing.T) {
+// The jobs of a dead node are adopted.
+func TestAdoption_ofDeadNodesJobs(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record
@@ -64,7 +65,8 @@ func TestADeadNodesJobsAreAdopted(t *testing.T) {
 	})
 }
 
-func TestAPausedNodeWakesUpAndDoesNoHarm(t *testing.T) {
+// A node that was paused past its lease writes nothing after it wakes up.
+func TestPausedNode_doesNoHarm(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record
@@ -128,7 +130,8 @@ func TestAPausedNodeWakesUpAndDoesNoHarm(t *testing.T) {
 	})
 }
 
-func TestANodeThatMissedItsDeathWritesNothing(t *testing.T) {
+// A node that missed the loss of its lease writes nothing.
+func TestLostLease_nodeWritesNothing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		inside, let := make(chan struct{}), make(chan struct{})
@@ -172,7 +175,8 @@ func TestANodeThatMissedItsDeathWritesNothing(t *testing.T) {
 	})
 }
 
-func TestALivingNodeIsNotRobbed(t *testing.T) {
+// The jobs of a living node are not adopted.
+func TestAdoption_sparesLivingNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -197,7 +201,8 @@ func TestALivingNodeIsNotRobbed(t *testing.T) {
 	})
 }
 
-func TestWhatCommitsAfterTheLeaseWasLostIsAdopted(t *testing.T) {
+// A job that is committed after the lease was lost is adopted.
+func TestLostLease_lateCommitIsAdopted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var r record
 		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), r.handler("k", done)))
@@ -233,7 +238,8 @@ func TestWhatCommitsAfterTheLeaseWasLostIsAdopted(t *testing.T) {
 	})
 }
 
-func TestAnAdoptedJobWaitsForItsGhost(t *testing.T) {
+// An adopted job waits until the run on its old node has ended.
+func TestAdoption_waitsForOldRun(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var inside, most atomic.Int32
 		var r record
@@ -275,8 +281,8 @@ func TestAnAdoptedJobWaitsForItsGhost(t *testing.T) {
 	})
 }
 
-// A job that waits for its ghost is lost with the epoch that adopted it, too: another node has it then.
-func TestWhatWaitsForItsGhostIsLostLikeTheRest(t *testing.T) {
+// A job that waits for its old run is also lost with the lease that adopted it, because another node has it then.
+func TestAdoption_waitingJobIsLostToo(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record
@@ -307,7 +313,8 @@ func TestWhatWaitsForItsGhostIsLostLikeTheRest(t *testing.T) {
 	})
 }
 
-func TestAGracefulStopHandsOver(t *testing.T) {
+// A graceful stop hands the jobs over to other nodes.
+func TestStop_handsJobsOver(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record
@@ -360,7 +367,8 @@ func TestAGracefulStopHandsOver(t *testing.T) {
 	})
 }
 
-func TestStopEndsHandlersThatTakeTooLong(t *testing.T) {
+// A stop ends handlers that take too long.
+func TestStop_endsSlowHandlers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		begun := make(chan struct{})
 		q := newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", Run: func(ctx context.Context, _ Job) Outcome {
@@ -383,7 +391,8 @@ func TestStopEndsHandlersThatTakeTooLong(t *testing.T) {
 	})
 }
 
-func TestARestartAdoptsAtOnce(t *testing.T) {
+// A restarted node adopts the jobs of its name at once.
+func TestRestart_adoptsAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -412,7 +421,8 @@ func TestARestartAdoptsAtOnce(t *testing.T) {
 	})
 }
 
-func TestACommandsJobsAreForWhoeverRuns(t *testing.T) {
+// The jobs that a command adds run on any node.
+func TestJob_ofCommandRunsOnAnyNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -426,7 +436,8 @@ func TestACommandsJobsAreForWhoeverRuns(t *testing.T) {
 	})
 }
 
-func TestWakeReachesTheOtherNode(t *testing.T) {
+// Wake reaches a job on another node.
+func TestWake_reachesOtherNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record
@@ -459,9 +470,9 @@ func TestWakeReachesTheOtherNode(t *testing.T) {
 	})
 }
 
-// What is heard while an earlier hint is on its way to the table is another hint:
-// the owner may have taken the first one by then.
-func TestAWakeWhileAHintIsWritten(t *testing.T) {
+// A wake that arrives while an earlier hint is written is another hint, because the owner may have read the first
+// one.
+func TestWake_whileHintIsWritten(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		start(t, newQueue(t, d, c, quietOptions("a")))
@@ -483,7 +494,8 @@ func TestAWakeWhileAHintIsWritten(t *testing.T) {
 	})
 }
 
-func TestPeriodicRunsOnOneNode(t *testing.T) {
+// Periodic work runs on one node at a time.
+func TestPeriodic_runsOnOneNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ran [2]atomic.Int32
@@ -521,7 +533,8 @@ func TestPeriodicRunsOnOneNode(t *testing.T) {
 	})
 }
 
-func TestAJobGoesToTheNodeThatTakesItsKind(t *testing.T) {
+// A job goes to a node that handles its kind.
+func TestJob_goesToNodeOfItsKind(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A keeper that does not come back, and periodic work that does not end, are told of once, and once when they go on.
-func TestWhatDoesNotComeAgainIsMissed(t *testing.T) {
+// A loop that stops, and periodic work that does not end, are logged once, and once more when they continue.
+func TestWatchdog_logsMissedWorkOnce(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)
 	c := clock.NewManual(epochStart)

@@ -31,7 +31,8 @@ func begin(t *testing.T, d *db.DB, node string) *Lease {
 	return l
 }
 
-func TestAHoldIsHeldByOneNodeAtATime(t *testing.T) {
+// A named lease belongs to one node at a time.
+func TestLease_oneNodeAtATime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := begin(t, d, "a"), begin(t, d, "b")
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -124,8 +125,8 @@ func TestAHoldIsHeldByOneNodeAtATime(t *testing.T) {
 	})
 }
 
-// Holds end with the lease that they were taken under, also where no heartbeat has come since it was taken.
-func TestHoldsEndWithTheFirstLease(t *testing.T) {
+// Named leases end with the node lease under which they were acquired, even without a heartbeat since.
+func TestLease_endsWithNodeLease(t *testing.T) {
 	l := newLease(nil, "a", time.Hour)
 	l.freeHold, l.dropHold = context.WithCancel(context.Background())
 	l.beatAt = time.Now().Add(-l.holdFor()) // the start took as long
@@ -143,9 +144,9 @@ func TestHoldsEndWithTheFirstLease(t *testing.T) {
 	<-ended
 }
 
-// A machine that slept has holds that a watchdog of its own clock does not end in time: the next heartbeat does, also
-// one that does not reach the database.
-func TestHoldsOfAMachineThatSlept(t *testing.T) {
+// A watchdog of a sleeping machine's own clock is late. The next heartbeat ends its leases, even one that does not
+// reach the database.
+func TestLease_endsAfterMachineSlept(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		l := newLease(d, "a", 10*time.Millisecond)
 		if err := l.Begin(t.Context()); err != nil {

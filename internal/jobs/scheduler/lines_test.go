@@ -52,8 +52,8 @@ func (s *stand) turnsOf(rounds int) (order []string) {
 	return order
 }
 
-// A burst of one tenant in a rail's line delays the next one's job by one turn, not by the burst.
-func TestTenantsTakeTurnsInALine(t *testing.T) {
+// A burst of one tenant in a rail's line delays the next tenant's job by one turn, not by the burst.
+func TestLine_tenantsTakeTurns(t *testing.T) {
 	s := newStand(Rules{PerLine: func(string) int { return 1 }})
 	s.add("burst", "rail", 1000, 0)
 	s.add("neighbour", "rail", 2, 0)
@@ -63,8 +63,8 @@ func TestTenantsTakeTurnsInALine(t *testing.T) {
 	}
 }
 
-// A tenant alone in a line leaves some of its places to who comes.
-func TestABurstLeavesPlaces(t *testing.T) {
+// A tenant alone in a line leaves some of its places to newcomers.
+func TestLine_burstLeavesPlaces(t *testing.T) {
 	s := newStand(Rules{PerLine: func(string) int { return 8 }, PerTurn: func(_, _ string) int { return 7 }})
 	s.add("burst", "rail", 100, 0)
 	burst, _ := s.run()
@@ -78,8 +78,8 @@ func TestABurstLeavesPlaces(t *testing.T) {
 	}
 }
 
-// First tries do not wait until all repeats of their turn are over, nor the other way round.
-func TestRepeatsTakeTurnsWithFirstTries(t *testing.T) {
+// First tries do not wait for all repeats, and repeats do not wait for all first tries.
+func TestLine_repeatsAndFirstTriesTakeTurns(t *testing.T) {
 	s := newStand(Rules{PerLine: func(string) int { return 1 }})
 	s.add("tenant", "shop", 100, 1)
 	s.add("tenant", "shop", 2, 0)
