@@ -66,7 +66,7 @@ func TestAdoption_ofDeadNodesJobs(t *testing.T) {
 }
 
 // A node that was paused past its lease writes nothing after it wakes up.
-func TestPausedNode_doesNoHarm(t *testing.T) {
+func TestNodePaused_doesNoHarm(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var ra, rb record
