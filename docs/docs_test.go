@@ -73,10 +73,10 @@ var printed = map[string]struct {
 }{
 	"packages":         {"ARCHITECTURE.md", printPackages},
 	"states":           {"docs/ledger.md", printStates},
-	"collection":       {"docs/ledger.md", arrowsOf(book.KindCollection)},
-	"payout":           {"docs/ledger.md", arrowsOf(book.KindPayout)},
-	"top-up":           {"docs/ledger.md", arrowsOf(book.KindTopUp)},
-	"bundle":           {"docs/ledger.md", arrowsOf(book.KindBundle)},
+	"collection":       {"docs/ledger.md", transitionsOf(book.KindCollection)},
+	"payout":           {"docs/ledger.md", transitionsOf(book.KindPayout)},
+	"top-up":           {"docs/ledger.md", transitionsOf(book.KindTopUp)},
+	"bundle":           {"docs/ledger.md", transitionsOf(book.KindBundle)},
 	"settings":         {"docs/operations/settings.md", printSettings},
 	"metrics":          {"docs/operations/monitoring.md", printMetrics},
 	"alerts":           {"docs/operations/monitoring.md", printAlerts},
@@ -228,9 +228,9 @@ func printStates(*testing.T) string {
 		cells := []string{code(string(s))}
 		for _, k := range kinds {
 			word := ""
-			for _, a := range book.Arrows {
+			for _, a := range book.Transitions {
 				if slices.Contains(a.Kinds, k) && slices.Contains(a.To, s) {
-					word = book.Payment{Kind: k, Status: s}.Word()
+					word = book.Payment{Kind: k, Status: s}.PublicStatus()
 				}
 			}
 			cells = append(cells, word)
@@ -240,11 +240,11 @@ func printStates(*testing.T) string {
 	return out.String()
 }
 
-func arrowsOf(k book.Kind) func(*testing.T) string {
+func transitionsOf(k book.Kind) func(*testing.T) string {
 	return func(*testing.T) string {
 		var out table
 		out.head("from", "event", "to", "transfers (leg: from → to, sum)", "callback", "note")
-		for _, a := range book.Arrows {
+		for _, a := range book.Transitions {
 			if !slices.Contains(a.Kinds, k) {
 				continue
 			}

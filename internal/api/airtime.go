@@ -33,7 +33,7 @@ func sendAirtime(c *call) error {
 	w.Object("data")
 	w.Text("transaction_id", p.Reference)
 	w.Text("ext_transaction_id", p.ProviderReference)
-	w.Text("status", p.Word())
+	w.Text("status", p.PublicStatus())
 	w.End()
 	w.End()
 	return nil
@@ -73,7 +73,7 @@ func buyAirtime(c *call) error {
 	w.Object("airtime")
 	w.Cedis("amount", topUp.Amount)
 	w.Text("phone_number", topUp.MSISDN().Local())
-	w.Text("status", topUp.Word())
+	w.Text("status", topUp.PublicStatus())
 	w.End()
 	w.End()
 	w.End()
@@ -100,7 +100,7 @@ func airtimeStatus(c *call) error {
 	}
 	w := c.fetched(p)
 	w.Object("data")
-	w.Text("status", p.Word())
+	w.Text("status", p.PublicStatus())
 	w.Text("transaction_id", p.Reference)
 	w.Text("ext_transaction_id", p.ProviderReference)
 	w.Amount("amount", p.Amount)

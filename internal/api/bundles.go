@@ -78,7 +78,7 @@ func buyBundle(c *call) error {
 	w.Text("ext_transaction_id", p.ProviderReference)
 	w.End()
 	w.Object("data_bundle")
-	w.Text("status", p.Word())
+	w.Text("status", p.PublicStatus())
 	w.Text("display", p.Details.Display)
 	w.Text("phone_number", p.MSISDN().International())
 	w.End()
@@ -107,9 +107,9 @@ func bundleStatus(c *call) error {
 	}
 	w := c.fetched(p)
 	w.Object("data")
-	w.Text("status", p.Word())
+	w.Text("status", p.PublicStatus())
 	w.Text("ext_transaction_id", p.ProviderReference)
-	if p.Details.Minted { // the client gave none
+	if p.Details.Generated { // the client gave none
 		w.Null("client_reference")
 	} else {
 		w.Text("client_reference", p.Reference)

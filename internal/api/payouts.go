@@ -24,7 +24,7 @@ func payoutToWallet(c *call) error {
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
 		AccountType: f.choice("carriermomo_account_type", false, "subscriber", "agent"),
 		Gone:        c.r.Context().Done(),
-		Asker:       payments.Asker{Origin: c.origin()},
+		Requester:   payments.Requester{Origin: c.origin()},
 	}
 	who := c.asker(f)
 	if err := f.err(); err != nil {
@@ -47,7 +47,7 @@ func payoutToBank(c *call) error {
 		Reference:     f.reference("client_reference", true),
 		CallbackURL:   f.url("callback_url", webhook.CheckURL),
 		Gone:          c.r.Context().Done(),
-		Asker:         payments.Asker{Origin: c.origin()},
+		Requester:     payments.Requester{Origin: c.origin()},
 	}
 	who := c.asker(f)
 	unlisted(c.ctx, f, "bank_id", in.BankID, "banks", c.api.Routes.Bank)
@@ -70,7 +70,7 @@ func refund(c *call) error {
 		Reason:      f.label("reason"),
 		CallbackURL: f.url("callback_url", webhook.CheckURL),
 		Gone:        c.r.Context().Done(),
-		Asker:       payments.Asker{Origin: c.origin()},
+		Requester:   payments.Requester{Origin: c.origin()},
 	}
 	if f.given("amount") {
 		in.Amount = f.amount("amount", payments.MinRefund, payments.MaxCollection)

@@ -32,7 +32,7 @@ func polled(p book.Payment) string {
 	if p.Status == book.StatusDeclined || p.Status == book.StatusInvalid {
 		return string(book.StatusFailed)
 	}
-	return p.Word()
+	return p.PublicStatus()
 }
 
 // record writes the members of a payment record.
@@ -84,7 +84,7 @@ func (w *writer) existing(p book.Payment) {
 	switch p.Kind {
 	case book.KindPayout:
 		w.payout(p)
-		w.Text("status", p.Word())
+		w.Text("status", p.PublicStatus())
 	case book.KindCollection:
 		w.record(p)
 	case book.KindBundle:
@@ -93,13 +93,13 @@ func (w *writer) existing(p book.Payment) {
 		w.Amount("amount", p.Amount)
 		w.Text("phone_number", p.MSISDN().International())
 		w.Text("display", p.Details.Display)
-		w.Text("status", p.Word())
+		w.Text("status", p.PublicStatus())
 	default:
 		w.Text("transaction_id", p.Reference)
 		w.Text("ext_transaction_id", p.ProviderReference)
 		w.Amount("amount", p.Amount)
 		w.Text("phone_number", p.MSISDN().Local())
-		w.Text("status", p.Word())
+		w.Text("status", p.PublicStatus())
 	}
 	w.reason(p)
 	w.Time("created_at", p.CreatedAt)
@@ -131,7 +131,7 @@ func (w *writer) row(p book.Payment) {
 	if p.Refunded > 0 {
 		w.Cedis("refunded", p.Refunded)
 	}
-	w.Text("status", p.Word())
+	w.Text("status", p.PublicStatus())
 	w.reason(p)
 	w.Time("created_at", p.CreatedAt)
 	w.End()

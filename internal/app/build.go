@@ -187,7 +187,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.payments = payments.New(payments.Deps{
 		Recovery: a.recovery, DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Webhooks: a.webhooks, Routes: a.routes, Lookups: a.lookups, Treasury: a.treasury, Watch: a.watch,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, CallbackURL: a.callbackURL, Development: !a.production,
-		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
+		Approval: func(ctx context.Context, by payments.Requester, pay book.Payment) (*payments.PendingApproval, error) {
 			return a.changes.HoldPayout(ctx, by, pay)
 		},
 	})

@@ -59,7 +59,7 @@ func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
 				t.Errorf("%s: %s", reference, text)
 			}
 		}
-		if pay, err := b.payments.Find(t.Context(), small); err != nil || pay.Waits() {
+		if pay, err := b.payments.Find(t.Context(), small); err != nil || pay.AwaitsApproval() {
 			t.Errorf("below the line: %+v, %v", pay, err)
 		}
 		own := b.want(http.StatusOK, strings.Replace(byPage, "/payments/", "/acts/", 1), "Withdraw it")

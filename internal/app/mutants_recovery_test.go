@@ -7,38 +7,38 @@ const recoverySearch = "internal/payments/recovery_search.go"
 func recoveryRules() []mutant {
 	return []mutant{
 		{"recovery-asks-before-a-debit", "in a recovery every rail is asked before a debit", accepting,
-			`{p.prepare, p.beforeDebit, p.hold}`, `{p.prepare, p.hold}`,
-			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
+			`{p.prepare, p.beforeDebit, p.requireApproval}`, `{p.prepare, p.requireApproval}`,
+			byTest("payments", "TestRecovery_silentRail/SQLite")},
 		{"recovery-adopts", "what a rail knows is asked about and not sent", accepting,
 			`a.attempt.rail, a.attempt.stage, a.attempt.arrived = pay.Rail, stageSent, 1`, `a.attempt.rail = pay.Rail`,
-			byTest("payments", "TestNothingIsPaidTwiceInARecovery/hubtel paid/SQLite")},
+			byTest("payments", "TestRecovery_paysNothingTwice/hubtel paid/SQLite")},
 		{"ring-reference", "references stay under the first key of the installation", "internal/config/ring.go",
 			`		ring.key = one
 `, `		if i == 0 {
 			ring.key = one
 		}
 `,
-			byTest("payments", "TestARotatedKeyFindsWhatWasSentUnderTheFirst/SQLite")},
+			byTest("payments", "TestRecovery_rotatedMasterKey/SQLite")},
 		{"probe-given-back", "a half-open breaker's probe that submits nothing is the next request's", accepting,
 			`a.probe.GiveBack(ctx) // nothing`, `// nothing`,
-			byTest("payments", "TestARequestThatSubmitsNothingGivesTheProbeBack/a payment that a recovery adopts/SQLite")},
+			byTest("payments", "TestProbe_returnedByRequest/a payment that a recovery adopts/SQLite")},
 		{"recovery-one-rail", "an amount that the wallet does not cover is no 400 while the one rail may have it", recoverySearch,
-			`found.unsure = found.wait > 0 || found.silent != ""`, `found.unsure = false`,
-			byTest("payments", "TestTheOneRailOfAPurchaseIsHeard/SQLite")},
+			`found.maybeSent = found.wait > 0 || found.silent != ""`, `found.maybeSent = false`,
+			byTest("payments", "TestRecovery_onlyRailHasPayment/SQLite")},
 		{"recovery-conflict-over", "a conflict is over when its payment is adopted", accepting,
-			`if a.Adopted { // a conflict about it`, `if a.Adopted && a.claimed { // a conflict about it`,
-			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
+			`if a.Adopted { // resolves a conflict recorded`, `if a.Adopted && a.claimed { // resolves a conflict recorded`,
+			byTest("payments", "TestRecovery_conflictWaits/SQLite")},
 		{"recovery-silence", "a rail's silence lets nothing through", recoverySearch,
 			`found.silent = rails[i].Name`, `_ = rails[i].Name`,
-			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
+			byTest("payments", "TestRecovery_silentRail/SQLite")},
 		{"recovery-closed", "nor does a closed recovery", accepting,
 			`	case s.Closed():
 		return errRecovering(`, `	case s.Closed() && pay.ID == "":
 		return errRecovering(`,
-			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
+			byTest("payments", "TestRecovery_silentRail/SQLite")},
 		{"recovery-v", "not known counts from V after the recovery began", recoverySearch,
 			`found.wait = max(found.wait, rails[i].VisibleAfter-rs.recovery.Age(s))`, `found.wait = 0`,
-			byTest("payments", "TestNotKnownCountsFromVAfterTheRecoveryBegan/SQLite")},
+			byTest("payments", "TestRecovery_notFoundBeforeVisible/SQLite")},
 		{"recovery-age", "and the clock does not shorten that", "internal/recovery/recovery.go",
 			`return r.clock.Elapsed() - s.saw`, `return r.clock.Since(s.BegunAt)`,
 			byTest("payments", "TestClockSetForward_recoveryWaits/SQLite")},
@@ -50,46 +50,46 @@ func recoveryRules() []mutant {
 			byTest("recovery", "TestClockStepped_accountsAndOpenWork/SQLite")},
 		{"recovery-differs", "a reference with another amount is an operator's", recoverySearch,
 			`found.rail, found.differs, found.outcome = rails[i], true, o`, `found.rail = rails[i]`,
-			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
+			byTest("payments", "TestRecovery_conflictWaits/SQLite")},
 		{"recovery-not-covered", "so is what the wallet does not cover", accepting,
 			`if a.Adopted && problem.Is(err, problem.InsufficientFunds) {`, `if a.Adopted && problem.Is(err, problem.NotFound) {`,
-			byTest("payments", "TestWhatCannotBeAdoptedWaitsForAnOperator/SQLite")},
+			byTest("payments", "TestRecovery_conflictWaits/SQLite")},
 		{"recovery-open-rows", "what was open is looked for everywhere before it is sent", jobOfOne,
 			`func (r *run) submit(ctx context.Context) jobs.Outcome {
-	if ok, out := r.beforePost(ctx); !ok {
+	if ok, out := r.beforeSubmission(ctx); !ok {
 		return out
 	}
 `, `func (r *run) submit(ctx context.Context) jobs.Outcome {
 `,
-			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/TELECEL gone elsewhere/SQLite")},
+			byTest("payments", "TestRecovery_openPaymentsAreSearched/TELECEL gone elsewhere/SQLite")},
 		{"recovery-open-rows-again", "also before it is sent again", jobOfOne,
 			`func (r *run) resubmit(ctx context.Context) jobs.Outcome {
-	if ok, out := r.beforePost(ctx); !ok {
+	if ok, out := r.beforeSubmission(ctx); !ok {
 		return out
 	}
 `, `func (r *run) resubmit(ctx context.Context) jobs.Outcome {
 `,
-			byTest("payments", "TestOpenPaymentsOfTheBackupAreLookedForEverywhere/MTN gone elsewhere/SQLite")},
+			byTest("payments", "TestRecovery_openPaymentsAreSearched/MTN gone elsewhere/SQLite")},
 		{"recovery-without-a-key", "a purchase that no key names waits for an operator", accepting,
-			`case pay.Details.Minted && pay.IdempotencyKey == "" && !s.Allows(pay.Tenant):`, `case pay.Details.Minted && pay.ID == "":`,
-			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
+			`case pay.Details.Generated && pay.IdempotencyKey == "" && !s.Allows(pay.Tenant):`, `case pay.Details.Generated && pay.ID == "":`,
+			byTest("payments", "TestRecovery_purchaseWithoutKey/SQLite")},
 		{"recovery-minted-days", "one with a key is looked for under the references of the days before", accepting,
-			`const mintedDays = 7`, `const mintedDays = 0`,
-			byTest("payments", "TestAPurchaseWithoutAnyKeyWaits/SQLite")},
+			`const generatedDays = 7`, `const generatedDays = 0`,
+			byTest("payments", "TestRecovery_purchaseWithoutKey/SQLite")},
 		{"recovery-forgotten", "what may only be forgotten is not said to be unknown", recoverySearch,
 			`	case s.Lasts():
 		return errRecovering(`, `	case s.Closed() && code == "":
 		return errRecovering(`,
-			byTest("payments", "TestARecoveryLetsNothingThroughOnSilence/SQLite")},
+			byTest("payments", "TestRecovery_silentRail/SQLite")},
 		{"recovery-claim", "a claim is never sent", accepting,
 			`if a.claimed && !a.Adopted {`, `if a.claimed && a.Adopted && false {`,
-			byTest("payments", "TestAClaimIsAdoptedAndNeverSent/SQLite")},
+			byTest("payments", "TestClaim_adoptedNeverSent/SQLite")},
 		{"recovery-claim-late", "nor when its recovery has ended meanwhile", accepting,
 			`if err == nil && a.claimed {`, `if err == nil && a.claimed && false {`,
-			byTest("payments", "TestAClaimAfterTheRecoveryIsNotSent/SQLite")},
+			byTest("payments", "TestClaim_recoveryEndsDuringSweep/SQLite")},
 		{"recovery-webhook-id", "both lives tell a word under one webhook-id", settling,
 			`sum := sha256.Sum256([]byte(p.ProviderReference +`, `sum := sha256.Sum256([]byte(NewID(time.Now()) + p.ProviderReference +`,
-			byTest("payments/book", "TestOneWebhookIDInBothLives")},
+			byTest("payments/book", "TestEventID_sameAfterRestore")},
 		{"recovery-campaigns", "campaigns wait until an operator lets them through", "internal/recovery/recovery.go",
 			`s.Lasts() && !s.Allows(tenant), err`, `s.Lasts() && tenant == "", err`,
 			byTest("messaging", "TestCampaignsWaitInARecovery/SQLite")},

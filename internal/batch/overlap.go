@@ -184,7 +184,7 @@ func (s *Batches) warnOfPayouts(ctx context.Context, b Batch, rows []Row, list [
 	if err != nil {
 		return nil, err
 	}
-	taken, err := s.payments.TakenReferences(ctx, b.Tenant, references)
+	taken, err := s.payments.UsedReferences(ctx, b.Tenant, references)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (s *Batches) Results(ctx context.Context, tenant, id string, from int) ([]R
 			ids = append(ids, r.Payment)
 		}
 	}
-	payouts, err := s.payments.Those(ctx, ids)
+	payouts, err := s.payments.ByIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func resultOf(b Batch, r Row, pay book.Payment) Result {
 	result := Result{Row: r, Reference: ReferenceOf(b.Code, r), Status: string(r.State), Reason: r.Reason}
 	switch {
 	case r.State == RowAccepted:
-		result.Status, result.At = pay.Word(), pay.CreatedAt
+		result.Status, result.At = pay.PublicStatus(), pay.CreatedAt
 		if !pay.SettledAt.IsZero() {
 			result.At = pay.SettledAt
 		}

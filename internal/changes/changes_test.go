@@ -90,7 +90,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	orders := treasury.New(d, f.ledger, tenants, c, quiet, routes.CheckFloat)
 	pays := payments.New(payments.Deps{Treasury: orders, DB: d, Ledger: f.ledger, Tenants: tenants, Jobs: queue, Webhooks: hooks, Routes: routes, Lookups: lookup.New(d, tenants, routes, c),
 		Clock: c, Log: quiet, Secret: secret, CallbackURL: func(provider.Rail) string { return "" },
-		Holds: func(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
+		Approval: func(ctx context.Context, by payments.Requester, pay book.Payment) (*payments.PendingApproval, error) {
 			return f.HoldPayout(ctx, by, pay)
 		}})
 	t.Cleanup(func() { texts.Close(); pays.Close() })

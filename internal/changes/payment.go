@@ -39,7 +39,7 @@ type seen struct {
 }
 
 func seenOf(p book.Payment) seen {
-	return seen{p.ID, p.Tenant, p.Amount, string(p.Status), p.Rail, p.Attempt, p.Posts, !p.ContradictedAt.IsZero(), p.LastWord}
+	return seen{p.ID, p.Tenant, p.Amount, string(p.Status), p.Rail, p.Attempt, p.Submissions, !p.ContradictedAt.IsZero(), p.LastReported}
 }
 
 // unchanged refuses, under the row's lock, a payment that is not as it was seen: a statement says nothing about a submission
@@ -212,7 +212,7 @@ func (a *Changes) resolveKind() Kind {
 			if err != nil {
 				return err
 			}
-			changes := []audit.Change{{What: "status", Before: p.Word(), After: map[bool]string{true: string(book.StatusSuccess), false: string(book.StatusFailed)}[r.Paid]}}
+			changes := []audit.Change{{What: "status", Before: p.PublicStatus(), After: map[bool]string{true: string(book.StatusSuccess), false: string(book.StatusFailed)}[r.Paid]}}
 			if r.Costs {
 				changes = append(changes, audit.Change{What: "taken by the provider", After: worth(p, r.Fee)}, audit.Change{What: "commission", After: worth(p, r.Commission)})
 			}
@@ -304,7 +304,7 @@ func (a *Changes) lookDecide(ctx context.Context, o Order) (Draft, error) {
 	sentence := fmt.Sprintf("Give %s that {payment} left in suspense to the %s", worth(p, p.Amount), side)
 	switch {
 	case !d.Payment.Contradicted, p.Kind == book.KindCollection && side != Provider:
-		return Draft{}, problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
+		return Draft{}, problem.New(problem.Invalid, "nothing_in_suspense", "This payment has no money in suspense")
 	case p.Kind == book.KindCollection:
 		sentence = fmt.Sprintf("Credit %s again that {payment} had brought: its provider took it back, and then said that it was paid", worth(p, p.Net()))
 	case p.Status == book.StatusFailed:
@@ -389,8 +389,8 @@ func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 func paymentFacts(p book.Payment) []Fact {
 	list := []Fact{{Name: "Payment", Value: fmt.Sprintf("%s, reference %s", p.Kind, reference(p)), Of: ofPayment(p.ID)},
 		{Name: "Amount", Value: worth(p, p.Amount)}, {Name: "Charges", Value: worth(p, p.Charges)}, {Name: "Number", Value: masked(p)},
-		{Name: "Status", Value: p.Word()}, {Name: "Begun", Value: at(p.CreatedAt)},
-		{Name: "Provider", Value: cmp.Or(p.Rail, "none"), Of: ofProvider(p.Rail)}, {Name: "Submitted", Value: strconv.Itoa(p.Posts) + " times, attempt " + strconv.Itoa(p.Attempt)}}
+		{Name: "Status", Value: p.PublicStatus()}, {Name: "Begun", Value: at(p.CreatedAt)},
+		{Name: "Provider", Value: cmp.Or(p.Rail, "none"), Of: ofProvider(p.Rail)}, {Name: "Submitted", Value: strconv.Itoa(p.Submissions) + " times, attempt " + strconv.Itoa(p.Attempt)}}
 	if p.Rail == "" {
 		list[6].Of = ""
 	}
@@ -398,7 +398,7 @@ func paymentFacts(p book.Payment) []Fact {
 		list = append(list, Fact{Name: "Refused by the provider", Value: cmp.Or(p.RefusalReason, string(p.Refusal))})
 	}
 	if !p.ContradictedAt.IsZero() {
-		list = append(list, Fact{Name: "Contradicted", Value: at(p.ContradictedAt)}, Fact{Name: "Last status of the provider", Value: cmp.Or(p.LastWord, "the opposite")})
+		list = append(list, Fact{Name: "Contradicted", Value: at(p.ContradictedAt)}, Fact{Name: "Last status of the provider", Value: cmp.Or(p.LastReported, "the opposite")})
 	}
 	if p.Note != "" {
 		list = append(list, Fact{Name: "Reason of the operator", Value: p.Note})

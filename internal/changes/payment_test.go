@@ -156,7 +156,7 @@ func TestAnUnknownPayoutIsEndedByTwoPeopleOnce(t *testing.T) {
 			if !paid {
 				want, now = had+pay.Amount+pay.Charges, "failed"
 			}
-			if is := f.payment(pay.ID); won.Load() != 1 || is.Word() != now || is.Note != "statement of 3 March" || f.wallet() != want {
+			if is := f.payment(pay.ID); won.Load() != 1 || is.PublicStatus() != now || is.Note != "statement of 3 March" || f.wallet() != want {
 				t.Fatalf("%d approvals, %+v, the wallet has %s, want %s", won.Load(), is, f.wallet(), want)
 			}
 			if e := f.entries()[0]; e.Action != KindResolve || e.Subject != act.ID || e.Changes()[0] != (audit.Change{What: "status", Before: "pending", After: now}) {

@@ -39,7 +39,7 @@ func heldOf(p book.Payment) heldPayout {
 var sendRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, Light: true, ByKey: true}
 
 // HoldPayout says whether a payout waits for the approval of its account's own people (payments.Holds).
-func (a *Changes) HoldPayout(ctx context.Context, by payments.Asker, pay book.Payment) (*payments.Hold, error) {
+func (a *Changes) HoldPayout(ctx context.Context, by payments.Requester, pay book.Payment) (*payments.PendingApproval, error) {
 	asked, err := a.Store.Asked(ctx, KindSendPayout, pay.Tenant, pay.Amount)
 	if err != nil || !asked {
 		return nil, err
@@ -64,7 +64,7 @@ func (a *Changes) HoldPayout(ctx context.Context, by payments.Asker, pay book.Pa
 	if err != nil || act.Needs == 0 {
 		return nil, err
 	}
-	return &payments.Hold{Until: act.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, act) }}, nil
+	return &payments.PendingApproval{Until: act.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, act) }}, nil
 }
 
 // sameAgain is how long before a payout the same amount to the same number is warned of.

@@ -36,7 +36,7 @@ func (f *fixture) byKey(key string) idempotency.Caller {
 func (f *fixture) heldPayout(key string) (Request, error) {
 	f.t.Helper()
 	pay, _, err := f.Payments.Payout(f.t.Context(), f.byKey(key), f.order())
-	if err != nil || !pay.Waits() {
+	if err != nil || !pay.AwaitsApproval() {
 		f.t.Fatalf("%+v, %v", pay, err)
 	}
 	return f.Store.Get(f.t.Context(), pay.ID)
@@ -48,7 +48,7 @@ func TestHeldPayout_masksItsReference(t *testing.T) {
 		order := f.order()
 		order.Reference = "pay-0201234567-march"
 		pay, _, err := f.Payments.Payout(t.Context(), f.byKey(f.keyOf("", f.owner.Visitor.Person.ID)), order)
-		if err != nil || !pay.Waits() {
+		if err != nil || !pay.AwaitsApproval() {
 			t.Fatalf("%+v, %v", pay, err)
 		}
 		act, err := f.Store.Get(t.Context(), pay.ID)
@@ -117,7 +117,7 @@ func TestAHeldPayoutIsApprovedOnceByAnotherPerson(t *testing.T) {
 		}
 		all.Wait()
 		f.is(act.ID, Done)
-		if pay := f.payment(act.ID); won.Load() != 1 || pay.Waits() || pay.Status != book.StatusPending {
+		if pay := f.payment(act.ID); won.Load() != 1 || pay.AwaitsApproval() || pay.Status != book.StatusPending {
 			t.Errorf("%d approvals, %+v", won.Load(), pay)
 		}
 		log := f.entries()
@@ -134,10 +134,10 @@ func TestWhoAskedForAPayoutDoesNotApproveIt(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		pay, _, err := f.Payments.Payout(t.Context(), idempotency.Caller{Tenant: f.tenant.ID}, func() payments.Payout {
 			p := f.order()
-			p.Asker = payments.Asker{Person: f.admin.Visitor.Person.ID, Email: "admin@adom.example", Origin: "192.0.2.9"}
+			p.Requester = payments.Requester{Person: f.admin.Visitor.Person.ID, Email: "admin@adom.example", Origin: "192.0.2.9"}
 			return p
 		}())
-		if err != nil || !pay.Waits() {
+		if err != nil || !pay.AwaitsApproval() {
 			t.Fatal(pay, err)
 		}
 		byPage, err := f.Store.Get(t.Context(), pay.ID)
@@ -280,7 +280,7 @@ func TestALineSaysWhichPayoutsWait(t *testing.T) {
 		key := f.keyOf("", "")
 		small := f.order()
 		small.Amount = 4_99
-		if pay, _, err := f.Payments.Payout(t.Context(), f.byKey(key), small); err != nil || pay.Waits() {
+		if pay, _, err := f.Payments.Payout(t.Context(), f.byKey(key), small); err != nil || pay.AwaitsApproval() {
 			t.Errorf("below the line: %+v, %v", pay, err)
 		}
 		act, err := f.heldPayout(key)
@@ -288,14 +288,14 @@ func TestALineSaysWhichPayoutsWait(t *testing.T) {
 			t.Fatal(act, err)
 		}
 		for _, by := range []By{f.signatory, f.admin} {
-			if pay := f.payment(act.ID); !pay.Waits() {
+			if pay := f.payment(act.ID); !pay.AwaitsApproval() {
 				t.Error("it went with one approval of two")
 			}
 			if _, err := f.Approve(t.Context(), by, act.ID, act.Digest); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if pay := f.payment(act.ID); pay.Waits() {
+		if pay := f.payment(act.ID); pay.AwaitsApproval() {
 			t.Errorf("%+v", pay)
 		}
 		// Where too few people are left, nothing is taken that nobody could approve.
@@ -315,7 +315,7 @@ func TestALineSaysWhichPayoutsWait(t *testing.T) {
 		}
 		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 5 * money.Cedi, Checkers: Default})
 		f.clock.Advance(2 * time.Second)
-		if pay, _, err := f.Payments.Payout(t.Context(), f.byKey(key), order); err != nil || pay.Waits() {
+		if pay, _, err := f.Payments.Payout(t.Context(), f.byKey(key), order); err != nil || pay.AwaitsApproval() {
 			t.Errorf("without a line: %+v, %v", pay, err)
 		}
 	})
@@ -344,7 +344,7 @@ func TestARejectionThatBreaksOffGivesBackOnceOrWaits(t *testing.T) {
 			if getErr != nil {
 				t.Fatal(getErr)
 			}
-			if pay := f.payment(act.ID); pay.Waits() != (now.State == Waiting) {
+			if pay := f.payment(act.ID); pay.AwaitsApproval() != (now.State == Waiting) {
 				t.Fatalf("%d: the act is %s, and the payout %+v: %v", n, now.State, pay, err)
 			}
 			if now.State == Waiting {

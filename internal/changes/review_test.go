@@ -120,9 +120,9 @@ func TestFacts_areDigested(t *testing.T) {
 func TestPayoutFacts_nameThePayee(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		o := f.order()
-		o.Name, o.Asker = "KWAME KPODO", payments.Asker{Person: f.finance.Visitor.Person.ID, Email: "finance@adom.example", Origin: "192.0.2.7", Expected: "Ama Boateng"}
+		o.Name, o.Requester = "KWAME KPODO", payments.Requester{Person: f.finance.Visitor.Person.ID, Email: "finance@adom.example", Origin: "192.0.2.7", Expected: "Ama Boateng"}
 		pay, _, err := f.Payments.Payout(t.Context(), f.byKey(""), o)
-		if err != nil || !pay.Waits() {
+		if err != nil || !pay.AwaitsApproval() {
 			t.Fatalf("%+v, %v", pay, err)
 		}
 		seen, err := f.Review(t.Context(), f.tenant.ID, pay.ID)

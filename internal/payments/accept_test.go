@@ -20,10 +20,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// draft is a payout of one cedi as the verbs hand it to accept, prepared.
+// draft returns a prepared payout of one cedi, as accept receives it.
 func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount money.Pesewas) *request {
 	t.Helper()
-	pay := asked(idempotency.Caller{Tenant: who.ID}, who, book.KindPayout)
+	pay := newPayment(idempotency.Caller{Tenant: who.ID}, who, book.KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = "MTN", "233241234567", reference, amount, 10
 	a := &request{Acceptance: book.Acceptance{Payment: pay}}
 	if err := n.prepare(t.Context(), a); err != nil {
@@ -32,9 +32,8 @@ func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount m
 	return a
 }
 
-// TestEachRequestOfABatchGetsItsOwnVerdict puts into one transaction what
-// callers can do to each other, and to themselves.
-func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
+// One batch with many combinations of requests gives each of them its own result.
+func TestAccept_requestsOfOneBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -56,9 +55,9 @@ func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
 			{rich, "batch-00000001", money.Cedi, want{}},
 			{rich, "batch-00000001", 2 * money.Cedi, want{problem.Duplicate, "batch-00000001"}},
 			{rich, "taken-before-1", money.Cedi, want{problem.Duplicate, "taken-before-1"}},
-			{poor, "batch-00000001", money.Cedi, want{}}, // another tenant's reference is its own
+			{poor, "batch-00000001", money.Cedi, want{}}, // the same reference of another tenant is independent
 			{poor, "batch-00000002", 4 * money.Cedi, want{problem.InsufficientFunds, ""}},
-			{poor, "batch-00000002", 3 * money.Cedi, want{}}, // a refusal leaves no row, and no money is gone
+			{poor, "batch-00000002", 3 * money.Cedi, want{}}, // the refusal left no row and took no money
 			{poor, "batch-00000003", money.Cedi, want{problem.InsufficientFunds, ""}},
 			{rich, "batch-00000004", funds, want{problem.InsufficientFunds, ""}},
 			{rich, "batch-00000005", money.Cedi, want{}},
@@ -96,7 +95,7 @@ func TestEachRequestOfABatchGetsItsOwnVerdict(t *testing.T) {
 	})
 }
 
-func TestAnIdempotencyKeyReplaysTheSameRequestAlone(t *testing.T) {
+func TestIdempotencyKey_replaysSameRequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -122,7 +121,7 @@ func TestAnIdempotencyKeyReplaysTheSameRequestAlone(t *testing.T) {
 			t.Errorf("another tenant's key: replayed %v, %v", replayed, err)
 		}
 
-		// A payout that the provider refused answers the same refusal again.
+		// A repeated payout that the provider refused is refused again.
 		h.first.script(always(rejected), always(notFound))
 		c.IdempotencyKey = "key-of-a-payout"
 		p := h.payout()
@@ -136,7 +135,7 @@ func TestAnIdempotencyKeyReplaysTheSameRequestAlone(t *testing.T) {
 			t.Errorf("%d POSTs, want 3", posts)
 		}
 
-		// While the first request waits for its provider there is no answer to replay.
+		// While the first request waits for its provider there is no answer to repeat.
 		entered, leave := make(chan struct{}), make(chan struct{})
 		h.first.script(func(int, string) provider.Outcome {
 			close(entered)
@@ -161,7 +160,7 @@ func TestAnIdempotencyKeyReplaysTheSameRequestAlone(t *testing.T) {
 			t.Errorf("after the answer: replayed %v, %v", replayed, err)
 		}
 
-		// After a day the key may come again; the reference may not.
+		// After a day the key may be used again; the reference may not.
 		h.first.script(always(pending), always(success))
 		n.pass(24 * time.Hour)
 		_, _, err = n.Payout(t.Context(), c, p)
@@ -175,8 +174,8 @@ func TestAnIdempotencyKeyReplaysTheSameRequestAlone(t *testing.T) {
 	})
 }
 
-// A payout that was sent is told again though payouts are stopped by now; nothing new is sent.
-func TestAReplayIsToldThoughPayoutsAreStopped(t *testing.T) {
+// A repeated payout is answered although payouts are stopped, and nothing new is sent.
+func TestReplay_payoutsStopped(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -206,9 +205,8 @@ func TestAReplayIsToldThoughPayoutsAreStopped(t *testing.T) {
 	})
 }
 
-// TestRefusalsLeaveNothing: what is refused before acceptance may come again
-// with the same reference.
-func TestRefusalsLeaveNothing(t *testing.T) {
+// A request that is refused before acceptance may use the same reference again.
+func TestAccept_refusalLeavesNoRow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -260,9 +258,8 @@ func TestRefusalsLeaveNothing(t *testing.T) {
 	})
 }
 
-// TestManyCallersOnFewConnections: ten times as many callers as connections,
-// and twice the money's worth of them: exactly what the wallet covers goes out.
-func TestManyCallersOnFewConnections(t *testing.T) {
+// Ten times as many callers as connections request twice the wallet's balance. Exactly the covered payouts are sent.
+func TestAccept_moreCallersThanConnections(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -302,9 +299,8 @@ func TestManyCallersOnFewConnections(t *testing.T) {
 	})
 }
 
-// TestTwoNodesOneReference: the same references reach two nodes at once, and
-// each is paid by one of them.
-func TestTwoNodesOneReference(t *testing.T) {
+// The same references arrive at two nodes at once, and one of them pays each.
+func TestAccept_sameReferenceOnTwoNodes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		a, b := h.node("a"), h.node("b")
@@ -347,9 +343,8 @@ func TestTwoNodesOneReference(t *testing.T) {
 	})
 }
 
-// TestAnotherSecretStillKnowsTheReference: the ProviderReference is another one
-// then, and the key on the Reference itself must hold.
-func TestAnotherSecretStillKnowsTheReference(t *testing.T) {
+// Under another secret the ProviderReference differs, and the unique Reference refuses the second row.
+func TestAccept_referenceUnderOtherSecret(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -371,8 +366,8 @@ func TestAnotherSecretStillKnowsTheReference(t *testing.T) {
 	})
 }
 
-// TestAnImpatientClient goes away while the provider thinks; the payout goes on.
-func TestAnImpatientClient(t *testing.T) {
+// A client disconnects during the provider's call, and the payout continues.
+func TestPayout_clientDisconnects(t *testing.T) {
 	for name, gives := range map[string]func(r *Payout) (ctx context.Context, up func()){
 		"gives the request up": func(*Payout) (context.Context, func()) { return context.WithCancel(t.Context()) },
 		"hangs up": func(r *Payout) (context.Context, func()) {
@@ -403,7 +398,7 @@ func TestAnImpatientClient(t *testing.T) {
 				}()
 				<-entered
 				up()
-				// The provider may be called before the request that was given up has read how its batch ended.
+				// The provider may be called before the abandoned request has read the result of its batch.
 				if err := <-answer; err != nil && (r.Gone != nil || !errors.Is(err, db.ErrAmbiguous)) {
 					t.Errorf("the client that went was answered %v", err)
 				}
@@ -428,9 +423,8 @@ func TestAnImpatientClient(t *testing.T) {
 	}
 }
 
-// TestTheAnswerTakesAtMostEightSeconds: then the payout is accepted, and a later
-// no is told by webhook.
-func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
+// After 8 s the payout is answered as accepted, and a later refusal is sent by webhook.
+func TestPayout_answeredWithin8s(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -464,7 +458,7 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 		}
-		// That answer is given again from now on, while the provider's call goes on.
+		// A repeated request gets the same answer while the provider's call continues.
 		if pay, replayed, err := n.Payout(t.Context(), who, r); err != nil || !replayed || pay.Status != book.StatusPending {
 			t.Errorf("the answer again is %s, replayed %v, %v", pay.Status, replayed, err)
 		}
@@ -480,9 +474,9 @@ func TestTheAnswerTakesAtMostEightSeconds(t *testing.T) {
 	})
 }
 
-// A provider that takes payments and answers no questions goes on taking them.
-func TestUnansweredQuestionsLeaveRoomForWhatIsToBeSent(t *testing.T) {
-	const open = sendsPerRail + 16 // more than one line's room
+// A provider whose status interface is silent still receives submissions.
+func TestSubmissions_silentStatusInterface(t *testing.T) {
+	const open = sendsPerRail + 16 // more than the capacity of one line
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		asked, answers := make(chan struct{}, open), make(chan struct{})
@@ -506,8 +500,8 @@ func TestUnansweredQuestionsLeaveRoomForWhatIsToBeSent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h.clock.Advance(askPauses[0] + time.Second)
-		for range asksPerRail {
+		h.clock.Advance(queryPauses[0] + time.Second)
+		for range queriesPerRail {
 			<-asked
 		}
 		sent, _ := h.first.counts()
@@ -520,15 +514,15 @@ func TestUnansweredQuestionsLeaveRoomForWhatIsToBeSent(t *testing.T) {
 	})
 }
 
-// TestALonePayoutTakesThreeCommits: accepted, settled, delivered.
-func TestALonePayoutTakesThreeCommits(t *testing.T) {
+// The commits of a payout are acceptance, settlement and delivery.
+func TestPayout_threeCommits(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := newFixture(t, d)
 		n := h.node("a")
 		h.first.script(always(pending), always(success))
 		var mu sync.Mutex
 		commits := 0
-		// The first payout opens what is opened once: its list, for example.
+		// The first payout also creates lasting rows, such as its list.
 		for i := range 2 {
 			f.Decide(func(b db.Boundary) db.Fault {
 				mu.Lock()
@@ -555,16 +549,15 @@ func TestALonePayoutTakesThreeCommits(t *testing.T) {
 	})
 }
 
-// TestARefusalThatCannotBeWritten: the provider refuses while the database is away.
-// A request that is answered as accepted hears of the refusal by webhook; one
-// that is told of the refusal gets no webhook.
-func TestARefusalThatCannotBeWritten(t *testing.T) {
+// The provider refuses while the database is down. A request answered as accepted gets the refusal by webhook; a
+// request answered with the refusal gets no webhook.
+func TestRefusal_databaseDown(t *testing.T) {
 	for _, away := range []time.Duration{3 * time.Second, time.Minute} {
 		t.Run("for "+away.String(), func(t *testing.T) {
 			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 				h := newFixture(t, d)
 				n := h.node("a")
-				n.quiet() // it has looked for other nodes' jobs, which it must do once
+				n.quiet() // it has done its one search for jobs of other nodes
 				back := n.clock.Now().Add(away)
 				h.first.script(func(int, string) provider.Outcome {
 					f.Decide(func(db.Boundary) db.Fault {
@@ -610,9 +603,9 @@ func TestARefusalThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestLostConnections breaks the connection at every boundary of a payout's
-// life, once for each way. What was answered is true, and nothing moves twice.
-func TestLostConnections(t *testing.T) {
+// The connection breaks at every boundary of a payout, once in each way. Every answer is true, and no money moves
+// twice.
+func TestPayout_lostConnections(t *testing.T) {
 	lives := []struct {
 		name string
 		post func(int, string) provider.Outcome
@@ -621,7 +614,7 @@ func TestLostConnections(t *testing.T) {
 	}{
 		{"paid", always(pending), always(success), book.StatusSuccess},
 		{"refused", always(rejected), always(notFound), book.StatusFailed},
-		{"turned away once", inTurn(turnedOff, pending), always(success), book.StatusSuccess},
+		{"turned away once", sequence(barred, pending), always(success), book.StatusSuccess},
 	}
 	for _, life := range lives {
 		for _, network := range []string{"MTN", "TELECEL"} {
@@ -645,11 +638,11 @@ func TestLostConnections(t *testing.T) {
 								pay, _, err := n.Payout(t.Context(), h.caller(), r)
 								f.Decide(nil)
 								if errors.Is(err, db.ErrUnavailable) {
-									continue // nothing happened, says the answer; books says so too
+									continue // the answer says that nothing happened; books verifies it
 								}
 								told := 1
 								if problem.Is(err, problem.Refused) {
-									told = 0 // the answer was the word
+									told = 0 // the answer reported it
 									pay = problem.From(err).Data.(book.Payment)
 								} else if err != nil {
 									t.Fatalf("%v %v at %d: %v", boundary, fault, nth, err)

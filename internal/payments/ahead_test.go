@@ -10,10 +10,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestAnAcceptanceFromTheTimeToCome: a node whose clock runs days ahead accepts one
-// payment. Those after it have their own times, are found under their own days and are
-// looked at in their turn.
-func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
+// A node whose clock runs days ahead accepts one payment. Later payments keep their own times and days, and are
+// rechecked in turn.
+func TestAccept_clockAhead(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -48,7 +47,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 				}
 				n.pass(time.Minute)
 			}
-			days(day, day, 2+int64(1-day)*2) // the one from ahead was accepted on the first day
+			days(day, day, 2+int64(1-day)*2) // the early one was accepted on the first day
 			days(0, 9, 4+int64(day)*2)
 			days(day+1, 9, 0)
 			n.sound()
@@ -65,7 +64,7 @@ func TestAnAcceptanceFromTheTimeToCome(t *testing.T) {
 			t.Errorf("%d reversals were seen (%v)", len(reversed), err)
 		}
 		n.pass(72 * time.Hour)
-		for range 2 { // the day has come that has begun before
+		for range 2 { // the day that began early has come
 			payout(n)
 			n.pass(24 * time.Hour)
 		}

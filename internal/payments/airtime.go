@@ -12,26 +12,24 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// AirtimeBuy tops up a number when a mobile money wallet has paid for
-// it.
+// AirtimeBuy is a top-up that a mobile money wallet pays for.
 type AirtimeBuy struct {
-	Destination msisdn.MSISDN // gets the airtime
+	Destination msisdn.MSISDN // receives the airtime
 	Payer       msisdn.MSISDN
 	Network     msisdn.Network // the payer's
 	Amount      money.Pesewas
-	NetworkID   string // the destination's, of the catalogue
+	NetworkID   string // of the destination, from the catalogue
 	Name        string // of the recipient, for the customer's records
-	Reference   string // the client's; empty: one is minted
-	CallbackURL string // gets the airtime's webhook; empty: none
+	Reference   string // the client's; generated if empty
+	CallbackURL string // receives the airtime's webhook; empty: none
 }
 
-// MaxAirtimeBuy is the most airtime that mobile money pays for at once.
+// MaxAirtimeBuy is the maximum amount of airtime paid by mobile money.
 const MaxAirtimeBuy = 5_000 * money.Cedi
 
-// AirtimeBuy accepts a collection, free of charge, with the top-up that it pays
-// for. The top-up waits, and no money of the wallet is held for it; it opens in
-// the transaction in which the collection succeeds, and ends in the one in which
-// it fails. Both go by one Reference.
+// AirtimeBuy accepts a collection without charges and the waiting top-up that it pays for. The wallet holds no money
+// for the top-up. The transaction that makes the collection final opens or fails the top-up. Both payments have the
+// same Reference.
 func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r AirtimeBuy) (pay, topUp book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -57,14 +55,14 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	if err != nil {
 		return book.Payment{}, book.Payment{}, false, err
 	}
-	pay = asked(c, t, book.KindCollection)
+	pay = newPayment(c, t, book.KindCollection)
 	pay.Reference, pay.Channel, pay.Account, pay.Amount = r.Reference, string(r.Network), string(r.Payer), r.Amount
-	topUp = asked(c, t, book.KindTopUp)
-	topUp.IdempotencyKey, topUp.IdempotencyHash = "", "" // the collection's
+	topUp = newPayment(c, t, book.KindTopUp)
+	topUp.IdempotencyKey, topUp.IdempotencyHash = "", "" // the collection has the key
 	topUp.Reference, topUp.CallbackURL = r.Reference, r.CallbackURL
 	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
 	topUp.AccountName, topUp.Details.NetworkID = cut(r.Name, nameLength), r.NetworkID
-	child := topUp // its own copy: a batch may still read it after this request has given up and cleared its results
+	child := topUp // a copy: a batch may still read it after this request has timed out and cleared its results
 	a := &request{Acceptance: book.Acceptance{Payment: pay, Child: &child, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network", childField: "network_id"}
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return p.withChild(ctx, old, replayed, err)
@@ -72,8 +70,8 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	if !found || network.Status != route.Active {
 		return book.Payment{}, book.Payment{}, false, problem.New(problem.NotFound, "invalid_plan", "Invalid plan id")
 	}
-	p.references.mintReference(&a.Payment, p.clock.Now())
-	child.Reference, child.Details.Minted = a.Payment.Reference, a.Payment.Details.Minted
+	p.references.assignReference(&a.Payment, p.clock.Now())
+	child.Reference, child.Details.Generated = a.Payment.Reference, a.Payment.Details.Generated
 	done, err := p.accept(ctx, a)
 	if err != nil || done.Replayed {
 		return p.withChild(ctx, done.Payment, done.Replayed, err)
@@ -81,7 +79,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	return done.Payment, child, false, nil
 }
 
-// withChild answers a replay with the top-up as it is now.
+// withChild answers a repeated request with the current top-up.
 func (p *Payments) withChild(ctx context.Context, pay book.Payment, again bool, err error) (book.Payment, book.Payment, bool, error) {
 	if err != nil {
 		return book.Payment{}, book.Payment{}, again, err

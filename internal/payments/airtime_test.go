@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestAirtimeBuy_clientGone: a client leaves while its purchase is committed, and the commit has to run again. The top-up
-// that the second run writes is the one that was asked for.
+// A client disconnects during the commit of its purchase, which runs again. The second run writes the requested
+// top-up.
 func TestAirtimeBuy_clientGone(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := newFixture(t, d)

@@ -9,85 +9,83 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// keptTime is how long after its acceptance a payment's row is kept between runs.
-const keptTime = 4 * time.Second
+// cacheTime is how long after acceptance a payment's row is cached between runs.
+const cacheTime = 4 * time.Second
 
-// An attempt is an open payment as this node remembers it between the runs of its
-// job. All of it may be lost: the row says what must not be forgotten. Only one run of the job uses it at a time; rail,
-// asking and reply alone are for others.
+// An attempt is the memory of this node about an open payment between the runs of its job. All of it may be lost: the
+// row stores what must survive. One run uses it at a time; other goroutines use only rail, queryNext and reply.
 type attempt struct {
 	id         string
-	references [2]string     // by which live finds it; under the lock of live
-	holder     book.RailName // whose words about it count; under the lock of live
-	kept       *book.Payment // the row as it was last written or read, for the next run; nil: it is read
-	// The submission that this process made or read last. A row with another one was changed by another process.
-	number, posts int
-	sendingAt     time.Time
+	references [2]string     // keys in live; under its lock
+	holder     book.RailName // the rail that may send hints about it; under the lock of live
+	cachedRow  *book.Payment // last row written or read, for the next run; nil: read it
+	// The submission that this process made or read last. A row with another number was changed by another process.
+	number, submissions int
+	sendingAt           time.Time
 	observed
-	// upstreamID is the provider's own id, from an answer that has settled nothing.
+	// upstreamID is the provider's id, from an answer that did not settle the payment.
 	upstreamID string
 
-	since   moment   // the first submission that could not be sent
-	tried   []string // rails of earlier attempts
-	resends int      // submissions that could not be sent so far
-	taken   bool     // it stands where the row says: another process may have begun with it
-	// searched: in a recovery no rail knew the payment, or one has it and it was adopted.
+	since     moment   // time of the first failed submission
+	tried     []string // rails of earlier attempts
+	resends   int      // number of failed submissions
+	takenOver bool     // built from the row: another process may have started it
+	// searched is set in a recovery if no rail knows the payment, or if it was adopted.
 	searched bool
 
-	asks     int // questions asked by the schedule
-	nextAsk  moment
-	lastHint moment // when a hint last moved a question forward
-	// mayLeave is when this process wrote that a submission may begin. It is zero where another process did.
-	mayLeave moment
+	queries   int // scheduled status queries so far
+	nextQuery moment
+	lastHint  moment // when a hint last triggered an early query
+	// submittableAt is when this process wrote that a submission may start. It is zero if another process wrote it.
+	submittableAt moment
 
-	// unwritten is a settlement that could not be written down yet.
+	// unwritten is a settlement whose write failed and is retried.
 	unwritten *book.Settlement
 
-	// For the queue, which reads them at any time.
-	tenant string
-	rail   string      // at the start
-	asking atomic.Bool // the next run asks
+	// The queue reads these fields at any time.
+	tenant    string
+	rail      string      // at the start
+	queryNext atomic.Bool // the next run queries the status
 
-	reply atomic.Pointer[reply] // nil: no request waits, or the answer was given
+	reply atomic.Pointer[reply] // nil if no request waits or it was answered
 
-	begun bool // the payment is committed, and its job may run; under the lock of live
+	begun bool // committed, so its job may run; under the lock of live
 }
 
-// A reply is what the request that waits for a submission hears of it.
+// A reply passes the result of a submission to the waiting request.
 type reply struct {
-	waiter  atomic.Int32  // who may still speak to the request
-	given   chan struct{} // closed when there is an answer
-	refusal *book.Payment // set before given is closed where the provider refused
+	waiter  atomic.Int32  // state of the request
+	given   chan struct{} // closed when the result is there
+	refusal *book.Payment // set before given is closed if the provider refused
 }
 
-// The states of waiter: the request waits, it went with what it had, or it is
-// to be told of a refusal that is being written down.
+// States of waiter: the request waits, it returned without a result, or it waits for a refusal that is being stored.
 const (
-	waiterThere int32 = iota
-	waiterGone
-	waiterTold
+	requestWaits int32 = iota
+	requestGone
+	requestRefused
 )
 
-// newAttempt begins with a payment that was not sent. written is the moment at which this process wrote its row.
+// newAttempt returns the attempt of a payment that was not sent. written is when this process wrote its row.
 func newAttempt(row book.Payment, written moment) *attempt {
-	a := &attempt{observed: observed{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail, mayLeave: written}
+	a := &attempt{observed: observed{stage: stageUnsent}, tenant: row.Tenant, rail: row.Rail, submittableAt: written}
 	a.begins(row)
 	return a
 }
 
-// openedAttempt begins with a payment that opens without a request of its own. One that a provider has already,
-// adopted in a recovery, is asked about.
+// openedAttempt returns the attempt of a payment that opened without a request. An adopted payment is polled instead
+// of sent.
 func openedAttempt(row book.Payment, c *clock.Clock) *attempt {
 	wall, now := readingOf(c)
 	a := newAttempt(row, written(row, wall, now))
 	if !row.SendingAt.IsZero() {
-		a.stage, a.arrived, a.sentAt = stageUnsure, 1, now
+		a.stage, a.arrived, a.sentAt = stageMaybeSent, 1, now
 	}
 	return a
 }
 
-// written returns the moment at which a row of this process was accepted. The zero moment, where that is not a moment
-// ago, makes the first submission write a mark.
+// written returns when this process wrote the row. If that was not just now it returns zero, and the first submission
+// then writes a flag first.
 func written(row book.Payment, wall time.Time, now moment) moment {
 	age := wall.Sub(row.CreatedAt)
 	if age < 0 || age >= leaveTime {
@@ -99,30 +97,30 @@ func written(row book.Payment, wall time.Time, now moment) moment {
 // begins sets the row of the first run.
 func (a *attempt) begins(row book.Payment) {
 	a.id, a.references, a.holder = row.ID, referencesOf(row), holderOf(row)
-	a.kept = &row
+	a.cachedRow = &row
 	a.saw(row)
 }
 
-// saw notes the submission of a row.
+// saw stores the submission number of a row.
 func (a *attempt) saw(row book.Payment) {
-	a.number, a.posts, a.sendingAt = row.Attempt, row.Posts, row.SendingAt
+	a.number, a.submissions, a.sendingAt = row.Attempt, row.Submissions, row.SendingAt
 }
 
-// isOf reports whether a row has the submission that this process knows.
+// isOf reports whether the row has the submission that this process knows.
 func (a *attempt) isOf(row book.Payment) bool {
-	return row.Attempt == a.number && row.Posts == a.posts && row.SendingAt.Equal(a.sendingAt)
+	return row.Attempt == a.number && row.Submissions == a.submissions && row.SendingAt.Equal(a.sendingAt)
 }
 
-// keep leaves the row to the next run. Most payments end in their first seconds,
-// with a callback; older ones wait for long, and their rows would fill the memory.
-func (a *attempt) keep(row book.Payment, now moment) {
-	if a.writtenWithin(keptTime, now) {
-		a.kept = &row
+// cacheRow caches the row for the next run. Most payments end within seconds; the rows of older ones would fill the
+// memory.
+func (a *attempt) cacheRow(row book.Payment, now moment) {
+	if a.writtenWithin(cacheTime, now) {
+		a.cachedRow = &row
 	}
 }
 
-// referencesOf is what a provider may call a payment: its ProviderReference, and its
-// attempt's.
+// referencesOf returns the references that a provider may use: the ProviderReference of the payment and of its
+// attempt.
 func referencesOf(row book.Payment) [2]string {
 	return [2]string{row.ProviderReference, row.AttemptReference}
 }
@@ -131,46 +129,46 @@ func holderOf(row book.Payment) book.RailName {
 	return book.RailName{Provider: row.Rail, Mode: row.Mode}
 }
 
-// hintedTooSoon says how long a run waits that a hint has woken before the next
-// question is due: a hint moves a question forward once in hintTime.
+// hintedTooSoon returns how long a run started by a hint waits for its query. A hint triggers a query at most once in
+// hintTime.
 func (a *attempt) hintedTooSoon(now moment) time.Duration {
-	if a.stage == stageUnsent || now >= a.nextAsk {
+	if a.stage == stageUnsent || now >= a.nextQuery {
 		return 0
 	}
 	if next := a.lastHint.Add(hintTime); !a.lastHint.IsZero() && now < next {
-		return min(next.Sub(now), a.nextAsk.Sub(now))
+		return min(next.Sub(now), a.nextQuery.Sub(now))
 	}
 	a.lastHint = now
 	return 0
 }
 
-// writtenWithin reports whether this process wrote less than d ago that a submission may begin.
+// writtenWithin reports whether this process allowed a submission less than d ago.
 func (a *attempt) writtenWithin(d time.Duration, now moment) bool {
-	return !a.mayLeave.IsZero() && now.Sub(a.mayLeave) < d
+	return !a.submittableAt.IsZero() && now.Sub(a.submittableAt) < d
 }
 
-// awaited gives it a request that waits.
+// awaited attaches a waiting request and returns its reply.
 func (a *attempt) awaited() *reply {
 	r := &reply{given: make(chan struct{})}
 	a.reply.Store(r)
 	return r
 }
 
-// answer lets the request that waits for the submission go.
+// answer releases the request that waits for the submission.
 func (a *attempt) answer() {
 	if r := a.reply.Swap(nil); r != nil {
 		close(r.given)
 	}
 }
 
-// isAnswered says that no request waits for the submission: the request has its answer,
-// or went with what it had while the provider's call goes on.
+// isAnswered reports that no request waits for the submission: it was answered, or it timed out during the provider's
+// call.
 func (a *attempt) isAnswered() bool {
 	r := a.reply.Load()
-	return r == nil || r.waiter.Load() == waiterGone
+	return r == nil || r.waiter.Load() == requestGone
 }
 
-// live are the open payments that this node works on.
+// live are the open payments that this node follows.
 type live struct {
 	mu          sync.Mutex
 	ids         map[string]*attempt
@@ -181,14 +179,14 @@ func (l *live) init() {
 	l.ids, l.byReference = map[string]*attempt{}, map[string]string{}
 }
 
-// expect puts the attempt of a payment that is about to be committed. Only begin finds it.
+// expect adds the attempt of a payment that is about to be committed. Only begin finds it.
 func (l *live) expect(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids[a.id] = a
 }
 
-// unexpect removes an attempt whose payment was not committed, or has no job.
+// unexpect removes an attempt whose payment was not committed or has no job.
 func (l *live) unexpect(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +195,8 @@ func (l *live) unexpect(a *attempt) {
 	}
 }
 
-// begin begins the attempt of a payment that is committed: the expected one, else the one that made returns. It does nothing
-// where the job of the payment was found in the table, and has begun before.
+// begin starts the attempt of a committed payment: the expected one, or the result of made. It does nothing if a run
+// from the job table has started it already.
 func (l *live) begin(row book.Payment, made func() *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,9 +210,8 @@ func (l *live) begin(row book.Payment, made func() *attempt) {
 	}
 }
 
-// enter puts an attempt that is known from its row alone, and returns the one that has begun before. The request
-// of an expected one goes with what it has: its job was found in the table before the transaction that accepted the
-// payment returned.
+// enter adds an attempt built from its row, or returns the one that has started before. It releases the request of an
+// expected attempt, because the job table was faster than the commit's own return.
 func (l *live) enter(a *attempt) *attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,7 +226,7 @@ func (l *live) enter(a *attempt) *attempt {
 	return a
 }
 
-// put finds a payment by the references of its row from now on.
+// put indexes a payment by the references of its row.
 func (l *live) put(a *attempt, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,7 +235,7 @@ func (l *live) put(a *attempt, row book.Payment) {
 	l.setLocked(a)
 }
 
-// moved says that a payment was given to the rail of its row.
+// moved stores that a payment moved to the rail of its row.
 func (l *live) moved(a *attempt, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -269,7 +266,7 @@ func (l *live) dropLocked(a *attempt) {
 	}
 }
 
-// byID returns the attempt of an open payment that has begun; nil: there is none.
+// byID returns the started attempt of an open payment, or nil.
 func (l *live) byID(id string) *attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,8 +276,8 @@ func (l *live) byID(id string) *attempt {
 	return nil
 }
 
-// known finds the id of the open payment that a provider, which holds it, calls reference.
-func (l *live) known(reference string, by book.RailName) (id string, ok bool) {
+// find returns the id of the open payment with this reference at the rail that has it.
+func (l *live) find(reference string, by book.RailName) (id string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id, ok = l.byReference[reference]

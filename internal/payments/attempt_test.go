@@ -11,16 +11,15 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// open is how many payments the node remembers.
+// open returns the number of payments in the node's memory.
 func (l *live) open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.ids)
 }
 
-// TestWhatHasNoRoomIsForgotten: payments that are open for long fill the table, not
-// the memory.
-func TestWhatHasNoRoomIsForgotten(t *testing.T) {
+// Payments that stay open for long fill the job table, not the memory.
+func TestLive_overflowIsEvicted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.shaped(jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: time.Hour, MemoryMax: 16})
@@ -40,9 +39,9 @@ func TestWhatHasNoRoomIsForgotten(t *testing.T) {
 	})
 }
 
-// TestWhatHadNoRoomIsSentBeforeItIsAskedAbout: its work has not begun, and its job
-// says so.
-func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
+// A payment whose job found no room in memory was never submitted, and its job records that. It is submitted without
+// a query.
+func TestLive_overflowIsSubmitted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.shaped(jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: time.Hour, MemoryMax: 16})
@@ -53,8 +52,8 @@ func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
 		}, func(_ int, reference string) provider.Outcome {
 			h.first.mu.Lock()
 			defer h.first.mu.Unlock()
-			if h.first.posts[reference] != 1 {
-				t.Errorf("asked after %d POSTs", h.first.posts[reference])
+			if h.first.submissions[reference] != 1 {
+				t.Errorf("asked after %d POSTs", h.first.submissions[reference])
 				return notFound
 			}
 			return success
@@ -74,16 +73,15 @@ func TestWhatHadNoRoomIsSentBeforeItIsAskedAbout(t *testing.T) {
 	})
 }
 
-// TestACommitThatIsHeardOfLate: a payment's job may be found in the table, and sent,
-// before the transaction that accepted it hears of its COMMIT. It is not sent again, and
-// the request that waits is answered.
-func TestACommitThatIsHeardOfLate(t *testing.T) {
+// A job may be found in the table and run before the acceptance learns of its own commit. The payment is not sent
+// again, and the waiting request is answered.
+func TestLive_jobRunsBeforeCommitReturns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
-		n.follower.live.drop(pay.ID) // it has not been heard of
+		n.follower.live.drop(pay.ID) // the commit is not known yet
 		a.attempt.begun = false
 		n.follower.live.expect(a.attempt)
 		job := openJob(pay, h.clock.Now(), jobs.Job{Fresh: true})
@@ -102,9 +100,8 @@ func TestACommitThatIsHeardOfLate(t *testing.T) {
 	})
 }
 
-// TestWhatAnotherNodeTookIsForgotten: a node that loses its lease remembers nothing of
-// what another one settles.
-func TestWhatAnotherNodeTookIsForgotten(t *testing.T) {
+// A node that loses its lease keeps no memory of payments that another node settles.
+func TestLive_lostLease(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		a := h.shaped(jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: 50 * time.Millisecond})
@@ -113,7 +110,7 @@ func TestWhatAnotherNodeTookIsForgotten(t *testing.T) {
 		}
 		a.quiet()
 		b := h.shaped(jobs.Options{Node: "b", LeaseFor: time.Hour, Heartbeat: 50 * time.Millisecond})
-		h.bury("a")
+		h.expireLease("a")
 		clocktest.Await(t, "the loss", func() bool { return a.queue.Counts().LeasesLost > 0 })
 		h.first.script(always(pending), always(success))
 		clocktest.Await(t, "the end of all", func() bool {

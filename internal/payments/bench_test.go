@@ -14,8 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkPayout is the whole life of a payout without HTTP on either side: 256
-// callers, one wallet, a provider that answers at once.
+// BenchmarkPayout runs whole payouts without HTTP: 256 callers, one wallet, a provider that answers at once.
 func BenchmarkPayout(b *testing.B) {
 	slog.SetLogLoggerLevel(slog.LevelError)
 	for _, e := range dbtest.Engines() {
@@ -46,7 +45,7 @@ func BenchmarkPayout(b *testing.B) {
 			}
 			callers.Wait()
 			b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "accepted/s")
-			// The last questions are a second or more away, by the machine's clock: the provider's own pace.
+			// The last queries are due in a second or more of real time.
 			look := time.NewTicker(10 * time.Millisecond)
 			defer look.Stop()
 			for n.jobsLeft() > 0 {

@@ -8,11 +8,10 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// New builds the domain and registers its jobs; the queue's Start sets them
-// going.
+// New builds the domain and registers its jobs. They run after the queue's Start.
 func New(d Deps) *Payments {
 	metrics := newMetrics()
-	calls := &rails{routes: d.Routes, clock: d.Clock, callbackURL: d.CallbackURL, questions: questions{metrics: metrics}}
+	calls := &rails{routes: d.Routes, clock: d.Clock, callbackURL: d.CallbackURL, queries: queries{metrics: metrics}}
 	if calls.callbackURL == nil {
 		calls.callbackURL = func(provider.Rail) string { return "" }
 	}
@@ -23,7 +22,7 @@ func New(d Deps) *Payments {
 	f.live.init()
 	var p *Payments
 	b := book.New(book.Deps{DB: d.DB, Ledger: d.Ledger, Tenants: d.Tenants, Jobs: d.Jobs, Webhooks: d.Webhooks, Watch: d.Watch, Clock: d.Clock},
-		book.Hooks{Answering: f.answering, Opened: f.opened, Closed: f.drop, Account: calls.account,
+		book.Hooks{RequestOpen: f.requestOpen, Opened: f.opened, Closed: f.drop, Account: calls.account,
 			Refund: func(ctx context.Context, topUp book.Payment) (*book.Acceptance, error) {
 				return p.airtimeRefund(ctx, topUp)
 			},
@@ -31,11 +30,11 @@ func New(d Deps) *Payments {
 	again.book, f.book = b, b
 	p = &Payments{
 		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, lookups: d.Lookups, treasury: d.Treasury, clock: d.Clock, log: d.Log,
-		development: d.Development, holds: d.Holds, references: newReferences(d.Secret.Derive("payments/provider-reference")),
+		development: d.Development, approval: d.Approval, references: newReferences(d.Secret.Derive("payments/provider-reference")),
 		rails: calls, recovered: recovered, follower: f, rechecker: again, rechecks: queue,
 	}
 	for _, kind := range []string{book.JobKind, book.RefundJobKind} {
-		d.Jobs.Register(jobs.Handler{Kind: kind, Workers: workers, Key: f.jobLine, PerKey: perLine, Tenant: f.jobTenant, PerTurn: perTurn, Left: f.left, Run: f.runJob})
+		d.Jobs.Register(jobs.Handler{Kind: kind, Workers: workers, Key: f.jobLine, PerKey: perLine, Tenant: f.jobTenant, PerTurn: perTenant, Left: f.evict, Run: f.runJob})
 	}
 	d.Jobs.Periodic("payments-second-look", recheckEvery, func(ctx context.Context) error {
 		if err := p.claims(ctx); err != nil {
@@ -46,13 +45,12 @@ func New(d Deps) *Payments {
 	return p
 }
 
-// Close waits for the transactions that are under way. It comes after the
-// queue's Stop, when nothing asks for new ones.
+// Close waits for running transactions. Call it after the queue's Stop.
 func (p *Payments) Close() {
 	p.rechecks.close()
 	p.book.Close()
 }
 
-// Quiet waits until nothing that a callback set going is under way or due. With
-// the queue's own it is for tests and for the simulation.
+// Quiet waits until no recheck that a callback triggered is running or due. Tests and the simulation use it with the
+// queue's own Quiet.
 func (p *Payments) Quiet(ctx context.Context) error { return p.rechecks.quiet(ctx) }

@@ -11,21 +11,19 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// BuyBundle buys a data package from the wallet for the number it was offered
-// to.
+// BuyBundle is the purchase of a data package from the wallet for the number of its offer.
 type BuyBundle struct {
 	MSISDN    msisdn.MSISDN
 	ServiceID string
 	OfferID   string
 	Network   msisdn.Network
 	Name      string // of the recipient, for the customer's records
-	Reference string // the client's; empty: one is minted
+	Reference string // the client's; generated if empty
 }
 
-// BuyBundle asks the provider again for the package and its price, debits
-// exactly the price, and answers at once; the package is bought right after. An
-// offer that is unknown, expired, another tenant's, another number's, or not on
-// the provider's list at that price any more is NotFound. replayed is Collect's.
+// BuyBundle checks the package and its price with the provider, debits exactly the price and returns. The purchase
+// follows. It returns NotFound for an offer that is unknown or expired, that belongs to another tenant or number, or
+// whose price changed. replayed is as in Collect.
 func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBundle) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -39,7 +37,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	if err := bad.Err(); err != nil {
 		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, book.KindBundle)
+	pay = newPayment(c, t, book.KindBundle)
 	pay.Reference, pay.Channel, pay.Account, pay.Details.OfferID = r.Reference, string(r.Network), string(r.MSISDN), r.OfferID
 	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "service_id"}
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
@@ -52,7 +50,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	if service.Network != r.Network {
 		return book.Payment{}, false, problem.Field("network", "is not the network of the service")
 	}
-	p.references.mintReference(&pay, p.clock.Now())
+	p.references.assignReference(&pay, p.clock.Now())
 	o, err := p.lookups.Offer(ctx, t.ID, r.OfferID, r.ServiceID, r.MSISDN)
 	if err != nil {
 		return book.Payment{}, false, p.offerForgotten(ctx, pay, err)
@@ -60,7 +58,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	pay.Channel, pay.Account, pay.AccountName, pay.Amount, pay.Rail = string(o.Network), string(o.MSISDN), cut(r.Name, nameLength), o.Amount, o.Rail
 	pay.Details = book.Details{
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
-		Minted: pay.Details.Minted,
+		Generated: pay.Details.Generated,
 	}
 	probe, err := p.rails.choose(ctx, &pay, "")
 	probe.GiveBack(ctx) // accept takes it again
@@ -75,10 +73,9 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	return done.Payment, done.Replayed, err
 }
 
-// offerForgotten gives the answer to a purchase whose offer is gone. While a
-// recovery lasts the purchase may have been made before the offer was forgotten:
-// the refusal stands only when no rail knows the reference. A purchase that a rail
-// has goes to the operators, because its price is forgotten, too.
+// offerForgotten answers a purchase whose offer is unknown. In a recovery the purchase may date from before the
+// restore, so it refuses only if no rail knows the reference. A purchase that a rail has becomes a conflict for
+// operators, because its price is unknown.
 func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone error) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil {
@@ -87,7 +84,7 @@ func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone er
 	if !s.Lasts() || !problem.Is(gone, problem.NotFound) {
 		return gone
 	}
-	p.references.mint(&pay, p.clock.Now())
+	p.references.assignIDs(&pay, p.clock.Now())
 	a := &request{Acceptance: book.Acceptance{Payment: pay}, claimed: true, attempt: newAttempt(pay, momentOf(p.clock))}
 	switch err := p.beforeDebit(ctx, a); {
 	case errors.Is(err, errUnclaimed):

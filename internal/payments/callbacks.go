@@ -9,21 +9,20 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// maxHints is how many payments one callback may speak of.
+// maxHints is the maximum number of payments in one callback.
 const maxHints = 16
 
-// Hint hears that a provider spoke of payments. It moves the next question about
-// an open one forward and has a final one looked at again, each at most once in
-// two seconds; what is unknown here, or held by another provider, is passed
-// over. Nothing that the callback said is believed.
+// Hint receives the references of a provider's callback. It brings forward the next status query of an open payment
+// and rechecks a final one, each at most once in two seconds. It ignores unknown payments and those of other
+// providers, and uses nothing else of the callback.
 func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provider.Hint) error {
 	for _, h := range hints[:min(len(hints), maxHints)] {
-		parsed, err := uuid.Parse(h.ProviderReference) // with hyphens or without: as the provider likes it
+		parsed, err := uuid.Parse(h.ProviderReference) // providers send it with or without hyphens
 		if err != nil {
 			continue
 		}
 		reference := parsed.String()
-		if id, ok := p.follower.live.known(reference, book.RailName{Provider: rail.Name, Mode: rail.Mode}); ok {
+		if id, ok := p.follower.live.find(reference, book.RailName{Provider: rail.Name, Mode: rail.Mode}); ok {
 			p.jobs.Wake(id)
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// customer reads the tenant of a caller and refuses one that is blocked.
+// customer returns the tenant of a caller, or refuses a blocked one.
 func (p *Payments) customer(ctx context.Context, c idempotency.Caller) (tenant.Tenant, error) {
 	t, err := p.tenants.Get(ctx, c.Tenant)
 	if err == nil && t.Blocked {
@@ -28,13 +28,13 @@ func mayCollect(t tenant.Tenant) error {
 	return nil
 }
 
-// labelLength is the longest label in characters.
+// labelLength is the maximum length of a label in characters.
 const labelLength = 64
 
-// nameLength is the longest recipient's name in characters.
+// nameLength is the maximum length of a recipient's name in characters.
 const nameLength = 100
 
-// referencePattern is what a client's reference looks like.
+// referencePattern is the format of a client's reference.
 var referencePattern = regexp.MustCompile(`^[A-Za-z0-9._-]{12,36}$`)
 
 const referenceText = "must be 12 to 36 characters of A-Z, a-z, 0-9, '.', '_' and '-'"

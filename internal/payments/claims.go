@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// claims looks for what operators claim that providers have done. It runs with the
-// sweep, on one node, and does nothing unless a recovery is open.
+// claims adopts the payments that operators claim providers have. It runs with the sweep, on one node, and only in a
+// recovery.
 func (p *Payments) claims(ctx context.Context) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil || !s.Lasts() || s.Closed() {
@@ -30,9 +30,8 @@ func (p *Payments) claims(ctx context.Context) error {
 	return err
 }
 
-// settleConflicts takes conflicts off the list whose payment has come into the books since the recovery began: a client's own
-// request was adopted once the wallet covered it, or with a package that is offered now. One about a payment that waits for its
-// approval stays.
+// settleConflicts resolves conflicts whose payment was adopted by a later request of the client. A conflict about a
+// payment that awaits approval stays.
 func (p *Payments) settleConflicts(ctx context.Context, s recovery.State) error {
 	list, err := p.recovered.recovery.Conflicts(ctx)
 	for _, c := range list {
@@ -40,21 +39,20 @@ func (p *Payments) settleConflicts(ctx context.Context, s recovery.State) error 
 			break
 		}
 		pay, found, known := p.book.ByProviderReference(ctx, c.ProviderReference)
-		if err = known; err == nil && found && !pay.Waits() && !pay.CreatedAt.Before(s.BegunAt) {
+		if err = known; err == nil && found && !pay.AwaitsApproval() && !pay.CreatedAt.Before(s.BegunAt) {
 			err = p.recovered.recovery.Over(ctx, c)
 		}
 	}
 	return err
 }
 
-// claim adopts one payment, or says why not. A claim that a provider does not answer, or not yet,
-// waits on.
+// claim adopts one claimed payment, or stores the reason against it. It stays open while a provider does not answer.
 func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 	t, err := p.tenants.Get(ctx, c.Tenant)
 	if err != nil {
 		return err
 	}
-	pay := asked(idempotency.Caller{Tenant: c.Tenant}, t, book.Kind(c.Kind))
+	pay := newPayment(idempotency.Caller{Tenant: c.Tenant}, t, book.Kind(c.Kind))
 	pay.Reference, pay.Amount, pay.Channel, pay.Account, pay.BankID = c.Reference, money.Pesewas(c.Amount), c.Channel, c.Party, c.Bank
 	products := map[book.Kind]tenant.Product{book.KindPayout: tenant.Payout, book.KindCollection: tenant.Collection}
 	if product, charged := products[pay.Kind]; charged {
@@ -71,7 +69,7 @@ func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimRefused, "it is in the books")
 	case problem.NotFound, problem.Invalid:
 		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimRefused, e.Message)
-	case problem.Unavailable: // not yet, no answer, or a conflict that an operator ends
+	case problem.Unavailable: // too early, no answer, or a conflict for an operator
 		return nil
 	}
 	return err

@@ -11,13 +11,13 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Collect asks a payer's mobile money wallet for money.
+// Collect is a request for money from a payer's mobile money wallet.
 type Collect struct {
 	Amount      money.Pesewas
 	MSISDN      msisdn.MSISDN
 	Network     msisdn.Network
 	Reference   string // the client's
-	Label       string // shown to the payer; cut when too long
+	Label       string // shown to the payer; shortened if too long
 	CallbackURL string // empty: none
 }
 
@@ -27,9 +27,9 @@ const (
 	MaxCollection = 15_000 * money.Cedi
 )
 
-// Collect accepts a collection and answers at once; the payer is asked right
-// after. replayed tells that an earlier request made it: with the same
-// Idempotency-Key, or the same one of a tenant whose duplicates repeat.
+// Collect accepts a collection and returns; the provider prompts the payer afterwards. replayed reports that an
+// earlier request created it, with the same Idempotency-Key or, for tenants that repeat duplicates, the same
+// Reference.
 func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Payments) Collect(ctx context.Context, c idempotency.Caller, r Collect)
 	if err != nil {
 		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, book.KindCollection)
+	pay = newPayment(c, t, book.KindCollection)
 	pay.Channel, pay.Reference, pay.Account = string(r.Network), r.Reference, string(r.MSISDN)
 	pay.Amount, pay.Charges, pay.Plan = r.Amount, charges, plan
 	pay.Label, pay.CallbackURL = cut(r.Label, labelLength), r.CallbackURL

@@ -38,25 +38,24 @@ const patience = 3 * time.Minute
 
 var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// A scripted rail is a provider whose every answer the test decides. It notes
-// what it was asked, so that a test can say how often money may have left.
+// A scripted rail is a provider whose answers the test scripts. It counts its calls.
 type scripted struct {
-	mu     sync.Mutex
-	onPost func(n int, reference string) provider.Outcome // n counts from 1 for each reference
-	onAsk  func(n int, reference string) provider.Outcome
-	slow   func(ctx context.Context) provider.Outcome // instead of onPost, with the call's own context
-	posts  map[string]int
-	asks   map[string]int
-	gross  map[string]money.Pesewas
-	party  map[string]string
-	shop   shop // names and offers
+	mu          sync.Mutex
+	onSubmit    func(n int, reference string) provider.Outcome // n counts from 1 for each reference
+	onQuery     func(n int, reference string) provider.Outcome
+	slow        func(ctx context.Context) provider.Outcome // instead of onSubmit, with the call's own context
+	submissions map[string]int
+	queries     map[string]int
+	gross       map[string]money.Pesewas
+	party       map[string]string
+	shop        shop // names and offers
 }
 
 func (s *scripted) post(ctx context.Context, reference string, amount money.Pesewas, party string) provider.Outcome {
 	s.mu.Lock()
-	s.posts[reference]++
+	s.submissions[reference]++
 	s.gross[reference], s.party[reference] = amount, party
-	n, answer, slow := s.posts[reference], s.onPost, s.slow
+	n, answer, slow := s.submissions[reference], s.onSubmit, s.slow
 	s.mu.Unlock()
 	if slow != nil {
 		return slow(ctx)
@@ -66,8 +65,8 @@ func (s *scripted) post(ctx context.Context, reference string, amount money.Pese
 
 func (s *scripted) ask(r provider.StatusRequest) provider.Outcome {
 	s.mu.Lock()
-	s.asks[r.ProviderReference]++
-	n, answer := s.asks[r.ProviderReference], s.onAsk
+	s.queries[r.ProviderReference]++
+	n, answer := s.queries[r.ProviderReference], s.onQuery
 	echo := &provider.Echo{Reference: r.ProviderReference, Amount: s.gross[r.ProviderReference], AmountTold: true, Currency: "GHS", Party: s.party[r.ProviderReference]}
 	s.mu.Unlock()
 	o := answer(n, r.ProviderReference)
@@ -81,16 +80,16 @@ func (s *scripted) ask(r provider.StatusRequest) provider.Outcome {
 func (s *scripted) script(post, ask func(n int, reference string) provider.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.onPost, s.onAsk = post, ask
+	s.onSubmit, s.onQuery = post, ask
 }
 
 func (s *scripted) counts() (posts, asks int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, n := range s.posts {
+	for _, n := range s.submissions {
 		posts += n
 	}
-	for _, n := range s.asks {
+	for _, n := range s.queries {
 		asks += n
 	}
 	return posts, asks
@@ -136,31 +135,30 @@ func (s *scripted) TopUpStatus(_ context.Context, r provider.StatusRequest) prov
 	return s.ask(r)
 }
 
-// The answers that scripts are made of.
+// Common answers of scripts.
 var (
-	pending   = provider.Outcome{Class: provider.Accepted}
-	success   = provider.Outcome{Class: provider.Accepted, State: provider.Success, UpstreamID: "up-1"}
-	failed    = provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonFunds}
-	rejected  = provider.Outcome{Class: provider.Rejected, Clear: true, Reason: provider.ReasonPayeeNotFound}
-	bare      = provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonInvalidRequest}
-	unsent    = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable}
-	turnedOff = provider.Outcome{Class: provider.Barred, Reason: provider.ReasonUnavailable} // 401, 403, 429
-	unknown   = provider.Outcome{}
-	notFound  = provider.Outcome{NotFound: true}
-	repeated  = provider.Outcome{Class: provider.Accepted, Duplicate: true}
+	pending  = provider.Outcome{Class: provider.Accepted}
+	success  = provider.Outcome{Class: provider.Accepted, State: provider.Success, UpstreamID: "up-1"}
+	failed   = provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonFunds}
+	rejected = provider.Outcome{Class: provider.Rejected, Clear: true, Reason: provider.ReasonPayeeNotFound}
+	bare     = provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonInvalidRequest}
+	unsent   = provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable}
+	barred   = provider.Outcome{Class: provider.Barred, Reason: provider.ReasonUnavailable} // 401, 403, 429
+	unknown  = provider.Outcome{}
+	notFound = provider.Outcome{NotFound: true}
+	repeated = provider.Outcome{Class: provider.Accepted, Duplicate: true}
 )
 
 func always(o provider.Outcome) func(int, string) provider.Outcome {
 	return func(int, string) provider.Outcome { return o }
 }
 
-// inTurn answers one after the other, the last one for ever.
-func inTurn(list ...provider.Outcome) func(int, string) provider.Outcome {
+// sequence returns the outcomes in order and repeats the last one.
+func sequence(list ...provider.Outcome) func(int, string) provider.Outcome {
 	return func(n int, _ string) provider.Outcome { return list[min(n, len(list))-1] }
 }
 
-// A fixture is a database with nodes on it and two rails: one that refuses
-// duplicates distinctly (as MTN does), one that does not (as Hubtel).
+// A fixture is a database with nodes and two rails: mtn refuses duplicates distinctly, hubtel does not.
 type fixture struct {
 	t      testing.TB
 	db     *db.DB
@@ -171,23 +169,23 @@ type fixture struct {
 	hooks  *hooks
 	n      int
 
-	holds       Holds           // nil: no payout waits for an approval
-	recovers    bool            // nodes heed recoveries
+	approval    ApprovalPolicy  // nil: no payout needs approval
+	recovers    bool            // nodes use recoveries
 	secret      config.Secret   // of the nodes; empty: of zeros
 	rails       []provider.Rail // instead of the two scripted ones
 	callbackURL string
 	callback    func(provider.Rail, provider.CallbackRequest)
 }
 
-// hooks is the customer's server; it notes the statuses that it was told.
+// hooks is the customer's server. It stores the received statuses.
 type hooks struct {
 	*httptest.Server
-	mu   sync.Mutex
-	told map[string][]string // by transaction_id
+	mu        sync.Mutex
+	delivered map[string][]string // by transaction_id
 }
 
 func newHooks(t testing.TB) *hooks {
-	h := &hooks{told: map[string][]string{}}
+	h := &hooks{delivered: map[string][]string{}}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var body struct {
 			TransactionID string `json:"transaction_id"`
@@ -198,17 +196,17 @@ func newHooks(t testing.TB) *hooks {
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.told[body.TransactionID] = append(h.told[body.TransactionID], body.Status)
+		h.delivered[body.TransactionID] = append(h.delivered[body.TransactionID], body.Status)
 	}))
 	t.Cleanup(h.Close)
 	return h
 }
 
-// of gives the statuses that were told of a reference.
+// of returns the statuses received for a reference.
 func (h *hooks) of(reference string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.told[reference])
+	return slices.Clone(h.delivered[reference])
 }
 
 type node struct {
@@ -223,7 +221,7 @@ type node struct {
 	lost     *recovery.Recovery // nil unless the fixture recovers
 }
 
-// funds is what the tenant's wallet begins with.
+// funds is the initial balance of the tenant's wallet.
 const funds = 1_000 * money.Cedi
 
 func newFixture(t testing.TB, d *db.DB) *fixture {
@@ -233,7 +231,7 @@ func newFixture(t testing.TB, d *db.DB) *fixture {
 }
 
 func newScripted() *scripted {
-	return &scripted{onPost: always(pending), onAsk: always(pending), posts: map[string]int{}, asks: map[string]int{},
+	return &scripted{onSubmit: always(pending), onQuery: always(pending), submissions: map[string]int{}, queries: map[string]int{},
 		gross: map[string]money.Pesewas{}, party: map[string]string{}}
 }
 
@@ -243,12 +241,12 @@ func (h *fixture) node(name string) *node {
 	return h.shaped(quietOptions(name))
 }
 
-// quietOptions are those of a node that keeps its lease and has room for all.
+// quietOptions configure a node that keeps its lease and has enough memory.
 func quietOptions(name string) jobs.Options {
 	return jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}
 }
 
-// shaped starts a node with a queue of its own shape.
+// shaped starts a node with its own queue options.
 func (h *fixture) shaped(o jobs.Options) *node {
 	h.t.Helper()
 	n := h.made(o)
@@ -258,8 +256,7 @@ func (h *fixture) shaped(o jobs.Options) *node {
 	return n
 }
 
-// stopped makes a node that runs no jobs: what it accepts is left to others. The
-// first node makes the tenant.
+// stopped returns a node that runs no jobs, so other nodes run them. The first node creates the tenant.
 func (h *fixture) stopped(name string) *node {
 	h.t.Helper()
 	return h.made(quietOptions(name))
@@ -297,7 +294,7 @@ func (h *fixture) made(o jobs.Options) *node {
 		Recovery: n.lost, Treasury: n.Treasury,
 		DB: h.db, Ledger: l, Tenants: tenants, Jobs: q, Webhooks: n.webhooks, Routes: n.routes, Lookups: lookup.New(h.db, tenants, n.routes, h.clock),
 		Clock: h.clock, Log: log, Secret: secret, Development: true,
-		CallbackURL: func(provider.Rail) string { return h.callbackURL }, Holds: h.holds,
+		CallbackURL: func(provider.Rail) string { return h.callbackURL }, Approval: h.approval,
 	})
 	if err := errors.Join(n.routes.Seed(ctx)); err != nil {
 		h.t.Fatal(err)
@@ -314,7 +311,7 @@ func (h *fixture) made(o jobs.Options) *node {
 	return n
 }
 
-// newTenant makes a tenant with money in its wallet.
+// newTenant creates a tenant with money in its wallet.
 func (n *node) newTenant(amount money.Pesewas) tenant.Tenant {
 	t := n.fixture.t
 	t.Helper()
@@ -368,7 +365,7 @@ func (h *fixture) collect() Collect {
 		CallbackURL: h.hooks.URL}
 }
 
-// quiet waits until the node has nothing to do at this moment of its clock.
+// quiet waits until the node has nothing to do at the current time of its clock.
 func (n *node) quiet() {
 	n.fixture.t.Helper()
 	ctx, cancel := context.WithTimeout(n.fixture.t.Context(), patience)
@@ -378,7 +375,7 @@ func (n *node) quiet() {
 	}
 }
 
-// pass moves the clock, in steps in which everything due is done.
+// pass advances the clock in steps and completes everything due in each.
 func (n *node) pass(d time.Duration) {
 	n.fixture.t.Helper()
 	end := n.clock.Now().Add(d)
@@ -427,8 +424,7 @@ const (
 	openHeld = `SELECT id, kind, CAST(amount + charges AS INTEGER) FROM payments WHERE status = 'pending' AND kind <> 'collection'`
 )
 
-// books checks what must hold after everything: the ledger itself, clearing
-// against the open rows one by one, and one job for each open payment.
+// books verifies the ledger, clearing against the open rows, and one job for each open payment.
 func (n *node) books() {
 	t := n.fixture.t
 	t.Helper()
@@ -476,7 +472,7 @@ func (n *node) jobsLeft() (count int) {
 	return count
 }
 
-// wantKind checks the kind of a refusal.
+// wantKind verifies the kind of a refusal.
 func wantKind(t *testing.T, err error, k problem.Kind) *problem.Error {
 	t.Helper()
 	if !problem.Is(err, k) {
@@ -485,7 +481,7 @@ func wantKind(t *testing.T, err error, k problem.Kind) *problem.Error {
 	return problem.From(err)
 }
 
-// pauseRail keeps everything from a rail until resumeRail.
+// pauseRail pauses a rail until resumeRail.
 func (n *node) pauseRail(name string) {
 	n.fixture.t.Helper()
 	if err := n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {
@@ -505,7 +501,7 @@ func (n *node) resumeRail(name string) {
 	}
 }
 
-// openJob is the job of an open payment as the table has it, in the state of another one.
+// openJob returns the job of an open payment with the state of another job.
 func openJob(pay book.Payment, at time.Time, as jobs.Job) jobs.Job {
 	job := book.JobOf(pay, at)
 	job.Adopted, job.Fresh = as.Adopted, as.Fresh

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// floats is a node with the payments of these tests at hubtel, which sells from an account of its own.
+// floats is a node whose payments go to hubtel, which sells from a separate account.
 type floats struct {
 	*node
 	t *testing.T
@@ -51,7 +51,7 @@ func (f floats) pay(kind book.Kind) book.Payment {
 	return pay
 }
 
-// reverse takes a success back.
+// reverse has the provider reverse a success.
 func (f floats) reverse(pay book.Payment) {
 	f.t.Helper()
 	f.fixture.second.script(always(pending), always(failed))
@@ -60,8 +60,8 @@ func (f floats) reverse(pay book.Payment) {
 	}
 }
 
-// posts compares the legs of a payment that name a float: "from" or "to" that account.
-func (f floats) posts(pay book.Payment, want map[string]string) {
+// postings compares the legs of a payment that have a float in "from" or "to".
+func (f floats) postings(pay book.Payment, want map[string]string) {
 	f.t.Helper()
 	list, err := f.ledger.OfSubject(f.t.Context(), pay.ID)
 	if err != nil {
@@ -81,8 +81,8 @@ func (f floats) posts(pay book.Payment, want map[string]string) {
 	}
 }
 
-// hold compares the floats by account.
-func (f floats) hold(want map[string]money.Pesewas) {
+// balances compares the floats by account.
+func (f floats) balances(want map[string]money.Pesewas) {
 	f.t.Helper()
 	got, err := f.Floats(f.t.Context(), "hubtel", "test")
 	if err != nil || !maps.Equal(got, want) {
@@ -91,7 +91,7 @@ func (f floats) hold(want map[string]money.Pesewas) {
 	f.sound()
 }
 
-// Every posting of a payment goes to the account at the provider that its money moves through.
+// Every posting of a payment uses the provider account that its money moves through.
 func TestFloats_accountByKind(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFloats(t, d)
@@ -108,9 +108,9 @@ func TestFloats_accountByKind(t *testing.T) {
 			f.fixture.second.script(always(pending), always(costly(3, 0)))
 			pay := f.pay(kind)
 			f.reverse(pay)
-			f.posts(pay, want[kind])
+			f.postings(pay, want[kind])
 		}
-		f.hold(map[string]money.Pesewas{"collection": 0, "disbursement": 0, "services": 0})
+		f.balances(map[string]money.Pesewas{"collection": 0, "disbursement": 0, "services": 0})
 	})
 }
 
@@ -129,35 +129,35 @@ func (f floats) exec(sql string, args ...any) {
 	}
 }
 
-// While a node of the release before lives, its books know one float for each provider: postings keep to it. Once none lives
-// they name the account, and the payments of before are exact whatever becomes of them.
+// While a node of the previous release runs, postings use one float for each provider. Afterwards they name the
+// account, and older payments stay exact.
 func TestFloats_olderNodeLives(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFloats(t, d)
 		f.exec(olderNode)
 		f.fixture.second.script(always(pending), always(costly(3, 0)))
 		before := f.pay(book.KindPayout)
-		f.posts(before, map[string]string{"final": "to float/hubtel", "provider_fee": "to float/hubtel"})
-		f.hold(map[string]money.Pesewas{"": -before.Amount - 3})
+		f.postings(before, map[string]string{"final": "to float/hubtel", "provider_fee": "to float/hubtel"})
+		f.balances(map[string]money.Pesewas{"": -before.Amount - 3})
 
 		f.exec(olderEnds)
 		f.pass(time.Minute)
 		f.fixture.second.script(always(pending), always(costly(3, 0)))
 		after := f.pay(book.KindPayout)
-		f.posts(after, map[string]string{"final": "to float/hubtel/disbursement", "provider_fee": "to float/hubtel/disbursement"})
-		f.hold(map[string]money.Pesewas{"": -before.Amount - 3, "disbursement": -after.Amount - 3})
+		f.postings(after, map[string]string{"final": "to float/hubtel/disbursement", "provider_fee": "to float/hubtel/disbursement"})
+		f.balances(map[string]money.Pesewas{"": -before.Amount - 3, "disbursement": -after.Amount - 3})
 
 		f.reverse(before)
-		f.posts(before, map[string]string{"final": "to float/hubtel", "provider_fee": "to float/hubtel",
+		f.postings(before, map[string]string{"final": "to float/hubtel", "provider_fee": "to float/hubtel",
 			"turned": "from float/hubtel/disbursement", "turned_provider_fee": "from float/hubtel/disbursement"})
-		f.hold(map[string]money.Pesewas{"": -before.Amount - 3, "disbursement": before.Amount - after.Amount})
+		f.balances(map[string]money.Pesewas{"": -before.Amount - 3, "disbursement": before.Amount - after.Amount})
 		if gap, err := f.CheckFloat(t.Context(), "hubtel", "test", -after.Amount-3); err != nil || gap != 0 {
 			t.Errorf("all accounts together are off by %s (%v)", gap, err)
 		}
 	})
 }
 
-// The check of the books takes a provider's float with and without an account, and no other provider's.
+// The check of the books accepts a provider's float with and without an account, and no other provider's.
 func TestFloats_checkedByProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFloats(t, d)

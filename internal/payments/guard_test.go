@@ -20,12 +20,11 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// What a node knows of a row may be old: it was paused, and another one has gone on. So the
-// writes say what they expect.
+// A paused node's copy of a row may be old because another node has continued. Writes are therefore guarded.
 
-// TestAMarkIsMadeOnce: a node is paused before it marks what must not be sent twice. Another
-// one takes the payment over, marks it and sends it: then the first one does not.
-func TestAMarkIsMadeOnce(t *testing.T) {
+// A node is paused before it flags an unrepeatable submission. Another node takes over, flags and sends it; the first
+// one then does not send.
+func TestAttemptChange_takenOverBefore(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
@@ -39,9 +38,9 @@ func TestAMarkIsMadeOnce(t *testing.T) {
 	})
 }
 
-// TestAMarkIsThereWhateverItsCommitSaid: the answer to the COMMIT of a mark is lost, and the mark
-// with it. Nothing but the mark tells the row from what it was.
-func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
+// The answer to the commit of a flag is lost together with the flag. Only the flag distinguishes the row from its
+// earlier state.
+func TestAttemptChange_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
@@ -65,9 +64,9 @@ func TestAMarkIsThereWhateverItsCommitSaid(t *testing.T) {
 	})
 }
 
-// TestARefusalIsOfItsPosts: a collection's refusal is written without a look at its row.
-// Another node has asked the payer once more since, who may pay.
-func TestARefusalIsOfItsPosts(t *testing.T) {
+// A collection's refusal is written without reading its row. Another node has prompted the payer again since, who may
+// pay, so the refusal does not count.
+func TestRefusal_ofItsSubmissions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
@@ -76,8 +75,8 @@ func TestARefusalIsOfItsPosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		row := in
-		row.Posts++
-		done, err := heir.book.Settle(t.Context(), book.Settlement{Payment: in, Event: book.EventRepeated, Known: true, Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}})
+		row.Submissions++
+		done, err := heir.book.Settle(t.Context(), book.Settlement{Payment: in, Event: book.EventRepeated, Known: true, Change: &book.AttemptChange{Row: row, WasAttempt: 1, WasSubmissions: 1}})
 		if err != nil || !done.Changed {
 			t.Fatalf("sent again: %v, %v", done.Changed, err)
 		}
@@ -85,18 +84,18 @@ func TestARefusalIsOfItsPosts(t *testing.T) {
 			of   book.Payment
 			want book.Status
 		}{{in, book.StatusPending}, {row, book.StatusInvalid}} {
-			_, err := n.book.Settle(t.Context(), book.Settlement{Payment: tt.of, Event: book.EventFailed, Known: true, Reason: rejected.Reason, Outcome: rejected, Posts: tt.of.Posts})
+			_, err := n.book.Settle(t.Context(), book.Settlement{Payment: tt.of, Event: book.EventFailed, Known: true, Reason: rejected.Reason, Outcome: rejected, Submissions: tt.of.Submissions})
 			if is := n.must(book.KindCollection, in.ID).Status; err != nil || is != tt.want {
-				t.Errorf("refused of %d POSTs it is %s, want %s (%v)", tt.of.Posts, is, tt.want, err)
+				t.Errorf("refused of %d POSTs it is %s, want %s (%v)", tt.of.Submissions, is, tt.want, err)
 			}
 		}
 		n.sound()
 	})
 }
 
-// TestGivingUpIsOfItsPosts: a node is paused as it gives up what it could not send. Another one
-// takes the payment over and sends it, again or for the first time: then it is not given back.
-func TestGivingUpIsOfItsPosts(t *testing.T) {
+// A node is paused while it gives up a failing submission. Another node takes over and sends it, so the payment is
+// not refunded.
+func TestDeadline_ofItsSubmissions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n, heir := h.stopped("a"), h.stopped("b")
@@ -115,7 +114,7 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 			n.resumeRail(tt.name)
 			heir.follower.runJob(t.Context(), openJob(pay, h.clock.Now(), jobs.Job{Adopted: true}))
 			rail, _ := n.routes.Rail(tt.name, "test")
-			(&run{f: n.follower, a: a.attempt, row: pay, rail: rail}).unsentYet(t.Context(), 0)
+			(&run{f: n.follower, a: a.attempt, row: pay, rail: rail}).scheduleRetry(t.Context(), 0)
 			posts, _ := tt.rail.counts()
 			if is := n.must(book.KindPayout, pay.ID); posts != 1 || is.Status != book.StatusPending || n.balance() != left {
 				t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", posts, tt.name, is.Status, n.balance())
@@ -125,9 +124,8 @@ func TestGivingUpIsOfItsPosts(t *testing.T) {
 	})
 }
 
-// TestAWordByAClockThatIsAhead: an operator's node runs ahead of the one that sends, by as
-// much as clocks may differ, and it may still be on its way.
-func TestAWordByAClockThatIsAhead(t *testing.T) {
+// The clock of the operator's node runs ahead by the allowed skew, and the submission may still be running.
+func TestResolve_clockAhead(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -137,7 +135,7 @@ func TestAWordByAClockThatIsAhead(t *testing.T) {
 		h.clock = here
 		pay, leave := n.sentAgain(t)
 		other.clock.Advance(here.Now().Add(leaveTime + submitTime - time.Second + clock.Skew).Sub(morning))
-		other.refusesWord(t, pay.ID)
+		other.refusesDecision(t, pay.ID)
 		leave()
 		n.quiet()
 		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || n.balance() != funds-pay.Held() {
@@ -147,9 +145,8 @@ func TestAWordByAClockThatIsAhead(t *testing.T) {
 	})
 }
 
-// TestAnOfferIsOneProviders: an order that cannot be sent to the provider of its offer is not
-// given to another one that sells packages.
-func TestAnOfferIsOneProviders(t *testing.T) {
+// A bundle that its provider cannot receive is not rerouted, because the offer belongs to that provider.
+func TestReroute_neverBundle(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", Bundles: h.first}, {Name: "hubtel", Mode: "test", Bundles: h.second}}
@@ -176,50 +173,47 @@ func TestAnOfferIsOneProviders(t *testing.T) {
 	})
 }
 
-// TestARefusalAfterARerouteIsOfItsPosts: what another provider could not be sent says nothing
-// of this one, which may have the POST that it did not answer.
-func TestARefusalAfterARerouteIsOfItsPosts(t *testing.T) {
+// After a reroute, the unsent submission to the first provider does not excuse the unanswered one to the second.
+func TestRefusal_afterReroute(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
 		n.hubtelFirst(route.DisburseWallet)
 		h.second.script(always(unsent), always(unknown))
-		h.first.script(inTurn(unknown, rejected), always(notFound))
+		h.first.script(sequence(unknown, rejected), always(notFound))
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 		if err != nil {
 			t.Fatal(err)
 		}
 		n.pass(10 * time.Second)
 		is := n.must(book.KindPayout, pay.ID)
-		if is.Rail != "mtn" || is.Posts < 2 || is.Status != book.StatusPending || n.balance() != funds-pay.Held() {
-			t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", is.Posts, is.Rail, is.Status, n.balance())
+		if is.Rail != "mtn" || is.Submissions < 2 || is.Status != book.StatusPending || n.balance() != funds-pay.Held() {
+			t.Errorf("after %d POSTs to %s it is %s, the wallet has %s", is.Submissions, is.Rail, is.Status, n.balance())
 		}
 		n.sound()
 	})
 }
 
-// TestRefusedAgainThoughKnownBetween: two refusals of what was sent again prove nothing where
-// the provider knew the payment between them, if only once.
-func TestRefusedAgainThoughKnownBetween(t *testing.T) {
+// Two refusals of repeated submissions prove nothing if the provider knew the payment between them.
+func TestRefusal_repeatedButKnownBetween(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		h.first.script(inTurn(unknown, rejected), inTurn(notFound, pending, notFound))
+		h.first.script(sequence(unknown, rejected), sequence(notFound, pending, notFound))
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 		if err != nil {
 			t.Fatal(err)
 		}
 		n.pass(3 * time.Minute)
-		if is := n.must(book.KindPayout, pay.ID); is.Posts != 3 || is.Status != book.StatusPending {
-			t.Errorf("after %d POSTs it is %s", is.Posts, is.Status)
+		if is := n.must(book.KindPayout, pay.ID); is.Submissions != 3 || is.Status != book.StatusPending {
+			t.Errorf("after %d POSTs it is %s", is.Submissions, is.Status)
 		}
 		n.sound()
 	})
 }
 
-// TestWhatIsFoundPaidHasItsCosts: the float agrees with the provider's book, which has what the
-// provider took and gave for it.
-func TestWhatIsFoundPaidHasItsCosts(t *testing.T) {
+// A payment found paid posts the provider's costs, so that the float agrees with the provider's book.
+func TestFoundPaid_postsCosts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -245,12 +239,12 @@ func TestWhatIsFoundPaidHasItsCosts(t *testing.T) {
 	})
 }
 
-// TestNothingOfACollectionIsInSuspense: what a reversed one took back was the tenant's or is owed.
-func TestNothingOfACollectionIsInSuspense(t *testing.T) {
+// A reversed collection takes money from the wallet or leaves a debt, but leaves nothing in suspense.
+func TestReversedCollection_notInSuspense(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		h.first.script(always(pending), inTurn(success, failed))
+		h.first.script(always(pending), sequence(success, failed))
 		in, _, err := n.Collect(t.Context(), h.caller(), h.collect())
 		if err != nil {
 			t.Fatal(err)
@@ -273,8 +267,8 @@ func TestNothingOfACollectionIsInSuspense(t *testing.T) {
 	})
 }
 
-// TestNothingIsBookedUnaudited: what an operator does is written down with who did it, or not done.
-func TestNothingIsBookedUnaudited(t *testing.T) {
+// An operator's action is undone if its audit row cannot be written.
+func TestOperator_auditFailureUndoes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	unsentTime = 30 * time.Minute // how long a submission that does not get through is tried again
+	unsentTime = 30 * time.Minute // how long a failing submission is retried
 	railTime   = time.Minute      // pause of a payment whose rail is not configured
-	chosenTime = 2 * time.Second  // how long the choice of a rail stands without another look
+	chosenTime = 2 * time.Second  // how long the choice of a rail is valid without a new check
 )
 
-// resendPauses are the pauses between submissions that could not be sent.
+// resendPauses are the pauses between failing submissions.
 var resendPauses = []time.Duration{
 	1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 }
 
-// runJob runs the job of an open payment: it submits, asks, and settles. The job ends in the
-// transaction that settles; until then it comes back from memory.
+// runJob runs the job of an open payment: it submits, polls and settles. The transaction that settles ends the job;
+// until then the job runs again from memory.
 func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	a, err := f.resume(ctx, job)
 	if err != nil {
-		f.trouble(ctx, err, "a payment could not be read", "payment", job.Subject)
+		f.trouble(ctx, err, "failed to read payment", "payment", job.Subject)
 		return jobs.Later(troubleTime)
 	}
 	if a == nil {
@@ -42,20 +42,20 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	row, err := f.rowOf(ctx, a)
 	switch {
 	case err != nil:
-		f.trouble(ctx, err, "a payment could not be read", "payment", a.id)
+		f.trouble(ctx, err, "failed to read payment", "payment", a.id)
 		return jobs.Later(troubleTime)
 	case row.Status != book.StatusPending:
 		a.answer()
 		f.drop(a.id)
-		f.rechecks.soon(row) // an operator, or another node, ended it while this node followed it
+		f.rechecks.soon(row) // an operator or another node made it final meanwhile
 		return jobs.Done()
 	}
 	r := &run{f: f, a: a, row: row}
 	defer func() {
-		r.holdProbe(ctx, nil)
-		a.keep(r.row, momentOf(f.clock))
+		r.keepProbe(ctx, nil)
+		a.cacheRow(r.row, momentOf(f.clock))
 	}()
-	if ok, out := r.waited(ctx); !ok {
+	if ok, out := r.recordWaited(ctx); !ok {
 		return out
 	}
 	rail, ok := f.rails.routes.Rail(row.Rail, row.Mode)
@@ -67,14 +67,13 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	r.rail = rail
 	switch {
 	case a.stage == stageUnsent && a.resends == 0:
-		// The accepting node has just chosen this rail; a later owner, and a run that
-		// comes late, must check again.
-		if (a.taken || !a.writtenWithin(chosenTime, momentOf(f.clock))) && !r.mayUse(ctx) {
+		// The accepting node has just chosen this rail. A later owner or a late run must check it again.
+		if (a.takenOver || !a.writtenWithin(chosenTime, momentOf(f.clock))) && !r.mayUse(ctx) {
 			a.answer()
 			if a.since.IsZero() {
 				a.since = momentOf(f.clock)
 			}
-			return r.unsentYet(ctx, pause(resendPauses, 0))
+			return r.scheduleRetry(ctx, pause(resendPauses, 0))
 		}
 		return r.submit(ctx)
 	case a.stage == stageUnsent:
@@ -83,21 +82,19 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return r.follow(ctx)
 }
 
-// A run is one run of an open payment's job: what the node has in memory of the
-// payment, and its row as it was last read or written.
+// A run is one run of an open payment's job, with the node's memory of the payment and its last row.
 type run struct {
 	f    *follower
 	a    *attempt
 	row  book.Payment
 	rail provider.Rail
-	// probe is what the run holds of a half-open breaker, and gives back if it ends
-	// without a submission.
+	// probe is the run's permit of a half-open breaker. The run returns it if it does not submit.
 	probe *route.Probe
 }
 
-// submit hands over what certainly was not sent before.
+// submit sends a payment that was certainly not sent before.
 func (r *run) submit(ctx context.Context) jobs.Outcome {
-	if ok, out := r.beforePost(ctx); !ok {
+	if ok, out := r.beforeSubmission(ctx); !ok {
 		return out
 	}
 	now := momentOf(r.f.clock)
@@ -107,33 +104,33 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 	if !r.a.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {
 		row := r.row
 		row.SendingAt = r.f.clock.Now()
-		if ok, out := r.mark(ctx, book.EventSending, row, ""); !ok {
+		if ok, out := r.changeAttempt(ctx, book.EventSending, row, ""); !ok {
 			return out
 		}
-		r.a.mayLeave = now
+		r.a.submittableAt = now
 	}
 	return r.call(ctx)
 }
 
-// call makes the submission that the row speaks of.
+// call makes the submission that the row allows.
 func (r *run) call(ctx context.Context) jobs.Outcome {
-	// From here on the payment may have been sent, even if this goroutine ends.
-	r.a.stage, r.a.sentAt = stageUnsure, momentOf(r.f.clock)
+	// From here on the payment may have been sent, even if this goroutine dies.
+	r.a.stage, r.a.sentAt = stageMaybeSent, momentOf(r.f.clock)
 	r.a.arrived++
 	if r.probe.Of(r.rail) {
 		r.probe = nil // its report ends it
 	}
-	return r.apply(ctx, fromPost, r.f.rails.submit(ctx, r.rail, r.row, r.a.mayLeave))
+	return r.apply(ctx, fromSubmission, r.f.rails.submit(ctx, r.rail, r.row, r.a.submittableAt))
 }
 
-// mark writes a change of the attempt. Without it nothing is submitted.
-func (r *run) mark(ctx context.Context, e book.Event, row book.Payment, reason string) (bool, jobs.Outcome) {
+// changeAttempt writes a change of the attempt. Without this write nothing may be submitted.
+func (r *run) changeAttempt(ctx context.Context, e book.Event, row book.Payment, reason string) (bool, jobs.Outcome) {
 	s, err := r.f.book.Settle(ctx, book.Settlement{Payment: r.row, Event: e, Known: true, Reason: reason,
-		Mark: r.row.MarkTo(row)})
+		Change: r.row.ChangeTo(row)})
 	switch {
 	case err != nil:
 		r.a.answer()
-		r.f.trouble(ctx, err, "an attempt could not be marked", "payment", r.row.ID, "event", string(e))
+		r.f.trouble(ctx, err, "failed to change attempt", "payment", r.row.ID, "event", string(e))
 		return false, jobs.Later(troubleTime)
 	case !s.Changed:
 		return false, r.f.overtaken(r.a, s.Payment)
@@ -146,9 +143,9 @@ func (r *run) mark(ctx context.Context, e book.Event, row book.Payment, reason s
 	return true, jobs.Outcome{}
 }
 
-// apply has a word about a payment judged, and does what the verdict says.
+// apply passes a report to judge and acts on the verdict.
 func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.Outcome {
-	s := standing{factsOf(r.row, r.rail), r.a.observed}
+	s := evidence{factsOf(r.row, r.rail), r.a.observed}
 	s.recovering = r.f.recovered.firstOfRecovery(ctx, r.rail)
 	s, v, reason := judge(s, report{from: from, outcome: o, at: momentOf(r.f.clock)})
 	r.a.observed = s.observed
@@ -158,9 +155,9 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 	switch v {
 	case verdictPaid, verdictRefund:
 		return r.f.finish(ctx, r.a, final(r.row, v, reason, o))
-	case verdictAsk:
-		return r.askNow()
-	case verdictTaken:
+	case verdictQuery:
+		return r.queryNow()
+	case verdictAcknowledged:
 		return r.next(ctx)
 	case verdictRepeat:
 		r.a.answer()
@@ -168,17 +165,17 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 			return r.resubmit(ctx)
 		}
 	case verdictResend:
-		return r.notThrough(ctx, o)
+		return r.retryLater(ctx, o)
 	}
 	call := v == verdictOperator || r.a.overdue(momentOf(r.f.clock))
-	return r.hold(ctx, call, reason)
+	return r.keepPending(ctx, call, reason)
 }
 
-// askNow has the provider asked before the request that waits is answered. The
-// question waits in the line of questions.
-func (r *run) askNow() jobs.Outcome {
-	r.a.nextAsk = momentOf(r.f.clock)
-	r.a.asking.Store(true)
+// queryNow schedules a status query before the waiting request is answered. The query takes its turn in the rail's
+// line.
+func (r *run) queryNow() jobs.Outcome {
+	r.a.nextQuery = momentOf(r.f.clock)
+	r.a.queryNext.Store(true)
 	return jobs.Later(0)
 }
 
@@ -188,7 +185,7 @@ func (r *run) next(ctx context.Context) jobs.Outcome {
 		row := r.row
 		row.Refusal, row.RefusalReason, row.RefusedAt = book.RefusalNone, "", time.Time{}
 		row.Class, row.Classed = provider.Accepted, true
-		if ok, out := r.mark(ctx, book.EventTaken, row, ""); !ok {
+		if ok, out := r.changeAttempt(ctx, book.EventTaken, row, ""); !ok {
 			return out
 		}
 	}
@@ -199,16 +196,15 @@ func (r *run) next(ctx context.Context) jobs.Outcome {
 	return r.schedule()
 }
 
-// hold leaves the money where it is. A refusal that is not confirmed is written
-// down, for the node that takes the payment over.
-func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
+// keepPending leaves the money where it is. It stores an unconfirmed refusal for the next owner of the payment.
+func (r *run) keepPending(ctx context.Context, call bool, reason string) jobs.Outcome {
 	if call && r.row.EscalatedAt.IsZero() {
 		return r.escalate(ctx, provider.Unknown, reason)
 	}
 	if r.a.refusal != r.row.Refusal {
 		row := r.refusalOf()
 		row.Class, row.Classed = provider.Rejected, true
-		if ok, out := r.mark(ctx, book.EventRefused, row, r.a.refusalReason); !ok {
+		if ok, out := r.changeAttempt(ctx, book.EventRefused, row, r.a.refusalReason); !ok {
 			return out
 		}
 	}
@@ -216,10 +212,10 @@ func (r *run) hold(ctx context.Context, call bool, reason string) jobs.Outcome {
 	return r.schedule()
 }
 
-// refusalOf is the row with what is known of its submissions and their refusal.
+// refusalOf returns the row with the current submissions and refusal.
 func (r *run) refusalOf() book.Payment {
 	row := r.row
-	row.Unsent = max(0, row.Posts-r.a.arrived)
+	row.Unsent = max(0, row.Submissions-r.a.arrived)
 	switch {
 	case r.a.refusal == book.RefusalNone:
 		row.RefusedAt = time.Time{}
@@ -230,9 +226,9 @@ func (r *run) refusalOf() book.Payment {
 	return row
 }
 
-// notThrough goes on after a submission that our socket did not write, or that was
-// turned away.
-func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
+// retryLater handles a submission that never left this machine, or was answered 401, 403 or 429. It reroutes or
+// schedules a retry.
+func (r *run) retryLater(ctx context.Context, o provider.Outcome) jobs.Outcome {
 	r.a.resends++
 	if r.a.since.IsZero() {
 		r.a.since = momentOf(r.f.clock)
@@ -245,35 +241,33 @@ func (r *run) notThrough(ctx context.Context, o provider.Outcome) jobs.Outcome {
 	}
 	if !r.row.SendingAt.IsZero() && !r.rail.MayRepeat {
 		row := r.row
-		row.SendingAt, row.Unsent = time.Time{}, row.Posts-r.a.arrived
+		row.SendingAt, row.Unsent = time.Time{}, row.Submissions-r.a.arrived
 		row.Class, row.Classed = provider.NotSent, true
-		if r.a.turnedAway {
+		if r.a.allBarred {
 			row.Class = provider.Barred
 		}
-		if ok, out := r.mark(ctx, book.EventUnsent, row, ""); !ok {
+		if ok, out := r.changeAttempt(ctx, book.EventUnsent, row, ""); !ok {
 			return out
 		}
 	}
-	return r.unsentYet(ctx, max(pause(resendPauses, r.a.resends-1), o.RetryAfter))
+	return r.scheduleRetry(ctx, max(pause(resendPauses, r.a.resends-1), o.RetryAfter))
 }
 
-// unsentYet waits for the next try of a submission that did not get through, until the
-// time for that is over.
-func (r *run) unsentYet(ctx context.Context, wait time.Duration) jobs.Outcome {
+// scheduleRetry waits for the next submission until the time for submissions is over.
+func (r *run) scheduleRetry(ctx context.Context, wait time.Duration) jobs.Outcome {
 	left := unsentTime - momentOf(r.f.clock).Sub(r.a.since)
 	if left <= 0 {
-		if ok, out := r.beforePost(ctx); !ok { // it may have been sent in the time that was lost
+		if ok, out := r.beforeSubmission(ctx); !ok { // it may have been sent before the restore
 			return out
 		}
-		return r.apply(ctx, fromTime, provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable})
+		return r.apply(ctx, fromDeadline, provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable})
 	}
 	return jobs.Later(min(wait, left))
 }
 
-// reroute gives the payment to another rail. It is asked only after submissions that
-// our own socket has not sent.
+// reroute moves the payment to another rail. It is called only if no submission left this machine.
 func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bool) {
-	if r.row.Kind == book.KindBundle || r.row.RefundWay == book.RefundByRail { // an offer is one provider's, as is a collection
+	if r.row.Kind == book.KindBundle || r.row.RefundWay == book.RefundByRail { // an offer belongs to one provider, as does a collection
 		return jobs.Outcome{}, false
 	}
 	op, channel := operation(r.row)
@@ -281,19 +275,19 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 	if err != nil {
 		return jobs.Outcome{}, false
 	}
-	r.holdProbe(ctx, probe)
+	r.keepProbe(ctx, probe)
 	for _, rail := range rails {
 		if rail.Name == r.row.Rail || slices.Contains(r.a.tried, rail.Name) {
 			continue
 		}
 		row := r.row
 		row.Rail, row.Attempt = rail.Name, row.Attempt+1 // its reference stays
-		row.Posts, row.Unsent, row.SendingAt = 1, 0, time.Time{}
+		row.Submissions, row.Unsent, row.SendingAt = 1, 0, time.Time{}
 		old := r.row.Rail
-		if !r.row.SendingAt.IsZero() { // the mark goes, and the row then says the time of the acceptance
-			r.a.mayLeave = 0
+		if !r.row.SendingAt.IsZero() { // clears the flag; the acceptance time then counts
+			r.a.submittableAt = 0
 		}
-		if ok, out := r.mark(ctx, book.EventRerouted, row, reasonOf(o)); !ok {
+		if ok, out := r.changeAttempt(ctx, book.EventRerouted, row, reasonOf(o)); !ok {
 			return out, true
 		}
 		r.a.tried = append(r.a.tried, old)
@@ -304,93 +298,92 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 	return jobs.Outcome{}, false
 }
 
-// resend submits again what could not be sent before, on the same rail with the
-// same reference.
+// resend repeats a failed submission on the same rail with the same reference.
 func (r *run) resend(ctx context.Context) jobs.Outcome {
 	if !r.mayUse(ctx) {
-		return r.unsentYet(ctx, pause(resendPauses, r.a.resends))
+		return r.scheduleRetry(ctx, pause(resendPauses, r.a.resends))
 	}
 	return r.resubmit(ctx)
 }
 
-// resubmit raises posts, marks, and submits again.
+// resubmit counts a submission, writes the change and submits again.
 func (r *run) resubmit(ctx context.Context) jobs.Outcome {
-	if ok, out := r.beforePost(ctx); !ok {
+	if ok, out := r.beforeSubmission(ctx); !ok {
 		return out
 	}
 	now := momentOf(r.f.clock)
 	row := r.refusalOf()
-	row.Posts++
+	row.Submissions++
 	row.SendingAt = r.f.clock.Now()
-	if ok, out := r.mark(ctx, book.EventRepeated, row, ""); !ok {
+	if ok, out := r.changeAttempt(ctx, book.EventRepeated, row, ""); !ok {
 		return out
 	}
-	r.a.mayLeave = now
+	r.a.submittableAt = now
 	return r.call(ctx)
 }
 
-// mayUse says whether a rail is neither paused nor failing.
+// mayUse reports whether the rail is neither paused nor failing.
 func (r *run) mayUse(ctx context.Context) bool {
 	op, channel := operation(r.row)
 	probe, err := r.f.rails.routes.Admit(ctx, r.rail.Name, op, channel, r.row.Tenant, r.row.Mode)
-	r.holdProbe(ctx, probe)
+	r.keepProbe(ctx, probe)
 	return err == nil
 }
 
-// holdProbe keeps a probe until the submission or the end of the run.
-func (r *run) holdProbe(ctx context.Context, probe *route.Probe) {
+// keepProbe keeps a probe until the submission or the end of the run.
+func (r *run) keepProbe(ctx context.Context, probe *route.Probe) {
 	r.probe.GiveBack(ctx)
 	r.probe = probe
 }
 
-// follow asks for a payment that may have been sent.
+// follow queries the status of a payment that may have been sent.
 func (r *run) follow(ctx context.Context) jobs.Outcome {
-	o := r.f.rails.questions.ask(ctx, r.rail, r.row)
-	for _, id := range r.f.rails.questions.heard(railKindOf(r.row), r.row.ID, answersSomething(o)) {
+	o := r.f.rails.queries.status(ctx, r.rail, r.row)
+	for _, id := range r.f.rails.queries.record(railKindOf(r.row), r.row.ID, answersSomething(o)) {
 		r.f.jobs.Wake(id)
 	}
-	return r.apply(ctx, fromQuestion, o)
+	return r.apply(ctx, fromQuery, o)
 }
 
-// escalate calls the operators, once.
+// escalate alerts operators, once.
 func (r *run) escalate(ctx context.Context, class provider.Class, reason string) jobs.Outcome {
 	if !r.row.EscalatedAt.IsZero() {
 		return r.schedule()
 	}
 	row := r.refusalOf()
 	row.EscalatedAt, row.Class, row.Classed, row.Reason = r.f.clock.Now(), class, true, reason
-	ok, out := r.mark(ctx, book.EventDoubted, row, reason)
+	ok, out := r.changeAttempt(ctx, book.EventDoubted, row, reason)
 	if !ok {
 		return out
 	}
 	r.a.answer()
 	r.f.log.Warn("payment needs attention", "payment", r.row.ID, "tenant", r.row.Tenant, "kind", string(r.row.Kind),
-		"provider", r.row.Rail, "provider_reference", r.row.AttemptReference, "class", class.String(), "reason", reason, "posts", r.row.Posts)
+		"provider", r.row.Rail, "provider_reference", r.row.AttemptReference, "class", class.String(), "reason", reason, "posts", r.row.Submissions)
 	return r.schedule()
 }
 
-// schedule sets the next question.
+// schedule returns the time of the next query.
 func (r *run) schedule() jobs.Outcome {
 	now := momentOf(r.f.clock)
-	if now >= r.a.nextAsk {
-		wait := askPause(r.a.asks, r.a.refusal)
+	if now >= r.a.nextQuery {
+		wait := queryPause(r.a.queries, r.a.refusal)
 		if !r.a.unpaidAt.IsZero() { // the second Unpaid ends it
 			wait = min(wait, unpaidApart)
 		}
-		r.a.nextAsk = now.Add(wait)
-		r.a.asks++
+		r.a.nextQuery = now.Add(wait)
+		r.a.queries++
 	}
-	r.a.asking.Store(true)
-	wait := r.a.nextAsk.Sub(now)
+	r.a.queryNext.Store(true)
+	wait := r.a.nextQuery.Sub(now)
 	if left := max(0, onItsWay-now.Sub(r.a.sentAt)); !r.row.Waited() && wait > left+doubtTime {
 		wait = left
 	}
 	return jobs.Later(wait)
 }
 
-// waited marks the row when this process has seen the last submission end, whichever process made it: from then on an
-// operator may decide.
-func (r *run) waited(ctx context.Context) (goOn bool, out jobs.Outcome) {
+// recordWaited stores that this process has seen the last submission end, whichever process made it. An operator may
+// resolve the payment from then on.
+func (r *run) recordWaited(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	now := momentOf(r.f.clock)
 	if r.a.sentAt.IsZero() {
 		r.a.sentAt = now
@@ -399,19 +392,18 @@ func (r *run) waited(ctx context.Context) (goOn bool, out jobs.Outcome) {
 		return true, out
 	}
 	row := r.row
-	row.WaitedFor = row.MayLeaveSince()
-	return r.mark(ctx, book.EventWaited, row, "")
+	row.WaitedFor = row.SubmittableSince()
+	return r.changeAttempt(ctx, book.EventWaited, row, "")
 }
 
-// beforePost looks for a payment at every rail before its first submission in a
-// recovery: the row may be of before, and have gone to another rail since. go on
-// says that it may be submitted; else the outcome is the job's.
-func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
+// beforeSubmission searches every rail for the payment before its first submission in a recovery, because the
+// restored row may predate a reroute. goOn allows the submission; otherwise out is the job's outcome.
+func (r *run) beforeSubmission(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	s, err := r.f.recovered.state(ctx)
 	switch {
 	case err != nil:
 		r.a.answer()
-		r.f.trouble(ctx, err, "whether a recovery lasts could not be read", "payment", r.row.ID)
+		r.f.trouble(ctx, err, "failed to read recovery state", "payment", r.row.ID)
 		return false, jobs.Later(troubleTime)
 	case !s.Lasts() || r.a.searched && !s.Closed():
 		return true, out
@@ -419,7 +411,7 @@ func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 		r.a.answer()
 		return false, jobs.Later(recoveryPause)
 	}
-	found := r.f.recovered.askAllRails(ctx, s, r.row, false)
+	found := r.f.recovered.queryAllRails(ctx, s, r.row, false)
 	switch {
 	case found.known && found.way == r.row.RefundWay:
 		return false, r.adopt(ctx, found)
@@ -437,19 +429,19 @@ func (r *run) beforePost(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	return true, out
 }
 
-// adopt gives an open payment to the rail that has it.
+// adopt assigns an open payment to the rail that has it.
 func (r *run) adopt(ctx context.Context, found searchResult) jobs.Outcome {
 	row := r.row
 	row.Rail, row.SendingAt, row.UpstreamID = found.rail.Name, r.f.clock.Now(), found.outcome.UpstreamID
 	if row.Rail != r.row.Rail {
-		row.Attempt, row.Posts, row.Unsent = row.Attempt+1, 1, 0
+		row.Attempt, row.Submissions, row.Unsent = row.Attempt+1, 1, 0
 	}
-	if ok, out := r.mark(ctx, book.EventAdopted, row, ""); !ok {
+	if ok, out := r.changeAttempt(ctx, book.EventAdopted, row, ""); !ok {
 		return out
 	}
 	r.f.log.Warn("recovery: adopted payment found at provider", "payment", r.row.ID, "provider", row.Rail)
 	r.a.searched, r.a.stage, r.a.arrived = true, stageSent, 1
 	r.a.acceptedAt, r.a.sentAt, r.a.upstreamID = momentOf(r.f.clock), momentOf(r.f.clock), row.UpstreamID
 	r.rail = found.rail
-	return r.apply(ctx, fromQuestion, found.outcome)
+	return r.apply(ctx, fromQuery, found.outcome)
 }

@@ -7,35 +7,35 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// How many payments a node works on at once, and how many of one rail it sends.
-// A rail that does not answer leaves room for the others.
+// Limits of payments that a node processes at once, in total and for one rail. A rail that does not answer leaves
+// capacity for the others.
 const (
 	workers      = 1024
 	sendsPerRail = 384
 )
 
-// asking is what the line of a rail's questions has behind the rail's name.
-const asking = " asking"
+// queryLine is the suffix of a rail's name in the name of its query line.
+const queryLine = " asking"
 
-// perLine is how many jobs of one line run at once.
+// perLine returns the number of jobs of one line that run at once.
 func perLine(line string) int {
-	if strings.HasSuffix(line, asking) {
-		return asksPerRail
+	if strings.HasSuffix(line, queryLine) {
+		return queriesPerRail
 	}
 	return sendsPerRail
 }
 
-// spareTurns is the part of what a rail is sent at once that one tenant leaves to the
-// others: a burst of one customer's airtime, however slow the rail, delays no other customer.
-const spareTurns = 8
+// spareShare is the part of a rail's submissions that one tenant leaves to the others. A burst of one customer on a
+// slow rail then delays no other customer.
+const spareShare = 8
 
-// perTurn is how many jobs of one line a tenant has at once.
-func perTurn(_, line string) int {
+// perTenant returns the number of jobs of one line that a tenant may run at once.
+func perTenant(_, line string) int {
 	most := perLine(line)
-	if strings.HasSuffix(line, asking) {
-		return most // a question is short: taking turns is enough
+	if strings.HasSuffix(line, queryLine) {
+		return most // queries are short: taking turns is enough
 	}
-	return most - most/spareTurns
+	return most - most/spareShare
 }
 
 // jobTenant returns the tenant of a job.
@@ -50,11 +50,11 @@ func (f *follower) jobTenant(j jobs.Job) string {
 	return p.Tenant
 }
 
-// jobLine sorts jobs by rail, questions apart.
+// jobLine returns a job's line: its rail, with queries apart from submissions.
 func (f *follower) jobLine(j jobs.Job) string {
 	if a := f.live.byID(j.Subject); a != nil {
-		if a.asking.Load() {
-			return a.rail + asking
+		if a.queryNext.Load() {
+			return a.rail + queryLine
 		}
 		return a.rail
 	}

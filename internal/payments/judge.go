@@ -7,137 +7,135 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The times of the judge.
+// Times and counts of judge.
 const (
-	doubtTime   = time.Minute      // how long a payment is unknown before operators are called
-	pendingTime = 30 * time.Minute // how long it is pending before they are
-	unpaidApart = 10 * time.Minute // pause between the two Unpaid answers that end a payment
-	knownReads  = 3                // questions that the provider must not have known before that counts
+	doubtTime     = time.Minute      // time in an unknown state before operators are alerted
+	pendingTime   = 30 * time.Minute // time in a pending state before operators are alerted
+	unpaidApart   = 10 * time.Minute // pause between the two Unpaid answers that fail a payment
+	notFoundReads = 3                // number of not-found answers that count as proof
 )
 
-// A source is whose word a word is.
+// A source is the origin of a report.
 type source uint8
 
 const (
-	fromPost     source = iota // the answer to a submission
-	fromQuestion               // the answer to a status question, of any caller
-	fromTime                   // the time in which a submission may be tried is over
-	fromOperator               // an operator's word about an open payment
+	fromSubmission source = iota // the answer to a submission
+	fromQuery                    // the answer to a status query, of any caller
+	fromDeadline                 // the deadline for submissions has passed
+	fromOperator                 // an operator's decision about an open payment
 )
 
-// A report is what was said about a payment.
+// A report is new information about a payment.
 type report struct {
 	from    source
 	outcome provider.Outcome
 	at      moment
 }
 
-// A verdict is what may happen to the money of a payment.
+// A verdict decides about the money of a payment.
 type verdict uint8
 
 const (
-	verdictHold      verdict = iota // it stays; the provider is asked by the schedule
-	verdictOperator                 // it stays; the provider is asked, and operators are called
-	verdictAsk                      // it stays; the provider is asked before anybody is answered
-	verdictTaken                    // it stays; the provider has the payment
-	verdictRepeat                   // it stays; the same reference is submitted again now
-	verdictResend                   // it stays; nothing says that a submission arrived: submit again later
-	verdictTooSoon                  // it stays; a submission may be under way: an operator's word must wait
-	verdictPaid                     // the payment is done
-	verdictRefund                   // the payment is not done: what was held goes back
-	verdictNothing                  // a final payment: the word says what is known
-	verdictReversed                 // a final payment: done, and now taken back
-	verdictPaidLate                 // a final collection: ended, and now paid
-	verdictFoundPaid                // a final payment of another kind: refunded, and now paid
-	verdictOpposite                 // a final payment whose provider has contradicted itself before
+	verdictKeep         verdict = iota // no change; poll by schedule
+	verdictOperator                    // no change; poll and alert operators
+	verdictQuery                       // no change; query before the request is answered
+	verdictAcknowledged                // no change; the provider has the payment
+	verdictRepeat                      // no change; submit the same reference again now
+	verdictResend                      // no change; no submission arrived: submit again later
+	verdictTooSoon                     // no change; a submission may be running: the operator must wait
+	verdictPaid                        // success
+	verdictRefund                      // failure: the hold is returned
+	verdictUnchanged                   // final payment: nothing new
+	verdictReversed                    // final payment: success, now reversed
+	verdictPaidLate                    // final collection: failed, now paid
+	verdictFoundPaid                   // final payment of another kind: refunded, now paid
+	verdictOpposite                    // final payment with an earlier contradiction
 )
 
-// judge is the only place where a word turns into what may happen to money. It
-// answers the verdict, with the reason of a refund, and what is known from then
-// on. It is a pure function: the rules of docs/ledger.md, row by row.
-func judge(s standing, w report) (standing, verdict, string) {
+// judge is the only place that decides from a report what may happen to money. It returns the verdict, the reason of
+// a refund and the updated evidence. It is a pure function: the rules of docs/ledger.md, row by row.
+func judge(s evidence, w report) (evidence, verdict, string) {
 	switch {
 	case !s.status.Open():
 		return s, s.contradicted(w.outcome), ""
 	case w.from == fromOperator:
 		return s.decided(w)
-	case w.from == fromPost:
-		return s.answered(w)
-	case w.from == fromTime:
+	case w.from == fromSubmission:
+		return s.submitted(w)
+	case w.from == fromDeadline:
 		return s.outOfTime(w)
 	}
-	return s.told(w)
+	return s.queried(w)
 }
 
-// answered judges the answer to a submission. A refusal is a word: it is asked about
-// before it counts. Only what was never posted, and what our socket never wrote,
-// is proof.
-func (s standing) answered(w report) (standing, verdict, string) {
+// submitted judges the answer to a submission. A refusal needs confirmation by a status query. Only a submission that
+// never left this machine is certainly unsent.
+func (s evidence) submitted(w report) (evidence, verdict, string) {
 	o := w.outcome
-	s.lastPost = w.at
+	s.lastSubmission = w.at
 	switch {
 	case o.Class == provider.Accepted && o.State == provider.Success:
 		return s, verdictPaid, ""
 	case o.Class == provider.Accepted && o.State == provider.Failed:
 		return s.refused(book.RefusalClear, o, w.at)
 	case o.Class == provider.Accepted:
-		return s.acknowledged(w.at), verdictTaken, ""
+		return s.acknowledged(w.at), verdictAcknowledged, ""
 	case o.Class == provider.Rejected && o.Unposted:
 		s.arrived--
 		if s.arrived == 0 && !s.recovering {
 			return s, verdictRefund, reasonOf(o)
 		}
-		return s.doubted(w.at), verdictHold, ""
+		return s.doubted(w.at), verdictKeep, ""
 	case o.Class == provider.Rejected && o.Clear:
 		return s.refused(book.RefusalClear, o, w.at)
 	case o.Class == provider.Rejected:
 		return s.refused(book.RefusalBare, o, w.at)
 	case o.Class == provider.NotSent:
 		s.arrived--
-		if s.arrived == 0 || s.turnedAway {
+		if s.arrived == 0 || s.allBarred {
 			s.stage = stageUnsent
 			return s, verdictResend, ""
 		}
-		return s.doubted(w.at), verdictHold, ""
-	case o.Class == provider.Barred && (s.arrived == 1 || s.turnedAway):
-		s.turnedAway, s.stage = true, stageUnsent
+		return s.doubted(w.at), verdictKeep, ""
+	case o.Class == provider.Barred && (s.arrived == 1 || s.allBarred):
+		s.allBarred, s.stage = true, stageUnsent
 		return s, verdictResend, ""
 	}
-	s.turnedAway = false
+	s.allBarred = false
 	s = s.doubted(w.at)
 	if o.Reason == provider.ReasonMismatch {
 		return s, verdictOperator, o.Reason
 	}
-	return s, verdictHold, ""
+	return s, verdictKeep, ""
 }
 
-// refused keeps a refusal until the provider has been asked about it.
-func (s standing) refused(r book.Refusal, o provider.Outcome, at moment) (standing, verdict, string) {
-	s.turnedAway = false
+// refused stores a refusal until a status query confirms it.
+func (s evidence) refused(r book.Refusal, o provider.Outcome, at moment) (evidence, verdict, string) {
+	s.allBarred = false
 	if s.refusal == book.RefusalNone {
 		s.refusedAt = at
 	}
 	again := s.refusal == book.RefusalBare && r == book.RefusalBare
 	s.refusal, s.refusalReason, s.refusedLast = r, reasonOf(o), at
 	s = s.doubted(at)
-	if again { // the next question, and with it the next submission, comes by the schedule
-		return s, verdictHold, ""
+	if again { // the next query, and then the next submission, follow the schedule
+		return s, verdictKeep, ""
 	}
-	return s, verdictAsk, ""
+	return s, verdictQuery, ""
 }
 
-// outOfTime ends the time in which a submission that did not get through is tried.
-func (s standing) outOfTime(w report) (standing, verdict, string) {
+// outOfTime judges a payment whose submissions failed until the deadline.
+func (s evidence) outOfTime(w report) (evidence, verdict, string) {
 	if s.arrived == 0 && !s.recovering {
 		return s, verdictRefund, provider.ReasonUnavailable
 	}
-	s.turnedAway = false
+	s.allBarred = false
 	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast = book.RefusalBarred, provider.ReasonUnavailable, w.at, w.at
-	return s.doubted(w.at), verdictAsk, ""
+	return s.doubted(w.at), verdictQuery, ""
 }
 
-// told judges the answer to a status question.
-func (s standing) told(w report) (standing, verdict, string) {
+// queried judges the answer to a status query.
+func (s evidence) queried(w report) (evidence, verdict, string) {
 	o := w.outcome
 	switch {
 	case o.Class == provider.Accepted && o.State == provider.Success:
@@ -147,9 +145,9 @@ func (s standing) told(w report) (standing, verdict, string) {
 	case o.Class == provider.Accepted && o.Unpaid:
 		return s.unpaid(w)
 	case o.Class == provider.Accepted:
-		return s.acknowledged(w.at), verdictTaken, ""
+		return s.acknowledged(w.at), verdictAcknowledged, ""
 	case o.NotFound:
-		return s.unheard(w)
+		return s.notFound(w)
 	}
 	s = s.doubted(w.at)
 	switch {
@@ -158,43 +156,43 @@ func (s standing) told(w report) (standing, verdict, string) {
 	case s.refusal == book.RefusalBarred, s.overdue(w.at):
 		return s, verdictOperator, ""
 	}
-	return s, verdictHold, ""
+	return s, verdictKeep, ""
 }
 
-// unheard judges that the provider does not know the reference. For what was
-// never refused that is never final.
-func (s standing) unheard(w report) (standing, verdict, string) {
+// notFound judges a provider's answer that it does not know the reference. This is never final without an earlier
+// refusal.
+func (s evidence) notFound(w report) (evidence, verdict, string) {
 	s = s.doubted(w.at)
 	s.reads++
-	settled := w.at.Sub(s.lastPost) >= s.visibleAfter && s.reads >= knownReads
+	settled := w.at.Sub(s.lastSubmission) >= s.visibleAfter && s.reads >= notFoundReads
 	switch {
 	case !s.acceptedAt.IsZero() && s.refusal != book.RefusalNone:
-		return s, verdictOperator, "" // it said before that it has it
+		return s, verdictOperator, "" // the provider acknowledged it before
 	case s.refusal == book.RefusalClear && s.arrived == 1 && !s.recovering,
 		s.refusal == book.RefusalClear && settled,
 		s.refusal == book.RefusalBarred && settled,
-		s.refusal == book.RefusalBare && s.mayRepeat && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= knownReads:
+		s.refusal == book.RefusalBare && s.mayRepeat && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= notFoundReads:
 		return s, verdictRefund, s.refusalReason
 	case s.mayRepeat && (s.refusal == book.RefusalNone || s.refusal == book.RefusalBare) &&
-		// A payment that was accepted a moment ago may not be readable yet.
-		(s.stage == stageUnsure || w.at.Sub(s.acceptedAt) >= s.visibleAfter):
+		// A payment that was accepted just now may not be readable yet.
+		(s.stage == stageMaybeSent || w.at.Sub(s.acceptedAt) >= s.visibleAfter):
 		return s, verdictRepeat, ""
 	case s.refusal == book.RefusalBare && settled, s.overdue(w.at):
 		return s, verdictOperator, ""
 	}
-	return s, verdictHold, ""
+	return s, verdictKeep, ""
 }
 
-// unpaid judges a status that a provider reports of open and of failed payments. A refusal of the submission does not
-// shorten the wait: the payer may still have the prompt. The payment ends with the second Unpaid, unpaidApart after
-// one that was past the provider's own time.
-func (s standing) unpaid(w report) (standing, verdict, string) {
+// unpaid judges a status that a provider reports for both open and failed payments. The payment fails with the second
+// Unpaid, unpaidApart after a first one past the provider's own limit. A refused submission does not shorten this,
+// because the payer may still have the prompt.
+func (s evidence) unpaid(w report) (evidence, verdict, string) {
 	old := s.unpaidAfter > 0 && w.at.Sub(s.sentAt) >= s.unpaidAfter
 	since := s.unpaidAt
 	s = s.acknowledged(w.at)
 	switch {
 	case !old:
-		return s, verdictTaken, ""
+		return s, verdictAcknowledged, ""
 	case since.IsZero():
 		since = w.at
 	case w.at.Sub(since) < unpaidApart:
@@ -204,12 +202,12 @@ func (s standing) unpaid(w report) (standing, verdict, string) {
 		return s, verdictRefund, provider.ReasonRefused
 	}
 	s.unpaidAt = since
-	return s, verdictTaken, ""
+	return s, verdictAcknowledged, ""
 }
 
-// decided judges an operator's word about an open payment: the statement that
-// it goes by cannot have yet what is on its way at this moment.
-func (s standing) decided(w report) (standing, verdict, string) {
+// decided judges an operator's decision about an open payment. The operator's statement cannot include a submission
+// that is still running.
+func (s evidence) decided(w report) (evidence, verdict, string) {
 	switch {
 	case !s.waited:
 		return s, verdictTooSoon, ""
@@ -219,13 +217,13 @@ func (s standing) decided(w report) (standing, verdict, string) {
 	return s, verdictRefund, provider.ReasonRefused
 }
 
-// contradicted judges a word about a final payment.
-func (s standing) contradicted(o provider.Outcome) verdict {
+// contradicted judges a report about a final payment.
+func (s evidence) contradicted(o provider.Outcome) verdict {
 	switch {
-	case !o.Final() || o.State == s.said:
-		return verdictNothing
+	case !o.Final() || o.State == s.lastReported:
+		return verdictUnchanged
 	case s.wasContradicted:
-		return verdictOpposite // it stands in suspense, or stood there
+		return verdictOpposite // its money is or was in suspense
 	case s.status == book.StatusSuccess:
 		return verdictReversed
 	case s.kind == book.KindCollection:
@@ -234,9 +232,9 @@ func (s standing) contradicted(o provider.Outcome) verdict {
 	return verdictFoundPaid
 }
 
-// acknowledged notes that the provider has the payment.
-func (s standing) acknowledged(at moment) standing {
-	s.stage, s.doubtAt, s.unpaidAt, s.turnedAway = stageSent, 0, 0, false
+// acknowledged stores that the provider has the payment.
+func (s evidence) acknowledged(at moment) evidence {
+	s.stage, s.doubtAt, s.unpaidAt, s.allBarred = stageSent, 0, 0, false
 	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast, s.reads = book.RefusalNone, "", 0, 0, 0
 	if s.acceptedAt.IsZero() {
 		s.acceptedAt = at
@@ -244,23 +242,23 @@ func (s standing) acknowledged(at moment) standing {
 	return s
 }
 
-// doubted notes that the outcome of the payment is unknown.
-func (s standing) doubted(at moment) standing {
+// doubted stores that the outcome of the payment is unknown.
+func (s evidence) doubted(at moment) evidence {
 	if s.stage == stageUnsent {
-		s.stage = stageUnsure
+		s.stage = stageMaybeSent
 	}
-	if s.doubtAt.IsZero() && s.stage == stageUnsure {
+	if s.doubtAt.IsZero() && s.stage == stageMaybeSent {
 		s.doubtAt = at
 	}
 	return s
 }
 
-// overdue says that a payment was open for so long that operators are called.
+// overdue reports whether a payment was open for so long that operators are alerted.
 func (o observed) overdue(at moment) bool {
 	return !o.doubtAt.IsZero() && at.Sub(o.doubtAt) >= doubtTime || o.stage == stageSent && at.Sub(o.openedAt) >= pendingTime
 }
 
-// reasonOf is the reason of a refusal; a provider that gives none has one, too.
+// reasonOf returns the reason of a refusal, or a default if the provider gave none.
 func reasonOf(o provider.Outcome) string {
 	if o.Reason == "" {
 		return provider.ReasonUnknown
@@ -268,18 +266,17 @@ func reasonOf(o provider.Outcome) string {
 	return o.Reason
 }
 
-// final is the settlement that a verdict asks for. A refund on anything but the
-// provider's last word is about the submissions that are known: the row must have no
-// other.
+// final returns the settlement of a verdict. A refund without the provider's final status covers only the known
+// submissions, so the row must have no others.
 func final(pay book.Payment, v verdict, reason string, o provider.Outcome) book.Settlement {
 	if v == verdictPaid {
 		return book.Settlement{Payment: pay, Event: book.EventSucceeded, Outcome: o}
 	}
 	s := book.Settlement{Payment: pay, Event: book.EventFailed, Reason: reason, Outcome: o}
 	if !o.Final() {
-		s.Posts = pay.Posts
+		s.Submissions = pay.Submissions
 		if o.Class == provider.Unknown {
-			s.Outcome.Class = provider.Rejected // as its refusal said, which the provider has confirmed
+			s.Outcome.Class = provider.Rejected // the provider confirmed its refusal
 		}
 	}
 	return s

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
+func TestLatest_pagesByKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -35,7 +35,7 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 		}
 		var seen []string
 		for before, more := "", true; more; more = before != "" {
-			found, err := n.Latest(t.Context(), book.Narrow{Before: before, Limit: 2})
+			found, err := n.Latest(t.Context(), book.LatestFilter{Before: before, Limit: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,20 +45,20 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 			t.Errorf("pages give %v, not %v", seen, all)
 		}
 		for name, c := range map[string]struct {
-			n    book.Narrow
+			n    book.LatestFilter
 			want []string
 		}{
-			"tenant": {book.Narrow{Tenant: other.ID}, []string{all[1], all[3]}}, "kind": {book.Narrow{Kind: book.KindCollection}, nil},
-			"pending": {book.Narrow{Status: "pending"}, all}, "success": {book.Narrow{Status: "success"}, nil}, "rail": {book.Narrow{Rail: "nothing"}, nil},
-			"early": {book.Narrow{To: h.clock.Now().Add(-time.Hour)}, nil}, "late": {book.Narrow{From: h.clock.Now().Add(time.Hour)}, nil},
-			"today": {book.Narrow{From: h.clock.Now().Add(-time.Hour), To: h.clock.Now().Add(time.Hour)}, all}, "before": {book.Narrow{Before: all[3]}, all[4:]},
+			"tenant": {book.LatestFilter{Tenant: other.ID}, []string{all[1], all[3]}}, "kind": {book.LatestFilter{Kind: book.KindCollection}, nil},
+			"pending": {book.LatestFilter{Status: "pending"}, all}, "success": {book.LatestFilter{Status: "success"}, nil}, "rail": {book.LatestFilter{Rail: "nothing"}, nil},
+			"early": {book.LatestFilter{To: h.clock.Now().Add(-time.Hour)}, nil}, "late": {book.LatestFilter{From: h.clock.Now().Add(time.Hour)}, nil},
+			"today": {book.LatestFilter{From: h.clock.Now().Add(-time.Hour), To: h.clock.Now().Add(time.Hour)}, all}, "before": {book.LatestFilter{Before: all[3]}, all[4:]},
 		} {
 			found, err := n.Latest(t.Context(), c.n)
 			if err != nil || !slices.Equal(ids(found.Payments), c.want) {
 				t.Errorf("%s: %v, not %v; %v", name, ids(found.Payments), c.want, err)
 			}
 		}
-		for _, bad := range []book.Narrow{{Status: "lost"}, {Limit: 101}, {Limit: -1}} {
+		for _, bad := range []book.LatestFilter{{Status: "lost"}, {Limit: 101}, {Limit: -1}} {
 			if _, err := n.Latest(t.Context(), bad); !problem.Is(err, problem.Invalid) {
 				t.Errorf("%+v: %v", bad, err)
 			}
@@ -72,7 +72,7 @@ func TestTheLatestPaymentsOfAllTenantsComeInPagesByKey(t *testing.T) {
 	})
 }
 
-func TestAnExportIsWhatTheHistoryLetsThrough(t *testing.T) {
+func TestExport_matchesHistory(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

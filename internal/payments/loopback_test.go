@@ -21,13 +21,13 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook: the real adapter speaks MTN's protocol with the simulator,
-// whose own book says what was paid. Callbacks come in as hints.
-func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
+// The real adapter and the simulator speak MTN's protocol, and the simulator's book agrees with ours. Callbacks
+// arrive as hints.
+func TestMTNProtocol_agreesWithItsBook(t *testing.T) {
 	tests := []struct {
 		name    string
 		payee   msisdn.MSISDN
-		fault   sim.FaultKind // struck by the first request that moves money
+		fault   sim.FaultKind // affects the first request that moves money
 		collect bool
 		refused bool
 		status  book.Status
@@ -141,8 +141,7 @@ func TestPaymentsOverMTNsOwnProtocolAgreeWithItsBook(t *testing.T) {
 	}
 }
 
-// newSimulator starts a simulator on loopback, and the place where its callbacks
-// arrive.
+// newSimulator starts a simulator on loopback and returns its callback address.
 func newSimulator(t *testing.T, h *fixture) (*sim.Sim, string) {
 	t.Helper()
 	s, err := sim.New(sim.Options{Clock: h.clock}, simmtn.New(simmtn.Options{}))

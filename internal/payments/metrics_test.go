@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// An alert on growth sees the first contradiction only if its series was there before, at 0.
-func TestContradictionsBeginAtZero(t *testing.T) {
+// An alert on growth misses the first contradiction unless its series starts at 0.
+func TestMetrics_contradictionsStartAtZero(t *testing.T) {
 	m := newMetrics()
 	series := func() int {
 		c := make(chan prometheus.Metric, 100)
@@ -19,7 +19,7 @@ func TestContradictionsBeginAtZero(t *testing.T) {
 		return len(c)
 	}
 	before := series()
-	for _, a := range book.Arrows {
+	for _, a := range book.Transitions {
 		for _, k := range a.Kinds {
 			switch a.Event {
 			case book.EventPaidLate, book.EventFoundPaid, book.EventReversed:
@@ -32,8 +32,8 @@ func TestContradictionsBeginAtZero(t *testing.T) {
 	}
 }
 
-// TestATransferCountsWithItsAmount: it is final when it is written, and counts once, with the one who gives it.
-func TestATransferCountsWithItsAmount(t *testing.T) {
+// A transfer between wallets is final at once and counts once, with the sender.
+func TestMetrics_transferBetweenWallets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

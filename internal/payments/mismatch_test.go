@@ -10,9 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestAMismatchedAnswerIsNotBelieved: the provider speaks of another amount,
-// account or reference; an operator is called and no money moves.
-func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
+// A status answer with another amount, account or reference alerts operators and moves no money.
+func TestMismatch_inStatusQuery(t *testing.T) {
 	echoes := map[string]provider.Echo{
 		"amount":    {Amount: 1, AmountTold: true},
 		"currency":  {Reference: "", Amount: 1000, AmountTold: true, Currency: "EUR"},
@@ -25,7 +24,7 @@ func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
 					h := newFixture(t, d)
 					n := h.node("a")
-					strange := word // the engines run side by side: each has its own copy
+					strange := word // the engines run in parallel: each needs its own copy
 					strange.Echo = &echo
 					h.first.script(always(pending), always(strange))
 					pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -47,15 +46,14 @@ func TestAMismatchedAnswerIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestAMismatchedAnswerToAPostIsNotBelieved: the same of what a provider answers
-// to the request itself.
-func TestAMismatchedAnswerToAPostIsNotBelieved(t *testing.T) {
+// A submission's answer with another amount, account or reference alerts operators and moves no money.
+func TestMismatch_inSubmission(t *testing.T) {
 	for _, word := range []provider.Outcome{success, failed} {
 		t.Run(word.State.String(), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
 				n := h.node("a")
-				strange := word // the engines run side by side: each has its own copy
+				strange := word // the engines run in parallel: each needs its own copy
 				strange.Echo = &provider.Echo{Amount: 1, AmountTold: true}
 				h.first.script(always(strange), always(unknown))
 				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())

@@ -6,17 +6,18 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// A moment is a point of the time that this process has seen pass. Setting the machine's clock does not move it. It
-// means nothing to another process or after a restart. The zero moment is unset.
+// A moment is a time on this process's monotonic clock. Setting the machine's clock does not change it. It is
+// meaningless in another process or after a restart. The zero moment is unset.
 type moment time.Duration
 
-// momentOf returns the present moment.
+// momentOf returns the current moment.
 func momentOf(c *clock.Clock) moment {
 	_, now := readingOf(c)
 	return now
 }
 
-// readingOf returns the clock's time and the present moment together. A clock begins one nanosecond after the zero moment.
+// readingOf returns the wall clock's time and the moment of one reading. A clock begins one nanosecond after the zero
+// moment.
 func readingOf(c *clock.Clock) (time.Time, moment) {
 	wall, passed := c.Reading()
 	return wall, moment(passed) + 1
@@ -25,7 +26,7 @@ func readingOf(c *clock.Clock) (time.Time, moment) {
 // IsZero reports whether the moment is unset.
 func (m moment) IsZero() bool { return m == 0 }
 
-// Sub returns the length from then to m.
+// Sub returns the duration from then to m.
 func (m moment) Sub(then moment) time.Duration { return time.Duration(m - then) }
 
 // Add returns the moment d later.

@@ -19,14 +19,12 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// The verbs of operators. Each takes a reason, which is kept, and functions that
-// run in the transaction that does it: the caller writes the audit log there.
+// Each operator function takes a reason, which is stored, and functions that run in its transaction, such as for the
+// audit log.
 
-// Resolve ends an open payment on an operator's word: paid says that the
-// provider's statement has it as done. It posts, refunds and tells the customer
-// exactly as the provider's own word would, once. It is refused with InProgress
-// and RetryAfter while the payment may be on its way to the provider. The provider's own charge is
-// booked when the provider can be asked (see recheck).
+// Resolve makes an open payment final by an operator's decision; paid means that the provider's statement shows it as
+// done. It posts, refunds and sends the webhook once, like a provider's status. It returns InProgress with RetryAfter
+// while a submission may be running. The provider's fee is posted when a later query reports it (see recheck).
 func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
 	if paid {
@@ -35,8 +33,7 @@ func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, ac
 	return p.resolveAs(ctx, id, o, reason, actor, also)
 }
 
-// ResolvePaid is Resolve for a payment whose statement also tells what the
-// provider took for it and gave us.
+// ResolvePaid is Resolve as paid, with the provider's fee and commission from its statement.
 func (p *Payments) ResolvePaid(ctx context.Context, id string, fee, commission money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	if fee < 0 || commission < 0 {
 		return book.Payment{}, problem.Field("provider_fee", "and commission must not be below zero")
@@ -55,7 +52,7 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	if err != nil {
 		return book.Payment{}, err
 	}
-	s := book.Settlement{Payment: pay, Event: book.EventSucceeded, Reason: provider.ReasonResolved, Note: reason, Judge: func(row book.Payment) error { return p.resolvable(row, o) }, Also: all(also), Outcome: o}
+	s := book.Settlement{Payment: pay, Event: book.EventSucceeded, Reason: provider.ReasonResolved, Note: reason, Guard: func(row book.Payment) error { return p.resolvable(row, o) }, InTx: all(also), Outcome: o}
 	if o.State == provider.Failed {
 		s.Event = book.EventFailed
 	}
@@ -67,25 +64,24 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	return done.Payment, nil
 }
 
-// takeoverWait is how long an operator waits before another try where a server has to follow the payment anew.
+// takeoverWait is how long an operator waits before a retry if a server must first take over the payment.
 const takeoverWait = 30 * time.Second
 
-// resolvable refuses an operator's word that the judge does not take: about what is
-// final, and about what may be on its way at this moment, which the statement that
-// the word goes by cannot have yet. It is asked under the row's lock. A submission that
-// comes after the word finds the row final when it is marked, and does not leave.
+// resolvable refuses an operator's decision about a final payment, or about one with a submission that may be
+// running: the operator's statement cannot show it yet. It checks the locked row. A later submission finds the row
+// final and is not sent.
 func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
 	if row.Status != book.StatusPending {
-		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.Word()+" already")
+		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.PublicStatus()+" already")
 	}
-	if row.Waits() {
+	if row.AwaitsApproval() {
 		return errWaits()
 	}
-	if _, v, _ := judge(standingOf(row, provider.Rail{}, 0), report{from: fromOperator, outcome: o}); v != verdictTooSoon {
+	if _, v, _ := judge(evidenceOf(row, provider.Rail{}, 0), report{from: fromOperator, outcome: o}); v != verdictTooSoon {
 		return nil
 	}
-	// The server that follows the payment decides by its own reckoning; the clock only gives a likely time.
-	wait := (onItsWay - p.clock.Since(row.MayLeaveSince())).Truncate(time.Second) + time.Second
+	// The server that follows the payment decides by its monotonic clock. This clock gives only an estimate.
+	wait := (onItsWay - p.clock.Since(row.SubmittableSince())).Truncate(time.Second) + time.Second
 	first := ""
 	if wait <= 0 || wait > onItsWay {
 		wait, first = takeoverWait, "A running server follows the payment for two minutes first. "
@@ -96,7 +92,7 @@ func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
 	return e
 }
 
-// Resolvable refuses what Resolve would refuse of a payment as it was read.
+// Resolvable returns the refusal that Resolve would return for this row.
 func (p *Payments) Resolvable(pay book.Payment, paid bool) error {
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
 	if paid {
@@ -105,9 +101,8 @@ func (p *Payments) Resolvable(pay book.Payment, paid bool) error {
 	return p.resolvable(pay, o)
 }
 
-// Transfer moves money between the wallets of two tenants of one mode. It is a
-// payout of the first with channel WALLET, final at once, and free of charge, and
-// by the same Reference in the list of the second.
+// Transfer moves money between the wallets of two tenants of one mode, without charges. It is a final payout with
+// channel WALLET of the sender, and appears under the same Reference in the receiver's list.
 func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
@@ -134,22 +129,20 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 	pay := book.Payment{
 		Tenant: giver.ID, Kind: book.KindPayout, Mode: string(giver.Mode), Channel: book.ChannelWallet, FeeBearer: string(giver.FeeBearer),
 		Reference: uuid.NewString(), Amount: amount, Account: taker.ID, AccountName: taker.Name, Note: reason,
-		Details: book.Details{To: taker.ID, Minted: true},
+		Details: book.Details{To: taker.ID, Generated: true},
 	}
 	got := pay
 	got.Tenant, got.FeeBearer, got.Account, got.AccountName, got.Details.To = taker.ID, string(taker.FeeBearer), giver.ID, giver.Name, ""
-	done, err := p.accept(ctx, &request{Acceptance: book.Acceptance{Payment: pay, Child: &got, Also: all(also)}})
+	done, err := p.accept(ctx, &request{Acceptance: book.Acceptance{Payment: pay, Child: &got, InTx: all(also)}})
 	return done.Payment, err
 }
 
-// LegDecided is the leg by which an operator empties suspense.
+// LegDecided is the leg of an operator's decision about money in suspense.
 const LegDecided = "decided"
 
-// Contradict takes back an operator's word by which a payout, top-up or bundle was
-// ended, where the provider never spoke: paid says what it really was, the opposite
-// of what it was resolved as. As after a provider's contradiction the amount is then
-// in suspense, or missing there, and the status stays; Decide empties suspense. One
-// that is contradicted already is left as it is.
+// Contradict reverses an operator's resolution of a payout, top-up or bundle; paid is the true result. It needs a
+// payment about which the provider never reported a final state. As with a provider's contradiction the status stays
+// and the amount goes to or comes from suspense, which Decide clears. It ignores a payment with a contradiction.
 func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
@@ -161,13 +154,13 @@ func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason,
 		return pay, err
 	}
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Code: "operator", Message: reason}
-	s := book.Settlement{Payment: pay, Event: book.EventReversed, Reason: provider.ReasonResolved, Note: reason, Judge: resolvedAs(!paid), Also: all(also)}
+	s := book.Settlement{Payment: pay, Event: book.EventReversed, Reason: provider.ReasonResolved, Note: reason, Guard: resolvedAs(!paid), InTx: all(also)}
 	if paid {
 		o.State, s.Event = provider.Success, book.EventFoundPaid
 	} else if o.Fee, o.Commission, err = p.book.Costs(ctx, pay); err != nil {
 		return book.Payment{}, err
 	} else {
-		o.FeeKnown = true // the provider's own part goes back, too
+		o.FeeKnown = true // undoes the provider's costs as well
 	}
 	s.Outcome = o
 	done, err := p.book.Settle(ctx, s)
@@ -180,29 +173,27 @@ func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason,
 	return done.Payment, nil
 }
 
-// resolvedAs refuses what an operator did not end that way.
+// resolvedAs refuses a payment that an operator did not resolve this way.
 func resolvedAs(paid bool) func(book.Payment) error {
 	return func(row book.Payment) error {
 		want := map[bool]book.Status{true: book.StatusSuccess, false: book.StatusFailed}[paid]
 		if row.Note == "" || row.Kind == book.KindCollection || row.Status != want {
-			return problem.New(problem.Invalid, "not_resolved", "No operator resolved this payment as the opposite: the provider is asked about it, and its word counts")
+			return problem.New(problem.Invalid, "not_resolved", "No operator resolved this payment that way. The provider's status counts, and it is queried")
 		}
 		return nil
 	}
 }
 
-// Decide ends what hangs in suspense because a provider contradicted itself
-// about a payout, top-up or bundle, once. One that was reversed left its amount
-// there: it goes back to the tenant, or to the house. One that was refunded and
-// then found paid is missing there: the tenant gives it back, or the house bears
-// it.
+// Decide clears the suspense of a contradicted payout, top-up or bundle, once. The amount of a reversed payment goes
+// to the tenant or to the installation's own account. The missing amount of a payment found paid comes from the
+// tenant or from the installation's own account.
 func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, actor string, also ...func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
 		return err
 	}
 	if pay.ContradictedAt.IsZero() || pay.Kind == book.KindCollection {
-		return problem.New(problem.Invalid, "nothing_in_suspense", "Nothing of this payment is in suspense")
+		return problem.New(problem.Invalid, "nothing_in_suspense", "This payment has no money in suspense")
 	}
 	m := treasury.Movement{Asset: pay.Money(), From: ledger.Suspense, To: ledger.Fees, Amount: pay.Amount, Kind: "decide", Subject: pay.ID, Leg: LegDecided}
 	if tenants {
@@ -211,7 +202,7 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	if pay.Status == book.StatusFailed {
 		m.Amount = -m.Amount
 	}
-	// The provider may change its mind again: it is asked at the next sweep.
+	// The provider may contradict itself again, so the next sweep queries it.
 	again := func(tx *db.Tx) error {
 		p.book.RecheckLater(tx, book.Recheck{ID: pay.ID, Due: p.clock.Now()})
 		return nil
@@ -223,20 +214,18 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	return err
 }
 
-// The legs by which what a provider took and gave is booked again when its first
-// word holds after all, and our charges of a collection.
+// Legs that post a provider's costs, and our charges of a collection, again after the provider returned to its first
+// report.
 const (
 	LegUpheldProviderFee = "upheld_provider_fee"
 	LegUpheldCommission  = "upheld_commission"
 	LegUpheldFee         = "upheld_fee"
 )
 
-// Uphold ends what is left of a contradiction whose provider has come back to the
-// word that the status is: success, failed and success again; or failed, paid and
-// failed again. The suspense of a payout, top-up or bundle goes back to the float, or out of it. A
-// collection's credit is made once more; a debt that the tenant still has of the reversal is for
-// Recover. The provider's charge is booked again: no side gains or loses. Like Decide it happens
-// once.
+// Uphold ends a contradiction whose provider has returned to the stored status, such as success, failed, success. The
+// suspense of a payout, top-up or bundle returns to or comes from the float. A collection is credited once more; a
+// remaining debt of the tenant is for Recover. The provider's costs are posted again, so that no side gains or loses.
+// Like Decide it happens once.
 func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ...func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
@@ -259,17 +248,17 @@ func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ..
 	return err
 }
 
-// upholdable refuses a payment whose provider has not come back to its first word.
+// upholdable refuses a payment whose provider has not returned to its first report.
 func upholdable(pay book.Payment) error {
 	if pay.ContradictedAt.IsZero() || (pay.ProviderState() == provider.Success) != (pay.Status == book.StatusSuccess) {
-		return errNotUpheld("The provider's last word about this payment is not its status")
+		return errNotUpheld("The provider's last report about this payment contradicts its status")
 	}
 	return nil
 }
 
 func errNotUpheld(text string) error { return problem.New(problem.Invalid, "not_upheld", text) }
 
-// upheld is what puts the money back where it was before the contradiction.
+// upheld returns the movement that undoes the contradiction.
 func (p *Payments) upheld(ctx context.Context, pay book.Payment) (treasury.Movement, error) {
 	fee, commission, err := p.book.Costs(ctx, pay)
 	if err != nil {
@@ -300,10 +289,8 @@ func (p *Payments) upheld(ctx context.Context, pay book.Payment) (treasury.Movem
 	return m, err
 }
 
-// References gives the ProviderReference of a client's request, whether the
-// request is known here or not, and then those that further attempts had in
-// earlier versions. An operator finds with them what a provider did for a request
-// that the database does not know.
+// References returns the ProviderReference of a client's request, known here or not, and those of further attempts in
+// earlier versions. Operators use them to search a provider for a request that the database does not have.
 func (p *Payments) References(t tenant.Tenant, k book.Kind, reference string) []string {
 	return p.references.all(book.Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference})
 }

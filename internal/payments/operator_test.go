@@ -23,14 +23,14 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// costly is a success with what the provider took for itself and gave us.
+// costly returns a success with the provider's fee and commission.
 func costly(fee, commission money.Pesewas) provider.Outcome {
 	o := success
 	o.Fee, o.Commission, o.FeeKnown = fee, commission, true
 	return o
 }
 
-// sound runs every check that the product has.
+// sound runs every check of the product.
 func (n *node) sound() {
 	t := n.fixture.t
 	t.Helper()
@@ -41,8 +41,8 @@ func (n *node) sound() {
 	}
 }
 
-// TestAnOperatorsWordEndsWhatIsUnknown ends payments of unknown outcome on an operator's word.
-func TestAnOperatorsWordEndsWhatIsUnknown(t *testing.T) {
+// An operator's decision ends a payment of unknown outcome.
+func TestResolve_unknownOutcome(t *testing.T) {
 	for _, paid := range []bool{true, false} {
 		t.Run(fmt.Sprint("paid ", paid), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -81,8 +81,8 @@ func TestAnOperatorsWordEndsWhatIsUnknown(t *testing.T) {
 				if paid {
 					want, left = "success", funds-pay.Amount-pay.Charges
 				}
-				if done.Word() != want || n.balance() != left {
-					t.Errorf("%s, the wallet has %s, want %s and %s", done.Word(), n.balance(), want, left)
+				if done.PublicStatus() != want || n.balance() != left {
+					t.Errorf("%s, the wallet has %s, want %s and %s", done.PublicStatus(), n.balance(), want, left)
 				}
 				_, err = n.Resolve(t.Context(), pay.ID, !paid, "no, otherwise", "ama")
 				wantKind(t, err, problem.Duplicate)
@@ -99,13 +99,13 @@ func TestAnOperatorsWordEndsWhatIsUnknown(t *testing.T) {
 	}
 }
 
-func TestMoneyBetweenWallets(t *testing.T) {
+func TestTransfer_betweenWallets(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
 		other := n.newTenant(0)
 		pay, err := n.Transfer(t.Context(), h.tenant.ID, other.ID, 30*money.Cedi, "a gift", "ama")
-		if err != nil || pay.Word() != "success" || pay.Charges != 0 {
+		if err != nil || pay.PublicStatus() != "success" || pay.Charges != 0 {
 			t.Fatalf("%+v, %v", pay, err)
 		}
 		page, err := n.History(t.Context(), h.tenant.ID, book.Filter{Kind: book.KindPayout, Status: "success"})
@@ -140,9 +140,8 @@ func TestMoneyBetweenWallets(t *testing.T) {
 	})
 }
 
-// TestFloatAgreesWithTheProvidersBook keeps the book that a provider would keep,
-// through successes, fees, commissions and a reversal.
-func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
+// The float agrees with a model of the provider's book through successes, fees, commissions and a reversal.
+func TestFloat_agreesWithProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -204,7 +203,7 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 
 		h.second.script(always(pending), always(failed))
 		for _, pay := range []book.Payment{n.must(book.KindPayout, out.ID), n.must(book.KindCollection, in.ID)} {
-			for range 2 { // the second look changes nothing
+			for range 2 { // the second recheck changes nothing
 				if _, err := n.rechecker.recheck(t.Context(), pay); err != nil {
 					t.Fatal(err)
 				}
@@ -216,8 +215,8 @@ func TestFloatAgreesWithTheProvidersBook(t *testing.T) {
 	})
 }
 
-// TestAResolvedPayoutBooksWhatTheStatementSays books what the statement says of the provider's own part.
-func TestAResolvedPayoutBooksWhatTheStatementSays(t *testing.T) {
+// Resolving a payout by a statement posts the provider's costs from it.
+func TestResolvePaid_postsStatedCosts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -242,9 +241,8 @@ func TestAResolvedPayoutBooksWhatTheStatementSays(t *testing.T) {
 	})
 }
 
-// TestALaterWordOfAProviderGoesThroughSuspense: what a provider says later never changes a status
-// silently, and goes through suspense to an operator.
-func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
+// A provider's later report never changes a status silently. It goes through suspense to an operator.
+func TestContradiction_goesThroughSuspense(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -301,9 +299,8 @@ func TestALaterWordOfAProviderGoesThroughSuspense(t *testing.T) {
 	})
 }
 
-// TestACollectionPaidLate: however it had ended, money that comes after all is
-// credited, once, less the charges, and told.
-func TestACollectionPaidLate(t *testing.T) {
+// A collection that was paid after its end is credited once, less the charges, and reported by webhook.
+func TestCollection_paidLate(t *testing.T) {
 	for status, reason := range map[book.Status]string{
 		book.StatusFailed: provider.ReasonFunds, book.StatusDeclined: provider.ReasonExpired, book.StatusInvalid: provider.ReasonPayerNotFound,
 	} {
@@ -340,9 +337,8 @@ func TestACollectionPaidLate(t *testing.T) {
 	}
 }
 
-// TestAReversedCollectionTakesWhatTheWalletCovers takes back what the wallet covers, and no more; the
-// tenant's payouts are stopped.
-func TestAReversedCollectionTakesWhatTheWalletCovers(t *testing.T) {
+// A reversed collection debits the wallet up to its balance and stops the tenant's payouts.
+func TestReversedCollection_limitedByWallet(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -375,7 +371,7 @@ func TestAReversedCollectionTakesWhatTheWalletCovers(t *testing.T) {
 		wantKind(t, err, problem.Forbidden)
 		n.sound()
 
-		// An operator takes back what is owed, as far as the wallet covers it.
+		// An operator recovers the debt up to the wallet's balance.
 		recovers := func(want, leaves money.Pesewas) {
 			t.Helper()
 			told := money.Pesewas(0)
@@ -405,9 +401,8 @@ func TestAReversedCollectionTakesWhatTheWalletCovers(t *testing.T) {
 	})
 }
 
-// TestEveryFinalPaymentIsAskedAboutADayLater: every final payment is asked about once more, a day after it
-// became final; one that cannot be asked about comes again.
-func TestEveryFinalPaymentIsAskedAboutADayLater(t *testing.T) {
+// Every final payment is queried again a day later, and once more if the provider did not answer.
+func TestRecheck_afterADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -428,7 +423,7 @@ func TestEveryFinalPaymentIsAskedAboutADayLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, first := h.first.counts()
-		h.first.script(always(pending), always(unknown)) // nobody answers for a while
+		h.first.script(always(pending), always(unknown)) // no answers for a while
 		h.second.script(always(pending), always(costly(7, 0)))
 		n.pass(6 * time.Hour)
 		_, tries := h.first.counts()
@@ -448,7 +443,7 @@ func TestEveryFinalPaymentIsAskedAboutADayLater(t *testing.T) {
 		if _, again := h.first.counts(); again != asked {
 			t.Errorf("asked %d times more", again-asked)
 		}
-		// What the operator could not know is booked when the provider tells.
+		// Costs that the operator did not know are posted when the provider reports them.
 		if is := n.account(ledger.ProviderFees("hubtel")); is != -7 {
 			t.Errorf("the provider's fee is booked as %s", is)
 		}
@@ -461,9 +456,8 @@ func TestEveryFinalPaymentIsAskedAboutADayLater(t *testing.T) {
 	})
 }
 
-// TestCheckFindsWhatIsWrong spoils one thing after the other: a check that finds
-// nothing then would be none.
-func TestCheckFindsWhatIsWrong(t *testing.T) {
+// The check finds every fault that the test creates.
+func TestCheck_findsEveryFault(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -539,7 +533,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
+func TestMetrics_outcomesAndUnknown(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -596,8 +590,9 @@ func TestMetricsCountOutcomesAndHeldMoney(t *testing.T) {
 	})
 }
 
-// An operator's word that was wrong has a way back: what it moved goes through suspense to whom an operator says.
-func TestAWordThatWasWrongIsTakenBack(t *testing.T) {
+// An operator can contradict a wrong resolution. Its money goes through suspense to the party that an operator
+// selects.
+func TestContradict_wrongResolution(t *testing.T) {
 	for _, paid := range []bool{true, false} { // as it was resolved
 		for _, tenants := range []bool{true, false} {
 			t.Run(fmt.Sprintf("paid %t, the customer's %t", paid, tenants), func(t *testing.T) {
@@ -640,7 +635,7 @@ func TestAWordThatWasWrongIsTakenBack(t *testing.T) {
 						t.Fatal(err)
 					}
 					wantKind(t, n.Decide(t.Context(), pay.ID, tenants, "again", "ama"), problem.Duplicate)
-					left := funds // as if it had never been paid, or had not been refunded
+					left := funds // as if never paid, or never refunded
 					if paid {
 						left -= pay.Amount + pay.Charges
 					}

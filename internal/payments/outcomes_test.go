@@ -14,14 +14,12 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestOutcomesOfAPayout is the table of what a provider may say and what
-// becomes of the money: how often it may have been asked to pay, the row, the
-// wallet.
-func TestOutcomesOfAPayout(t *testing.T) {
+// Each answer of a provider has its result: number of possible submissions, final row and wallet.
+func TestPayout_outcomes(t *testing.T) {
 	const amount, fee = 10 * money.Cedi, 10 * money.Cedi / 100
 	tests := []struct {
 		name      string
-		network   string // MTN goes to the rail that refuses duplicates; TELECEL does not
+		network   string // MTN uses the rail that refuses duplicates; TELECEL does not
 		post, ask func(int, string) provider.Outcome
 		after     time.Duration
 		refused   bool
@@ -33,7 +31,7 @@ func TestOutcomesOfAPayout(t *testing.T) {
 	}{
 		{name: "success when asked", network: "MTN", post: always(pending), ask: always(success), after: time.Second,
 			status: book.StatusSuccess, posts: 1, spent: amount + fee},
-		{name: "failure when asked", network: "MTN", post: always(pending), ask: inTurn(pending, failed), after: 3 * time.Second,
+		{name: "failure when asked", network: "MTN", post: always(pending), ask: sequence(pending, failed), after: 3 * time.Second,
 			status: book.StatusFailed, reason: provider.ReasonFunds, posts: 1},
 		{name: "refused outright", network: "MTN", post: always(rejected), ask: always(notFound),
 			refused: true, status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
@@ -43,19 +41,19 @@ func TestOutcomesOfAPayout(t *testing.T) {
 			refused: true, status: book.StatusFailed, reason: provider.ReasonFunds, posts: 1},
 		{name: "refused outright, and was paid", network: "TELECEL", post: always(rejected), ask: always(success),
 			status: book.StatusSuccess, posts: 1, spent: amount + fee},
-		{name: "refused outright, and is on its way", network: "MTN", post: always(rejected), ask: inTurn(pending, notFound, success), after: 4 * time.Second,
+		{name: "refused outright, and is on its way", network: "MTN", post: always(rejected), ask: sequence(pending, notFound, success), after: 4 * time.Second,
 			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "refused outright, nobody answers: holds", network: "TELECEL", post: always(rejected), ask: always(unknown), after: 30 * time.Second,
 			status: book.StatusPending, posts: 1, spent: amount + fee},
 		{name: "refused outright, nobody answers for a minute: operators are called", network: "MTN", post: always(rejected), ask: always(unknown), after: 3 * time.Minute,
 			status: book.StatusPending, posts: 1, spent: amount + fee, escalated: true},
-		{name: "refused outright, answered after a silence", network: "MTN", post: always(rejected), ask: inTurn(unknown, unknown, notFound), after: 4 * time.Second,
+		{name: "refused outright, answered after a silence", network: "MTN", post: always(rejected), ask: sequence(unknown, unknown, notFound), after: 4 * time.Second,
 			status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 1},
 		{name: "a gateway refuses, nothing was done", network: "MTN", post: always(bare), ask: always(notFound), after: 4 * time.Minute,
 			status: book.StatusFailed, reason: provider.ReasonInvalidRequest, posts: -1},
 		{name: "a gateway refuses, nothing was done: holds at first", network: "MTN", post: always(bare), ask: always(notFound), after: 30 * time.Second,
 			status: book.StatusPending, posts: -1, spent: amount + fee},
-		{name: "a gateway refuses, then it goes through", network: "MTN", post: inTurn(bare, pending), ask: inTurn(notFound, success), after: 3 * time.Second,
+		{name: "a gateway refuses, then it goes through", network: "MTN", post: sequence(bare, pending), ask: sequence(notFound, success), after: 3 * time.Second,
 			status: book.StatusSuccess, posts: 2, spent: amount + fee},
 		{name: "a gateway refuses, and it was paid", network: "TELECEL", post: always(bare), ask: always(success),
 			status: book.StatusSuccess, posts: 1, spent: amount + fee},
@@ -64,54 +62,54 @@ func TestOutcomesOfAPayout(t *testing.T) {
 		{name: "pending for ever", network: "MTN", post: always(pending), ask: always(pending), after: 48 * time.Hour,
 			status: book.StatusPending, posts: 1, spent: amount + fee, escalated: true},
 
-		{name: "accepted, not readable yet, paid", network: "MTN", post: always(pending), ask: inTurn(notFound, notFound, success), after: 7 * time.Second,
+		{name: "accepted, not readable yet, paid", network: "MTN", post: always(pending), ask: sequence(notFound, notFound, success), after: 7 * time.Second,
 			status: book.StatusSuccess, posts: 1, spent: amount + fee},
 		{name: "accepted, not known for 50 seconds: asked again", network: "MTN", post: always(pending), ask: always(notFound), after: 50 * time.Second,
 			status: book.StatusPending, posts: 1, spent: amount + fee},
-		{name: "accepted, not known for a minute: sent again", network: "MTN", post: always(pending), ask: inTurn(notFound, notFound, notFound, notFound, notFound, notFound, pending), after: time.Minute,
+		{name: "accepted, not known for a minute: sent again", network: "MTN", post: always(pending), ask: sequence(notFound, notFound, notFound, notFound, notFound, notFound, pending), after: time.Minute,
 			status: book.StatusPending, posts: 2, spent: amount + fee},
 
 		{name: "answer lost, was paid", network: "MTN", post: always(unknown), ask: always(success), after: time.Second,
 			status: book.StatusSuccess, posts: 1, spent: amount + fee},
-		{name: "answer lost, not found, sent again, paid", network: "MTN", post: inTurn(unknown, pending), ask: inTurn(notFound, success), after: 3 * time.Second,
+		{name: "answer lost, not found, sent again, paid", network: "MTN", post: sequence(unknown, pending), ask: sequence(notFound, success), after: 3 * time.Second,
 			status: book.StatusSuccess, posts: 2, spent: amount + fee},
-		{name: "answer lost, sent again, is a duplicate, paid", network: "MTN", post: inTurn(unknown, repeated), ask: inTurn(notFound, success), after: 3 * time.Second,
+		{name: "answer lost, sent again, is a duplicate, paid", network: "MTN", post: sequence(unknown, repeated), ask: sequence(notFound, success), after: 3 * time.Second,
 			status: book.StatusSuccess, posts: 2, spent: amount + fee},
-		{name: "answer lost, refused when sent again: holds", network: "MTN", post: inTurn(unknown, rejected), ask: always(notFound), after: 50 * time.Second,
+		{name: "answer lost, refused when sent again: holds", network: "MTN", post: sequence(unknown, rejected), ask: always(notFound), after: 50 * time.Second,
 			status: book.StatusPending, spent: amount + fee, posts: 2},
-		{name: "answer lost, refused again and again without being known", network: "MTN", post: inTurn(unknown, rejected), ask: always(notFound), after: 4 * time.Minute,
+		{name: "answer lost, refused again and again without being known", network: "MTN", post: sequence(unknown, rejected), ask: always(notFound), after: 4 * time.Minute,
 			status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 2},
-		{name: "answer lost, refused twice, asked in vain between: holds", network: "MTN", post: inTurn(unknown, rejected),
-			ask:   inTurn(notFound, unknown, unknown, unknown, unknown, unknown, notFound, unknown),
+		{name: "answer lost, refused twice, asked in vain between: holds", network: "MTN", post: sequence(unknown, rejected),
+			ask:   sequence(notFound, unknown, unknown, unknown, unknown, unknown, notFound, unknown),
 			after: 3 * time.Minute, status: book.StatusPending, posts: 2, spent: amount + fee, escalated: true},
-		{name: "answer lost, refused when sent again, was paid", network: "MTN", post: inTurn(unknown, rejected), ask: inTurn(notFound, success), after: 3 * time.Second,
+		{name: "answer lost, refused when sent again, was paid", network: "MTN", post: sequence(unknown, rejected), ask: sequence(notFound, success), after: 3 * time.Second,
 			status: book.StatusSuccess, posts: 2, spent: amount + fee},
 		{name: "answer lost, not found without duplicates: holds for ever", network: "TELECEL", post: always(unknown), ask: always(notFound), after: 72 * time.Hour,
 			status: book.StatusPending, posts: 1, spent: amount + fee, escalated: true},
-		{name: "answer lost without duplicates, was paid", network: "TELECEL", post: always(unknown), ask: inTurn(notFound, unknown, success), after: 7 * time.Second,
+		{name: "answer lost without duplicates, was paid", network: "TELECEL", post: always(unknown), ask: sequence(notFound, unknown, success), after: 7 * time.Second,
 			status: book.StatusSuccess, posts: 1, spent: amount + fee},
-		{name: "answer lost without duplicates, had failed", network: "TELECEL", post: always(unknown), ask: inTurn(notFound, failed), after: 3 * time.Second,
+		{name: "answer lost without duplicates, had failed", network: "TELECEL", post: always(unknown), ask: sequence(notFound, failed), after: 3 * time.Second,
 			status: book.StatusFailed, reason: provider.ReasonFunds, posts: 1},
 
-		{name: "turned away, then accepted", network: "TELECEL", post: inTurn(turnedOff, turnedOff, pending), ask: always(success), after: 5 * time.Second,
+		{name: "turned away, then accepted", network: "TELECEL", post: sequence(barred, barred, pending), ask: always(success), after: 5 * time.Second,
 			status: book.StatusSuccess, posts: 3, spent: amount + fee},
-		{name: "turned away, then refused: either may have arrived", network: "TELECEL", post: inTurn(turnedOff, rejected), ask: always(notFound), after: 4 * time.Minute,
+		{name: "turned away, then refused: either may have arrived", network: "TELECEL", post: sequence(barred, rejected), ask: always(notFound), after: 4 * time.Minute,
 			status: book.StatusPending, posts: 2, spent: amount + fee, escalated: true},
-		{name: "turned away, then refused, not known for long", network: "TELECEL", post: inTurn(turnedOff, rejected), ask: always(notFound), after: 7 * time.Minute,
+		{name: "turned away, then refused, not known for long", network: "TELECEL", post: sequence(barred, rejected), ask: always(notFound), after: 7 * time.Minute,
 			status: book.StatusFailed, reason: provider.ReasonPayeeNotFound, posts: 2},
-		{name: "turned away for 29 minutes: tried on", network: "MTN", post: always(turnedOff), ask: always(unknown), after: 29 * time.Minute,
+		{name: "turned away for 29 minutes: tried on", network: "MTN", post: always(barred), ask: always(unknown), after: 29 * time.Minute,
 			status: book.StatusPending, posts: -1, spent: amount + fee},
-		{name: "turned away for half an hour, nobody answers: holds", network: "MTN", post: always(turnedOff), ask: always(unknown), after: 5 * time.Hour,
+		{name: "turned away for half an hour, nobody answers: holds", network: "MTN", post: always(barred), ask: always(unknown), after: 5 * time.Hour,
 			status: book.StatusPending, posts: -1, spent: amount + fee, escalated: true},
-		{name: "turned away for half an hour, not known", network: "MTN", post: always(turnedOff), ask: always(notFound), after: 33 * time.Minute,
+		{name: "turned away for half an hour, not known", network: "MTN", post: always(barred), ask: always(notFound), after: 33 * time.Minute,
 			status: book.StatusFailed, reason: provider.ReasonUnavailable, posts: -1},
-		{name: "turned away for half an hour, not known, without duplicates", network: "TELECEL", post: always(turnedOff), ask: always(notFound), after: 37 * time.Minute,
+		{name: "turned away for half an hour, not known, without duplicates", network: "TELECEL", post: always(barred), ask: always(notFound), after: 37 * time.Minute,
 			status: book.StatusFailed, reason: provider.ReasonUnavailable, posts: -1},
-		{name: "turned away for half an hour, and it was paid", network: "TELECEL", post: always(turnedOff), ask: always(success), after: 31 * time.Minute,
+		{name: "turned away for half an hour, and it was paid", network: "TELECEL", post: always(barred), ask: always(success), after: 31 * time.Minute,
 			status: book.StatusSuccess, posts: -1, spent: amount + fee},
-		{name: "turned away, then lost: holds", network: "TELECEL", post: inTurn(turnedOff, unknown), ask: always(unknown), after: 2 * time.Hour,
+		{name: "turned away, then lost: holds", network: "TELECEL", post: sequence(barred, unknown), ask: always(unknown), after: 2 * time.Hour,
 			status: book.StatusPending, posts: 2, spent: amount + fee, escalated: true},
-		{name: "lost, then turned away for hours: holds", network: "MTN", post: inTurn(unknown, turnedOff), ask: always(notFound), after: 2 * time.Hour,
+		{name: "lost, then turned away for hours: holds", network: "MTN", post: sequence(unknown, barred), ask: always(notFound), after: 2 * time.Hour,
 			status: book.StatusPending, posts: -1, spent: amount + fee, escalated: true},
 	}
 	for _, tt := range tests {
@@ -161,10 +159,10 @@ func TestOutcomesOfAPayout(t *testing.T) {
 				}
 				told := map[book.Status][]string{book.StatusSuccess: {"success"}, book.StatusFailed: {"failed"}}[got.Status]
 				if tt.refused {
-					told = nil // the answer said so
+					told = nil // the answer reported it
 				}
 				if tt.refused {
-					told = nil // the answer itself was the word
+					told = nil // the answer reported it
 				}
 				if is := h.hooks.of(got.Reference); !slices.Equal(is, told) {
 					t.Errorf("the customer was told %v, want %v", is, told)

@@ -1,45 +1,43 @@
-// Package payments moves other people's money: it collects from mobile money
-// wallets, pays out to wallets and bank accounts, and sells airtime and data
-// packages. A payment is accepted in the book (package book, below: its row, the
-// ledger's holds and a job in one transaction), submitted to a provider by that
-// job, and settled in the book in one more. This package decides what is asked of
-// the book and of the providers, and when; it holds no rows and no transfers.
-// A provider's answer is a value, and judge.go alone says what it may do to
-// the money; what cannot be proven either way holds the money until the provider
-// or an operator has spoken.
+// Package payments moves other people's money: it collects from mobile money wallets, pays out to wallets and bank
+// accounts, and sells airtime and data packages. The book (package book) accepts a payment in one transaction: its
+// row, hold and job. The job submits it to a provider, and the book settles it in a second transaction. This package
+// decides on the calls to the book and to providers, and their times. It stores no rows and posts no transfers.
 //
-// Files, each standing on those below it alone; no two of them need each other:
+// A provider's answer is a value, and only judge.go decides what it may do to the money. An unproven outcome keeps
+// the hold until the provider or an operator reports the result.
 //
-//	build.go                how the parts are put together
-//	operator.go             what operators decide: a payment ended by the provider's statement, transfers, suspense
-//	claims.go               payments that operators say a provider did, adopted in a recovery
-//	held.go                 payouts that wait for the approval of their account's own people
-//	payout_rows.go          payouts of a batch, which its reserve pays
-//	refund.go               collections given back to their payers
+// A file depends only on files that are listed below it:
+//
+//	build.go                construction
+//	operator.go             operators' decisions: resolutions, transfers, suspense
+//	claims.go               payments that operators claim a provider has, adopted in a recovery
+//	approval.go             payouts that await approval by people of their account
+//	payout_rows.go          payouts of a batch, paid from its reserve
+//	refund.go               refunds of collections to their payers
 //	collection.go, payout.go, bundle.go
-//	                        what each product asks for, with its limits
-//	airtime.go              airtime that mobile money pays for
+//	                        one product each, with its limits
+//	airtime.go              airtime paid by mobile money
 //	topup.go                airtime from the wallet
-//	accept.go               what comes before the book: a request as this node has it, its rail and ids; in a recovery it is looked for at every rail first
-//	checks.go               what products check alike
-//	status.go               clients that ask for a payment
-//	callbacks.go            providers that speak of one
-//	scrape.go               what is counted in the database for a scrape
-//	payments.go             the domain, and what it stands on
-//	job_lines.go            the queue's lines by rail, and how many of one may be under way
-//	job.go                  one run of an open payment's job: submit, ask, resend with its pauses, tell operators, adopt; what could never be sent is given up
-//	follower.go             what becomes of open payments between runs: taken over, put off (with the pauses of questions), settled
-//	recheck.go              final payments asked about again, after a callback and all in turn, and what a contradiction does
-//	attempt.go              one open payment in memory: its row in its first seconds, the request that waits for it
-//	recovery_search.go      one reference asked for at every rail, paused or not, after the database went back in time
+//	accept.go               acceptance: rail, ids and, in a recovery, the search at all rails
+//	checks.go               checks that products share
+//	status.go               status queries of clients
+//	callbacks.go            callbacks of providers
+//	scrape.go               metrics read from the database
+//	payments.go             the domain and its dependencies
+//	job_lines.go            the queue's lines by rail, with their limits
+//	job.go                  one run of an open payment's job: submit, poll, retry, reroute, alert operators, adopt
+//	follower.go             open payments between runs: takeover, pauses, settlement
+//	recheck.go              status queries of final payments, and contradictions
+//	attempt.go              the memory of one open payment and its waiting request
+//	recovery_search.go      search for one reference at all rails after a restore
 //	submission.go           the call that submits
-//	rails.go                the choice of a rail
-//	questions.go            the call that asks: how many questions a rail has at once, and how often clients may ask about one payment
-//	judge.go                what an outcome may do to the money: the rules, with their counts and times; when a payment is for operators
-//	standing.go             what the judge goes by, and how a row gives it; for how long a submission may be on its way
-//	moment.go               points of the time that this process has seen pass
-//	reference.go            references of our own
-//	metrics.go              what a node counts of its providers
+//	rails.go                choice of a rail
+//	queries.go              the call that queries a status, and its limits by rail and client
+//	judge.go                the rules that decide about money
+//	evidence.go             the input of judge, and how it is rebuilt from a row
+//	moment.go               monotonic time
+//	reference.go            our references
+//	metrics.go              counters of this node's calls to providers
 package payments
 
 import (
@@ -62,7 +60,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Deps is what payments stand on.
+// Deps are the dependencies of Payments.
 type Deps struct {
 	DB       *db.DB
 	Ledger   *ledger.Ledger
@@ -70,60 +68,58 @@ type Deps struct {
 	Jobs     *jobs.Queue
 	Webhooks *webhook.Webhooks
 	Routes   *route.Table
-	Lookups  *lookup.Lookups // nil: nothing is sold, and no bank account is paid (commands)
+	Lookups  *lookup.Lookups // nil in commands: no bundles and no payouts to banks
 	Treasury *treasury.Treasury
-	Recovery *recovery.Recovery // nil: the database never goes back in time (tests)
-	Watch    *recovery.Watch    // nil: not watched (commands, tests)
+	Recovery *recovery.Recovery // nil in tests without a restore
+	Watch    *recovery.Watch    // nil in commands and tests, which are not watched
 	Clock    *clock.Clock
 	Log      *slog.Logger
-	Secret   config.Secret // ProviderReferences are made under it
-	// CallbackURL gives the address at which a rail's callbacks arrive; nil or
-	// an empty answer: none are wanted.
+	Secret   config.Secret // the key of ProviderReferences
+	// CallbackURL returns the address for a rail's callbacks. No callbacks are requested if it is nil or returns "".
 	CallbackURL func(rail provider.Rail) string
-	// Holds says whether a payout must be approved by its account's own people
-	// first; nil: none must (commands, tests).
-	Holds Holds
-	// Development lets callbacks of customers go to loopback addresses.
+	// Approval is nil in commands and tests, whose payouts need none.
+	Approval ApprovalPolicy
+	// Development allows loopback addresses for customers' callbacks.
 	Development bool
 }
 
-// An Asker is who asks for a payout: an API key, or a person on a page.
-type Asker struct {
-	Person, Email string // of a person on a page; empty: the access key of the request asks
-	Origin        string // the address that the request came from
-	Expected      string // the name that the person expected the payee to have
-	Unnamed       bool   // nobody could find out whose the number is
+// A Requester is who requests a payout: an access key, or a person on a page.
+type Requester struct {
+	Person, Email string // of a person on a page; empty for an access key
+	Origin        string // address of the request
+	Expected      string // payee's name as the person expected it
+	Unnamed       bool   // no provider returned the holder's name
 }
 
-// A Hold is what a payout waits for.
-type Hold struct {
-	Until time.Time // when it ends without an approval
-	// Write writes down, in the transaction that accepts the payout, what waits to be approved.
+// A PendingApproval describes the approval that a payout needs.
+type PendingApproval struct {
+	Until time.Time // when the payout expires
+	// Write stores the change request in the transaction that accepts the payout.
 	Write func(tx *db.Tx) error
 }
 
-// Holds says whether a payout must be approved by its account's own people before it is sent; nil: not. It refuses one that
-// must be and cannot be. It is asked before the transaction, with the row that will be.
-type Holds func(ctx context.Context, by Asker, pay book.Payment) (*Hold, error)
+// An ApprovalPolicy returns the approval that a payout needs, or nil for none. It returns an error if approval is
+// needed but not possible. It runs before the transaction, with the new row.
+type ApprovalPolicy func(ctx context.Context, by Requester, pay book.Payment) (*PendingApproval, error)
 
-// Payments is the domain. It is safe for concurrent use. It reads the book for
-// everybody, and it alone writes there, but for the erasure of a person (package privacy).
+// Payments is the domain. It is safe for concurrent use. It reads the book for all packages and is the only one to
+// write there, except for the erasure of a person (package privacy).
 type Payments struct {
 	*book.Reader
-	book        *book.Book
-	tenants     *tenant.Store
-	jobs        *jobs.Queue
-	lookups     *lookup.Lookups
-	treasury    *treasury.Treasury
-	clock       *clock.Clock
-	log         *slog.Logger
-	development bool
-	holds       Holds
-	references  *references
-	rails       *rails
-	recovered   *recoverySearch
-	follower    *follower
-	rechecker   *rechecker
-	rechecks    *recheckQueue
-	asked       clientQuestions
+	book          *book.Book
+	tenants       *tenant.Store
+	jobs          *jobs.Queue
+	lookups       *lookup.Lookups
+	treasury      *treasury.Treasury
+	clock         *clock.Clock
+	log           *slog.Logger
+	development   bool
+	approval      ApprovalPolicy
+	references    *references
+	rails         *rails
+	recovered     *recoverySearch
+	follower      *follower
+	rechecker     *rechecker
+	rechecks      *recheckQueue
+	clientQueries clientQueries
 }

@@ -13,41 +13,36 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Payout sends money from the wallet to a mobile money wallet, or to a bank
-// account when BankID is set.
+// Payout is a transfer of money from the wallet to a mobile money wallet, or to a bank account if BankID is set.
 type Payout struct {
 	Amount      money.Pesewas
 	Reference   string // the client's
-	Name        string // of the recipient, as the client says
+	Name        string // of the recipient, from the client
 	CallbackURL string // empty: none
 
 	MSISDN      msisdn.MSISDN
 	Network     msisdn.Network
-	AccountType string // AccountSubscriber, AccountAgent or empty, which is agent
+	AccountType string // AccountSubscriber or AccountAgent; empty means agent
 
 	BankID        string
 	AccountNumber string
 
-	// Asker is who asks, for a payout that must be approved.
-	Asker Asker
+	// Requester is used if the payout needs approval.
+	Requester Requester
 
-	// Gone is closed when the client hangs up: a refusal is then told by webhook
-	// like any other failure. nil: they stay.
+	// Gone is closed when the client disconnects. A refusal is then sent by webhook. nil means that the client stays.
 	Gone <-chan struct{}
 }
 
-// MinPayout is the least amount of a payout.
+// MinPayout is the minimum amount of a payout.
 const MinPayout = 50 * money.Cedi / 100
 
-// toldTime is how long a request waits beyond its time for a refusal that is
-// being written down.
-const toldTime = 1500 * time.Millisecond
+// refusalWait is how long a request waits beyond its time for a refusal that is being stored.
+const refusalWait = 1500 * time.Millisecond
 
-// Payout accepts a payout, has it submitted, and answers when the provider has,
-// or after 8 s, whichever is first. A provider's outright no is a Refused
-// problem with the payment, failed and refunded, as its Data. Everything else is
-// told by webhook. One that waits for the approval of the account's own people is
-// answered at once, as pending.
+// Payout accepts a payout, submits it and returns the provider's answer, or pending after 8 s. A refusal is a Refused
+// problem; its Data is the failed and refunded payment. All other results follow by webhook. A payout that needs
+// approval is returned at once as pending.
 func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay book.Payment, replayed bool, err error) {
 	begun, began := p.clock.Now(), momentOf(p.clock)
 	t, err := p.customer(ctx, c)
@@ -61,23 +56,23 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 		refused = p.checkPayout(ctx, t, r)
 	}
 	if refused != nil {
-		// A request that came before is still answered: a replay moves no money. Its bank may have gone since, or its limit fallen.
-		if old, again, err := p.book.Earlier(ctx, &book.Acceptance{Payment: asked(c, t, book.KindPayout)}); err != nil || again {
+		// A repeated request moves no money, so it is answered even if its bank is gone or its limit fell.
+		if old, again, err := p.book.Earlier(ctx, &book.Acceptance{Payment: newPayment(c, t, book.KindPayout)}); err != nil || again {
 			return p.replayed(old, again, err)
 		}
 		return book.Payment{}, false, refused
 	}
-	pay = asked(c, t, book.KindPayout)
+	pay = newPayment(c, t, book.KindPayout)
 	field := r.fill(&pay)
 	if pay.Charges, pay.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Payout, pay.Channel, pay.Amount, begun); err != nil {
 		return book.Payment{}, false, err
 	}
-	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: field, waits: true, asker: &r.Asker}
+	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: field, awaitsSubmission: true, requester: &r.Requester}
 	if r.BankID != "" {
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return p.replayed(old, again, err)
 		}
-		// The verified name is used. Nothing is debited before it is known.
+		// The bank's name of the holder is used. Without it nothing is debited.
 		if a.Payment.AccountName, err = p.lookups.BankName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
 			return book.Payment{}, false, err
 		}
@@ -86,7 +81,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	if err != nil || done.Replayed {
 		return p.replayed(done.Payment, done.Replayed, err)
 	}
-	if done.Payment.Waits() {
+	if done.Payment.AwaitsApproval() {
 		return done.Payment, false, nil
 	}
 	no, err := p.await(ctx, r.Gone, a.reply, answerTime-momentOf(p.clock).Sub(began))
@@ -99,7 +94,8 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	return done.Payment, false, nil
 }
 
-// fill gives a payment what the payout asks for. It returns the request's field that a channel without a provider is blamed on.
+// fill copies the payout's fields to a payment. It returns the field that an error about a channel without a provider
+// names.
 func (r Payout) fill(pay *book.Payment) (field string) {
 	pay.Reference, pay.Amount, pay.CallbackURL = r.Reference, r.Amount, r.CallbackURL
 	pay.AccountName = cut(r.Name, nameLength)
@@ -137,9 +133,8 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 	return bad.Err()
 }
 
-// await waits for the submission's answer, at most for d. It answers the
-// payment if the provider refused it outright, and nil otherwise: the payment is
-// accepted, whatever becomes of it.
+// await waits up to d for the submission's result. It returns the payment if the provider refused it, and nil
+// otherwise.
 func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d time.Duration) (*book.Payment, error) {
 	timer := p.clock.Timer(d)
 	defer timer.Stop()
@@ -150,18 +145,18 @@ func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d 
 	case <-gone:
 	case <-ctx.Done():
 	}
-	if r.waiter.CompareAndSwap(waiterThere, waiterGone) {
+	if r.waiter.CompareAndSwap(requestWaits, requestGone) {
 		return nil, nil
 	}
-	// A refusal is being written down this moment: it is the answer.
-	late := p.clock.Timer(toldTime)
+	// A refusal is being stored right now: it is the answer.
+	late := p.clock.Timer(refusalWait)
 	defer late.Stop()
 	select {
 	case <-r.given:
 		return r.refusal, nil
 	case <-late.C:
 	}
-	if r.waiter.CompareAndSwap(waiterThere, waiterGone) { // it could not be written
+	if r.waiter.CompareAndSwap(requestWaits, requestGone) { // the refusal could not be stored
 		return nil, nil
 	}
 	return nil, problem.New(problem.Unavailable, "outcome_unknown",

@@ -19,28 +19,28 @@ import (
 type Row struct {
 	Payout
 	Charges money.Pesewas
-	Plan    int64 // version of the fee plan that made Charges
+	Plan    int64 // version of the fee plan that set Charges
 }
 
-// Rows asks for payouts of a batch, which its reserve pays.
+// Rows is a request for payouts of a batch, paid from its reserve.
 type Rows struct {
-	Caller idempotency.Caller // who sends the batch; neither its Idempotency-Key nor its daily limit counts
+	Caller idempotency.Caller // sender of the batch; its Idempotency-Key and daily limit are ignored
 	Batch  string
 	Rows   []Row
-	// Lock locks the row of the batch, and returns the rest of its reserve. It may refuse with a *problem.Error.
+	// Lock locks the row of the batch and returns the remaining reserve. It may refuse with a *problem.Error.
 	Lock func(tx *db.Tx) (rest money.Pesewas, err error)
-	// Write stores, in the transaction that accepts the payouts, what became of the rows, in their order. There are fewer than
-	// Rows where a row could not be accepted now.
+	// Write stores the results in the order of Rows, in the transaction that accepts the payouts. There are fewer
+	// results than Rows if a row could not be accepted now.
 	Write func(tx *db.Tx, results []RowResult) error
 }
 
-// RowResult is what became of a row: Payment was accepted, or Refused says why none ever will be.
+// RowResult is the result of a row: an accepted Payment, or Refused with a permanent reason.
 type RowResult struct {
 	Payment book.Payment
-	Refused *problem.Error // Invalid, NotFound, or Duplicate with the payment that has the Reference as Data
+	Refused *problem.Error // Invalid, NotFound, or Duplicate whose Data is the payment with the Reference
 }
 
-// A RowCause is why rows are not accepted until somebody lifts it. Stored by package batch; never renamed.
+// A RowCause is a lasting reason against accepting rows. Package batch stores it, so values never change.
 type RowCause string
 
 // The causes.
@@ -56,7 +56,7 @@ const (
 // shortOutage is the RetryAfter up to which an open circuit breaker is no RowCause: its next probe is due.
 const shortOutage = 30 * time.Second
 
-// rowCause returns the cause that an error is; empty: the rows are tried again.
+// rowCause returns the cause of an error, or "" if the rows should be tried again.
 func rowCause(err error) RowCause {
 	e := problem.From(err)
 	switch {
@@ -72,9 +72,9 @@ func rowCause(err error) RowCause {
 	return ""
 }
 
-// PayRows accepts payouts of a batch, in one transaction and in their order, up to the first that cannot be accepted now. It
-// waits for no provider. It returns how many rows have a result. cause says why the next row has none, until somebody lifts it.
-// Any other failure is err: the rows that have no result may be tried again.
+// PayRows accepts payouts of a batch in one transaction and in their order, up to the first that cannot be accepted now.
+// It does not wait for providers. done counts the rows with a result. cause is the lasting reason why the next row has
+// none. After any other err the rows without a result may be tried again.
 func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause RowCause, err error) {
 	t, err := p.tenants.Get(ctx, r.Caller.Tenant)
 	switch {
@@ -110,12 +110,13 @@ func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause RowCaus
 	return len(results), cause, nil
 }
 
-// CheckRow refuses a payout of a batch that would be refused whenever it is sent.
+// CheckRow refuses a payout of a batch that can never be accepted.
 func (p *Payments) CheckRow(ctx context.Context, t tenant.Tenant, r Payout) error {
 	return p.checkPayout(ctx, t, r)
 }
 
-// SpendToday takes the whole of a batch out of what its key may spend in a day, or refuses it. The caller has locked the wallet.
+// SpendToday adds the total of a batch to its key's spending of today, or refuses it. The caller must have locked the
+// wallet.
 func (p *Payments) SpendToday(tx *db.Tx, c idempotency.Caller, amount money.Pesewas) error {
 	if c.Daily == 0 {
 		return nil
@@ -123,7 +124,7 @@ func (p *Payments) SpendToday(tx *db.Tx, c idempotency.Caller, amount money.Pese
 	return p.book.SpendToday(tx, c.Tenant, c.Key, c.Daily, amount)
 }
 
-// prepareRow makes everything about a row that does not need the lock. refused is final; err is not.
+// prepareRow does everything for a row that needs no lock. refused is final; err is not.
 func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row Row) (a *request, refused *problem.Error, err error) {
 	if err := p.checkPayout(ctx, t, row.Payout); err != nil {
 		if e := problem.From(err); e.Kind == problem.Invalid || e.Kind == problem.NotFound {
@@ -131,7 +132,7 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 		}
 		return nil, nil, err
 	}
-	pay := asked(idempotency.Caller{Tenant: t.ID, Key: r.Caller.Key}, t, book.KindPayout)
+	pay := newPayment(idempotency.Caller{Tenant: t.ID, Key: r.Caller.Key}, t, book.KindPayout)
 	row.fill(&pay)
 	pay.Batch, pay.Charges, pay.Plan = r.Batch, row.Charges, row.Plan
 	a = &request{Acceptance: book.Acceptance{Payment: pay}}
@@ -144,7 +145,7 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 	return a, nil, nil
 }
 
-// draw accepts what was prepared, and stores all results.
+// draw accepts the prepared rows and stores all results.
 func (p *Payments) draw(ctx context.Context, r Rows, requests []*request, results []RowResult) (err error) {
 	d := &book.Drawing{Batch: r.Batch, Lock: r.Lock}
 	for _, a := range requests {
@@ -155,8 +156,8 @@ func (p *Payments) draw(ctx context.Context, r Rows, requests []*request, result
 	d.Write = func(tx *db.Tx, of []book.Drawn) error {
 		drawn = of
 		for _, a := range requests {
-			if a.Also != nil {
-				if err := a.Also(tx); err != nil {
+			if a.InTx != nil {
+				if err := a.InTx(tx); err != nil {
 					return err
 				}
 			}
@@ -173,8 +174,8 @@ func (p *Payments) draw(ctx context.Context, r Rows, requests []*request, result
 	return err
 }
 
-// completed returns results with what became of the prepared ones, in their order. The transaction may run again, so it
-// changes nothing.
+// completed returns results with those of the prepared rows added in order. It changes no argument, because the
+// transaction may run again.
 func completed(results []RowResult, drawn []book.Drawn) []RowResult {
 	results = slices.Clone(results)
 	next := 0

@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// file is a batch with a reserve whose row these tests keep in memory.
+// file is a batch with a reserve whose row is in memory.
 type file struct {
 	*node
 	rest    money.Pesewas
@@ -68,7 +68,7 @@ func (f *file) rows(list ...Row) Rows {
 		}}
 }
 
-// check compares the reserve with its account, and makes every check of the books.
+// check compares the reserve with its account and verifies the books.
 func (f *file) check(want money.Pesewas) {
 	f.fixture.t.Helper()
 	if has := f.account(ledger.Reserve(f.fixture.tenant.ID)); has != want || f.rest != want {
@@ -77,8 +77,8 @@ func (f *file) check(want money.Pesewas) {
 	f.sound()
 }
 
-// The reserve pays for rows, with the fee and name that they came with. A failed row goes back to the wallet. A row that is
-// invalid, or whose reference is taken, is refused and draws nothing.
+// The reserve pays the rows with their given fees and names. A failed row is refunded to the wallet. A row that is
+// invalid or repeats a reference is refused and draws nothing.
 func TestPayRows_reservePays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -116,7 +116,8 @@ func TestPayRows_reservePays(t *testing.T) {
 	})
 }
 
-// Rows are accepted up to the first that no provider takes now, or none where the account may not pay; the cause is returned.
+// Rows are accepted up to the first one without an available provider, and none if the account may not pay. The cause
+// is returned.
 func TestPayRows_stopsAtCause(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -141,7 +142,7 @@ func TestPayRows_stopsAtCause(t *testing.T) {
 	})
 }
 
-// set changes the tenant, and waits until the node sees it.
+// set changes the tenant and waits until the node sees the change.
 func (n *node) set(c tenant.Change) {
 	n.fixture.t.Helper()
 	if err := n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {
@@ -153,8 +154,8 @@ func (n *node) set(c tenant.Change) {
 	n.clock.Advance(2 * time.Second)
 }
 
-// A batch that its lock refuses is a verdict on its rows alone: the payout that shares their transaction is accepted.
-func TestPayRows_refusalIsAVerdict(t *testing.T) {
+// A batch that its lock refuses does not affect a payout in the same transaction.
+func TestPayRows_refusedBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
@@ -166,13 +167,13 @@ func TestPayRows_refusalIsAVerdict(t *testing.T) {
 		drawing := &book.Drawing{Batch: fileBatch, Lock: rows.Lock, Write: func(*db.Tx, []book.Drawn) error { return nil }}
 		for _, to := range []*[]book.Payment{nil, &drawing.Payments} {
 			pay.Reference = h.reference()
-			n.references.mint(&pay, n.clock.Now())
+			n.references.assignIDs(&pay, n.clock.Now())
 			if to != nil {
 				row := pay
 				row.Batch = fileBatch
 				*to = append(*to, row)
 				pay.Reference = h.reference()
-				n.references.mint(&pay, n.clock.Now())
+				n.references.assignIDs(&pay, n.clock.Now())
 			}
 		}
 		verdicts, err := n.book.Commit(t.Context(), 0, []*book.Op{{Draw: drawing}, {Accept: &book.Acceptance{Payment: pay}}, {Draw: drawing}})
@@ -188,7 +189,7 @@ func TestPayRows_refusalIsAVerdict(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the answers of the database, a row is accepted once or not at all, and the reserve pays what was accepted.
+// With lost answers of the database, a row is accepted once or not at all, and the reserve pays the accepted ones.
 func TestPayRows_lostAnswers(t *testing.T) {
 	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
 		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
@@ -214,7 +215,7 @@ func TestPayRows_lostAnswers(t *testing.T) {
 	}
 }
 
-// Of two processes that accept the same rows at once one accepts each of them.
+// Of two processes with the same rows, one accepts each row.
 func TestPayRows_twoNodes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -14,12 +14,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A half-open breaker lets one request through and waits 30 s for its report. A
-// request that takes this place and submits nothing must give it back: the service
-// is refused otherwise although its provider works.
+// A half-open breaker allows one request and waits 30 s for its report. A request that takes this place without
+// submitting must return it. Otherwise a working provider stays unavailable.
 
-// halfOpen breaks an operation of the second rail and waits until its breaker lets
-// one request through.
+// halfOpen opens the breaker of the second rail and waits until it is half-open.
 func (n *node) halfOpen(op route.Operation) {
 	n.fixture.t.Helper()
 	rail, _ := n.routes.Rail("hubtel", "test")
@@ -29,8 +27,8 @@ func (n *node) halfOpen(op route.Operation) {
 	n.clock.Advance(16 * time.Second)
 }
 
-// getsThrough fails unless the next payout is submitted now.
-func (n *node) getsThrough(t *testing.T) {
+// submitsNext verifies that the next payout is submitted now.
+func (n *node) submitsNext(t *testing.T) {
 	t.Helper()
 	before, _ := n.fixture.second.counts()
 	if _, _, err := n.Payout(t.Context(), n.fixture.caller(), n.fixture.toTelecel()); err != nil {
@@ -42,20 +40,20 @@ func (n *node) getsThrough(t *testing.T) {
 	}
 }
 
-func TestARequestThatSubmitsNothingGivesTheProbeBack(t *testing.T) {
+func TestProbe_returnedByRequest(t *testing.T) {
 	for name, submitsNothing := range map[string]func(*testing.T, *node){
 		"a payment that a recovery adopts": func(t *testing.T, n *node) {
-			n.lostTime(t, true)
+			n.startRecovery(t, true)
 			n.clock.Advance(10 * time.Minute)
 			r := n.fixture.toTelecel()
 			reference := n.References(n.fixture.tenant, book.KindPayout, r.Reference)[0]
-			n.fixture.second.knows(reference, r.Amount, string(r.MSISDN), pending)
+			n.fixture.second.hasReference(reference, r.Amount, string(r.MSISDN), pending)
 			if _, _, err := n.Payout(t.Context(), n.fixture.caller(), r); err != nil || n.fixture.second.posted(reference) != 0 {
 				t.Fatalf("%v, submitted %d times", err, n.fixture.second.posted(reference))
 			}
 		},
 		"a payment that a recovery keeps waiting": func(t *testing.T, n *node) {
-			n.lostTime(t, true)
+			n.startRecovery(t, true)
 			n.clock.Advance(10 * time.Minute)
 			n.fixture.second.script(always(pending), always(unknown))
 			_, _, err := n.Payout(t.Context(), n.fixture.caller(), n.fixture.toTelecel())
@@ -100,19 +98,19 @@ func TestARequestThatSubmitsNothingGivesTheProbeBack(t *testing.T) {
 				n.quiet()
 				n.halfOpen(route.DisburseWallet)
 				submitsNothing(t, n)
-				n.getsThrough(t)
+				n.submitsNext(t)
 			})
 		})
 	}
 }
 
-func TestAJobThatSubmitsNothingGivesTheProbeBack(t *testing.T) {
+func TestProbe_returnedByJob(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
 		dead := h.stopped("dead")
 		dead.crash(t, "TELECEL")
-		dead.lostTime(t, false) // closed: nothing may be submitted
+		dead.startRecovery(t, false) // closed: nothing may be submitted
 		n := h.node("heir")
 		h.first.script(always(pending), always(notFound))
 		h.second.script(always(pending), always(notFound))
@@ -127,7 +125,7 @@ func TestAJobThatSubmitsNothingGivesTheProbeBack(t *testing.T) {
 	})
 }
 
-func TestABundleGoesThroughAHalfOpenBreaker(t *testing.T) {
+func TestProbe_bundle(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

@@ -22,7 +22,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A shop is what a scripted rail says about names and packages.
+// A shop has the names and packages of a scripted rail.
 type shop struct {
 	offers  []provider.Offer
 	outcome provider.Outcome // of names and offers
@@ -122,13 +122,13 @@ func (n *node) topUp() TopUp {
 	return TopUp{MSISDN: telecel, Amount: 5 * money.Cedi, NetworkID: n.networkID(msisdn.Telecel), Reference: n.fixture.reference()}
 }
 
-func TestATopUpDebitsTheAmountAndIsRefundedWhenItFails(t *testing.T) {
+func TestTopUp_debitsAndRefunds(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
 		r := n.topUp()
 		pay, _, err := n.TopUp(t.Context(), h.caller(), r)
-		if err != nil || pay.Word() != "submitted" || pay.Details.NetworkID != r.NetworkID {
+		if err != nil || pay.PublicStatus() != "submitted" || pay.Details.NetworkID != r.NetworkID {
 			t.Fatalf("%+v, %v", pay, err)
 		}
 		if is := n.balance(); is != funds-r.Amount {
@@ -139,11 +139,11 @@ func TestATopUpDebitsTheAmountAndIsRefundedWhenItFails(t *testing.T) {
 			t.Fatalf("the duplicate's data is %v", problem.From(err).Data)
 		}
 		n.quiet()
-		// The provider says failed in the moment in which the customer asks.
+		// The provider reports the failure during the customer's status request.
 		h.second.script(always(pending), always(failed))
 		now, err := n.StatusTopUp(t.Context(), h.tenant.ID, r.Reference)
-		if err != nil || now.Word() != "failed" || now.Reason != provider.ReasonFunds {
-			t.Fatalf("%s %s, %v", now.Word(), now.Reason, err)
+		if err != nil || now.PublicStatus() != "failed" || now.Reason != provider.ReasonFunds {
+			t.Fatalf("%s %s, %v", now.PublicStatus(), now.Reason, err)
 		}
 		if is := n.balance(); is != funds {
 			t.Fatalf("the wallet has %s after the refund", is)
@@ -155,7 +155,7 @@ func TestATopUpDebitsTheAmountAndIsRefundedWhenItFails(t *testing.T) {
 	})
 }
 
-func TestTopUpRefusals(t *testing.T) {
+func TestTopUp_refusals(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -196,9 +196,9 @@ func TestTopUpRefusals(t *testing.T) {
 	})
 }
 
-// TestATopUpIsAnsweredAgainWithoutItsNetwork: the network was switched off, or got another id, since the first request. Its money
-// is debited, so the same request is answered with the same top-up; one that is new is refused with all that is wrong with it.
-func TestATopUpIsAnsweredAgainWithoutItsNetwork(t *testing.T) {
+// The network was switched off or renumbered after the first request. The repeated request gets the same top-up,
+// because its money is debited. A new request is refused with all its faults.
+func TestTopUp_repeatedWithoutNetwork(t *testing.T) {
 	for name, edit := range map[string]route.Edit{"inactive": {Status: route.Inactive}, "gone": {ID: "another-id"}} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -240,9 +240,8 @@ func (n *node) airtime() AirtimeBuy {
 	return AirtimeBuy{Destination: telecel, Payer: "233241234567", Network: msisdn.MTN, Amount: 20 * money.Cedi, NetworkID: n.networkID(msisdn.Telecel)}
 }
 
-// TestAirtimeByMobileMoney follows the collection and its top-up along every
-// pair of outcomes.
-func TestAirtimeByMobileMoney(t *testing.T) {
+// The collection and its top-up reach every pair of outcomes.
+func TestAirtimeBuy_outcomes(t *testing.T) {
 	expired := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonExpired}
 	for _, tt := range []struct {
 		name          string
@@ -268,7 +267,7 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 				if err != nil || replayed {
 					t.Fatal(replayed, err)
 				}
-				if pay.Word() != "pending" || topUp.Word() != "pending" || pay.Charges != 0 || pay.Reference != topUp.Reference || len(pay.Reference) < 12 {
+				if pay.PublicStatus() != "pending" || topUp.PublicStatus() != "pending" || pay.Charges != 0 || pay.Reference != topUp.Reference || len(pay.Reference) < 12 {
 					t.Fatalf("collection %+v, top-up %+v", pay, topUp)
 				}
 				n.quiet()
@@ -292,8 +291,8 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 				if err != nil || child.ID != topUp.ID {
 					t.Fatalf("%+v, %v", child, err)
 				}
-				if is := n.must(book.KindCollection, pay.ID).Word(); is != tt.status || child.Word() != tt.child {
-					t.Errorf("the collection is %s and the top-up %s, want %s and %s", is, child.Word(), tt.status, tt.child)
+				if is := n.must(book.KindCollection, pay.ID).PublicStatus(); is != tt.status || child.PublicStatus() != tt.child {
+					t.Errorf("the collection is %s and the top-up %s, want %s and %s", is, child.PublicStatus(), tt.status, tt.child)
 				}
 				if posts, _ := h.second.counts(); posts != tt.posts {
 					t.Errorf("%d top-ups were sent, want %d", posts, tt.posts)
@@ -307,7 +306,7 @@ func TestAirtimeByMobileMoney(t *testing.T) {
 	}
 }
 
-func TestAirtimeRefusalsAndReplays(t *testing.T) {
+func TestAirtimeBuy_refusalsAndReplays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -328,7 +327,7 @@ func TestAirtimeRefusalsAndReplays(t *testing.T) {
 		if err != nil || !replayed || again.ID != pay.ID || child.ID != topUp.ID {
 			t.Fatalf("replayed %v: %s and %s, %v", replayed, again.ID, child.ID, err)
 		}
-		r.NetworkID = "no-such-network" // the reference is looked at first
+		r.NetworkID = "no-such-network" // the reference is checked first
 		_, _, _, err = n.AirtimeBuy(t.Context(), h.caller(), r)
 		wantKind(t, err, problem.Duplicate)
 
@@ -338,14 +337,14 @@ func TestAirtimeRefusalsAndReplays(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		n.pass(2 * time.Second) // what is known of a tenant is at most a second old
+		n.pass(2 * time.Second) // a tenant is cached for at most a second
 		_, _, _, err = n.AirtimeBuy(t.Context(), h.caller(), n.airtime())
 		wantKind(t, err, problem.Forbidden)
 	})
 }
 
-// A network without airtime is told apart from one without collections.
-func TestAirtimeThatNobodySells(t *testing.T) {
+// The error distinguishes a network without airtime from one without collections.
+func TestAirtimeBuy_networkWithoutAirtime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first}}
@@ -365,7 +364,7 @@ func TestAirtimeThatNobodySells(t *testing.T) {
 
 var oneGiga = provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money.Cedi}
 
-// offered fetches the packages of a number and gives the first.
+// offered fetches the packages of a number and returns the first.
 func (n *node) offered(service string, number msisdn.MSISDN) lookup.Offer {
 	n.fixture.t.Helper()
 	all, holder, err := n.lookups.Offers(n.fixture.t.Context(), n.fixture.tenant.ID, n.serviceID(service), number)
@@ -375,7 +374,7 @@ func (n *node) offered(service string, number msisdn.MSISDN) lookup.Offer {
 	return all[0]
 }
 
-func TestABundleIsBoughtAtTheQuotedPrice(t *testing.T) {
+func TestBundle_quotedPrice(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -386,7 +385,7 @@ func TestABundleIsBoughtAtTheQuotedPrice(t *testing.T) {
 		}
 		r := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: all[0].ID, Network: msisdn.Telecel}
 		pay, _, err := n.BuyBundle(t.Context(), h.caller(), r)
-		if err != nil || pay.Amount != oneGiga.Amount || pay.Word() != "submitted" || pay.ClientReference() != "" || pay.Rail != "hubtel" {
+		if err != nil || pay.Amount != oneGiga.Amount || pay.PublicStatus() != "submitted" || pay.ClientReference() != "" || pay.Rail != "hubtel" {
 			t.Fatalf("%+v, %v", pay, err)
 		}
 		n.quiet()
@@ -398,8 +397,8 @@ func TestABundleIsBoughtAtTheQuotedPrice(t *testing.T) {
 		}
 		h.second.script(always(pending), always(failed))
 		now, err := n.StatusBundle(t.Context(), h.tenant.ID, pay.ProviderReference)
-		if err != nil || now.Word() != "failed" || n.balance() != funds {
-			t.Fatalf("%s, %v, the wallet has %s", now.Word(), err, n.balance())
+		if err != nil || now.PublicStatus() != "failed" || n.balance() != funds {
+			t.Fatalf("%s, %v, the wallet has %s", now.PublicStatus(), err, n.balance())
 		}
 		// A package may be bought again within its 60 minutes.
 		h.second.script(always(pending), always(success))
@@ -415,7 +414,7 @@ func TestABundleIsBoughtAtTheQuotedPrice(t *testing.T) {
 	})
 }
 
-func TestABundleOfAnotherOfferTenantOrNetworkIsRefused(t *testing.T) {
+func TestBundle_foreignOfferRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -462,9 +461,9 @@ func TestABundleOfAnotherOfferTenantOrNetworkIsRefused(t *testing.T) {
 	})
 }
 
-// TestBundleBoughtTwiceAtOnce: without an Idempotency-Key two requests are two
-// purchases; with one they are one, even after the offer has expired.
-func TestBundleBoughtTwiceAtOnce(t *testing.T) {
+// Two requests without an Idempotency-Key are two purchases. With the same key they are one, even after the offer has
+// expired.
+func TestBundle_boughtTwiceAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -509,7 +508,7 @@ func TestBundleBoughtTwiceAtOnce(t *testing.T) {
 		c.BodyHash = "another"
 		_, _, err = n.BuyBundle(t.Context(), c, r)
 		wantKind(t, err, problem.Invalid)
-		// A day later the key is free, and its Reference is not the old one.
+		// A day later the key is free and gives another Reference.
 		h.clock.Advance(24 * time.Hour)
 		r.OfferID = n.offered("telecel_data", telecel).ID
 		next, replayed, err := n.BuyBundle(t.Context(), c, r)
@@ -521,7 +520,7 @@ func TestBundleBoughtTwiceAtOnce(t *testing.T) {
 	})
 }
 
-func TestPayoutsToBanks(t *testing.T) {
+func TestPayout_toBanks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -566,9 +565,8 @@ func TestPayoutsToBanks(t *testing.T) {
 	})
 }
 
-// TestStatusLooksByOurNamesFirst makes a collection and a payout whose names
-// collide in every way that they can.
-func TestStatusLooksByOurNamesFirst(t *testing.T) {
+// A collection and a payout have ids that collide in every possible way. Our ids are matched first.
+func TestStatus_ownIDsFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -584,7 +582,7 @@ func TestStatusLooksByOurNamesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		trap := h.collect()
-		trap.Reference = out.ProviderReference // a client's reference that is our name of another payment
+		trap.Reference = out.ProviderReference // a client's reference equal to our id of another payment
 		if _, _, err := n.Collect(t.Context(), h.caller(), trap); err != nil {
 			t.Fatal(err)
 		}
@@ -605,9 +603,8 @@ func TestStatusLooksByOurNamesFirst(t *testing.T) {
 	})
 }
 
-// TestAStatusThatCannotBeSettledIsLogged: the customer hears what is stored, and the log that a word of the provider could not be
-// written down.
-func TestAStatusThatCannotBeSettledIsLogged(t *testing.T) {
+// If a status cannot be settled, the customer gets the stored one and the failure is logged.
+func TestStatus_failedSettlementIsLogged(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
@@ -617,7 +614,7 @@ func TestAStatusThatCannotBeSettledIsLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.first.knows(pay.ProviderReference, pay.Gross(), pay.Account, success)
+		h.first.hasReference(pay.ProviderReference, pay.Gross(), pay.Account, success)
 		f.Decide(func(b db.Boundary) db.Fault {
 			if b == db.BoundaryCommit {
 				return db.FaultBefore
@@ -636,8 +633,8 @@ func TestAStatusThatCannotBeSettledIsLogged(t *testing.T) {
 	})
 }
 
-// TestStatusAsksAgainAtMostOnceInTwoSeconds counts the questions.
-func TestStatusAsksAgainAtMostOnceInTwoSeconds(t *testing.T) {
+// A status request queries the provider at most once in two seconds.
+func TestStatus_queriesOnceIn2s(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -648,8 +645,8 @@ func TestStatusAsksAgainAtMostOnceInTwoSeconds(t *testing.T) {
 		n.quiet()
 		_, before := h.first.counts()
 		for range 5 {
-			if pay, err := n.Status(t.Context(), h.tenant.ID, r.Reference); err != nil || pay.Word() != "pending" {
-				t.Fatalf("%s, %v", pay.Word(), err)
+			if pay, err := n.Status(t.Context(), h.tenant.ID, r.Reference); err != nil || pay.PublicStatus() != "pending" {
+				t.Fatalf("%s, %v", pay.PublicStatus(), err)
 			}
 		}
 		if _, asks := h.first.counts(); asks-before != 1 {
@@ -658,8 +655,8 @@ func TestStatusAsksAgainAtMostOnceInTwoSeconds(t *testing.T) {
 		h.clock.Advance(2 * time.Second)
 		n.quiet()
 		h.first.script(always(pending), always(success))
-		if pay, err := n.Status(t.Context(), h.tenant.ID, r.Reference); err != nil || pay.Word() != "success" {
-			t.Errorf("%s, %v", pay.Word(), err)
+		if pay, err := n.Status(t.Context(), h.tenant.ID, r.Reference); err != nil || pay.PublicStatus() != "success" {
+			t.Errorf("%s, %v", pay.PublicStatus(), err)
 		}
 		if is, want := n.balance(), funds+r.Amount-10; is != want {
 			t.Errorf("the wallet has %s as success is told, want %s", is, want)

@@ -13,15 +13,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestWhatWaitsForItsTurnIsNotSentToAStoppedRail: a provider hangs, and more payouts
-// stand in line than it gets at once. An operator pauses the rail, or its breaker opens:
-// those in line must not become unknown one after the other.
-func TestWhatWaitsForItsTurnIsNotSentToAStoppedRail(t *testing.T) {
+// A provider hangs, and more payouts are queued than it gets at once. When an operator pauses the rail or its breaker
+// opens, queued payouts are not sent and do not become unknown.
+func TestQueue_stoppedRailGetsNothing(t *testing.T) {
 	for _, paused := range []bool{true, false} {
 		t.Run(map[bool]string{true: "paused", false: "breaker"}[paused], func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				const line = 40
-				const sends = sendsPerRail - sendsPerRail/spareTurns // of one tenant
+				const sends = sendsPerRail - sendsPerRail/spareShare // of one tenant
 				h := newFixture(t, d)
 				n := h.node("a")
 				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
@@ -40,7 +39,7 @@ func TestWhatWaitsForItsTurnIsNotSentToAStoppedRail(t *testing.T) {
 				}
 				entered.Wait()
 				h.second.mu.Lock()
-				h.second.slow, h.second.onPost, h.second.onAsk = nil, always(unknown), always(notFound)
+				h.second.slow, h.second.onSubmit, h.second.onQuery = nil, always(unknown), always(notFound)
 				h.second.mu.Unlock()
 				if paused {
 					n.pauseRail("hubtel")
@@ -52,7 +51,7 @@ func TestWhatWaitsForItsTurnIsNotSentToAStoppedRail(t *testing.T) {
 					return c.Ran >= sends+line && c.Running == 0 && c.Ready == 0
 				})
 				posts, _ := h.second.counts()
-				// The breaker needs some answers to open; until then those in line go on.
+				// The breaker needs some answers to open; queued payouts continue until then.
 				if late := posts - sends; paused && late != 0 || late == line {
 					t.Errorf("%d of %d were sent to a rail that is stopped", late, line)
 				}

@@ -10,15 +10,15 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// rails make every call to a provider: submissions and status questions. They know nothing of the book.
+// rails make all calls to providers: submissions and status queries. They do not use the book.
 type rails struct {
 	routes      *route.Table
 	clock       *clock.Clock
-	callbackURL func(provider.Rail) string // where a rail's callbacks arrive; nil or an empty answer: none are wanted
-	questions   questions
+	callbackURL func(provider.Rail) string // address of a rail's callbacks; nil or "": none
+	queries     queries
 }
 
-// operation is what a payment asks of a provider, and the channel on which.
+// operation returns the provider's operation and channel for a payment.
 func operation(p book.Payment) (route.Operation, string) {
 	switch {
 	case p.Kind == book.KindCollection:
@@ -35,7 +35,7 @@ func operation(p book.Payment) (route.Operation, string) {
 	return route.DisburseWallet, p.Channel
 }
 
-// refundWay is how a collection is given back: by the rail that collected, where it has a refund of its own.
+// refundWay returns the rail's own refund where the rail that collected has one, otherwise a payout.
 func (r *rails) refundWay(of book.Payment) book.RefundWay {
 	if rail, ok := r.routes.Rail(of.Rail, of.Mode); ok && rail.Refunder != nil {
 		return book.RefundByRail
@@ -43,8 +43,8 @@ func (r *rails) refundWay(of book.Payment) book.RefundWay {
 	return book.RefundByPayout
 }
 
-// account names the account at the provider that a payment's money leaves, or comes into. Commands have no rails: they go by
-// the accounts that a provider has by default.
+// account returns the name of the account at the provider that the payment debits or credits. Commands have no rails
+// and use the default accounts.
 func (r *rails) account(p book.Payment) string {
 	rail, _ := r.routes.Rail(p.Rail, p.Mode)
 	accounts := rail.Accounts.Full()
@@ -57,8 +57,8 @@ func (r *rails) account(p book.Payment) string {
 	return accounts.Disburse
 }
 
-// choose gives a payment the best rail of now, or looks whether the one that it has may be used. The probe is of that
-// rail, and must be given back unless the payment is submitted.
+// choose sets the best available rail of a payment, or checks the one that it has. The caller must return the probe
+// unless it submits the payment.
 func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (probe *route.Probe, err error) {
 	op, channel := operation(*pay)
 	if pay.Rail != "" {

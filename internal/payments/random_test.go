@@ -18,9 +18,8 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// A teller is behind a scripted rail: it keeps the provider's own book of what
-// it did for each reference, and while it is noisy it loses requests and answers
-// at every place where that can happen.
+// A teller is the provider behind a scripted rail. It keeps its own book by reference, and while noisy it loses
+// requests and answers at every possible place.
 type teller struct {
 	mu      sync.Mutex
 	rail    *scripted
@@ -62,7 +61,7 @@ func (t *teller) post(_ int, reference string) provider.Outcome {
 		if t.repeats {
 			return repeated
 		}
-		return rejected // as anything else that it refuses
+		return rejected // like all its refusals
 	}
 	fate := 9
 	if t.noisy {
@@ -72,7 +71,7 @@ func (t *teller) post(_ int, reference string) provider.Outcome {
 	case 0:
 		return unsent
 	case 1:
-		return turnedOff
+		return barred
 	case 2:
 		return rejected
 	case 3:
@@ -109,7 +108,7 @@ func (t *teller) ask(_ int, reference string) provider.Outcome {
 	return e.outcome()
 }
 
-// reverse takes one success back.
+// reverse reverses one success.
 func (t *teller) reverse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +120,7 @@ func (t *teller) reverse() {
 	}
 }
 
-// book is what the provider says that we have there.
+// book returns our balance by the provider's book.
 func (t *teller) book() money.Pesewas {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,16 +144,16 @@ func (t *teller) did(reference string) bool {
 	return e != nil && e.state == provider.Success
 }
 
-// TestRandomLives lets customers, providers and operators do as they like, and
-// then asks every check, and each provider's own book.
-func TestRandomLives(t *testing.T) {
+// Customers, providers and operators act at random. Afterwards every check passes, and each provider's book agrees
+// with ours.
+func TestPayments_random(t *testing.T) {
 	var mu sync.Mutex
 	reached := map[string]int{}
-	t.Run("seeds", func(t *testing.T) { // Run returns when the parallel lives have ended
+	t.Run("seeds", func(t *testing.T) { // Run returns after the parallel runs have ended
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
-					one := randomLife(t, d, rand.New(rand.NewPCG(seed, 7)))
+					one := randomRun(t, d, rand.New(rand.NewPCG(seed, 7)))
 					mu.Lock()
 					defer mu.Unlock()
 					for what, times := range one {
@@ -174,7 +173,7 @@ func TestRandomLives(t *testing.T) {
 
 const everyPayment = `SELECT id FROM payments`
 
-// reach counts what became of the payments.
+// reach counts the results of the payments.
 func (n *node) reach() map[string]int {
 	reached := map[string]int{}
 	ctx := n.fixture.t.Context()
@@ -191,7 +190,7 @@ func (n *node) reach() map[string]int {
 	if err != nil {
 		n.fixture.t.Fatal(err)
 	}
-	rows, err := n.Those(ctx, ids)
+	rows, err := n.ByIDs(ctx, ids)
 	if err != nil {
 		n.fixture.t.Fatal(err)
 	}
@@ -199,7 +198,7 @@ func (n *node) reach() map[string]int {
 		reached[string(pay.Kind)+" "+string(pay.Status)]++
 		for what, is := range map[string]bool{
 			"reversed": pay.Status == book.StatusSuccess && !pay.ContradictedAt.IsZero(), "found paid": pay.Status == book.StatusFailed && !pay.ContradictedAt.IsZero(),
-			"resolved": pay.Note == "by the statement", "posted again": pay.Posts > 1, "rerouted": pay.Attempt > 1, "refused": pay.Refused,
+			"resolved": pay.Note == "by the statement", "posted again": pay.Submissions > 1, "rerouted": pay.Attempt > 1, "refused": pay.Refused,
 		} {
 			if is {
 				reached[what]++
@@ -209,7 +208,7 @@ func (n *node) reach() map[string]int {
 	return reached
 }
 
-func randomLife(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
+func randomRun(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
 	h := newFixture(t, d)
 	n := h.node("a")
 	tellers := map[string]*teller{
@@ -271,7 +270,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
 			t.Errorf("resolve %s: %v", pay.ID, err)
 		}
 	}
-	n.pass(52 * time.Hour) // the second looks
+	n.pass(52 * time.Hour) // the rechecks
 	n.sound()
 	reached := n.reach()
 	if left := n.jobsLeft(); left != 0 {
@@ -295,8 +294,7 @@ func randomLife(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
 	return reached
 }
 
-// randomStep is one request of a customer, and the payments that it makes if it
-// is accepted.
+// randomStep makes one request of a customer and returns the kinds of its payments.
 func (n *node) randomStep(r *rand.Rand) (kinds []book.Kind, err error) {
 	h, ctx := n.fixture, n.fixture.t.Context()
 	network, number := msisdn.MTN, msisdn.MSISDN("233241234567")

@@ -12,13 +12,11 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A provider's final word is not always its last. Every final payment is asked
-// about once more when it is a day old, and whenever a callback speaks of it.
-// An answer that contradicts the stored word never changes it silently: money that comes
-// late to a collection is credited, and everything else goes through suspense to
-// an operator.
+// A provider's final report may be wrong. Every final payment is queried again a day after acceptance and after each
+// callback about it. A contradicting answer never changes the status silently. A collection paid late is credited,
+// and everything else goes through suspense to an operator.
 
-// A rechecker asks about final payments.
+// A rechecker queries the status of final payments.
 type rechecker struct {
 	book    *book.Book
 	rails   *rails
@@ -27,9 +25,8 @@ type rechecker struct {
 	metrics metrics
 }
 
-// recheck asks about a final payment and acts on a contradiction. asked is
-// false when the provider could not be asked.
-func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, err error) {
+// recheck queries a final payment and acts on a contradiction. queried is false if the provider did not answer.
+func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (queried bool, err error) {
 	if pay.Status.Open() || pay.Rail == "" {
 		return true, nil
 	}
@@ -37,9 +34,9 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 	if !ok {
 		return true, nil
 	}
-	o := c.rails.questions.ask(ctx, rail, pay)
+	o := c.rails.queries.status(ctx, rail, pay)
 	now := momentOf(c.clock)
-	_, v, _ := judge(standingOf(pay, rail, now), report{from: fromQuestion, outcome: o, at: now})
+	_, v, _ := judge(evidenceOf(pay, rail, now), report{from: fromQuery, outcome: o, at: now})
 	e, contradicts := contradictions[v]
 	if !contradicts {
 		if pay.Status == book.StatusSuccess && pay.ContradictedAt.IsZero() && o.Final() && o.State == provider.Success && o.FeeKnown {
@@ -49,7 +46,7 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 	}
 	s := book.Settlement{Payment: pay, Event: e, Outcome: o}
 	if s.Event == book.EventReversed {
-		// The provider takes its own part back, too.
+		// The provider undoes its own costs as well.
 		if s.Outcome.Fee, s.Outcome.Commission, err = c.book.Costs(ctx, pay); err != nil {
 			return true, err
 		}
@@ -68,37 +65,35 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (asked bool, 
 	return true, nil
 }
 
-// recheckNow is recheck for the queue: an error is logged.
+// recheckNow is recheck for the queue: it logs errors.
 func (c *rechecker) recheckNow(ctx context.Context, pay book.Payment) {
 	if _, err := c.recheck(ctx, pay); err != nil && ctx.Err() == nil {
 		c.log.Error("failed to recheck final payment", "payment", pay.ID, "error", err)
 	}
 }
 
-// contradictions are the events of the verdicts about final payments.
+// contradictions maps the verdicts about final payments to events.
 var contradictions = map[verdict]book.Event{
 	verdictReversed: book.EventReversed, verdictPaidLate: book.EventPaidLate, verdictFoundPaid: book.EventFoundPaid, verdictOpposite: book.EventOpposite,
 }
 
-// rechecksKept bounds the final payments that wait for a recheck. More than that are
-// left to the sweep, which comes to every one.
-const rechecksKept = 1000
+// maxRechecks limits the final payments that wait for a recheck. The sweep rechecks the others later.
+const maxRechecks = 1000
 
-// recheckers is how many final payments are asked about at once.
+// recheckers is the number of concurrent rechecks.
 const recheckers = 8
 
-// A recheckQueue has final payments that a callback spoke of. Each waits two seconds
-// (providers repeat themselves, and the callback of a payment that was just
-// settled is often the one that comes late), then it is asked about once.
+// A recheckQueue has the final payments of recent callbacks. Each waits two seconds and is queried once: providers
+// repeat callbacks, and a late callback often follows the settlement.
 type recheckQueue struct {
 	clock   *clock.Clock
 	recheck func(context.Context, book.Payment)
 
 	mu      sync.Mutex
-	queue   []dueRecheck // in order of time
+	queue   []dueRecheck // ordered by time
 	ids     map[string]bool
 	running bool
-	busy    int           // rechecks under way
+	busy    int           // running rechecks
 	changed chan struct{} // closed at each change; for quiet
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -116,11 +111,11 @@ func newRecheckQueue(c *clock.Clock, recheck func(context.Context, book.Payment)
 	return l
 }
 
-// soon has a payment rechecked.
+// soon adds a payment to the queue.
 func (l *recheckQueue) soon(pay book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ids[pay.ID] || len(l.ids) >= rechecksKept || l.ctx.Err() != nil {
+	if l.ids[pay.ID] || len(l.ids) >= maxRechecks || l.ctx.Err() != nil {
 		return
 	}
 	l.ids[pay.ID] = true
@@ -131,7 +126,7 @@ func (l *recheckQueue) soon(pay book.Payment) {
 	}
 }
 
-// run rechecks what is due until nothing waits.
+// run rechecks due payments until none waits.
 func (l *recheckQueue) run() {
 	slots := make(chan struct{}, recheckers)
 	for {
@@ -150,7 +145,7 @@ func (l *recheckQueue) run() {
 		l.mu.Lock()
 		l.queue = l.queue[1:]
 		l.busy++
-		delete(l.ids, next.pay.ID) // a callback from here on is news
+		delete(l.ids, next.pay.ID) // a later callback needs another recheck
 		l.mu.Unlock()
 		l.group.Go(func() {
 			l.recheck(l.ctx, next.pay)
@@ -164,7 +159,7 @@ func (l *recheckQueue) run() {
 	}
 }
 
-// quiet waits until no recheck is under way or due.
+// quiet waits until no recheck is running or due.
 func (l *recheckQueue) quiet(ctx context.Context) error {
 	for {
 		l.mu.Lock()
@@ -183,7 +178,7 @@ func (l *recheckQueue) quiet(ctx context.Context) error {
 	}
 }
 
-// close gives up what waits and waits for what runs.
+// close drops waiting rechecks and waits for running ones.
 func (l *recheckQueue) close() {
 	l.mu.Lock()
 	l.cancel()
@@ -193,23 +188,21 @@ func (l *recheckQueue) close() {
 
 const (
 	recheckEvery  = 10 * time.Minute
-	recheckPause  = 2 * time.Hour         // until a question that was not answered is asked again
-	recheckGiven  = 2 * book.RecheckAfter // after which a payment that cannot be asked about is passed over
+	recheckPause  = 2 * time.Hour         // pause before an unanswered query is repeated
+	recheckGiven  = 2 * book.RecheckAfter // age after which a payment without an answer is given up
 	recheckBatch  = 100
-	recheckSilent = 100 // questions without an answer, after which the provider is not asked again in this sweep
+	recheckSilent = 100 // unanswered queries after which this sweep skips the provider
 )
 
-// A round is one run of the sweep. A payment without an answer comes again later
-// and holds up nothing behind it, and a provider that is silent is left alone
-// until the next round.
+// A round is one run of the sweep. It repeats unanswered payments later, so that they delay no others, and skips a
+// silent provider until the next round.
 type round struct {
 	c          *rechecker
 	began      time.Time
-	unanswered map[railKind]int // questions since the last answer
+	unanswered map[railKind]int // queries since the last answer
 }
 
-// sweep rechecks all that is due. It runs every ten minutes on
-// one node.
+// sweep rechecks all due payments. It runs every ten minutes on one node.
 func (c *rechecker) sweep(ctx context.Context) error {
 	r := &round{c: c, began: c.clock.Now(), unanswered: map[railKind]int{}}
 	lists, err := c.book.Unswept(ctx)
@@ -241,10 +234,10 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 		if len(ripe) == 0 {
 			return ctx.Err()
 		}
-		// One that is open is followed by its job, and will be late.
-		again := r.ask(ctx, ripe, func(pay book.Payment) bool { return pay.Status.Open() || pay.SettledLate() || pay.CreatedAt.After(now) })
+		// An open payment is followed by its job and gets a recheck after it settles.
+		again := r.recheckAll(ctx, ripe, func(pay book.Payment) bool { return pay.Status.Open() || pay.SettledLate() || pay.CreatedAt.After(now) })
 		for _, pay := range ripe {
-			if pay.CreatedAt.After(now) { // by a clock that ran ahead, at an unknown time
+			if pay.CreatedAt.After(now) { // accepted by a clock that ran ahead
 				again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(book.RecheckAfter + book.RecheckSlack)})
 			}
 		}
@@ -256,8 +249,7 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 	}
 }
 
-// planned asks again about the payments that have a time of their own for it, as far as that had come when
-// the round began.
+// planned runs the rechecks with their own due time that were due when the round began.
 func (r *round) planned(ctx context.Context) error {
 	for {
 		due, rows, err := r.c.book.Due(ctx, r.began, recheckBatch)
@@ -265,7 +257,7 @@ func (r *round) planned(ctx context.Context) error {
 			return err
 		}
 		early := r.early(due, rows)
-		again := r.ask(ctx, rows, func(pay book.Payment) bool {
+		again := r.recheckAll(ctx, rows, func(pay book.Payment) bool {
 			return slices.ContainsFunc(early, func(l book.Recheck) bool { return l.ID == pay.ID })
 		})
 		err = r.c.book.Rechecked(ctx, due, append(again, early...))
@@ -275,7 +267,7 @@ func (r *round) planned(ctx context.Context) error {
 	}
 }
 
-// early plans anew the rechecks a day after a settlement that are due because the clock was set forward.
+// early returns new due times for rechecks that are due too early because the clock was set forward.
 func (r *round) early(due []book.Recheck, rows []book.Payment) (again []book.Recheck) {
 	now := r.c.clock.Now()
 	for _, pay := range rows {
@@ -290,12 +282,11 @@ func (r *round) early(due []book.Recheck, rows []book.Payment) (again []book.Rec
 	return again
 }
 
-// ask rechecks payments, a few at once, and plans another recheck of what could not
-// be asked about, but not for ever. Payments that were not asked about now come before those that
-// were.
-func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Payment) bool) (again []book.Recheck) {
+// recheckAll rechecks payments, a few at once. It plans another recheck of those without an answer, for a limited
+// time. Payments that were not queried come first in the result.
+func (r *round) recheckAll(ctx context.Context, rows []book.Payment, skip func(book.Payment) bool) (again []book.Recheck) {
 	answered := make([]bool, len(rows))
-	asked := make([]bool, len(rows))
+	queried := make([]bool, len(rows))
 	slots := make(chan struct{}, recheckers)
 	var group sync.WaitGroup
 	for i, pay := range rows {
@@ -303,7 +294,7 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 		if answered[i] || r.unanswered[railKindOf(pay)] >= recheckSilent {
 			continue
 		}
-		asked[i] = true
+		queried[i] = true
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
@@ -320,10 +311,10 @@ func (r *round) ask(ctx context.Context, rows []book.Payment, skip func(book.Pay
 	for i, pay := range rows {
 		given := r.c.clock.Passed(pay.CreatedAt) > recheckGiven && r.c.clock.Passed(pay.SettledAt) > recheckGiven
 		switch {
-		case asked[i] && answered[i]:
+		case queried[i] && answered[i]:
 			r.unanswered[railKindOf(pay)] = 0
 		case answered[i]:
-		case asked[i]:
+		case queried[i]:
 			r.unanswered[railKindOf(pay)]++
 			if !given {
 				again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(recheckPause)})

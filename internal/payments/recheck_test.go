@@ -12,13 +12,13 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// pay makes so many payouts, one after the other, and answers the ids of their payments.
+// pay creates count payouts in order and returns their ids.
 func (n *node) pay(count int, r Payout) (ids []string) {
 	t := n.fixture.t
 	t.Helper()
 	for range count {
 		r.Reference = n.fixture.reference()
-		r.CallbackURL = "" // what the customer was told is not looked at
+		r.CallbackURL = "" // webhooks are not compared
 		pay, _, err := n.Payout(t.Context(), n.fixture.caller(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +28,7 @@ func (n *node) pay(count int, r Payout) (ids []string) {
 	return ids
 }
 
-// toTelecel is a payout that goes to the second rail.
+// toTelecel returns a payout that goes to the second rail.
 func (h *fixture) toTelecel() Payout {
 	r := h.payout()
 	r.MSISDN, r.Network = telecel, msisdn.Telecel
@@ -47,10 +47,9 @@ func (n *node) rechecksPlanned() (count int) {
 	return count
 }
 
-// TestLooksThatNobodyAnswersHoldUpNobody: a provider that is silent for a day
-// hides nothing of what another one takes back, and is not asked about
-// everything again and again.
-func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
+// A provider that is silent for a day does not delay the reversals of another one, and does not get the same queries
+// in every sweep.
+func TestRecheck_silentProviderDelaysNone(t *testing.T) {
 	const many = recheckBatch + recheckSilent + 5
 	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +86,7 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 				if sweeps := int(time.Hour / recheckEvery); after-before > sweeps*(recheckBatch+recheckSilent) {
 					t.Errorf("a silent provider was asked %d times in an hour", after-before)
 				}
-				// Each is asked about in time, and its last word is heard.
+				// Each is queried in time, and its last report counts.
 				h.second.script(always(pending), always(costly(7, 0)))
 				n.pass(recheckPause + 2*recheckEvery)
 				if left := n.rechecksPlanned(); left != 0 {
@@ -110,8 +109,8 @@ func TestLooksThatNobodyAnswersHoldUpNobody(t *testing.T) {
 	}
 }
 
-// TestAProviderThatNeverAnswersIsAskedForADay, and not for ever.
-func TestAProviderThatNeverAnswersIsAskedForADay(t *testing.T) {
+// A provider that never answers is queried for a limited time.
+func TestRecheck_givenUpAfterADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -137,9 +136,8 @@ func TestAProviderThatNeverAnswersIsAskedForADay(t *testing.T) {
 	})
 }
 
-// TestAPaymentThatCameBackIsLookedAtAgain: what the second look itself changed
-// has a second look of its own.
-func TestAPaymentThatCameBackIsLookedAtAgain(t *testing.T) {
+// A payment that its recheck changed gets another recheck.
+func TestRecheck_afterContradiction(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

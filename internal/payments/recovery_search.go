@@ -13,23 +13,22 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// While a recovery lasts the database may have forgotten what a provider has
-// done. Before a debit, and before the first submission of what was open, every rail
-// that could have it is asked for the payment's one reference. A rail that knows
-// it has the payment: it is adopted there. Nothing is paid on anybody's silence.
+// A restored database may lack payments that a provider has. In a recovery every rail is therefore searched for the
+// payment's reference before a debit and before the first submission of an open payment. A rail that knows the
+// reference has the payment, which is adopted there. A rail's silence never allows a payment.
 
-// A recoverySearch asks every rail for what the database may have forgotten.
+// A recoverySearch searches all rails for payments that the database may lack.
 type recoverySearch struct {
-	recovery *recovery.Recovery // nil: the database never goes back in time (tests)
+	recovery *recovery.Recovery // nil in tests without a restore
 	watch    *recovery.Watch
 	rails    *rails
 	log      *slog.Logger
 }
 
-// recoveryPause is how long it takes until a request, or a job, comes again.
+// recoveryPause is the time until a request or job is retried.
 const recoveryPause = 30 * time.Second
 
-// state gives the recovery that lasts, if any.
+// state returns the current recovery, if any.
 func (rs *recoverySearch) state(ctx context.Context) (recovery.State, error) {
 	if rs.recovery == nil {
 		return recovery.State{}, nil
@@ -40,34 +39,32 @@ func (rs *recoverySearch) state(ctx context.Context) (recovery.State, error) {
 	return rs.recovery.State(ctx)
 }
 
-// codeRecovering is the code of what a recovery turns away.
+// codeRecovering is the code of requests that a recovery refuses.
 const codeRecovering = "recovering"
 
-// errRecovering turns a request away that may be one of the time that was lost.
+// errRecovering refuses a request that may repeat one from before the restore.
 func errRecovering(message string, wait time.Duration) *problem.Error {
 	e := problem.New(problem.Unavailable, codeRecovering, message)
 	e.RetryAfter = max(wait, time.Second).Truncate(time.Second)
 	return e
 }
 
-// A searchResult is what the rails say of a reference.
+// A searchResult is the combined answer of the rails about a reference.
 type searchResult struct {
-	rail    provider.Rail
-	known   bool
-	way     book.RefundWay   // of a refund that it knows
-	outcome provider.Outcome // of the rail that knows it, or that speaks of another payment
-	differs bool             // a rail has something else under the reference
-	wait    time.Duration    // until a "not known" counts at all rails; zero: it counts
-	silent  string           // a rail that did not answer, or that cannot be asked
-	unsure  bool             // the one rail there is may have it yet, and gets the same reference again
+	rail      provider.Rail
+	known     bool
+	way       book.RefundWay   // way of a refund that the rail knows
+	outcome   provider.Outcome // of the rail that knows it, or that has another payment
+	differs   bool             // a rail has another payment under the reference
+	wait      time.Duration    // until a not-found answer counts at all rails; zero: it counts
+	silent    string           // a rail without an answer
+	maybeSent bool             // the only rail may have it, and gets the same reference again
 }
 
-// askAllRails asks every rail that could have a payment, whatever routes, pauses
-// and breakers say of it now. Where there is only one, its silence holds nothing up
-// unless it is a claim, which is never sent: it gets the same reference again, and
-// refuses it where it has it. Its answer counts all the same: it may have another amount, or what
-// the wallet does not cover.
-func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) searchResult {
+// queryAllRails queries every rail that could have a payment, also paused and failing ones. A single rail's silence
+// does not block a payment, because the rail gets the same reference again and refuses a duplicate. It does block a
+// claim, which is never sent. The rail's answer counts all the same: its amount may differ.
+func (rs *recoverySearch) queryAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) searchResult {
 	var rails []provider.Rail
 	var asked []book.Payment // of each of them
 	for _, way := range waysOf(pay) {
@@ -85,7 +82,7 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 	outcomes := make([]provider.Outcome, len(rails))
 	var group sync.WaitGroup
 	for i, rail := range rails {
-		group.Go(func() { outcomes[i] = rs.rails.questions.ask(ctx, rail, asked[i]) })
+		group.Go(func() { outcomes[i] = rs.rails.queries.status(ctx, rail, asked[i]) })
 	}
 	group.Wait()
 	var found searchResult
@@ -105,13 +102,13 @@ func (rs *recoverySearch) askAllRails(ctx context.Context, s recovery.State, pay
 		}
 	}
 	if alone {
-		found.unsure = found.wait > 0 || found.silent != ""
+		found.maybeSent = found.wait > 0 || found.silent != ""
 		found.wait, found.silent = 0, ""
 	}
 	return found
 }
 
-// waysOf are the ways in which a payment may have been sent. A refund may have gone either way in the time that was lost.
+// waysOf returns the ways by which a payment may have been sent. The lost record of a refund may have had either way.
 func waysOf(pay book.Payment) []book.RefundWay {
 	if pay.RefundOf == "" {
 		return []book.RefundWay{""}
@@ -119,8 +116,7 @@ func waysOf(pay book.Payment) []book.RefundWay {
 	return []book.RefundWay{book.RefundByRail, book.RefundByPayout}
 }
 
-// conflict keeps what cannot be adopted as it is for the operators, and turns the
-// request away.
+// conflict stores a payment that cannot be adopted for operators, and refuses the request.
 func (rs *recoverySearch) conflict(ctx context.Context, pay book.Payment, rail, why string) error {
 	err := rs.recovery.Note(ctx, recovery.Conflict{Tenant: pay.Tenant, Kind: string(pay.Kind), Reference: pay.Reference,
 		ProviderReference: pay.ProviderReference, Rail: rail, Amount: int64(pay.Gross()), Why: why})
@@ -129,24 +125,24 @@ func (rs *recoverySearch) conflict(ctx context.Context, pay book.Payment, rail, 
 	}
 	rs.log.Error("recovery: payment completed at provider needs attention", "tenant", pay.Tenant, "kind", string(pay.Kind),
 		"reference", pay.Reference, "provider", rail, "why", why)
-	return errRecovering("The service is being recovered, and an operator looks at this request. Do not send it under another reference.", recoveryPause)
+	return errRecovering("The service is being recovered, and an operator reviews this request. Do not send it under another reference.", recoveryPause)
 }
 
-// unfound refuses a question about a payment that is not here: with NotFound, or,
-// while a recovery lasts, as one that may only be forgotten.
+// unfound returns NotFound for an unknown payment. In a recovery it returns Unavailable, because the restored
+// database may only lack it.
 func (rs *recoverySearch) unfound(ctx context.Context, code, message string) error {
 	s, err := rs.state(ctx)
 	switch {
 	case err != nil:
 		return err
 	case s.Lasts():
-		return errRecovering("The service is being recovered and may have forgotten this transaction. Send the request again with the same reference, or ask again later.", recoveryPause)
+		return errRecovering("The service is being recovered and may lack this transaction. Send the request again with the same reference, or query it later.", recoveryPause)
 	}
 	return problem.New(problem.NotFound, code, message)
 }
 
-// firstOfRecovery reports whether this process has seen a recovery last for less than a rail's VisibleAfter: a refusal may
-// then be of a payment that was sent before it. It is true where the state cannot be read.
+// firstOfRecovery reports whether the recovery has lasted less than a rail's VisibleAfter. A refusal may then concern
+// a payment sent before the restore. It is true if the state cannot be read.
 func (rs *recoverySearch) firstOfRecovery(ctx context.Context, rail provider.Rail) bool {
 	s, err := rs.state(ctx)
 	return err != nil || s.Lasts() && (s.Closed() || rs.recovery.Age(s) < rail.VisibleAfter)

@@ -19,8 +19,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// lostTime begins a recovery and opens it.
-func (n *node) lostTime(t *testing.T, opened bool) {
+// startRecovery starts a recovery and may open it.
+func (n *node) startRecovery(t *testing.T, opened bool) {
 	t.Helper()
 	if err := n.lost.Begin(t.Context(), "a test", n.clock.Now().Add(-time.Hour), "", "node"); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func (n *node) lostTime(t *testing.T, opened bool) {
 	n.seesRecovery(t)
 }
 
-// seesRecovery asks whether a recovery lasts, as the watch of a server does all the time.
+// seesRecovery reads the state of the recovery, as a server's watch does.
 func (n *node) seesRecovery(t *testing.T) {
 	t.Helper()
 	if _, err := n.lost.State(t.Context()); err != nil {
@@ -41,8 +41,8 @@ func (n *node) seesRecovery(t *testing.T) {
 	}
 }
 
-// knows makes a rail know one reference, and no other.
-func (s *scripted) knows(reference string, amount money.Pesewas, party string, o provider.Outcome) {
+// hasReference makes a rail know one reference and no other.
+func (s *scripted) hasReference(reference string, amount money.Pesewas, party string, o provider.Outcome) {
 	s.mu.Lock()
 	s.gross[reference], s.party[reference] = amount, party
 	s.mu.Unlock()
@@ -57,13 +57,12 @@ func (s *scripted) knows(reference string, amount money.Pesewas, party string, o
 func (s *scripted) posted(reference string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.posts[reference]
+	return s.submissions[reference]
 }
 
-// TestNothingIsPaidTwiceInARecovery: the life before has sent the payout, by the
-// rail that it would take now or by the other one; the database does not know it.
-// It comes again and is adopted, with the state that the rail has.
-func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
+// The payout was sent before the restore, on this rail or the other one, and the database lacks it. The repeated
+// request is adopted with the rail's status.
+func TestRecovery_paysNothingTwice(t *testing.T) {
 	for _, rail := range []string{"mtn", "hubtel"} {
 		for name, tt := range map[string]struct {
 			there   provider.Outcome
@@ -80,14 +79,14 @@ func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
 					h := newFixture(t, d)
 					h.recovers = true
 					n := h.node("a")
-					n.lostTime(t, true)
+					n.startRecovery(t, true)
 					n.clock.Advance(10 * time.Minute)
 					r := h.payout()
 					reference := n.References(h.tenant, book.KindPayout, r.Reference)[0]
 					h.first.script(always(pending), always(notFound))
 					h.second.script(always(pending), always(notFound))
 					has := map[string]*scripted{"mtn": h.first, "hubtel": h.second}[rail]
-					has.knows(reference, 10*money.Cedi, string(r.MSISDN), tt.there)
+					has.hasReference(reference, 10*money.Cedi, string(r.MSISDN), tt.there)
 					pay, _, err := n.Payout(t.Context(), h.caller(), r)
 					if tt.refused {
 						pay = wantKind(t, err, problem.Refused).Data.(book.Payment)
@@ -112,9 +111,9 @@ func TestNothingIsPaidTwiceInARecovery(t *testing.T) {
 	}
 }
 
-// TestARotatedKeyFindsWhatWasSentUnderTheFirst: a master key was added and made the active one, the database went back in time,
-// and the payout comes again. It has the reference under which the provider has it.
-func TestARotatedKeyFindsWhatWasSentUnderTheFirst(t *testing.T) {
+// After a new master key became active, a restore lost a payout. The repeated request still has the reference under
+// which the provider has it.
+func TestRecovery_rotatedMasterKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ring := func(keys ...string) config.Secret {
 			s, err := config.ParseSecret(strings.Join(keys, "\n"))
@@ -138,10 +137,10 @@ func TestARotatedKeyFindsWhatWasSentUnderTheFirst(t *testing.T) {
 		}
 		h.secret = ring(second, first)
 		n := h.node("after")
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		n.clock.Advance(10 * time.Minute)
 		h.second.script(always(pending), always(notFound))
-		h.first.knows(reference, 10*money.Cedi, string(r.MSISDN), success)
+		h.first.hasReference(reference, 10*money.Cedi, string(r.MSISDN), success)
 		pay, _, err := n.Payout(t.Context(), h.caller(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -154,14 +153,13 @@ func TestARotatedKeyFindsWhatWasSentUnderTheFirst(t *testing.T) {
 	})
 }
 
-// TestARecoveryLetsNothingThroughOnSilence: what a rail does not answer, or says too
-// early, is 503 and leaves no row; an operator may skip a rail.
-func TestARecoveryLetsNothingThroughOnSilence(t *testing.T) {
+// A silent rail, or a not-found answer that is too early, gives 503 and leaves no row. An operator may skip a rail.
+func TestRecovery_silentRail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
-		n.lostTime(t, false)
+		n.startRecovery(t, false)
 		h.first.script(always(pending), always(notFound))
 		h.second.script(always(pending), always(unknown))
 		r := h.payout()
@@ -192,7 +190,7 @@ func TestARecoveryLetsNothingThroughOnSilence(t *testing.T) {
 		if err := n.lost.Skip(t.Context(), "hubtel", "test", "it is closed for good", "ama"); err != nil {
 			t.Fatal(err)
 		}
-		h.first.script(always(pending), inTurn(notFound, notFound, success))
+		h.first.script(always(pending), sequence(notFound, notFound, success))
 		if _, _, err := n.Payout(t.Context(), h.caller(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -204,15 +202,15 @@ func TestARecoveryLetsNothingThroughOnSilence(t *testing.T) {
 	})
 }
 
-// TestNotKnownCountsFromVAfterTheRecoveryBegan.
-func TestNotKnownCountsFromVAfterTheRecoveryBegan(t *testing.T) {
+// A not-found answer counts only VisibleAfter (V) after the recovery began.
+func TestRecovery_notFoundBeforeVisible(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
 		h.first.script(always(pending), always(notFound))
 		h.second.script(always(pending), always(notFound))
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		n.clock.Advance(5*time.Minute - time.Second) // V of the slower rail, less a second
 		r := h.payout()
 		_, _, err := n.Payout(t.Context(), h.caller(), r)
@@ -220,7 +218,7 @@ func TestNotKnownCountsFromVAfterTheRecoveryBegan(t *testing.T) {
 			t.Errorf("to come again in %v", e.RetryAfter)
 		}
 		n.clock.Advance(time.Second)
-		h.first.script(always(pending), inTurn(notFound, notFound, success))
+		h.first.script(always(pending), sequence(notFound, notFound, success))
 		pay, _, err := n.Payout(t.Context(), h.caller(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -233,23 +231,23 @@ func TestNotKnownCountsFromVAfterTheRecoveryBegan(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeAdoptedWaitsForAnOperator: the wallet does not cover it, or the
-// provider has another amount under the reference. Never a 400, never a row.
-func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
+// A payment that the wallet does not cover, or that has another amount at the provider, waits for an operator. It
+// never gives a 400 or a row.
+func TestRecovery_conflictWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		n.clock.Advance(10 * time.Minute)
 		h.second.script(always(pending), always(notFound))
 		dear := h.payout()
 		dear.Amount = funds
-		h.first.knows(n.References(h.tenant, book.KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
+		h.first.hasReference(n.References(h.tenant, book.KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
 		_, _, err := n.Payout(t.Context(), h.caller(), dear)
 		wantKind(t, err, problem.Unavailable)
 		other := h.payout()
-		h.first.knows(n.References(h.tenant, book.KindPayout, other.Reference)[0], 5*money.Cedi, string(other.MSISDN), success)
+		h.first.hasReference(n.References(h.tenant, book.KindPayout, other.Reference)[0], 5*money.Cedi, string(other.MSISDN), success)
 		_, _, err = n.Payout(t.Context(), h.caller(), other)
 		wantKind(t, err, problem.Unavailable)
 		list, err := n.lost.Conflicts(t.Context())
@@ -258,7 +256,7 @@ func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 		}
 		n.sound()
 
-		// What comes again as it was, once the wallet covers it, is adopted, and its conflict is over.
+		// The same request is adopted after the wallet covers it, which resolves its conflict.
 		if err := n.Fund(t.Context(), h.tenant.ID, 2*funds, "funded again", "ama"); err != nil {
 			t.Fatal(err)
 		}
@@ -266,14 +264,14 @@ func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 		if _, _, err := n.Payout(t.Context(), h.caller(), other); err != nil {
 			t.Fatal(err)
 		}
-		h.first.knows(n.References(h.tenant, book.KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
+		h.first.hasReference(n.References(h.tenant, book.KindPayout, dear.Reference)[0], funds, string(dear.MSISDN), success)
 		if _, _, err := n.Payout(t.Context(), h.caller(), dear); err != nil {
 			t.Fatal(err)
 		}
 		if list, err := n.lost.Conflicts(t.Context()); err != nil || len(list) != 0 {
 			t.Errorf("%+v, %v", list, err)
 		}
-		// One that an earlier version left on the list goes with the next sweep.
+		// The next sweep removes a conflict that an earlier version left in the list.
 		gone := recovery.Conflict{Tenant: h.tenant.ID, Kind: "payout", Reference: dear.Reference, ProviderReference: n.References(h.tenant, book.KindPayout, dear.Reference)[0], Rail: "mtn"}
 		open := recovery.Conflict{Tenant: h.tenant.ID, Kind: "payout", Reference: "never-came-again", ProviderReference: n.References(h.tenant, book.KindPayout, "never-came-again")[0], Rail: "mtn"}
 		another := recovery.Conflict{Tenant: h.tenant.ID, Kind: "collection", Reference: dear.Reference, ProviderReference: n.References(h.tenant, book.KindCollection, dear.Reference)[0], Rail: "mtn"}
@@ -298,9 +296,9 @@ func TestWhatCannotBeAdoptedWaitsForAnOperator(t *testing.T) {
 	})
 }
 
-// TestTheOneRailOfAPurchaseIsHeard: airtime is served by one rail, which refuses its reference when it comes again. What it says
-// of it in a recovery counts all the same: an amount that the wallet does not cover is no 400, and another amount is not debited.
-func TestTheOneRailOfAPurchaseIsHeard(t *testing.T) {
+// Airtime has one rail, which refuses a repeated reference. Its report still counts in a recovery: an uncovered
+// amount is no 400, and another amount is not debited.
+func TestRecovery_onlyRailHasPayment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
@@ -309,7 +307,7 @@ func TestTheOneRailOfAPurchaseIsHeard(t *testing.T) {
 			{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, UnpaidAfter: 5 * time.Minute, TopUpper: h.second},
 		}
 		n := h.node("a")
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		h.second.script(always(pending), always(notFound))
 		dear := n.topUp()
 		dear.Amount = 50 * money.Cedi
@@ -317,18 +315,18 @@ func TestTheOneRailOfAPurchaseIsHeard(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := n.TopUp(t.Context(), h.caller(), dear)
-		wantKind(t, err, problem.Unavailable) // "not known" does not count yet
+		wantKind(t, err, problem.Unavailable) // not found does not count yet
 		n.clock.Advance(10 * time.Minute)
 		_, _, err = n.TopUp(t.Context(), h.caller(), dear)
 		wantKind(t, err, problem.InsufficientFunds)
-		h.second.knows(n.References(h.tenant, book.KindTopUp, dear.Reference)[0], dear.Amount, string(dear.MSISDN), success)
+		h.second.hasReference(n.References(h.tenant, book.KindTopUp, dear.Reference)[0], dear.Amount, string(dear.MSISDN), success)
 		_, _, err = n.TopUp(t.Context(), h.caller(), dear)
 		wantKind(t, err, problem.Unavailable)
 
 		wrong := n.topUp()
 		wrong.Amount = 6 * money.Cedi
 		reference := n.References(h.tenant, book.KindTopUp, wrong.Reference)[0]
-		h.second.knows(reference, 5*money.Cedi, string(wrong.MSISDN), success)
+		h.second.hasReference(reference, 5*money.Cedi, string(wrong.MSISDN), success)
 		_, _, err = n.TopUp(t.Context(), h.caller(), wrong)
 		wantKind(t, err, problem.Unavailable)
 		if list, err := n.lost.Conflicts(t.Context()); err != nil || len(list) != 2 || n.balance() != 10*money.Cedi {
@@ -344,8 +342,8 @@ func TestTheOneRailOfAPurchaseIsHeard(t *testing.T) {
 			t.Errorf("it is %s after %d POSTs, the wallet has %s", is.Status, h.second.posted(reference), n.balance())
 		}
 
-		// Its silence holds nothing up.
-		h.second.script(always(pending), inTurn(unknown, success))
+		// Its silence does not block the payment.
+		h.second.script(always(pending), sequence(unknown, success))
 		quiet := n.topUp()
 		if pay, _, err = n.TopUp(t.Context(), h.caller(), quiet); err != nil {
 			t.Fatal(err)
@@ -358,9 +356,9 @@ func TestTheOneRailOfAPurchaseIsHeard(t *testing.T) {
 	})
 }
 
-// TestAPurchaseWhoseOfferIsForgottenWaits: the offer was made, and its package bought,
-// after the backup. Only a rail that answers "not known" after V makes it a 404.
-func TestAPurchaseWhoseOfferIsForgottenWaits(t *testing.T) {
+// An offer was made and bought after the backup. The purchase is a 404 only if a rail answers not found after
+// VisibleAfter.
+func TestRecovery_bundleWithoutOffer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
@@ -374,7 +372,7 @@ func TestAPurchaseWhoseOfferIsForgottenWaits(t *testing.T) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
-		n.lostTime(t, false)
+		n.startRecovery(t, false)
 		buy(problem.Unavailable)
 		if err := n.lost.Open(t.Context(), "redone", "ama"); err != nil {
 			t.Fatal(err)
@@ -385,7 +383,7 @@ func TestAPurchaseWhoseOfferIsForgottenWaits(t *testing.T) {
 		h.second.script(always(pending), always(notFound))
 		n.clock.Advance(10 * time.Minute)
 		buy(problem.NotFound)
-		h.second.knows(reference, oneGiga.Amount, string(telecel), success)
+		h.second.hasReference(reference, oneGiga.Amount, string(telecel), success)
 		buy(problem.Unavailable)
 		list, err := n.lost.Conflicts(t.Context())
 		if err != nil || len(list) != 1 || list[0].Reference != r.Reference {
@@ -397,9 +395,8 @@ func TestAPurchaseWhoseOfferIsForgottenWaits(t *testing.T) {
 	})
 }
 
-// TestOpenPaymentsOfTheBackupAreLookedForEverywhere: what the backup has as not sent
-// may have gone to another rail since.
-func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
+// A payment that is unsent in the backup may have gone to another rail since, so all rails are searched.
+func TestRecovery_openPaymentsAreSearched(t *testing.T) {
 	for _, network := range []string{"MTN", "TELECEL"} {
 		for name, elsewhere := range map[string]bool{"gone elsewhere": true, "never sent": false} {
 			t.Run(network+" "+name, func(t *testing.T) {
@@ -408,7 +405,7 @@ func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
 					h.recovers = true
 					dead := h.stopped("dead")
 					pay := dead.crash(t, network)
-					dead.lostTime(t, false)
+					dead.startRecovery(t, false)
 					own, other := h.first, h.second
 					if network != "MTN" {
 						own, other = h.second, h.first
@@ -416,7 +413,7 @@ func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
 					own.script(always(pending), always(notFound))
 					other.script(always(pending), always(notFound))
 					if elsewhere {
-						other.knows(pay.ProviderReference, pay.Amount, pay.Account, success)
+						other.hasReference(pay.ProviderReference, pay.Amount, pay.Account, success)
 					}
 					n := h.node("heir")
 					n.pass(time.Minute)
@@ -444,20 +441,20 @@ func TestOpenPaymentsOfTheBackupAreLookedForEverywhere(t *testing.T) {
 	}
 }
 
-// TestTheProvidersIDOfWhatIsAdoptedIsKept: operators look for an open payment by it, and a node that takes it over has the row alone.
-func TestTheProvidersIDOfWhatIsAdoptedIsKept(t *testing.T) {
+// The provider's id of an adopted payment is stored, for operators and for a node that takes over from the row.
+func TestRecovery_storesUpstreamID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
 		dead := h.stopped("dead")
 		open := dead.crash(t, "MTN")
-		dead.lostTime(t, true)
+		dead.startRecovery(t, true)
 		h.clock.Advance(10 * time.Minute)
 		there := pending
 		there.UpstreamID = "up-new"
 		r := h.payout()
 		h.first.script(always(pending), always(notFound))
-		h.second.knows(dead.References(h.tenant, book.KindPayout, r.Reference)[0], r.Amount, string(r.MSISDN), there)
+		h.second.hasReference(dead.References(h.tenant, book.KindPayout, r.Reference)[0], r.Amount, string(r.MSISDN), there)
 		gone := make(chan struct{})
 		close(gone)
 		r.Gone = gone
@@ -466,7 +463,7 @@ func TestTheProvidersIDOfWhatIsAdoptedIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		there.UpstreamID = "up-open"
-		h.second.knows(open.ProviderReference, open.Gross(), open.Account, there)
+		h.second.hasReference(open.ProviderReference, open.Gross(), open.Account, there)
 		heir := h.stopped("heir")
 		heir.follower.runJob(t.Context(), openJob(open, h.clock.Now(), jobs.Job{Adopted: true}))
 		for id, want := range map[string]string{pay.ID: "up-new", open.ID: "up-open"} {
@@ -478,9 +475,9 @@ func TestTheProvidersIDOfWhatIsAdoptedIsKept(t *testing.T) {
 	})
 }
 
-// TestAPurchaseWithoutAnyKeyWaits for an operator; one with an Idempotency-Key is
-// looked for under the references of the days since the backup.
-func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
+// A purchase without any key waits for an operator. One with an Idempotency-Key is searched under the references of
+// the days since the backup.
+func TestRecovery_purchaseWithoutKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
@@ -491,18 +488,18 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 		}
 		h.first.script(always(pending), always(notFound))
 		h.second.script(always(pending), always(notFound))
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		n.clock.Advance(10 * time.Minute)
 		buy := AirtimeBuy{Destination: "233241112222", Payer: "233241234567", Network: "MTN", Amount: 500, NetworkID: networks[0].ID}
 		_, _, _, err = n.AirtimeBuy(t.Context(), h.caller(), buy)
 		wantKind(t, err, problem.Unavailable)
 		keyed := h.caller()
 		keyed.IdempotencyKey, keyed.BodyHash = "key-of-the-customer", "hash"
-		asked := asked(keyed, h.tenant, book.KindCollection)
+		asked := newPayment(keyed, h.tenant, book.KindCollection)
 		asked.IdempotencyKey = keyed.IdempotencyKey
-		asked.Reference = n.references.mintedOn(asked, n.clock.Now().AddDate(0, 0, -1))
+		asked.Reference = n.references.generatedReference(asked, n.clock.Now().AddDate(0, 0, -1))
 		before := n.references.make(asked)
-		h.first.knows(before, 500, "233241234567", success)
+		h.first.hasReference(before, 500, "233241234567", success)
 		if err := n.lost.Begin(t.Context(), "again", time.Time{}, "", "node"); err != nil {
 			t.Fatal(err)
 		}
@@ -515,7 +512,7 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 		if err != nil || pay.ProviderReference != before || h.first.posted(before) != 0 {
 			t.Fatalf("%s, %v, sent %d times", pay.ProviderReference, err, h.first.posted(before))
 		}
-		// The airtime that it buys is looked for under the reference of that day, too.
+		// Its top-up is also searched under the reference of that day.
 		if is := n.must(book.KindTopUp, topUp.ID); is.Reference != asked.Reference || is.ProviderReference != n.References(h.tenant, book.KindTopUp, asked.Reference)[0] {
 			t.Errorf("the top-up is %s, at providers %s", is.Reference, is.ProviderReference)
 		}
@@ -528,9 +525,8 @@ func TestAPurchaseWithoutAnyKeyWaits(t *testing.T) {
 	})
 }
 
-// TestAClaimIsAdoptedAndNeverSent: an operator claims what a provider's statement has
-// and no client sends again.
-func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
+// An operator claims a payment of a provider's statement that no client repeats. It is adopted and never sent.
+func TestClaim_adoptedNeverSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
@@ -539,9 +535,9 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 		if err := n.lost.Make(t.Context(), []recovery.Claim{h.claim(there)}); !problem.Is(err, problem.Invalid) {
 			t.Errorf("without a recovery: %v", err)
 		}
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		h.first.script(always(pending), always(notFound))
-		h.second.knows(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
+		h.second.hasReference(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
 		if err := n.lost.Make(t.Context(), []recovery.Claim{h.claim(there), h.claim(nowhere)}); err != nil {
 			t.Fatal(err)
 		}
@@ -550,12 +546,12 @@ func TestAClaimIsAdoptedAndNeverSent(t *testing.T) {
 	})
 }
 
-// claim is one of a payout of 10 cedis.
+// claim returns a claim of a payout of 10 cedis.
 func (h *fixture) claim(reference string) recovery.Claim {
 	return recovery.Claim{Tenant: h.tenant.ID, Kind: "payout", Reference: reference, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"}
 }
 
-// adoptsOne has the sweep judge two claims: the payout that hubtel has is adopted, the one that nobody has is refused, and nothing
+// adoptsOne sweeps two claims: a payout that hubtel has is adopted, and one that no provider has is refused. Nothing
 // is sent.
 func (n *node) adoptsOne(there, nowhere string) {
 	t, h := n.fixture.t, n.fixture
@@ -580,8 +576,8 @@ func (n *node) adoptsOne(there, nowhere string) {
 	}
 }
 
-// TestAClaimNeedsNoRoute: the provider that has it is paused, or nothing is routed to it any more. It is asked, and the claim adopted.
-func TestAClaimNeedsNoRoute(t *testing.T) {
+// A claim is adopted from a provider that is paused or has no route.
+func TestClaim_needsNoRoute(t *testing.T) {
 	for name, away := range map[string]func(n *node){
 		"paused": func(n *node) {
 			n.pauseRail("mtn")
@@ -597,11 +593,11 @@ func TestAClaimNeedsNoRoute(t *testing.T) {
 				h := newFixture(t, d)
 				h.recovers = true
 				n := h.node("a")
-				n.lostTime(t, true)
+				n.startRecovery(t, true)
 				away(n)
 				there, nowhere := h.reference(), h.reference()
 				h.first.script(always(pending), always(notFound))
-				h.second.knows(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
+				h.second.hasReference(n.References(h.tenant, book.KindPayout, there)[0], 1000, "233241234567", success)
 				if err := n.lost.Make(t.Context(), []recovery.Claim{h.claim(there), h.claim(nowhere)}); err != nil {
 					t.Fatal(err)
 				}
@@ -612,14 +608,13 @@ func TestAClaimNeedsNoRoute(t *testing.T) {
 	}
 }
 
-// TestAClaimAfterTheRecoveryIsNotSent: the recovery ends while the sweep goes through the claims. The one that is looked at next
-// waits on; it is not taken for a new payout.
-func TestAClaimAfterTheRecoveryIsNotSent(t *testing.T) {
+// The recovery ends while the sweep reads claims. The next claim stays open and is not sent as a new payout.
+func TestClaim_recoveryEndsDuringSweep(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		claim := h.claim(h.reference())
 		if err := n.lost.Make(t.Context(), []recovery.Claim{claim}); err != nil {
 			t.Fatal(err)
@@ -644,9 +639,8 @@ func TestAClaimAfterTheRecoveryIsNotSent(t *testing.T) {
 	})
 }
 
-// TestAnAccountThatIsGoneHoldsItsChannels: what it has cannot be asked about, until an
-// operator skips it.
-func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
+// Channels of a removed provider account are blocked until an operator skips the account.
+func TestRecovery_removedProviderAccount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true
@@ -657,7 +651,7 @@ func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.clock.Advance(time.Minute)
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		n.clock.Advance(10 * time.Minute)
 		r := h.payout()
 		_, _, err := n.Payout(t.Context(), h.caller(), r)
@@ -671,8 +665,8 @@ func TestAnAccountThatIsGoneHoldsItsChannels(t *testing.T) {
 	})
 }
 
-// TestWithoutARecoveryNobodyIsAsked: a plain payment costs no question before it.
-func TestWithoutARecoveryNobodyIsAsked(t *testing.T) {
+// Without a recovery a payment needs no query before it.
+func TestPayout_noQueryWithoutRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.recovers = true

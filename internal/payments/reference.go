@@ -13,21 +13,20 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// references makes ProviderReferences: an HMAC under the installation's secret
-// over what names a request. The same request makes the same reference on every
-// rail and attempt and also after a restore, so that one question to a rail tells
-// the truth. HMACs are kept for reuse: keying one costs more than the rest.
+// references computes ProviderReferences: an HMAC of the request's identity under the installation's secret. The same
+// request has the same reference on every rail and attempt and after a restore, so one query to a rail is conclusive.
+// HMACs are pooled because keying one is the largest cost.
 type references struct{ pool sync.Pool }
 
 func newReferences(key []byte) *references {
 	return &references{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
-// firstAttempt ends the bytes of every reference. Earlier versions gave each
-// attempt a reference of its own; the first one's is the payment's now.
+// firstAttempt ends the bytes of every reference. Earlier versions gave each attempt its own reference; the payment
+// now has that of the first.
 const firstAttempt = 1
 
-// make gives the reference of a payment, shaped as a UUIDv4.
+// make returns the reference of a payment in the form of a UUIDv4.
 func (r *references) make(p book.Payment) string { return r.ofAttempt(p, firstAttempt) }
 
 func (r *references) ofAttempt(p book.Payment, attempt int) string {
@@ -36,8 +35,7 @@ func (r *references) ofAttempt(p book.Payment, attempt int) string {
 	mac.Reset()
 	var field [96]byte
 	for _, s := range []string{p.Mode, p.Tenant, string(p.Kind), p.Reference} {
-		// Each field says how long it is, so that no two lists of fields are
-		// the same bytes.
+		// The length before each field keeps two lists of fields from having the same bytes.
 		b := strconv.AppendInt(field[:0], int64(len(s)), 10)
 		b = append(b, ':')
 		b = append(b, s...)
@@ -52,17 +50,16 @@ func (r *references) ofAttempt(p book.Payment, attempt int) string {
 	return id.String()
 }
 
-// airtimeRefund is the Reference under which the collection of failed airtime is refunded.
+// airtimeRefund returns the Reference of the refund of failed airtime's collection.
 func (r *references) airtimeRefund(of book.Payment) string {
 	of.Kind = "airtime refund"
 	return r.make(of)
 }
 
-// earlierAttempts is how many attempts of earlier versions References tells the
-// references of.
+// earlierAttempts is the number of attempts of earlier versions that References covers.
 const earlierAttempts = 3
 
-// all gives the ProviderReference of a payment, and then those that further attempts had in earlier versions.
+// all returns the ProviderReference of a payment and those of further attempts in earlier versions.
 func (r *references) all(p book.Payment) []string {
 	list := make([]string, 1+earlierAttempts)
 	for i := range list {
@@ -71,33 +68,31 @@ func (r *references) all(p book.Payment) []string {
 	return list
 }
 
-// mint gives a new payment its ids and its first attempt.
-func (r *references) mint(pay *book.Payment, now time.Time) {
+// assignIDs sets the ids and the first attempt of a new payment.
+func (r *references) assignIDs(pay *book.Payment, now time.Time) {
 	pay.ID, pay.CreatedAt = book.NewID(now), now
-	pay.Attempt, pay.Posts = 1, 1
+	pay.Attempt, pay.Submissions = 1, 1
 	pay.ProviderReference = r.make(*pay)
 	pay.AttemptReference = pay.ProviderReference
 }
 
-// mintReference gives a payment whose customer gave none a Reference. With an
-// Idempotency-Key it is the same for the same key on the same day, so that a
-// request that comes again after a restore makes the same ProviderReference; a
-// key is remembered for a whole day, so that one that may be used anew never
-// meets its old Reference.
-func (r *references) mintReference(pay *book.Payment, now time.Time) {
+// assignReference generates a Reference for a payment without one. It depends on the Idempotency-Key and the day, so
+// that a repeated request has the same ProviderReference after a restore. Keys live for a whole day, so a reused key
+// never meets its old Reference.
+func (r *references) assignReference(pay *book.Payment, now time.Time) {
 	if pay.Reference != "" {
 		return
 	}
-	pay.Details.Minted = true
+	pay.Details.Generated = true
 	if pay.IdempotencyKey == "" {
 		pay.Reference = uuid.NewString()
 		return
 	}
-	pay.Reference = r.mintedOn(*pay, now)
+	pay.Reference = r.generatedReference(*pay, now)
 }
 
-// mintedOn is the Reference that a payment's Idempotency-Key makes on a day.
-func (r *references) mintedOn(pay book.Payment, day time.Time) string {
+// generatedReference returns the Reference for a payment's Idempotency-Key on a day.
+func (r *references) generatedReference(pay book.Payment, day time.Time) string {
 	pay.Reference = day.Format(time.DateOnly) + " " + pay.IdempotencyKey
 	return r.ofAttempt(pay, 0)
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestTheSameRequestMakesTheSameProviderReference: the same request makes the same ProviderReference on every
-// node and after every restore, and no other request does.
-func TestTheSameRequestMakesTheSameProviderReference(t *testing.T) {
+// The same request has the same ProviderReference on every node and after every restore, and no other request has it.
+func TestReference_sameForSameRequest(t *testing.T) {
 	key := []byte("the secret of this installation")
 	one := book.Payment{Mode: "test", Tenant: "t1", Kind: book.KindPayout, Reference: "order-00000001"}
 	first := newReferences(key).make(one)
@@ -43,8 +42,8 @@ func TestTheSameRequestMakesTheSameProviderReference(t *testing.T) {
 	differ("a boundary that moved", r, 1, func(p *book.Payment) { p.Mode, p.Tenant = "testt", "1" })
 }
 
-// An operator finds a payment on the rail that it was rerouted to, also when only the request is known.
-func TestReferencesAreThoseOfTheAttempts(t *testing.T) {
+// An operator finds a payment on its second rail, even if only the request is known.
+func TestReferences_coverAttempts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

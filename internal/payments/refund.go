@@ -19,23 +19,23 @@ type Refund struct {
 	Reason      string        // shown to the payer; cut when too long
 	CallbackURL string        // empty: none
 
-	// Asker is who asks, for a refund that must be approved. Approved says that people have approved it already.
-	Asker    Asker
-	Approved bool
-	// Judge may refuse the refund as it will be accepted, with its way and charges. nil: it does not.
-	Judge func(refund book.Payment) error
-	// Also runs in the transaction that accepts the refund.
-	Also func(*db.Tx) error
+	// Requester is used if the refund needs approval. Approved is set if people have approved it already.
+	Requester Requester
+	Approved  bool
+	// Guard, if not nil, may refuse the refund as it will be accepted, with its way and charges.
+	Guard func(refund book.Payment) error
+	// InTx runs in the transaction that accepts the refund.
+	InTx func(*db.Tx) error
 
-	// Gone is closed when the client hangs up. nil: they stay.
+	// Gone is closed when the client disconnects. nil means that the client stays.
 	Gone <-chan struct{}
 }
 
 // MinRefund is the least amount of a refund.
 const MinRefund = MinCollection
 
-// Refund accepts a refund, which is a payout to the payer of a collection, and answers as Payout does. The rail that collected refunds
-// the money itself where it can; else the refund is a payout to the payer's number.
+// Refund accepts a refund, which is a payout to the payer of a collection, and returns as Payout does. The rail that
+// collected refunds the money if it has refunds. Otherwise the refund is a payout to the payer's number.
 func (p *Payments) Refund(ctx context.Context, c idempotency.Caller, r Refund) (pay book.Payment, replayed bool, err error) {
 	began := momentOf(p.clock)
 	t, err := p.customer(ctx, c)
@@ -46,12 +46,12 @@ func (p *Payments) Refund(ctx context.Context, c idempotency.Caller, r Refund) (
 	if err == nil && t.PayoutsStopped {
 		err = tenant.NoPayouts()
 	}
-	if err == nil && r.Judge != nil {
-		err = r.Judge(a.Payment)
+	if err == nil && r.Guard != nil {
+		err = r.Guard(a.Payment)
 	}
 	if err != nil {
-		// A request that came before is still answered: a replay moves no money.
-		if old, again, known := p.book.Earlier(ctx, &book.Acceptance{Payment: asked(c, t, book.KindPayout)}); known != nil || again {
+		// A repeated request is still answered, because a replay moves no money.
+		if old, again, known := p.book.Earlier(ctx, &book.Acceptance{Payment: newPayment(c, t, book.KindPayout)}); known != nil || again {
 			return p.replayed(old, again, known)
 		}
 		return book.Payment{}, false, err
@@ -60,7 +60,7 @@ func (p *Payments) Refund(ctx context.Context, c idempotency.Caller, r Refund) (
 	if err != nil || done.Replayed {
 		return p.replayed(done.Payment, done.Replayed, err)
 	}
-	if done.Payment.Waits() {
+	if done.Payment.AwaitsApproval() {
 		return done.Payment, false, nil
 	}
 	no, err := p.await(ctx, r.Gone, a.reply, answerTime-momentOf(p.clock).Sub(began))
@@ -73,7 +73,7 @@ func (p *Payments) Refund(ctx context.Context, c idempotency.Caller, r Refund) (
 	return done.Payment, false, nil
 }
 
-// refundRequest makes the request of a refund. Whether the collection can be refunded is judged under its lock.
+// refundRequest returns the request of a refund. The book checks under the collection's lock whether it can be refunded.
 func (p *Payments) refundRequest(ctx context.Context, c idempotency.Caller, t tenant.Tenant, r Refund) (*request, error) {
 	var bad problem.Fields
 	if r.Collection == "" {
@@ -99,9 +99,9 @@ func (p *Payments) refundRequest(ctx context.Context, c idempotency.Caller, t te
 	return a, err
 }
 
-// refundOf is the request of a refund without its charges.
+// refundOf returns the request of a refund without its charges.
 func (p *Payments) refundOf(of book.Payment, c idempotency.Caller, t tenant.Tenant, r Refund) *request {
-	pay := asked(c, t, book.KindPayout)
+	pay := newPayment(c, t, book.KindPayout)
 	pay.Reference, pay.CallbackURL, pay.Label = r.Reference, r.CallbackURL, cut(r.Reason, labelLength)
 	if pay.Amount = r.Amount; pay.Amount == 0 {
 		pay.Amount = of.Amount
@@ -111,16 +111,16 @@ func (p *Payments) refundOf(of book.Payment, c idempotency.Caller, t tenant.Tena
 	if pay.RefundWay = p.rails.refundWay(of); pay.RefundWay == book.RefundByRail {
 		pay.Rail = of.Rail
 	}
-	a := &request{waits: true, Acceptance: book.Acceptance{Payment: pay, Refunds: &of, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily, Also: r.Also}}
+	a := &request{awaitsSubmission: true, Acceptance: book.Acceptance{Payment: pay, Refunds: &of, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily, InTx: r.InTx}}
 	if !r.Approved {
-		a.asker = &r.Asker
+		a.requester = &r.Requester
 	}
 	return a
 }
 
-// airtimeRefund makes the refund to the payer of airtime that failed, for an account that wants it. nil: the wallet keeps the money, also
-// where the refund cannot be accepted now. An error, in a recovery alone, puts the end of the top-up off: the refund may have been sent
-// in the time that was lost.
+// airtimeRefund returns the refund to the payer of failed airtime, for an account that wants it. nil: the wallet keeps
+// the money, also where the refund cannot be accepted now. In a recovery it may return an error, which delays the end
+// of the top-up: the refund may have been sent before the restore.
 func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book.Acceptance, error) {
 	t, err := p.tenants.Get(ctx, topUp.Tenant)
 	if err != nil || t.RefundAirtime != tenant.RefundToPayer {
@@ -132,7 +132,7 @@ func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book
 	}
 	r := Refund{Reference: p.references.airtimeRefund(of), CallbackURL: topUp.CallbackURL, Reason: "Airtime could not be delivered"}
 	a := p.refundOf(of, idempotency.Caller{Tenant: t.ID, Key: of.Key}, t, r)
-	a.waits = false
+	a.awaitsSubmission = false
 	switch {
 	case t.Blocked:
 		err = tenant.Blocked()
@@ -141,12 +141,12 @@ func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book
 	default:
 		a.Payment.Charges, a.Payment.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Refund, a.Payment.Channel, a.Payment.Amount, p.clock.Now())
 	}
-	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit, p.hold} {
+	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit, p.requireApproval} {
 		if err == nil {
 			err = step(ctx, a)
 		}
 	}
-	a.probe.GiveBack(ctx) // the job looks at the rail again
+	a.probe.GiveBack(ctx) // the job takes it again
 	switch e := problem.From(err); {
 	case err == nil:
 		return &a.Acceptance, nil

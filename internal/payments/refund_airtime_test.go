@@ -131,7 +131,7 @@ func TestRefund_airtimeKilled(t *testing.T) {
 	})
 }
 
-// TestRefund_airtimeInRecovery: the life before has refunded the payer of airtime. The top-up that fails again adopts that refund.
+// TestRefund_airtimeInRecovery: the payer of airtime was refunded before the restore. The top-up that fails again adopts that refund.
 func TestRefund_airtimeInRecovery(t *testing.T) {
 	payer := tenant.RefundToPayer
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -156,7 +156,7 @@ func TestRefund_airtimeInRecovery(t *testing.T) {
 			}
 			return notFound
 		})
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		n.clock.Advance(10 * time.Minute)
 		n.pass(time.Minute)
 		pay, found := n.refundOfAirtime(t, of)

@@ -484,7 +484,7 @@ func TestRefund_foundPaid(t *testing.T) {
 	})
 }
 
-// TestRefund_recoveryAsksBothWays: the life before has refunded the payer one way or the other; the request comes again and is adopted.
+// TestRefund_recoveryAsksBothWays: the payer was refunded by either way before the restore. The repeated request adopts that refund.
 func TestRefund_recoveryAsksBothWays(t *testing.T) {
 	for _, way := range []book.RefundWay{book.RefundByRail, book.RefundByPayout} {
 		t.Run(string(way), func(t *testing.T) {
@@ -493,7 +493,7 @@ func TestRefund_recoveryAsksBothWays(t *testing.T) {
 				h.recovers = true
 				n := h.node("a")
 				of := n.collected(msisdn.MTN)
-				n.lostTime(t, true)
+				n.startRecovery(t, true)
 				n.clock.Advance(10 * time.Minute)
 				r := h.refund(of)
 				reference := n.References(h.tenant, book.KindPayout, r.Reference)[0]
@@ -587,7 +587,7 @@ func TestRefund_nodeDies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.waits = false
+		a.awaitsSubmission = false
 		done, err := dead.accept(t.Context(), a)
 		if err != nil {
 			t.Fatal(err)
@@ -595,7 +595,7 @@ func TestRefund_nodeDies(t *testing.T) {
 		if job := book.JobOf(done.Payment, dead.clock.Now()); job.Kind != book.RefundJobKind {
 			t.Errorf("its job is a %s, which a node of the release before would run as a payout", job.Kind)
 		}
-		h.first.script(always(pending), inTurn(notFound, success))
+		h.first.script(always(pending), sequence(notFound, success))
 		heir := h.node("heir")
 		heir.pass(10 * time.Second)
 		if is := heir.must(book.KindPayout, done.Payment.ID); is.Status != book.StatusSuccess || h.first.posted(ofRefund+is.ProviderReference) != 1 || h.first.posted(is.ProviderReference) != 0 {

@@ -16,10 +16,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestARefusalStandsForWhoTakesItOver: the provider refuses and then answers no
-// question; the node dies. The next one goes by the refusal on the row: it POSTs
-// nothing, and gives the money back when the provider does not know the payment.
-func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
+// The provider refuses, then answers no query, and the node dies. The next node reads the refusal from the row: it
+// submits nothing, and refunds when the provider does not know the payment.
+func TestRefusal_keptOverTakeover(t *testing.T) {
 	for _, network := range []string{"MTN", "TELECEL"} {
 		for name, tt := range map[string]struct {
 			answer provider.Outcome
@@ -37,7 +36,7 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 					rail.script(always(rejected), always(unknown))
 					dying := h.stopped("dying")
 					_, pay := dying.accepted(t, network, false)
-					for range 2 { // the POST, and the question in its own line
+					for range 2 { // the submission, and the query in its own line
 						dying.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID})
 					}
 					row := dying.must(book.KindPayout, pay.ID)
@@ -62,12 +61,11 @@ func TestARefusalStandsForWhoTakesItOver(t *testing.T) {
 	}
 }
 
-// TestAKnownPaymentHasNoRefusal: the provider has what it refused; a later "not
-// known", read by another node, does not give it back.
-func TestAKnownPaymentHasNoRefusal(t *testing.T) {
+// The provider has the payment that it refused. A later not-found answer to another node does not refund it.
+func TestRefusal_removedByAcknowledgement(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
-		h.second.script(always(rejected), inTurn(unknown, pending, notFound))
+		h.second.script(always(rejected), sequence(unknown, pending, notFound))
 		dying := h.stopped("dying")
 		_, pay := dying.accepted(t, "TELECEL", false)
 		job := jobs.Job{ID: pay.ID, Subject: pay.ID}
@@ -87,9 +85,8 @@ func TestAKnownPaymentHasNoRefusal(t *testing.T) {
 	})
 }
 
-// TestTheFirstAnswerAfterSilenceWakesAll: a status interface is silent for long, so
-// that questions come seldom; its first answer has all asked about at once.
-func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
+// After a long silence, queries are rare. The first answer triggers queries of all waiting payments.
+func TestQueries_firstAnswerAfterSilence(t *testing.T) {
 	const held = 40
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -104,7 +101,7 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 			ids = append(ids, pay.ID)
 		}
 		n.pass(2 * time.Hour)
-		if waits := n.rails.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != held {
+		if waits := n.rails.queries.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != held {
 			t.Errorf("%d payments wait for an answer, want %d", waits, held)
 		}
 		_, before := h.first.counts()
@@ -124,16 +121,15 @@ func TestTheFirstAnswerAfterSilenceWakesAll(t *testing.T) {
 				t.Errorf("%s is %s", id, is.Status)
 			}
 		}
-		if waits := n.rails.questions.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != 0 {
+		if waits := n.rails.queries.unanswered()[book.RailName{Provider: "mtn", Mode: "test"}]; waits != 0 {
 			t.Errorf("%d payments wait for an answer", waits)
 		}
 		n.books()
 	})
 }
 
-// TestStatusEndsARefusalThatIsHeld: a client that asks for the status has the provider
-// asked, and hears the end.
-func TestStatusEndsARefusalThatIsHeld(t *testing.T) {
+// A client's status request queries the provider and returns the confirmed refusal.
+func TestStatus_confirmsRefusal(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -155,8 +151,8 @@ func TestStatusEndsARefusalThatIsHeld(t *testing.T) {
 	})
 }
 
-// TestAnOrdinaryRefusalCostsOneQuestion, and is told in the answer.
-func TestAnOrdinaryRefusalCostsOneQuestion(t *testing.T) {
+// An ordinary refusal costs one query and is returned in the answer.
+func TestRefusal_costsOneQuery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -171,9 +167,9 @@ func TestAnOrdinaryRefusalCostsOneQuestion(t *testing.T) {
 	})
 }
 
-// TestEveryContradictionIsKept: success, failed, success, failed; and failed, paid,
-// failed. The money moves to suspense once, and every word is there for who decides.
-func TestEveryContradictionIsKept(t *testing.T) {
+// The provider reports success, failed, success, failed; or failed, paid, failed. The money moves to suspense once,
+// and every report is stored.
+func TestContradictions_allStored(t *testing.T) {
 	for _, first := range []provider.Outcome{success, failed} {
 		t.Run(first.State.String()+" at first", func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -191,13 +187,13 @@ func TestEveryContradictionIsKept(t *testing.T) {
 					n.clock.Advance(time.Second)
 					last = provider.Success + provider.Failed - last
 					h.first.script(always(pending), always(words[last]))
-					for range 2 { // said twice, it is one contradiction
+					for range 2 { // a repeated report is one contradiction
 						if _, err := n.rechecker.recheck(t.Context(), n.must(book.KindPayout, pay.ID)); err != nil {
 							t.Fatal(err)
 						}
 					}
 					all, err := n.Contradictions(t.Context())
-					if err != nil || len(all) != i+1 || all[0].Said != last || all[0].Payment.ID != pay.ID {
+					if err != nil || len(all) != i+1 || all[0].Reported != last || all[0].Payment.ID != pay.ID {
 						t.Fatalf("after word %d: %v, %v", i+2, all, err)
 					}
 					if suspense == 0 {
@@ -207,14 +203,14 @@ func TestEveryContradictionIsKept(t *testing.T) {
 						t.Errorf("suspense has %s after word %d, had %s", is, i+2, suspense)
 					}
 				}
-				// A decision has it asked about again, and what is said then is kept, too.
+				// A decision triggers another query, and its answer is stored as well.
 				if err := n.Decide(t.Context(), pay.ID, true, "by the statement", "ama"); err != nil {
 					t.Fatal(err)
 				}
 				last = provider.Success + provider.Failed - last
 				h.first.script(always(pending), always(words[last]))
 				n.pass(2 * recheckEvery)
-				if all, err := n.Contradictions(t.Context()); err != nil || len(all) != 5 || all[0].Said != last {
+				if all, err := n.Contradictions(t.Context()); err != nil || len(all) != 5 || all[0].Reported != last {
 					t.Errorf("after the decision: %v, %v", all, err)
 				}
 				n.sound()
@@ -223,9 +219,8 @@ func TestEveryContradictionIsKept(t *testing.T) {
 	}
 }
 
-// TestAWordThatHoldsAfterAllGoesBackToTheFloat: the provider comes back to what it
-// said first. Its book and our float agree again, and no party gained or lost.
-func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
+// The provider returns to its first report. Its book and our float agree again, and no side gains or loses.
+func TestUphold_returnsToFloat(t *testing.T) {
 	for _, first := range []provider.Outcome{costly(7, 3), failed} {
 		t.Run(first.State.String()+" at first", func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -273,9 +268,9 @@ func TestAWordThatHoldsAfterAllGoesBackToTheFloat(t *testing.T) {
 	}
 }
 
-// TestACollectionThatWasPaidAfterAllIsCreditedAgain: the provider takes a collection back and then says that it was paid. What
-// the wallet did not cover meanwhile is still owed, and with that taken back no side has gained or lost.
-func TestACollectionThatWasPaidAfterAllIsCreditedAgain(t *testing.T) {
+// A provider reverses a collection and then reports it as paid. The uncovered amount is still owed, and no side gains
+// or loses once it is recovered.
+func TestUphold_creditsCollectionAgain(t *testing.T) {
 	for name, spent := range map[string]bool{"the wallet covered it": false, "the wallet was empty": true} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -334,9 +329,9 @@ func TestACollectionThatWasPaidAfterAllIsCreditedAgain(t *testing.T) {
 	}
 }
 
-// TestAirtimePaidLateIsTold: the payer pays after the purchase has failed. The wallet
-// is credited, the customer's callback hears of the collection, and operators see it.
-func TestAirtimePaidLateIsTold(t *testing.T) {
+// The payer pays after the purchase has failed. The wallet is credited, the customer gets a webhook and operators see
+// the contradiction.
+func TestAirtimeBuy_paidLate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -371,9 +366,9 @@ func TestAirtimePaidLateIsTold(t *testing.T) {
 	})
 }
 
-// TestAnOpenRowOfAnEarlierVersionKeepsItsReference: attempts had references of their
-// own; an open payment on its second attempt is asked about by that one.
-func TestAnOpenRowOfAnEarlierVersionKeepsItsReference(t *testing.T) {
+// Attempts of an earlier version had their own references. An open payment on its second attempt is queried by that
+// reference.
+func TestAttempt_referenceOfEarlierVersion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		dying := h.stopped("dying")
@@ -406,13 +401,12 @@ func TestAnOpenRowOfAnEarlierVersionKeepsItsReference(t *testing.T) {
 	})
 }
 
-// TestQuestionsHaveALineOfTheirOwn: from all askers together, a rail is asked so many questions
-// at once and no more.
-func TestQuestionsHaveALineOfTheirOwn(t *testing.T) {
-	var q questions
+// All callers together make a limited number of concurrent queries to one rail.
+func TestQueries_limitedByRail(t *testing.T) {
+	var q queries
 	rail := provider.Rail{Name: "mtn", Mode: "test"}
 	var leaves []func()
-	for range asksPerRail {
+	for range queriesPerRail {
 		leave, err := q.enter(t.Context(), rail)
 		if err != nil {
 			t.Fatal(err)
@@ -442,14 +436,14 @@ func TestQuestionsHaveALineOfTheirOwn(t *testing.T) {
 		t.Errorf("after one has left: %v", err)
 	}
 	for _, id := range []string{"a", "b"} {
-		if woken := q.heard(railKind{"mtn", "test", book.KindPayout}, id, false); len(woken) != 0 {
+		if woken := q.record(railKind{"mtn", "test", book.KindPayout}, id, false); len(woken) != 0 {
 			t.Errorf("silence wakes %v", woken)
 		}
 	}
-	if woken := q.heard(railKind{"mtn", "test", book.KindCollection}, "c", true); len(woken) != 0 {
+	if woken := q.record(railKind{"mtn", "test", book.KindCollection}, "c", true); len(woken) != 0 {
 		t.Errorf("another interface's answer wakes %v", woken)
 	}
-	if woken := fmt.Sprint(q.heard(railKind{"mtn", "test", book.KindPayout}, "a", true)); woken != "[b]" {
+	if woken := fmt.Sprint(q.record(railKind{"mtn", "test", book.KindPayout}, "a", true)); woken != "[b]" {
 		t.Errorf("the answer wakes %v", woken)
 	}
 }

@@ -28,9 +28,8 @@ func (n *node) setDuplicates(d tenant.Duplicates) {
 	}
 }
 
-// A refusal that the provider took back is no answer to anybody: what may have
-// been paid is shown as it is.
-func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
+// A repeated request does not return a refusal that the provider contradicted. It returns the current payment.
+func TestRepeat_contradictedRefusal(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -61,8 +60,8 @@ func TestARefusalThatWasContradictedIsNotSaidAgain(t *testing.T) {
 	})
 }
 
-// While the first request waits for its provider its answer is not known.
-func TestARepeatedRequestWaitsForTheFirstAnswer(t *testing.T) {
+// A repeated request waits while the first one waits for its provider.
+func TestRepeat_whileFirstWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -94,9 +93,8 @@ func TestARepeatedRequestWaitsForTheFirstAnswer(t *testing.T) {
 	})
 }
 
-// A payment may settle, and be forgotten by its node, between the reading of its row and the question whether its request still waits:
-// the row that was read says open, and a second reading is believed.
-func TestARepeatOfAPaymentThatSettlesMeanwhileIsAnswered(t *testing.T) {
+// A payment settles between the read of its row and the check whether its request is open. The second read is used.
+func TestRepeat_settlesMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -109,20 +107,20 @@ func TestARepeatOfAPaymentThatSettlesMeanwhileIsAnswered(t *testing.T) {
 		}
 		settle := sync.OnceValue(func() bool {
 			n.pass(time.Minute)
-			return true // of the row as it was read
+			return true // of the row as read
 		})
 		stale := false
 		b := book.New(book.Deps{DB: d, Ledger: n.ledger, Tenants: n.Payments.tenants, Jobs: n.queue, Webhooks: n.webhooks, Clock: h.clock},
-			book.Hooks{Answering: func(p book.Payment) bool {
+			book.Hooks{RequestOpen: func(p book.Payment) bool {
 				was := stale
 				stale = false
 				return was || p.Status.Open() && settle()
 			}, Account: n.rails.account})
-		again := &book.Acceptance{Payment: asked(c, h.tenant, book.KindPayout)}
+		again := &book.Acceptance{Payment: newPayment(c, h.tenant, book.KindPayout)}
 		if old, replayed, err := b.Earlier(t.Context(), again); err != nil || !replayed || old.ID != first.ID || old.Status != book.StatusSuccess {
 			t.Errorf("before the checks: %+v, replayed %v, %v", old, replayed, err)
 		}
-		stale = true // as in a transaction whose snapshot is older than the settlement
+		stale = true // as in a transaction with a snapshot before the settlement
 		if done, err := b.Accept(t.Context(), again); err != nil || !done.Replayed || done.Payment.ID != first.ID {
 			t.Errorf("under the lock: %+v, %v", done, err)
 		}
@@ -130,9 +128,9 @@ func TestARepeatOfAPaymentThatSettlesMeanwhileIsAnswered(t *testing.T) {
 	})
 }
 
-// A request that was answered by its reference keeps its Idempotency-Key: another request under it is refused, and the same one
-// is answered again, whichever product it is.
-func TestAKeyOfARepeatedReferenceTakesNoOtherRequest(t *testing.T) {
+// A request answered by its Reference keeps its Idempotency-Key. Another request with the key is refused, and the
+// same one is answered again, for every product.
+func TestRepeat_keyIsBoundToRequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -191,9 +189,9 @@ func TestAKeyOfARepeatedReferenceTakesNoOtherRequest(t *testing.T) {
 	})
 }
 
-// TestAPayoutIsAnsweredAgainWhateverItsLimits: its bank was switched off, or its account's limit lowered, since the first request
-// under its Idempotency-Key. The money is on its way.
-func TestAPayoutIsAnsweredAgainWhateverItsLimits(t *testing.T) {
+// The bank was switched off, or the account's limit lowered, after the first request. A repeated one is still
+// answered.
+func TestRepeat_limitsChanged(t *testing.T) {
 	for name, change := range map[string]func(n *node, tx *db.Tx) error{
 		"the bank is inactive": func(n *node, tx *db.Tx) error {
 			return n.routes.EditBank(tx, "040100", route.Edit{Status: route.Inactive})

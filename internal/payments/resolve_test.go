@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// held makes the next POST at a rail wait for leave, and then answer.
-func (s *scripted) held(t *testing.T, answer provider.Outcome) (entered <-chan struct{}, leave func()) {
+// blockSubmission blocks the next submission at a rail until leave is called, and then answers it.
+func (s *scripted) blockSubmission(t *testing.T, answer provider.Outcome) (entered <-chan struct{}, leave func()) {
 	in, out := make(chan struct{}), make(chan struct{})
 	leave = sync.OnceFunc(func() { close(out) })
 	t.Cleanup(leave)
@@ -35,7 +35,7 @@ func (s *scripted) held(t *testing.T, answer provider.Outcome) (entered <-chan s
 	return in, leave
 }
 
-// sentAgain brings a payout to where it is POSTed once more at this moment. It succeeds when leave is called.
+// sentAgain returns a payout that is being submitted again. It succeeds after leave is called.
 func (n *node) sentAgain(t *testing.T) (pay book.Payment, leave func()) {
 	t.Helper()
 	h := n.fixture
@@ -45,14 +45,14 @@ func (n *node) sentAgain(t *testing.T) (pay book.Payment, leave func()) {
 		t.Fatal(err)
 	}
 	n.pass(8 * time.Minute)
-	entered, leave := h.first.held(t, success)
-	n.clock.Advance(2 * time.Minute) // the question that it is sent again after
+	entered, leave := h.first.blockSubmission(t, success)
+	n.clock.Advance(2 * time.Minute) // the query before the repetition
 	<-entered
 	return pay, leave
 }
 
-// refusesWord demands that an operator's word is not taken now.
-func (n *node) refusesWord(t *testing.T, id string) {
+// refusesDecision verifies that an operator cannot resolve the payment now.
+func (n *node) refusesDecision(t *testing.T, id string) {
 	t.Helper()
 	for _, paid := range []bool{false, true} {
 		_, err := n.Resolve(t.Context(), id, paid, "by the statement", "ama", func(*db.Tx) error {
@@ -65,15 +65,14 @@ func (n *node) refusesWord(t *testing.T, id string) {
 	}
 }
 
-// TestNoWordWhileItIsOnItsWay: what an operator gives back is not paid by a POST that
-// is under way on another node, or comes later.
-func TestNoWordWhileItIsOnItsWay(t *testing.T) {
+// A payment that an operator refunds is not paid by a submission that runs on another node or comes later.
+func TestResolve_submissionRunning(t *testing.T) {
 	t.Run("again", func(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
 			h := newFixture(t, d)
 			n, other := h.node("a"), h.stopped("b")
 			pay, leave := n.sentAgain(t)
-			other.refusesWord(t, pay.ID)
+			other.refusesDecision(t, pay.ID)
 			leave()
 			n.quiet()
 			if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || n.balance() != funds-pay.Amount-pay.Charges {
@@ -87,14 +86,14 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			h := newFixture(t, d)
 			n, other := h.stopped("a"), h.stopped("b")
 			late := n.late(t)
-			entered, leave := h.first.held(t, success)
+			entered, leave := h.first.blockSubmission(t, success)
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
 				n.follower.runJob(t.Context(), late)
 			}()
 			<-entered
-			other.refusesWord(t, late.ID)
+			other.refusesDecision(t, late.ID)
 			leave()
 			<-done
 			if is := n.must(book.KindPayout, late.ID); is.Status != book.StatusSuccess {
@@ -109,7 +108,7 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 			n, other := h.stopped("a"), h.stopped("b")
 			late := n.late(t)
 			n.pauseRail("mtn")
-			for range 2 { // its follower sees two minutes pass
+			for range 2 { // its follower waits two minutes
 				n.follower.runJob(t.Context(), late)
 				n.clock.Advance(onItsWay)
 			}
@@ -127,9 +126,9 @@ func TestNoWordWhileItIsOnItsWay(t *testing.T) {
 	})
 }
 
-// TestOperatorsWord_isOfTheLastSubmission: the mark of a follower counts for the submission that it saw end, whatever
-// the clocks say. It does not count for a later one, also when a node of the release before made that.
-func TestOperatorsWord_isOfTheLastSubmission(t *testing.T) {
+// A follower's flag covers the submission whose end it saw, independent of clocks. It does not cover a later
+// submission, even by a node of the previous release.
+func TestResolve_laterSubmission(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	p := &Payments{clock: clock.NewManual(now)}
 	ahead, later := now.Add(time.Hour), now.Add(2*time.Hour)
@@ -144,15 +143,14 @@ func TestOperatorsWord_isOfTheLastSubmission(t *testing.T) {
 	}
 }
 
-// TestOperatorsWord_clockSetForward: a clock that is set forward while a payment is on its way does not let an operator
-// end it.
-func TestOperatorsWord_clockSetForward(t *testing.T) {
+// Setting the clock forward during a submission does not let an operator resolve the payment.
+func TestResolve_clockSetForward(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n, other := h.node("a"), h.stopped("b")
 		pay, leave := n.sentAgain(t)
 		n.clock.Set(time.Hour)
-		other.refusesWord(t, pay.ID)
+		other.refusesDecision(t, pay.ID)
 		leave()
 		n.hint(pay)
 		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess {
@@ -162,9 +160,9 @@ func TestOperatorsWord_clockSetForward(t *testing.T) {
 	})
 }
 
-// TestOperatorsWord_afterARestart: a node that takes a payment over marks it two minutes later, also where its provider is
-// not configured any more, and whatever its clock says.
-func TestOperatorsWord_afterARestart(t *testing.T) {
+// A node that takes over flags the payment two minutes later, also without its provider's configuration, and
+// independent of its clock.
+func TestResolve_afterRestart(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.second.script(always(unknown), always(unknown))
@@ -182,7 +180,7 @@ func TestOperatorsWord_afterARestart(t *testing.T) {
 		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first, Disburser: h.first}}
 		heir := h.node("b")
 		heir.pass(onItsWay - time.Second)
-		heir.refusesWord(t, pay.ID)
+		heir.refusesDecision(t, pay.ID)
 		heir.pass(railTime + time.Second)
 		if _, err := heir.Resolve(t.Context(), pay.ID, false, "not in the statement", "ama"); err != nil {
 			t.Errorf("two minutes after the restart: %v", err)
@@ -191,8 +189,7 @@ func TestOperatorsWord_afterARestart(t *testing.T) {
 	})
 }
 
-// late accepts a payout whose job comes to run only after minutes, for the many that
-// stand in line before it.
+// late accepts a payout whose job runs only after minutes in the queue.
 func (n *node) late(t *testing.T) jobs.Job {
 	t.Helper()
 	_, pay := n.accepted(t, "MTN", false)
@@ -200,16 +197,15 @@ func (n *node) late(t *testing.T) jobs.Job {
 	return jobs.Job{ID: pay.ID, Subject: pay.ID}
 }
 
-// TestNothingLeavesLongAfterItsMark: a node that was paused before its POST does not
-// make it when it wakes.
-func TestNothingLeavesLongAfterItsMark(t *testing.T) {
+// A node that was paused before its submission does not submit when it resumes.
+func TestSubmission_lateAfterFlag(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
 		rail, _ := n.routes.Rail("mtn", "test")
 		pay := n.must(book.KindPayout, n.late(t).ID)
 		for _, tt := range []struct {
-			marked time.Duration // ago
+			marked time.Duration // before now
 			class  provider.Class
 			posts  int
 		}{{leaveTime - time.Second, provider.Accepted, 1}, {leaveTime, provider.NotSent, 1}} {
@@ -221,16 +217,15 @@ func TestNothingLeavesLongAfterItsMark(t *testing.T) {
 	})
 }
 
-// TestAWordThatWasWrongIsFoundAtOnce: a node that was frozen in the middle of its POST
-// wakes up after an operator gave the money back, and learns that it was paid.
-func TestAWordThatWasWrongIsFoundAtOnce(t *testing.T) {
+// A node froze during its submission. It resumes after an operator's refund and reports that the payment was paid.
+func TestResolve_contradictedByFrozenNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n, other := h.node("a"), h.stopped("b")
 		pay, leave := n.sentAgain(t)
 		h.first.script(always(unknown), always(unknown))
 		job := openJob(pay, h.clock.Now(), jobs.Job{Adopted: true})
-		other.follower.runJob(t.Context(), job) // it took the payment over
+		other.follower.runJob(t.Context(), job) // it took over
 		n.clock.Advance(onItsWay)
 		other.follower.runJob(t.Context(), job)
 		if _, err := other.Resolve(t.Context(), pay.ID, false, "by the statement", "ama"); err != nil {

@@ -13,19 +13,18 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Collectors gives the metrics of payments for a registry. Some of them ask the
-// database at each scrape.
+// Collectors returns the metrics of payments. Some read the database at each scrape.
 func (p *Payments) Collectors() []prometheus.Collector {
-	return append(p.book.Collectors(), p.rails.questions.metrics.contradictions, p.rails.questions.metrics.asks, &scraped{p: p})
+	return append(p.book.Collectors(), p.rails.queries.metrics.contradictions, p.rails.queries.metrics.queries, &scraped{p: p})
 }
 
-// scrapeTime bounds what a scrape asks of the database.
+// scrapeTime limits the database reads of a scrape.
 const scrapeTime = 5 * time.Second
 
-// scraped are the figures that only the database knows.
+// scraped are the metrics read from the database.
 type scraped struct {
-	p    *Payments
-	told clock.Seldom
+	p      *Payments
+	logged clock.Seldom
 }
 
 var (
@@ -48,15 +47,14 @@ func (s *scraped) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. A question that fails leaves its
-// figures out and is logged.
+// Collect implements prometheus.Collector. It leaves out metrics whose query fails, and logs the error.
 func (s *scraped) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	unanswered := s.p.rails.questions.unanswered()
+	unanswered := s.p.rails.queries.unanswered()
 	for _, rail := range s.p.rails.routes.Rails() {
 		gauge(unansweredCount, float64(unanswered[book.RailName{Provider: rail.Name, Mode: rail.Mode}]), rail.Name, rail.Mode)
 	}
@@ -85,16 +83,15 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	if err != nil {
-		level := slog.LevelDebug // a database that is away says so elsewhere
-		if _, ok := s.told.May(s.p.clock.Now()); ok && !book.Systemic(err) {
+		level := slog.LevelDebug // a lost database connection is logged elsewhere
+		if _, ok := s.logged.May(s.p.clock.Now()); ok && !book.Systemic(err) {
 			level = slog.LevelWarn
 		}
 		s.p.log.Log(ctx, level, "failed to read payment metrics", "error", err)
 	}
 }
 
-// Unknown sums up, by rail, the open payments that need an operator. Every rail
-// of this node is in it.
+// Unknown returns the totals of open payments that need an operator, for every rail of this node.
 func (p *Payments) Unknown(ctx context.Context) (map[book.RailName]book.Unknown, error) {
 	all, err := p.Reader.Unknown(ctx)
 	if err != nil {

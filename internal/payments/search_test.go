@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// ids are the payments' in their order.
+// ids returns the ids of payments in order.
 func ids(rows []book.Payment) (list []string) {
 	for _, pay := range rows {
 		list = append(list, pay.ID)
@@ -23,7 +23,7 @@ func ids(rows []book.Payment) (list []string) {
 	return list
 }
 
-func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
+func TestSearch_everyIdentifier(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -101,8 +101,8 @@ func TestAPaymentIsFoundByWhateverAnOperatorHasOfIt(t *testing.T) {
 	})
 }
 
-// A search that has no index looks at the newest payments only, and says where it stopped.
-func TestASearchLooksAtTheNewestAndSaysWhereItStopped(t *testing.T) {
+// A search without an index scans only the newest payments and returns where it stopped.
+func TestSearch_scanIsBounded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -110,7 +110,7 @@ func TestASearchLooksAtTheNewestAndSaysWhereItStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Newer ones of another amount, as many as one search looks at.
+		// Newer payments of another amount fill the limit of one search.
 		write(t, d, `INSERT INTO payments (tenant, kind, id, seq, mode, channel, reference, provider_reference, amount, charges, fee_bearer, plan, account,
 account_name, bank_id, label, callback_url, access_key, idempotency_hash, parent, child, details, status, rail, created_at, settled_at)
 WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 100000)
@@ -118,7 +118,7 @@ SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel
 '', '', '', '', '', '', '', '', '', 'success', rail, created_at, created_at FROM payments, many WHERE id = '`+pay.ID+`'`)
 		s := book.Search{Text: pay.Amount.String(), Limit: 10}
 		found, err := n.Search(t.Context(), s)
-		if err != nil || len(found.Payments) != 0 || found.More != "f195001" || found.Looked != 5_000 {
+		if err != nil || len(found.Payments) != 0 || found.More != "f195001" || found.Scanned != 5_000 {
 			t.Fatalf("the search of a page: %+v, %v", found, err)
 		}
 		s.Windows = 20
@@ -133,19 +133,19 @@ SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel
 	})
 }
 
-func TestTheNextQuestionFollowsTheAge(t *testing.T) {
+func TestNextQuery_followsAge(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
 		at := h.clock.Now()
 		for age, want := range map[time.Duration]time.Duration{0: 1, 1: 3, 2: 3, 3: 7, 59: 60, 60: 120} {
 			pay := book.Payment{Status: book.StatusPending, CreatedAt: at.Add(-age * time.Second)}
-			if got := n.NextQuestion(pay).Sub(pay.CreatedAt); got != want*time.Second {
+			if got := n.NextQuery(pay).Sub(pay.CreatedAt); got != want*time.Second {
 				t.Errorf("at %d s: %v, not %d s", age, got, want)
 			}
 		}
 		for _, s := range []book.Status{book.StatusWaiting, book.StatusSuccess, book.StatusFailed} {
-			if next := n.NextQuestion(book.Payment{Status: s, CreatedAt: at}); !next.IsZero() {
+			if next := n.NextQuery(book.Payment{Status: s, CreatedAt: at}); !next.IsZero() {
 				t.Errorf("%s is asked about at %v", s, next)
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestOutcomesOfACollection is the table of how a payer's answer ends.
-func TestOutcomesOfACollection(t *testing.T) {
+// Each answer of a payer has its result.
+func TestCollection_outcomes(t *testing.T) {
 	declined := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonDeclined}
 	nobody := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonPayerNotFound}
 	tests := []struct {
@@ -26,7 +26,7 @@ func TestOutcomesOfACollection(t *testing.T) {
 		post, ask func(int, string) provider.Outcome
 		status    book.Status
 		credited  money.Pesewas
-		asked     money.Pesewas // what the payer was asked for
+		asked     money.Pesewas // amount on the payer's prompt
 		told      string
 	}{
 		{"paid, the merchant bears the fee", tenant.Merchant, always(pending), always(success), book.StatusSuccess, 990, 1000, "success"},
@@ -35,7 +35,7 @@ func TestOutcomesOfACollection(t *testing.T) {
 		{"no such payer", tenant.Merchant, always(pending), always(nobody), book.StatusInvalid, 0, 1000, "failed"},
 		{"refused by the provider", tenant.Merchant, always(rejected), always(notFound), book.StatusInvalid, 0, 1000, "failed"},
 		{"failed", tenant.Merchant, always(pending), always(failed), book.StatusFailed, 0, 1000, "failed"},
-		{"lost, found paid", tenant.Merchant, always(unknown), inTurn(unknown, success), book.StatusSuccess, 990, 1000, "success"},
+		{"lost, found paid", tenant.Merchant, always(unknown), sequence(unknown, success), book.StatusSuccess, 990, 1000, "success"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,9 +77,8 @@ func TestOutcomesOfACollection(t *testing.T) {
 	}
 }
 
-// TestWhatNeverLeftTakesAnotherRail: nothing was written to the first rail's socket, so the second
-// one gets an attempt of its own; the customer's reference for it stays.
-func TestWhatNeverLeftTakesAnotherRail(t *testing.T) {
+// Nothing was written to the first rail's socket, so the second rail gets an attempt. The customer's reference stays.
+func TestReroute_unsentSubmission(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -90,7 +89,7 @@ func TestWhatNeverLeftTakesAnotherRail(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.quiet()
-		// A failure of the attempt that was left settles nothing.
+		// A failure of the abandoned attempt settles nothing.
 		if done, err := n.book.Settle(t.Context(), book.Settlement{Payment: pay, Event: book.EventFailed, Reason: provider.ReasonFunds}); err != nil || done.Changed {
 			t.Fatalf("a failure of the first attempt: changed %v, %v", done.Changed, err)
 		}
@@ -99,8 +98,8 @@ func TestWhatNeverLeftTakesAnotherRail(t *testing.T) {
 		if got.Status != book.StatusSuccess || got.Rail != "hubtel" || got.Attempt != 2 || got.ProviderReference != pay.ProviderReference {
 			t.Errorf("%s on %s, attempt %d, shown as %s (was %s)", got.Status, got.Rail, got.Attempt, got.ProviderReference, pay.ProviderReference)
 		}
-		if got.AttemptReference != got.ProviderReference || h.second.posts[got.AttemptReference] != 1 {
-			t.Errorf("the second rail was posted %v, the attempt is %s", h.second.posts, got.AttemptReference)
+		if got.AttemptReference != got.ProviderReference || h.second.submissions[got.AttemptReference] != 1 {
+			t.Errorf("the second rail was posted %v, the attempt is %s", h.second.submissions, got.AttemptReference)
 		}
 		for _, reference := range []string{got.ProviderReference, got.AttemptReference} {
 			if found, ok, err := n.ByProviderReference(t.Context(), reference); err != nil || !ok || found.ID != pay.ID {
@@ -114,13 +113,12 @@ func TestWhatNeverLeftTakesAnotherRail(t *testing.T) {
 	})
 }
 
-// TestNoRerouteAfterARefusalToListen: 401, 403 or 429 came back, so something
-// was written; the payment stays on its rail.
-func TestNoRerouteAfterARefusalToListen(t *testing.T) {
+// After 401, 403 or 429 the payment stays on its rail, because the submission was written.
+func TestReroute_notAfterBarred(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		h.first.script(inTurn(turnedOff, unsent, pending), always(success))
+		h.first.script(sequence(barred, unsent, pending), always(success))
 		pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 		if err != nil {
 			t.Fatal(err)
@@ -137,18 +135,17 @@ func TestNoRerouteAfterARefusalToListen(t *testing.T) {
 	})
 }
 
-// TestAPausedRailGetsNothingNew: what waits for it goes on waiting, what it has
-// is asked about.
-func TestAPausedRailGetsNothingNew(t *testing.T) {
+// New payments wait for a paused rail, and those that it has are queried.
+func TestPausedRail_getsNothingNew(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
-		h.first.script(inTurn(pending), always(pending))
+		h.first.script(sequence(pending), always(pending))
 		had, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.first.script(always(turnedOff), always(success))
+		h.first.script(always(barred), always(success))
 		waits, _, err := n.Payout(t.Context(), h.caller(), h.payout())
 		if err != nil {
 			t.Fatal(err)
@@ -159,21 +156,20 @@ func TestAPausedRailGetsNothingNew(t *testing.T) {
 		if got := n.must(book.KindPayout, had.ID); got.Status != book.StatusSuccess {
 			t.Errorf("what was sent before is %s", got.Status)
 		}
-		if posts := h.first.posts[waits.ProviderReference]; posts != 1 {
+		if posts := h.first.submissions[waits.ProviderReference]; posts != 1 {
 			t.Errorf("%d POSTs while the rail was paused, want the first alone", posts)
 		}
 		n.resumeRail("mtn")
 		n.pass(2 * time.Minute)
-		if got := n.must(book.KindPayout, waits.ID); got.Status != book.StatusSuccess || h.first.posts[waits.ProviderReference] != 2 {
-			t.Errorf("after the pause: %s, %d POSTs", got.Status, h.first.posts[waits.ProviderReference])
+		if got := n.must(book.KindPayout, waits.ID); got.Status != book.StatusSuccess || h.first.submissions[waits.ProviderReference] != 2 {
+			t.Errorf("after the pause: %s, %d POSTs", got.Status, h.first.submissions[waits.ProviderReference])
 		}
 		n.books()
 	})
 }
 
-// TestAPausedRailGetsNoAirtimeThatIsPaidForNow: its rail was chosen when the payer was
-// asked, and is paused when he has paid.
-func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
+// The rail was chosen for the prompt, and is paused when the payer has paid. It gets no submission.
+func TestPausedRail_airtimePaidNow(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		pause  time.Duration
@@ -218,9 +214,9 @@ func TestAPausedRailGetsNoAirtimeThatIsPaidForNow(t *testing.T) {
 	}
 }
 
-// TestOneWordCounts: the job, a status call and an operator settle the same
-// payout at once, on two nodes and in contradiction. One of them does.
-func TestOneWordCounts(t *testing.T) {
+// The job, a status request and an operator settle the same payout at once, on two nodes and in contradiction. One of
+// them succeeds.
+func TestSettle_concurrentReports(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		a, b := h.node("a"), h.node("b")
@@ -270,15 +266,14 @@ func TestOneWordCounts(t *testing.T) {
 	})
 }
 
-// TestAHintOfAnotherProviderIsPassedOver: a payment that this node has in memory is asked about when its own provider speaks of it,
-// also after it was given to another one.
-func TestAHintOfAnotherProviderIsPassedOver(t *testing.T) {
+// A hint about a payment in memory counts only from its current provider, also after a reroute.
+func TestHint_ofOtherProvider(t *testing.T) {
 	for holder, tt := range map[string]struct{ other, after string }{"mtn": {"hubtel", ""}, "hubtel": {"mtn", "mtn"}} {
 		t.Run(holder, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
 				n := h.node("a")
-				if tt.after != "" { // it begins at the other one, which it never reaches
+				if tt.after != "" { // it starts at the other provider, which it never reaches
 					h.first.script(always(unsent), always(notFound))
 				}
 				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -312,9 +307,8 @@ func TestAHintOfAnotherProviderIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestHintsMoveAQuestionForward: at once, but not twice within two seconds, and
-// whatever they claim.
-func TestHintsMoveAQuestionForward(t *testing.T) {
+// A hint triggers a query at once, but not twice within two seconds, and its content is ignored.
+func TestHint_bringsQueryForward(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -323,7 +317,7 @@ func TestHintsMoveAQuestionForward(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.pass(20 * time.Second) // asked at 1, 3, 7, 15; the next is at 30
+		n.pass(20 * time.Second) // queried at 1, 3, 7, 15; the next is at 30
 		_, before := h.first.counts()
 		hint := func() {
 			t.Helper()
@@ -352,7 +346,7 @@ func TestHintsMoveAQuestionForward(t *testing.T) {
 		if got := n.must(book.KindPayout, pay.ID); got.Status != book.StatusSuccess {
 			t.Errorf("after the hint the payout is %s", got.Status)
 		}
-		// A final one is asked about again, too.
+		// A final payment is queried again as well.
 		h.first.script(always(pending), always(failed))
 		hint()
 		want(3)
@@ -368,9 +362,8 @@ func TestHintsMoveAQuestionForward(t *testing.T) {
 	})
 }
 
-// TestABlindBatchThatIsWrongIsJudgedAnew: one row of a batch was settled by
-// somebody else meanwhile; the others settle, and it is left alone.
-func TestABlindBatchThatIsWrongIsJudgedAnew(t *testing.T) {
+// Another process settled one row of an optimistic batch. The batch settles the other rows and skips this one.
+func TestCommit_optimisticBatchRetried(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -402,9 +395,8 @@ func TestABlindBatchThatIsWrongIsJudgedAnew(t *testing.T) {
 	})
 }
 
-// TestTwoWordsInOneBatch: of two final words about one row in one transaction
-// the first counts, and so does a mark.
-func TestTwoWordsInOneBatch(t *testing.T) {
+// Of two final reports about one row in one transaction the first counts. The same holds for a change of the attempt.
+func TestSettle_twoReportsInOneBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -414,14 +406,14 @@ func TestTwoWordsInOneBatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			row := pay
-			row.Posts++
-			marked := &book.Op{Settle: &book.Settlement{Payment: pay, Event: book.EventRepeated, Known: known, At: n.clock.Now(), Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}}}
-			again := &book.Op{Settle: &book.Settlement{Payment: pay, Event: book.EventRepeated, Known: known, At: n.clock.Now(), Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}}}
+			row.Submissions++
+			marked := &book.Op{Settle: &book.Settlement{Payment: pay, Event: book.EventRepeated, Known: known, At: n.clock.Now(), Change: &book.AttemptChange{Row: row, WasAttempt: 1, WasSubmissions: 1}}}
+			again := &book.Op{Settle: &book.Settlement{Payment: pay, Event: book.EventRepeated, Known: known, At: n.clock.Now(), Change: &book.AttemptChange{Row: row, WasAttempt: 1, WasSubmissions: 1}}}
 			verdicts, err := n.book.Commit(t.Context(), 0, []*book.Op{marked, again})
 			if err != nil || !verdicts[0].Value.Changed || verdicts[1].Value.Changed {
 				t.Fatalf("two marks: %v, %v, %v", verdicts[0].Value.Changed, verdicts[1].Value.Changed, err)
 			}
-			if posts := n.must(book.KindPayout, pay.ID).Posts; posts != 2 {
+			if posts := n.must(book.KindPayout, pay.ID).Submissions; posts != 2 {
 				t.Errorf("two nodes raised posts to %d, want 2 by one of them", posts)
 			}
 			won := &book.Op{Settle: &book.Settlement{Payment: row, Event: book.EventSucceeded, Known: known, At: n.clock.Now(), Outcome: success}}
@@ -435,9 +427,8 @@ func TestTwoWordsInOneBatch(t *testing.T) {
 	})
 }
 
-// TestTheMarkComesFirst: what may never be sent twice is marked in the database
-// before the provider hears of it.
-func TestTheMarkComesFirst(t *testing.T) {
+// An unrepeatable submission is flagged in the database before the provider receives it.
+func TestAttemptChange_beforeSubmission(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -445,11 +436,11 @@ func TestTheMarkComesFirst(t *testing.T) {
 		h.second.script(func(_ int, reference string) provider.Outcome {
 			posts++
 			row, found, err := n.ByProviderReference(context.Background(), reference)
-			if err != nil || !found || row.SendingAt.IsZero() || row.Posts != posts {
-				t.Errorf("POST %d: found %v, marked at %v, posts %d, %v", posts, found, row.SendingAt, row.Posts, err)
+			if err != nil || !found || row.SendingAt.IsZero() || row.Submissions != posts {
+				t.Errorf("POST %d: found %v, marked at %v, posts %d, %v", posts, found, row.SendingAt, row.Submissions, err)
 			}
 			if posts < 3 {
-				return turnedOff
+				return barred
 			}
 			return pending
 		}, always(success))
@@ -471,8 +462,8 @@ func TestTheMarkComesFirst(t *testing.T) {
 	})
 }
 
-// TestAnAirtimePurchaseByMobileMoney follows the money through both rows.
-func TestAnAirtimePurchaseByMobileMoney(t *testing.T) {
+// The money of the purchase moves correctly through both rows.
+func TestAirtimeBuy_money(t *testing.T) {
 	tests := []struct {
 		name     string
 		collects func(int, string) provider.Outcome
@@ -501,8 +492,8 @@ func TestAnAirtimePurchaseByMobileMoney(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if pay.Word() != "pending" || airtime.Word() != "pending" || n.balance() != funds {
-					t.Errorf("at first: %s, %s, %s", pay.Word(), airtime.Word(), n.balance())
+				if pay.PublicStatus() != "pending" || airtime.PublicStatus() != "pending" || n.balance() != funds {
+					t.Errorf("at first: %s, %s, %s", pay.PublicStatus(), airtime.PublicStatus(), n.balance())
 				}
 				n.pass(10 * time.Second)
 				payment, topUp := n.must(book.KindCollection, pay.ID), n.must(book.KindTopUp, airtime.ID)

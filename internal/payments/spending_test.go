@@ -12,9 +12,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A key spends its daily limit to the pesewa and no more, whichever node is asked and whatever else is in the
-// batch; what it asked before is answered still, other keys are free, and the next day it may spend again.
-func TestAKeySpendsItsLimitOfTheDay(t *testing.T) {
+// A key spends exactly its daily limit over all nodes and batches. Repeated requests are answered, other keys are
+// independent, and the limit renews the next day.
+func TestDailyLimit_toThePesewa(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		nodes := []*node{h.node("a"), h.node("b")}

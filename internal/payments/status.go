@@ -7,14 +7,12 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// pollTime is how long a status call may ask a provider before it answers what
-// is stored.
+// pollTime is how long a client's status request waits for a provider before it returns the stored status.
 const pollTime = 3 * time.Second
 
-// Status finds a collection or payout of a tenant: by our id or the
-// ProviderReference, else by the client's Reference, collections before payouts.
-// A pending collection is asked for again, so that a success that it tells is in
-// the wallet already.
+// Status returns a collection or payout of a tenant by our id or ProviderReference, else by the client's Reference,
+// collections first. It queries a pending collection, and returns a reported success only after it has credited the
+// wallet.
 func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindCollection, book.KindPayout)
 	switch {
@@ -28,9 +26,8 @@ func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Paymen
 	return pay, nil
 }
 
-// StatusTopUp finds a top-up by the client's Reference, which is also the one of
-// the collection that pays for it, or by an id of ours, and asks for it again
-// while it is open. A failure that it tells is refunded already.
+// StatusTopUp returns a top-up by the client's Reference, which its collection shares, or by an id of ours. It
+// queries an open one, and returns a reported failure only after the refund.
 func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindTopUp, book.KindTopUp)
 	switch {
@@ -44,9 +41,8 @@ func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (book.P
 	return p.poll(ctx, pay)
 }
 
-// StatusBundle finds a bundle by the ProviderReference, another id of ours or
-// the client's Reference, and asks for it again while it is open. A failure that
-// it tells is refunded already.
+// StatusBundle returns a bundle by an id of ours or the client's Reference. It queries an open one, and returns a
+// reported failure only after the refund.
 func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindBundle, book.KindBundle)
 	switch {
@@ -58,17 +54,16 @@ func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (book.
 	return p.poll(ctx, pay)
 }
 
-// Ask queries the provider of an open payment now and returns the payment as it is then. One payment is asked about at most
-// once in two seconds. A provider that does not respond within three seconds changes nothing.
+// Ask queries the provider of an open payment now and returns the row afterwards. One payment is queried at most once
+// in two seconds. A provider that does not respond within three seconds changes nothing.
 func (p *Payments) Ask(ctx context.Context, pay book.Payment) (book.Payment, error) {
-	if pay.Waits() {
+	if pay.AwaitsApproval() {
 		return pay, nil
 	}
 	return p.poll(ctx, pay)
 }
 
-// poll asks for an open payment again and answers what is then known. A provider
-// that does not answer in time costs nothing but the time.
+// poll queries an open payment and returns the row afterwards. A silent provider costs only time.
 func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, error) {
 	if !pay.Status.Open() {
 		return pay, nil
@@ -79,10 +74,10 @@ func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, er
 	if err == nil && !now.Status.Open() {
 		return now, nil
 	}
-	if err != nil && asking.Err() == nil { // the answer is what is stored; the job asks again
-		p.follower.trouble(ctx, err, "a payment that its customer asked for could not be settled", "payment", pay.ID)
+	if err != nil && asking.Err() == nil { // returns the stored row; the job queries again
+		p.follower.trouble(ctx, err, "failed to settle polled payment", "payment", pay.ID)
 	}
-	// The stored state is the answer: another process may have settled meanwhile.
+	// Another process may have settled the payment meanwhile.
 	stored, found, err := p.Get(ctx, pay.Tenant, pay.Kind, pay.ID)
 	if err != nil || !found {
 		return pay, err
@@ -90,22 +85,21 @@ func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, er
 	return stored, nil
 }
 
-// requery asks for an open payment on behalf of a client that waits (checkstatus),
-// at most once in two seconds for one payment and within ctx, and settles what
-// the judge says is final. It answers the row as it is afterwards, or as it was.
+// requery queries an open payment for a waiting client (checkstatus), at most once in two seconds for one payment,
+// and settles a final verdict. It returns the row afterwards, or the unchanged one.
 func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment, error) {
-	if pay.Status != book.StatusPending || !p.asked.may(pay.ID, momentOf(p.clock)) {
+	if pay.Status != book.StatusPending || !p.clientQueries.allow(pay.ID, momentOf(p.clock)) {
 		return pay, nil
 	}
 	rail, ok := p.rails.routes.Rail(pay.Rail, pay.Mode)
 	if !ok {
 		return pay, nil
 	}
-	o := p.rails.questions.ask(ctx, rail, pay)
+	o := p.rails.queries.status(ctx, rail, pay)
 	now := momentOf(p.clock)
-	s := standingOf(pay, rail, now) // ages are for the process that follows the payment
+	s := evidenceOf(pay, rail, now) // ages belong to the process that follows the payment
 	s.recovering = p.recovered.firstOfRecovery(ctx, rail)
-	_, v, reason := judge(s, report{from: fromQuestion, outcome: o, at: now})
+	_, v, reason := judge(s, report{from: fromQuery, outcome: o, at: now})
 	if v != verdictPaid && v != verdictRefund {
 		return pay, nil
 	}
@@ -116,7 +110,7 @@ func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment,
 	return done.Payment, nil
 }
 
-// pollParent asks for the collection that an unpaid top-up waits for.
+// pollParent queries the collection of an unpaid top-up.
 func (p *Payments) pollParent(ctx context.Context, topUp book.Payment) (book.Payment, error) {
 	parent, found, err := p.Get(ctx, topUp.Tenant, book.KindCollection, topUp.Parent)
 	if err != nil || !found {
@@ -132,16 +126,15 @@ func (p *Payments) pollParent(ctx context.Context, topUp book.Payment) (book.Pay
 	return now, nil
 }
 
-// NextQuestion is about when an open payment is asked about next, going by its
-// age; zero for one that is final or waits for its payer. The node that has it asks
-// sooner where a callback, a customer or an operator makes it.
-func (p *Payments) NextQuestion(pay book.Payment) time.Time {
+// NextQuery estimates the time of the next status query of an open payment from its age. It is zero for a payment
+// that is final or waits for its payer. Callbacks, clients and operators cause earlier queries.
+func (p *Payments) NextQuery(pay book.Payment) time.Time {
 	if pay.Status != book.StatusPending {
 		return time.Time{}
 	}
 	next, now := pay.CreatedAt, p.clock.Now()
 	for n := 0; !next.After(now); n++ {
-		next = next.Add(askPause(n, pay.Refusal))
+		next = next.Add(queryPause(n, pay.Refusal))
 	}
 	return next
 }

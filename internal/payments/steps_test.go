@@ -12,12 +12,12 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// unpaid is the status that Hubtel reports of an open payment and of a failed one.
+// unpaid is Hubtel's status of both open and failed payments.
 var unpaid = provider.Outcome{Class: provider.Accepted, Unpaid: true}
 
-// TestClockSetBack_paymentsAreAsked: the pause between questions is a length. A clock that is set back by a day does not
-// make it a day longer, neither by the schedule nor after a callback.
-func TestClockSetBack_paymentsAreAsked(t *testing.T) {
+// Pauses between queries are durations. Setting the clock back by a day does not lengthen them, neither by schedule
+// nor after a callback.
+func TestClockSetBack_paymentsArePolled(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -51,15 +51,14 @@ func TestClockSetBack_paymentsAreAsked(t *testing.T) {
 	})
 }
 
-// hint is a callback that speaks of a payment.
+// hint sends a callback about a payment.
 func (n *node) hint(pay book.Payment) {
 	n.fixture.t.Helper()
 	n.queue.Wake(pay.ID)
 	n.quiet()
 }
 
-// TestClockSetForward_unpaidStaysOpen: Unpaid ends a payment by the time that has passed. Neither a clock that is set
-// forward once, nor one that is set forward between two answers, ends it.
+// Unpaid fails a payment by elapsed time. Setting the clock forward, once or between two answers, does not fail it.
 func TestClockSetForward_unpaidStaysOpen(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -90,14 +89,14 @@ func TestClockSetForward_unpaidStaysOpen(t *testing.T) {
 	})
 }
 
-// TestClockSetForward_refusalWaits: a bare refusal counts when the provider repeats it V later, and submissions
-// that the provider turns away are tried for thirty minutes. A clock that is set forward shortens neither.
+// A repeated bare refusal counts after VisibleAfter (V), and barred submissions are retried for thirty minutes.
+// Setting the clock forward shortens neither.
 func TestClockSetForward_refusalWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		post provider.Outcome
 		ends time.Duration
-	}{{"a bare refusal", bare, 3 * time.Minute}, {"turned away", turnedOff, unsentTime + 5*time.Minute}, {"not sent", unsent, unsentTime + time.Minute}} {
+	}{{"a bare refusal", bare, 3 * time.Minute}, {"turned away", barred, unsentTime + 5*time.Minute}, {"not sent", unsent, unsentTime + time.Minute}} {
 		t.Run(tt.name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
@@ -130,8 +129,8 @@ func TestClockSetForward_refusalWaits(t *testing.T) {
 	}
 }
 
-// TestRestart_agesBeginAnew: a process that takes a payment over does not count the time before it read the row.
-func TestRestart_agesBeginAnew(t *testing.T) {
+// A process that takes over does not count the time before it read the row.
+func TestRestart_agesStartAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		h.second.script(always(pending), always(unpaid))
@@ -160,9 +159,8 @@ func TestRestart_agesBeginAnew(t *testing.T) {
 	})
 }
 
-// TestClockSetForward_recoveryWaits: in a recovery "not known" counts V after this process saw the recovery begin, and so
-// does a refusal without a question. A clock that is set does not shorten or lengthen that, and a process that
-// starts later begins anew.
+// In a recovery a not-found answer, or a refusal without a query, counts V after this process saw the recovery begin.
+// Setting the clock changes nothing, and a process that starts later starts again.
 func TestClockSetForward_recoveryWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const v = 5 * time.Minute // of the slower rail
@@ -171,7 +169,7 @@ func TestClockSetForward_recoveryWaits(t *testing.T) {
 		h.first.script(always(pending), always(notFound))
 		h.second.script(always(pending), always(notFound))
 		n := h.node("a")
-		n.lostTime(t, true)
+		n.startRecovery(t, true)
 		rail, _ := n.routes.Rail("hubtel", "test")
 		first := func(on *node, want bool) {
 			t.Helper()
@@ -204,10 +202,9 @@ func TestClockSetForward_recoveryWaits(t *testing.T) {
 	})
 }
 
-// TestClockSetForward_secondLookWaits: a final payment is asked about once more when it is a day old, or a day after it
-// became final where that was late. A clock that is set forward does not make that early: the provider may take
-// the payment back until then.
-func TestClockSetForward_secondLookWaits(t *testing.T) {
+// A final payment is queried a day after acceptance, or after a late settlement. Setting the clock forward does not
+// bring this forward, because the provider may reverse until then.
+func TestClockSetForward_recheckWaits(t *testing.T) {
 	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -9,14 +9,13 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// submit sends a payment to its rail, for the first time or again. The call has a
-// time of its own: a client that goes does not cut it short. It begins
-// within leaveTime of the moment at which this process wrote that it may, or not at all: see onItsWay.
-func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment, mayLeave moment) provider.Outcome {
+// submit sends a payment to its rail, for the first time or again. The call has its own timeout and continues if the
+// client disconnects. It starts within leaveTime of submittableAt or not at all, see onItsWay.
+func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment, submittableAt moment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
-	if mayLeave.IsZero() || momentOf(r.clock).Sub(mayLeave) >= leaveTime {
-		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to send it was over"}
+	if submittableAt.IsZero() || momentOf(r.clock).Sub(submittableAt) >= leaveTime {
+		return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: "the time to submit it was over"}
 	}
 	op, _ := operation(pay)
 	begun := time.Now()
@@ -28,7 +27,7 @@ func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment
 	return o
 }
 
-// detached gives a context that outlives the caller's.
+// detached returns a context that outlives the caller's.
 func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }
@@ -58,7 +57,7 @@ func (r *rails) call(ctx context.Context, rail provider.Rail, pay book.Payment) 
 		if pay.Channel == book.ChannelBank {
 			d.BankCode, d.Account = rail.Banks[pay.BankID], pay.Account
 			if d.BankCode == "" {
-				return unserved("no code for the bank")
+				return unserved("the provider has no code for the bank")
 			}
 		} else {
 			d.MSISDN, d.Network = pay.MSISDN(), network
@@ -74,10 +73,10 @@ func (r *rails) call(ctx context.Context, rail provider.Rail, pay book.Payment) 
 			Offer: provider.Offer{Display: pay.Details.Display, Value: pay.Details.Value, Amount: pay.Amount},
 		})
 	}
-	return unserved("the rail cannot do this")
+	return unserved("the provider does not offer this operation")
 }
 
-// unserved is a submission that could not even be tried.
+// unserved returns the outcome of a submission that could not be tried.
 func unserved(why string) provider.Outcome {
 	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why}
 }

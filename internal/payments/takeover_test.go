@@ -13,21 +13,20 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// crash leaves an accepted payout behind as a node that died would: the row,
-// the holds and the job, and no memory of it.
+// crash leaves the row, hold and job of an accepted payout without any memory, as a dead node would.
 func (n *node) crash(t *testing.T, network string) book.Payment {
 	t.Helper()
 	_, pay := n.accepted(t, network, false)
 	return pay
 }
 
-// accepted accepts a payout and does nothing for its request, which waits for the answer or not.
+// accepted accepts a payout without running its job. waits means that its request waits for the answer.
 func (n *node) accepted(t *testing.T, network string, waits bool) (*request, book.Payment) {
 	t.Helper()
 	h := n.fixture
-	pay := asked(h.caller(), h.tenant, book.KindPayout)
+	pay := newPayment(h.caller(), h.tenant, book.KindPayout)
 	pay.Channel, pay.Account, pay.Reference, pay.Amount, pay.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
-	a := &request{Acceptance: book.Acceptance{Payment: pay}, waits: waits}
+	a := &request{Acceptance: book.Acceptance{Payment: pay}, awaitsSubmission: waits}
 	done, err := n.accept(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
@@ -35,13 +34,12 @@ func (n *node) accepted(t *testing.T, network string, waits bool) (*request, boo
 	return a, done.Payment
 }
 
-// TestAnotherNodeGoesOnAndPaysAtMostOnce: another node goes on with what a dead one left, and pays at
-// most once whatever the dead one had done.
-func TestAnotherNodeGoesOnAndPaysAtMostOnce(t *testing.T) {
+// Another node continues the payouts of a dead one and pays at most once, at every point of the crash.
+func TestTakeover_paysAtMostOnce(t *testing.T) {
 	tests := []struct {
 		name    string
 		network string
-		marked  bool // the dead node had marked the POST
+		marked  bool // the dead node had flagged the submission
 		paid    bool // and the provider has it
 		posts   int
 		status  book.Status
@@ -61,7 +59,7 @@ func TestAnotherNodeGoesOnAndPaysAtMostOnce(t *testing.T) {
 				if tt.marked {
 					row := pay
 					row.SendingAt = dead.clock.Now()
-					if done, err := dead.book.Settle(t.Context(), book.Settlement{Payment: pay, Event: book.EventSending, Mark: &book.Mark{Row: row, WasAttempt: 1, WasPosts: 1}}); err != nil || !done.Changed {
+					if done, err := dead.book.Settle(t.Context(), book.Settlement{Payment: pay, Event: book.EventSending, Change: &book.AttemptChange{Row: row, WasAttempt: 1, WasSubmissions: 1}}); err != nil || !done.Changed {
 						t.Fatalf("marked %v, %v", done.Changed, err)
 					}
 				}
@@ -98,9 +96,8 @@ func TestAnotherNodeGoesOnAndPaysAtMostOnce(t *testing.T) {
 	}
 }
 
-// TestAPauseHoldsWhatIsTakenOver: a paused rail gets nothing of what a dead node
-// accepted and never sent.
-func TestAPauseHoldsWhatIsTakenOver(t *testing.T) {
+// A paused rail gets no payout that a dead node accepted and never sent.
+func TestTakeover_pausedRail(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		pause  time.Duration
@@ -138,17 +135,16 @@ func TestAPauseHoldsWhatIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestAPausedNodeThatWakesDoesNoHarm: a node hangs in its POST, another takes
-// the payment over, sends it again and it is paid; then the first one's refusal
-// comes back.
-func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
+// A node hangs in its submission. Another one takes over, submits again and is paid; then the first node's refusal
+// arrives and changes nothing.
+func TestTakeover_pausedNodeResumes(t *testing.T) {
 	for _, word := range []provider.Outcome{rejected, unsent, success, pending, unknown} {
 		t.Run(word.Class.String()+" "+word.State.String(), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
 				paused, heir := h.node("paused"), h.stopped("heir")
 				entered, leave := make(chan struct{}), make(chan struct{})
-				h.first.script(nil, inTurn(notFound, notFound, pending))
+				h.first.script(nil, sequence(notFound, notFound, pending))
 				h.first.slow = func(context.Context) provider.Outcome {
 					close(entered)
 					<-leave
@@ -162,9 +158,9 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 				}()
 				<-entered
 				h.first.mu.Lock()
-				h.first.slow, h.first.onPost = nil, always(pending)
+				h.first.slow, h.first.onSubmit = nil, always(pending)
 				h.first.mu.Unlock()
-				h.bury("paused")
+				h.expireLease("paused")
 				if err := heir.queue.Start(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -191,7 +187,7 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 				}
 				h.first.script(always(pending), always(success))
 				heir.pass(time.Minute)
-				paused.quiet() // it may have been the one to settle: then it delivers, too
+				paused.quiet() // if it settled, it also delivers
 				if got := heir.must(book.KindPayout, rows.Rows[0].ID); got.Status != book.StatusSuccess {
 					t.Errorf("in the end the payout is %s", got.Status)
 				}
@@ -204,14 +200,14 @@ func TestAPausedNodeThatWakesDoesNoHarm(t *testing.T) {
 	}
 }
 
-// A node asks whether its refused POST is known and hangs. Another node takes the payment over and POSTs it again. The
-// answer that the first one was not known is about the first POST alone: nothing is refunded.
-func TestARefusalThatIsConfirmedLateIsAboutItsOwnPosts(t *testing.T) {
+// A node queries its refused submission and hangs. Another node takes over and submits again. The not-found answer
+// concerns the first submission only, so nothing is refunded.
+func TestTakeover_lateConfirmationOfRefusal(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		paused, heir := h.node("paused"), h.stopped("heir")
 		entered, leave := make(chan struct{}), make(chan struct{})
-		h.first.script(inTurn(rejected, pending), func(n int, _ string) provider.Outcome {
+		h.first.script(sequence(rejected, pending), func(n int, _ string) provider.Outcome {
 			switch {
 			case n == 1:
 				close(entered)
@@ -228,7 +224,7 @@ func TestARefusalThatIsConfirmedLateIsAboutItsOwnPosts(t *testing.T) {
 			answer <- err
 		}()
 		<-entered
-		h.bury("paused")
+		h.expireLease("paused")
 		if err := heir.queue.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -256,8 +252,8 @@ func TestARefusalThatIsConfirmedLateIsAboutItsOwnPosts(t *testing.T) {
 	})
 }
 
-// bury ends a node's lease as the database's clock would.
-func (h *fixture) bury(node string) {
+// expireLease ends a node's lease as the database's clock would.
+func (h *fixture) expireLease(node string) {
 	h.t.Helper()
 	if err := h.db.Write(h.t.Context(), func(tx *db.Tx) error {
 		n, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE node = $1 AND expires_at > 0", node)

@@ -12,11 +12,11 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// TopUp buys airtime for a number from the wallet.
+// TopUp is a purchase of airtime for a number from the wallet.
 type TopUp struct {
 	MSISDN      msisdn.MSISDN
 	Amount      money.Pesewas
-	NetworkID   string // of the catalogue; it says the number's network
+	NetworkID   string // from the catalogue; determines the network
 	Reference   string // the client's
 	CallbackURL string // empty: none
 }
@@ -27,8 +27,7 @@ const (
 	MaxTopUp = 100 * money.Cedi
 )
 
-// TopUp debits exactly the amount and answers at once; the airtime is sent
-// right after. replayed is Collect's.
+// TopUp debits exactly the amount and returns; the airtime follows. replayed is as in Collect.
 func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -45,13 +44,13 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	if err != nil {
 		return book.Payment{}, false, err
 	}
-	pay = asked(c, t, book.KindTopUp)
+	pay = newPayment(c, t, book.KindTopUp)
 	pay.Channel, pay.Account, pay.Amount = string(network.Network), string(r.MSISDN), r.Amount
 	pay.Reference, pay.CallbackURL = r.Reference, r.CallbackURL
 	pay.Details.NetworkID = r.NetworkID
 	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"}
 	if served := found && network.Status == route.Active; !served && bad.Err() == nil {
-		// The network may have gone since the same request came before. One that is served is looked for by accept.
+		// A repeated request is answered even if its network is gone. accept checks requests for available networks.
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return old, again, err
 		}

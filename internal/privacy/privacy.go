@@ -49,7 +49,7 @@ type Found struct {
 // Export gives everything that is known of a number, in no order in time: payments, rows of batches, messages, contacts.
 func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found) error) error {
 	err := d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error {
-		return each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.Word(), Reference: p.Reference, At: p.CreatedAt})
+		return each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.PublicStatus(), Reference: p.Reference, At: p.CreatedAt})
 	})
 	if err != nil {
 		return err

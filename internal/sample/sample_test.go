@@ -88,7 +88,7 @@ func (o *operator) story(t *testing.T) (all []book.Payment, lines []string) {
 		}
 	}
 	for _, p := range all {
-		lines = append(lines, fmt.Sprint(p.CreatedAt, p.Tenant, p.Kind, p.Reference, p.Channel, p.Account, p.AccountName, p.Amount, p.Charges, p.Word(), p.Reason, p.Rail, p.SettledAt, p.Attempt, p.Posts))
+		lines = append(lines, fmt.Sprint(p.CreatedAt, p.Tenant, p.Kind, p.Reference, p.Channel, p.Account, p.AccountName, p.Amount, p.Charges, p.PublicStatus(), p.Reason, p.Rail, p.SettledAt, p.Attempt, p.Submissions))
 	}
 	slices.Sort(lines)
 	return all, lines

@@ -147,7 +147,7 @@ func (r *Reader) Page(ctx context.Context, s Statement, skip int64, size int) ([
 	for _, l := range lines {
 		ids = append(ids, l.Subject)
 	}
-	payments, err := r.payments.Those(ctx, ids)
+	payments, err := r.payments.ByIDs(ctx, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func paymentColumns() []frame.Column[paymentView] {
 		{Name: "account_name", Value: func(p paymentView) any { return p.AccountName }},
 		{Name: "amount", Value: func(p paymentView) any { return p.Amount }},
 		{Name: "charges", Value: func(p paymentView) any { return p.Charges }},
-		{Name: "status", Value: func(p paymentView) any { return p.Word() }},
+		{Name: "status", Value: func(p paymentView) any { return p.PublicStatus() }},
 		{Name: "reason", Value: func(p paymentView) any { return p.Reason }},
 		{Name: "provider", Value: func(p paymentView) any { return p.Rail }},
 		{Name: "provider_reference", Value: func(p paymentView) any { return p.ProviderReference }},
@@ -279,7 +279,7 @@ func contradictionColumns() []frame.Column[contradictionView] {
 	return []frame.Column[contradictionView]{
 		{Name: "at", Value: func(v contradictionView) any { return v.At }},
 		{Name: "event", Value: func(v contradictionView) any { return string(v.Event) }},
-		{Name: "said", Value: func(v contradictionView) any { return v.Said.String() }},
+		{Name: "said", Value: func(v contradictionView) any { return v.Reported.String() }},
 		{Name: "customer", Value: func(v contradictionView) any { return v.customer }},
 		{Name: "kind", Value: func(v contradictionView) any { return string(v.Payment.Kind) }},
 		{Name: "reference", Value: func(v contradictionView) any { return v.Payment.Reference }},
@@ -382,7 +382,7 @@ func (c *payoutsShow) Run(e *frame.Env) error {
 		if err != nil {
 			return err
 		}
-		s := shown{paymentView: views[0], held: whyHeld(pay), next: p.NextQuestion(pay)}
+		s := shown{paymentView: views[0], held: whyHeld(pay), next: p.NextQuery(pay)}
 		said, err := o.Routes().Exchanges(e.Ctx, pay.ID)
 		if err != nil {
 			return err

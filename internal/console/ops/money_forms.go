@@ -161,7 +161,7 @@ func (ps *Pages) ofPayment(text string) func(v *console.Visit) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		lead := fmt.Sprintf("%s %s of %s: %s, %s, submitted %s. %s.", words.KindWords[p.Kind], records.ReferenceOf(v, p), console.AccountName(t), page.Cedis(p.Amount), words.ProviderName(p.Rail), page.Times(p.Posts), words.BadgeOf(p).Word)
+		lead := fmt.Sprintf("%s %s of %s: %s, %s, submitted %s. %s.", words.KindWords[p.Kind], records.ReferenceOf(v, p), console.AccountName(t), page.Cedis(p.Amount), words.ProviderName(p.Rail), page.Times(p.Submissions), words.BadgeOf(p).Word)
 		if p.Held() > 0 && p.Status.Open() {
 			lead += " " + page.Cedis(p.Held()) + " is on hold."
 		}

@@ -36,7 +36,7 @@ func (ps *Pages) overview(v *console.Visit) (console.Answer, error) {
 		if o.stuck, err = ps.Payments.Stuck(v.Ctx); err != nil {
 			return console.Answer{}, err
 		}
-		found, err := ps.Payments.Latest(v.Ctx, book.Narrow{Limit: 8})
+		found, err := ps.Payments.Latest(v.Ctx, book.LatestFilter{Limit: 8})
 		if err != nil {
 			return console.Answer{}, err
 		}

@@ -53,16 +53,16 @@ func (ps *Pages) allPaymentsFile(v *console.Visit) (console.Answer, error) {
 var opsFilters = []string{"tenant", "kind", "status", "provider", "from", "to"}
 
 // narrow reads the filters of the list of all payments.
-func (ps *Pages) narrow(v *console.Visit) (book.Narrow, error) {
+func (ps *Pages) narrow(v *console.Visit) (book.LatestFilter, error) {
 	from, to, err := v.Days()
 	if !to.IsZero() {
 		to = to.AddDate(0, 0, 1)
 	}
 	if err != nil {
-		return book.Narrow{}, err
+		return book.LatestFilter{}, err
 	}
 	of, err := v.AccountParam()
-	return book.Narrow{Tenant: of, Kind: book.Kind(v.Param("kind")), Status: v.Param("status"), Rail: v.Param("provider"),
+	return book.LatestFilter{Tenant: of, Kind: book.Kind(v.Param("kind")), Status: v.Param("status"), Rail: v.Param("provider"),
 		From: from, To: to, Before: v.Param("before"), Limit: console.PageRows}, err
 }
 

@@ -63,7 +63,7 @@ func statusWord(p book.Payment) string {
 	if words.Unknown(p) {
 		return "unknown"
 	}
-	return p.Word()
+	return p.PublicStatus()
 }
 
 // Grid returns payments as a table, whose rows lead to the payments' pages.
@@ -92,6 +92,6 @@ func PageByKey(v *console.Visit, l *page.List, found book.Found) {
 		l.Next = v.Query("before", found.More)
 	default:
 		l.Further = v.Query("before", found.More)
-		l.Shown = money.Grouped(strconv.Itoa(found.Looked)) + " payments searched; older ones remain"
+		l.Shown = money.Grouped(strconv.Itoa(found.Scanned)) + " payments searched; older ones remain"
 	}
 }

@@ -34,7 +34,7 @@ func (ps *Pages) paymentLinks(v *console.Visit, p book.Payment) (links []page.Li
 	base := "/ops/payments/" + p.ID
 	switch {
 	case !p.ContradictedAt.IsZero() && p.Kind == book.KindCollection:
-		if p.LastWord == string(book.StatusSuccess) {
+		if p.LastReported == string(book.StatusSuccess) {
 			links = append(links, page.Link{Href: base + "/decide", Text: "Credit wallet again"})
 		}
 	case !p.ContradictedAt.IsZero():
@@ -56,7 +56,7 @@ func (ps *Pages) waitingAbout(v *console.Visit, p book.Payment) (page.Grid, erro
 	case v.Route.Site == console.Operators:
 		list, err := ps.Approvals.Changes.WaitingAbout(v.Ctx, p)
 		return approvals.Grid(v, list), err
-	case !p.Waits():
+	case !p.AwaitsApproval():
 		return page.Grid{}, nil
 	}
 	request, err := ps.Approvals.Changes.Get(v.Ctx, p.Tenant, p.ID)
@@ -123,7 +123,7 @@ func (ps *Pages) Payment(v *console.Visit) (console.Answer, error) {
 
 // story reads the parts of a payment's page that the visitor may see.
 func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
-	s = story{payment: p, base: v.Base(), next: ps.Payments.NextQuestion(p), links: ps.paymentLinks(v, p)}
+	s = story{payment: p, base: v.Base(), next: ps.Payments.NextQuery(p), links: ps.paymentLinks(v, p)}
 	if s.waiting, err = ps.waitingAbout(v, p); err != nil {
 		return s, err
 	}
@@ -222,7 +222,7 @@ func (s story) mayReveal(v *console.Visit) bool {
 
 // mayAsk reports whether the visitor may have the provider queried now.
 func (s story) mayAsk(v *console.Visit) bool {
-	return s.payment.Status == book.StatusPending && !s.payment.Waits() && !v.Viewing
+	return s.payment.Status == book.StatusPending && !s.payment.AwaitsApproval() && !v.Viewing
 }
 
 // Ask queries the provider of an open payment now, and shows the payment.
@@ -269,7 +269,7 @@ func (s story) facts(v *console.Visit) []page.Fact {
 	add("Provider", page.Text(words.ProviderName(p.Rail)), ops && p.Rail != "")
 	add("Transaction ID", page.Copyable(p.ProviderReference), p.ProviderReference != "")
 	add(s.upstream(v), page.ID(p.UpstreamID), s.upstream(v) != "")
-	add("Attempts", page.Text(fmt.Sprintf("%d, submitted %s", p.Attempt, page.Times(p.Posts))), ops && p.Rail != "")
+	add("Attempts", page.Text(fmt.Sprintf("%d, submitted %s", p.Attempt, page.Times(p.Submissions))), ops && p.Rail != "")
 	add("Accepted", page.Time(p.CreatedAt), true)
 	add("Settled", page.Time(p.SettledAt), !p.SettledAt.IsZero())
 	add("Callback URL", page.ID(masks(v, p.Account).Replace(p.CallbackURL)), p.CallbackURL != "")
@@ -284,8 +284,8 @@ func (s story) facts(v *console.Visit) []page.Fact {
 func (s story) note() templ.Component {
 	p := s.payment
 	switch {
-	case p.Waits():
-		return page.Note(page.Open, "Awaiting approval", fmt.Sprintf("Nothing was sent yet. %s is on hold. It returns to the wallet if the payout is rejected, or not approved by %s.", page.Cedis(p.Held()), page.When(p.HeldUntil)))
+	case p.AwaitsApproval():
+		return page.Note(page.Open, "Awaiting approval", fmt.Sprintf("Nothing was sent yet. %s is on hold. It returns to the wallet if the payout is rejected, or not approved by %s.", page.Cedis(p.Held()), page.When(p.ApprovalDeadline)))
 	case words.Unknown(p):
 		return page.Note(page.Unknown, "Outcome unknown", s.unknownText())
 	case p.SettledAt.IsZero() && p.Kind == book.KindCollection:
@@ -297,7 +297,7 @@ func (s story) note() templ.Component {
 	case !p.ContradictedAt.IsZero():
 		return page.Note(page.Bad, "Contradicted by the provider", "The provider later reported the opposite outcome. An operator decides where the amount goes.")
 	case p.Reason != "":
-		return page.Note(page.Bad, words.StatusBadges[p.Word()].Word, provider.Sentence(p.Reason))
+		return page.Note(page.Bad, words.StatusBadges[p.PublicStatus()].Word, provider.Sentence(p.Reason))
 	}
 	return templ.NopComponent
 }

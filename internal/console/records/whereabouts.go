@@ -42,7 +42,7 @@ func (s story) upstream(v *console.Visit) string {
 func (s story) where() string {
 	p := s.payment
 	switch {
-	case !p.ContradictedAt.IsZero(), p.Waits():
+	case !p.ContradictedAt.IsZero(), p.AwaitsApproval():
 		return ""
 	case p.Received():
 		return fmt.Sprintf("%s arrived in this account's wallet on %s.", page.Cedis(p.Amount), page.When(p.SettledAt))

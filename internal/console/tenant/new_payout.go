@@ -451,7 +451,7 @@ func (ps *Pages) sendPayout(v *console.Visit, o order, p payments.Payout, refere
 	}
 	sum := sha256.Sum256([]byte(ps.shownCode(v, o)))
 	p.Reference, p.Gone = reference, v.R.Context().Done()
-	p.Asker = payments.Asker{Person: v.Who.Person.ID, Email: v.Who.Person.Email, Origin: v.Origin(), Expected: o.expected, Unnamed: o.unnamed == unnamedYes}
+	p.Requester = payments.Requester{Person: v.Who.Person.ID, Email: v.Who.Person.Email, Origin: v.Origin(), Expected: o.expected, Unnamed: o.unnamed == unnamedYes}
 	asked := idempotency.Caller{Tenant: v.Tenant.ID, IdempotencyKey: reference, BodyHash: hex.EncodeToString(sum[:16])}
 	made, _, err := ps.Payments.Payout(ctx, asked, p)
 	if err == nil {

@@ -78,16 +78,16 @@ var WaitsBadge = page.Badge{Tone: page.Open, Word: "Awaiting approval"}
 
 // BadgeOf returns the status of a payment.
 func BadgeOf(p book.Payment) page.Badge {
-	if p.Waits() {
+	if p.AwaitsApproval() {
 		return WaitsBadge
 	}
 	if Unknown(p) {
 		return UnknownBadge
 	}
-	if b, known := StatusBadges[p.Word()]; known {
+	if b, known := StatusBadges[p.PublicStatus()]; known {
 		return b
 	}
-	return page.Badge{Word: p.Word()}
+	return page.Badge{Word: p.PublicStatus()}
 }
 
 // Unknown reports whether a payment is open because its outcome is unknown.

@@ -8,12 +8,11 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Accept takes a payment in through the lane of its wallet: row, place in its
-// list, holds and job in one transaction with whatever else is waiting. The
-// refusals are *problem.Error: InsufficientFunds, Duplicate (Data is the existing
-// Payment), InProgress. None of them leaves a row.
+// Accept accepts a payment in the group commit of its wallet. One transaction writes the row, its place in the list,
+// the hold and the job. Refusals are *problem.Error and leave no row: InsufficientFunds, Duplicate (Data is the
+// existing Payment), InProgress.
 func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
-	r, err := bk.lanes.wallet(a.Payment.Tenant).Do(ctx, a.Payment.Tenant, rowsOf, &Op{Accept: a})
+	r, err := bk.committers.wallet(a.Payment.Tenant).Do(ctx, a.Payment.Tenant, rowsOf, &Op{Accept: a})
 	if problem.Is(err, problem.InProgress) {
 		if old, replayed, judged := bk.earlier(ctx, a); replayed || judged != nil {
 			return Accepted{Payment: old, Replayed: replayed}, judged
@@ -25,13 +24,12 @@ func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
 	return Accepted{Payment: r.Payment, Replayed: r.Replayed}, err
 }
 
-// acceptOne judges an acceptance inside the transaction, under the locks, and
-// adds what it writes. The verdict counts in what the requests before it in the
-// batch leave of the wallet.
+// acceptOne decides one acceptance under the locks of the transaction and adds its writes. It subtracts the holds of
+// earlier requests in the batch from the wallet's balance.
 func (b *batch) acceptOne(a *Acceptance) (Result, error) {
-	pay := a.Payment // the row of this run; another run begins anew
+	pay := a.Payment // a copy: the transaction may run again
 	if old := b.byReference[referenceOf(pay)]; old != nil && old.ID == pay.ID {
-		return Result{Payment: *old, Changed: true}, nil // an earlier run of ours
+		return Result{Payment: *old, Changed: true}, nil // written by an earlier run of this request
 	}
 	if old := b.byIdempotency(pay); old != nil {
 		return b.book.replay(*old, pay)
@@ -82,20 +80,20 @@ func (b *batch) acceptOne(a *Acceptance) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if pay.Status.Open() && !pay.Waits() {
+	if pay.Status.Open() && !pay.AwaitsApproval() {
 		b.job(pay)
 	}
-	if a.Also != nil {
-		b.also = append(b.also, a.Also)
+	if a.InTx != nil {
+		b.inTx = append(b.inTx, a.InTx)
 	}
 	return Result{Payment: pay, Changed: true}, nil
 }
 
-// open adds a new row with its place and its postings.
+// open adds a new row with its place in the list and its postings.
 func (b *batch) open(pay *Payment, e Event) error {
-	way, ok := arrow(pay.Kind, "", e)
+	way, ok := transitionFor(pay.Kind, "", e)
 	if !ok {
-		return errNoArrow(*pay, e)
+		return errNoTransition(*pay, e)
 	}
 	if err := b.postings(way, *pay, pay.CreatedAt); err != nil {
 		return err

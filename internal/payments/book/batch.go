@@ -14,17 +14,16 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// A batch is one transaction of a lane. It reads everything that its verdicts
-// need in one exchange, judges each request in Go, in order, and defers every
-// write to the exchange of the COMMIT.
+// A batch is one transaction of a group commit. It reads all its rows in one exchange and decides each request in
+// order. Every write is deferred to the exchange of the COMMIT.
 type batch struct {
 	book  *Book
 	shard int
 	ops   []*Op
-	// blind: the settlements are judged by what memory says of their rows, and
-	// the guards of the writes hold it to the truth.
-	blind bool
-	// split: the float's postings name the account at the provider.
+	// optimistic skips reading the rows of settlements and uses the copies in memory. The guards of the writes detect
+	// an outdated copy.
+	optimistic bool
+	// split makes float postings name the account at the provider.
 	split bool
 
 	verdicts []groupcommit.Verdict[Result]
@@ -34,21 +33,21 @@ type batch struct {
 	spending spending
 	reserves map[string]*reserve // by batch
 	refunds  map[string]*RefundSums
-	// Rows that were read, or that are about to be written.
+	// Rows that were read or will be inserted.
 	rows        map[string]*Payment
 	touched     map[string]bool
 	byReference map[referenceKey]*Payment
 	byKey       map[idempotencyKey]*Payment
-	// Writes of this transaction.
+	// Deferred writes.
 	inserts   []*Payment
 	moves     []move
 	refunded  map[string]*refundChange // by collection
-	marks     []Mark
-	lastWords []lastWordChange
+	changes   []AttemptChange
+	reported  []reportedChange
 	abandoned []abandonedAttempt
-	// contradictions are words against a payment's last one.
+	// contradictions are provider reports that contradict the last one.
 	contradictions []contradictionRow
-	released       []*Payment // that let go of their Idempotency-Keys
+	released       []*Payment // their Idempotency-Keys are cleared
 	jobs           []jobs.Job
 	opened         []Payment
 	finished       []string
@@ -57,19 +56,19 @@ type batch struct {
 	stopped        []string
 	rechecks       []Recheck
 	tally          history.Tally
-	also           []func(*db.Tx) error
+	inTx           []func(*db.Tx) error
 }
 
-// A reserve is the locked reserve of a batch.
+// A reserve is the locked reserve of a batch of payouts.
 type reserve struct {
-	by      *Drawing // the one drawing of the transaction that may take from it
+	by      *Drawing // the only drawing of the transaction that may use it
 	rest    money.Pesewas
 	refusal error
 }
 
 func (b *batch) reset() {
 	n := len(b.ops)
-	*b = batch{book: b.book, shard: b.shard, ops: b.ops, blind: b.blind,
+	*b = batch{book: b.book, shard: b.shard, ops: b.ops, optimistic: b.optimistic,
 		verdicts:    make([]groupcommit.Verdict[Result], n),
 		ends:        history.Ends{},
 		today:       clock.Day(b.book.clock.Now()),
@@ -102,12 +101,12 @@ func (b *batch) job(p Payment) {
 	b.jobs = append(b.jobs, JobOf(p, b.book.clock.Now()))
 }
 
-// postings adds the transfers of an arrow to the page: all or none.
-func (b *batch) postings(way Arrow, p Payment, at time.Time) error {
-	transfers := make([]ledger.Transfer, 0, len(way.Postings))
-	for _, posting := range way.Postings {
+// postings adds all transfers of a transition to the ledger page, or none.
+func (b *batch) postings(transition Transition, p Payment, at time.Time) error {
+	transfers := make([]ledger.Transfer, 0, len(transition.Postings))
+	for _, posting := range transition.Postings {
 		if amount := b.sum(posting.Sum, p); amount > 0 {
-			transfers = append(transfers, transfer(p, way.Event, posting.Leg, b.account(posting.From, p), b.account(posting.To, p), amount, at))
+			transfers = append(transfers, transfer(p, transition.Event, posting.Leg, b.account(posting.From, p), b.account(posting.To, p), amount, at))
 		}
 	}
 	return b.add(p, transfers...)
@@ -127,7 +126,7 @@ func transfer(p Payment, e Event, leg string, from, to ledger.AccountID, amount 
 	}
 }
 
-// sum is what a posting moves.
+// sum returns the amount that a posting moves.
 func (b *batch) sum(s Sum, p Payment) int64 {
 	switch s {
 	case SumAmount:
@@ -146,12 +145,12 @@ func (b *batch) sum(s Sum, p Payment) int64 {
 	panic("book: a posting of " + string(s))
 }
 
-// covered is how much of a reversed collection its wallet can give back.
+// covered returns the part of a reversed collection that its wallet can pay back.
 func (b *batch) covered(p Payment) int64 {
 	return max(0, min(int64(p.Net()), b.page.Available(walletOf(p))))
 }
 
-// account is the ledger account behind a place.
+// account returns the ledger account of a place.
 func (b *batch) account(at Place, p Payment) ledger.AccountID {
 	switch at {
 	case PlaceWallet:
@@ -174,11 +173,11 @@ func (b *batch) account(at Place, p Payment) ledger.AccountID {
 	panic("book: no account is called " + string(at))
 }
 
-// float is our money at the payment's provider.
+// float returns the ledger account of our money at the payment's provider.
 func (b *batch) float(p Payment) ledger.AccountID { return b.book.floatOf(p, b.split) }
 
-// floatOf is our money at the payment's provider: one account for each account there, or one for the whole provider while
-// older nodes live.
+// floatOf returns the ledger account of our money at the payment's provider. Without split, the provider has one
+// ledger account: older nodes know no other.
 func (bk *Book) floatOf(p Payment, split bool) ledger.AccountID {
 	if !split {
 		return ledger.Float(p.Rail)
@@ -186,12 +185,12 @@ func (bk *Book) floatOf(p Payment, split bool) ledger.AccountID {
 	return ledger.FloatAt(p.Rail, bk.hooks.Account(p))
 }
 
-// contradicts keeps a word against the last one.
+// contradicts adds a row to the list of contradictions.
 func (b *batch) contradicts(row Payment, s *Settlement) {
 	b.contradictions = append(b.contradictions, contradictionRow{NewID(s.At), Contradiction{
-		Payment: row, Event: s.Event, Said: s.Outcome.State, Code: s.Outcome.Code, Message: s.Outcome.Message, At: s.At}})
+		Payment: row, Event: s.Event, Reported: s.Outcome.State, Code: s.Outcome.Code, Message: s.Outcome.Message, At: s.At}})
 }
 
-func errNoArrow(p Payment, e Event) error {
+func errNoTransition(p Payment, e Event) error {
 	return fmt.Errorf("book: %s %s cannot be %s", p.Status, p.Kind, e)
 }

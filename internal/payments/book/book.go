@@ -1,48 +1,47 @@
-// Package book is where payments are written down: their rows, the ledger's
-// transfers with them, the counters of the histories, the customer's events and
-// the job of each open payment. It is the only writer of all that. A payment is
-// accepted in one database transaction and settled in one more; the states, the
-// arrows between them and the transfers that each arrow makes are one table, in
-// states.go, which this code runs on and the documents are printed from. The book
-// calls no provider, and does not know what is under way: package payments does,
-// above it, and hears of what was committed through Hooks.
+// Package book stores payments: their rows, ledger transfers, history counters, customer events and the jobs of open
+// payments. It is the only writer of these. One database transaction accepts a payment and another one settles it.
+// The table in states.go holds the states, their transitions and the transfers of each transition. The code runs on
+// this table, and the documents are printed from it.
 //
-// Files, each standing on those below it alone; no two of them need each other:
+// The book calls no provider and does not track running submissions. Package payments does, and learns of commits
+// through Hooks.
 //
-//	build.go                    how the parts are put together
-//	commit.go                   one transaction for many requests: its locks in their order, what it reads, what it writes
-//	drawing.go                  requests to accept rows of a batch, paid from its reserve, judged under the locks
-//	settle.go                   requests to settle one, the same, and whether the customer hears of it
-//	acceptance.go               requests to accept a payment, judged under the locks
-//	refunds.go                  refunds, judged under the lock of their collection, and what they take out of it
-//	repeated_requests.go        what a repeated request is answered
-//	provider_costs.go           fees and commissions of providers, posted and read
-//	batch.go                    what a transaction has read and will write; the postings of an arrow
-//	rechecks.go                 final payments that are to be asked about again
+// A file depends only on files that are listed below it:
+//
+//	build.go                    construction
+//	commit.go                   one transaction for many requests: order of locks, reads and writes
+//	drawing.go                  acceptance of batch rows that a reserve pays
+//	settle.go                   settlement of payments, and the customer's event
+//	acceptance.go               acceptance of payments
+//	refunds.go                  acceptance and failure of refunds, and what they take out of their collection
+//	repeated_requests.go        answers to repeated requests
+//	provider_costs.go           fees and commissions of providers
+//	batch.go                    state of one transaction; postings of a transition
+//	rechecks.go                 status queries due for final payments
 //	book.go                     the book with its hooks
-//	write_lanes.go, read_lane.go
-//	                            the lanes that gather requests for one transaction, and those that read rows
-//	counts.go                   what a node counts of its commits
-//	row_changes.go              the UPDATEs of rows, with the guards that hold them to where they begin
-//	refund_rows.go             refunds of a collection: their sums, what may be refunded, the UPDATE of the collection
-//	spending.go                 what a key may spend in a day
-//	requests.go                 what is asked of the book and what it answers
-//	request_keys.go             by what a repeated request is found; a key's day is package idempotency's
-//	erasure.go                  a person's number and name, found and erased
-//	latest_payments.go          the newest of all tenants, narrowed by operators
-//	search.go                   what operators search for among all payments
-//	payee.go                    what a tenant paid to one account
+//	committers.go, row_reader.go
+//	                            group commits of requests, and grouped reads of rows
+//	counts.go                   counters of this node's commits
+//	row_changes.go              guarded UPDATEs of rows
+//	refund_rows.go              refunds of a collection: their sums, the amount left to refund, the collection's UPDATE
+//	spending.go                 daily spending limits of access keys
+//	requests.go                 requests to the book and their results
+//	request_keys.go             unique keys by which repeated requests are found
+//	erasure.go                  search for and erasure of a person's number and name
+//	latest_payments.go          newest payments of all tenants
+//	search.go                   search among all payments, for operators
+//	payee.go                    payouts of a tenant to one account
 //	history.go                  a tenant's list of one kind, by page and filter
-//	unknown.go                  sums of what needs an operator
-//	contradictions.go           words of providers against their own last ones
-//	find.go                     one payment, by whatever names it
-//	check.go                    whether the book agrees with the ledger
-//	payment_row.go              the columns of a row: read, and inserted
-//	floats.go                   what is in each account at a provider, and from when on postings name it
-//	reader.go                   what reads only
+//	unknown.go                  totals of the payments that need an operator
+//	contradictions.go           reports of providers that contradict earlier ones
+//	find.go                     one payment by any of its ids
+//	check.go                    consistency of payments and ledger
+//	payment_row.go              columns of a row: SELECT and INSERT
+//	floats.go                   balances at providers, by account
+//	reader.go                   the read-only part
 //	open_job.go                 the job of an open payment
-//	payment.go, states.go       one payment, and the table of its states
-//	ids.go                      ids of our own
+//	payment.go, states.go       the payment and the table of its states
+//	ids.go                      our ids
 package book
 
 import (
@@ -57,53 +56,51 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Deps is what a Book stands on.
+// Deps are the dependencies of a Book.
 type Deps struct {
 	DB       *db.DB
 	Ledger   *ledger.Ledger
 	Tenants  *tenant.Store
 	Jobs     *jobs.Queue
 	Webhooks *webhook.Webhooks
-	Watch    *recovery.Watch // nil: not watched (commands, tests)
+	Watch    *recovery.Watch // nil in commands and tests, which are not watched
 	Clock    *clock.Clock
 }
 
-// Hooks are what the owner of a Book does beside its transactions. All of them are
-// needed.
+// Hooks are the callbacks to the owner of a Book. All are required.
 type Hooks struct {
-	// Answering says whether the request that made a payment may still wait for its
-	// answer. It is asked inside transactions.
-	Answering func(Payment) bool
-	// Opened is called after the COMMIT that opened a payment, before the payment's job can run
-	// from memory. The row is as it was committed.
+	// RequestOpen reports whether the request that created the payment may still wait for its answer. It runs inside
+	// transactions.
+	RequestOpen func(Payment) bool
+	// Opened is called after the commit that opened a payment, and before the payment's job can run from memory. It
+	// receives the row as committed.
 	Opened func(Payment)
-	// Closed hears after the COMMIT that the payment with this id is final.
+	// Closed is called after the commit that made the payment final.
 	Closed func(id string)
-	// Refund makes the refund that is accepted in the transaction that fails a top-up which mobile money paid for. nil: the wallet keeps
-	// the money. It is called before the transaction. RefundRefused is called where that refund was refused: the wallet keeps the money.
+	// Refund returns the refund that is accepted in the transaction that fails a top-up paid by mobile money. nil: the
+	// wallet keeps the money. Settle calls it before the transaction. RefundRefused is called where the refund was
+	// refused: the wallet keeps the money.
 	Refund        func(ctx context.Context, topUp Payment) (*Acceptance, error)
 	RefundRefused func(topUp Payment, refusal error)
-	// Account names the account at the provider that a payment's money leaves, or comes into.
+	// Account returns the name of the account at the provider that the payment debits or credits.
 	Account func(Payment) string
 }
 
-// Book is the one writer of payments: it accepts, marks and settles them. It is
-// safe for concurrent use.
+// Book is the only writer of payments: it accepts, changes and settles them. It is safe for concurrent use.
 type Book struct {
 	*Reader
-	jobs     *jobs.Queue
-	webhooks *webhook.Webhooks
-	tenants  *tenant.Store
-	watch    *recovery.Watch
-	hooks    Hooks
-	lanes    lanes
-	reads    *readLane
-	counts   counts
-	floats   floatSwitch
+	jobs       *jobs.Queue
+	webhooks   *webhook.Webhooks
+	tenants    *tenant.Store
+	watch      *recovery.Watch
+	hooks      Hooks
+	committers committers
+	reads      *rowReader
+	counts     counts
+	floats     floatSwitch
 }
 
-// Row reads the row of a payment whose job runs on this node; found is false where
-// there is none. It sees everything that was committed before the call.
+// Row reads the row of a payment whose job runs on this node. It sees every commit that precedes the call.
 func (bk *Book) Row(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
 	row, err := bk.reads.Do(ctx, tenant, 1, id)
 	if row == nil || err != nil || row.Tenant != tenant {

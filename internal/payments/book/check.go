@@ -10,20 +10,23 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	At       time.Time
-	Payments int64 // looked at
+	Payments int64 // number of checked payments
 	ledger.Findings
 }
 
-// Check holds every payment against the ledger and the histories' numbers, on
-// one snapshot: clearing is what the open payments hold, row by row, amount plus
-// fee; each Reference was debited once, by its amount and its fee; each payment
-// that is final, and no other, has the one final leg that its status asks for;
-// what is refunded of a collection is the sum of its refunds;
-// test and live money never meet; and the counters say what the rows say. It
-// reads everything. The accounts' own sums are the ledger's Check.
+// Check compares every payment with the ledger and the history counters, on one snapshot:
+//
+//   - clearing equals the amounts and fees of the open payments, row by row;
+//   - each Reference was debited once, by its amount and fee;
+//   - final payments, and only these, have the one final leg of their status;
+//   - the refunded amount of a collection equals the sum of its refunds;
+//   - test and live money are separate;
+//   - the counters equal the numbers of rows.
+//
+// It reads all rows. ledger.Check verifies the sums of the accounts.
 func (rd *Reader) Check(ctx context.Context) (report Report, err error) {
 	err = rd.db.ReadWhole(ctx, func(tx *db.Tx) (err error) {
 		report, err = rd.CheckIn(tx)
@@ -79,12 +82,10 @@ func (rd *Reader) checkClearing(tx *db.Tx, report *Report) error {
 	return err
 }
 
-// Each of these lists payments whose legs in the ledger are not what their state
-// asks for.
+// Each query lists payments whose ledger legs do not match their status.
 const (
-	// A payment that takes from the wallet, or from the reserve of its batch, has taken exactly once. A top-up that
-	// waits for its payer has not, and one that was never paid for never did; nor
-	// does the taker's side of a transfer between wallets.
+	// A payment debits the wallet, or the reserve of its batch, exactly once. Three kinds debit nothing: a waiting
+	// top-up, a top-up whose payer never paid, and the receiver's side of a transfer between wallets.
 	wrongHolds = `SELECT p.id, p.kind, p.status, COALESCE(h.amount, 0), COALESCE(f.amount, 0) FROM payments AS p
 LEFT JOIN transfers AS h ON h.subject = p.id AND h.leg = 'hold'
 LEFT JOIN transfers AS f ON f.subject = p.id AND f.leg = 'fee'

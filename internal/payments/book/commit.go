@@ -15,24 +15,22 @@ import (
 	"github.com/makola/makola/internal/recovery"
 )
 
-// Commit commits a batch. Settlements that touch no wallet are first tried
-// without reading: a lone owner knows its rows, and where it does not, a guard
-// refuses and the batch is judged by what is read.
+// Commit commits a batch. Settlements that lock no wallet are first tried without reading, because the owner of a job
+// usually has the current row in memory. If a guard fails, the batch runs again with rows from the database.
 func (bk *Book) Commit(ctx context.Context, shard int, ops []*Op) ([]groupcommit.Verdict[Result], error) {
-	b := &batch{book: bk, shard: shard, ops: ops, blind: blind(ops)}
-	err := bk.db.WriteRecognising(ctx, b.landed, b.run)
-	if b.blind && errors.Is(err, db.ErrGuard) {
-		b.blind = false
-		err = bk.db.WriteRecognising(ctx, b.landed, b.run)
+	b := &batch{book: bk, shard: shard, ops: ops, optimistic: optimistic(ops)}
+	err := bk.db.WriteRecognising(ctx, b.wasCommitted, b.run)
+	if b.optimistic && errors.Is(err, db.ErrGuard) {
+		b.optimistic = false
+		err = bk.db.WriteRecognising(ctx, b.wasCommitted, b.run)
 	}
 	return b.verdicts, err
 }
 
-// blind says whether a batch is of settlements alone whose writes say by their
-// guards whether memory was right.
-func blind(ops []*Op) bool {
+// optimistic reports whether a batch consists of settlements whose guards detect an outdated copy in memory.
+func optimistic(ops []*Op) bool {
 	for _, o := range ops {
-		if o.Settle == nil || !o.Settle.Known || o.Settle.byWallet() || o.Settle.Payment.Child != "" || o.Settle.Also != nil {
+		if o.Settle == nil || !o.Settle.Known || o.Settle.locksWallet() || o.Settle.Payment.Child != "" || o.Settle.InTx != nil {
 			return false
 		}
 	}
@@ -65,15 +63,14 @@ func (b *batch) run(tx *db.Tx) error {
 		}
 		var refusal *problem.Error
 		if err != nil && !errors.As(err, &refusal) {
-			return err // a fault of the program: the lane finds out whose
+			return err // a bug: the group commit retries each request alone to find its cause
 		}
 		b.verdicts[i] = groupcommit.Verdict[Result]{Value: r, Err: err}
 	}
 	return b.write(tx)
 }
 
-// gather reads, in one exchange: the wallets' locks first, then the ends of the
-// lists, then the rows.
+// gather locks the wallets, then locks the ends of the lists, then reads the rows, in one exchange.
 func (b *batch) gather(tx *db.Tx) error {
 	wallets := map[ledger.Key]bool{}
 	references := map[string]bool{}
@@ -102,7 +99,7 @@ func (b *batch) gather(tx *db.Tx) error {
 			noteRefund(a, rows, refunded)
 		}
 		pay := o.Settle.Payment
-		if b.blind {
+		if b.optimistic {
 			if b.rows[pay.ID] == nil {
 				b.rows[pay.ID] = &pay
 			}
@@ -118,7 +115,7 @@ func (b *batch) gather(tx *db.Tx) error {
 		if o.Settle.Event == EventReversed && pay.Kind == KindCollection {
 			refunded[pay.ID] = true
 		}
-		if o.Settle.byWallet() {
+		if o.Settle.locksWallet() {
 			wallets[walletOf(pay)] = true
 		}
 	}
@@ -154,7 +151,7 @@ func (b *batch) gather(tx *db.Tx) error {
 	return tx.Gather(queries...)
 }
 
-// note says what must be read before a payment can be accepted.
+// note collects the keys of the reads that an acceptance needs.
 func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[string]bool, keys map[idempotencyKey]bool) {
 	if p.debit() > 0 {
 		wallets[walletOf(p)] = true
@@ -169,7 +166,7 @@ func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[stri
 	}
 }
 
-// noteRefund says what must be read besides before a refund can be accepted.
+// noteRefund adds the rows that must be read before a refund can be accepted.
 func noteRefund(a *Acceptance, rows, refunded map[string]bool) {
 	if of := a.Refunds; of != nil {
 		rows[of.ID], refunded[of.ID] = true, true
@@ -179,9 +176,8 @@ func noteRefund(a *Acceptance, rows, refunded map[string]bool) {
 	}
 }
 
-// write defers everything. The wallets and the ends are locked since gather. Rows come before the
-// shards of counters, shards before jobs, and jobs before tenants, so that two batches lock in one
-// order.
+// write defers all writes. gather has locked wallets and ends already. The order is rows, counter shards, jobs,
+// tenants, so that concurrent batches cannot deadlock.
 func (b *batch) write(tx *db.Tx) error {
 	b.ends.Defer(tx)
 	b.spending.deferWrites(tx, b.today)
@@ -218,7 +214,7 @@ func (b *batch) write(tx *db.Tx) error {
 	if len(b.stopped) > 0 {
 		b.book.tenants.StopPayouts(tx, b.stopped...)
 	}
-	for _, also := range b.also {
+	for _, also := range b.inTx {
 		if err := also(tx); err != nil {
 			return err
 		}
@@ -226,31 +222,30 @@ func (b *batch) write(tx *db.Tx) error {
 	return nil
 }
 
-// deferMoves defers the changes of rows, in the order of the key.
+// deferMoves defers the changes of rows in the order of their ids.
 func (b *batch) deferMoves(tx *db.Tx) {
 	lowered, raised := b.refundChanges()
 	deferRefunds(tx, lowered) // before the reversal of a collection whose refund fails in this transaction
-	if len(b.marks) > 0 {
-		slices.SortFunc(b.marks, func(x, y Mark) int { return cmp.Compare(x.Row.ID, y.Row.ID) })
-		tx.Defer(paymentsMark, int64(len(b.marks)), db.RowsOf(markColumns, b.marks))
+	if len(b.changes) > 0 {
+		slices.SortFunc(b.changes, func(x, y AttemptChange) int { return cmp.Compare(x.Row.ID, y.Row.ID) })
+		tx.Defer(paymentsChange, int64(len(b.changes)), db.RowsOf(changeColumns, b.changes))
 	}
 	if len(b.moves) > 0 {
 		slices.SortFunc(b.moves, func(x, y move) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsMove, int64(len(b.moves)), db.RowsOf(moveColumns, b.moves))
 	}
-	if len(b.lastWords) > 0 {
-		slices.SortFunc(b.lastWords, func(x, y lastWordChange) int { return cmp.Compare(x.row.ID, y.row.ID) })
-		tx.Defer(paymentsLastWord, int64(len(b.lastWords)), db.RowsOf(lastWordColumns, b.lastWords))
+	if len(b.reported) > 0 {
+		slices.SortFunc(b.reported, func(x, y reportedChange) int { return cmp.Compare(x.row.ID, y.row.ID) })
+		tx.Defer(paymentsReported, int64(len(b.reported)), db.RowsOf(reportedColumns, b.reported))
 	}
 	deferRefunds(tx, raised) // after the success of a collection that is refunded in this transaction
 	db.Insert(tx, "attempts", abandonedColumns, b.abandoned)
 	db.Insert(tx, "payment_contradictions", contradictionColumns, b.contradictions)
 }
 
-// landed says, after an answer to COMMIT was lost, whether the batch is in the
-// database: all of it is or nothing, so that one row of it is proof. The rows
-// are locked first, which waits for the transaction in doubt.
-func (b *batch) landed(tx *db.Tx) (bool, error) {
+// wasCommitted reports whether the batch is in the database after the answer to its COMMIT was lost. One row proves
+// the whole batch. Locking the row first waits for the transaction in doubt.
+func (b *batch) wasCommitted(tx *db.Tx) (bool, error) {
 	switch {
 	case len(b.inserts) > 0:
 		pay := *b.inserts[0]
@@ -264,23 +259,23 @@ func (b *batch) landed(tx *db.Tx) (bool, error) {
 		return there, err
 	case len(b.moves) > 0:
 		m := b.moves[0]
-		return b.stands(tx, m.row, func(is Payment) bool { return is.Status == m.row.Status && is.SettledAt.Equal(m.row.SettledAt) })
-	case len(b.lastWords) > 0:
-		m := b.lastWords[0]
-		return b.stands(tx, m.row, func(is Payment) bool {
-			return is.ContradictedAt.Equal(m.row.ContradictedAt) && is.LastWord == m.row.LastWord
+		return b.matches(tx, m.row, func(is Payment) bool { return is.Status == m.row.Status && is.SettledAt.Equal(m.row.SettledAt) })
+	case len(b.reported) > 0:
+		m := b.reported[0]
+		return b.matches(tx, m.row, func(is Payment) bool {
+			return is.ContradictedAt.Equal(m.row.ContradictedAt) && is.LastReported == m.row.LastReported
 		})
-	case len(b.marks) > 0:
-		m := b.marks[0]
-		return b.stands(tx, m.Row, func(is Payment) bool {
-			return is.Attempt == m.Row.Attempt && is.Posts == m.Row.Posts && is.SendingAt.Equal(m.Row.SendingAt) && is.EscalatedAt.Equal(m.Row.EscalatedAt) && is.HeldUntil.Equal(m.Row.HeldUntil) &&
+	case len(b.changes) > 0:
+		m := b.changes[0]
+		return b.matches(tx, m.Row, func(is Payment) bool {
+			return is.Attempt == m.Row.Attempt && is.Submissions == m.Row.Submissions && is.SendingAt.Equal(m.Row.SendingAt) && is.EscalatedAt.Equal(m.Row.EscalatedAt) && is.ApprovalDeadline.Equal(m.Row.ApprovalDeadline) &&
 				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt) && is.WaitedFor.Equal(m.Row.WaitedFor)
 		})
 	}
-	return false, nil // nothing was written that another run would repeat
+	return false, nil // a second run repeats no write
 }
 
-func (b *batch) stands(tx *db.Tx, row Payment, same func(Payment) bool) (there bool, err error) {
+func (b *batch) matches(tx *db.Tx, row Payment, same func(Payment) bool) (there bool, err error) {
 	err = tx.Query(paymentsLocked, []any{[]string{row.ID}}, b.scan(func(is *Payment) { there = same(*is) }))
 	return there, err
 }

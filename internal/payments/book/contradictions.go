@@ -8,16 +8,15 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A Contradiction is one word of a provider against the last one about a final
-// payment: a success taken back, a failure found paid, or the opposite of an
-// earlier contradiction.
+// A Contradiction is a provider's report about a final payment that contradicts its last one: a reversed success, a
+// failure found paid, or the opposite of an earlier contradiction.
 type Contradiction struct {
-	Payment Payment // as it is now
-	Event   Event   // reversed, paid_late, found_paid or opposite
-	Said    provider.State
-	Code    string // the provider's own words
-	Message string
-	At      time.Time
+	Payment  Payment // current state
+	Event    Event   // reversed, paid_late, found_paid or opposite
+	Reported provider.State
+	Code     string // as reported by the provider
+	Message  string
+	At       time.Time
 }
 
 type contradictionRow struct {
@@ -31,7 +30,7 @@ var contradictionColumns = []db.Column[contradictionRow]{
 	{Name: "tenant", Text: func(c contradictionRow) string { return c.Payment.Tenant }},
 	{Name: "kind", Text: func(c contradictionRow) string { return string(c.Payment.Kind) }},
 	{Name: "event", Text: func(c contradictionRow) string { return string(c.Event) }},
-	{Name: "said", Text: func(c contradictionRow) string { return c.Said.String() }},
+	{Name: "said", Text: func(c contradictionRow) string { return c.Reported.String() }},
 	{Name: "code", Text: func(c contradictionRow) string { return c.Code }},
 	{Name: "message", Text: func(c contradictionRow) string { return c.Message }},
 	{Name: "at", Time: func(c contradictionRow) time.Time { return c.At }},
@@ -41,10 +40,8 @@ const contradictedPayments = `SELECT c.event, c.said, c.code, c.message, c.at, `
 FROM (SELECT * FROM payment_contradictions ORDER BY at DESC, id DESC LIMIT $1) AS c
 JOIN payments ON payments.id = c.payment ORDER BY c.at DESC, c.id DESC`
 
-// Contradictions lists what providers said against their own final words, newest
-// first: payments reversed or found paid, which hang in suspense until an
-// operator decides (Decide), collections that were paid late, and every further
-// word about them.
+// Contradictions lists up to MaxStuck contradictions, newest first. A reversed or found paid payment stays in
+// suspense until an operator calls Decide. The list also has collections that were paid late.
 func (rd *Reader) Contradictions(ctx context.Context) (list []Contradiction, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
@@ -52,9 +49,9 @@ func (rd *Reader) Contradictions(ctx context.Context) (list []Contradiction, err
 			var c Contradiction
 			var said string
 			pay, err := scanPayment(r, &c.Event, &said, &c.Code, &c.Message, &c.At)
-			c.Payment, c.Said = pay, provider.Failed
+			c.Payment, c.Reported = pay, provider.Failed
 			if said == provider.Success.String() {
-				c.Said = provider.Success
+				c.Reported = provider.Success
 			}
 			list = append(list, c)
 			return err

@@ -2,8 +2,7 @@ package book
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// counts count what becomes of payments on this node. The labels are few and
-// fixed: never a tenant, never a reference.
+// counts are metrics of the payments on this node. Labels are few and fixed: never a tenant, never a reference.
 type counts struct {
 	payments *prometheus.CounterVec
 	cedis    *prometheus.CounterVec
@@ -24,11 +23,11 @@ func newCounts(account func(Payment) string) counts {
 	}
 }
 
-// committed counts what a transaction has done, once it is committed.
+// committed counts the payments of a committed transaction.
 func (c counts) committed(inserts []*Payment, moves []move) {
 	for _, pay := range inserts {
 		if pay.Received() {
-			continue // counted once, with the one who gave it
+			continue // counted once, with the sender
 		}
 		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
 		c.succeeded(*pay) // a transfer between wallets is final at once
@@ -43,7 +42,7 @@ func (c counts) committed(inserts []*Payment, moves []move) {
 	}
 }
 
-// succeeded adds the amount of a payment that has come to success.
+// succeeded adds the amount of a successful payment.
 func (c counts) succeeded(pay Payment) {
 	if pay.Status == StatusSuccess {
 		account := ""

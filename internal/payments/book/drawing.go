@@ -12,15 +12,15 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Draw accepts the payments of a drawing through the lane of the tenant's wallet. A payment whose Reference is taken is
-// skipped. The refusals are those of Lock, and InProgress.
+// Draw accepts the payments of a drawing in the group commit of the tenant's wallet. Payments whose Reference exists
+// already are skipped. It returns the refusals of Lock, and InProgress.
 func (bk *Book) Draw(ctx context.Context, tenant string, d *Drawing) error {
-	_, err := bk.lanes.wallet(tenant).Do(ctx, tenant, rowsOf*len(d.Payments)+1, &Op{Draw: d})
+	_, err := bk.committers.wallet(tenant).Do(ctx, tenant, rowsOf*len(d.Payments)+1, &Op{Draw: d})
 	return err
 }
 
-// lockReserves locks the batches from which the transaction draws, in the order of their ids. It comes after the locks of
-// wallets and lists.
+// lockReserves locks the batches whose reserves pay, in the order of their ids. It runs after the locks of wallets
+// and lists.
 func (b *batch) lockReserves(tx *db.Tx) error {
 	var drawings []*Drawing
 	for _, o := range b.ops {
@@ -48,12 +48,13 @@ func (b *batch) lockReserves(tx *db.Tx) error {
 	return nil
 }
 
-// drawOne judges a drawing inside the transaction, and adds what it writes: all of it, or nothing with a refusal.
+// drawOne decides a drawing under the locks of the transaction. It adds all writes, or returns a refusal and adds
+// none.
 func (b *batch) drawOne(d *Drawing) error {
 	r := b.reserves[d.Batch]
 	switch {
 	case r.by != d:
-		return problem.New(problem.InProgress, "batch_in_progress", "Rows of the batch are being accepted by another request")
+		return problem.New(problem.InProgress, "batch_in_progress", "Another request is accepting rows of this batch. Try again shortly")
 	case r.refusal != nil:
 		return r.refusal
 	}
@@ -78,11 +79,11 @@ func (b *batch) drawOne(d *Drawing) error {
 		b.job(pay)
 		drawn[i] = Drawn{Payment: pay}
 	}
-	b.also = append(b.also, func(tx *db.Tx) error { return d.Write(tx, drawn) })
+	b.inTx = append(b.inTx, func(tx *db.Tx) error { return d.Write(tx, drawn) })
 	return nil
 }
 
-// SpendToday takes an amount out of what a key may spend in a day, or refuses it. The caller has locked the wallet.
+// SpendToday adds an amount to a key's spending of today, or refuses it. The caller must have locked the wallet.
 func (bk *Book) SpendToday(tx *db.Tx, tenant, key string, daily, amount money.Pesewas) error {
 	a := &Acceptance{Payment: Payment{Tenant: tenant, Key: key}, Daily: daily}
 	all, today := spending{spenderOf(a.Payment): &spent{}}, clock.Day(bk.clock.Now())

@@ -6,10 +6,10 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Erased stands in the place of a number that was erased.
+// Erased replaces an erased number.
 const Erased = "erased"
 
-// erasureWindow is how many rows one statement looks at that searches for a number, which no index has.
+// erasureWindow is the number of rows that one statement scans for a number, because numbers have no index.
 const erasureWindow = 5_000
 
 const (
@@ -18,7 +18,8 @@ const (
 	eraseParty   = `UPDATE payments SET account = $2, account_name = '', details = $3 WHERE id = $1 AND settled_at <> 0`
 )
 
-// OfNumber gives each payment with a number or a bank account, oldest first. It reads them all, in bounded parts.
+// OfNumber passes each payment of a number or bank account to each, oldest first. It scans all payments in bounded
+// steps.
 func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment) error) error {
 	return db.WalkNaming(ctx, rd.db, numbersAfter, erasureWindow, number, func(ids []string) error {
 		for _, id := range ids {
@@ -34,12 +35,12 @@ func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment
 	})
 }
 
-// EraseParty takes the number and the name of the other party off a payment that is final: from settled, to settled. The money stays.
-// The details, which are as they were at the acceptance, are written again: those of earlier versions have a name.
+// EraseParty erases the number and name of the other party of a settled payment, which stays settled. Amounts stay.
+// It also rewrites the details, because earlier versions stored a name there.
 func EraseParty(tx *db.Tx, p Payment) { tx.Defer(eraseParty, 1, p.ID, Erased, p.Details.encode()) }
 
-// EraseAddress takes a number, in all its spellings, out of the callback address of a payment that is final: from settled, to settled.
-// Should the payment settle once more, its webhook goes to the address without the number.
+// EraseAddress erases all spellings of a number from the callback address of a settled payment, which stays settled.
+// If the payment settles once more, its webhook goes to the changed address.
 func EraseAddress(tx *db.Tx, id string, spellings ...string) {
 	for _, s := range spellings {
 		tx.Defer(eraseAddress, -1, id, s, Erased)

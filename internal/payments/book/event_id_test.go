@@ -2,12 +2,12 @@ package book
 
 import "testing"
 
-// A final word has one id in both lives of a database, whatever the customer was told before it, and a success, which alone can
-// follow another word, sorts behind.
-func TestOneWebhookIDInBothLives(t *testing.T) {
+// A final status has the same id before and after a restore, whatever the customer received before it. Success sorts
+// after failed, because only success can follow another status.
+func TestEventID_sameAfterRestore(t *testing.T) {
 	pay := Payment{Kind: KindCollection, ProviderReference: "be17a522-ebdd-4c91-85ad-420e0612762a"}
 	failed, success := eventID(pay, StatusFailed), eventID(pay, StatusSuccess)
-	pay.Status = StatusFailed // another life has heard the provider's first word
+	pay.Status = StatusFailed // received before the restore
 	if again := eventID(pay, StatusSuccess); again != success {
 		t.Errorf("%s and %s", again, success)
 	}

@@ -11,19 +11,19 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MaxStuck bounds a list of stuck payments.
+// MaxStuck is the maximum number of payments in the list of Stuck.
 const MaxStuck = 1000
 
 const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalated_at IS NOT NULL ORDER BY escalated_at, id LIMIT $1`
 
-// Stuck lists the open payments that need an operator, longest first: their
-// outcome is unknown, or they have been open for too long.
+// Stuck lists the open payments that need an operator, oldest first: their outcome is unknown, or they have been open
+// for too long.
 func (rd *Reader) Stuck(ctx context.Context) ([]Payment, error) {
 	return rd.list(ctx, stuckPayments, MaxStuck)
 }
 
-// Those gives the payments among ids by their ids, of any tenant.
-func (rd *Reader) Those(ctx context.Context, ids []string) (map[string]Payment, error) {
+// ByIDs returns the existing payments with these ids, of any tenant, by id.
+func (rd *Reader) ByIDs(ctx context.Context, ids []string) (map[string]Payment, error) {
 	list, err := rd.list(ctx, paymentsByID, ids)
 	all := make(map[string]Payment, len(list))
 	for _, pay := range list {
@@ -45,8 +45,7 @@ func (rd *Reader) OpenOfBatch(ctx context.Context, batch string, most int) (n in
 
 const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 UNION ALL ` + paymentByProviderReference
 
-// Find finds any tenant's payment by our id or the ProviderReference of any of
-// its attempts, with hyphens or without.
+// Find returns a payment of any tenant by its id or the ProviderReference of any attempt, with or without hyphens.
 func (rd *Reader) Find(ctx context.Context, id string) (Payment, error) {
 	if parsed, err := uuid.Parse(id); err == nil {
 		id = parsed.String()
@@ -69,10 +68,10 @@ const (
 	lookupReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind IN ($2, $3) AND reference = $4`
 )
 
-// Lookup finds a payment of one of two kinds by what a customer may call it.
+// Lookup returns a tenant's payment of one of two kinds by its id, Reference or ProviderReference.
 func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second Kind) (Payment, bool, error) {
 	var found []Payment
-	ours := strings.ToLower(id) // a UUID in capitals is the same one; a Reference is not
+	ours := strings.ToLower(id) // a UUID is the same in capitals, a Reference is not
 	err := rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = nil
 		args := []any{tenantID, first, second, ours}
@@ -120,8 +119,8 @@ func (rd *Reader) Collection(ctx context.Context, tenant, id string) (pay Paymen
 
 const newestPayment = `SELECT COALESCE(max(id), '') FROM payments`
 
-// Newest returns when the newest payment was accepted, by the clock of the node that accepted it; the zero time: there is
-// none.
+// Newest returns the acceptance time of the newest payment, by the clock of the node that accepted it. It is zero if
+// there is no payment.
 func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
 	var id string
 	err = d.Read(ctx, func(tx *db.Tx) error {

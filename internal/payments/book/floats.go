@@ -12,18 +12,18 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// olderEvery is how often a node looks for older nodes while one lives.
+// olderEvery is the interval of checks for nodes of an older release.
 const olderEvery = 10 * time.Second
 
-// A floatSwitch decides whether postings name the account at the provider. Nodes of the release before know one float for
-// each provider, and their check of the books reports any other as a fault. So the first posting that names an account
-// waits until no such node lives; from then on this process names accounts for good.
+// A floatSwitch decides whether postings name the account at the provider. Nodes of the previous release know one
+// float for each provider, and their check of the books reports any other as a fault. Postings therefore name
+// accounts only after the last such node has stopped, and from then on always.
 type floatSwitch struct {
 	on   atomic.Bool
-	next atomic.Int64 // microseconds: the database is not asked before
+	next atomic.Int64 // microseconds; time of the next check
 }
 
-// read reports whether postings name accounts, and asks the database now and then until they do.
+// read reports whether postings name accounts. Until they do, it checks for older nodes every olderEvery.
 func (s *floatSwitch) read(tx *db.Tx, now time.Time) (bool, error) {
 	if s.on.Load() {
 		return true, nil
@@ -40,8 +40,8 @@ func (s *floatSwitch) read(tx *db.Tx, now time.Time) (bool, error) {
 	return !older, nil
 }
 
-// Floats returns what we have at a provider by our own books, in each of its accounts that anything was ever posted to. The
-// empty name is what is not assigned to an account: the postings of earlier releases, and money booked without an account.
+// Floats returns our balance in each account at a provider, by our ledger. The empty name has the postings without an
+// account, such as those of earlier releases.
 func (rd *Reader) Floats(ctx context.Context, rail, mode string) (map[string]money.Pesewas, error) {
 	accounts := map[ledger.AccountID]string{ledger.Float(rail): ""}
 	ids := []ledger.AccountID{ledger.Float(rail)}
@@ -60,8 +60,8 @@ func (rd *Reader) Floats(ctx context.Context, rail, mode string) (map[string]mon
 	return floats, nil
 }
 
-// CheckFloat compares what a provider's own book says that we have there, in all accounts together, with ours. It returns
-// the difference: zero, or by how much the provider has more.
+// CheckFloat returns the provider's own balance minus ours, over all its accounts. It is zero if both agree, and
+// positive if the provider has more.
 func (rd *Reader) CheckFloat(ctx context.Context, rail, mode string, book money.Pesewas) (money.Pesewas, error) {
 	floats, err := rd.Floats(ctx, rail, mode)
 	for _, ours := range floats {

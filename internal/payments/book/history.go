@@ -13,10 +13,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Filter chooses payments of one tenant's history.
+// Filter selects payments of one tenant's history.
 type Filter struct {
 	Kind      Kind
-	Status    string    // a word as customers read it (Payment.Word); empty: all
+	Status    string    // a public status (Payment.PublicStatus); empty: all
 	Reference string    // exact; empty: all
 	From, To  time.Time // UTC days, both inclusive; zero: open
 	Page      int       // from 1; 0 means 1
@@ -39,10 +39,10 @@ type Page struct {
 	From, To int64 // positions of the first and last row, from 1; 0 when there are none
 }
 
-// statusWords are the words that a history can be filtered by.
-var statusWords = []string{"success", "submitted", "pending", "failed", "invalid", "declined"}
+// publicStatuses are the accepted values of Filter.Status.
+var publicStatuses = []string{"success", "submitted", "pending", "failed", "invalid", "declined"}
 
-// check fills in the defaults and refuses what no history can answer.
+// check sets the defaults and returns the invalid fields.
 func (f *Filter) check() error {
 	if f.Page == 0 {
 		f.Page = 1
@@ -51,8 +51,8 @@ func (f *Filter) check() error {
 		f.Size = DefaultPageSize
 	}
 	var bad problem.Fields
-	if f.Status != "" && !slices.Contains(statusWords, f.Status) {
-		bad.Add("status", "must be one of "+strings.Join(statusWords, ", "))
+	if f.Status != "" && !slices.Contains(publicStatuses, f.Status) {
+		bad.Add("status", "must be one of "+strings.Join(publicStatuses, ", "))
 	}
 	if f.Page < 1 {
 		bad.Add("page", "must be at least 1")
@@ -66,8 +66,8 @@ func (f *Filter) check() error {
 	return bad.Err()
 }
 
-// History answers one page of a tenant's payments of one kind, with the exact
-// total. The first, a middle and the last page cost the same at any size.
+// History returns one page of a tenant's payments of one kind, with the exact total. Every page costs the same at any
+// size of the history.
 func (rd *Reader) History(ctx context.Context, tenant string, f Filter) (Page, error) {
 	if err := f.check(); err != nil {
 		return Page{}, err
@@ -95,7 +95,7 @@ func (rd *Reader) History(ctx context.Context, tenant string, f Filter) (Page, e
 	return page, nil
 }
 
-// offset is how many newer payments come before the page.
+// offset returns the number of newer payments before the page.
 func (f Filter) offset() int64 {
 	if int64(f.Page-1) > math.MaxInt64/MaxPageSize {
 		return math.MaxInt64
@@ -105,7 +105,7 @@ func (f Filter) offset() int64 {
 
 const historyByReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind = $2 AND reference = $3`
 
-// byReference answers the at most one payment that has the reference.
+// byReference returns the payment with the reference. There is at most one.
 func byReference(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, error) {
 	var rows []Payment
 	err := tx.Query(historyByReference, []any{tenant, f.Kind, f.Reference}, appendPayment(&rows))
@@ -114,7 +114,7 @@ func byReference(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, error) {
 	}
 	at := clock.Day(rows[0].CreatedAt)
 	switch {
-	case f.Status != "" && rows[0].Word() != f.Status:
+	case f.Status != "" && rows[0].PublicStatus() != f.Status:
 		return nil, 0, nil
 	case !f.From.IsZero() && at < clock.Day(f.From), !f.To.IsZero() && at > clock.Day(f.To):
 		return nil, 0, nil
@@ -132,7 +132,7 @@ WHERE tenant = $1 AND kind = $2 AND seq IN (SELECT value FROM ints($3)) ORDER BY
 WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq DESC`
 )
 
-// page answers a page and the total of what the filter lets through.
+// page returns a page and the total number of matches.
 func (rd *Reader) page(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, error) {
 	chosen := history.Filter{From: f.From, To: f.To, Offset: f.offset(), Size: int64(f.Size)}
 	if f.Status != "" {
@@ -153,26 +153,25 @@ func (rd *Reader) page(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, er
 	return rows, total, err
 }
 
-// finals are the statuses that the histories count.
+// finals are the statuses that the history counters count.
 var finals = []string{string(StatusSuccess), string(StatusFailed), string(StatusDeclined), string(StatusInvalid)}
 
-// storedStatus is the status behind a word; an open payment has one word by
-// its kind. ok is false when no payment of the kind ever reads so.
-func storedStatus(k Kind, word string) (s Status, ok bool) {
+// storedStatus returns the stored status of a public one. ok is false if no payment of the kind ever has it.
+func storedStatus(k Kind, public string) (s Status, ok bool) {
 	open := "pending"
 	if k == KindTopUp || k == KindBundle {
 		open = "submitted"
 	}
 	switch {
-	case word == open:
+	case public == open:
 		return StatusPending, true
-	case word == "pending" || word == "submitted":
+	case public == "pending" || public == "submitted":
 		return "", false
 	}
-	return Status(word), true
+	return Status(public), true
 }
 
-// Count says how many payments there are, of all tenants and kinds.
+// Count returns the number of payments of all tenants and kinds.
 func (rd *Reader) Count(ctx context.Context) (n int64, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		n, err = history.CountAll(tx)
@@ -181,7 +180,7 @@ func (rd *Reader) Count(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// Total says how many payments of one kind a tenant has.
+// Total returns the number of a tenant's payments of one kind.
 func (rd *Reader) Total(ctx context.Context, tenant string, k Kind) (n int64, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		n, err = history.Total(tx, history.List{Tenant: tenant, Kind: string(k)})
@@ -190,11 +189,11 @@ func (rd *Reader) Total(ctx context.Context, tenant string, k Kind) (n int64, er
 	return n, err
 }
 
-// exportRows is how many rows one statement of an export reads.
+// exportRows is the number of rows that one statement of an export reads.
 const exportRows = 1000
 
-// Export gives all that a filter of a history lets through, newest first, a thousand at a time and by key, so that what is
-// accepted meanwhile moves nothing. The filter's page and size mean nothing.
+// Export passes all matches of a filter to each, newest first. It ignores the filter's page and size. It reads by
+// key, so that payments accepted during the export shift nothing.
 func (rd *Reader) Export(ctx context.Context, tenant string, f Filter, each func(Payment) error) error {
 	f.Page, f.Size = 1, MaxPageSize
 	if err := f.check(); err != nil {
@@ -217,7 +216,7 @@ func (rd *Reader) Export(ctx context.Context, tenant string, f Filter, each func
 			return err
 		}
 		for _, pay := range rows {
-			if f.Status != "" && pay.Word() != f.Status || f.Reference != "" && pay.Reference != f.Reference {
+			if f.Status != "" && pay.PublicStatus() != f.Status || f.Reference != "" && pay.Reference != f.Reference {
 				continue
 			}
 			if err := each(pay); err != nil {

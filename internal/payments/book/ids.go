@@ -7,9 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// NewID makes a UUIDv7 of a moment of our clock, in the order of moments to the
-// microsecond (the twelve bits after the version hold its fraction of the
-// millisecond). It names things; it is no secret.
+// NewID returns a UUIDv7 for a time of our clock. Ids sort by time to the microsecond: the twelve bits after the
+// version hold the fraction of the millisecond. An id is not a secret.
 func NewID(at time.Time) string {
 	us := uint64(max(0, at.UnixMicro()))
 	ms, fraction := us/1000, us%1000*4096/1000

@@ -11,12 +11,11 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Kind is what a payment is. Stored; never renamed.
+// Kind is the kind of a payment. Values are stored and never change.
 type Kind string
 
-// The kinds of payments. A payout with channel WALLET is an operator's move
-// between the wallets of two tenants; it is final when it is accepted and meets
-// no provider.
+// The kinds of payments. A payout with channel WALLET is an operator's transfer between the wallets of two tenants.
+// It is final at acceptance and involves no provider.
 const (
 	KindCollection Kind = "collection"
 	KindPayout     Kind = "payout"
@@ -24,32 +23,32 @@ const (
 	KindBundle     Kind = "bundle"
 )
 
-// The channels that are no network.
+// Channels that are not a network.
 const (
 	ChannelBank   = "BANK"
 	ChannelWallet = "WALLET"
 )
 
-// Status is the stored state of a payment. Stored; never renamed.
+// Status is the state of a payment. Values are stored and never change.
 type Status string
 
-// The states. An unknown outcome of an open payment is a property of its attempt (Class), not a
-// state of its own: the money is held either way.
+// The states. An unknown outcome is a property of the attempt (Class), not a state, because the money stays on hold
+// either way.
 const (
-	StatusWaiting  Status = "waiting"  // a top-up whose payer has not paid yet; no money is held
-	StatusPending  Status = "pending"  // accepted: the money is held, or the payer was asked
-	StatusSuccess  Status = "success"  // the provider says that it was done
-	StatusFailed   Status = "failed"   // it was not done; whatever was held is back
+	StatusWaiting  Status = "waiting"  // a top-up whose payer has not paid yet; no money is on hold
+	StatusPending  Status = "pending"  // accepted: the money is on hold, or the payer was asked to pay
+	StatusSuccess  Status = "success"  // the provider reported success
+	StatusFailed   Status = "failed"   // not done; the hold was returned
 	StatusDeclined Status = "declined" // collections: the payer refused or let the prompt expire
 	StatusInvalid  Status = "invalid"  // collections: no such payer, or a malformed request
 )
 
-// Open says whether the payment may still go either way.
+// Open reports whether the payment has no final status yet.
 func (s Status) Open() bool { return s == StatusWaiting || s == StatusPending }
 
-// Word is the status as customers read it: an open collection, payout or
-// unpaid top-up reads pending, an open top-up or bundle submitted.
-func (p Payment) Word() string {
+// PublicStatus returns the status that customers see. An open collection, payout or unpaid top-up is pending; an open
+// paid top-up or bundle is submitted.
+func (p Payment) PublicStatus() string {
 	switch {
 	case p.Status == StatusWaiting:
 		return "pending"
@@ -59,7 +58,7 @@ func (p Payment) Word() string {
 	return string(p.Status)
 }
 
-// The words of fee_bearer.
+// The values of fee_bearer.
 const (
 	BearerMerchant = "merchant" // net = amount - charges
 	BearerCustomer = "customer" // the payer pays amount + charges, net = amount
@@ -70,86 +69,87 @@ type Payment struct {
 	ID     string // UUIDv7, ordered by CreatedAt
 	Tenant string
 	Kind   Kind
-	Seq    int64  // 1, 2, 3, ... among the tenant's payments of this kind, given at acceptance
-	Mode   string // "test" or "live", the tenant's when it was accepted
+	Seq    int64  // 1, 2, 3, ... among the tenant's payments of this kind, in order of acceptance
+	Mode   string // "test" or "live", the tenant's mode at acceptance
 
 	Channel           string // MTN, TELECEL, AIRTELTIGO, BANK, WALLET
-	Reference         string // the client's, or minted
-	ProviderReference string // ours, the same for every attempt; shown as ext_transaction_id
+	Reference         string // the client's, or generated
+	ProviderReference string // ours, the same for every attempt; the ext_transaction_id of the API
 	Amount            money.Pesewas
 	Charges           money.Pesewas
 	FeeBearer         string // BearerMerchant or BearerCustomer
-	Plan              int64  // version of the fee plan that made Charges
+	Plan              int64  // version of the fee plan that set Charges
 	Account           string // MSISDN as 233XXXXXXXXX, or a bank account number
-	AccountName       string // as the provider or the customer gave it
+	AccountName       string // from the provider or the customer
 	BankID            string
 	Label             string // shown to the payer
 	CallbackURL       string
-	Key               string // access key that asked
+	Key               string // access key of the request
 	IdempotencyKey    string
 	IdempotencyHash   string
-	Parent            string // of a top-up paid by mobile money: its collection; of a received transfer: the one given
-	Child             string // of such a collection: its top-up
-	Batch             string // of a payout that the reserve of a batch pays: the batch
-	RefundOf          string // of a refund: the collection
+	Parent            string // collection of a top-up paid by mobile money; sender's payment of a received transfer
+	Child             string // top-up of such a collection
+	Batch             string // batch whose reserve pays the payout
+	RefundOf          string // collection of a refund
 	RefundWay         RefundWay
-	Refunded          money.Pesewas // of a collection: by its refunds that are open or done
+	Refunded          money.Pesewas // of a collection: sum of its open and successful refunds
 	Details           Details
 
 	Status  Status
 	Reason  string // stable code, see provider.Sentence
-	Refused bool   // the provider said no inside the request, which answered so
+	Refused bool   // the provider refused it before the request was answered
 
 	Note string // an operator's reason for resolving it
 
-	// The current attempt. Those that it replaced are in the table attempts.
+	// The current attempt. Earlier attempts are in the table attempts.
 	Rail             string
 	UpstreamID       string
-	Attempt          int            // 1 and up
+	Attempt          int            // from 1
 	AttemptReference string         // ProviderReference of this attempt
-	Posts            int            // submissions of this attempt, the one to come or under way included
-	Unsent           int            // of these, proven never to have been processed
-	SendingAt        time.Time      // marked before a submission that must never be repeated, is a repetition, or comes late
-	Class            provider.Class // as last written down; means something only if Classed
+	Submissions      int            // submissions of this attempt, including the next or running one
+	Unsent           int            // submissions that the provider certainly did not process
+	SendingAt        time.Time      // set before a submission that must not be repeated, that is a repetition, or that is late
+	Class            provider.Class // last stored class; valid only if Classed
 	Classed          bool
-	Refusal          Refusal   // what the provider refused and has not confirmed
+	Refusal          Refusal   // an unconfirmed refusal by the provider
 	RefusalReason    string    // stable code, see provider.Sentence
-	RefusedAt        time.Time // zero unless a refusal stands
+	RefusedAt        time.Time // zero without a refusal
 	CreatedAt        time.Time
 	SettledAt        time.Time // zero while open
-	EscalatedAt      time.Time // zero unless an operator was called
-	ContradictedAt   time.Time // zero unless the provider contradicted a final status later
-	LastWord         string    // what it said last since then, success or failed; empty: the opposite of the status
-	// WaitedFor is the last submission after which its follower has seen two minutes pass; zero: none.
+	EscalatedAt      time.Time // zero unless operators were alerted
+	ContradictedAt   time.Time // zero unless the provider contradicted a final status
+	LastReported     string    // last state reported since then, success or failed; empty: the opposite of the status
+	// WaitedFor is the SubmittableSince of the last submission that two quiet minutes have followed. Zero: none.
 	WaitedFor time.Time
-	// HeldUntil is when a payout ends that waits for the approval of its account's people. It is zero unless it
-	// waits: such a payout has no job, and was never submitted.
-	HeldUntil time.Time
+	// ApprovalDeadline is when a payout that awaits its account's approval expires. Such a payout has no job and was
+	// never submitted. It is zero for all other payments.
+	ApprovalDeadline time.Time
 }
 
-// Waits says whether the payment waits for the approval of its account's people.
-func (p Payment) Waits() bool { return !p.HeldUntil.IsZero() }
+// AwaitsApproval reports whether people of the account must approve the payment first.
+func (p Payment) AwaitsApproval() bool { return !p.ApprovalDeadline.IsZero() }
 
-// ProviderState is the last word about a final payment, its provider's or its status's.
+// ProviderState returns the last state that the provider reported about a final payment. Without a contradiction it
+// is the state of the status.
 func (p Payment) ProviderState() provider.State {
-	if (p.Status == StatusSuccess) != (!p.ContradictedAt.IsZero() && p.LastWord != string(p.Status)) {
+	if (p.Status == StatusSuccess) != (!p.ContradictedAt.IsZero() && p.LastReported != string(p.Status)) {
 		return provider.Success
 	}
 	return provider.Failed
 }
 
-// Details is what only one kind needs; stored as JSON.
+// Details are the fields that only one kind needs. They are stored as JSON.
 type Details struct {
 	AccountType string `json:"account_type,omitempty"` // subscriber or agent
 	NetworkID   string `json:"network_id,omitempty"`   // top-ups: the catalogue's id
 	ServiceID   string `json:"service_id,omitempty"`   // bundles: the catalogue's id
-	Service     string `json:"service,omitempty"`      // bundles: what adapters know the service by
+	Service     string `json:"service,omitempty"`      // bundles: the adapters' name of the service
 	OfferID     string `json:"offer_id,omitempty"`
 	Display     string `json:"display,omitempty"`
 	Value       string `json:"value,omitempty"`  // the provider's name of the offer
 	To          string `json:"to,omitempty"`     // transfers: the other tenant
 	Note        string `json:"note,omitempty"`   // an operator's reason
-	Minted      bool   `json:"minted,omitempty"` // the Reference is ours, the customer gave none
+	Generated   bool   `json:"minted,omitempty"` // we generated the Reference
 
 	// Of refunds: the client's reference of the collection, and the one by which its rail collected the money.
 	Collection string `json:"collection,omitempty"`
@@ -174,16 +174,15 @@ func decodeDetails(s string) (d Details, err error) {
 	return d, err
 }
 
-// ClientReference is the Reference where the client gave it, and empty where it
-// is ours.
+// ClientReference returns the Reference if the client sent it, and "" if we generated it.
 func (p Payment) ClientReference() string {
-	if p.Details.Minted {
+	if p.Details.Generated {
 		return ""
 	}
 	return p.Reference
 }
 
-// MSISDN is the other party's number; empty for a bank account.
+// MSISDN returns the other party's number, or "" for a bank account or wallet.
 func (p Payment) MSISDN() msisdn.MSISDN {
 	if p.Channel == ChannelBank || p.Channel == ChannelWallet {
 		return ""
@@ -191,7 +190,7 @@ func (p Payment) MSISDN() msisdn.MSISDN {
 	return msisdn.MSISDN(p.Account)
 }
 
-// Net is what a collection brings to the wallet.
+// Net returns the amount that a collection credits to the wallet.
 func (p Payment) Net() money.Pesewas {
 	if p.FeeBearer == BearerCustomer {
 		return p.Amount
@@ -199,7 +198,7 @@ func (p Payment) Net() money.Pesewas {
 	return p.Amount - p.Charges
 }
 
-// Gross is what passes between the provider and the other party.
+// Gross returns the amount that moves between the provider and the other party.
 func (p Payment) Gross() money.Pesewas {
 	if p.Kind == KindCollection {
 		return p.Net() + p.Charges
@@ -207,11 +206,11 @@ func (p Payment) Gross() money.Pesewas {
 	return p.Amount
 }
 
-// Received says that the payment is the side of a transfer between two tenants'
-// wallets that is in the list of the one who got it. Its Parent moved the money.
+// Received reports whether the payment is the receiver's side of a transfer between the wallets of two tenants. Its
+// Parent moved the money.
 func (p Payment) Received() bool { return p.Channel == ChannelWallet && p.Parent != "" }
 
-// Held is what the payment takes from the wallet until it is final.
+// Held returns the amount on hold until the payment is final.
 func (p Payment) Held() money.Pesewas {
 	if p.Kind == KindCollection || p.Received() {
 		return 0
@@ -219,30 +218,29 @@ func (p Payment) Held() money.Pesewas {
 	return p.Amount + p.Charges
 }
 
-// A Refusal is a provider's no to a submission that it has not confirmed when asked.
-// It stands on the row of the open payment. Stored; never renamed.
+// A Refusal is a provider's refusal of a submission that no status query has confirmed yet. The row of the open
+// payment stores it. Values never change.
 type Refusal string
 
 // The refusals.
 const (
 	RefusalNone   Refusal = ""
-	RefusalClear  Refusal = "clear"  // in the provider's own words for a final no
-	RefusalBare   Refusal = "bare"   // any other no: a gateway's page, an undocumented code
-	RefusalBarred Refusal = "barred" // 401, 403 or 429 until the time to send was over
+	RefusalClear  Refusal = "clear"  // the provider's documented code for a final refusal
+	RefusalBare   Refusal = "bare"   // any other refusal: a gateway's page, an undocumented code
+	RefusalBarred Refusal = "barred" // 401, 403 or 429 until the submission deadline passed
 )
 
-// MayLeaveSince is when the row last said that a submission may begin: at the acceptance,
-// or at the mark that comes before every other submission and before a first one that is
-// late.
-func (p Payment) MayLeaveSince() time.Time {
+// SubmittableSince returns the time from which the last submission may have started: acceptance, or SendingAt.
+// SendingAt is set before a late first submission and before every later one.
+func (p Payment) SubmittableSince() time.Time {
 	if p.SendingAt.IsZero() {
 		return p.CreatedAt
 	}
 	return p.SendingAt
 }
 
-// Waited reports whether the process that follows the payment has seen its last submission end.
-func (p Payment) Waited() bool { return p.WaitedFor.Equal(p.MayLeaveSince()) }
+// Waited reports whether the payment's follower has seen its last submission end.
+func (p Payment) Waited() bool { return p.WaitedFor.Equal(p.SubmittableSince()) }
 
 // RefundWay is how a refund reaches the payer. Stored; never renamed.
 type RefundWay string
@@ -253,24 +251,24 @@ const (
 	RefundByPayout RefundWay = "payout" // a payout to the payer's number, by any rail
 )
 
-// refundOpen is the column refund_open, by which nodes of an earlier release cannot change a refund.
+// refundOpen returns the column refund_open, by which nodes of an earlier release cannot change a refund.
 func (p Payment) refundOpen() int64 {
 	switch {
 	case p.RefundOf == "" || p.Status != StatusPending:
 		return 0
-	case p.Waits():
+	case p.AwaitsApproval():
 		return 2
 	}
 	return 1
 }
 
-// The words of carriermomo_account_type.
+// The values of carriermomo_account_type.
 const (
 	AccountSubscriber = "subscriber"
 	AccountAgent      = "agent"
 )
 
-// debit is what acceptance takes out of the wallet.
+// debit returns the amount that acceptance debits from the wallet.
 func (p Payment) debit() money.Pesewas {
 	switch {
 	case p.Status == StatusWaiting, p.Received(), p.Batch != "":
@@ -281,7 +279,7 @@ func (p Payment) debit() money.Pesewas {
 	return p.Held()
 }
 
-// asset is the money of a mode.
+// asset returns the ledger asset of a mode.
 func asset(mode string) ledger.Asset {
 	if mode == "live" {
 		return ledger.GHS
@@ -289,17 +287,17 @@ func asset(mode string) ledger.Asset {
 	return ledger.TestGHS
 }
 
-// Money is the asset that the payment moves.
+// Money returns the ledger asset that the payment moves.
 func (p Payment) Money() ledger.Asset { return asset(p.Mode) }
 
 func walletOf(p Payment) ledger.Key {
 	return ledger.Key{Asset: asset(p.Mode), ID: ledger.Wallet(p.Tenant)}
 }
 
-// listOf is the list that a payment is in.
+// listOf returns the history list of a payment.
 func listOf(p Payment) history.List { return history.List{Tenant: p.Tenant, Kind: string(p.Kind)} }
 
-// counted is a status as the histories count it: an open one is not.
+// counted returns the status by which the histories count a payment. Open payments return "".
 func (s Status) counted() string {
 	if s.Open() {
 		return ""

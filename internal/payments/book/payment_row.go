@@ -8,8 +8,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// paymentColumns are the columns that scanPayment reads, for a SELECT whose
-// table is called payments.
+// paymentColumns are the columns that scanPayment reads. The table in the SELECT must be named payments.
 const paymentColumns = `payments.tenant, payments.kind, payments.id, payments.seq, payments.mode, payments.channel,
 payments.reference, payments.provider_reference, payments.amount, payments.charges, payments.fee_bearer, payments.plan,
 payments.account, payments.account_name, payments.bank_id, payments.label, payments.callback_url, payments.access_key,
@@ -20,7 +19,7 @@ payments.sending_at, payments.class, payments.escalated_at, payments.turned_at, 
 payments.refused_at, payments.last_word, payments.held_until, payments.waited_for, payments.batch,
 payments.refund_of, payments.refund_way, payments.refunded`
 
-// scanPayment reads one row of paymentColumns, and first what stands before them.
+// scanPayment reads the columns before, then one row of paymentColumns.
 func scanPayment(r *db.Row, before ...any) (Payment, error) {
 	var p Payment
 	var key *string
@@ -30,9 +29,9 @@ func scanPayment(r *db.Row, before ...any) (Payment, error) {
 		&p.Account, &p.AccountName, &p.BankID, &p.Label, &p.CallbackURL, &p.Key,
 		&key, &p.IdempotencyHash, &p.Parent, &p.Child, &details,
 		&p.Status, &p.Rail, &p.CreatedAt, &p.SettledAt, &p.Reason, &p.Refused,
-		&p.Note, &p.UpstreamID, &p.Attempt, &p.AttemptReference, &p.Posts, &p.Unsent,
+		&p.Note, &p.UpstreamID, &p.Attempt, &p.AttemptReference, &p.Submissions, &p.Unsent,
 		&p.SendingAt, &class, &p.EscalatedAt, &p.ContradictedAt, &p.Refusal, &p.RefusalReason,
-		&p.RefusedAt, &p.LastWord, &p.HeldUntil, &p.WaitedFor, &p.Batch,
+		&p.RefusedAt, &p.LastReported, &p.ApprovalDeadline, &p.WaitedFor, &p.Batch,
 		&p.RefundOf, &p.RefundWay, &p.Refunded)...)
 	if err != nil {
 		return Payment{}, err
@@ -48,8 +47,7 @@ func scanPayment(r *db.Row, before ...any) (Payment, error) {
 	return p, err
 }
 
-// insertColumns are the columns that acceptance writes; the others begin with
-// the defaults of the table.
+// insertColumns are the columns that acceptance writes. The others start with the defaults of the table.
 var insertColumns = []db.Column[*Payment]{
 	{Name: "tenant", Text: func(p *Payment) string { return p.Tenant }},
 	{Name: "kind", Text: func(p *Payment) string { return string(p.Kind) }},
@@ -86,7 +84,7 @@ var insertColumns = []db.Column[*Payment]{
 	{Name: "note", Text: func(p *Payment) string { return p.Note }},
 	{Name: "upstream_id", Text: func(p *Payment) string { return p.UpstreamID }},
 	{Name: "sending_at", Int: func(p *Payment) int64 { return db.Micros(p.SendingAt) }},
-	{Name: "held_until", Int: func(p *Payment) int64 { return db.Micros(p.HeldUntil) }},
+	{Name: "held_until", Int: func(p *Payment) int64 { return db.Micros(p.ApprovalDeadline) }},
 	{Name: "batch", Text: func(p *Payment) string { return p.Batch }},
 	{Name: "refund_of", Text: func(p *Payment) string { return p.RefundOf }},
 	{Name: "refund_way", Text: func(p *Payment) string { return string(p.RefundWay) }},
@@ -97,10 +95,10 @@ const paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (S
 
 const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.id = $1 AND payments.tenant || '' = $2 AND payments.kind || '' = $3`
 
-// The locks are taken in the order of the key.
+// The order of ids prevents deadlocks.
 const paymentsLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1)) ORDER BY id FOR UPDATE`
 
-// Get reads one payment; found is false where there is none.
+// Get reads one payment.
 func (rd *Reader) Get(ctx context.Context, tenant string, kind Kind, id string) (pay Payment, found bool, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = false
@@ -113,15 +111,13 @@ func (rd *Reader) Get(ctx context.Context, tenant string, kind Kind, id string) 
 	return pay, found, err
 }
 
-// The current attempt is on the row; an attempt that was left for another rail
-// keeps its reference in attempts.
+// The row has the current attempt. Earlier attempts keep their references in the table attempts.
 const paymentByProviderReference = `SELECT ` + paymentColumns + ` FROM payments WHERE provider_reference = $1
 UNION ALL SELECT ` + paymentColumns + ` FROM payments WHERE attempt_reference = $1 AND attempt > 1
 UNION ALL SELECT ` + paymentColumns + ` FROM attempts JOIN payments ON payments.id = attempts.payment
 WHERE attempts.provider_reference = $1`
 
-// ByProviderReference finds the payment that a provider knows by this reference,
-// whosever it is.
+// ByProviderReference returns the payment of any tenant with this reference at a provider.
 func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pay Payment, found bool, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = false
@@ -134,8 +130,8 @@ func (rd *Reader) ByProviderReference(ctx context.Context, reference string) (pa
 	return pay, found, err
 }
 
-// Locked reads a payment under the lock of its row, for what is decided in the same transaction. Later writes of that
-// transaction are not in it.
+// Locked reads a payment and locks its row for a decision in the same transaction. It does not see writes that the
+// transaction has deferred.
 func (rd *Reader) Locked(tx *db.Tx, id string) (pay Payment, err error) {
 	found := false
 	err = tx.Query(paymentsLocked, []any{[]string{id}}, func(r *db.Row) error {

@@ -11,14 +11,13 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The legs by which a reversal takes back what the provider took or gave.
+// Legs of a reversal that undo the provider's fee and commission.
 const (
 	LegContradictedProviderFee = "turned_provider_fee"
 	LegContradictedCommission  = "turned_commission"
 )
 
-// providerCosts posts what the provider took for itself or gave us, as far as it
-// says so.
+// providerCosts posts the provider's fee and our commission if the provider reported them.
 func (b *batch) providerCosts(p Payment, s *Settlement) error {
 	if !s.Outcome.FeeKnown {
 		return nil
@@ -28,14 +27,14 @@ func (b *batch) providerCosts(p Payment, s *Settlement) error {
 		cost{LegCommission, b.float(p), ledger.Commission(p.Rail), s.Outcome.Commission})
 }
 
-// A cost is one posting of what a provider took or gave.
+// A cost is one posting of a provider's fee or commission.
 type cost struct {
 	leg      string
 	from, to ledger.AccountID
 	amount   money.Pesewas
 }
 
-// addCosts posts the costs that are above zero.
+// addCosts posts the costs above zero.
 func (b *batch) addCosts(p Payment, s *Settlement, costs ...cost) error {
 	var transfers []ledger.Transfer
 	for _, c := range costs {
@@ -46,9 +45,8 @@ func (b *batch) addCosts(p Payment, s *Settlement, costs ...cost) error {
 	return b.add(p, transfers...)
 }
 
-// contradictedCosts posts the provider's own part of a contradiction, so that the
-// float agrees with the provider's book: taken back with a reversal, booked with
-// what is found paid.
+// contradictedCosts posts the provider's costs of a contradiction, so that the float agrees with the provider's book.
+// A reversal undoes them, and a failure found paid posts them.
 func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
 	if s.Event != EventReversed {
 		return b.providerCosts(p, s)
@@ -58,7 +56,7 @@ func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
 		cost{LegContradictedCommission, ledger.Commission(p.Rail), b.float(p), s.Outcome.Commission})
 }
 
-// Costs reads what a provider took and gave for a payment, as it is booked.
+// Costs returns the posted fee and commission of a payment's provider.
 func (bk *Book) Costs(ctx context.Context, pay Payment) (fee, commission money.Pesewas, err error) {
 	transfers, err := bk.ledger.OfSubject(ctx, pay.ID)
 	for _, t := range transfers {
@@ -80,7 +78,7 @@ func (bk *Book) ContradictionPosted(ctx context.Context, pay Payment) (bool, err
 	}), err
 }
 
-// FloatOf returns the ledger account that the next posting of the payment takes for its float.
+// FloatOf returns the float account that the payment's next posting uses.
 func (bk *Book) FloatOf(ctx context.Context, p Payment) (id ledger.AccountID, err error) {
 	err = bk.db.Read(ctx, func(tx *db.Tx) error {
 		split, err := bk.floats.read(tx, bk.clock.Now())
@@ -92,8 +90,8 @@ func (bk *Book) FloatOf(ctx context.Context, p Payment) (id ledger.AccountID, er
 
 const paymentLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 FOR UPDATE`
 
-// BookCosts books a provider's fee and commission of a success where that is
-// not done yet: an operator who resolves a payment may not know them.
+// BookCosts posts a provider's fee and commission of a success unless they are posted already. An operator who
+// resolves a payment may not know them.
 func (bk *Book) BookCosts(ctx context.Context, pay Payment, fee, commission money.Pesewas) error {
 	if fee <= 0 && commission <= 0 {
 		return nil
@@ -127,7 +125,7 @@ func (bk *Book) BookCosts(ctx context.Context, pay Payment, fee, commission mone
 		return nil
 	})
 	if errors.Is(err, db.ErrUnique) || errors.Is(err, db.ErrAmbiguous) {
-		return nil // booked before, or the next look books it
+		return nil // posted already, or the next recheck posts it
 	}
 	return err
 }

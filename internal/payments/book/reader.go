@@ -13,8 +13,7 @@ type Reader struct {
 	clock  *clock.Clock
 }
 
-// NewReader reads the payments of a database. Without a ledger it answers all but
-// Check and the float.
+// NewReader returns a reader of a database. Without a ledger it cannot Check or return floats.
 func NewReader(d *db.DB, l *ledger.Ledger, c *clock.Clock) *Reader {
 	return &Reader{db: d, ledger: l, clock: c}
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/makola/makola/internal/history"
 )
 
-// The times of the recheck that every final payment has.
+// Times of the recheck of a final payment.
 const (
 	RecheckAfter = 24 * time.Hour // after acceptance
-	RecheckSlack = time.Hour      // after acceptance; what is final later has a recheck of its own
+	RecheckSlack = time.Hour      // after acceptance; a payment that settles later gets a recheck of its own
 )
 
-// A Recheck is one that has a time of its own: at a payment that became
-// final long after it was accepted, or that could not be asked about in its turn.
-// A payment that came back may have two.
+// A Recheck is a recheck with its own due time. A payment gets one if it settled long after acceptance, or if its
+// regular recheck failed. A payment may have two.
 type Recheck struct {
 	ID  string
 	Due time.Time
@@ -30,7 +29,7 @@ var recheckColumns = []db.Column[Recheck]{
 }
 
 const (
-	// The lists that have grown since they were swept.
+	// Lists that have grown since the last sweep.
 	sweepLists = `SELECT e.tenant, e.kind, COALESCE(s.done_until, 0) FROM payment_ends AS e
 LEFT JOIN payment_sweeps AS s ON s.name = e.tenant || '/' || e.kind
 WHERE e.total > COALESCE(s.done_until, 0) ORDER BY e.tenant, e.kind`
@@ -40,20 +39,20 @@ WHERE e.total > COALESCE(s.done_until, 0) ORDER BY e.tenant, e.kind`
 	sweepDone = `INSERT INTO payment_sweeps (name, done_until) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET done_until = excluded.done_until`
 
-	looksDue = `SELECT due_at, payment FROM payment_looks WHERE due_at <= $1 ORDER BY due_at, payment LIMIT $2`
+	rechecksDue = `SELECT due_at, payment FROM payment_looks WHERE due_at <= $1 ORDER BY due_at, payment LIMIT $2`
 
-	// The range is what an index finds, whatever the plan makes of the rest.
-	looksDone = `DELETE FROM payment_looks WHERE due_at BETWEEN $2 AND $3 AND (due_at, payment) IN (SELECT due_at, payment FROM rows($1) AS l)`
+	// BETWEEN lets every plan use the index.
+	rechecksDone = `DELETE FROM payment_looks WHERE due_at BETWEEN $2 AND $3 AND (due_at, payment) IN (SELECT due_at, payment FROM rows($1) AS l)`
 )
 
-// A SweptList is a list of payments (of one tenant and kind) that has grown since it was
-// swept, and the number up to which it was.
+// A SweptList is a list of payments of one tenant and kind that has grown since its last sweep. Done is the last
+// swept number.
 type SweptList struct {
 	history.List
 	Done int64
 }
 
-// Unswept gives the lists that have grown since they were swept.
+// Unswept returns the lists that have grown since their last sweep.
 func (bk *Book) Unswept(ctx context.Context) (lists []SweptList, err error) {
 	err = bk.db.Read(ctx, func(tx *db.Tx) error {
 		lists = nil
@@ -67,12 +66,12 @@ func (bk *Book) Unswept(ctx context.Context) (lists []SweptList, err error) {
 	return lists, err
 }
 
-// After gives the next payments of a list after what is done of it, oldest first.
+// After returns the next unswept payments of a list, oldest first.
 func (bk *Book) After(ctx context.Context, l SweptList, limit int) ([]Payment, error) {
 	return bk.list(ctx, sweepNext, l.Tenant, l.Kind, l.Done, limit)
 }
 
-// Swept writes that a list is swept up to l.Done, and what of it must be looked at again.
+// Swept stores that a list is swept up to l.Done, and adds rechecks for payments of it.
 func (bk *Book) Swept(ctx context.Context, l SweptList, again []Recheck) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		db.Insert(tx, "payment_looks", recheckColumns, again)
@@ -81,12 +80,11 @@ func (bk *Book) Swept(ctx context.Context, l SweptList, again []Recheck) error {
 	})
 }
 
-// Due gives the rechecks that were due at a moment, and their payments: one that came
-// back may be due twice, and its payment is there once.
+// Due returns the rechecks that are due and their payments. A payment with two due rechecks is returned once.
 func (bk *Book) Due(ctx context.Context, at time.Time, limit int) (due []Recheck, rows []Payment, err error) {
 	err = bk.db.Read(ctx, func(tx *db.Tx) error {
 		due, rows = nil, nil
-		err := tx.Query(looksDue, []any{at, limit}, func(row *db.Row) error {
+		err := tx.Query(rechecksDue, []any{at, limit}, func(row *db.Row) error {
 			var l Recheck
 			err := row.Scan(&l.Due, &l.ID)
 			due = append(due, l)
@@ -104,10 +102,10 @@ func (bk *Book) Due(ctx context.Context, at time.Time, limit int) (due []Recheck
 	return due, rows, err
 }
 
-// Rechecked takes rechecks that Due gave off the list, in its order, and adds those to come.
+// Rechecked removes rechecks in the order in which Due returned them, and adds later ones.
 func (bk *Book) Rechecked(ctx context.Context, done, again []Recheck) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
-		if _, err := tx.Exec(looksDone, db.RowsOf(recheckColumns, done), done[0].Due, done[len(done)-1].Due); err != nil {
+		if _, err := tx.Exec(rechecksDone, db.RowsOf(recheckColumns, done), done[0].Due, done[len(done)-1].Due); err != nil {
 			return err
 		}
 		db.Insert(tx, "payment_looks", recheckColumns, again)
@@ -120,7 +118,7 @@ func (bk *Book) RecheckLater(tx *db.Tx, again Recheck) {
 	db.Insert(tx, "payment_looks", recheckColumns, []Recheck{again})
 }
 
-// SettledLate says that a payment became final long after its acceptance.
+// SettledLate reports whether the payment settled long after its acceptance.
 func (p Payment) SettledLate() bool {
 	return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > RecheckSlack
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// RefundSums are the refunds of one collection.
+// RefundSums sums the refunds of one collection.
 type RefundSums struct {
-	Open      bool          // one of them is open
-	ByRail    money.Pesewas // open or done, by the rail's own refund
-	FoundPaid money.Pesewas // failed, and then found paid
+	Open      bool          // one refund is open
+	ByRail    money.Pesewas // open or successful, by the rail's own refund
+	FoundPaid money.Pesewas // failed, then found paid
 }
 
 const refundSums = `SELECT refund_of, CAST(sum(CASE WHEN refund_open <> 0 THEN 1 ELSE 0 END) AS INTEGER),
@@ -33,7 +33,7 @@ func refundQuery(collections []string, sums map[string]*RefundSums) db.Query {
 	}}
 }
 
-// Refunds reads what was refunded of a collection, for people who decide about another refund.
+// Refunds reads the sums of a collection's refunds, for people who decide about another refund.
 func (rd *Reader) Refunds(ctx context.Context, collection string) (s RefundSums, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		sums := map[string]*RefundSums{}
@@ -53,13 +53,13 @@ func (rd *Reader) RefundsOf(ctx context.Context, collection string, limit int) (
 	return rd.list(ctx, refundsOf, collection, limit)
 }
 
-// Refundable refuses a refund of a collection. topUp is what the collection paid for, nil where that is nothing.
+// Refundable returns the refusal of a refund of a collection, if any. topUp is the top-up that the collection paid for, or nil.
 func Refundable(of Payment, topUp *Payment, sums RefundSums, amount money.Pesewas) error {
 	refuse := func(text string) error { return problem.New(problem.Invalid, "not_refundable", text) }
 	left := max(0, of.Amount-of.Refunded-sums.FoundPaid)
 	switch {
 	case of.Kind != KindCollection || of.Status != StatusSuccess:
-		return refuse("The collection is " + of.Word() + ": only a successful one can be refunded")
+		return refuse("The collection is " + of.PublicStatus() + ": only a successful one can be refunded")
 	case !of.ContradictedAt.IsZero():
 		return refuse("The provider reports the collection as reversed: an operator decides about its money")
 	case of.Child != "" && (topUp == nil || topUp.Status != StatusFailed || !topUp.ContradictedAt.IsZero()):
@@ -74,7 +74,7 @@ func Refundable(of Payment, topUp *Payment, sums RefundSums, amount money.Pesewa
 	return nil
 }
 
-// A refundChange changes how much of a collection is refunded.
+// A refundChange changes the refunded amount of a collection.
 type refundChange struct {
 	id       string
 	was, now money.Pesewas

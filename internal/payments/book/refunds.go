@@ -21,7 +21,7 @@ func (b *batch) refundable(refund Payment) error {
 	return Refundable(*of, b.rows[of.Child], sums, refund.Amount)
 }
 
-// refundChanges are the changes of collections, apart by their direction and in the order of the key.
+// refundChanges returns the changes of collections by direction, sorted by id.
 func (b *batch) refundChanges() (lowered, raised []refundChange) {
 	for _, id := range slices.Sorted(maps.Keys(b.refunded)) {
 		switch c := *b.refunded[id]; {
@@ -34,11 +34,11 @@ func (b *batch) refundChanges() (lowered, raised []refundChange) {
 	return lowered, raised
 }
 
-// refund adds an amount to what is refunded of a collection; below zero it is given back.
+// refund adds an amount to the refunded amount of a collection. A negative amount lowers it.
 func (b *batch) refund(refund Payment, amount money.Pesewas) error {
 	of := b.rows[refund.RefundOf]
 	if of == nil {
-		return errNoArrow(Payment{Kind: KindCollection, Status: "missing"}, "refunded")
+		return errNoTransition(Payment{Kind: KindCollection, Status: "missing"}, "refunded")
 	}
 	c := b.refunded[of.ID]
 	if c == nil {
@@ -50,7 +50,7 @@ func (b *batch) refund(refund Payment, amount money.Pesewas) error {
 	return nil
 }
 
-// refundAccepted notes an accepted refund: it takes its amount out of the collection, which has an open refund now.
+// refundAccepted adds an accepted refund to its collection, which has an open refund now.
 func (b *batch) refundAccepted(refund Payment) error {
 	if b.refunds[refund.RefundOf] == nil {
 		b.refunds[refund.RefundOf] = &RefundSums{}
@@ -63,8 +63,8 @@ func (b *batch) refundAccepted(refund Payment) error {
 	return b.refund(refund, refund.Amount)
 }
 
-// refundFailed gives the amount of a refund back to its collection. The provider is asked about the collection again: a reversal that the
-// refund explained is not explained any more.
+// refundFailed returns the amount of a refund to its collection. It schedules a status query of the collection, because
+// the refund no longer explains a reversal.
 func (b *batch) refundFailed(refund Payment, s *Settlement) error {
 	if sums := b.refunds[refund.RefundOf]; sums != nil && refund.RefundWay == RefundByRail {
 		sums.ByRail -= refund.Amount
@@ -73,16 +73,17 @@ func (b *batch) refundFailed(refund Payment, s *Settlement) error {
 	return b.refund(refund, -refund.Amount)
 }
 
-// reversedRefunded judges a collection that its provider reports as reversed while refunds of it are open or done. Refunds of the whole by
-// the rail itself are what the provider reports. Everything else posts nothing: money would leave twice. An operator decides.
+// reversedRefunded handles a collection that its provider reports as reversed while it has open or successful refunds.
+// Refunds of the whole amount by the rail explain the report. In all other cases it posts nothing, because money would
+// leave twice, and an operator decides.
 func (b *batch) reversedRefunded(row *Payment, s *Settlement) (changed bool) {
 	if sums := b.refunds[row.ID]; sums != nil && sums.ByRail == row.Gross() {
 		return false
 	}
 	disputed := *s
 	disputed.Event = EventDisputed
-	row.ContradictedAt, row.LastWord = s.At, s.Outcome.State.String()
-	b.lastWords = append(b.lastWords, lastWordChange{row: *row})
+	row.ContradictedAt, row.LastReported = s.At, s.Outcome.State.String()
+	b.reported = append(b.reported, reportedChange{row: *row})
 	b.contradicts(*row, &disputed)
 	return true
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A request may have come before: with the same Idempotency-Key, or with the same Reference. Both are kept on the row
-// of the payment that the first one made. This file finds that payment and says what the later request is answered.
+// A repeated request has the Idempotency-Key or the Reference of an earlier one. Both are stored on the row of the
+// first request's payment. This file finds that payment and decides the answer.
 
-// byIdempotency finds the payment that an earlier request with the same
-// Idempotency-Key made within the last day.
+// byIdempotency returns the payment of an earlier request with the same Idempotency-Key within the last day.
 func (b *batch) byIdempotency(p Payment) *Payment {
 	if p.IdempotencyKey == "" {
 		return nil
@@ -34,12 +33,12 @@ func (b *batch) byIdempotency(p Payment) *Payment {
 	return old
 }
 
-// replay answers a request whose Idempotency-Key made old.
+// replay answers a request that repeats the Idempotency-Key of old.
 func (bk *Book) replay(old, asked Payment) (Result, error) {
 	if old.Kind != asked.Kind || old.IdempotencyHash != asked.IdempotencyHash {
 		return Result{}, idempotency.Mismatch()
 	}
-	if bk.hooks.Answering(old) {
+	if bk.hooks.RequestOpen(old) {
 		e := problem.New(problem.InProgress, "idempotency_in_progress", "The first request with this Idempotency-Key is still being answered")
 		e.RetryAfter = time.Second
 		return Result{}, e
@@ -47,9 +46,8 @@ func (bk *Book) replay(old, asked Payment) (Result, error) {
 	return Result{Payment: old, Replayed: true}, nil
 }
 
-// Earlier answers a request that came before, by its Idempotency-Key or its Reference. It comes before the other checks
-// of the request, because what the request names may be gone since (a package expires). accept looks again, under the
-// lock.
+// Earlier answers a request that repeats an Idempotency-Key or a Reference. It must run before other checks of the
+// request, because an offer named in it may have expired since. accept checks again in its transaction.
 func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
 	if old, replayed, err = bk.earlier(ctx, a); problem.Is(err, problem.InProgress) {
 		return bk.earlier(ctx, a)
@@ -57,8 +55,8 @@ func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replay
 	return old, replayed, err
 }
 
-// earlier looks once. InProgress may be of a row that was read before it settled, of a payment that its node has forgotten since: the
-// next reading finds it settled.
+// earlier is one try of Earlier. It returns InProgress if it read the row just before the payment settled; the next
+// try then reads the settled row.
 func (bk *Book) earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
 	var byKey, byReference, topUp *Payment
 	pay, b := a.Payment, &batch{book: bk}
@@ -95,21 +93,20 @@ func (bk *Book) earlier(ctx context.Context, a *Acceptance) (old Payment, replay
 	return Payment{}, false, nil
 }
 
-// repeatTime is how long a repeated Reference is answered with the payment's state, for a tenant whose duplicates
-// repeat.
+// repeatTime is how long a repeated Reference is answered with the payment's state, for tenants that repeat
+// duplicates.
 const repeatTime = 24 * time.Hour
 
-// again judges a request whose Reference old has; topUp is the payment that was accepted together with old, nil where
-// there is none. A request that was refused outright is refused again, and the request of a tenant whose duplicates
-// repeat is answered with the state of the payment, a failure as Refused; both are replayed. Every other request is
-// Duplicate, as is one whose provider has contradicted itself.
+// again answers a request with the Reference of old; topUp is the payment accepted together with old, or nil. A
+// request that was refused is refused again. For a tenant that repeats duplicates, it returns the payment's state,
+// and a failure as Refused. Both count as replayed. Every other request is a Duplicate, also after a contradiction.
 func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error) {
-	told := old.Refused || a.Repeats && bk.clock.Since(old.CreatedAt).Abs() < repeatTime
+	answerable := old.Refused || a.Repeats && bk.clock.Since(old.CreatedAt).Abs() < repeatTime
 	contradicted := old.Status == StatusFailed && !old.ContradictedAt.IsZero()
 	switch {
-	case !told, contradicted, !a.like(old, topUp):
+	case !answerable, contradicted, !a.like(old, topUp):
 		return Result{}, duplicate(old)
-	case bk.hooks.Answering(old):
+	case bk.hooks.RequestOpen(old):
 		e := problem.New(problem.InProgress, "reference_in_progress", "The first request with this reference is still being answered")
 		e.RetryAfter = time.Second
 		return Result{}, e
@@ -119,23 +116,23 @@ func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error
 	return Result{Payment: old, Replayed: true}, nil
 }
 
-// remember has old keep the Idempotency-Key of a request that was answered by its Reference, so that the key takes no other
-// request. A row has one key: one that has another keeps it.
+// remember stores the Idempotency-Key of a request that was answered by its Reference on the row of old. The key then
+// identifies this request only. A row that has another key keeps it.
 func (bk *Book) remember(ctx context.Context, old, asked Payment) error {
 	if asked.IdempotencyKey == "" || old.IdempotencyKey != "" {
 		return nil
 	}
 	err := bk.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(keyKeep, old.ID, asked.IdempotencyKey, asked.IdempotencyHash)
+		_, err := tx.Exec(keySet, old.ID, asked.IdempotencyKey, asked.IdempotencyHash)
 		return err
 	})
-	if errors.Is(err, db.ErrUnique) { // a payment of more than a day ago has it yet
+	if errors.Is(err, db.ErrUnique) { // a payment older than a day still has the key
 		return nil
 	}
 	return err
 }
 
-// like says whether the request is the one that made old.
+// like reports whether the request equals the one that created old.
 func (a *Acceptance) like(old Payment, topUp *Payment) bool {
 	if a.Child == nil || topUp == nil {
 		return a.Child == nil && old.Child == "" && a.Payment.like(old)
@@ -143,8 +140,8 @@ func (a *Acceptance) like(old Payment, topUp *Payment) bool {
 	return a.Payment.like(old) && a.Child.like(*topUp)
 }
 
-// like says whether two payments were asked for by the same request; texts for people may differ. The price of a
-// package comes from its offer, so it is not compared.
+// like reports whether the same request created two payments. It ignores texts for people, and the price of a bundle,
+// which comes from the offer.
 func (p Payment) like(old Payment) bool {
 	return p.Kind == old.Kind && p.Channel == old.Channel && p.Account == old.Account && p.BankID == old.BankID && p.CallbackURL == old.CallbackURL && p.RefundOf == old.RefundOf &&
 		cmp.Or(p.Details.AccountType, AccountAgent) == cmp.Or(old.Details.AccountType, AccountAgent) &&
@@ -160,7 +157,7 @@ func duplicate(old Payment) error {
 	return e
 }
 
-// Refused is the answer of a payment that failed.
+// Refused returns the error that answers a request whose payment failed.
 func Refused(pay Payment) error {
 	e := problem.New(problem.Refused, "payment_failed", "The payment failed. "+provider.Sentence(pay.Reason))
 	if pay.Kind == KindPayout {

@@ -2,7 +2,7 @@ package book
 
 import "github.com/makola/makola/internal/db"
 
-// A referenceKey is unique: a client's reference within a tenant and a kind.
+// A referenceKey is a client's reference, unique within a tenant and kind.
 type referenceKey struct {
 	tenant    string
 	kind      Kind
@@ -11,7 +11,7 @@ type referenceKey struct {
 
 func referenceOf(p Payment) referenceKey { return referenceKey{p.Tenant, p.Kind, p.Reference} }
 
-// An idempotencyKey is unique within a tenant, whatever the operation.
+// An idempotencyKey is unique within a tenant, for all operations.
 type idempotencyKey struct{ tenant, key string }
 
 func idempotencyOf(p Payment) idempotencyKey { return idempotencyKey{p.Tenant, p.IdempotencyKey} }
@@ -37,20 +37,20 @@ const (
 	paymentsByReference = `SELECT ` + paymentColumns + ` FROM rows($1) AS k JOIN payments
 ON payments.tenant IN (k.tenant) AND payments.kind = k.kind AND payments.reference = k.reference`
 
-	// The ProviderReference is made of mode, tenant, kind and Reference, so the same request has the same one. Where
-	// the secret under which it is made has changed, the unique index on the Reference itself refuses the second row.
+	// The ProviderReference derives from mode, tenant, kind and Reference, so repeated requests share it. If its
+	// secret has changed, the unique index on the Reference refuses the second row.
 	byOwnReference = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.provider_reference IN (SELECT value FROM texts($1))`
 
-	// Each key is searched by itself: the index holds only rows with a key, and a join would read all of it when the
-	// plan was made while they were few. BETWEEN keeps the planner from a full join where no payment was found.
+	// Each key is looked up by itself: the index covers only rows with a key. A join would read all of it if the plan
+	// dates from a time with few rows. BETWEEN keeps the planner from a full join if no payment was found.
 	paymentsByKey = `WITH found AS MATERIALIZED (
 	SELECT (SELECT p.id FROM payments AS p WHERE p.idempotency_key = k.key AND p.tenant = k.tenant) AS id FROM rows($1) AS k)
 SELECT ` + paymentColumns + ` FROM found JOIN payments ON payments.id BETWEEN found.id AND found.id`
 
-	keyKeep = `UPDATE payments SET idempotency_key = $2, idempotency_hash = $3 WHERE id = $1 AND idempotency_key IS NULL`
+	keySet = `UPDATE payments SET idempotency_key = $2, idempotency_hash = $3 WHERE id = $1 AND idempotency_key IS NULL`
 
-	// A key that is older than a day may be used again, so its row gives it up. COALESCE keeps PostgreSQL from the
-	// index on the key.
+	// A key older than a day may be used again, so its row loses it. COALESCE keeps PostgreSQL from using the index
+	// on the key.
 	keyRelease = `UPDATE payments SET idempotency_key = NULL FROM rows($1) AS k
 WHERE payments.id IN (k.id) AND COALESCE(payments.idempotency_key, '') = k.key`
 )

@@ -8,32 +8,30 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// An Acceptance is one request to accept a payment. Everything in it is made
-// before the first try, ids included, so that a second run after a lost answer
-// to COMMIT recognises its own rows.
+// An Acceptance is one request to accept a payment. The caller sets everything, ids included, before the first try. A
+// second run after a lost answer to COMMIT then recognizes its own rows.
 type Acceptance struct {
-	// Payment is the row to be, with its ids.
+	// Payment is the new row with its ids.
 	Payment Payment
-	// Child is a second payment that rides along: unpaid (EventReserved), the
-	// top-up of airtime paid by mobile money; or the side of a transfer between
-	// wallets that is in the taker's list (EventReceived). Nil for every other.
+	// Child is a second payment in the same transaction, or nil. It is the unpaid top-up of airtime paid by mobile
+	// money (EventReserved), or the receiver's side of a transfer between wallets (EventReceived).
 	Child *Payment
-	// Refunds is the collection that a refund gives back, as it was read before; nil for every other payment.
+	// Refunds is the collection that a refund gives back, as read before the transaction; nil for all other payments.
 	Refunds *Payment
-	// Repeats: the same request hears what became of it (tenant.RepeatDuplicates).
+	// Repeats answers a repeated request with the payment's state (tenant.RepeatDuplicates).
 	Repeats bool
-	// Daily is what its key may spend in a day; 0: all that is there.
+	// Daily is the daily spending limit of the access key. 0 means no limit.
 	Daily money.Pesewas
-	// Adopted: in a recovery a provider has it already, it is not sent.
+	// Adopted is set in a recovery for a payment that a provider has already. It is not sent.
 	Adopted bool
-	// Also runs in the same transaction: an operator's audit row.
-	Also func(*db.Tx) error
+	// InTx runs in the same transaction, such as for an operator's audit row.
+	InTx func(*db.Tx) error
 }
 
-// An Accepted is the answer to an acceptance.
+// An Accepted is the result of an acceptance.
 type Accepted struct {
 	Payment  Payment
-	Replayed bool // an earlier request made it; with an error: was refused so
+	Replayed bool // an earlier request created the payment; with an error: was refused the same way
 }
 
 // Shortfall is the Data of an InsufficientFunds refusal.
@@ -43,55 +41,53 @@ type Shortfall struct {
 	Charges money.Pesewas
 }
 
-// limited says whether an acceptance counts. A payment that a provider has already made, in a life
-// of the database that was lost, is taken over whatever the limit.
+// limited reports whether the daily limit applies. It does not apply to payments adopted in a recovery, because the
+// provider made them before the restore.
 func (a *Acceptance) limited() bool { return a.Daily > 0 && !a.Adopted && a.Payment.debit() > 0 }
 
-// A Drawing accepts payouts that the reserve of a batch pays instead of the wallet. One transaction accepts all of them.
+// A Drawing accepts payouts in one transaction. The reserve of a batch pays them instead of the wallet.
 type Drawing struct {
 	Batch    string
-	Payments []Payment // of the batch and of one tenant, with their ids
-	// Lock locks the row of the batch, and returns the rest of its reserve. A *problem.Error refuses the drawing, and no other
-	// request of the transaction.
+	Payments []Payment // of the batch and one tenant, with their ids
+	// Lock locks the row of the batch and returns the remaining reserve. A *problem.Error refuses this drawing only.
 	Lock func(tx *db.Tx) (rest money.Pesewas, err error)
-	// Write stores, in the same transaction, what became of each payment, in their order.
+	// Write stores the result of each payment, in their order, in the same transaction.
 	Write func(tx *db.Tx, drawn []Drawn) error
 }
 
-// Drawn is what became of a payment of a drawing.
+// Drawn is the result for one payment of a drawing.
 type Drawn struct {
-	Payment Payment // as it was accepted
-	Refused error   // Duplicate, with the payment that has the Reference as Data; nil: it was accepted
+	Payment Payment // as accepted
+	Refused error   // Duplicate, whose Data is the payment with the Reference; nil if accepted
 }
 
-// A Settlement asks for one arrow of the table: a final word, a word that
-// contradicts an earlier one, or a mark on an open payment.
+// A Settlement requests one transition: a final state, a contradiction of an earlier one, or a change of an open
+// payment's attempt.
 type Settlement struct {
-	Payment Payment // as last read; Attempt must still be the current one
+	Payment Payment // as last read; Attempt must still be current
 	Event   Event
-	At      time.Time // made by settle when zero
-	// Known: payment is what this process itself last wrote or read as the
-	// owner of its job, so that it may be tried without reading again.
+	At      time.Time // zero: now
+	// Known means that this process owns the payment's job and wrote or read Payment last. The settlement is then
+	// tried without reading the row.
 	Known   bool
-	Reason  string           // stable code; decides between failed, declined and invalid
+	Reason  string           // stable code; selects failed, declined or invalid
 	Outcome provider.Outcome // UpstreamID, Fee, Commission, Name
-	Refused bool             // payouts: the request that asked is still waiting and is told so
+	Refused bool             // payouts: the waiting request returns the refusal
 	Note    string           // an operator's reason
-	Mark    *Mark            // for the arrows that stay on pending
-	// Posts, if it is not 0, must equal the row's count of submissions, and the mark of Payment that
-	// of the row: the word is about these submissions, and another node that took the payment over may
-	// have sent one more, or the first.
-	Posts int
-	// Refund is accepted in the same transaction; made by Settle.
+	Change  *AttemptChange   // for transitions that stay pending
+	// Submissions, if not 0, must equal the row's count, and SendingAt must match. The outcome concerns these
+	// submissions only: another node may have taken over and sent one more.
+	Submissions int
+	// Refund is accepted in the same transaction; set by Settle.
 	Refund *Acceptance
-	// Judge, where it is not nil, may refuse the row as it is under its lock.
-	Judge func(Payment) error
-	// Also runs in the same transaction: an operator's audit row.
-	Also func(*db.Tx) error
+	// Guard, if not nil, may refuse the locked row.
+	Guard func(Payment) error
+	// InTx runs in the same transaction, such as for an operator's audit row.
+	InTx func(*db.Tx) error
 }
 
-// byWallet says whether an arrow of the event can lock a wallet.
-func (s *Settlement) byWallet() bool {
+// locksWallet reports whether a transition of the event can lock a wallet.
+func (s *Settlement) locksWallet() bool {
 	switch s.Event {
 	case EventSucceeded:
 		return s.Payment.Kind == KindCollection
@@ -105,41 +101,41 @@ func (s *Settlement) byWallet() bool {
 	return false
 }
 
-// A Settled is what came of a settlement.
+// A Settled is the result of a settlement.
 type Settled struct {
-	Payment Payment // the row as it is now
-	Changed bool    // false: another process was first, or the arrow does not start where the row is
+	Payment Payment // current row
+	Changed bool    // false: another process was first, or the row's status has no such transition
 }
 
-// A Mark changes the attempt of an open payment; row is what becomes of it.
-type Mark struct {
-	Row                  Payment
-	WasAttempt, WasPosts int
-	WasSending, WasHeld  time.Time
+// An AttemptChange replaces the attempt fields of an open payment by those of Row. The Was fields guard the change.
+type AttemptChange struct {
+	Row                        Payment
+	WasAttempt, WasSubmissions int
+	WasSending, WasDeadline    time.Time
 }
 
-// MarkTo is the mark by which an open payment as it was read becomes row.
-func (p Payment) MarkTo(row Payment) *Mark {
-	return &Mark{Row: row, WasAttempt: p.Attempt, WasPosts: p.Posts, WasSending: p.SendingAt, WasHeld: p.HeldUntil}
+// ChangeTo returns the change from p, as it was read, to row.
+func (p Payment) ChangeTo(row Payment) *AttemptChange {
+	return &AttemptChange{Row: row, WasAttempt: p.Attempt, WasSubmissions: p.Submissions, WasSending: p.SendingAt, WasDeadline: p.ApprovalDeadline}
 }
 
-// starts says whether a row is where a mark begins.
-func (m *Mark) starts(row Payment) bool {
-	return row.Attempt == m.WasAttempt && row.Posts == m.WasPosts && row.SendingAt.Equal(m.WasSending) && row.HeldUntil.Equal(m.WasHeld)
+// starts reports whether the row is still the one from which the change starts.
+func (m *AttemptChange) starts(row Payment) bool {
+	return row.Attempt == m.WasAttempt && row.Submissions == m.WasSubmissions && row.SendingAt.Equal(m.WasSending) && row.ApprovalDeadline.Equal(m.WasDeadline)
 }
 
-// An Op is one request to a lane: one of the three is set.
+// An Op is one request to a group commit. Exactly one field is set.
 type Op struct {
 	Accept *Acceptance
 	Draw   *Drawing
 	Settle *Settlement
 }
 
-// A Result answers an op.
+// A Result is the result of an Op.
 type Result struct {
 	Payment  Payment
-	Replayed bool // accept: an earlier request made it
-	Changed  bool // settle: this request moved it
-	// NoRefund is why the refund of the settlement was refused.
+	Replayed bool // accept: an earlier request created it
+	Changed  bool // settle: this request changed it
+	// NoRefund is the refusal of the settlement's refund.
 	NoRefund error
 }

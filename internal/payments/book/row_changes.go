@@ -7,25 +7,25 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A move is a change of status as it is written, row being what becomes of it.
+// A move is a change of status. row is the new state.
 type move struct {
-	row     Payment
-	was     Status
-	wasHeld time.Time
-	posts   int // 0: any
+	row         Payment
+	was         Status
+	wasDeadline time.Time
+	submissions int // 0: any
 }
 
-// A lastWordChange notes that a provider contradicted its own final word: for the first
-// time, or again, after the word that was.
-type lastWordChange struct {
+// A reportedChange stores that a provider contradicted its own final report. again means that it had done so before,
+// with the report was.
+type reportedChange struct {
 	row   Payment
 	again bool
 	was   string
 }
 
-// An abandonedAttempt is an attempt that gave way to another.
+// An abandonedAttempt is an attempt that another one replaced.
 type abandonedAttempt struct {
-	row    Payment // as it was
+	row    Payment // before the change
 	reason string
 	at     time.Time
 }
@@ -34,53 +34,53 @@ var moveColumns = []db.Column[move]{
 	{Name: "id", Text: func(m move) string { return m.row.ID }},
 	{Name: "was", Text: func(m move) string { return string(m.was) }},
 	{Name: "attempt", Int: func(m move) int64 { return int64(m.row.Attempt) }},
-	{Name: "posts", Int: func(m move) int64 { return int64(m.posts) }},
+	{Name: "posts", Int: func(m move) int64 { return int64(m.submissions) }},
 	{Name: "sending_at", Int: func(m move) int64 { return db.Micros(m.row.SendingAt) }},
 	{Name: "status", Text: func(m move) string { return string(m.row.Status) }},
 	{Name: "settled_at", Int: func(m move) int64 { return db.Micros(m.row.SettledAt) }},
 	{Name: "reason", Text: func(m move) string { return m.row.Reason }},
 	{Name: "refused", Bool: func(m move) bool { return m.row.Refused }},
 	{Name: "note", Text: func(m move) string { return m.row.Note }},
-	{Name: "class", Text: func(m move) string { return classWord(m.row) }},
+	{Name: "class", Text: func(m move) string { return classText(m.row) }},
 	{Name: "upstream_id", Text: func(m move) string { return m.row.UpstreamID }},
 	{Name: "account_name", Text: func(m move) string { return m.row.AccountName }},
-	{Name: "was_held", Int: func(m move) int64 { return db.Micros(m.wasHeld) }},
+	{Name: "was_held", Int: func(m move) int64 { return db.Micros(m.wasDeadline) }},
 	{Name: "refund_open", Int: func(m move) int64 { return m.row.refundOpen() }},
 }
 
-var markColumns = []db.Column[Mark]{
-	{Name: "id", Text: func(m Mark) string { return m.Row.ID }},
-	{Name: "was_attempt", Int: func(m Mark) int64 { return int64(m.WasAttempt) }},
-	{Name: "was_posts", Int: func(m Mark) int64 { return int64(m.WasPosts) }},
-	{Name: "was_sending", Int: func(m Mark) int64 { return db.Micros(m.WasSending) }},
-	{Name: "rail", Text: func(m Mark) string { return m.Row.Rail }},
-	{Name: "attempt", Int: func(m Mark) int64 { return int64(m.Row.Attempt) }},
-	{Name: "attempt_reference", Text: func(m Mark) string { return m.Row.AttemptReference }},
-	{Name: "posts", Int: func(m Mark) int64 { return int64(m.Row.Posts) }},
-	{Name: "unsent", Int: func(m Mark) int64 { return int64(m.Row.Unsent) }},
-	{Name: "sending_at", Int: func(m Mark) int64 { return db.Micros(m.Row.SendingAt) }},
-	{Name: "class", Text: func(m Mark) string { return classWord(m.Row) }},
-	{Name: "upstream_id", Text: func(m Mark) string { return m.Row.UpstreamID }},
-	{Name: "reason", Text: func(m Mark) string { return m.Row.Reason }},
-	{Name: "escalated_at", NullInt: func(m Mark) *int64 { return nullTime(m.Row.EscalatedAt) }},
-	{Name: "refusal", Text: func(m Mark) string { return string(m.Row.Refusal) }},
-	{Name: "refusal_reason", Text: func(m Mark) string { return m.Row.RefusalReason }},
-	{Name: "refused_at", Int: func(m Mark) int64 { return db.Micros(m.Row.RefusedAt) }},
-	{Name: "held_until", Int: func(m Mark) int64 { return db.Micros(m.Row.HeldUntil) }},
-	{Name: "waited_for", Int: func(m Mark) int64 { return db.Micros(m.Row.WaitedFor) }},
-	{Name: "was_held", Int: func(m Mark) int64 { return db.Micros(m.WasHeld) }},
-	{Name: "refund_open", Int: func(m Mark) int64 { return m.Row.refundOpen() }},
+var changeColumns = []db.Column[AttemptChange]{
+	{Name: "id", Text: func(m AttemptChange) string { return m.Row.ID }},
+	{Name: "was_attempt", Int: func(m AttemptChange) int64 { return int64(m.WasAttempt) }},
+	{Name: "was_posts", Int: func(m AttemptChange) int64 { return int64(m.WasSubmissions) }},
+	{Name: "was_sending", Int: func(m AttemptChange) int64 { return db.Micros(m.WasSending) }},
+	{Name: "rail", Text: func(m AttemptChange) string { return m.Row.Rail }},
+	{Name: "attempt", Int: func(m AttemptChange) int64 { return int64(m.Row.Attempt) }},
+	{Name: "attempt_reference", Text: func(m AttemptChange) string { return m.Row.AttemptReference }},
+	{Name: "posts", Int: func(m AttemptChange) int64 { return int64(m.Row.Submissions) }},
+	{Name: "unsent", Int: func(m AttemptChange) int64 { return int64(m.Row.Unsent) }},
+	{Name: "sending_at", Int: func(m AttemptChange) int64 { return db.Micros(m.Row.SendingAt) }},
+	{Name: "class", Text: func(m AttemptChange) string { return classText(m.Row) }},
+	{Name: "upstream_id", Text: func(m AttemptChange) string { return m.Row.UpstreamID }},
+	{Name: "reason", Text: func(m AttemptChange) string { return m.Row.Reason }},
+	{Name: "escalated_at", NullInt: func(m AttemptChange) *int64 { return nullTime(m.Row.EscalatedAt) }},
+	{Name: "refusal", Text: func(m AttemptChange) string { return string(m.Row.Refusal) }},
+	{Name: "refusal_reason", Text: func(m AttemptChange) string { return m.Row.RefusalReason }},
+	{Name: "refused_at", Int: func(m AttemptChange) int64 { return db.Micros(m.Row.RefusedAt) }},
+	{Name: "held_until", Int: func(m AttemptChange) int64 { return db.Micros(m.Row.ApprovalDeadline) }},
+	{Name: "waited_for", Int: func(m AttemptChange) int64 { return db.Micros(m.Row.WaitedFor) }},
+	{Name: "was_held", Int: func(m AttemptChange) int64 { return db.Micros(m.WasDeadline) }},
+	{Name: "refund_open", Int: func(m AttemptChange) int64 { return m.Row.refundOpen() }},
 }
 
-var lastWordColumns = []db.Column[lastWordChange]{
-	{Name: "id", Text: func(t lastWordChange) string { return t.row.ID }},
-	{Name: "status", Text: func(t lastWordChange) string { return string(t.row.Status) }},
-	{Name: "reason", Text: func(t lastWordChange) string { return t.row.Reason }},
-	{Name: "note", Text: func(t lastWordChange) string { return t.row.Note }},
-	{Name: "turned_at", Int: func(t lastWordChange) int64 { return db.Micros(t.row.ContradictedAt) }},
-	{Name: "again", Bool: func(t lastWordChange) bool { return t.again }},
-	{Name: "was", Text: func(t lastWordChange) string { return t.was }},
-	{Name: "last_word", Text: func(t lastWordChange) string { return t.row.LastWord }},
+var reportedColumns = []db.Column[reportedChange]{
+	{Name: "id", Text: func(t reportedChange) string { return t.row.ID }},
+	{Name: "status", Text: func(t reportedChange) string { return string(t.row.Status) }},
+	{Name: "reason", Text: func(t reportedChange) string { return t.row.Reason }},
+	{Name: "note", Text: func(t reportedChange) string { return t.row.Note }},
+	{Name: "turned_at", Int: func(t reportedChange) int64 { return db.Micros(t.row.ContradictedAt) }},
+	{Name: "again", Bool: func(t reportedChange) bool { return t.again }},
+	{Name: "was", Text: func(t reportedChange) string { return t.was }},
+	{Name: "last_word", Text: func(t reportedChange) string { return t.row.LastReported }},
 }
 
 var abandonedColumns = []db.Column[abandonedAttempt]{
@@ -90,13 +90,13 @@ var abandonedColumns = []db.Column[abandonedAttempt]{
 	{Name: "number", Int: func(l abandonedAttempt) int64 { return int64(l.row.Attempt) }},
 	{Name: "rail", Text: func(l abandonedAttempt) string { return l.row.Rail }},
 	{Name: "provider_reference", Text: func(l abandonedAttempt) string { return l.row.AttemptReference }},
-	{Name: "posts", Int: func(l abandonedAttempt) int64 { return int64(l.row.Posts) }},
+	{Name: "posts", Int: func(l abandonedAttempt) int64 { return int64(l.row.Submissions) }},
 	{Name: "class", Text: func(abandonedAttempt) string { return provider.NotSent.String() }},
 	{Name: "reason", Text: func(l abandonedAttempt) string { return l.reason }},
 	{Name: "ended_at", Int: func(l abandonedAttempt) int64 { return db.Micros(l.at) }},
 }
 
-func classWord(p Payment) string {
+func classText(p Payment) string {
 	if !p.Classed {
 		return ""
 	}
@@ -111,8 +111,7 @@ func nullTime(t time.Time) *int64 {
 	return &us
 }
 
-// The guards: the row is still where the arrow begins, and the attempt is still
-// the current one. A row that is not there fails the whole transaction.
+// The guards require that status and attempt are unchanged. A row that does not match fails the whole transaction.
 const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL,
@@ -121,7 +120,7 @@ FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = m.was AND payments.attempt = m.attempt AND payments.held_until = m.was_held
 AND (m.posts = 0 OR payments.posts = m.posts AND payments.sending_at = m.sending_at)`
 
-	paymentsMark = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
+	paymentsChange = `UPDATE payments SET rail = m.rail, attempt = m.attempt, attempt_reference = m.attempt_reference, posts = m.posts,
 unsent = m.unsent, sending_at = m.sending_at, class = m.class, upstream_id = m.upstream_id, reason = m.reason, escalated_at = m.escalated_at,
 refusal = m.refusal, refusal_reason = m.refusal_reason, refused_at = m.refused_at, held_until = m.held_until, waited_for = m.waited_for,
 refund_open = m.refund_open
@@ -129,7 +128,7 @@ FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = 'pending' AND payments.held_until = m.was_held
 AND payments.attempt = m.was_attempt AND payments.posts = m.was_posts AND payments.sending_at = m.was_sending`
 
-	paymentsLastWord = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at, last_word = m.last_word
+	paymentsReported = `UPDATE payments SET reason = m.reason, note = m.note, turned_at = m.turned_at, last_word = m.last_word
 FROM rows($1) AS m
 WHERE payments.id IN (m.id) AND payments.status = m.status AND payments.last_word = m.was
 AND CASE WHEN payments.turned_at IS NULL THEN 0 ELSE 1 END = m.again`

@@ -16,57 +16,58 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Search is what an operator looks for among the payments of all tenants.
+// Search is an operator's search among the payments of all tenants.
 type Search struct {
-	// Text is our id, a reference (the customer's, ours or the provider's), a number
-	// or account in any spelling, an amount in cedis, or a part of the payee's name.
+	// Text is our id, a reference (the customer's, ours or the provider's), a number or account in any spelling, an
+	// amount in GHS, or part of the payee's name.
 	Text   string
 	Tenant string    // id; empty: all
-	Status string    // a word as customers read it (Payment.Word); empty: all
-	From   time.Time // when it was accepted at the earliest; zero: no bound
-	To     time.Time // before which it was accepted; zero: no bound
-	Before string    // id of the payment before which to search further; empty: from the newest on
-	Limit  int       // at most so many
-	// Windows is how many times 5,000 payments are looked at, where no index finds the text; 0 is once.
+	Status string    // a public status (Payment.PublicStatus); empty: all
+	From   time.Time // earliest time of acceptance, inclusive; zero: no limit
+	To     time.Time // latest time of acceptance, exclusive; zero: no limit
+	Before string    // id; only older payments are searched; empty: all
+	Limit  int       // maximum number of results
+	// Windows limits a scan without an index, in units of 5,000 payments. 0 means 1.
 	Windows int
-	// Anonymous leaves out what finds a person: numbers, accounts, names, and references that hold a number.
+	// Anonymous leaves out data that identifies a person: numbers, accounts, names, and references with a number in
+	// them.
 	Anonymous bool
 }
 
-// leastStart is the shortest beginning of a reference that is searched for.
+// leastStart is the minimum length of a reference prefix.
 const leastStart = 6
 
-// leastAccount is how many digits an account has at least.
+// leastAccount is the minimum number of digits of an account.
 const leastAccount = 6
 
 // Person reports whether the text may be a number, an account or a part of a name.
 func (s Search) Person() bool {
-	terms := s.words().terms()
+	terms := s.normalized().terms()
 	plain, _ := terms[0].(string)
 	return terms[1] != never || terms[4] != never || plain != never && len(plain) >= leastAccount
 }
 
 // Number reports whether the text holds a whole mobile number.
 func (s Search) Number() bool {
-	terms := s.words().terms()
+	terms := s.normalized().terms()
 	return terms[1] != never || holdsMobile(s.Text)
 }
 
-func (s Search) words() Search {
+func (s Search) normalized() Search {
 	s.Text = strings.Join(strings.Fields(s.Text), " ")
 	return s
 }
 
-// mobileRun is a mobile number among other digits or characters.
+// mobileRun matches a mobile number among other digits or characters.
 var mobileRun = regexp.MustCompile(`(?:^|[^0-9])((?:00)?233[25][0-9]{8}|0[25][0-9]{8})(?:[^0-9]|$)`)
 
 func holdsMobile(text string) bool { return mobileRun.MatchString(text) }
 
-// unseparated removes what people put between the digits of a number.
+// unseparated removes the separators that people write between digits.
 var unseparated = strings.NewReplacer(" ", "", "-", "", ".", "", "(", "", ")", "", "/", "")
 
-// ReferenceHoldsNumber reports whether the customer's reference holds the payment's own account or a whole mobile number, also with
-// separators between the digits.
+// ReferenceHoldsNumber reports whether the customer's reference contains the payment's account or any mobile number,
+// with or without separators.
 func (p Payment) ReferenceHoldsNumber() bool {
 	own := p.Account
 	if m, err := msisdn.Parse(p.Account); err == nil {
@@ -80,34 +81,32 @@ func (p Payment) ReferenceHoldsNumber() bool {
 	return false
 }
 
-// Found is what a search found, newest first.
+// Found is the result of a search, newest first.
 type Found struct {
 	Payments []Payment
-	// More, if not empty, is the id before which to search further: older payments
-	// were not looked at.
+	// More is the id from which to continue the search, or empty if all payments were searched.
 	More string
-	// Looked is how many payments were looked at, where no index found them.
-	Looked int
+	// Scanned is the number of payments read by a scan without an index.
+	Scanned int
 }
 
-// The bounds of a search. A value with an index is found at once, however old it is. Anything else
-// is looked for among the newest payments of the range, which costs the same however many there
-// are.
+// Limits of a scan. A value with an index is found at any age. Other values are compared with the newest payments of
+// the range, so that the cost is constant.
 const (
-	filterWindow = 10_000 // payments that one statement of Latest looks at
-	searchWindow = 5_000  // ... and one of Search, which compares texts
+	filterWindow = 10_000 // payments in one statement of Latest
+	searchWindow = 5_000  // payments in one statement of Search, which compares texts
 )
 
-// never matches nothing: no stored text holds a control character.
+// never matches no row: no stored text contains a control character.
 const never = "\x01"
 
 const (
-	// A tenant's references are unique to each kind: one look-up for each list. CROSS JOIN keeps SQLite from reading all
-	// payments and looking up their lists.
+	// References are unique within a tenant and kind, so this looks up one row in each list. CROSS JOIN keeps SQLite
+	// from scanning all payments first.
 	paymentsOfReference = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
 WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference = $1`
 
-	// Without an order, so that a beginning that many references have costs no more than the limit.
+	// There is no ORDER BY, so that a common prefix costs no more than the limit.
 	paymentsOfStart = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
 WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference >= $1 AND payments.reference < $2
 AND ($3 = '' OR payment_ends.tenant = $3) AND ($4 = '' OR payments.id < $4) LIMIT $5`
@@ -119,15 +118,15 @@ AND (account IN ($4, $5) OR amount = $6 OR upstream_id = $7 OR lower(account_nam
 ORDER BY id DESC LIMIT $9`
 )
 
-// Search looks for payments.
+// Search searches payments. Values with an index come first; without a match it scans.
 func (rd *Reader) Search(ctx context.Context, s Search) (Found, error) {
-	s = s.words()
+	s = s.normalized()
 	var bad problem.Fields
 	if s.Text == "" {
 		bad.Add("text", "is required")
 	}
-	if s.Status != "" && !slices.Contains(statusWords, s.Status) {
-		bad.Add("status", "must be one of "+strings.Join(statusWords, ", "))
+	if s.Status != "" && !slices.Contains(publicStatuses, s.Status) {
+		bad.Add("status", "must be one of "+strings.Join(publicStatuses, ", "))
 	}
 	if err := bad.Err(); err != nil {
 		return Found{}, err
@@ -145,7 +144,7 @@ func (rd *Reader) Search(ctx context.Context, s Search) (Found, error) {
 	return found, err
 }
 
-// exact finds what the text names.
+// exact returns the payments that the text identifies by an index.
 func (s Search) exact(tx *db.Tx) (rows []Payment, err error) {
 	var all []Payment
 	if err := tx.Query(paymentsOfReference, []any{s.Text}, appendPayment(&all)); err != nil {
@@ -164,20 +163,20 @@ func (s Search) exact(tx *db.Tx) (rows []Payment, err error) {
 	slices.SortFunc(all, func(a, b Payment) int { return cmp.Compare(b.ID, a.ID) })
 	for _, pay := range all {
 		known := slices.ContainsFunc(rows, func(row Payment) bool { return row.ID == pay.ID })
-		if !known && s.takes(pay) && (!s.Anonymous || !pay.ReferenceHoldsNumber()) && len(rows) < s.Limit {
+		if !known && s.matches(pay) && (!s.Anonymous || !pay.ReferenceHoldsNumber()) && len(rows) < s.Limit {
 			rows = append(rows, pay)
 		}
 	}
 	return rows, nil
 }
 
-// takes says whether a payment that the text finds is within the other bounds.
-func (s Search) takes(pay Payment) bool {
-	return (s.Tenant == "" || pay.Tenant == s.Tenant) && (s.Status == "" || pay.Word() == s.Status) &&
+// matches reports whether a payment is within the other filters.
+func (s Search) matches(pay Payment) bool {
+	return (s.Tenant == "" || pay.Tenant == s.Tenant) && (s.Status == "" || pay.PublicStatus() == s.Status) &&
 		!pay.CreatedAt.Before(s.From) && (s.To.IsZero() || pay.CreatedAt.Before(s.To)) && (s.Before == "" || pay.ID < s.Before)
 }
 
-// scan reads back through the newest payments of the range, window by window.
+// scan reads backwards from the newest payment of the range, one window a statement.
 func (s Search) scan(tx *db.Tx) (found Found, err error) {
 	top, bottom := "g", "" // ids are hexadecimal
 	if !s.To.IsZero() {
@@ -195,7 +194,7 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 		if _, err := tx.One(windowEnd, []any{top, bottom, searchWindow}, &end, &n); err != nil || n == 0 {
 			return found, err
 		}
-		found.Looked += n
+		found.Scanned += n
 		var rows []Payment
 		terms := s.terms()
 		if s.Anonymous {
@@ -205,7 +204,7 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 			return found, err
 		}
 		for _, pay := range rows {
-			if !s.takes(pay) {
+			if !s.matches(pay) {
 				continue
 			}
 			if found.Payments = append(found.Payments, pay); len(found.Payments) == s.Limit {
@@ -222,12 +221,12 @@ func (s Search) scan(tx *db.Tx) (found Found, err error) {
 	return found, nil
 }
 
-// bound is what the ids of payments that were accepted at a time or later are not below.
+// bound returns the smallest id of a payment accepted at or after this time.
 func bound(at time.Time) string { return NewID(at)[:len("00000000-0000-7000")] }
 
 var digitsOnly = regexp.MustCompile(`^[0-9]+$`)
 
-// terms are the arguments of searchInWindow from the fourth on: what the text may be.
+// terms returns the arguments of searchInWindow from the fourth on: each possible meaning of the text.
 func (s Search) terms() []any {
 	account, number, amount, name := never, never, int64(-1), never
 	if m, err := msisdn.Parse(s.Text); err == nil {

@@ -2,7 +2,7 @@ package book
 
 import "testing"
 
-// A reference that holds the payment's own account, or any mobile number, is known in every way of writing it.
+// A reference with the payment's account or any mobile number in it is recognized in every spelling.
 func TestReferenceHoldsNumber_everySpelling(t *testing.T) {
 	for reference, holds := range map[string]bool{
 		"0241234567": true, "pay-0241234567": true, "233241234567": true, "x00233241234567y": true, "241234567": true,
@@ -15,9 +15,9 @@ func TestReferenceHoldsNumber_everySpelling(t *testing.T) {
 		}
 	}
 	if p := (Payment{Reference: "acct 1020304050607", Account: "1020304050607"}); !p.ReferenceHoldsNumber() {
-		t.Error("a bank account is not seen")
+		t.Error("a bank account in the reference is not recognized")
 	}
 	if p := (Payment{Reference: "order 7"}); p.ReferenceHoldsNumber() {
-		t.Error("a payment without an account")
+		t.Error("a payment without an account matches a number")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A search for a reference looks one up in each list: it must not grow with the payments. SQLite plans without statistics, so
-// that an empty database shows its plan.
-func TestASearchForAReferenceReadsNoWholeTable(t *testing.T) {
+// A search for a reference uses the index of each list, so its cost does not grow with the payments. SQLite plans
+// without statistics, so an empty database shows its plan.
+func TestSearch_referenceUsesIndex(t *testing.T) {
 	d := dbtest.Open(t, db.SQLite)
 	var plan []string
 	if err := d.Read(t.Context(), func(tx *db.Tx) error {

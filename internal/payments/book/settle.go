@@ -15,11 +15,9 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Settle takes a payment along an arrow: the guarded transition, its postings,
-// the customer's event, the counters, and the end of the job where the payment
-// is final, in one transaction with whatever else is waiting. Arrows that post
-// to a wallet go through the wallet's lane, the others through the lanes by
-// payment.
+// Settle applies one transition in a group commit: guarded change of the row, postings, the customer's event and
+// counters. It ends the job of a payment that becomes final. Transitions that post to a wallet share the wallet's
+// group commit; others are spread by payment.
 func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 	if s.At.IsZero() {
 		s.At = bk.clock.Now()
@@ -30,9 +28,9 @@ func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 			return Settled{}, err
 		}
 	}
-	l := bk.lanes.payment(s.Payment.ID)
-	if s.byWallet() {
-		l = bk.lanes.wallet(s.Payment.Tenant)
+	l := bk.committers.payment(s.Payment.ID)
+	if s.locksWallet() {
+		l = bk.committers.wallet(s.Payment.Tenant)
 	}
 	r, err := l.Do(ctx, s.Payment.Tenant, rowsOf, &Op{Settle: &s})
 	if err != nil {
@@ -44,31 +42,31 @@ func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 	return Settled{Payment: r.Payment, Changed: r.Changed}, nil
 }
 
-// settleOne judges a settlement inside the transaction and adds what it writes.
+// settleOne decides a settlement under the locks of the transaction and adds its writes.
 func (b *batch) settleOne(s *Settlement) (Result, error) {
 	row := b.rows[s.Payment.ID]
 	if row == nil {
 		return Result{}, problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	}
-	if s.Judge != nil {
-		if err := s.Judge(*row); err != nil {
+	if s.Guard != nil {
+		if err := s.Guard(*row); err != nil {
 			return Result{}, err
 		}
 	}
-	way, ok := arrow(row.Kind, row.Status, s.Event)
-	if b.touched[row.ID] { // one change of a row in a transaction
+	transition, ok := transitionFor(row.Kind, row.Status, s.Event)
+	if b.touched[row.ID] { // a transaction changes a row once
 		return Result{Payment: *row}, nil
 	}
-	if !ok || row.Attempt != s.Payment.Attempt || s.Posts != 0 && (row.Posts != s.Posts || !row.SendingAt.Equal(s.Payment.SendingAt)) {
+	if !ok || row.Attempt != s.Payment.Attempt || s.Submissions != 0 && (row.Submissions != s.Submissions || !row.SendingAt.Equal(s.Payment.SendingAt)) {
 		return Result{Payment: *row}, nil
 	}
 	var err error
 	switch {
-	case s.Mark != nil:
-		if !s.Mark.starts(*row) {
+	case s.Change != nil:
+		if !s.Change.starts(*row) {
 			return Result{Payment: *row}, nil
 		}
-		b.markOne(row, s)
+		b.changeAttempt(row, s)
 	case s.Event == EventReversed || s.Event == EventFoundPaid:
 		if !row.ContradictedAt.IsZero() {
 			return Result{Payment: *row}, nil
@@ -79,21 +77,21 @@ func (b *batch) settleOne(s *Settlement) (Result, error) {
 			}
 			break
 		}
-		err = b.contradictOne(row, way, s)
+		err = b.contradictOne(row, transition, s)
 	case s.Event == EventOpposite:
 		if row.ContradictedAt.IsZero() || row.ProviderState() == s.Outcome.State {
 			return Result{Payment: *row}, nil
 		}
 		b.opposeOne(row, s)
 	default:
-		err = b.moveOne(row, way, s)
+		err = b.moveOne(row, transition, s)
 	}
 	if err != nil {
 		return Result{}, err
 	}
 	b.touched[row.ID] = true
-	if s.Also != nil {
-		b.also = append(b.also, s.Also)
+	if s.InTx != nil {
+		b.inTx = append(b.inTx, s.InTx)
 	}
 	r := Result{Payment: *row, Changed: true}
 	if s.Refund != nil {
@@ -106,17 +104,17 @@ func (b *batch) settleOne(s *Settlement) (Result, error) {
 	return r, nil
 }
 
-// moveOne ends a payment, or revives one that had ended.
-func (b *batch) moveOne(row *Payment, way Arrow, s *Settlement) error {
+// moveOne makes a payment final, or turns a failed collection into a success.
+func (b *batch) moveOne(row *Payment, transition Transition, s *Settlement) error {
 	was := row.Status
-	to := way.To[0]
+	to := transition.To[0]
 	if s.Event == EventFailed {
 		to = failure(row.Kind, s.Reason)
 	}
-	if !slices.Contains(way.To, to) {
-		return errNoArrow(*row, s.Event)
+	if !slices.Contains(transition.To, to) {
+		return errNoTransition(*row, s.Event)
 	}
-	if err := b.postings(way, *row, s.At); err != nil {
+	if err := b.postings(transition, *row, s.At); err != nil {
 		return err
 	}
 	if to == StatusSuccess {
@@ -128,15 +126,15 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *Settlement) error {
 	row.Refused, row.Note, row.EscalatedAt = s.Refused, s.Note, time.Time{}
 	row.Class, row.Classed = s.Outcome.Class, true
 	row.Refusal, row.RefusalReason, row.RefusedAt = RefusalNone, "", time.Time{}
-	held := row.HeldUntil
-	row.HeldUntil = time.Time{}
+	held := row.ApprovalDeadline
+	row.ApprovalDeadline = time.Time{}
 	if s.Outcome.UpstreamID != "" {
 		row.UpstreamID = s.Outcome.UpstreamID
 	}
 	if row.AccountName == "" {
 		row.AccountName = s.Outcome.Name
 	}
-	b.moves = append(b.moves, move{row: *row, was: was, wasHeld: held, posts: s.Posts})
+	b.moves = append(b.moves, move{row: *row, was: was, wasDeadline: held, submissions: s.Submissions})
 	b.tally.Changes(listOf(*row), row.Seq, was.counted(), to.counted())
 	b.recheckLater(*row, s.At)
 	if was == StatusPending {
@@ -151,30 +149,29 @@ func (b *batch) moveOne(row *Payment, way Arrow, s *Settlement) error {
 			return err
 		}
 	}
-	b.event(*row, way, was.Open())
+	b.event(*row, transition, was.Open())
 	if row.Child != "" && was == StatusPending {
 		return b.childOne(*row, s)
 	}
 	return nil
 }
 
-// childOne opens the top-up that a collection paid for, or ends it with the
-// collection.
+// childOne opens or fails the top-up of a collection that became final.
 func (b *batch) childOne(parent Payment, s *Settlement) error {
 	child := b.rows[parent.Child]
 	e := childEvent(parent.Status)
 	if child == nil {
-		return errNoArrow(Payment{Kind: KindTopUp, Status: "missing"}, e)
+		return errNoTransition(Payment{Kind: KindTopUp, Status: "missing"}, e)
 	}
-	way, ok := arrow(child.Kind, child.Status, e)
+	transition, ok := transitionFor(child.Kind, child.Status, e)
 	if !ok {
-		return errNoArrow(*child, e)
+		return errNoTransition(*child, e)
 	}
-	if err := b.postings(way, *child, s.At); err != nil {
+	if err := b.postings(transition, *child, s.At); err != nil {
 		return err
 	}
 	was := child.Status
-	child.Status = way.To[0]
+	child.Status = transition.To[0]
 	if child.Status.Open() {
 		b.job(*child)
 	} else {
@@ -182,14 +179,14 @@ func (b *batch) childOne(parent Payment, s *Settlement) error {
 	}
 	b.moves = append(b.moves, move{row: *child, was: was})
 	b.tally.Changes(listOf(*child), child.Seq, was.counted(), child.Status.counted())
-	b.event(*child, way, true)
+	b.event(*child, transition, true)
 	return nil
 }
 
-// contradictOne notes a contradiction. A debt of the tenant that a reversed collection leaves stops
-// the tenant's payouts.
-func (b *batch) contradictOne(row *Payment, way Arrow, s *Settlement) error {
-	if err := b.postings(way, *row, s.At); err != nil {
+// contradictOne posts and stores a contradiction. It stops the tenant's payouts if a reversed collection leaves a
+// debt.
+func (b *batch) contradictOne(row *Payment, transition Transition, s *Settlement) error {
+	if err := b.postings(transition, *row, s.At); err != nil {
 		return err
 	}
 	if err := b.contradictedCosts(*row, s); err != nil {
@@ -205,47 +202,46 @@ func (b *batch) contradictOne(row *Payment, way Arrow, s *Settlement) error {
 	if s.Note != "" {
 		row.Note = s.Note
 	}
-	b.lastWords = append(b.lastWords, lastWordChange{row: *row})
+	b.reported = append(b.reported, reportedChange{row: *row})
 	b.contradicts(*row, s)
 	return nil
 }
 
-// opposeOne keeps a word that contradicts an earlier contradiction. Money in suspense stays there.
+// opposeOne stores the contradiction of an earlier contradiction. Money in suspense stays there.
 func (b *batch) opposeOne(row *Payment, s *Settlement) {
-	was := row.LastWord
-	row.LastWord = s.Outcome.State.String()
-	b.lastWords = append(b.lastWords, lastWordChange{row: *row, again: true, was: was})
+	was := row.LastReported
+	row.LastReported = s.Outcome.State.String()
+	b.reported = append(b.reported, reportedChange{row: *row, again: true, was: was})
 	b.contradicts(*row, s)
 }
 
-func (b *batch) markOne(row *Payment, s *Settlement) {
+func (b *batch) changeAttempt(row *Payment, s *Settlement) {
 	if s.Event == EventRerouted {
 		b.abandoned = append(b.abandoned, abandonedAttempt{row: *row, reason: s.Reason, at: s.At})
 	}
-	opens := row.Waits() && !s.Mark.Row.Waits()
-	*row = s.Mark.Row
-	b.marks = append(b.marks, *s.Mark)
+	opens := row.AwaitsApproval() && !s.Change.Row.AwaitsApproval()
+	*row = s.Change.Row
+	b.changes = append(b.changes, *s.Change)
 	if opens {
 		b.job(*row)
 	}
 }
 
-// recheckLater plans the recheck of a payment that the sweep will have passed.
+// recheckLater adds the recheck of a payment that settled after the regular sweep.
 func (b *batch) recheckLater(p Payment, at time.Time) {
 	if p.Rail != "" && p.SettledLate() {
 		b.rechecks = append(b.rechecks, Recheck{ID: p.ID, Due: at.Add(RecheckAfter)})
 	}
 }
 
-// event tells the customer, where the arrow says so and the customer asked. A
-// payout that was refused in its own answer is no payout to its customer: a
-// webhook besides the answer would have it refunded twice in their books.
-func (b *batch) event(p Payment, way Arrow, first bool) {
+// event queues the customer's webhook if the transition has one and the payment has a callback URL. A payout refused
+// in the answer to its request gets none: customers would refund it twice.
+func (b *batch) event(p Payment, transition Transition, first bool) {
 	url := p.CallbackURL
-	if child := b.rows[p.Child]; url == "" && p.Child != "" && way.Event == EventPaidLate && child != nil {
-		url = child.CallbackURL // the receiver that was told of the failed airtime hears of the money
+	if child := b.rows[p.Child]; url == "" && p.Child != "" && transition.Event == EventPaidLate && child != nil {
+		url = child.CallbackURL // the URL that received the failed airtime also gets the late payment
 	}
-	if !way.Callback || url == "" || p.Refused {
+	if !transition.Callback || url == "" || p.Refused {
 		return
 	}
 	kind := webhook.Payout
@@ -266,11 +262,10 @@ func (b *batch) event(p Payment, way Arrow, first bool) {
 	})
 }
 
-// eventID is the webhook-id of a payment's final word. It is made from what both
-// lives of a database that went back in time know, so that a customer who was told
-// in the first one recognises the second telling: one life may have heard "failed"
-// before "success", the other one "success" alone. A payment has each word at most
-// once, and only a success follows another word, so its first bytes sort behind.
+// eventID returns the webhook-id of a final status. It depends only on facts that survive a restore, so customers
+// recognize a status that they received before it. Before the restore a customer may have received failed and then
+// success, afterwards only success. Each status occurs at most once, and success sorts after failed by its first
+// bytes.
 func eventID(p Payment, status Status) string {
 	number := byte(1)
 	if status == StatusSuccess {

@@ -12,20 +12,19 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A spender is a key with a daily limit.
+// A spender is an access key with a daily limit.
 type spender struct{ tenant, key string }
 
-// spent is what a key has taken out of its wallet today: before this
-// transaction, and in it.
+// spent is a key's spending today, before and within this transaction.
 type spent struct{ before, now money.Pesewas }
 
-// spending is that of the keys of one transaction. The lock of the wallet, which
-// comes before, keeps it as it is.
+// spending has the spending of all keys of a transaction. The lock of the wallet, taken first, protects it from
+// concurrent changes.
 type spending map[spender]*spent
 
 func spenderOf(p Payment) spender { return spender{p.Tenant, p.Key} }
 
-// A day that a node's clock began a little early counts as today, too.
+// A day that started slightly early by another node's clock also counts as today.
 const keySpending = `SELECT tenant, access_key, spent FROM key_spending
 WHERE (tenant, access_key) IN (SELECT k.tenant, k.access_key FROM rows($1) AS k) AND day BETWEEN $2 AND $2 + 1`
 
@@ -34,7 +33,7 @@ var spenderColumns = []db.Column[spender]{
 	{Name: "access_key", Text: func(s spender) string { return s.key }},
 }
 
-// query reads what was spent today.
+// query reads today's spending.
 func (all spending) query(today int64) db.Query {
 	return db.Query{SQL: keySpending, Args: []any{db.RowsOf(spenderColumns, all.keys()), today}, Each: func(r *db.Row) error {
 		var k spender
@@ -54,18 +53,18 @@ func (all spending) keys() []spender {
 	return keys
 }
 
-// take counts what an acceptance holds, or refuses it.
+// take adds the hold of an acceptance, or refuses it.
 func (all spending) take(a *Acceptance, held money.Pesewas) error {
 	s := all[spenderOf(a.Payment)]
 	if rest := a.Daily - s.before - s.now; held > rest {
 		return problem.New(problem.Forbidden, "daily_limit_reached",
-			fmt.Sprintf("This API key may spend GHS %s a day. GHS %s are left until midnight (UTC), this takes GHS %s", a.Daily, max(rest, 0), held))
+			fmt.Sprintf("This API key may spend GHS %s a day. GHS %s remain until midnight UTC and this payment needs GHS %s. Send a smaller amount, or raise the limit of the key", a.Daily, max(rest, 0), held))
 	}
 	s.now += held
 	return nil
 }
 
-// spentRow is a spending as it is written.
+// spentRow is the stored form of a key's spending.
 type spentRow struct {
 	spender
 	*spent
@@ -83,7 +82,7 @@ ON CONFLICT (tenant, access_key) DO UPDATE SET
 	spent = CASE WHEN key_spending.day BETWEEN excluded.day AND excluded.day + 1 THEN key_spending.spent + excluded.spent ELSE excluded.spent END,
 	day = CASE WHEN key_spending.day = excluded.day + 1 THEN key_spending.day ELSE excluded.day END`
 
-// deferWrites defers what was spent here.
+// deferWrites defers the spending of this transaction.
 func (all spending) deferWrites(tx *db.Tx, today int64) {
 	var rows []spentRow
 	for _, k := range all.keys() {
@@ -98,7 +97,7 @@ func (all spending) deferWrites(tx *db.Tx, today int64) {
 
 const spentToday = `SELECT spent FROM key_spending WHERE tenant = $1 AND access_key = $2 AND day BETWEEN $3 AND $3 + 1`
 
-// SpentToday is what a key with a daily limit has taken out of its tenant's wallet since midnight (UTC).
+// SpentToday returns the spending of a key with a daily limit since midnight UTC.
 func (rd *Reader) SpentToday(ctx context.Context, tenant, key string) (spent money.Pesewas, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(spentToday, []any{tenant, key, clock.Day(rd.clock.Now())}, &spent)

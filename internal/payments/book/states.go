@@ -6,38 +6,38 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Event is what moves a payment.
+// Event is the cause of a transition.
 type Event string
 
 // The events.
 const (
 	EventAccepted  Event = "accepted"
 	EventDrawn     Event = "drawn"      // accepted from a batch, whose reserve pays
-	EventReserved  Event = "reserved"   // a top-up waits for its payer
+	EventReserved  Event = "reserved"   // accepted: a top-up that waits for its payer
 	EventFunded    Event = "funded"     // the payer paid: the top-up opens
 	EventUnpaid    Event = "unpaid"     // the payer did not pay: the top-up ends
-	EventMoved     Event = "moved"      // an operator moved money between two tenants
-	EventReceived  Event = "received"   // the same, in the list of the one who got it
-	EventSending   Event = "sending"    // about to submit what must never be submitted twice
-	EventRepeated  Event = "repeated"   // about to submit the same reference once more
-	EventRerouted  Event = "rerouted"   // every submission was proven unsent: another rail, another attempt
-	EventUnsent    Event = "unsent"     // the marked submission is proven not to have been processed
-	EventRefused   Event = "refused"    // the provider refused it, and has not confirmed that when asked
-	EventTaken     Event = "taken"      // refused at first, and now the provider says that it has it
-	EventApproved  Event = "approved"   // the account's own people let a payout go that waited for them
-	EventAdopted   Event = "adopted"    // in a recovery: a provider has it since the time that was lost
-	EventDoubted   Event = "doubted"    // unknown for too long, or an answer did not match: operators are called
-	EventWaited    Event = "waited"     // its follower has seen the last submission end: an operator may decide
-	EventSucceeded Event = "succeeded"  // the provider, or an operator, says that it was done
-	EventFailed    Event = "failed"     // the provider, or an operator, says that it was not
-	EventPaidLate  Event = "paid_late"  // a collection that had ended was paid after all
+	EventMoved     Event = "moved"      // an operator transferred money between two tenants
+	EventReceived  Event = "received"   // the receiver's side of that transfer
+	EventSending   Event = "sending"    // about to send a submission that must not be repeated
+	EventRepeated  Event = "repeated"   // about to submit the same reference again
+	EventRerouted  Event = "rerouted"   // no submission was processed: next attempt on another rail
+	EventUnsent    Event = "unsent"     // the provider certainly did not process the flagged submission
+	EventRefused   Event = "refused"    // refused by the provider, not yet confirmed by a status query
+	EventTaken     Event = "taken"      // refused first; a status query then found it at the provider
+	EventApproved  Event = "approved"   // people of the account approved the payout
+	EventAdopted   Event = "adopted"    // in a recovery: the provider has it from before the restore
+	EventDoubted   Event = "doubted"    // unknown for too long, or a mismatch: operators are alerted
+	EventWaited    Event = "waited"     // the last submission has ended: an operator may resolve it
+	EventSucceeded Event = "succeeded"  // success by provider or operator
+	EventFailed    Event = "failed"     // failure by provider or operator
+	EventPaidLate  Event = "paid_late"  // a failed collection was paid after all
 	EventFoundPaid Event = "found_paid" // failed and refunded, then found paid
-	EventReversed  Event = "reversed"   // done, then taken back by the provider
+	EventReversed  Event = "reversed"   // successful, then reversed by the provider
 	EventDisputed  Event = "disputed"   // a refunded collection that its provider reports as reversed
-	EventOpposite  Event = "opposite"   // the provider contradicts its own contradiction, or what came after
+	EventOpposite  Event = "opposite"   // the provider contradicted its own contradiction, or what came after
 )
 
-// Place is a ledger account named by its part in a payment.
+// Place is a ledger account by its role in a payment.
 type Place string
 
 // The places of a posting.
@@ -52,10 +52,10 @@ const (
 	PlaceReceivable Place = "receivable/<tenant>"
 )
 
-// Sum is which amount of the payment a posting moves.
+// Sum selects the amount that a posting moves.
 type Sum string
 
-// The sums. One that comes to zero posts nothing.
+// The sums. A sum of zero posts nothing.
 const (
 	SumAmount  Sum = "amount"
 	SumCharges Sum = "charges"
@@ -65,8 +65,8 @@ const (
 	SumRest    Sum = "the rest of the net amount"
 )
 
-// Posting is one transfer of an arrow. The ledger takes each (subject, leg)
-// once: success, failure and an operator's word share the leg final.
+// Posting is one transfer of a transition. The ledger accepts each (subject, leg) once, and success, failure and an
+// operator's decision share the leg final.
 type Posting struct {
 	Leg      string
 	From, To Place
@@ -83,51 +83,50 @@ const (
 	LegContradictedFee  = "turned_fee"
 	LegContradictedRest = "turned_rest"
 
-	// Beside final, where the provider says what it took or gave.
+	// Posted in addition to final, if the provider reports its costs.
 	LegProviderFee = "provider_fee"
 	LegCommission  = "commission"
 )
 
-// Arrow is one transition from a state to another: who may take it, and what it posts.
-// To lists more than one state where the reason decides.
-type Arrow struct {
+// Transition is one change of state with its postings. If To has several states, the reason selects one.
+type Transition struct {
 	Event    Event
 	Kinds    []Kind
 	From     Status // empty: the payment does not exist yet
 	To       []Status
 	Postings []Posting
-	Callback bool   // the customer hears of it
-	Note     string // for the document
+	Callback bool   // the customer gets a webhook
+	Note     string // printed in the document
 }
 
-// Arrows is the whole of it: what is not here cannot happen.
-var Arrows = []Arrow{
+// Transitions are all transitions. No other change of state is possible.
+var Transitions = []Transition{
 	{Event: EventAccepted, Kinds: []Kind{KindPayout}, To: []Status{StatusPending}, Postings: []Posting{
-		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}, Note: "where it must be approved it waits, without a job"},
+		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFee, PlaceWallet, PlaceClearing, SumCharges}}, Note: "without a job while it awaits approval"},
 	{Event: EventDrawn, Kinds: []Kind{KindPayout}, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceReserve, PlaceClearing, SumAmount}, {LegFee, PlaceReserve, PlaceClearing, SumCharges}}, Note: "a row of a batch, in the transaction that links the two"},
 	{Event: EventAccepted, Kinds: []Kind{KindTopUp, KindBundle}, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}},
-	{Event: EventAccepted, Kinds: []Kind{KindCollection}, To: []Status{StatusPending}, Note: "nothing moves before the payer has paid"},
+	{Event: EventAccepted, Kinds: []Kind{KindCollection}, To: []Status{StatusPending}, Note: "moves no money until the payer has paid"},
 	{Event: EventReserved, Kinds: []Kind{KindTopUp}, To: []Status{StatusWaiting}, Note: "airtime paid by mobile money, in the transaction of its collection"},
 	{Event: EventMoved, Kinds: []Kind{KindPayout}, To: []Status{StatusSuccess}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}, {LegFinal, PlaceClearing, PlaceOther, SumAmount}}, Note: "channel WALLET"},
-	{Event: EventReceived, Kinds: []Kind{KindPayout}, To: []Status{StatusSuccess}, Note: "the other tenant's side, in the same transaction; nothing moves by it"},
+	{Event: EventReceived, Kinds: []Kind{KindPayout}, To: []Status{StatusSuccess}, Note: "the receiver's side, in the same transaction; moves no money"},
 
 	{Event: EventFunded, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusPending}, Postings: []Posting{
 		{LegHold, PlaceWallet, PlaceClearing, SumAmount}}, Note: "in the transaction in which its collection succeeds"},
 	{Event: EventUnpaid, Kinds: []Kind{KindTopUp}, From: StatusWaiting, To: []Status{StatusFailed}, Callback: true,
 		Note: "in the transaction in which its collection fails"},
 
-	{Event: EventApproved, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusPending}, Note: "a payout that waited for its account's own people; its job begins"},
+	{Event: EventApproved, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusPending}, Note: "by people of the account; the job is created"},
 	{Event: EventSending, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "on rails that cannot refuse a duplicate distinctly, and before a first submission that comes late"},
-	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the mark is taken back"},
-	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "posts + 1"},
-	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "attempt + 1"},
-	{Event: EventRefused, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal stands on the row; the money stays where it is"},
-	{Event: EventTaken, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal is gone"},
-	{Event: EventAdopted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "at the provider that has it; it is not sent"},
-	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the money stays where it is"},
+	{Event: EventUnsent, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the flag before the submission is cleared"},
+	{Event: EventRepeated, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "number of submissions + 1"},
+	{Event: EventRerouted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "number of attempts + 1"},
+	{Event: EventRefused, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the row stores the refusal; no money moves"},
+	{Event: EventTaken, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the refusal is removed"},
+	{Event: EventAdopted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "the provider has it already; it is not sent"},
+	{Event: EventDoubted, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "no money moves"},
 	{Event: EventWaited, Kinds: sent, From: StatusPending, To: []Status{StatusPending}, Note: "two minutes passed since the last submission: an operator may decide"},
 
 	{Event: EventSucceeded, Kinds: []Kind{KindPayout}, From: StatusPending, To: []Status{StatusSuccess}, Postings: []Posting{
@@ -153,9 +152,9 @@ var Arrows = []Arrow{
 		{LegContradictedFee, PlaceFees, PlaceFloat, SumCharges}}, Note: "alarm; the tenant's payouts are stopped"},
 	{Event: EventDisputed, Kinds: []Kind{KindCollection}, From: StatusSuccess, To: []Status{StatusSuccess},
 		Note: "in the place of reversed where refunds are open or done, unless the rail's own refunds are the whole; alarm; an operator decides"},
-	{Event: EventOpposite, Kinds: sent, From: StatusSuccess, To: []Status{StatusSuccess}, Note: "alarm; kept for the operator who decides"},
+	{Event: EventOpposite, Kinds: sent, From: StatusSuccess, To: []Status{StatusSuccess}, Note: "alarm; stored for the operator who decides"},
 	{Event: EventOpposite, Kinds: []Kind{KindPayout, KindTopUp, KindBundle}, From: StatusFailed, To: []Status{StatusFailed},
-		Note: "alarm; kept for the operator who decides"},
+		Note: "alarm; stored for the operator who decides"},
 }
 
 var (
@@ -163,19 +162,18 @@ var (
 	credit = []Posting{{LegFinal, PlaceFloat, PlaceWallet, SumNet}, {LegFinalFee, PlaceFloat, PlaceFees, SumCharges}}
 )
 
-// arrow finds the arrow that event takes a payment along. Without one the
-// event cannot happen to it.
-func arrow(k Kind, from Status, e Event) (Arrow, bool) {
-	for i := range Arrows {
-		a := &Arrows[i]
+// transitionFor returns the transition of an event from a status. ok is false if there is none.
+func transitionFor(k Kind, from Status, e Event) (Transition, bool) {
+	for i := range Transitions {
+		a := &Transitions[i]
 		if a.Event == e && a.From == from && slices.Contains(a.Kinds, k) {
 			return *a, true
 		}
 	}
-	return Arrow{}, false
+	return Transition{}, false
 }
 
-// failure is the state in which a refusal with this reason ends a payment.
+// failure returns the final status of a payment that fails with this reason.
 func failure(k Kind, reason string) Status {
 	switch {
 	case k != KindCollection:
@@ -188,7 +186,7 @@ func failure(k Kind, reason string) Status {
 	return StatusFailed
 }
 
-// childEvent is what becomes of the top-up of a collection that has ended.
+// childEvent returns the event of the top-up whose collection became final.
 func childEvent(collection Status) Event {
 	if collection == StatusSuccess {
 		return EventFunded

@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// TestArrowsAreWhole holds the table to what the code needs of it.
-func TestArrowsAreWhole(t *testing.T) {
+// The table of transitions is unambiguous and has every transition that the code needs.
+func TestTransitions_complete(t *testing.T) {
 	type start struct {
 		kind  Kind
 		from  Status
@@ -16,23 +16,23 @@ func TestArrowsAreWhole(t *testing.T) {
 	}
 	seen := map[start]bool{}
 	b := &batch{book: &Book{}}
-	for _, a := range Arrows {
+	for _, a := range Transitions {
 		for _, k := range a.Kinds {
 			s := start{k, a.From, a.Event}
 			if seen[s] {
-				t.Errorf("two arrows begin with %v", s)
+				t.Errorf("two transitions for %v", s)
 			}
 			seen[s] = true
-			got, ok := arrow(k, a.From, a.Event)
+			got, ok := transitionFor(k, a.From, a.Event)
 			if !ok || got.Event != a.Event {
-				t.Errorf("the arrow of %v is not found", s)
+				t.Errorf("transition %v not found", s)
 			}
 			for _, p := range a.Postings {
 				b.account(p.From, Payment{Tenant: "t", Rail: "r"})
 				b.account(p.To, Payment{Tenant: "t", Rail: "r"})
 			}
-			// Each settler of an open payment posts the leg that all others
-			// would post: the ledger lets one of them win.
+			// All transitions that settle an open payment post the same leg, so that the ledger accepts only one of
+			// them.
 			if a.From == StatusPending && !a.To[0].Open() && len(a.Postings) > 0 &&
 				!slices.ContainsFunc(a.Postings, func(p Posting) bool { return p.Leg == LegFinal }) {
 				t.Errorf("%v settles without the leg %s", s, LegFinal)

@@ -10,18 +10,17 @@ import (
 // RailName names a rail: a provider in one mode.
 type RailName struct{ Provider, Mode string }
 
-// Unknown sums up the open payments of a rail that need an operator.
+// Unknown is the total of a rail's open payments that need an operator.
 type Unknown struct {
 	Count  int64
 	Cedis  float64   // amounts and charges together
-	Oldest time.Time // when the oldest was accepted; zero when there is none
+	Oldest time.Time // acceptance of the oldest; zero if there is none
 }
 
 const unknownByRail = `SELECT rail, mode, count(*), CAST(sum(amount + charges) AS INTEGER), min(created_at) FROM payments
 WHERE escalated_at IS NOT NULL GROUP BY rail, mode`
 
-// Unknown sums up, by rail, the open payments that need an operator. A rail
-// without any is not in it.
+// Unknown returns the totals by rail. Rails without such payments are absent.
 func (rd *Reader) Unknown(ctx context.Context) (all map[RailName]Unknown, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		all = map[RailName]Unknown{}

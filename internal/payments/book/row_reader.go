@@ -7,12 +7,11 @@ import (
 	"github.com/makola/makola/internal/groupcommit"
 )
 
-// A readLane reads the rows that runs of jobs go on from. Each open payment's row is
-// read at least once more before it is settled: jobs that come together share one
-// statement, which costs a fraction of one transaction each.
-type readLane = groupcommit.Committer[string, *Payment]
+// A rowReader reads the rows from which jobs continue. Concurrent reads share one statement, because each open
+// payment's row is read at least once more before it settles.
+type rowReader = groupcommit.Committer[string, *Payment]
 
-func newReadLane(d *db.DB) *readLane {
+func newRowReader(d *db.DB) *rowReader {
 	return groupcommit.New(groupcommit.Options{Systemic: Systemic}, func(ctx context.Context, ids []string) ([]groupcommit.Verdict[*Payment], error) {
 		rows := make(map[string]*Payment, len(ids))
 		err := d.Read(ctx, func(tx *db.Tx) error {

@@ -12,31 +12,31 @@ import (
 )
 
 func errWaits() error {
-	return problem.New(problem.Invalid, "payment_waits", "The payout waits for the approval of the account's own people: nothing was sent")
+	return problem.New(problem.Invalid, "payment_waits", "The payout awaits approval by the account and was not sent")
 }
 
-// CodeNotWaiting is the code of the refusal of an approval, or of a rejection, of a payout that does not wait for one.
+// CodeNotWaiting is the error code for the approval or rejection of a payout that is not pending approval.
 const CodeNotWaiting = "payment_not_waiting"
 
-// waiting refuses a payout that does not wait for an approval. It is asked under the row's lock.
+// waiting refuses a payout that is not pending approval. It checks the locked row.
 func waiting(row book.Payment) error {
-	if !row.Waits() {
-		return problem.New(problem.Invalid, CodeNotWaiting, "The payout does not wait for an approval: it is "+row.Word())
+	if !row.AwaitsApproval() {
+		return problem.New(problem.Invalid, CodeNotWaiting, "The payout is not pending approval. Its status is "+row.PublicStatus())
 	}
 	return nil
 }
 
-// Approve lets a payout go that waits for the approval of its account's own people: its job begins. also runs in the
-// transaction, with the row as it was under its lock. It is refused with Forbidden while the account is blocked or its payouts are stopped.
+// Approve approves a payout that awaits its account's approval and creates its job. also runs in the transaction with
+// the locked row. It returns Forbidden while the account is blocked or its payouts are stopped.
 func (p *Payments) Approve(ctx context.Context, id string, also func(*db.Tx, book.Payment) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
 		return err
 	}
 	row, locked := pay, book.Payment{}
-	row.HeldUntil = time.Time{}
+	row.ApprovalDeadline = time.Time{}
 	judge := func(row book.Payment) error { locked = row; return waiting(row) }
-	done, err := p.book.Settle(ctx, book.Settlement{Payment: pay, Event: book.EventApproved, Mark: pay.MarkTo(row), Judge: judge, Also: func(tx *db.Tx) error {
+	done, err := p.book.Settle(ctx, book.Settlement{Payment: pay, Event: book.EventApproved, Change: pay.ChangeTo(row), Guard: judge, InTx: func(tx *db.Tx) error {
 		t, err := p.tenants.Locked(tx, pay.Tenant)
 		switch {
 		case err != nil:
@@ -51,36 +51,35 @@ func (p *Payments) Approve(ctx context.Context, id string, also func(*db.Tx, boo
 	return changed(done, err)
 }
 
-// changed refuses a settlement that found the payment otherwise than it was read.
+// changed refuses a settlement whose payment changed after it was read.
 func changed(done book.Settled, err error) error {
 	if err == nil && !done.Changed {
-		err = problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile, it is "+done.Payment.Word()+": look again")
+		err = problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile and is now "+done.Payment.PublicStatus()+". Reload it")
 	}
 	return err
 }
 
-// Disapprove ends a payout that waits, because it was rejected, was withdrawn or has waited for too long: nothing was sent, and
-// what was held goes back. also runs in the transaction. In a recovery the rails are asked first, as the payout may have been
-// approved in the time that was lost: one that a rail has goes on there, and one that cannot be asked about is refused
-// with Unavailable.
+// Disapprove fails a payout that awaits approval because it was rejected, withdrawn or expired, and returns its hold.
+// also runs in the transaction. In a recovery it searches the rails first, because the payout may have been approved
+// before the restore. It adopts a payout that a rail has, and returns Unavailable if a rail does not answer.
 func (p *Payments) Disapprove(ctx context.Context, id string, also func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
 		return err
 	}
 	s := book.Settlement{Payment: pay, Event: book.EventFailed, Reason: provider.ReasonNotApproved, Outcome: provider.Outcome{Class: provider.NotSent},
-		Judge: waiting, Also: also}
+		Guard: waiting, InTx: also}
 	found, err := p.sentBefore(ctx, pay)
 	if err != nil {
 		return err
 	}
 	if found.known {
 		row := pay
-		row.HeldUntil, row.Rail, row.SendingAt, row.UpstreamID = time.Time{}, found.rail.Name, p.clock.Now(), found.outcome.UpstreamID
+		row.ApprovalDeadline, row.Rail, row.SendingAt, row.UpstreamID = time.Time{}, found.rail.Name, p.clock.Now(), found.outcome.UpstreamID
 		if row.Rail != pay.Rail {
 			row.Attempt++
 		}
-		s.Event, s.Reason, s.Outcome, s.Mark = book.EventAdopted, "", provider.Outcome{}, pay.MarkTo(row)
+		s.Event, s.Reason, s.Outcome, s.Change = book.EventAdopted, "", provider.Outcome{}, pay.ChangeTo(row)
 	}
 	done, err := p.book.Settle(ctx, s)
 	if err = changed(done, err); err == nil && found.known {
@@ -89,7 +88,7 @@ func (p *Payments) Disapprove(ctx context.Context, id string, also func(*db.Tx) 
 	return err
 }
 
-// sentBefore looks, while a recovery lasts, for a payout that waits at every rail.
+// sentBefore searches all rails for a payout that awaits approval during a recovery.
 func (p *Payments) sentBefore(ctx context.Context, pay book.Payment) (searchResult, error) {
 	s, err := p.recovered.state(ctx)
 	if err != nil || !s.Lasts() {
@@ -99,9 +98,9 @@ func (p *Payments) sentBefore(ctx context.Context, pay book.Payment) (searchResu
 	if s.Closed() {
 		return searchResult{}, errRecovering(message, recoveryPause)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*askTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*queryTimeout)
 	defer cancel()
-	switch found := p.recovered.askAllRails(ctx, s, pay, true); {
+	switch found := p.recovered.queryAllRails(ctx, s, pay, true); {
 	case found.known && found.way == pay.RefundWay:
 		return found, nil
 	case found.known:

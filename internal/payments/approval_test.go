@@ -17,40 +17,40 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-func nothingBeside(*db.Tx) error { return nil }
+func noWrites(*db.Tx) error { return nil }
 
-func noRowBeside(*db.Tx, book.Payment) error { return nil }
+func noRowWrites(*db.Tx, book.Payment) error { return nil }
 
-// holding makes every payout wait for a day.
-func holding(t *testing.T, d *db.DB) *fixture {
+// approvalFixture requires approval of every payout within a day.
+func approvalFixture(t *testing.T, d *db.DB) *fixture {
 	t.Helper()
 	h := newFixture(t, d)
-	h.holds = func(context.Context, Asker, book.Payment) (*Hold, error) {
-		return &Hold{Until: h.clock.Now().Add(24 * time.Hour), Write: nothingBeside}, nil
+	h.approval = func(context.Context, Requester, book.Payment) (*PendingApproval, error) {
+		return &PendingApproval{Until: h.clock.Now().Add(24 * time.Hour), Write: noWrites}, nil
 	}
 	return h
 }
 
-// held accepts a payout that waits.
-func (n *node) held(t *testing.T) book.Payment {
+// pendingPayout accepts a payout that awaits approval.
+func (n *node) pendingPayout(t *testing.T) book.Payment {
 	t.Helper()
 	pay, replayed, err := n.Payout(t.Context(), n.fixture.caller(), n.fixture.payout())
-	if err != nil || replayed || !pay.Waits() || pay.Status != book.StatusPending {
+	if err != nil || replayed || !pay.AwaitsApproval() || pay.Status != book.StatusPending {
 		t.Fatalf("%+v, %v", pay, err)
 	}
 	return pay
 }
 
-func TestAHeldPayoutIsDebitedAndNotSent(t *testing.T) {
+func TestApproval_pendingIsDebitedNotSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := holding(t, d)
+		h := approvalFixture(t, d)
 		n := h.node("a")
 		r := h.payout()
 		pay, _, err := n.Payout(t.Context(), h.caller(), r)
-		if err != nil || pay.Word() != "pending" || n.balance() != funds-1010 {
+		if err != nil || pay.PublicStatus() != "pending" || n.balance() != funds-1010 {
 			t.Fatalf("%+v, %v, the wallet has %s", pay, err, n.balance())
 		}
-		// The request again, a provider's word, a question and another node change nothing.
+		// A repeated request, a hint, a query and another node change nothing.
 		if again, replayed, err := n.Payout(t.Context(), h.caller(), r); !problem.Is(err, problem.Duplicate) && (!replayed || again.ID != pay.ID) {
 			t.Errorf("the request again: %+v, %v, %v", again, replayed, err)
 		}
@@ -58,7 +58,7 @@ func TestAHeldPayoutIsDebitedAndNotSent(t *testing.T) {
 		if err := n.Hint(t.Context(), rail, []provider.Hint{{ProviderReference: pay.ProviderReference}}); err != nil {
 			t.Error(err)
 		}
-		if is, err := n.Status(t.Context(), h.tenant.ID, r.Reference); err != nil || is.Word() != "pending" {
+		if is, err := n.Status(t.Context(), h.tenant.ID, r.Reference); err != nil || is.PublicStatus() != "pending" {
 			t.Errorf("its status: %+v, %v", is, err)
 		}
 		_, err = n.Resolve(t.Context(), pay.ID, true, "statement", "ama")
@@ -72,7 +72,7 @@ func TestAHeldPayoutIsDebitedAndNotSent(t *testing.T) {
 		if posts, asks := h.first.counts(); posts+asks != 0 || n.jobsLeft() != 0 || len(h.hooks.of(r.Reference)) != 0 {
 			t.Errorf("%d POSTs, %d questions, %d jobs, webhooks %v", posts, asks, n.jobsLeft(), h.hooks.of(r.Reference))
 		}
-		if is := n.must(book.KindPayout, pay.ID); !is.Waits() || n.balance() != funds-1010 {
+		if is := n.must(book.KindPayout, pay.ID); !is.AwaitsApproval() || n.balance() != funds-1010 {
 			t.Errorf("%+v, the wallet has %s", is, n.balance())
 		}
 		n.books()
@@ -82,20 +82,20 @@ func TestAHeldPayoutIsDebitedAndNotSent(t *testing.T) {
 	})
 }
 
-func TestAnApprovedPayoutIsSentOnce(t *testing.T) {
+func TestApprove_sentOnce(t *testing.T) {
 	for _, network := range []string{"MTN", "TELECEL"} {
 		t.Run(network, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
-				h := holding(t, d)
+				h := approvalFixture(t, d)
 				n := h.node("a")
 				h.first.script(always(pending), always(success))
 				h.second.script(always(pending), always(success))
-				a := &request{asker: &Asker{}, waits: true}
-				a.Payment = asked(h.caller(), h.tenant, book.KindPayout)
+				a := &request{requester: &Requester{}, awaitsSubmission: true}
+				a.Payment = newPayment(h.caller(), h.tenant, book.KindPayout)
 				a.Payment.Channel, a.Payment.Account, a.Payment.Reference, a.Payment.Amount, a.Payment.Charges = network, "233241234567", h.reference(), 10*money.Cedi, 10
 				a.Payment.CallbackURL = h.hooks.URL
 				done, err := n.accept(t.Context(), a)
-				if err != nil || !done.Payment.Waits() {
+				if err != nil || !done.Payment.AwaitsApproval() {
 					t.Fatal(done, err)
 				}
 				pay := done.Payment
@@ -104,7 +104,7 @@ func TestAnApprovedPayoutIsSentOnce(t *testing.T) {
 				var all sync.WaitGroup
 				for range 4 {
 					all.Go(func() {
-						if err := n.Approve(context.WithoutCancel(t.Context()), pay.ID, noRowBeside); err == nil {
+						if err := n.Approve(context.WithoutCancel(t.Context()), pay.ID, noRowWrites); err == nil {
 							won.Add(1)
 						}
 					})
@@ -112,7 +112,7 @@ func TestAnApprovedPayoutIsSentOnce(t *testing.T) {
 				all.Wait()
 				n.pass(time.Minute)
 				posts := h.first.posted(pay.ProviderReference) + h.second.posted(pay.ProviderReference)
-				if is := n.must(book.KindPayout, pay.ID); won.Load() != 1 || posts != 1 || is.Status != book.StatusSuccess || is.Waits() || n.balance() != funds-1010 {
+				if is := n.must(book.KindPayout, pay.ID); won.Load() != 1 || posts != 1 || is.Status != book.StatusSuccess || is.AwaitsApproval() || n.balance() != funds-1010 {
 					t.Errorf("%d approvals, %d POSTs, %+v", won.Load(), posts, is)
 				}
 				if told := h.hooks.of(pay.Reference); !slices.Equal(told, []string{"success"}) {
@@ -125,13 +125,13 @@ func TestAnApprovedPayoutIsSentOnce(t *testing.T) {
 }
 
 // The node that approved dies before the job's first run.
-func TestAnApprovedPayoutIsSentByAnotherNodeOnce(t *testing.T) {
+func TestApprove_sentOnceAfterCrash(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := holding(t, d)
+		h := approvalFixture(t, d)
 		dead := h.stopped("dead")
-		pay := dead.held(t)
+		pay := dead.pendingPayout(t)
 		h.clock.Advance(time.Hour)
-		if err := dead.Approve(t.Context(), pay.ID, noRowBeside); err != nil {
+		if err := dead.Approve(t.Context(), pay.ID, noRowWrites); err != nil {
 			t.Fatal(err)
 		}
 		if dead.jobsLeft() != 1 {
@@ -147,15 +147,15 @@ func TestAnApprovedPayoutIsSentByAnotherNodeOnce(t *testing.T) {
 	})
 }
 
-// Whoever comes first decides: it is sent, or it is refunded, and never both.
-func TestApprovalsAndRejectionsAtOnceEndItOneWay(t *testing.T) {
+// The first of several concurrent decisions counts: the payout is sent or refunded, never both.
+func TestApproval_concurrentDecisions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := holding(t, d)
+		h := approvalFixture(t, d)
 		one, two := h.node("a"), h.node("b")
 		h.first.script(always(success), always(success))
 		for range 10 {
 			had := one.balance()
-			pay := one.held(t)
+			pay := one.pendingPayout(t)
 			var approved, rejected atomic.Int64
 			var all sync.WaitGroup
 			for i := range 6 {
@@ -163,10 +163,10 @@ func TestApprovalsAndRejectionsAtOnceEndItOneWay(t *testing.T) {
 				all.Go(func() {
 					ctx := context.WithoutCancel(t.Context())
 					if i < 3 {
-						if n.Approve(ctx, pay.ID, noRowBeside) == nil {
+						if n.Approve(ctx, pay.ID, noRowWrites) == nil {
 							approved.Add(1)
 						}
-					} else if n.Disapprove(ctx, pay.ID, nothingBeside) == nil {
+					} else if n.Disapprove(ctx, pay.ID, noWrites) == nil {
 						rejected.Add(1)
 					}
 				})
@@ -187,26 +187,26 @@ func TestApprovalsAndRejectionsAtOnceEndItOneWay(t *testing.T) {
 	})
 }
 
-func TestAPayoutThatIsNotApprovedGoesBackAndIsTold(t *testing.T) {
+func TestDisapprove_refundsAndNotifies(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := holding(t, d)
+		h := approvalFixture(t, d)
 		n := h.node("a")
-		pay := n.held(t)
+		pay := n.pendingPayout(t)
 		n.pass(time.Hour)
 		if err := n.Disapprove(t.Context(), pay.ID, func(*db.Tx) error { return errors.New("no") }); err == nil || n.balance() != funds-1010 {
 			t.Fatalf("%v, the wallet has %s", err, n.balance())
 		}
-		if err := n.Disapprove(t.Context(), pay.ID, nothingBeside); err != nil {
+		if err := n.Disapprove(t.Context(), pay.ID, noWrites); err != nil {
 			t.Fatal(err)
 		}
 		n.pass(time.Minute)
-		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusFailed || is.Reason != provider.ReasonNotApproved || is.Waits() || n.balance() != funds {
+		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusFailed || is.Reason != provider.ReasonNotApproved || is.AwaitsApproval() || n.balance() != funds {
 			t.Errorf("%+v, the wallet has %s", is, n.balance())
 		}
 		if told := h.hooks.of(pay.Reference); !slices.Equal(told, []string{"failed"}) {
 			t.Errorf("told %v", told)
 		}
-		for name, err := range map[string]error{"approved": n.Approve(t.Context(), pay.ID, noRowBeside), "rejected": n.Disapprove(t.Context(), pay.ID, nothingBeside)} {
+		for name, err := range map[string]error{"approved": n.Approve(t.Context(), pay.ID, noRowWrites), "rejected": n.Disapprove(t.Context(), pay.ID, noWrites)} {
 			if problem.From(err).Code != CodeNotWaiting {
 				t.Errorf("%s again: %v", name, err)
 			}
@@ -218,20 +218,20 @@ func TestAPayoutThatIsNotApprovedGoesBackAndIsTold(t *testing.T) {
 	})
 }
 
-// The payout was approved and sent in the time that was lost. It waits again, and must not be refunded.
-func TestARecoveryRefundsNoHeldPayoutThatARailHas(t *testing.T) {
+// The payout was approved and sent before the restore. It is pending again, and must not be refunded.
+func TestRecovery_disapproveAdoptsSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := holding(t, d)
+		h := approvalFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
-		pay, never := n.held(t), n.held(t)
-		n.lostTime(t, false)
+		pay, never := n.pendingPayout(t), n.pendingPayout(t)
+		n.startRecovery(t, false)
 		reject := func(when string, pay book.Payment, want problem.Kind) {
 			t.Helper()
-			if err := n.Disapprove(t.Context(), pay.ID, nothingBeside); !problem.Is(err, want) {
+			if err := n.Disapprove(t.Context(), pay.ID, noWrites); !problem.Is(err, want) {
 				t.Errorf("%s: %v", when, err)
 			}
-			if is := n.must(book.KindPayout, pay.ID); !is.Waits() {
+			if is := n.must(book.KindPayout, pay.ID); !is.AwaitsApproval() {
 				t.Errorf("%s: %+v", when, is)
 			}
 		}
@@ -245,19 +245,19 @@ func TestARecoveryRefundsNoHeldPayoutThatARailHas(t *testing.T) {
 		reject("with a silent rail", pay, problem.Unavailable)
 		there := pending
 		there.UpstreamID = "up-held"
-		h.second.knows(pay.ProviderReference, 10*money.Cedi, "233241234567", there)
-		if err := n.Disapprove(t.Context(), pay.ID, nothingBeside); err != nil {
+		h.second.hasReference(pay.ProviderReference, 10*money.Cedi, "233241234567", there)
+		if err := n.Disapprove(t.Context(), pay.ID, noWrites); err != nil {
 			t.Fatal(err)
 		}
 		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusPending || is.UpstreamID != "up-held" {
 			t.Errorf("it is %s, the provider's id is %q", is.Status, is.UpstreamID)
 		}
-		h.second.knows(pay.ProviderReference, 10*money.Cedi, "233241234567", success)
+		h.second.hasReference(pay.ProviderReference, 10*money.Cedi, "233241234567", success)
 		n.pass(time.Minute)
 		if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || is.Rail != "hubtel" || h.first.posted(pay.ProviderReference)+h.second.posted(pay.ProviderReference) != 0 {
 			t.Errorf("%+v", is)
 		}
-		if err := n.Disapprove(t.Context(), never.ID, nothingBeside); err != nil {
+		if err := n.Disapprove(t.Context(), never.ID, noWrites); err != nil {
 			t.Fatal(err)
 		}
 		if is := n.must(book.KindPayout, never.ID); is.Status != book.StatusFailed || n.balance() != funds-1010 {
@@ -267,18 +267,18 @@ func TestARecoveryRefundsNoHeldPayoutThatARailHas(t *testing.T) {
 	})
 }
 
-// The payout was approved in the time that was lost, and is approved again.
-func TestARecoverySendsNoApprovedPayoutThatARailHas(t *testing.T) {
+// The payout was approved before the restore, and is approved again.
+func TestRecovery_approveAdoptsSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		h := holding(t, d)
+		h := approvalFixture(t, d)
 		h.recovers = true
 		n := h.node("a")
-		pay := n.held(t)
-		n.lostTime(t, true)
+		pay := n.pendingPayout(t)
+		n.startRecovery(t, true)
 		n.clock.Advance(10 * time.Minute)
 		h.first.script(always(pending), always(notFound))
-		h.second.knows(pay.ProviderReference, 10*money.Cedi, "233241234567", success)
-		if err := n.Approve(t.Context(), pay.ID, noRowBeside); err != nil {
+		h.second.hasReference(pay.ProviderReference, 10*money.Cedi, "233241234567", success)
+		if err := n.Approve(t.Context(), pay.ID, noRowWrites); err != nil {
 			t.Fatal(err)
 		}
 		n.pass(time.Minute)

@@ -9,41 +9,38 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// answersSomething says whether a provider answered a question, whatever it
-// said.
+// answersSomething reports whether a provider answered a query at all.
 func answersSomething(o provider.Outcome) bool {
 	return o.Class == provider.Accepted || o.NotFound || o.Reason == provider.ReasonMismatch
 }
 
 const (
-	askTime  = 3 * time.Second // what a provider may take to answer a question
-	hintTime = 2 * time.Second // how often a callback, or a client, brings a question about one payment forward at most
+	queryTimeout = 3 * time.Second // maximum time of a provider's answer to a query
+	hintTime     = 2 * time.Second // minimum time between early queries of one payment by callbacks or clients
 )
 
-// ask asks the payment's rail what became of it. An answer that speaks of
-// another payment comes back as Unknown with ReasonMismatch. A question that is
-// cut short does no harm: ctx bounds it, and askTime from the moment at which it
-// has its place in the line.
-func (q *questions) ask(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
+// status queries the payment's rail for its status. It returns Unknown with ReasonMismatch if the answer is about
+// another payment. Cancelling ctx is harmless. queryTimeout starts when the query leaves the rail's line.
+func (q *queries) status(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	leave, err := q.enter(ctx, rail)
 	if err != nil {
-		return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "no place in the line of questions in time"}
+		return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "too many status queries are running"}
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(provider.About(ctx, pay.ID), askTime)
+	ctx, cancel := context.WithTimeout(provider.About(ctx, pay.ID), queryTimeout)
 	defer cancel()
-	o := question(ctx, rail, pay)
+	o := queryStatus(ctx, rail, pay)
 	if o.Class != provider.Accepted {
-		o.Class = provider.Unknown // a question proves nothing about the payment
+		o.Class = provider.Unknown // a failed query proves nothing about the payment
 	} else if provider.Mismatch(o, provider.Expect{Reference: pay.AttemptReference, Amount: pay.Gross(), Party: pay.Account}) {
 		o = provider.Outcome{Reason: provider.ReasonMismatch, Code: o.Code, Message: o.Message, UpstreamID: o.UpstreamID}
 	}
-	q.metrics.asked(pay, answersSomething(o))
+	q.metrics.queried(pay, answersSomething(o))
 	return o
 }
 
-// question makes the call.
-func question(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
+// queryStatus makes the call.
+func queryStatus(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	r := provider.StatusRequest{
 		ProviderReference: pay.AttemptReference, Amount: pay.Gross(),
 		MSISDN: pay.MSISDN(), SentAt: sentSince(pay, rail),
@@ -63,11 +60,10 @@ func question(ctx context.Context, rail provider.Rail, pay book.Payment) provide
 	case pay.Kind == book.KindBundle && rail.Bundles != nil:
 		return rail.Bundles.BundleStatus(ctx, r)
 	}
-	return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "the rail cannot be asked about this"}
+	return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "the provider has no status query for this"}
 }
 
-// A railKind is what answers or is silent together: a provider has a status
-// interface for each kind of payment.
+// A railKind is one status interface of a provider, which has one for each kind of payment.
 type railKind struct {
 	rail, mode string
 	kind       book.Kind
@@ -80,24 +76,23 @@ func railKindOf(p book.Payment) railKind {
 	return railKind{p.Rail, p.Mode, p.Kind}
 }
 
-// asksPerRail is how many questions of one rail a node asks at once. Those that the
-// rail does not answer leave room for what is to be sent.
-const asksPerRail = 128
+// queriesPerRail is the number of concurrent queries of a node to one rail. A silent rail then leaves capacity for
+// submissions.
+const queriesPerRail = 128
 
-// questions asks rails for the status of payments, of every caller. It bounds how many questions one rail has at once, and
-// keeps which open payments wait for a rail that is silent.
-type questions struct {
+// queries makes the status queries of every caller. It limits concurrent queries by rail, and tracks open payments
+// that wait for a silent rail.
+type queries struct {
 	metrics metrics
 
 	mu    sync.Mutex
 	rails map[book.RailName]chan struct{}
-	// silent has the open payments of this node whose last question got no
-	// answer.
+	// silent has the open payments of this node whose last query got no answer.
 	silent map[railKind]map[string]struct{}
 }
 
-// enter takes a place in the line of a rail's questions; leave gives it back.
-func (q *questions) enter(ctx context.Context, r provider.Rail) (leave func(), err error) {
+// enter takes a place in the line of a rail's queries; leave returns it.
+func (q *queries) enter(ctx context.Context, r provider.Rail) (leave func(), err error) {
 	name := book.RailName{Provider: r.Name, Mode: r.Mode}
 	q.mu.Lock()
 	if q.rails == nil {
@@ -105,7 +100,7 @@ func (q *questions) enter(ctx context.Context, r provider.Rail) (leave func(), e
 	}
 	line := q.rails[name]
 	if line == nil {
-		line = make(chan struct{}, asksPerRail)
+		line = make(chan struct{}, queriesPerRail)
 		q.rails[name] = line
 	}
 	q.mu.Unlock()
@@ -117,9 +112,9 @@ func (q *questions) enter(ctx context.Context, r provider.Rail) (leave func(), e
 	}
 }
 
-// heard notes whether a question about an open payment was answered. The first
-// answer after silence gives the payments that wait for one.
-func (q *questions) heard(of railKind, id string, answer bool) (waiting []string) {
+// record stores whether a query about an open payment was answered. The first answer after a silence returns the
+// payments that wait for one.
+func (q *queries) record(of railKind, id string, answer bool) (waiting []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	there := q.silent[of]
@@ -142,8 +137,8 @@ func (q *questions) heard(of railKind, id string, answer bool) (waiting []string
 	return nil
 }
 
-// forget drops a payment that this node does not follow any more.
-func (q *questions) forget(id string) {
+// forget removes a payment that this node no longer follows.
+func (q *queries) forget(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, there := range q.silent {
@@ -152,7 +147,7 @@ func (q *questions) forget(id string) {
 }
 
 // unanswered counts the open payments that wait for an answer, by rail.
-func (q *questions) unanswered() map[book.RailName]int {
+func (q *queries) unanswered() map[book.RailName]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	count := map[book.RailName]int{}
@@ -162,40 +157,38 @@ func (q *questions) unanswered() map[book.RailName]int {
 	return count
 }
 
-// askedKept bounds the memory of questions that clients caused.
-const askedKept = 10_000
+// maxClientQueries limits the memory of queries by clients.
+const maxClientQueries = 10_000
 
-// clientQuestions are the payments that were asked about for a client within the last
-// hintTime.
-type clientQuestions struct {
+// clientQueries are the payments queried for clients within the last hintTime.
+type clientQueries struct {
 	mu     sync.Mutex
 	recent map[string]struct{} // the payments in queue
-	queue  []clientQuestion    // oldest first
+	queue  []clientQuery       // oldest first
 }
 
-type clientQuestion struct {
+type clientQuery struct {
 	id string
 	at moment
 }
 
-// may says whether a payment may be asked about for a client now: at most once
-// in hintTime, and never while askedKept others were. Each payment enters and
-// leaves the queue once, so a flood of different ones costs each call no more
-// than a single one does.
-func (q *clientQuestions) may(id string, now moment) bool {
+// allow reports whether a payment may be queried for a client now: at most once in hintTime, and only while fewer
+// than maxClientQueries are recent. Each payment enters and leaves the queue once, so a call's cost is constant even
+// in a flood.
+func (q *clientQueries) allow(id string, now moment) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.queue) > 0 && now.Sub(q.queue[0].at) >= hintTime {
 		delete(q.recent, q.queue[0].id)
 		q.queue = q.queue[1:]
 	}
-	if _, ok := q.recent[id]; ok || len(q.queue) >= askedKept {
+	if _, ok := q.recent[id]; ok || len(q.queue) >= maxClientQueries {
 		return false
 	}
 	if q.recent == nil {
 		q.recent = map[string]struct{}{}
 	}
 	q.recent[id] = struct{}{}
-	q.queue = append(q.queue, clientQuestion{id, now})
+	q.queue = append(q.queue, clientQuery{id, now})
 	return true
 }
