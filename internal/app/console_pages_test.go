@@ -78,7 +78,7 @@ func TestAnErasedWebhookIsNotSentAgain(t *testing.T) {
 	_, rest, _ := strings.Cut(b.want(http.StatusOK, "/ops/payments/"+id, "Resend webhook").text, `action="/ops/payments/`+id+`/webhooks/`)
 	event, _, _ := strings.Cut(rest, "/")
 	err := b.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := webhook.EraseWords(tx, demoTenant, id, "erased", "0240000001")
+		_, err := webhook.EraseTexts(tx, demoTenant, id, "erased", "0240000001")
 		return err
 	})
 	if err != nil {

@@ -92,6 +92,6 @@ func recoveryRules() []mutant {
 			byTest("payments/book", "TestEventID_sameAfterRestore")},
 		{"recovery-campaigns", "campaigns wait until an operator lets them through", "internal/recovery/recovery.go",
 			`s.Lasts() && !s.Allows(tenant), err`, `s.Lasts() && tenant == "", err`,
-			byTest("messaging", "TestCampaignsWaitInARecovery/SQLite")},
+			byTest("messaging", "TestRecovery_campaignsWait/SQLite")},
 	}
 }

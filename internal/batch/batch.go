@@ -1,31 +1,31 @@
-// Package batch pays many people by one file. A file becomes a draft, each row of which is checked as the payout that it
-// would be. A request freezes the rows; applying it moves their money from the wallet to a reserve, and the batch runs: its
-// rows are accepted as payouts in their order, a set in each transaction. The batch's own row holds the rest of the reserve
-// and the first row that is not decided. It is locked by everything that accepts, pauses, cancels or ends. So a process that
-// dies leaves a batch that goes on exactly there, and each row is paid once or not at all.
+// Package batch pays many people by one file. A file becomes a draft, and each row is checked as a payout. A change
+// request freezes the rows. Applying it moves their money from the wallet to a reserve and starts the batch: its rows
+// are accepted as payouts in their order, in sets of one transaction each. The batch's own row stores the remaining
+// reserve and the first undecided row. Every transaction that accepts, pauses, cancels or ends locks this row. If a
+// process dies, the batch therefore continues exactly there, and each row is paid once or not at all.
 //
-// A row's reference is made of the batch's code, which is made of the account, the batch's name and its rows: the same file
-// makes the same references before and after a restore of the database.
+// A row's reference derives from the batch's code, which derives from the account, the batch's name and its rows. The
+// same file has the same references before and after a restore.
 //
-// Files, each standing on those below it alone:
+// A file depends only on files that are listed below it:
 //
-//	build.go       how the parts are put together
-//	sweep.go       batches and rows that waited for too long
-//	results.go     what became of the rows
+//	build.go       construction
+//	sweep.go       expiry of batches and rows
+//	results.go     results of the rows
 //	run.go         the job that accepts the rows of a batch
-//	pause.go       batches paused, resumed and cancelled
-//	send.go        a request frozen, withdrawn and applied
-//	mend.go        rows of a draft changed and dropped
-//	draft.go       a file becomes a draft
-//	overlap.go     what earlier batches paid, and other warnings
-//	erasure.go     a person's number and name, found and erased
-//	check.go       whether batches agree with the ledger
-//	recovered.go   what a recovery of the database does to batches
-//	money.go       the reserve moved
-//	job.go         the job of a batch that runs
-//	store.go       the rows of the tables
-//	batch.go       a batch, and what this package stands on
-//	uploads.go     how many files are read at once
+//	pause.go       pausing, resuming and cancelling
+//	send.go        requests: freezing, withdrawing and applying
+//	mend.go        changes of a draft's rows
+//	draft.go       drafts from files
+//	overlap.go     rows that earlier batches paid, and other warnings
+//	erasure.go     search for and erasure of a person's number and name
+//	check.go       consistency of batches and ledger
+//	recovered.go   batches in a recovery
+//	money.go       transfers of the reserve
+//	job.go         the job of a running batch
+//	store.go       rows of the tables
+//	batch.go       the batch, and the dependencies of the package
+//	uploads.go     limit of concurrent reads of files
 //	code.go        codes, references and digests
 //	read.go        rows of files
 //	states.go      the table of states
@@ -56,7 +56,7 @@ type Batch struct {
 	Name       string // such as "Salaries November"
 	Code       string
 	Repetition int    // 0, or which repetition of the same rows it is
-	Again      string // why it pays again what an earlier batch paid; empty: it does not
+	Again      string // reason to pay rows of an earlier batch again; empty: none
 	Maker      string // who gave the file: the id of a person, or of an access key
 	Key        string // the access key that sends it; empty: a person does
 	Status     Status
@@ -81,7 +81,7 @@ type Batch struct {
 	CreatedAt, ChangedAt, RequestedAt, StartedAt, PausedAt, EndedAt time.Time
 }
 
-// Total is what the batch takes from the wallet.
+// Total returns the amount that the batch debits from the wallet.
 func (b Batch) Total() money.Pesewas { return b.Amount + b.Charges }
 
 // asset is the money of the batch.
@@ -96,7 +96,7 @@ const (
 	maxReason = 500
 )
 
-// Deps is what batches stand on.
+// Deps are the dependencies of Batches.
 type Deps struct {
 	DB       *db.DB
 	Ledger   *ledger.Ledger

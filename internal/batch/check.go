@@ -35,8 +35,9 @@ WHERE b.accepted <> COALESCE(r.n, 0) ORDER BY b.id LIMIT 100`
 	checkStray = `SELECT p.id, p.batch FROM payments p LEFT JOIN batches b ON b.id = p.batch AND b.tenant = p.tenant WHERE p.batch <> '' AND b.id IS NULL ORDER BY p.id LIMIT 100`
 )
 
-// Check holds the batches against the ledger and their payouts, on one snapshot: each reserve is the rest of the batches of its
-// tenant, each batch took once what its rows cost, and each accepted row is one payout of its amount and fee.
+// Check compares the batches with the ledger and their payouts, on one snapshot. Each reserve is the rest of its
+// tenant's batches, each batch was debited once by the cost of its rows, and each accepted row is one payout of its
+// amount and fee.
 func Check(ctx context.Context, d *db.DB) (report Report, err error) {
 	err = d.ReadWhole(ctx, func(tx *db.Tx) error {
 		report = Report{}

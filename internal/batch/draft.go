@@ -20,7 +20,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Upload says whose file it is, and for what.
+// Upload describes the origin and purpose of a file.
 type Upload struct {
 	Tenant string
 	Name   string // of the batch
@@ -29,9 +29,9 @@ type Upload struct {
 	Again  string // why rows are paid again that an earlier batch paid; empty: they are not
 }
 
-// ReadFile makes a draft of a file: CSV or XLSX with the columns of Form. A file that cannot be read leaves nothing behind. The
-// same file under the same name gives the draft that it has made before; replayed is true then. Where the batch has been sent,
-// it is a Duplicate with that Batch as Data, unless Again says why it is paid again.
+// ReadFile creates a draft from a file: CSV or XLSX with the columns of Form. An unreadable file leaves no rows. The
+// same file under the same name returns its existing draft, with replayed set. If the batch was sent already, the
+// result is a Duplicate with that Batch as Data, unless Again has a reason to pay it again.
 func (s *Batches) ReadFile(ctx context.Context, u Upload, from io.Reader, o sheet.Options) (b Batch, replayed bool, err error) {
 	leave, err := s.uploads.enter(u.Tenant)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Batches) storeRows(ctx context.Context, t tenant.Tenant, b *Batch, from
 // rowFields are the fields of rows by those of payouts.
 var rowFields = map[string]string{"account_number": fieldNumber, "channel": fieldNetwork, "amount": fieldAmount, "client_reference": fieldReference}
 
-// checkRow holds a row to the rules of the payout that it would be, and tells its fee.
+// checkRow applies the rules of a payout to a row, and returns its fee.
 func (s *Batches) checkRow(ctx context.Context, t tenant.Tenant, r *Row) error {
 	if r.State == RowBad {
 		return nil
@@ -172,7 +172,7 @@ func (s *Batches) checkRow(ctx context.Context, t tenant.Tenant, r *Row) error {
 	return err
 }
 
-// sampleCode stands for the code of a draft, which is made of all its rows.
+// sampleCode replaces the code of a draft, which depends on all its rows.
 const sampleCode = "0000000000000"
 
 // payout is the payout that a row asks for.
@@ -231,8 +231,8 @@ func (s *Batches) insert(ctx context.Context, b Batch, sum []byte) (is Batch, re
 	return is, replayed, err
 }
 
-// coded gives a batch the code of its rows. Where another batch has that code it is a Duplicate with that Batch as Data, or,
-// with a reason to pay again, it becomes the next repetition.
+// coded sets the code of a batch from its rows. If another batch has that code it is a Duplicate with that Batch as
+// Data, or, with a reason to pay again, the next repetition.
 func (s *Batches) coded(tx *db.Tx, b Batch, sum []byte) (Batch, error) {
 	for b.Repetition = 0; ; b.Repetition++ {
 		b.Code = s.codes.of(b.Mode, b.Tenant, b.Name, sum, b.Repetition)

@@ -185,7 +185,7 @@ func TestDraft_correctedFile(t *testing.T) {
 	})
 }
 
-// Of two requests with the same rows the second is refused when it starts: the first has paid them meanwhile.
+// Of two requests with the same rows the second is refused at its start, because the first has paid them.
 func TestStart_rowsPaidMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -18,7 +18,7 @@ type Named struct {
 	At                       time.Time
 }
 
-// erasedRow takes the payee off a row. The row keeps what the books need.
+// erasedRow removes the payee from a row. The amounts stay.
 const erasedRow = `account = '', account_name = '', note = '', given = '{}'`
 
 const (

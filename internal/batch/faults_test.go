@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/test/matrix"
 )
 
-// A process that dies at any boundary of the database leaves a batch that another one takes to its end: each row is paid once,
-// and the books agree to the pesewa. In the gate it dies at some of the boundaries.
+// A process dies at any boundary of the database, and another one completes the batch. Each row is paid once, and the
+// books agree to the pesewa. In the gate it dies at some of the boundaries.
 func TestRun_killedAtEveryBoundary(t *testing.T) {
 	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
 		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
@@ -91,8 +91,8 @@ func (n *node) diesAt(b Batch, f *db.Faults, at db.Boundary, nth int, fault db.F
 	return hit
 }
 
-// Of two processes that run the same batch at once, and a person who cancels it meanwhile, nobody makes a row be paid twice, and
-// what was not accepted is back.
+// Two processes run the same batch while a person cancels it. No row is paid twice, and the money of unaccepted rows
+// is returned.
 func TestRun_atOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -139,8 +139,8 @@ func TestRun_atOnce(t *testing.T) {
 	})
 }
 
-// A recovery voids what was not sent, and pauses what was. The batch goes on when it is resumed: a row that a provider has since
-// the time that was lost is adopted and not sent again.
+// A recovery voids unsent batches and pauses running ones. A resumed batch adopts rows that a provider has from
+// before the restore, and does not send them again.
 func TestRecovery_sameFilePaysOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
@@ -181,8 +181,8 @@ func TestRecovery_sameFilePaysOnce(t *testing.T) {
 	})
 }
 
-// A database that was restored from the middle of a batch goes on when it is resumed: rows that were sent in the time that is lost
-// are adopted, the accepted ones as well as those that it does not know of.
+// A database is restored from the middle of a batch. When resumed, the batch adopts rows that were sent before the
+// restore, also those that the database lacks.
 func TestRecovery_fromTheMiddle(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)

@@ -32,10 +32,10 @@ import (
 // patience is reached by a failing test only.
 const patience = 2 * time.Minute
 
-// funds is what the tenant's wallet begins with.
+// funds is the initial balance of the tenant's wallet.
 const funds = 1_000_000 * money.Cedi
 
-// bank is a provider that pays: it keeps its own book of what it did for each reference.
+// bank is a provider that pays and keeps its own book by reference.
 type bank struct {
 	mu     sync.Mutex
 	paid   map[string]money.Pesewas // by our reference
@@ -309,7 +309,7 @@ func (n *node) pauseRail(pause bool) {
 	n.f.clock.Advance(2 * time.Second)
 }
 
-// spent is what the accepted rows of a batch cost that did not fail.
+// spent returns the cost of a batch's accepted rows that did not fail.
 func (n *node) spent(b Batch) (sum money.Pesewas) {
 	n.f.t.Helper()
 	for from := 1; from <= b.Lines; from += blockRows {

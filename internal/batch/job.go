@@ -11,7 +11,7 @@ import (
 // jobKind is the kind of the job that accepts the rows of a batch. Stored; never renamed.
 const jobKind = "batch"
 
-// payload is what the job says in its row.
+// payload is the stored payload of the job.
 type payload struct {
 	Version int    `json:"v"`
 	Tenant  string `json:"tenant"`

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Mend replaces what was given in a row of a draft, also of one that was dropped, and checks it again.
+// Mend replaces the input of a row of a draft, also of a dropped one, and checks it again.
 func (s *Batches) Mend(ctx context.Context, tenant, id string, line int, g Given) (row Row, err error) {
 	t, err := s.tenants.Get(ctx, tenant)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Batches) KeepNew(ctx context.Context, tenant, id string) (dropped int, 
 	}
 	err = s.edit(ctx, tenant, id, func(tx *db.Tx, is Batch) error {
 		if is.version != b.version {
-			return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: look at it again")
+			return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: reload it")
 		}
 		dropped = 0
 		for set := range slices.Chunk(paid, blockRows) {
@@ -132,7 +132,7 @@ func (s *Batches) Discard(ctx context.Context, tenant, id string) error {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(deleteDraft, tenant, id)
 		if err == nil && n == 0 {
-			err = problem.New(problem.Invalid, "batch_status", "The batch is no draft")
+			err = problem.New(problem.Invalid, "batch_status", "The batch is not a draft")
 		}
 		return err
 	})

@@ -26,7 +26,7 @@ func (s *Batches) reserve(ctx context.Context, b Batch, reason, actor string, al
 // noTime is the zero time.
 var noTime time.Time
 
-// endTries is how often an end is tried beside rows that are being accepted.
+// endTries is the number of tries to end a batch while rows are being accepted.
 const endTries = 10
 
 // errRestMoved is returned where rows were accepted since the rest was read.

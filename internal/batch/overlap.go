@@ -15,7 +15,7 @@ import (
 // overlapTime is how far back earlier batches, and payouts to the same account, are looked for.
 const overlapTime = 30 * 24 * time.Hour
 
-// Overlap is what an earlier batch has paid, or is about to pay, of the rows of a draft.
+// Overlap counts the rows of a draft that an earlier batch has paid or is about to pay.
 type Overlap struct {
 	ID, Name  string
 	StartedAt time.Time // zero: it waits for an approval
@@ -75,8 +75,8 @@ type overlap struct {
 	sent   map[string]int64 // by the id of a batch, when it was requested
 }
 
-// overlapOf counts the rows of a batch that earlier ones paid. It reads without a lock: repeats tells, in the transaction that goes
-// by it, whether it still holds.
+// overlapOf counts the rows of a batch that earlier ones paid. It reads without a lock; the transaction that uses the
+// result must call repeats to verify it.
 func (s *Batches) overlapOf(ctx context.Context, b Batch) (o overlap, err error) {
 	err = s.db.ReadWhole(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
 		o = overlap{since: s.overlapSince()}
@@ -118,10 +118,10 @@ func (o overlap) unmoved(tx *db.Tx, b Batch) error {
 	return nil
 }
 
-// overlapTries is how often an overlap is read anew beside requests of other batches.
+// overlapTries is the number of reads of an overlap while other batches are requested.
 const overlapTries = 5
 
-// withOverlap reads the overlap of a batch, and does what goes by it.
+// withOverlap reads the overlap of a batch and passes it to a function.
 func (s *Batches) withOverlap(ctx context.Context, b Batch, do func(overlap) error) error {
 	for try := 1; ; try++ {
 		o, err := s.overlapOf(ctx, b)
@@ -134,7 +134,7 @@ func (s *Batches) withOverlap(ctx context.Context, b Batch, do func(overlap) err
 	}
 }
 
-// Warning is what a person should look at before a row is paid.
+// Warning is a point to check before a row is paid.
 type Warning struct {
 	Line  int
 	Field string
@@ -145,8 +145,8 @@ const twiceInBatch = `SELECT r.line, min(o.line) FROM batch_rows r
 JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.amount = r.amount AND o.batch = r.batch AND o.line < r.line AND o.state = 'ready'
 WHERE r.batch = $1 AND r.line BETWEEN $2 AND $3 AND r.state = 'ready' GROUP BY r.line ORDER BY r.line`
 
-// Warnings looks at the rows from a line on, at most a set of 1,000 lines: rows that are in the batch twice, payouts of the same
-// amount to the same account in the last 30 days, and references that exist.
+// Warnings checks up to 1,000 rows from a line on. It finds rows that are in the batch twice, payouts of the same
+// amount to the same account in the last 30 days, and existing references.
 func (s *Batches) Warnings(ctx context.Context, tenant, id string, from int) (list []Warning, err error) {
 	b, err := s.Get(ctx, tenant, id)
 	if err != nil {

@@ -20,8 +20,8 @@ func (s *Batches) pause(ctx context.Context, tenant, id string, cause Cause, als
 	})
 }
 
-// Resume lets a paused batch go on. One that a recovery paused goes on while the recovery is open, too: each of its rows is
-// looked for at every provider before it is sent.
+// Resume resumes a paused batch. A batch paused by a recovery may resume while the recovery is open, because each of
+// its rows is searched at every provider before it is sent.
 func (s *Batches) Resume(ctx context.Context, tenant, id string, also func(*db.Tx, Batch) error) error {
 	b, err := s.Get(ctx, tenant, id)
 	if err != nil {

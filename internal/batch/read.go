@@ -138,7 +138,7 @@ var (
 // ownReference is a reference that a row may bring; another text is a note.
 var ownReference = regexp.MustCompile(`^[A-Za-z0-9._-]{12,36}$`)
 
-// row reads what was given. A bad row has Problems.
+// row reads the input of a row. A bad row has Problems.
 func (r reading) row(line, source int, g Given) Row {
 	row := Row{Line: line, Source: source, State: RowReady, Given: g, Name: usertext.Cut(strings.TrimSpace(g.Name), maxName), Note: strings.TrimSpace(g.Note)}
 	if own := strings.TrimSpace(g.Reference); ownReference.MatchString(own) {
@@ -181,7 +181,7 @@ func (r reading) row(line, source int, g Given) Row {
 	return row
 }
 
-// bad notes what is wrong with a field.
+// bad adds a fault of a field.
 func (r *Row) bad(field, why string) {
 	if r.Problems == nil {
 		r.Problems = map[string][]string{}

@@ -15,8 +15,8 @@ const (
 WHERE status IN ('running', 'paused')`
 )
 
-// RecoveryBegan ends, in the transaction in which a recovery of the database begins, what was not sent yet, and pauses what was:
-// in the time that is lost a batch may have been approved, sent or cancelled.
+// RecoveryBegan voids unsent batches and pauses running ones, in the transaction that starts a recovery. A batch may
+// have been approved, sent or cancelled before the restore.
 func RecoveryBegan(tx *db.Tx, c *clock.Clock) {
 	now := db.Micros(c.Now())
 	tx.Defer(voidAll, -1, now)

@@ -17,7 +17,7 @@ type Result struct {
 	Status    string // bad, ready, dropped, refused, returned, or the status of the payout
 	Reason    string // a sentence; empty: there is none
 	At        time.Time
-	Unknown   bool // the provider has not said what became of it: it must not be paid again
+	Unknown   bool // the provider has not reported the outcome: it must not be paid again
 }
 
 // Results reads rows from a line on, at most a set of 1,000 lines, with what became of them.

@@ -33,8 +33,8 @@ func (s *Batches) register() {
 	}})
 }
 
-// run accepts the next rows, and ends the batch behind the last. It goes on where the batch's row says, so that it may run
-// again or twice.
+// run accepts the next rows, and ends the batch after the last. It continues at the place in the batch's row, so it
+// may run again or twice.
 func (s *Batches) run(ctx context.Context, tenant, id string) jobs.Outcome {
 	b, err := s.Get(ctx, tenant, id)
 	if problem.Is(err, problem.NotFound) || err == nil && b.Status != Running {
@@ -61,8 +61,8 @@ const (
 	openPause = 2 * time.Second
 )
 
-// runBlock accepts rows of the next block, set by set, after it compared the block with what was approved. It pauses the batch
-// where rows cannot be accepted before somebody lifts a cause. wait is when to run again.
+// runBlock verifies that the next block equals the approved one, then accepts its rows, set by set. It pauses the batch
+// at a lasting cause against its rows. wait is the time until the next run.
 func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, err error) {
 	caller, err := s.sender(ctx, b)
 	if problem.Is(err, problem.Forbidden) {
@@ -116,7 +116,8 @@ func (s *Batches) acceptSet(ctx context.Context, caller idempotency.Caller, b Ba
 	return done == len(set) && err == nil, err
 }
 
-// stopped pauses a batch whose rows cannot be accepted now. A batch that was stopped or has ended meanwhile stays as it is.
+// stopped pauses a batch whose rows cannot be accepted now. It ignores a batch that was stopped or has ended
+// meanwhile.
 func (s *Batches) stopped(ctx context.Context, b Batch, cause Cause) error {
 	s.log.Warn("batch paused", "batch", b.ID, "tenant", b.Tenant, "cause", string(cause))
 	err := s.pause(ctx, b.Tenant, b.ID, cause, nil)
@@ -145,8 +146,8 @@ func (b Batch) intact(rows []Row) bool {
 	return len(blocks) == 1 && slices.Contains(b.blocks, blocks[0])
 }
 
-// accept accepts a set of rows in one transaction, up to the first for which there is a cause not to; next is the first line that
-// is undecided when all of them are decided.
+// accept accepts a set of rows in one transaction, up to the first with a cause against it. next is the first
+// undecided line.
 func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch, set []Row, next int) (done int, cause payments.RowCause, err error) {
 	var locked Batch // of the run of the transaction
 	order := payments.Rows{Caller: caller, Batch: b.ID, Rows: make([]payments.Row, len(set))}
@@ -156,7 +157,7 @@ func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch
 	order.Lock = func(tx *db.Tx) (money.Pesewas, error) {
 		is, err := lock(tx, b.Tenant, b.ID)
 		if err == nil && (is.Status != Running || is.Next != b.Next) {
-			err = problem.New(problem.InProgress, "batch_moved", "The batch was moved on or stopped at the same time")
+			err = problem.New(problem.InProgress, "batch_moved", "The batch was changed at the same time: try again")
 		}
 		locked = is
 		return is.Rest, err

@@ -22,8 +22,8 @@ type Frozen struct {
 	paid    overlap
 }
 
-// Freeze prices the rows of a draft, and compares them with earlier batches. again says why rows are paid that an earlier batch
-// paid; without it such a batch is refused. RequestIn stores the request.
+// Freeze prices the rows of a draft and compares them with earlier batches. again is the reason for paying rows of an
+// earlier batch again; without it such a batch is refused. RequestIn stores the request.
 func (s *Batches) Freeze(ctx context.Context, tenantID, id, again string) (f Frozen, err error) {
 	if f.Batch, err = s.Get(ctx, tenantID, id); err != nil {
 		return f, err
@@ -58,7 +58,7 @@ func (s *Batches) RequestIn(tx *db.Tx, f Frozen) error {
 		return err
 	}
 	if is.version != f.version || is.Status != f.Status {
-		return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: look at it again")
+		return problem.New(problem.InProgress, "batch_moved", "The draft was changed at the same time: reload it")
 	}
 	if err := f.paid.unmoved(tx, is); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
 	case err != nil:
 		return err
 	case bad > 0:
-		return problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d rows cannot be paid: mend or drop them", bad))
+		return problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d rows cannot be paid: correct or drop them", bad))
 	case b.Ready == 0:
 		return problem.New(problem.Invalid, "no_rows", "The batch has no rows to pay")
 	}
@@ -136,7 +136,7 @@ func (b Batch) mayRepeat(o overlap) error {
 	if o.rows == 0 || b.Again != "" {
 		return nil
 	}
-	return problem.New(problem.Invalid, "rows_paid_before", fmt.Sprintf("%d of %d rows (GHS %s) were paid by an earlier batch: keep the new rows alone, or say why they are paid again",
+	return problem.New(problem.Invalid, "rows_paid_before", fmt.Sprintf("%d of %d rows (GHS %s) were paid by an earlier batch: keep only the new rows, or give the reason for paying them again",
 		o.rows, b.Ready, money.Grouped(o.amount.String())))
 }
 
@@ -154,7 +154,7 @@ func (s *Batches) Withdraw(tx *db.Tx, tenantID, id string) error {
 	return s.store(tx, b)
 }
 
-// Order is the word by which a requested batch begins.
+// Order is the content of a change request that starts a batch.
 type Order struct {
 	Tenant, ID string
 	Digest     string // of the rows as the approver saw them
@@ -162,8 +162,8 @@ type Order struct {
 	Actor      string
 }
 
-// Start reserves the money of a requested batch and lets it run. It refuses a batch that is not what the order names, whose fees
-// changed, or of which an earlier batch has paid more rows since the request. also runs in the transaction.
+// Start reserves the money of a requested batch and starts it. It refuses a batch that differs from the order, whose
+// fees changed, or of which an earlier batch has paid more rows since the request. also runs in the transaction.
 func (s *Batches) Start(ctx context.Context, o Order, also func(*db.Tx, Batch) error) error {
 	b, err := s.Get(ctx, o.Tenant, o.ID)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Batches) Start(ctx context.Context, o Order, also func(*db.Tx, Batch) e
 	}
 	return s.withOverlap(ctx, b, func(paid overlap) error {
 		if paid.rows > b.Overlap {
-			return problem.New(problem.Invalid, "changed_since", fmt.Sprintf("Earlier batches paid %d rows of it since this was made", paid.rows-b.Overlap))
+			return problem.New(problem.Invalid, "changed_since", fmt.Sprintf("Earlier batches paid %d of its rows since this request", paid.rows-b.Overlap))
 		}
 		return s.begin(ctx, b, caller, o, paid, also)
 	})
@@ -195,7 +195,7 @@ func (s *Batches) begin(ctx context.Context, b Batch, caller idempotency.Caller,
 			return err
 		}
 		if is.Digest != o.Digest || is.version != b.version {
-			return problem.New(problem.Invalid, "changed_since", "The batch was changed since this was made")
+			return problem.New(problem.Invalid, "changed_since", "The batch changed since this request")
 		}
 		if err := paid.unmoved(tx, is); err != nil {
 			return err
@@ -242,7 +242,7 @@ func (s *Batches) mayStart(ctx context.Context, b Batch) error {
 	return s.db.Read(ctx, func(tx *db.Tx) error {
 		older, err := lease.OlderLives(tx)
 		if err == nil && older { // its check of the books knows no reserve
-			err = problem.New(problem.Unavailable, "older_node", "A node of the release before is still running: try again when all nodes are of this one")
+			err = problem.New(problem.Unavailable, "older_node", "A node of the previous release is still running: try again after all nodes are upgraded")
 		}
 		return err
 	})
@@ -259,7 +259,7 @@ func (s *Batches) sender(ctx context.Context, b Batch) (idempotency.Caller, erro
 		return c, err
 	}
 	if err != nil || key.State(s.clock.Now()) != "active" {
-		return c, problem.New(problem.Forbidden, "key_revoked", "The API key of the batch does not work any more")
+		return c, problem.New(problem.Forbidden, "key_revoked", "The API key of the batch was revoked or has expired")
 	}
 	c.Daily = key.Daily
 	return c, nil

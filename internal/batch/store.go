@@ -39,13 +39,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'draft', $10, $11, $12, $12)`
 
 	selectLocked = selectBatch + ` FOR UPDATE`
 
-	// A batch holds its code as the index batches_code says.
+	// The index batches_code decides which batches occupy their code.
 	selectByCode = `SELECT ` + batchColumns + ` FROM batches WHERE tenant = $1 AND code = $2
 AND (status IN ('draft', 'requested', 'running', 'paused', 'finished') OR accepted > 0)`
 
 	countDrafts = `SELECT count(*) FROM batches WHERE tenant = $1 AND status = 'draft'`
 
-	// The version guards what was read under the lock.
+	// The version guards the locked read.
 	updateBatch = `UPDATE batches SET status = $3, cause = $4, digest = $5, blocks = $6, plan = $7, ready = $8, amount = $9, charges = $10, overlap = $11,
 	code = $12, repetition = $13, again = $14, accepted = $15, rest = $16, next = $17, version = version + 1,
 	changed_at = $18, requested_at = $19, started_at = $20, paused_at = $21, ended_at = $22
@@ -71,7 +71,7 @@ func one(tx *db.Tx, sql string, args ...any) (b Batch, err error) {
 		return b.scan(r)
 	})
 	if err == nil && !found {
-		err = problem.New(problem.NotFound, "batch_not_found", "There is no such batch")
+		err = problem.New(problem.NotFound, "batch_not_found", "Batch not found")
 	}
 	return b, err
 }

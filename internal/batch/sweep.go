@@ -36,8 +36,8 @@ const (
 	eraseBatch = `UPDATE batch_rows SET ` + erasedRow + ` WHERE batch = $1 AND account <> ''`
 )
 
-// sweep ends what has waited for too long: drafts after seven days, and batches that were paused for as long, but for those of a
-// recovery. It deletes rows of uploads that broke off, and erases people from batches that ended long ago.
+// sweep ends drafts after seven days, and paused batches after the same time, except those of a recovery. It deletes
+// rows of interrupted uploads, and erases people from batches that ended long ago.
 func (s *Batches) sweep(ctx context.Context) error {
 	ctx = db.Bulk(ctx, "")
 	now := s.clock.Now()
@@ -57,7 +57,7 @@ func (s *Batches) sweep(ctx context.Context) error {
 	}))
 }
 
-// eachOf does something to the batches that a statement lists. A batch that moved meanwhile is left alone.
+// eachOf processes the batches that a statement lists. It skips a batch that changed meanwhile.
 func (s *Batches) eachOf(ctx context.Context, sql string, before time.Time, do func(ctx context.Context, tenant, id string) error) error {
 	var list [][2]string
 	err := s.db.Read(ctx, func(tx *db.Tx) error {

@@ -38,7 +38,7 @@ func heldOf(p book.Payment) heldPayout {
 // sendRule needs no check where no line of the account asks for one.
 var sendRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, Light: true, ByKey: true}
 
-// HoldPayout says whether a payout waits for the approval of its account's own people (payments.Holds).
+// HoldPayout reports whether a payout awaits approval by people of its account (payments.ApprovalPolicy).
 func (a *Changes) HoldPayout(ctx context.Context, by payments.Requester, pay book.Payment) (*payments.PendingApproval, error) {
 	asked, err := a.Store.Asked(ctx, KindSendPayout, pay.Tenant, pay.Amount)
 	if err != nil || !asked {

@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-func TestSendChargesOnceAndDelivers(t *testing.T) {
+func TestSend_chargesOnceAndDelivers(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("Your order is ready", "0241234567", "233241234567", "+233 24 123 4567", "0501234567")
@@ -46,7 +46,7 @@ func TestSendChargesOnceAndDelivers(t *testing.T) {
 	})
 }
 
-func TestPriceIsByCharactersNotSegments(t *testing.T) {
+func TestSend_priceByCharacters(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 1000})
 	for _, each := range []struct {
 		text              string
@@ -77,7 +77,7 @@ func TestPriceIsByCharactersNotSegments(t *testing.T) {
 	h.sound()
 }
 
-func TestASendBeyondTheCreditsIsRefused(t *testing.T) {
+func TestSend_beyondCredits(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3})
 		_, err := h.send(strings.Repeat("a", 161), "0241234567", "0241234568")
@@ -97,7 +97,7 @@ func TestASendBeyondTheCreditsIsRefused(t *testing.T) {
 	})
 }
 
-func TestCreditsAreNeverOverdrawnByManyAtOnce(t *testing.T) {
+func TestSend_concurrentlyNeverOverdraws(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 50})
 		var wait sync.WaitGroup
@@ -127,7 +127,7 @@ func TestCreditsAreNeverOverdrawnByManyAtOnce(t *testing.T) {
 	})
 }
 
-func TestACampaignUnderAKeyIsChargedOnce(t *testing.T) {
+func TestSend_idempotencyKey(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 5_000})
 		caller := h.caller()
@@ -215,7 +215,7 @@ func TestSend_keyFreeAfterADay(t *testing.T) {
 	})
 }
 
-func TestOneKeyAtOnceIsOneCampaign(t *testing.T) {
+func TestSend_sameKeyConcurrently(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		other := node(t, d, options{node: "two", sleep: true, at: h.clock, rail: h.operator})
@@ -247,7 +247,7 @@ func TestOneKeyAtOnceIsOneCampaign(t *testing.T) {
 	})
 }
 
-func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
+func TestSend_invalidAndOptedOutRecipients(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.Write(func(tx *db.Tx) error { h.contacts.OptOut(tx, "shop", "asked us", "233241000002"); return nil })
@@ -281,7 +281,7 @@ func TestInvalidAndOptedOutRecipientsAreNotCharged(t *testing.T) {
 	})
 }
 
-func TestSendRefusesBadRequests(t *testing.T) {
+func TestSend_badRequests(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	_, foreign := h.customer("other", 0, "Bantama")
 	pending, _, err := h.senders.Request(t.Context(), idempotency.Caller{Tenant: "shop"}, "Adum", "another")
@@ -321,7 +321,7 @@ func TestSendRefusesBadRequests(t *testing.T) {
 	}
 }
 
-func TestASendToGroupsReachesEachNumberOnce(t *testing.T) {
+func TestSend_overlappingGroups(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		h.customer("other", 0, "Bantama")
@@ -355,7 +355,7 @@ func TestASendToGroupsReachesEachNumberOnce(t *testing.T) {
 	})
 }
 
-func TestAGroupIsReadWholeOrNotAtAll(t *testing.T) {
+func TestSend_groupDeletedMeanwhile(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000_000})
 		g := h.group("shop", smstest.Numbers(1_500)...) // more than one page
@@ -378,7 +378,7 @@ func TestAGroupIsReadWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestALargeCampaignIsStoredBeforeItsCharge(t *testing.T) {
+func TestSend_largeCampaignIsStaged(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3_000})
 		// The request is refused before anything is stored.
@@ -400,7 +400,7 @@ func TestALargeCampaignIsStoredBeforeItsCharge(t *testing.T) {
 	})
 }
 
-func TestALostCommitIsRecognised(t *testing.T) {
+func TestSend_lostCommitAnswer(t *testing.T) {
 	for _, size := range []int{1, 1_001} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
@@ -428,7 +428,7 @@ func TestALostCommitIsRecognised(t *testing.T) {
 	}
 }
 
-func TestASendWithoutARailIsRefused(t *testing.T) {
+func TestSend_withoutRail(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.sms = nil
 	_, err := h.send("hello", "0241234567")
@@ -436,7 +436,7 @@ func TestASendWithoutARailIsRefused(t *testing.T) {
 	h.WantBalance(10)
 }
 
-func TestCreditsAreSoldOnceAndTakenBackUpToTheBalance(t *testing.T) {
+func TestCredits_soldOnceAndTakenBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sell := func(fn func(*db.Tx, string, string, int64) (int64, error), id string, credits int64) (n int64, err error) {

@@ -24,7 +24,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// instant is a rail that accepts every segment at once, and reports it delivered where told is set.
+// instant is a rail that accepts every segment at once. With receipts set it also reports delivery.
 type instant struct {
 	mu   sync.Mutex
 	n    int
@@ -44,7 +44,7 @@ func (i *instant) Submit(_ context.Context, s provider.Segment, done func(provid
 	}
 }
 
-// BenchmarkSend measures a message from Send to its stored answer, durable: charged, marked, submitted
+// BenchmarkSend measures a message from Send to its stored answer, durable: charged, claimed, submitted
 // and recorded. One operation is one message.
 func BenchmarkSend(b *testing.B) {
 	for _, engine := range dbtest.Engines() {

@@ -32,12 +32,12 @@ const (
 const bindError = 240
 
 // bindHeard is how long a node's report holds; nodes report every minute.
-const bindHeard = 3 * time.Minute
+const bindReportLife = 3 * time.Minute
 
 // State is the state of the bind at a time.
 func (b Bind) State(now time.Time) string {
 	switch {
-	case now.Sub(b.SeenAt) > bindHeard:
+	case now.Sub(b.SeenAt) > bindReportLife:
 		return BindSilent
 	case b.Bound == 0:
 		return BindDown

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-func TestBindsAreAsTheirNodeSaidLast(t *testing.T) {
+func TestBinds_lastReportCounts(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := node(t, d, options{})
 		note := func(binds ...Bind) {
@@ -31,7 +31,7 @@ func TestBindsAreAsTheirNodeSaidLast(t *testing.T) {
 		}
 		note(Bind{Name: "at", Connections: 2, Bound: 2}, Bind{Name: "mtn", Connections: 2, Bound: 1}, Bind{Name: "telecel", Connections: 1, Why: "refused"})
 		want(BindUp, BindPartly, BindDown)
-		h.clock.Advance(bindHeard + time.Second)
+		h.clock.Advance(bindReportLife + time.Second)
 		want(BindSilent, BindSilent, BindSilent)
 		note(Bind{Name: "mtn", Connections: 2, Bound: 2}) // the others were taken out of the configuration
 		want(BindUp)

@@ -24,10 +24,11 @@ type Send struct {
 	Groups     []string
 }
 
-// Send accepts a campaign: it is charged and stored when Send returns, and delivered afterwards. replayed means that
-// the caller's idempotency key had accepted it before. Errors: Invalid (sender_id, message, recipients,
-// group_id_list, an idempotency key with another body), Forbidden (a group of another tenant), InsufficientCredits
-// with Shortage as Data, Unavailable (no SMS rail).
+// Send accepts a campaign. It is charged and stored when Send returns, and delivered afterwards. replayed means that
+// an earlier request with the caller's idempotency key created it.
+//
+// Errors: Invalid (sender_id, message, recipients, group_id_list, an idempotency key with another body), Forbidden (a
+// group of another tenant), InsufficientCredits with Shortage as Data, Unavailable (no SMS rail).
 func (m *Messaging) Send(ctx context.Context, caller idempotency.Caller, s Send) (c Campaign, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {
@@ -114,7 +115,7 @@ func checkText(text string, bad *problem.Fields) (smstext.Encoding, int64) {
 	default:
 		encoding, segments := smstext.Count(text)
 		if segments > smstext.MaxSegments {
-			bad.Add("message", fmt.Sprintf("needs %d segments, the most is %d", segments, smstext.MaxSegments))
+			bad.Add("message", fmt.Sprintf("needs %d segments; the maximum is %d", segments, smstext.MaxSegments))
 		}
 		return encoding, int64(segments)
 	}

@@ -81,8 +81,8 @@ const (
 // afterAnyID is greater than every id, which is made of hexadecimal digits and dashes.
 const afterAnyID = "g"
 
-// Campaigns reads at most limit campaigns of a tenant, or of all tenants where tenant is empty, newest first: those older
-// than the campaign with the id before, or the newest when before is empty.
+// Campaigns lists up to limit campaigns of a tenant, newest first. An empty tenant means all tenants. The list starts
+// after the campaign before, or with the newest if before is empty.
 func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit int) ([]Campaign, error) {
 	before = cmp.Or(before, afterAnyID)
 	query, args := listCampaigns, []any{tenant, before, limit}
@@ -206,7 +206,7 @@ func (p *MessagePage) addWaiting(tx *db.Tx, rows map[int64]sentRow, from, end in
 	return err
 }
 
-// render returns a row as its tenant sees it: a message that is marked or offered again reads queued.
+// render returns a row as its tenant sees it: a claimed or queued message reads queued.
 func render(c Campaign, msg sentRow) Message {
 	t := Message{Recipient: msg.Recipient, Status: msg.Status, Segments: c.Segments, Encoding: c.Encoding, Credits: c.Credits,
 		SubmittedAt: msg.SubmittedAt, DeliveredAt: msg.DeliveredAt, Error: msg.Error}

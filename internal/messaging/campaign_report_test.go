@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {
+func TestUse_addsUpByNetworkAndEncoding(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -60,7 +60,7 @@ func TestTheReportOfCreditsAddsUpByNetworkAndEncoding(t *testing.T) {
 	})
 }
 
-func TestPagesOfACampaignHaveEachRecipientOnce(t *testing.T) {
+func TestCampaignMessages_eachRecipientOnce(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 5_000})
 	h.operator.SetReady(provider.ErrElsewhere)
 	to := append(smstest.Numbers(2_150), "bad one", "bad two")
@@ -102,7 +102,7 @@ func TestPagesOfACampaignHaveEachRecipientOnce(t *testing.T) {
 }
 
 // Operators see what all tenants sent, newest first, and go on by key; a tenant sees its own.
-func TestOperatorsListTheCampaignsOfAllTenants(t *testing.T) {
+func TestCampaigns_ofAllTenants(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		mine := h.mustSend("mine", "0240000001")

@@ -16,7 +16,7 @@ import (
 // Rate is a price in hundredths of a pesewa, because operators bill segments in fractions of one.
 type Rate int64
 
-// Prices are what operators charge for a segment, and what the installation charges for a credit.
+// Prices are the operators' price of a segment and the installation's price of a credit.
 type Prices struct {
 	Credit   Rate
 	Segment  Rate
@@ -34,11 +34,11 @@ func (p Prices) segment(n msisdn.Network) Rate {
 // times is the price of n units, rounded half up.
 func (r Rate) times(n int64) money.Pesewas { return money.Pesewas((int64(r)*n + 50) / 100) }
 
-// UseLine is the use of one network in one encoding. Messages counts recipients. Accepted were accepted by an
-// operator; of these, Delivered, Failed (including expired and rejected ones) and Unsure (reported as unknown) are
-// over, and the others wait for a receipt. Undecided were written and never answered.
+// UseLine is the use of one network in one encoding. Messages counts recipients. Accepted counts messages that an
+// operator accepted. Of these, Delivered, Failed (including expired and rejected) and Unsure (reported as unknown)
+// are final; the others wait for a receipt. Undecided counts written messages without an answer.
 type UseLine struct {
-	Network   string // by the number's range; OTHER where the range tells none
+	Network   string // by the number's range; OTHER for an unknown range
 	Encoding  smstext.Encoding
 	Messages  int64
 	Accepted  int64
@@ -53,7 +53,7 @@ type UseLine struct {
 	Cost      money.Pesewas
 }
 
-// Margin is what was paid for the credits, less the operators' charges.
+// Margin returns the price paid for the credits minus the operators' charges.
 func (l UseLine) Margin() money.Pesewas { return l.Paid - l.Cost }
 
 // DeliveryRate is the share of delivered messages among those that are over, in hundredths of a per cent; -1 when
@@ -71,8 +71,8 @@ const useOf = `SELECT substr(m.recipient, 1, 5), c.encoding, m.status, m.accepte
 	WHERE ($1 = '' OR c.tenant = $1) AND c.mode = $2 AND c.created_at >= $3 AND c.created_at < $4 AND m.no >= 0
 	GROUP BY substr(m.recipient, 1, 5), c.encoding, m.status, m.accepted > 0`
 
-// Use reports credits, segments, cost, margin and deliveries of the campaigns of a mode that were accepted from from
-// and before to, of one tenant, or of all when tenant is empty. It reads all their messages.
+// Use reports credits, segments, cost, margin and deliveries of a mode's campaigns accepted in [from, to). An empty
+// tenant means all tenants. It reads all their messages.
 func (m *Messaging) Use(ctx context.Context, tenant, mode string, from, to time.Time, prices Prices) ([]UseLine, error) {
 	var lines map[useKey]*UseLine
 	err := m.db.ReadWhole(ctx, func(tx *db.Tx) error {

@@ -26,7 +26,7 @@ type Deps struct {
 	Answers  *idempotency.Answers
 	Senders  *senderid.Store
 	Contacts *contacts.Store
-	Watch    *recovery.Watch // is told of commits; nil in commands and tests
+	Watch    *recovery.Watch // observes commits; nil in commands and tests
 	Clock    *clock.Clock
 	Log      *slog.Logger
 	Secret   config.Secret // the keys of one-time passwords are derived from it
@@ -48,7 +48,7 @@ type Deps struct {
 	Quotas config.Quotas
 	// OTPTap closes ranges of numbers to which too few one-time passwords are verified; Sends of 0: never.
 	OTPTap config.OTPTap
-	// Recovery keeps campaigns back while the database may have forgotten what was sent; nil in tests that have no
-	// recovery.
+	// Recovery delays campaigns while a restored database may lack messages that were sent. It is nil in tests
+	// without a recovery.
 	Recovery *recovery.Recovery
 }

@@ -39,12 +39,12 @@ type Sent struct {
 	open             int64 // receipts that may still come, and are matched by the number
 }
 
-// Over says whether nothing more can become of it.
+// Over reports whether the message is final.
 func (s Sent) Over() bool {
 	return s.open == 0 && s.Status != StatusQueued && s.Status != StatusSending && s.Status != delivery.StatusSubmitted
 }
 
-// OfNumber gives each message to a number. It reads them all, in bounded parts.
+// OfNumber passes each message to a number to each. It scans all messages in bounded steps.
 func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent) error) error {
 	after := func(s Sent) []any { return []any{s.Tenant, s.Campaign, s.No} }
 	scan := func(r *db.Row, s *Sent) (Sent, bool, error) {

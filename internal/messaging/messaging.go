@@ -1,17 +1,17 @@
-// Package messaging sends texts for tenants. It checks and prices campaigns and one-time passwords, sells the SMS credits
-// that pay for them, and reports what became of each message. Package delivery charges, stores and delivers an accepted
-// campaign. Contacts, sender IDs and the codes of one-time passwords (package otp) are packages of their own.
+// Package messaging sends texts for tenants. It checks and prices campaigns and one-time passwords, sells the SMS
+// credits that pay for them, and reports the state of each message. Package delivery charges, stores and delivers an
+// accepted campaign. Contacts, sender IDs and the codes of one-time passwords (package otp) are separate packages.
 //
-// Files, each standing on those below it alone; no two of them need each other:
+// A file depends only on files that are listed below it:
 //
 //	otp.go, stopped_campaigns.go      SendOTP; campaigns that an operator stopped
-//	campaign.go, campaign_report.go   Send: checks, the text and its price (package smstext counts); campaigns and their messages, for tenants and operators
-//	recipients.go, quota.go           the numbers and groups of a send; quotas
+//	campaign.go, campaign_report.go   Send with its checks and price; campaigns and their messages, for tenants and operators
+//	recipients.go, quota.go           numbers and groups of a send; quotas
 //	credits.go, credits_report.go     sales of credits; credits and costs
-//	binds.go, erasure.go              connections with message centres; a person's number, found and erased
-//	messaging.go                      the domain, and how its parts are put together
-//	types.go                          the types of package delivery that callers see
-//	deps.go                           what New needs
+//	binds.go, erasure.go              connections with message centres; search for and erasure of a number
+//	messaging.go                      the domain and its construction
+//	types.go                          types of package delivery for callers
+//	deps.go                           dependencies
 package messaging
 
 import (
@@ -75,7 +75,7 @@ func (m *Messaging) UnmatchedReceipts(ctx context.Context) (UnmatchedReceipts, e
 // Check compares all campaigns and messages with the ledger and with themselves on one snapshot.
 func (m *Messaging) Check(ctx context.Context) (Report, error) { return m.delivery.Check(ctx) }
 
-// Drain ends the marking of campaigns with their charge and waits until the marked ones are submitted. It is called
+// Drain stops claiming campaigns with their charge and waits until the claimed ones are submitted. It is called
 // when no request is accepted any more and before the queue's Stop.
 func (m *Messaging) Drain(ctx context.Context) { m.delivery.Drain(ctx) }
 

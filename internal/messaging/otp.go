@@ -24,12 +24,13 @@ type OTP struct {
 // OTPSent is an accepted one-time password.
 type OTPSent struct {
 	RequestID string
-	Prefix    string // shown to the user beside the code, which tells requests apart
+	Prefix    string // shown with the code, so that the user can match request and code
 }
 
-// SendOTP makes a code, charges and sends it. It voids an earlier open code for the same number. Errors: Invalid
-// (senderId, message, length, expiry, an idempotency key with another body), InsufficientCredits with Shortage as
-// Data, RateLimited (the number, or its range), Unavailable (no SMS rail).
+// SendOTP creates a code, charges for it and sends it. It voids an earlier open code for the same number.
+//
+// Errors: Invalid (senderId, message, length, expiry, an idempotency key with another body), InsufficientCredits with
+// Shortage as Data, RateLimited (the number, or its range), Unavailable (no SMS rail).
 func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OTP) (sent OTPSent, replayed bool, err error) {
 	t, err := m.tenants.Get(ctx, caller.Tenant)
 	if err != nil {
@@ -63,13 +64,13 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	return OTPSent{RequestID: accepted.ID, Prefix: code.Prefix}, false, nil
 }
 
-// otpAgain answers a request whose idempotency key was used with what it made then.
+// otpAgain returns the earlier result of a request that repeats an idempotency key.
 func (m *Messaging) otpAgain(ctx context.Context, c Campaign) (sent OTPSent, replayed bool, err error) {
 	prefix, err := m.Codes.Prefix(ctx, c.Tenant, c.ID)
 	return OTPSent{RequestID: c.ID, Prefix: prefix}, true, err
 }
 
-// check applies defaults and adds to bad what is wrong with the request.
+// check applies defaults and adds the request's faults to bad.
 func (o *OTP) check(bad *problem.Fields) {
 	if o.Length == 0 {
 		o.Length = otp.LeastLength

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-func TestARightCodeStaysRightForItsKeyAlone(t *testing.T) {
+func TestVerify_repeatedWithSameKey(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{})

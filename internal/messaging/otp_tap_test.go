@@ -67,7 +67,7 @@ func (h *fixture) wantTapOpen(phone msisdn.MSISDN) {
 	}
 }
 
-func TestAPumpedRangeIsClosed(t *testing.T) {
+func TestTap_pumpedRangeIsClosed(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		var log bytes.Buffer
 		h := open(t, d, options{credits: 100, tap: tapRule, log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -110,7 +110,7 @@ func TestAPumpedRangeIsClosed(t *testing.T) {
 	})
 }
 
-func TestAnHonestRangeIsNeverClosed(t *testing.T) {
+func TestTap_honestRangeStaysOpen(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000, tap: tapRule})
 		// In a burst of 100, six in ten are verified, but only minutes later.
@@ -136,7 +136,7 @@ func TestAnHonestRangeIsNeverClosed(t *testing.T) {
 	})
 }
 
-func TestAFewCodesAreNeverJudged(t *testing.T) {
+func TestTap_fewCodesStayOpen(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 1_000, tap: tapRule})
 	for i := range 10 {
 		h.pump("233241", 10*i, 9, 0)
@@ -147,7 +147,7 @@ func TestAFewCodesAreNeverJudged(t *testing.T) {
 	}
 }
 
-func TestAnOperatorReopensARange(t *testing.T) {
+func TestTap_reopenedByOperator(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, tap: tapRule})
 		reopen := func() (r otp.ClosedRange, err error) {
@@ -176,7 +176,7 @@ func TestAnOperatorReopensARange(t *testing.T) {
 	})
 }
 
-func TestTwoNodesAgreeOnAClosedRange(t *testing.T) {
+func TestTap_twoNodesAgree(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.Postgres), options{credits: 1_000, tap: tapRule})
 	other := node(t, h.d, options{node: "another", at: h.clock, tap: tapRule, rail: h.operator})
 	other.Tenant, other.sender = h.Tenant, h.sender

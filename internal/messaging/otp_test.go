@@ -91,7 +91,7 @@ func (h *fixture) wantVerify(sent OTPSent, code string, want problem.Kind) {
 	}
 }
 
-func TestACodeIsSentAndVerified(t *testing.T) {
+func TestOTP_sentAndVerified(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{})
@@ -116,7 +116,7 @@ func wrong(code string) string {
 	return strings.Map(func(r rune) rune { return '0' + (r-'0'+1)%10 }, code)
 }
 
-func TestACodeHoldsForItsNumberAndTenantAlone(t *testing.T) {
+func TestVerify_otherNumberOrTenant(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	h.customer("other", 0, "Bantama")
 	sent, code := h.mustOTP(OTP{})
@@ -129,7 +129,7 @@ func TestACodeHoldsForItsNumberAndTenantAlone(t *testing.T) {
 	h.wantVerify(sent, code, "")
 }
 
-func TestACodeHasFiveTries(t *testing.T) {
+func TestVerify_fiveTries(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{Length: 10})
@@ -158,7 +158,7 @@ func TestACodeHasFiveTries(t *testing.T) {
 	})
 }
 
-func TestACodeIsUsedOnce(t *testing.T) {
+func TestVerify_codeIsUsedOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{})
@@ -183,7 +183,7 @@ func TestACodeIsUsedOnce(t *testing.T) {
 	})
 }
 
-func TestAnExpiredCodeIsRefused(t *testing.T) {
+func TestVerify_expiredCode(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		sent, code := h.mustOTP(OTP{Expiry: 2 * time.Minute})
@@ -194,7 +194,7 @@ func TestAnExpiredCodeIsRefused(t *testing.T) {
 	})
 }
 
-func TestOTPIsVoidedByANewerOne(t *testing.T) {
+func TestOTP_voidedByNewer(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		first, code1 := h.mustOTP(OTP{Length: 6})
@@ -211,7 +211,7 @@ func TestOTPIsVoidedByANewerOne(t *testing.T) {
 	})
 }
 
-func TestOTPSendsAreCapped(t *testing.T) {
+func TestOTP_sendLimit(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 7})
 		// Refused requests do not count.
@@ -250,7 +250,7 @@ func TestOTPSendsAreCapped(t *testing.T) {
 	})
 }
 
-func TestOTPFailuresOfANumberAreCapped(t *testing.T) {
+func TestVerify_failureLimit(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 100})
 	failures := 0
 	for failures < otpFails {
@@ -267,7 +267,7 @@ func TestOTPFailuresOfANumberAreCapped(t *testing.T) {
 	h.wantVerify(sent, code, "")
 }
 
-func TestOTPRefusesBadRequests(t *testing.T) {
+func TestOTP_badRequests(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 10})
 	for name, each := range map[string]struct {
 		o    OTP
@@ -293,7 +293,7 @@ func TestOTPRefusesBadRequests(t *testing.T) {
 	h.WantBalance(10)
 }
 
-func TestACodeIsStoredNowhere(t *testing.T) {
+func TestOTP_codeIsStoredNowhere(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.SetReady(fmt.Errorf("no operator")) // the job and the chunk wait in their tables
@@ -360,7 +360,7 @@ func (h *fixture) findNowhere(needle string) {
 	}
 }
 
-func TestOTPThatExpiresBeforeItIsSentIsRefunded(t *testing.T) {
+func TestOTP_expiredBeforeSendIsRefunded(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.SetReady(fmt.Errorf("no operator"))
@@ -381,7 +381,7 @@ func TestOTPThatExpiresBeforeItIsSentIsRefunded(t *testing.T) {
 	})
 }
 
-func TestOTPIsNeverSentTwice(t *testing.T) {
+func TestOTP_neverSentTwice(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, resend: true})
 		begun, goOn := make(chan struct{}), make(chan struct{})
@@ -411,7 +411,7 @@ func TestOTPIsNeverSentTwice(t *testing.T) {
 	})
 }
 
-func TestOTPOfADeadNodeIsSentByTheNext(t *testing.T) {
+func TestOTP_takenOverFromDeadNode(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.SetReady(fmt.Errorf("no operator"))
@@ -430,7 +430,7 @@ func TestOTPOfADeadNodeIsSentByTheNext(t *testing.T) {
 	})
 }
 
-func TestACodeUnderAnIdempotencyKeyIsSentOnce(t *testing.T) {
+func TestOTP_idempotencyKey(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		caller := h.caller()
@@ -469,7 +469,7 @@ func TestACodeUnderAnIdempotencyKeyIsSentOnce(t *testing.T) {
 	})
 }
 
-func TestOneRequestForACodeManyTimesAtOnceIsOneCode(t *testing.T) {
+func TestOTP_sameKeyConcurrently(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		caller := h.caller()
@@ -497,7 +497,7 @@ func TestOneRequestForACodeManyTimesAtOnceIsOneCode(t *testing.T) {
 }
 
 // A window that was begun in the future does not block a number until then.
-func TestOTPLimitsEndAfterTheClockWasSetBack(t *testing.T) {
+func TestOTP_limitsAfterClockSetBack(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		h.clock.Set(24 * time.Hour)

@@ -28,7 +28,7 @@ func (m *Messaging) roomForCampaign(ctx context.Context, t tenant.Tenant) error 
 	})
 }
 
-// UnderWay says how many large campaigns of a tenant are under way, and how many may be.
+// UnderWay returns the number of a tenant's active large campaigns, and its limit.
 func (m *Messaging) UnderWay(ctx context.Context, t tenant.Tenant) (stored tenant.Stored, err error) {
 	stored.Most = t.Quotas.Over(m.quotas).Campaigns
 	err = m.db.Read(ctx, func(tx *db.Tx) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-func TestCampaignsUnderWayBeyondTheQuotaAreRefused(t *testing.T) {
+func TestQuota_activeCampaigns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true}) // nothing is delivered
 		h.quotas = config.Quotas{Campaigns: 1}

@@ -43,7 +43,7 @@ func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, named, grou
 	}
 	read := m.db.Read
 	if len(groups) > 0 {
-		read = m.db.ReadSnapshot // a group is there whole or, when it is deleted meanwhile, not at all
+		read = m.db.ReadSnapshot // reads a concurrently deleted group as a whole or not at all
 		ctx = db.Bulk(ctx, t.ID)
 	}
 	if someOptedOut || len(groups) > 0 {
@@ -86,10 +86,9 @@ func parseRecipients(texts []string) recipientList {
 	return list
 }
 
-// mayRead refuses a send to groups with more contacts than one request may read, or that the tenant's credits cannot pay
-// for, before the contacts are read. Every named recipient is charged unless it opted out, and where no number did, so is
-// every contact of the largest group. The cost in the refusal counts a number as often as it is named: only reading the
-// groups would tell.
+// mayRead refuses groups with more contacts than one request may read, or with a higher cost than the tenant's
+// credits, before it reads the contacts. Without opt-outs, every contact of the largest group is charged. The cost in
+// the refusal counts a number once for each mention, because only reading the groups would find duplicates.
 func (m *Messaging) mayRead(tx *db.Tx, t tenant.Tenant, credits int64, named []msisdn.MSISDN, groups []contacts.Group, someOptedOut bool) error {
 	var all, largest int64
 	for _, g := range groups {

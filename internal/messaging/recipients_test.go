@@ -10,11 +10,11 @@ import (
 )
 
 // A request that names a group a hundred times reads it once, and groups that are too large together are not read.
-func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
+func TestSend_readLimit(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: MaxRead})
 		one, other := h.group("shop", "0241000001"), h.group("shop", "0241000002")
-		h.Write(func(tx *db.Tx) error { // the row says how large a group is
+		h.Write(func(tx *db.Tx) error { // the row has the size of the group
 			_, err := tx.Exec(`UPDATE contact_groups SET contacts = $1`, MaxRead-1)
 			return err
 		})
@@ -33,7 +33,7 @@ func TestOneRequestReadsSoMuchAtMost(t *testing.T) {
 
 // The contacts of groups are not read for a send that the credits cannot pay for, and other errors of the request are
 // reported first.
-func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
+func TestSend_beyondCreditsReadsNoContacts(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 2})
 		poor, _ := h.customer("poor", 0, "Bantama")
@@ -98,7 +98,7 @@ func TestASendBeyondTheCreditsReadsNoContacts(t *testing.T) {
 	})
 }
 
-func TestASendNeedsAnApprovedSenderID(t *testing.T) {
+func TestSend_needsApprovedSenderID(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1})
 		asked, _, err := h.senders.Request(t.Context(), h.caller(), "Adum", "another")

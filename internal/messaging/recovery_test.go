@@ -11,9 +11,9 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// After a restore the database may have forgotten what was sent. New campaigns are refused and open ones wait until
-// an operator lets the customer's through; one-time passwords are sent.
-func TestCampaignsWaitInARecovery(t *testing.T) {
+// A restored database may lack sent messages. New campaigns are refused and open ones wait until an operator resumes
+// the customer's; one-time passwords are sent.
+func TestRecovery_campaignsWait(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100, sleep: true})
 		waits, err := h.send("hello", smstest.Numbers(20)...)

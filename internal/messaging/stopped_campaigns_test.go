@@ -11,7 +11,7 @@ import (
 )
 
 // A campaign is stopped once. The messages that were not sent cost nothing.
-func TestStopCampaign(t *testing.T) {
+func TestStop_activeCampaign(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.SetReady(errors.New("no operator"))

@@ -148,7 +148,7 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 	}
 	err := d.DB.Write(db.Bulk(ctx, p.Tenant), func(tx *db.Tx) error {
 		for _, one := range both {
-			pending, err := webhook.EraseWords(tx, one.Tenant, one.ID, book.Erased, spellings...)
+			pending, err := webhook.EraseTexts(tx, one.Tenant, one.ID, book.Erased, spellings...)
 			if err == nil && (pending || one.SettledAt.IsZero()) {
 				err = errNotOver
 			}

@@ -69,8 +69,8 @@ type Entry struct {
 	Change    int64  // pesewas or credits; below zero they left the account
 	Balance   int64  // after the movement
 
-	// Charged, Returned and Deducted are the charges in the movement, in pesewas: taken from the wallet, given back to it,
-	// and kept from a collection before its money came.
+	// Charged, Returned and Deducted are the charges of the movement in pesewas: debited from the wallet, credited
+	// back to it, and deducted from a collection before its credit.
 	Charged, Returned, Deducted money.Pesewas
 }
 

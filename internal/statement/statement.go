@@ -1,8 +1,8 @@
-// Package statement reads account statements: what a wallet, or the SMS credits of an account, held at the beginning of a
-// period, each movement with the balance after it, and what it held at the end.
+// Package statement reads statements of a wallet or of the SMS credits of an account: the opening balance of a
+// period, each movement with the balance after it, and the closing balance.
 //
-// A movement is a transfer of the ledger, so a statement has everything that changed the balance and nothing else. A payment
-// has one line for its amount and one for its charges. Totals are summed from the same lines, and Summary reports a line
+// A movement is a transfer of the ledger, so a statement has exactly the changes of the balance. A payment has one
+// line for its amount and one for its charges. Totals are summed from the same lines, and Summary reports a line
 // whose balance does not follow from the line before.
 //
 // Files: statement.go (a period and its summary), entry.go (the types of movements), columns.go (files).
@@ -72,7 +72,7 @@ type Summary struct {
 	// Charged and Returned are charges that were taken from the wallet and given back, in pesewas. Deducted are charges
 	// that collections paid before their money came.
 	Charged, Returned, Deducted money.Pesewas
-	// Problem says where the lines contradict each other. Empty: they tie to the ledger.
+	// Problem describes a contradiction between the lines. It is empty if they agree with the ledger.
 	Problem string
 }
 

@@ -98,7 +98,7 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-// BenchmarkSend is the HTTP side alone.
+// BenchmarkSend measures only the HTTP side.
 func BenchmarkSend(b *testing.B) {
 	c := newClient(Options{Timeout: patience, Development: true})
 	body, err := bodyOf(Event{Kind: Payout, Status: "success", Amount: 1000, Charges: 10, Reference: "order-000000007", ProviderReference: "9b1f0f4e-0000-4000-8000-000000000007"})

@@ -75,8 +75,8 @@ const (
 // first.
 func crowded(job jobs.Job) bool { return job.Tries > 0 && job.Crowd > crowd }
 
-// explain logs why there was no response. The customer sees no details. At level debug every attempt is logged, at
-// info one a minute: many receivers are down at any time, and a failing resolver of ours shows in any of them.
+// explain logs the reason for a missing response. The customer sees no details. Level debug has every attempt, and
+// level info one a minute: many receivers are down at any time, and a failing resolver of ours shows in any of them.
 func (w *Webhooks) explain(e *event, a answer) {
 	level := slog.LevelDebug
 	if _, ok := w.explained.May(w.clock.Now()); ok {

@@ -13,29 +13,29 @@ const (
 	emptyAnswers = `UPDATE webhook_attempts SET answer = '' WHERE tenant = $1 AND event IN (SELECT value FROM texts($2)) AND answer <> ''`
 )
 
-// told is the body and the address of an event.
-type told struct{ id, url, body string }
+// eventTexts are the body and the address of an event.
+type eventTexts struct{ id, url, body string }
 
-// EraseWords replaces words, such as the spellings of a number, in the addresses and bodies of a subject's events,
-// and empties the receivers' responses, which may contain a number or a name in any form. A changed event is not sent
-// again. EraseWords changes nothing, and reports so, while an event is not delivered.
-func EraseWords(tx *db.Tx, tenant, subject, instead string, words ...string) (pending bool, err error) {
+// EraseTexts replaces texts, such as the spellings of a number, in the addresses and bodies of a subject's events. It
+// empties the receivers' responses, which may contain a number or a name in any form. A changed event is not sent
+// again. While an event is not delivered, it changes nothing and returns false.
+func EraseTexts(tx *db.Tx, tenant, subject, instead string, words ...string) (pending bool, err error) {
 	var pairs []string
 	for _, word := range words {
 		pairs = append(pairs, word, instead)
 	}
 	replace := strings.NewReplacer(pairs...)
 	var all []string
-	var changed []told
+	var changed []eventTexts
 	err = tx.Query(eventsOf, []any{tenant, subject}, func(r *db.Row) error {
-		var e told
+		var e eventTexts
 		var state State
 		err := r.Scan(&e.id, &e.url, &e.body, &state)
 		if state == Pending {
 			pending = true
 		}
 		all = append(all, e.id)
-		if now := (told{e.id, replace.Replace(e.url), replace.Replace(e.body)}); now != e {
+		if now := (eventTexts{e.id, replace.Replace(e.url), replace.Replace(e.body)}); now != e {
 			changed = append(changed, now)
 		}
 		return err

@@ -159,7 +159,7 @@ func (e replayable) refusal() error {
 	if !e.erased {
 		return nil
 	}
-	return problem.New(problem.Gone, "webhook_erased", "The webhook "+e.id+" is not sent again: the person whom it names was erased from it, and it would tell something else")
+	return problem.New(problem.Gone, "webhook_erased", "The webhook "+e.id+" cannot be sent again: a person was erased from it, so its content changed")
 }
 
 func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err error) {
@@ -181,7 +181,7 @@ func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (repl
 	err = w.db.Write(ctx, func(tx *db.Tx) error {
 		list, err := readReplayable(tx, sqlReplayOne, tenant, subject, id)
 		if err == nil && len(list) == 0 {
-			err = problem.New(problem.NotFound, "webhook_not_found", "There is no such webhook of the account")
+			err = problem.New(problem.NotFound, "webhook_not_found", "The account has no such webhook")
 		}
 		if err == nil {
 			err = list[0].refusal()

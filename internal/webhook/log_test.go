@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-func TestANewerEventTakesTheOldOnesPlace(t *testing.T) {
+func TestQueue_newerEventSupersedes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.status(http.StatusInternalServerError)
@@ -50,7 +50,7 @@ func TestANewerEventTakesTheOldOnesPlace(t *testing.T) {
 	})
 }
 
-func TestASupersededEventStaysThat(t *testing.T) {
+func TestQueue_supersededStays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{Timeout: patience})
 		arrived, let := make(chan string, 100), make(chan struct{})
@@ -62,7 +62,7 @@ func TestASupersededEventStaysThat(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		})
-		// So many requests are all that an unknown receiver gets; the next stands in line.
+		// An unknown receiver gets this many concurrent requests; the next one waits.
 		var events []Event
 		for i := range leastAtOnce {
 			events = append(events, r.event(i, nil))
@@ -102,7 +102,7 @@ func TestASupersededEventStaysThat(t *testing.T) {
 	})
 }
 
-func TestADeliveredEventIsNotSuperseded(t *testing.T) {
+func TestQueue_deliveredIsNotSuperseded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.send(r.event(1, nil))
@@ -116,7 +116,7 @@ func TestADeliveredEventIsNotSuperseded(t *testing.T) {
 	})
 }
 
-func TestTwoSecretsSignForADay(t *testing.T) {
+func TestSecret_twoSignForADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		var old, fresh string
@@ -153,7 +153,7 @@ func TestTwoSecretsSignForADay(t *testing.T) {
 	})
 }
 
-func TestSecretsAreSealed(t *testing.T) {
+func TestSecret_sealed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		s, err := r.Secret(t.Context(), "tenant")
@@ -190,7 +190,7 @@ func TestSecretsAreSealed(t *testing.T) {
 	})
 }
 
-func TestEventsThatEndedAreReplayed(t *testing.T) {
+func TestReplay_endedEvents(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.status(http.StatusGone)
@@ -201,7 +201,7 @@ func TestEventsThatEndedAreReplayed(t *testing.T) {
 			t.Fatal(id, err)
 		}
 		r.quiet()
-		// One that waits for its next attempt has it now, and not once more at its time.
+		// An event that waits for its next attempt gets it now, and not once more at its time.
 		if id, err := r.Replay(t.Context(), "tenant", "subject-0001", ""); err != nil || id != "event-0001" {
 			t.Errorf("replay of what waits: %s, %v", id, err)
 		}
@@ -266,7 +266,7 @@ func TestEventsThatEndedAreReplayed(t *testing.T) {
 	})
 }
 
-func TestWhatIsDeliveredStaysDeliveredWhenTheDatabaseIsAway(t *testing.T) {
+func TestDeliver_databaseDown(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		r := newRig(t, d, "a", Options{})
 		r.warm()
@@ -290,7 +290,7 @@ func TestWhatIsDeliveredStaysDeliveredWhenTheDatabaseIsAway(t *testing.T) {
 	})
 }
 
-func TestALostAnswerToCommitCountsOnce(t *testing.T) {
+func TestDeliver_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		r := newRig(t, d, "a", Options{})
 		r.warm()
@@ -314,9 +314,9 @@ func TestALostAnswerToCommitCountsOnce(t *testing.T) {
 	})
 }
 
-// TestALostAnswerThatNobodyCouldLookAfterCountsOnce: the answer to the COMMIT is
+// TestDeliver_lostCommitThenDatabaseDown: the answer to the COMMIT is
 // lost, and the database stays away for a while.
-func TestALostAnswerThatNobodyCouldLookAfterCountsOnce(t *testing.T) {
+func TestDeliver_lostCommitThenDatabaseDown(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		r := newRig(t, d, "a", Options{})
 		r.warm()
@@ -348,7 +348,7 @@ func TestALostAnswerThatNobodyCouldLookAfterCountsOnce(t *testing.T) {
 	})
 }
 
-func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
+func TestDeliver_takenOverByOtherNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := newRig(t, d, "a", Options{})
 		a.inbox.status(http.StatusInternalServerError)
@@ -373,16 +373,16 @@ func TestAnotherNodeDeliversWhatAStoppedOneLeft(t *testing.T) {
 	})
 }
 
-// TestAnAttemptThatOurStopCutsShort is no failure of the receiver's: another node sends it at once, and the
+// TestDeliver_attemptCutByShutdown is no failure of the receiver's: another node sends it at once, and the
 // schedule has all its attempts.
-func TestAnAttemptThatOurStopCutsShort(t *testing.T) {
+func TestDeliver_attemptCutByShutdown(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := newRig(t, d, "a", Options{})
 		arrived := make(chan struct{})
 		a.inbox.answers(func(n int, w http.ResponseWriter, q *http.Request) {
 			if n == 1 {
 				close(arrived)
-				<-q.Context().Done() // nobody waits for an answer any more
+				<-q.Context().Done() // the attempt was cancelled
 			}
 		})
 		a.send(a.event(1, nil))
@@ -404,9 +404,9 @@ func TestAnAttemptThatOurStopCutsShort(t *testing.T) {
 	})
 }
 
-// TestAReplayIsSentWhateverWasLeftToWrite: a node delivers, cannot write it and loses its
+// TestReplay_afterUnwrittenDelivery: a node delivers, cannot write it and loses its
 // lease; another one delivers and writes it. Then somebody replays it.
-func TestAReplayIsSentWhateverWasLeftToWrite(t *testing.T) {
+func TestReplay_afterUnwrittenDelivery(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		a := newRigOn(t, d, jobs.Options{Node: "a", LeaseFor: time.Hour, Heartbeat: 20 * time.Millisecond}, Options{})
 		a.warm()
@@ -449,7 +449,7 @@ func TestAReplayIsSentWhateverWasLeftToWrite(t *testing.T) {
 	})
 }
 
-func TestListPagesAndFilters(t *testing.T) {
+func TestList_pagesAndFilters(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
@@ -493,7 +493,7 @@ func TestListPagesAndFilters(t *testing.T) {
 	})
 }
 
-func TestEndedEventsArePrunedAndOpenOnesStay(t *testing.T) {
+func TestPrune_endedEventsOnly(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.answers(func(_ int, w http.ResponseWriter, q *http.Request) {
@@ -526,7 +526,7 @@ func TestEndedEventsArePrunedAndOpenOnesStay(t *testing.T) {
 	})
 }
 
-func TestReceiversNeedATrustedCertificate(t *testing.T) {
+func TestSend_untrustedCertificate(t *testing.T) {
 	receiver := &inbox{}
 	receiver.server = httptest.NewTLSServer(receiver)
 	defer receiver.server.Close()
@@ -544,7 +544,7 @@ func TestReceiversNeedATrustedCertificate(t *testing.T) {
 	}
 }
 
-func TestProductionDialsNoPrivateAddress(t *testing.T) {
+func TestSend_privateAddressInProduction(t *testing.T) {
 	in := newInbox(t)
 	c := newClient(Options{Timeout: patience})
 	for _, out := range []*outbound.Client{c.secure, c.plain} {
@@ -563,7 +563,7 @@ func TestProductionDialsNoPrivateAddress(t *testing.T) {
 }
 
 // Pages of a tenant's own failed events leave none out and show none twice, though many were given up at one moment.
-func TestFailedEventsOfATenantArePaged(t *testing.T) {
+func TestFailed_pages(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.status(http.StatusGone)

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// stand holds jobs of a kind that is run by hand.
+// stand has jobs of a kind that the test runs.
 type stand struct {
 	*scheduler.Scheduler[int]
 	k    *scheduler.Kind[int]
@@ -31,7 +31,7 @@ func (s *stand) add(tenant, line string, n, tries int) {
 	}
 }
 
-// run takes all that may run and says whose it is.
+// run takes all runnable jobs and returns their owners.
 func (s *stand) run() (taken []*scheduler.Entry[int], tenants []string) {
 	for e := s.Take(s.k); e != nil; e = s.Take(s.k) {
 		taken = append(taken, e)
@@ -68,8 +68,8 @@ func onePool(only pool) *pools {
 	return p
 }
 
-// However many lines a tenant has, it has its share of the workers and no more; what it leaves is the others'.
-func TestATenantWithEndlessLinesHasItsShare(t *testing.T) {
+// A tenant with any number of lines has exactly its share of the workers. The others get the rest.
+func TestPools_tenantShare(t *testing.T) {
 	s := poolStand(onePool(pool{atOnce: 256, perTenant: 2}))
 	for i := range 1000 {
 		s.add("endless", fmt.Sprint("host ", i), 1, 0)
@@ -88,7 +88,7 @@ func TestATenantWithEndlessLinesHasItsShare(t *testing.T) {
 	}
 }
 
-// twoPools are one for what is quick, and one for the receivers whose hosts begin with "slow".
+// twoPools are a pool for quick receivers, and one for hosts that begin with "slow".
 func twoPools(workers int, slow pool) *pools {
 	p := newPools(workers, func(_, host string) int {
 		if strings.HasPrefix(host, "slow") {
@@ -100,8 +100,8 @@ func twoPools(workers int, slow pool) *pools {
 	return p
 }
 
-// The slow lines of a tenant, however many, wait for each other alone: neither the tenant's own quick line nor another tenant's does.
-func TestAPoolHoldsUpNoOther(t *testing.T) {
+// The slow lines of a tenant delay only each other: neither the tenant's quick line nor another tenant's.
+func TestPools_slowDelayNoOthers(t *testing.T) {
 	s := poolStand(twoPools(8, pool{atOnce: 4, perTenant: 2}))
 	for i := range 100 {
 		s.add("slow one", fmt.Sprint("slow ", i), 5, i%2)
@@ -123,7 +123,7 @@ func TestAPoolHoldsUpNoOther(t *testing.T) {
 }
 
 // At a pool that is full tenants take turns, however many lines each has.
-func TestTenantsTakeTurnsAtAPool(t *testing.T) {
+func TestPools_tenantsAlternate(t *testing.T) {
 	s := poolStand(twoPools(8, pool{atOnce: 1, perTenant: 1}))
 	for i := range 100 {
 		s.add("many", fmt.Sprint("slow ", i), 1, 0)
@@ -136,7 +136,7 @@ func TestTenantsTakeTurnsAtAPool(t *testing.T) {
 }
 
 // A line whose runs turn out quick leaves its pool, also while it waits there, and its place is another's.
-func TestALineLeavesItsPool(t *testing.T) {
+func TestPools_quickLineLeaves(t *testing.T) {
 	quick := map[string]bool{}
 	h := twoPools(8, pool{atOnce: 2, perTenant: 2})
 	h.choose = func(_, key string) int {
@@ -175,7 +175,7 @@ func TestALineLeavesItsPool(t *testing.T) {
 }
 
 // A line that had its turn in a pool and leaves it before it runs there gives the turn to who waits.
-func TestALineThatLeavesPassesItsTurnOn(t *testing.T) {
+func TestPools_leavingLinePassesTurn(t *testing.T) {
 	slow := map[string]bool{"two": true, "three": true}
 	h := twoPools(8, pool{atOnce: 1, perTenant: 1})
 	h.choose = func(_, key string) int {
@@ -205,7 +205,7 @@ func TestALineThatLeavesPassesItsTurnOn(t *testing.T) {
 }
 
 // A tenant with too many events tries each once. What failed before waits until there are fewer.
-func TestCrowd_repeatsWait(t *testing.T) {
+func TestOverload_retriesWait(t *testing.T) {
 	for tries, there := range map[int]int{0: crowd + 1, 1: crowd} {
 		if crowded(jobs.Job{Tries: tries, Crowd: there}) {
 			t.Errorf("after %d failures an event beside %d waits", tries, there)
@@ -216,9 +216,9 @@ func TestCrowd_repeatsWait(t *testing.T) {
 	}
 }
 
-// TestPools_keepTheirBooks drives pools with random deliveries: no pool and no share has more than it may, nobody waits for
-// a place that is free, and in the end nothing is remembered.
-func TestPools_keepTheirBooks(t *testing.T) {
+// Random deliveries keep every pool and share within its limit. No line waits for a free place, and no state remains
+// at the end.
+func TestPools_randomDeliveries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := map[receiver]int{}
 		p := newPools(8, func(tenant, host string) int { return in[receiver{tenant, host}] })

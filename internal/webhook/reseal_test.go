@@ -28,7 +28,7 @@ func ring(t *testing.T, fills string) config.Secret {
 }
 
 // A rotation that is broken off after each of its transactions ends after all, with every secret as it was.
-func TestARotationThatIsBrokenOffGoesOn(t *testing.T) {
+func TestReseal_interrupted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		old := newRig(t, d, "a", Options{Secret: ring(t, "m")})
 		const tenants = 2*sealed.AtOnce + 1
@@ -82,7 +82,7 @@ func TestARotationThatIsBrokenOffGoesOn(t *testing.T) {
 }
 
 // A secret that its tenant replaces while a rotation seals it is the new one afterwards.
-func TestASecretThatIsReplacedDuringARotationStays(t *testing.T) {
+func TestReseal_secretReplacedMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		old := newRig(t, d, "a", Options{Secret: ring(t, "m")})
 		if _, err := old.Secret(t.Context(), "tenant"); err != nil {

@@ -154,7 +154,7 @@ const sealLabel = "webhook secrets"
 
 var (
 	errNoMaster = errors.New("webhook: the secrets of tenants cannot be read without the master key")
-	errSealed   = errors.New("webhook: a secret cannot be opened: is this the master key that it was stored under?")
+	errSealed   = errors.New("webhook: opening a secret: wrong master key; use the one that sealed it")
 )
 
 // seal encrypts a secret for the table, bound to its tenant.

@@ -49,9 +49,8 @@ func failing(err error) func(context.Context, string, string) (net.Conn, error) 
 	}
 }
 
-// A customer reads in its log of deliveries why nothing answered, and nothing of the network in which Makola runs: neither
-// addresses nor which of its names there are.
-func TestACustomerReadsNothingOfOurNetwork(t *testing.T) {
+// The customer's log shows why there was no response, but no address or name of our own network.
+func TestSend_errorsHideOurNetwork(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		var lines bytes.Buffer
@@ -105,8 +104,8 @@ func TestACustomerReadsNothingOfOurNetwork(t *testing.T) {
 	})
 }
 
-// Rows of earlier versions, and of a node of one, have what their dialer said.
-func TestEarlierRowsSayNothingOfOurNetwork(t *testing.T) {
+// Rows of earlier versions, and of nodes of one, have the dialer's error text.
+func TestList_earlierErrorsHideOurNetwork(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.dials(unknownName)
@@ -137,7 +136,7 @@ func TestEarlierRowsSayNothingOfOurNetwork(t *testing.T) {
 	})
 }
 
-func TestWhyThereIsNoAnswer(t *testing.T) {
+func TestSend_noResponseReasons(t *testing.T) {
 	receiver := httptest.NewUnstartedServer(nil)
 	receiver.Config.ErrorLog = log.New(io.Discard, "", 0)
 	receiver.StartTLS()

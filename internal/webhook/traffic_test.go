@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-func TestTrafficGivesTheSlowOnesLittle(t *testing.T) {
+func TestTraffic_slowReceiversGetLess(t *testing.T) {
 	tr := newTraffic()
 	if most, pool := tr.limit("new", "new"), tr.pool("new", "new"); most != leastAtOnce || pool != newPool {
 		t.Errorf("a new receiver gets %d in the pool %d", most, pool)
@@ -44,9 +44,9 @@ func TestTrafficGivesTheSlowOnesLittle(t *testing.T) {
 	}
 }
 
-// The pools of unknown and slow receivers leave workers to those that are quick, and one quick receiver that dies leaves
-// places to its tenant's others and to other tenants at its host.
-func TestPoolsLeaveRoom(t *testing.T) {
+// The pools of unknown and slow receivers leave workers to quick ones. A quick receiver that dies leaves places to
+// its tenant's others and to other tenants at its host.
+func TestPools_leaveRoomForQuick(t *testing.T) {
 	p := newPools(256, nil).all
 	if rest := 256 - p[newPool].atOnce - p[slowPool].atOnce; rest < 256/4 {
 		t.Errorf("%d workers are left to quick receivers", rest)
@@ -58,9 +58,9 @@ func TestPoolsLeaveRoom(t *testing.T) {
 
 // A tenant's receivers that never answer are many, so that each has few connections and all together would have every
 // worker. They hold up no other tenant's webhooks.
-func TestEndlessReceiversHoldNobodyUp(t *testing.T) {
+func TestTraffic_endlessReceivers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		const workers = 36 // the unknown receivers' pool has one place besides those that a tenant may have there
+		const workers = 36 // the unknown receivers' pool has one more place than a tenant may use there
 		r := newRig(t, d, "a", Options{Workers: workers, Timeout: patience})
 		urls, inside, open := silentReceivers(t, 48)
 		var events []Event
@@ -87,7 +87,7 @@ func TestEndlessReceiversHoldNobodyUp(t *testing.T) {
 	})
 }
 
-// silentReceivers start receivers that never answer until open is called. Each request that comes is told to inside.
+// silentReceivers start receivers that answer only after open. They send each request to inside.
 func silentReceivers(t *testing.T, n int) (urls []string, inside chan struct{}, open func()) {
 	t.Helper()
 	silent, inside := make(chan struct{}), make(chan struct{}, 10_000)
@@ -123,8 +123,8 @@ func arrive(t *testing.T, what string, n int, came <-chan struct{}) {
 	}
 }
 
-// A tenant's receivers that do not answer, one or many, hold up no other receiver of the tenant, also not one that gets its first event.
-func TestADeadReceiverHoldsUpNoOtherOfItsTenant(t *testing.T) {
+// A tenant's dead receivers delay no other receiver of the tenant, not even one that gets its first event.
+func TestTraffic_deadReceiver(t *testing.T) {
 	for _, dead := range []int{1, 12} {
 		t.Run(fmt.Sprint(dead), func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -155,7 +155,7 @@ func TestADeadReceiverHoldsUpNoOtherOfItsTenant(t *testing.T) {
 }
 
 // A tenant's events that a host does not answer hold up no other tenant's events for the same host and port.
-func TestATenantHoldsUpNoOtherAtASharedHost(t *testing.T) {
+func TestTraffic_sharedHost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{Timeout: patience})
 		silent, inside, quick := make(chan struct{}), make(chan struct{}, 300), make(chan struct{}, 20)

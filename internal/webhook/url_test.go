@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-func TestCallbackURLsAreWellFormedHTTPS(t *testing.T) {
+func TestCheckURL_requiresHTTPS(t *testing.T) {
 	long := "https://shop.example/" + strings.Repeat("a", maxURL)
 	for _, c := range []struct {
 		raw             string
@@ -78,7 +78,7 @@ func TestCallbackURLsAreWellFormedHTTPS(t *testing.T) {
 	}
 }
 
-func TestTheQueryStringIsKept(t *testing.T) {
+func TestCheckURL_keepsQuery(t *testing.T) {
 	u, text := parseURL("https://shop.example/hook?a=1&b=%2F&reference=x#frag", false)
 	if text != "" || u.String() != "https://shop.example/hook?a=1&b=%2F&reference=x" {
 		t.Errorf("%v %s", u, text)
@@ -101,8 +101,8 @@ func TestParseURL_encodesWhatIsSent(t *testing.T) {
 	}
 }
 
-// A refusal names what is wrong with the address.
-func TestParseURL_saysWhyItRefuses(t *testing.T) {
+// A refusal names the fault of the address.
+func TestParseURL_namesTheFault(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://shop.example/\xff": textUnicode, "https://shop.example/a b": textSpaces, "https://shop.example/\u0085": textSpaces,
 		"https://shop.example/100%": textEscape, "https://shop.example/?q=100%": "", "https://bü_cher.example/": textHost,
@@ -141,7 +141,7 @@ func FuzzCheckURL(f *testing.F) {
 				t.Fatalf("accepted the private address %q", raw)
 			}
 		}
-		// What is sent is what was looked at: the query and the path stay as they are.
+		// The checked address is sent unchanged, including path and query.
 		again, err := url.Parse(u.String())
 		if err != nil || again.Host != u.Host || again.RequestURI() != u.RequestURI() {
 			t.Fatalf("%q becomes %q and then %v, %v", raw, u, again, err)
@@ -152,7 +152,7 @@ func FuzzCheckURL(f *testing.F) {
 	})
 }
 
-func TestTheDialledAddressIsChecked(t *testing.T) {
+func TestSend_checksDialledAddress(t *testing.T) {
 	public, private := "93.184.216.34:443", "10.1.2.3:443"
 	for _, c := range []struct {
 		name    string

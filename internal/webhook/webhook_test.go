@@ -73,8 +73,8 @@ func newRigOn(t testing.TB, d *db.DB, queue jobs.Options, o Options) *rig {
 	return r
 }
 
-// warm has done what needs the database once: the queue has looked for other
-// nodes' jobs, and the tenant has a secret. Faults may begin.
+// warm does the one-time database work: the search for other nodes' jobs, and the tenant's secret. Faults may start
+// afterwards.
 func (r *rig) warm() {
 	r.t.Helper()
 	r.quiet()
@@ -130,7 +130,7 @@ func (r *rig) jobsLeft() int {
 	return len(list)
 }
 
-// inbox is a receiver: it keeps what it gets and answers what it is told.
+// inbox is a receiver that stores requests and sends scripted responses.
 type inbox struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -189,7 +189,7 @@ func verify(secret string, m message) error {
 	return hook.Verify([]byte(m.body), m.header)
 }
 
-func TestBodiesHaveTheMembersOfTheirKind(t *testing.T) {
+func TestBody_fieldsByKind(t *testing.T) {
 	e := Event{Amount: 100050, Charges: 7, Status: "success", Reference: "ref-1 <&>", ProviderReference: "ext", Phone: "0241234567"}
 	for kind, want := range map[Kind]string{
 		Payout:     `{"amount":"1000.50","charges":"0.07","status":"success","transaction_id":"ref-1 \u003c\u0026\u003e","ext_transaction_id":"ext"}`,
@@ -214,7 +214,7 @@ func TestBodiesHaveTheMembersOfTheirKind(t *testing.T) {
 	}
 }
 
-func TestAnEventIsDeliveredSignedAndOnce(t *testing.T) {
+func TestDeliver_signedAndOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.send(r.event(1, nil))
@@ -263,7 +263,7 @@ func TestAnEventIsDeliveredSignedAndOnce(t *testing.T) {
 	})
 }
 
-func TestARolledBackEventIsNeverSent(t *testing.T) {
+func TestQueue_rolledBackIsNeverSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		no := errors.New("no")
@@ -281,7 +281,7 @@ func TestARolledBackEventIsNeverSent(t *testing.T) {
 	})
 }
 
-func TestTenAttemptsInSeventyFiveHours(t *testing.T) {
+func TestDeliver_tenAttemptsIn75h(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
@@ -358,7 +358,7 @@ func TestTenAttemptsInSeventyFiveHours(t *testing.T) {
 	})
 }
 
-func TestAfterARefusalItIsDelivered(t *testing.T) {
+func TestDeliver_afterRefusal(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
@@ -383,7 +383,7 @@ func TestAfterARefusalItIsDelivered(t *testing.T) {
 	})
 }
 
-func TestGoneEndsADelivery(t *testing.T) {
+func TestDeliver_goneEndsIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.status(http.StatusGone)
@@ -397,7 +397,7 @@ func TestGoneEndsADelivery(t *testing.T) {
 	})
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestSend_followsNoRedirect(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		for i, status := range []int{301, 302, 303, 307, 308} {
@@ -419,7 +419,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	})
 }
 
-func TestReceiversThatBreakOff(t *testing.T) {
+func TestSend_brokenResponses(t *testing.T) {
 	over := make(chan struct{})
 	defer close(over)
 	never := func(_ int, _ http.ResponseWriter, r *http.Request) {
@@ -497,7 +497,7 @@ func TestReceiversThatBreakOff(t *testing.T) {
 	})
 }
 
-func TestRetryAfterIsHeard(t *testing.T) {
+func TestDeliver_honoursRetryAfter(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{})
 		r.inbox.answers(func(n int, w http.ResponseWriter, _ *http.Request) {
@@ -527,7 +527,7 @@ func TestRetryAfterIsHeard(t *testing.T) {
 	}
 }
 
-func TestASlowReceiverHoldsNobodyUp(t *testing.T) {
+func TestDeliver_slowReceiverDelaysNoOther(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := newRig(t, d, "a", Options{Workers: 20, Timeout: patience})
 		slow := newInbox(t)

@@ -45,15 +45,15 @@ func (o Order) admission() *admission {
 	return a
 }
 
-// admission is a campaign that is being accepted. All ids are made before the first try, so that another try after a
-// lost answer writes the same rows and recognises those of the first.
+// admission is a campaign during its acceptance. All ids are set before the first try, so that a second try after a
+// lost answer recognizes the rows of the first.
 type admission struct {
 	tenant   tenant.Tenant
 	campaign Campaign
 	chunks   []chunk
 	invalid  []string
 	staged   bool      // the chunks have rows
-	marked   bool      // the messages are marked with the charge
+	claimed  bool      // the messages are claimed with the charge
 	tried    bool      // a transaction may have written it
 	code     *otp.Code // of a one-time password
 }
@@ -65,28 +65,28 @@ type admitted struct {
 	known    bool // an earlier try wrote it
 }
 
-// admissionLane charges and stores campaigns, many in one transaction.
-type admissionLane struct {
-	db     *db.DB
-	ledger *ledger.Ledger
-	jobs   *jobs.Queue
-	watch  *recovery.Watch
-	clock  *clock.Clock
-	log    *slog.Logger
-	codes  *otp.Codes
-	runner *runner
-	lane   *groupcommit.Committer[*admission, admitted]
+// admissionCommit charges and stores campaigns in group commits.
+type admissionCommit struct {
+	db        *db.DB
+	ledger    *ledger.Ledger
+	jobs      *jobs.Queue
+	watch     *recovery.Watch
+	clock     *clock.Clock
+	log       *slog.Logger
+	codes     *otp.Codes
+	runner    *runner
+	committer *groupcommit.Committer[*admission, admitted]
 }
 
-func newAdmissionLane(d Deps, jobs *runner) *admissionLane {
-	l := &admissionLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, watch: d.Watch, clock: d.Clock, log: d.Log, codes: d.Codes, runner: jobs}
-	l.lane = groupcommit.New(groupcommit.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, l.admit)
+func newAdmissionCommit(d Deps, jobs *runner) *admissionCommit {
+	l := &admissionCommit{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, watch: d.Watch, clock: d.Clock, log: d.Log, codes: d.Codes, runner: jobs}
+	l.committer = groupcommit.New(groupcommit.Options{Systemic: systemic, Unsure: db.ErrAmbiguous}, l.admit)
 	return l
 }
 
-// acceptStaged accepts a large campaign. It refuses early where it can, so that a tenant without credits does not
-// fill the table of chunks; the lane decides again.
-func (l *admissionLane) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
+// acceptStaged accepts a large campaign. It refuses early, so that a tenant without credits does not fill the table
+// of chunks; the group commit decides again.
+func (l *admissionCommit) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
 	balance, err := l.ledger.Balance(ctx, a.tenant.SMSCredits())
 	if err != nil {
 		return Campaign{}, false, err
@@ -107,7 +107,7 @@ func (l *admissionLane) acceptStaged(ctx context.Context, a *admission) (Campaig
 
 // stage stores the chunks of a large campaign in small transactions, before the charge. Without a charge, they are
 // swept after an hour.
-func (l *admissionLane) stage(ctx context.Context, a *admission) error {
+func (l *admissionCommit) stage(ctx context.Context, a *admission) error {
 	for i := range a.chunks {
 		a.chunks[i].State = chunkStaged
 		there := func(tx *db.Tx) (bool, error) {
@@ -126,7 +126,7 @@ func (l *admissionLane) stage(ctx context.Context, a *admission) error {
 }
 
 // unstage removes the chunks of a campaign that was refused or could not be staged whole. Where it fails, the sweep removes them.
-func (l *admissionLane) unstage(ctx context.Context, a *admission) {
+func (l *admissionCommit) unstage(ctx context.Context, a *admission) {
 	err := l.db.Write(db.Bulk(context.WithoutCancel(ctx), a.campaign.Tenant), func(tx *db.Tx) error {
 		tx.Defer(dropStaged, -1, a.campaign.Tenant, a.campaign.ID)
 		return nil
@@ -137,8 +137,8 @@ func (l *admissionLane) unstage(ctx context.Context, a *admission) {
 }
 
 const (
-	// Each campaign is looked up by itself: a join that was planned while there were few campaigns, or few with a
-	// key, reads a whole index.
+	// Each campaign is looked up by itself. A join whose plan dates from a time with few campaigns or keys reads a
+	// whole index.
 	byIdempotency = `WITH found AS MATERIALIZED (SELECT asked.of_tenant, (SELECT x.id FROM campaigns x
 			WHERE x.tenant = asked.of_tenant AND x.idempotency_key = asked.of_key AND x.idempotency_key <> '') AS id FROM rows($1) AS asked)
 		SELECT ` + CampaignFields + ` FROM found JOIN campaigns c ON c.tenant IN (found.of_tenant) AND c.id = found.id`
@@ -160,7 +160,7 @@ var idColumns = []db.Column[*admission]{
 // idempotencyKey identifies an earlier campaign of a tenant.
 type idempotencyKey struct{ tenant, key string }
 
-// earlierRequests is what a transaction has read of earlier requests.
+// earlierRequests are the earlier requests that a transaction has read.
 type earlierRequests struct {
 	byKey map[idempotencyKey]Campaign
 	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
@@ -207,7 +207,7 @@ func (p *earlierRequests) queries(batch []*admission, all *otp.Codes) []db.Query
 }
 
 // earlier finds the campaign that the caller's idempotency key made.
-func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
+func (l *admissionCommit) earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return Campaign{}, false, nil
 	}
@@ -223,7 +223,7 @@ func (l *admissionLane) earlier(ctx context.Context, caller idempotency.Caller) 
 }
 
 // admit charges and stores a batch of campaigns in one transaction; each has its own verdict.
-func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
+func (l *admissionCommit) admit(ctx context.Context, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
 	var verdicts []groupcommit.Verdict[admitted]
 	landed := func(tx *db.Tx) (bool, error) {
 		for i, a := range batch {
@@ -242,7 +242,7 @@ func (l *admissionLane) admit(ctx context.Context, batch []*admission) ([]groupc
 	return verdicts, err
 }
 
-func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
+func (l *admissionCommit) admitIn(ctx context.Context, tx *db.Tx, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
 	var page ledger.Page
 	var before earlierRequests
 	queries := append([]db.Query{l.ledger.OpenQuery(tx, creditKeys(batch), &page)}, before.queries(batch, l.codes)...)
@@ -278,8 +278,8 @@ func (l *admissionLane) admitIn(ctx context.Context, tx *db.Tx, batch []*admissi
 	return verdicts, nil
 }
 
-// verdict decides on one admission from what the transaction has read.
-func (l *admissionLane) verdict(a *admission, page *ledger.Page, before *earlierRequests) groupcommit.Verdict[admitted] {
+// verdict decides on one admission by the rows that the transaction has read.
+func (l *admissionCommit) verdict(a *admission, page *ledger.Page, before *earlierRequests) groupcommit.Verdict[admitted] {
 	c := a.campaign
 	if before.tried[c.ID] {
 		return groupcommit.Verdict[admitted]{Value: admitted{campaign: c, known: true}}
@@ -315,9 +315,8 @@ func replay(c, known Campaign) groupcommit.Verdict[admitted] {
 	return groupcommit.Verdict[admitted]{Value: admitted{campaign: known, replayed: true}}
 }
 
-// store defers the rows of accepted campaigns, a job for each chunk, and one job for all campaigns of a mode that are
-// marked.
-func (l *admissionLane) store(tx *db.Tx, accepted []*admission) error {
+// store defers the rows of accepted campaigns, a job for each chunk, and one job for all claimed campaigns of a mode.
+func (l *admissionCommit) store(tx *db.Tx, accepted []*admission) error {
 	var campaigns []Campaign
 	var chunks []chunk
 	var messages []message
@@ -336,7 +335,7 @@ func (l *admissionLane) store(tx *db.Tx, accepted []*admission) error {
 			if !a.staged && !k.Small {
 				chunks = append(chunks, k)
 			}
-			if a.marked {
+			if a.claimed {
 				marked[a.campaign.Mode] = append(marked[a.campaign.Mode], l.runner.newWork(a.campaign, k, a.code))
 				continue
 			}
@@ -348,7 +347,7 @@ func (l *admissionLane) store(tx *db.Tx, accepted []*admission) error {
 		}
 	}
 	for mode, works := range marked {
-		job, err := volleyJob(mode, works)
+		job, err := smallBatchJob(mode, works)
 		if err != nil {
 			return err
 		}
@@ -372,18 +371,18 @@ func creditKeys(batch []*admission) []ledger.Key {
 	return keys // the ledger sorts them and drops duplicates
 }
 
-// accept has the lane decide on an admission.
-func (l *admissionLane) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
+// accept passes an admission to the group commit.
+func (l *admissionCommit) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
 	rows := 2 + len(a.invalid)
 	if !a.staged {
 		rows += len(a.chunks)
 	}
-	if a.marked = l.runner.mayMark(a.campaign, a.chunks); a.marked {
-		a.campaign.turn, a.campaign.markedAt = newTurn(), a.campaign.CreatedAt
+	if a.claimed = l.runner.mayClaim(a.campaign, a.chunks); a.claimed {
+		a.campaign.turn, a.campaign.claimedAt = newTurn(), a.campaign.CreatedAt
 	}
-	r, err := l.lane.Do(ctx, a.campaign.Tenant, rows, a)
-	if a.marked && (err != nil || r.replayed || r.known) {
-		l.runner.sendingMarks.end(a.campaign.ID) // it has no job on this node
+	r, err := l.committer.Do(ctx, a.campaign.Tenant, rows, a)
+	if a.claimed && (err != nil || r.replayed || r.known) {
+		l.runner.claims.end(a.campaign.ID) // it has no job on this node
 	}
 	return r.campaign, r.replayed, err
 }

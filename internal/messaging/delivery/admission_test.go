@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-func TestIdempotencyKeysEndAfterADay(t *testing.T) {
+func TestIdempotencyKey_expiresAfterADay(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{})
 		const old, young = keysAtOnce + 10, 20
@@ -40,7 +40,7 @@ func TestIdempotencyKeysEndAfterADay(t *testing.T) {
 	})
 }
 
-func TestStagedChunksWithoutAChargeAreSwept(t *testing.T) {
+func TestSweep_stagedChunksWithoutCharge(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 3_000})
 		// The rows of a node that dies between the staging and the charge.
@@ -63,11 +63,11 @@ func TestStagedChunksWithoutAChargeAreSwept(t *testing.T) {
 	})
 }
 
-func TestAnAdmissionThatIsTriedAgainKnowsItself(t *testing.T) {
+func TestAdmission_retryRecognizesItself(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, sleep: true})
 		a := h.order("hello", "0241234567").admission()
-		for range 3 { // the lane runs a batch again whose answer it could not get
+		for range 3 { // the group commit repeats a batch whose answer was lost
 			v, err := h.admissions.admit(t.Context(), []*admission{a})
 			if err != nil || v[0].Err != nil || v[0].Value.campaign.ID != a.campaign.ID || v[0].Value.replayed {
 				t.Fatalf("%+v, %v", v, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Kind says what a campaign row is.
+// Kind is the kind of a campaign row.
 type Kind string
 
 // The kinds of a campaign. A one-time password is a campaign of one recipient; its template is stored, never its
@@ -65,9 +65,9 @@ type Campaign struct {
 	Refunded        int64 // messages whose credits were given back
 
 	// The chunk of a small campaign.
-	numbers  []msisdn.MSISDN
-	turn     int64 // of its delivery
-	markedAt time.Time
+	numbers   []msisdn.MSISDN
+	turn      int64 // of its delivery
+	claimedAt time.Time
 }
 
 // Cost is the charge of the campaign in credits.
@@ -97,13 +97,13 @@ var campaignColumns = []db.Column[Campaign]{
 	{Name: "created_at", Time: func(c Campaign) time.Time { return c.CreatedAt }},
 	{Name: "numbers", Text: func(c Campaign) string { return writeList(c.numbers) }},
 	{Name: "turn", Int: func(c Campaign) int64 { return c.turn }},
-	{Name: "marked_at", Time: func(c Campaign) time.Time { return c.markedAt }},
+	{Name: "marked_at", Time: func(c Campaign) time.Time { return c.claimedAt }},
 	{Name: "left_over", Int: func(c Campaign) int64 { return c.Left }},
 	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
 }
 
-// waitingOfSmall is the number of recipients of a small campaign c without an end: they have no message row yet, or
-// one that is offered again.
+// waitingOfSmall counts the recipients of a small campaign c that are not final: they have no message row, or one
+// that is queued again.
 const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
 	AND x.status NOT IN ('queued', 'sending'))`
 
@@ -136,8 +136,7 @@ const (
 
 const chunksOf = `SELECT no, recipients FROM chunks WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no <= $4 AND state = 'ready' ORDER BY no`
 
-// Waiting returns the recipients from place from up to, and without, place to that may not have a message row yet, by
-// place. Some of them may have one by now.
+// Waiting returns recipients by place from [from, to) that may have no message row yet. Some may have one already.
 func (c *Campaign) Waiting(tx *db.Tx, from, to int64) (map[int64]msisdn.MSISDN, error) {
 	waiting := map[int64]msisdn.MSISDN{}
 	add := func(first int64, list []msisdn.MSISDN) {

@@ -61,19 +61,18 @@ const (
 		LEFT JOIN (SELECT tenant, campaign, message, count(*) AS n FROM unsure GROUP BY tenant, campaign, message) u
 			ON u.tenant = m.tenant AND u.campaign = m.campaign AND u.message = m.no
 		WHERE (m.status = 'unknown' AND m.accepted = 0) <> (coalesce(u.n, 0) = 1) LIMIT 100`
-	// A set difference: a lookup of each subject would scan campaigns, which have no index by id alone.
+	// A set difference: a lookup of each subject would scan campaigns, because they have no index on id only.
 	checkStrays = `SELECT x.subject, 'has transfers and no row' FROM (
 		SELECT subject FROM transfers WHERE kind IN ('sms_charge', 'sms_refund') EXCEPT SELECT id FROM campaigns) AS x LIMIT 100`
 )
 
-// check compares all campaigns and messages with the ledger and with themselves on one snapshot, and reports what
-// does not agree: each campaign charged once, refunds for messages that no operator accepted alone, counters equal to
-// rows.
+// check compares all campaigns and messages with the ledger on one snapshot and reports differences. Each campaign is
+// charged once, only messages that no operator accepted are refunded, and counters equal the rows.
 func check(ctx context.Context, d *db.DB, now time.Time) (Report, error) {
 	r := Report{At: now}
 	err := d.ReadWhole(ctx, func(tx *db.Tx) error {
 		r.Problems = nil
-		inVolleys, err := campaignsOfVolleys(tx)
+		inVolleys, err := campaignsOfBatches(tx)
 		if err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// TestCheckFindsEachBreak breaks one thing at a time behind messaging's back.
-func TestCheckFindsEachBreak(t *testing.T) {
+// TestCheck_findsEveryFault breaks one thing at a time behind messaging's back.
+func TestCheck_findsEveryFault(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 5_000})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {

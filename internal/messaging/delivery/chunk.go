@@ -19,7 +19,7 @@ type chunk struct {
 	State      string
 	Recipients []msisdn.MSISDN
 	CreatedAt  time.Time
-	// Small marks the only chunk of a small campaign. It has no row of its own: its recipients, turn and mark are in
+	// Small is set for the only chunk of a small campaign. It has no row of its own: its recipients, turn and claim are in
 	// the campaign's row.
 	Small bool
 }

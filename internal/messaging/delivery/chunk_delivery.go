@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// chunkJob makes the job of a chunk that is not marked yet.
+// chunkJob returns the job of a chunk that is not claimed yet.
 func (d *runner) chunkJob(c Campaign, k chunk, code *otp.Code, staged bool) (jobs.Job, error) {
 	kind := bulkKind(c.Mode)
 	if len(k.Recipients) <= SmallSize {
@@ -38,8 +38,8 @@ func (d *runner) newWork(c Campaign, part chunk, code *otp.Code) *work {
 }
 
 const (
-	// sliceSize is the most messages of a chunk that are marked and not recorded. A crash leaves at most that many
-	// unknown.
+	// sliceSize is the maximum number of messages of a chunk that are claimed and not recorded. A crash leaves at
+	// most that many unknown.
 	sliceSize = 100
 	// RecoveryPause is how long a campaign that a recovery delays waits until its next try. One-time passwords do not
 	// wait: a second one does no harm.
@@ -50,23 +50,23 @@ const (
 
 // runner runs the jobs that deliver chunks.
 type runner struct {
-	db           *db.DB
-	jobs         *jobs.Queue
-	clock        *clock.Clock
-	sms          map[tenant.Mode]provider.SMSSender
-	codes        *otp.Codes
-	recovery     *recovery.Recovery
-	owner        *chunkOwner
-	submitter    *submitter
-	steps        *stepLane
-	sendingMarks sendingMarks
-	states       *cache.Cache[campaignKey, CampaignStatus]
+	db        *db.DB
+	jobs      *jobs.Queue
+	clock     *clock.Clock
+	sms       map[tenant.Mode]provider.SMSSender
+	codes     *otp.Codes
+	recovery  *recovery.Recovery
+	owner     *chunkOwner
+	submitter *submitter
+	steps     *stepCommit
+	claims    sendingClaims
+	states    *cache.Cache[campaignKey, CampaignStatus]
 }
 
 func newRunner(d Deps, receipts *receiptBook, counters metrics) *runner {
 	made := &runner{db: d.DB, jobs: d.Jobs, clock: d.Clock, sms: d.SMS, codes: d.Codes, recovery: d.Recovery,
 		owner:     &chunkOwner{db: d.DB, resend: d.Resend, codes: d.Codes, receipts: receipts},
-		submitter: newSubmitter(d, receipts, counters), steps: newStepLane(d, receipts)}
+		submitter: newSubmitter(d, receipts, counters), steps: newStepCommit(d, receipts)}
 	made.states = cache.New(d.Clock, freshness, cached, made.loadStatus)
 	return made
 }
@@ -114,16 +114,16 @@ func (d *runner) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// run delivers a chunk step by step until it is over, or returns how long to wait. Each step commits the results that
-// have come together with the marks of the messages that are submitted next. Messages without an answer stay in
-// flight, and the chunk does not end before each of them has one.
+// run delivers a chunk step by step until it is finished, or returns how long to wait. Each step commits the
+// collected results and the claims of the next messages. Messages without an answer stay in flight, and the chunk
+// does not end before each has one.
 func (d *runner) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
 	f := d.newFlight(ctx, w)
 	defer f.end()
 	var results []result
 	job := &chunkJob{id: jobID, left: 1}
 	for {
-		s := &step{job: job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
+		s := &step{job: job, work: w, turn: w.turn, next: newTurn(), results: results, claimedAt: f.claimedAt(), inFlight: f.size()}
 		wait, blocked := d.plan(ctx, f.sender, w, s)
 		if !s.idle() {
 			done, err := d.steps.commit(ctx, s)
@@ -146,7 +146,7 @@ func (d *runner) run(ctx context.Context, jobID string, w *work) (wait time.Dura
 		if results, err = f.collect(wait); err != nil {
 			return 0, err
 		}
-		f.lookForStopOfWaiting()
+		f.checkStopWaiting()
 	}
 }
 
@@ -156,9 +156,9 @@ func (d *runner) newFlight(ctx context.Context, w *work) *flight {
 	return f
 }
 
-// plan fills a step with the messages that are submitted next: recipients without a row first, then messages to be
-// offered again whose time has come. Otherwise it returns what blocks the chunk, or how long to wait; while messages
-// are in flight, 0 waits for the next answer.
+// plan fills a step with the next messages to submit: recipients without a row first, then queued messages that are
+// due. Otherwise it returns the cause that blocks the chunk, or how long to wait. While messages are in flight, 0
+// waits for the next answer.
 func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
 	room := sliceSize - s.inFlight
 	if ctx.Err() != nil || room <= 0 {
@@ -184,8 +184,8 @@ func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s
 	switch {
 	case fresh:
 		s.claim = w.claim(now, room)
-		if s.markedAt.IsZero() || now.Before(s.markedAt) {
-			s.markedAt = now
+		if s.claimedAt.IsZero() || now.Before(s.claimedAt) {
+			s.claimedAt = now
 		}
 	case len(w.retry) > 0 && (expired || w.offerAt <= passed):
 		s.retry = w.retry[:min(len(w.retry), room)]
@@ -201,14 +201,14 @@ func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s
 	return 0, nil
 }
 
-// mayMark reports whether a campaign is marked in the transaction that charges it: it is small, this node has a
+// mayClaim reports whether a campaign is claimed in the transaction that charges it. It is small, this node has a
 // connection and will run the job from memory at once, and few others wait.
-func (d *runner) mayMark(c Campaign, chunks []chunk) bool {
+func (d *runner) mayClaim(c Campaign, chunks []chunk) bool {
 	if len(chunks) != 1 || !chunks[0].Small || d.sms[c.Mode].Ready("") != nil {
 		return false
 	}
 	queue := d.jobs.Counts()
-	return queue.LeaseHolds && !queue.Spilled && queue.Ready < marksAtOnce && d.sendingMarks.begin(d.clock, c.ID)
+	return queue.LeaseHolds && !queue.Spilled && queue.Ready < claimsAtOnce && d.claims.begin(d.clock, c.ID)
 }
 
 // stopped reports whether an operator stopped the campaign, as of at most a second ago.

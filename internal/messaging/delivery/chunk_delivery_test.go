@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-func TestWhatNobodyTookIsRefundedOnce(t *testing.T) {
+func TestRefund_unacceptedOnce(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -44,7 +44,7 @@ func TestWhatNobodyTookIsRefundedOnce(t *testing.T) {
 	})
 }
 
-func TestUnknownIsRefundedAfterTheReceiptWindowOnly(t *testing.T) {
+func TestRefund_unknownAfterReceiptWindow(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome { return smstest.Silence })
@@ -70,7 +70,7 @@ func TestUnknownIsRefundedAfterTheReceiptWindowOnly(t *testing.T) {
 }
 
 // A receipt in the window is matched before the refund, however late in the window it comes.
-func TestAReceiptAtTheEndOfItsWindowIsMatchedBeforeTheRefund(t *testing.T) {
+func TestRefund_receiptAtEndOfWindow(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome { return smstest.Silence })
@@ -86,7 +86,7 @@ func TestAReceiptAtTheEndOfItsWindowIsMatchedBeforeTheRefund(t *testing.T) {
 		}
 		sweep(receiptWindow - time.Second)
 		h.receipt("an id that nobody told us", "233241000001", delivered)
-		sweep(orphanAfter)
+		sweep(unmatchedMatchAfter)
 		h.wantStatus(c, "2 unknown")
 		h.WantBalance(8)
 		sweep(time.Minute)
@@ -96,7 +96,7 @@ func TestAReceiptAtTheEndOfItsWindowIsMatchedBeforeTheRefund(t *testing.T) {
 	})
 }
 
-func TestAThrottledMessageIsOfferedAgain(t *testing.T) {
+func TestDeliver_throttledIsRetried(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 500})
 		h.operator.Script(func(n int, s provider.Segment) provider.Outcome {
@@ -132,7 +132,7 @@ func TestAThrottledMessageIsOfferedAgain(t *testing.T) {
 	})
 }
 
-func TestWhatNoOperatorTakesInTimeFails(t *testing.T) {
+func TestDeliver_unacceptedInTimeFails(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome { return smstest.Throttled })
@@ -150,7 +150,7 @@ func TestWhatNoOperatorTakesInTimeFails(t *testing.T) {
 	})
 }
 
-func TestOneAcceptedSegmentCounts(t *testing.T) {
+func TestDeliver_oneAcceptedSegment(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -171,7 +171,7 @@ func TestOneAcceptedSegmentCounts(t *testing.T) {
 	})
 }
 
-func TestTheRestOfAMessageIsOfferedUnderTheSameNumber(t *testing.T) {
+func TestDeliver_restKeepsReference(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(n int, s provider.Segment) provider.Outcome {
@@ -211,7 +211,7 @@ func (h *fixture) work(until func() bool) {
 	h.Quiet()
 }
 
-func TestLongMessagesToOneNumberAreKeptApart(t *testing.T) {
+func TestDeliver_longMessagesToOneNumber(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 1_000})
 	for range 100 {
 		h.mustSend(strings.Repeat("a", 161), "0241000001")
@@ -227,7 +227,7 @@ func TestLongMessagesToOneNumberAreKeptApart(t *testing.T) {
 	}
 }
 
-func TestAStoppedCampaignFailsAndRefundsWhatIsUnsent(t *testing.T) {
+func TestStop_refundsUnsent(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 5_000})
 		seen := make(chan struct{})
@@ -265,7 +265,7 @@ func TestAStoppedCampaignFailsAndRefundsWhatIsUnsent(t *testing.T) {
 	})
 }
 
-func TestStopWhileNothingCanBeSent(t *testing.T) {
+func TestStop_withoutConnection(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -294,7 +294,7 @@ func TestStopWhileNothingCanBeSent(t *testing.T) {
 	})
 }
 
-func TestWithoutAConnectionMessagesWait(t *testing.T) {
+func TestDeliver_waitsForConnection(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 2_000})
 		h.operator.SetReady(fmt.Errorf("no operator"))
@@ -315,7 +315,7 @@ func TestWithoutAConnectionMessagesWait(t *testing.T) {
 
 // A node is taken for dead while a slice is in flight. Another takes over; then the first comes back with its
 // answers, and its steps are refused.
-func TestMessagesOfANodeThatDiedAreUnknownUnlessTheyAreResent(t *testing.T) {
+func TestTakeover_unknownUnlessResend(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			for _, resend := range []bool{false, true} {
@@ -376,7 +376,7 @@ func TestMessagesOfANodeThatDiedAreUnknownUnlessTheyAreResent(t *testing.T) {
 	}
 }
 
-func TestAGracefulStopLosesNothing(t *testing.T) {
+func TestShutdown_losesNothing(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10_000})
 		seen := make(chan struct{})
@@ -392,7 +392,7 @@ func TestAGracefulStopLosesNothing(t *testing.T) {
 		<-seen
 		hurry, cancel := context.WithCancel(t.Context())
 		cancel()
-		_ = h.queue.Stop(hurry) // says that handlers were told to end
+		_ = h.queue.Stop(hurry) // reports that handlers were cancelled
 		other := node(t, d, options{node: "two", at: h.clock, rail: h.operator})
 		other.Quiet()
 		other.Pass(noBindPause)
@@ -405,7 +405,7 @@ func TestAGracefulStopLosesNothing(t *testing.T) {
 }
 
 // The answer to each commit is lost in turn, and the connection at each exchange.
-func TestALostCommitOfADeliverySendsNothingTwice(t *testing.T) {
+func TestDeliver_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100_000})
 		h.operator.Script(func(n int, s provider.Segment) provider.Outcome {
@@ -450,7 +450,7 @@ func TestALostCommitOfADeliverySendsNothingTwice(t *testing.T) {
 	})
 }
 
-func TestTheDatabaseIsAwayWhileTheOperatorAnswers(t *testing.T) {
+func TestDeliver_databaseDownAtAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 1_000})
 		away := 0
@@ -477,7 +477,7 @@ func TestTheDatabaseIsAwayWhileTheOperatorAnswers(t *testing.T) {
 			})
 			return err == nil && left == 0 // the database may still be away
 		})
-		h.wantStatus(c, "300 submitted") // none unknown: what the operator said was kept
+		h.wantStatus(c, "300 submitted") // none unknown: the operator's answers were stored
 		if n := len(h.operator.All()); n != 300 {
 			t.Errorf("%d messages left for 300", n)
 		}
@@ -485,7 +485,7 @@ func TestTheDatabaseIsAwayWhileTheOperatorAnswers(t *testing.T) {
 	})
 }
 
-func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
+func TestDeliver_byNodeWithConnection(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 2_000})
 		h.operator.SetReady(provider.ErrElsewhere)
@@ -512,7 +512,7 @@ func TestTheNodeWithTheConnectionDelivers(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatIsLostPassesItsWork(t *testing.T) {
+func TestDeliver_lostConnectionPassesWork(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 2_000})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome {
@@ -536,7 +536,7 @@ func TestAConnectionThatIsLostPassesItsWork(t *testing.T) {
 	})
 }
 
-func TestOneTimePasswordsPassACampaign(t *testing.T) {
+func TestDeliver_otpOvertakesCampaign(t *testing.T) {
 	h := open(t, dbtest.Open(t, db.SQLite), options{credits: 100_000})
 	goOn, sent := make(chan struct{}), make(chan struct{})
 	// The operator answers no submit of a campaign.
@@ -580,7 +580,7 @@ func (b *blockingRail) Submit(_ context.Context, s provider.Segment, done func(p
 	done(provider.Outcome{Class: provider.Accepted, UpstreamID: id})
 }
 
-func TestAStepOfAnOldTurnIsRefused(t *testing.T) {
+func TestStep_oldTurnIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		for _, size := range []int{1, SmallSize + 1} { // the turn is in the campaign's row, or in the chunk's
 			oldTurn(t, d, size)
@@ -607,7 +607,7 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 		return w
 	}
 	mark := func(w *work) *step {
-		return &step{job: &chunkJob{id: "none", left: 1}, work: w, turn: w.turn, next: newTurn(), claim: w.claim(h.clock.Now(), sliceSize), markedAt: h.clock.Now()}
+		return &step{job: &chunkJob{id: "none", left: 1}, work: w, turn: w.turn, next: newTurn(), claim: w.claim(h.clock.Now(), sliceSize), claimedAt: h.clock.Now()}
 	}
 	here, there, other := read(first), read(first), read(second)
 	mine := mark(here)
@@ -631,8 +631,8 @@ func oldTurn(t *testing.T, d *db.DB, size int) {
 	if n := h.Count(begun, name); n != int64(2*size) {
 		t.Errorf("%d messages are marked, expected %d", n, 2*size)
 	}
-	// The last step is not locked before its write: one of an old turn is refused all the same, the valid one beside
-	// it is committed, and its repeat changes nothing.
+	// The last step is not locked before its write. An old turn is refused all the same, a valid step of the same
+	// batch is committed, and its repetition changes nothing.
 	end := &step{job: &chunkJob{id: "none", left: 1}, work: other, turn: theirs.next, next: newTurn(), last: true}
 	for place := range size {
 		submitted := other.message(place, StatusSubmitted, h.clock.Now())

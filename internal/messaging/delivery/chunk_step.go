@@ -8,20 +8,20 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// step is one commit of a chunk's delivery: the results that have come, and the marks of the messages that are
-// submitted next. It counts only while turn is the chunk's turn, so that one owner at a time delivers the chunk. It
-// leaves next as the turn, by which a committed step is recognised.
+// step is one commit of a chunk's delivery: the collected results and the claims of the next messages. It is valid
+// only if turn is the chunk's current turn, so that a chunk has one owner. It sets next as the turn, by which a
+// committed step is recognized.
 type step struct {
 	job          *chunkJob
 	work         *work
 	turn, next   int64
 	results      []result
-	claim        []message // marked; they have no row yet
-	markedAt     time.Time // mark of the oldest message without a row
+	claim        []message // claimed; they have no row yet
+	claimedAt    time.Time // claim time of the oldest message without a row
 	retry        []message // queued -> sending
-	inFlight     int       // messages that are marked and have no result; with some, the chunk does not end
+	inFlight     int       // claimed messages without a result; with some, the chunk does not end
 	last         bool      // the chunk ends with this step
-	leaves       bool      // the chunk leaves the shared job of a volley and gets a job of its own
+	leaves       bool      // the chunk leaves the shared job of its batch and gets its own
 	checkStopped bool      // commit it even when it is empty: the campaign may be stopped
 }
 
@@ -43,9 +43,8 @@ func (s *step) queued() []message {
 	return waiting
 }
 
-// guardedByRows reports whether the step writes nothing but one message row for each recipient of a small campaign.
-// The keys of these rows are the guard: a later owner also writes a row for each recipient, so that the campaign's
-// row need not change.
+// guardedByRows reports whether the step writes only one message row for each recipient of a small campaign. The keys
+// of these rows guard it, because a later owner writes the same rows. The campaign's row then need not change.
 func (s *step) guardedByRows() bool {
 	if s.row().goes() || !s.last || len(s.results) != len(s.work.chunk.Recipients) {
 		return false
@@ -53,9 +52,9 @@ func (s *step) guardedByRows() bool {
 	return !slices.ContainsFunc(s.results, func(r result) bool { return r.message.stored || r.message.unaccepted() })
 }
 
-// marksAll reports whether the step marks a whole chunk whose campaign was accepted less than freshness ago: then a
-// stop need not be looked for.
-func (s *step) marksAll(now time.Time) bool {
+// claimsAll reports whether the step claims a whole chunk of a campaign younger than freshness. A check for a stop is
+// then unnecessary.
+func (s *step) claimsAll(now time.Time) bool {
 	age := now.Sub(s.work.campaign.CreatedAt) // below 0 after the clock was set back
 	return s.turn == 0 && len(s.claim)+len(s.retry) == len(s.work.chunk.Recipients) && age >= 0 && age < freshness
 }
@@ -70,7 +69,7 @@ var errTakenOver = errors.New("messaging: another owner has the chunk")
 // stepped is the verdict on a step; stopped means that an operator stopped the campaign and the chunk is over.
 type stepped struct{ stopped bool }
 
-// rest makes the job of a campaign that leaves its volley.
+// rest returns the job of a campaign that leaves its batch.
 func (s *step) rest() (jobs.Job, error) {
 	w := *s.work
 	w.turn, w.retry = s.next, append(w.retry, s.queued()...)

@@ -29,7 +29,7 @@ const (
 	recordResults = `UPDATE messages SET status = r.to_status, accepted = r.to_accepted, open = r.to_open, submitted_at = r.at,
 		delivered_at = r.delivered, error = r.why, upstream_id = r.to_upstream FROM rows($1) AS r
 		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'sending'`
-	markAgain = `UPDATE messages SET status = 'sending', submitted_at = r.at FROM rows($1) AS r
+	claimAgain = `UPDATE messages SET status = 'sending', submitted_at = r.at FROM rows($1) AS r
 		WHERE messages.tenant IN (r.of_tenant) AND messages.campaign = r.of_campaign AND messages.no = r.of_no AND messages.status = 'queued'`
 )
 
@@ -59,8 +59,8 @@ func (w *stepWrites) finish(job *chunkJob) {
 	}
 }
 
-// add adds a step's rows. It returns how many messages are refunded and the number of the first: messages that no
-// operator accepted, and the unsent ones of a stopped campaign.
+// add adds a step's rows. It returns the number of refunded messages and the place of the first. Messages that no
+// operator accepted are refunded, and unsent ones of a stopped campaign.
 func (w *stepWrites) add(s *step, results []result, stopped bool) (back, first int64) {
 	refund := func(msg message) {
 		if back == 0 {
@@ -77,7 +77,7 @@ func (w *stepWrites) add(s *step, results []result, stopped bool) (back, first i
 			refund(r.message)
 		}
 	}
-	turn, over := chunkTurn{chunkKey: s.key(), was: s.turn, turn: s.next, markedAt: s.markedAt}, stopped || s.last
+	turn, over := chunkTurn{chunkKey: s.key(), was: s.turn, turn: s.next, claimedAt: s.claimedAt}, stopped || s.last
 	if stopped {
 		w.failUnsent(s, refund)
 	} else {
@@ -140,7 +140,7 @@ func (w *stepWrites) deferAll(tx *db.Tx) {
 	for _, row := range turnRows {
 		row.moveAll(tx, w.moved[row], w.over[row])
 	}
-	guarded(markAgain, againColumns, w.retry)
+	guarded(claimAgain, againColumns, w.retry)
 	guarded(recordResults, resultColumns, w.results)
 	db.Insert(tx, "parts", partColumns, w.parts)
 	db.Insert(tx, "unsure", unknownColumns, w.unknown)

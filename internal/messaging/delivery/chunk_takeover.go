@@ -20,8 +20,8 @@ type chunkOwner struct {
 	receipts *receiptBook
 }
 
-// resume reads a chunk, and takes it over when an earlier owner had begun it: the messages that this owner was
-// sending become unknown, or queued where the installation resends campaigns. nil means that the chunk is over.
+// resume reads a chunk and takes it over if an earlier owner has started it. Messages in flight at that owner become
+// unknown, or queued if the installation resends campaigns. nil means that the chunk is finished.
 func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	var payload chunkPayload
 	if err := json.Unmarshal(job.Payload, &payload); err != nil {
@@ -55,7 +55,7 @@ func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wo
 		db.Query{SQL: w.chunk.row().read + lock, Args: []any{payload.Tenant, payload.Campaign, payload.Chunk}, Each: func(r *db.Row) error {
 			var list string
 			found = true
-			err := r.Scan(&w.turn, &w.next, &w.markedAt, &list, &w.chunk.CreatedAt)
+			err := r.Scan(&w.turn, &w.next, &w.claimedAt, &list, &w.chunk.CreatedAt)
 			w.chunk.Recipients = parseList(list)
 			return err
 		}})
@@ -69,8 +69,8 @@ func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wo
 	return w, nil
 }
 
-// takeOver replaces the turn, so that every step of the earlier owner is refused. A message that is marked and has no
-// result was being sent.
+// takeOver replaces the turn, so that every step of the earlier owner is refused. A claimed message without a result
+// was being sent.
 func (o *chunkOwner) takeOver(tx *db.Tx, w *work) error {
 	w.turn = newTurn()
 	tx.Defer(w.chunk.row().take, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)
@@ -92,7 +92,7 @@ func (o *chunkOwner) takeOver(tx *db.Tx, w *work) error {
 	for place := range w.next {
 		msg, found := known[from+int64(place)]
 		if !found {
-			msg = w.message(place, StatusSending, w.markedAt)
+			msg = w.message(place, StatusSending, w.claimedAt)
 		}
 		if msg.Status == StatusSending {
 			o.receipts.times.submitted(msg.SubmittedAt)

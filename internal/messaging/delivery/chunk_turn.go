@@ -9,9 +9,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// One owner at a time delivers a chunk. The chunk's turn is a random number that each step replaces, and a step
-// counts only while the turn is the one that its owner knows. A later owner takes the chunk over by replacing the
-// turn; every step of the earlier owner is then refused.
+// A chunk has one owner at a time. Its turn is a random fencing token that each step replaces, and a step needs the
+// current turn. A new owner replaces the turn, which invalidates all later steps of the earlier owner.
 
 // newTurn draws a turn.
 func newTurn() int64 { return rand.Int64N(1<<62) + 1 } // not a secret
@@ -19,7 +18,7 @@ func newTurn() int64 { return rand.Int64N(1<<62) + 1 } // not a secret
 // turnRow is the row that has the turn of a chunk: the chunk's own, or the campaign's where the campaign is small.
 // Its members are the statements on that row.
 type turnRow struct {
-	read   string // reads one that is not over: turn, recipients begun, their mark, recipients, time of acceptance
+	read   string // reads one that is not finished: turn, recipients begun, their claim, recipients, time of acceptance
 	locked string // locks a set and reads key, turn and the campaign's status; done: the chunk is over
 	turn   string // reads the turn of one
 	take   string // replaces the turn of one
@@ -44,10 +43,10 @@ var chunksRow = &turnRow{
 		AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`,
 }
 
-// A small campaign is one chunk, whose recipients are all marked at once. It is over when each recipient has a
-// message with an end; its row stays, and the last step also replaces the turn. The guard is the turn alone, because
-// a small campaign that is over has no other owner. With left_over in the guard, PostgreSQL expects few such rows in
-// a young table and compares each with the whole set.
+// A small campaign is one chunk, whose recipients are all claimed at once. It is finished when each recipient has a
+// final message; its row stays, and the last step also replaces the turn. The turn is the only guard, because a
+// finished small campaign has no other owner. With left_over in the guard, PostgreSQL expects few such rows in a
+// young table and compares each with the whole set.
 var campaignsRow = &turnRow{
 	read: `SELECT c.turn, CASE WHEN c.turn = 0 THEN 0 ELSE c.recipients END, c.marked_at, c.numbers, c.created_at FROM campaigns c
 		WHERE c.tenant = $1 AND c.id = $2 AND $3 >= 0 AND ` + waitingOfSmall + ` > 0`,
@@ -81,12 +80,12 @@ type chunkKey struct {
 
 func (k chunk) key() chunkKey { return chunkKey{k.Tenant, k.Campaign, k.No} }
 
-// chunkTurn is a change of a chunk's turn, with what the step marks and refunds.
+// chunkTurn is a change of a chunk's turn, with the step's claims and refunds.
 type chunkTurn struct {
 	chunkKey
 	was, turn int64
 	begin     int64 // how many recipients the step begins
-	markedAt  time.Time
+	claimedAt time.Time
 	back      int64 // refunded messages; a large campaign counts them in its own row
 }
 
@@ -97,7 +96,7 @@ var chunkTurnColumns = []db.Column[chunkTurn]{
 	{Name: "of_turn", Int: func(c chunkTurn) int64 { return c.was }},
 	{Name: "to_turn", Int: func(c chunkTurn) int64 { return c.turn }},
 	{Name: "begin", Int: func(c chunkTurn) int64 { return c.begin }},
-	{Name: "at", Time: func(c chunkTurn) time.Time { return c.markedAt }},
+	{Name: "at", Time: func(c chunkTurn) time.Time { return c.claimedAt }},
 	{Name: "back", Int: func(c chunkTurn) int64 { return c.back }},
 }
 
@@ -144,8 +143,8 @@ func (r *turnRow) moveAll(tx *db.Tx, moved, ended []chunkTurn) {
 	}
 }
 
-// chunkJob is the job of one chunk, or of the several chunks of a volley. It ends with the last of them.
+// chunkJob is the job of one chunk, or of several chunks of a small batch. It ends with the last of them.
 type chunkJob struct {
 	id   string
-	left int // chunks that are not over; changed by the lane of steps alone
+	left int // chunks that are not finished; only the group commit of steps changes it
 }

@@ -15,7 +15,7 @@ import (
 // that the clock showed before.
 
 // A message that waits for its next offer does not wait longer.
-func TestOffersDoNotWaitForAClockThatWasSetBack(t *testing.T) {
+func TestClockSetBack_retriesContinue(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(n int, _ provider.Segment) provider.Outcome {
@@ -51,7 +51,7 @@ func TestOffersDoNotWaitForAClockThatWasSetBack(t *testing.T) {
 }
 
 // A campaign that is dated in the future may have been stopped long since.
-func TestAStopIsSeenAfterTheClockWasSetBack(t *testing.T) {
+func TestClockSetBack_stopIsSeen(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		h.operator.SetReady(errors.New("not bound"))
@@ -69,8 +69,8 @@ func TestAStopIsSeenAfterTheClockWasSetBack(t *testing.T) {
 	})
 }
 
-// A receipt that comes now is for a submit before it, whatever the clock said then.
-func TestAReceiptIsMatchedAfterTheClockWasSetBack(t *testing.T) {
+// A receipt concerns an earlier submit, independent of the clock at that time.
+func TestClockSetBack_receiptIsMatched(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
@@ -89,7 +89,7 @@ func TestAReceiptIsMatchedAfterTheClockWasSetBack(t *testing.T) {
 }
 
 // The same holds for a receipt that waits for its message: until the answer to the submit, or because there was none.
-func TestAnEarlyReceiptIsMatchedAfterTheClockWasSetBack(t *testing.T) {
+func TestClockSetBack_earlyReceiptIsMatched(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -113,7 +113,7 @@ func TestAnEarlyReceiptIsMatchedAfterTheClockWasSetBack(t *testing.T) {
 }
 
 // A node that takes over a message in flight waits for its receipt, too.
-func TestAReceiptIsMatchedAfterATakeOverAndAClockThatWasSetBack(t *testing.T) {
+func TestClockSetBack_receiptAfterTakeover(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, sleep: true})
 		c, err := h.send("hello", "0241000001")
@@ -153,7 +153,7 @@ func TestRefundUnknown_clockSetForward(t *testing.T) {
 		if n := h.Count("SELECT count(*) FROM early_receipts"); n != 1 {
 			t.Errorf("%d receipts wait for their messages", n)
 		}
-		h.Pass(receiptWindow + orphanAfter + 2*sweepEvery)
+		h.Pass(receiptWindow + unmatchedMatchAfter + 2*sweepEvery)
 		h.wantStatus(c, "1 failed")
 		h.WantBalance(10)
 		if n := h.Count("SELECT count(*) FROM early_receipts"); n != 0 {

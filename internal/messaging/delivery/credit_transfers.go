@@ -34,7 +34,7 @@ const countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r
 			status = CASE WHEN r.ended > 0 AND campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
 
-// tally is what a transaction changes in the row of one large campaign.
+// tally collects the changes of one large campaign's row in a transaction.
 type tally struct {
 	tenant, campaign string
 	ended            int64 // chunks that end
@@ -72,8 +72,8 @@ func (t tallies) deferAll(tx *db.Tx) {
 	tx.Defer(countCampaigns, int64(len(changed)), db.RowsOf(tallyColumns, changed))
 }
 
-// refund is the transfer that gives the credits of messages back. Its leg names the first of them: a message is
-// refunded once, by the guard of its row, so that no two transfers have the same leg.
+// refund returns the transfer that refunds messages. Its leg names the first message. The guard of the row allows one
+// refund for a message, so no two transfers have the same leg.
 func refund(c Campaign, messages, first int64, now time.Time) ledger.Transfer {
 	t := tenant.Tenant{ID: c.Tenant, Mode: c.Mode}
 	return ledger.Transfer{Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant), Amount: messages * c.Credits,
@@ -81,7 +81,7 @@ func refund(c Campaign, messages, first int64, now time.Time) ledger.Transfer {
 }
 
 // giveBack posts refunds in the ledger. It locks the tenants' credits, which a step without refunds does not.
-func giveBack(tx *db.Tx, book *ledger.Ledger, refunds []ledger.Transfer) error {
+func postRefunds(tx *db.Tx, book *ledger.Ledger, refunds []ledger.Transfer) error {
 	if len(refunds) == 0 {
 		return nil
 	}

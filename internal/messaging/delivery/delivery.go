@@ -1,36 +1,37 @@
-// Package delivery accepts checked campaigns and delivers their messages. It charges and stores a campaign, submits its
-// messages to the mobile operators, matches the operators' receipts and refunds what no operator accepted. Package
-// messaging decides what an account may send, and is its only caller.
+// Package delivery accepts checked campaigns and delivers their messages. It charges and stores a campaign, submits
+// its messages to the mobile operators and matches the operators' receipts. It refunds messages that no operator
+// accepted. Package messaging checks what an account may send, and is its only caller.
 //
 // Accept writes a campaign in one transaction: its row, its recipients in chunks, the charge and the jobs. A job
-// delivers each chunk. The messages that are submitted next are marked in the database before the first octet leaves.
-// Messages that no operator accepted are refunded once. A small campaign, such as a single message, is one chunk, which
-// is stored in the campaign's row. Where this node can submit it at once, the transaction that charges it also marks it.
+// delivers each chunk. The next messages are claimed in the database before the first octet leaves. A small campaign,
+// such as a single message, is one chunk, which is stored in the campaign's row. If this node can submit it at once,
+// the transaction that charges it also claims it.
 //
-// SMPP has no idempotency key: a message that was written and not answered is unknown. Such a message is sent again
-// only with Deps.Resend, and a one-time password never is. One owner at a time delivers a chunk, because every step
-// names the turn that the step before it left.
+// SMPP has no idempotency key, so a written message without an answer is unknown. Such a message is sent again only
+// with Deps.Resend, and a one-time password never is. A chunk has one owner at a time, because every step needs the
+// turn that the step before it set.
 //
-// Files, each standing on those below it alone; no two of them need each other:
+// A file depends only on files that are listed below it:
 //
-//	delivery.go                       the package's door, and how its parts are put together
-//	check.go, erasure.go              the books of messages; the rows of an erased number
+//	delivery.go                       the package's interface and its construction
+//	check.go, erasure.go              consistency of messages and ledger; the rows of an erased number
 //	admission.go                      the transaction that charges and stores campaigns
-//	volley.go, chunk_delivery.go      the jobs: several small campaigns, or one chunk
-//	chunk_takeover.go                 a chunk whose owner is gone
-//	chunk_step_lane.go, chunk_step_writes.go, chunk_step.go
-//	                                  many commits of deliveries in one transaction, what they write, and one of them
-//	sweep.go                          what is deleted, and after how long
+//	small_batch.go, chunk_delivery.go
+//	                                  the jobs: several small campaigns, or one chunk
+//	chunk_takeover.go                 takeover of a chunk whose owner died
+//	chunk_step_commit.go, chunk_step_writes.go, chunk_step.go
+//	                                  group commit of delivery steps, their writes, and one step
+//	sweep.go                          retention
 //	in_flight.go                      messages at the operator
-//	unknown_messages.go               messages without an answer, and receipts that may be theirs
+//	unknown_messages.go               messages without an answer, and receipts that may belong to them
 //	unmatched_receipts.go             receipts without a message, counted and explained
-//	chunk_turn.go, sending_marks.go   the turn of the owner; how many campaigns may be marked with their charge
+//	chunk_turn.go, sending_claims.go  the owner's fencing token; limit of campaigns claimed with their charge
 //	receipts.go, early_receipts.go    receipts, also those before the answer to their submit
 //	chunk_work.go, chunk.go           a chunk's delivery in memory; its row and jobs
-//	submission.go                     the judge of an operator's answers
-//	credit_transfers.go, metrics.go   charges and refunds; what a node counts
+//	submission.go                     decision on an operator's answers
+//	credit_transfers.go, metrics.go   charges and refunds; counters of a node
 //	campaign_row.go, message.go       the rows
-//	deps.go                           what New needs
+//	deps.go                           dependencies
 package delivery
 
 import (
@@ -52,7 +53,7 @@ type Delivery struct {
 	jobs       *jobs.Queue
 	clock      *clock.Clock
 	metrics    metrics
-	admissions *admissionLane
+	admissions *admissionCommit
 	runner     *runner
 	receipts   *receiptBook
 }
@@ -62,7 +63,7 @@ func New(d Deps) *Delivery {
 	m := &Delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, metrics: newMetrics()}
 	m.receipts = newReceiptBook(d, m.metrics)
 	m.runner = newRunner(d, m.receipts, m.metrics)
-	m.admissions = newAdmissionLane(d, m.runner)
+	m.admissions = newAdmissionCommit(d, m.runner)
 	m.register(d.SMS)
 	swept := &retention{texts: d.KeepTexts, db: d.DB, clock: d.Clock, receipts: m.receipts, codes: d.Codes}
 	m.jobs.Periodic("messaging-sweep", sweepEvery, swept.sweep)
@@ -82,7 +83,7 @@ func (d *Delivery) register(rails map[tenant.Mode]provider.SMSSender) {
 		takes := func() bool { return !errors.Is(sender.Ready(""), provider.ErrElsewhere) }
 		d.jobs.Register(jobs.Handler{Kind: bulkKind(mode), Workers: bulkWorkers, Key: chunkTenant, Run: d.runner.deliver, Takes: takes})
 		d.jobs.Register(jobs.Handler{Kind: smallKind(mode), Workers: smallWorkers, Key: chunkTenant, Run: d.runner.deliver, Takes: takes})
-		d.jobs.Register(jobs.Handler{Kind: volleyKind(mode), Workers: smallWorkers, Run: d.runner.deliverVolley, Takes: takes})
+		d.jobs.Register(jobs.Handler{Kind: smallBatchKind(mode), Workers: smallWorkers, Run: d.runner.deliverSmallBatch, Takes: takes})
 	}
 }
 
@@ -129,21 +130,21 @@ func (d *Delivery) UnmatchedReceipts(ctx context.Context) (UnmatchedReceipts, er
 // differences.
 func (d *Delivery) Check(ctx context.Context) (Report, error) { return check(ctx, d.db, d.clock.Now()) }
 
-// Drain stops marking campaigns with their charge, and waits until the marked ones are submitted, at most drainFor or
-// until ctx ends. It is called when no request is accepted any more and before the queue's Stop, which begins no job:
-// a campaign that is marked and never submitted would be unknown to its next owner.
+// Drain stops claiming campaigns with their charge, and waits up to drainFor, or until ctx ends, for the claimed ones
+// to be submitted. Call it after the last request and before the queue's Stop, which starts no job: the next owner
+// would treat a claimed campaign as unknown.
 func (d *Delivery) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainFor)
 	defer cancel()
-	d.runner.sendingMarks.drain(ctx, d.clock)
+	d.runner.claims.drain(ctx, d.clock)
 }
 
 // Close waits for the transactions that are under way. It is called after the queue's Stop and after the rails are
 // closed, because receipts come in until then.
 func (d *Delivery) Close() {
-	d.admissions.lane.Close()
-	d.runner.steps.lane.Close()
-	d.receipts.lane.Close()
+	d.admissions.committer.Close()
+	d.runner.steps.committer.Close()
+	d.receipts.committer.Close()
 }
 
 // Collectors returns the metrics of this node for a registry.

@@ -34,8 +34,8 @@ type Deps struct {
 	// SMS are the rails by mode. A rail whose connections are on another node returns provider.ErrElsewhere, and that
 	// node delivers the messages that are accepted here.
 	SMS map[tenant.Mode]provider.SMSSender
-	// Resend sends the campaign messages again that a crash left unknown. Some may then arrive twice. One-time passwords
-	// are never sent again.
+	// Resend repeats campaign messages that a crash left unknown. Some may then arrive twice. One-time passwords are
+	// never sent again.
 	Resend bool
 	// Validity is how long operators try to deliver a campaign's message; 0 sets no end. A one-time password is tried
 	// until it expires.

@@ -55,8 +55,8 @@ const (
 	earlyReceipts = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.upstream_id IN (SELECT value FROM texts($1)) ORDER BY unindexed(e.id)`
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
-	// Our id alone identifies the row. Ids grow with time, so their range narrows the search where many receipts have
-	// no upstream_id; unindexed(id) keeps the planner from using the set instead.
+	// Our id is the only key of the row. Ids grow with time, so their range narrows the search if many receipts have
+	// no upstream_id. unindexed(id) keeps the planner from using the set instead.
 	dropEarly = `DELETE FROM early_receipts WHERE upstream_id IN (SELECT value FROM texts($1))
 		AND id BETWEEN $3 AND $4 AND unindexed(id) IN (SELECT value FROM texts($2))`
 )

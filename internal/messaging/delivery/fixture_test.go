@@ -186,7 +186,7 @@ func (h *fixture) status(c Campaign) CampaignStatus {
 	return h.campaign(c).Status
 }
 
-// messages reads the messages of a campaign by place. A recipient without a row, and one that is marked, is queued.
+// messages reads the messages of a campaign by place. A recipient without a row, and a claimed one, is queued.
 func (h *fixture) messages(c Campaign) []message {
 	h.t.Helper()
 	all := make([]message, c.Recipients)

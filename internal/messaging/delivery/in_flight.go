@@ -40,7 +40,7 @@ func newSubmitter(d Deps, receipts *receiptBook, counters metrics) *submitter {
 	return u
 }
 
-// flight is the messages in flight of one chunk: marked, at most sliceSize, without a recorded end. Their answers
+// flight is the messages in flight of one chunk: claimed, at most sliceSize, without a recorded end. Their answers
 // come one by one, so that a missing answer delays no other message.
 type flight struct {
 	submitter *submitter
@@ -54,7 +54,7 @@ type flight struct {
 	recall    context.CancelFunc
 
 	mu         sync.Mutex
-	unrecorded map[int64]message // by number: marked and not collected
+	unrecorded map[int64]message // by number: claimed and not collected
 	answered   []result          // results of those that are answered
 	submitting int               // calls of submit that are not done
 	offerAt    time.Duration     // time of the next offer on the monotonic clock
@@ -69,15 +69,15 @@ func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w 
 	return f
 }
 
-// size is how many messages are marked and not collected.
+// size returns the number of claimed messages that are not collected.
 func (f *flight) size() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.unrecorded)
 }
 
-// markedAt is the mark of the oldest message without a row; zero when all have one.
-func (f *flight) markedAt() (oldest time.Time) {
+// claimedAt returns the claim time of the oldest message without a row. It is zero if all have one.
+func (f *flight) claimedAt() (oldest time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, msg := range f.unrecorded {
@@ -168,7 +168,7 @@ func (f *flight) submitSegments(s *submission) {
 		now, ctx := f.submitter.clock.Now(), f.ctx
 		if f.begin(s, p) {
 			ctx = f.unsent
-			f.lookForStop(s.begunPassed)
+			f.checkStop(s.begunPassed)
 		}
 		if why := f.givenUp(ctx, now); why != "" {
 			done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why})
@@ -190,7 +190,7 @@ func (f *flight) begin(s *submission, p int) bool {
 	return !gone
 }
 
-// givenUp says why a segment is not sent any more, or nothing.
+// givenUp returns the reason why a segment is no longer sent, or "".
 func (f *flight) givenUp(ctx context.Context, now time.Time) string {
 	switch {
 	case f.ctx.Err() != nil:
@@ -203,17 +203,17 @@ func (f *flight) givenUp(ctx context.Context, now time.Time) string {
 	return ""
 }
 
-// lookForStop recalls what was not submitted when the campaign is stopped. The step that marked a message has looked,
-// so that a stop is looked for only later than freshness after that.
-func (f *flight) lookForStop(marked time.Duration) {
+// checkStop recalls unsubmitted messages if the campaign was stopped. The step that claimed a message has checked
+// already, so this checks again only after freshness.
+func (f *flight) checkStop(marked time.Duration) {
 	if passed(f.submitter.clock)-marked >= freshness && f.stopped() {
 		f.recall()
 	}
 }
 
-// lookForStopOfWaiting is lookForStop for messages that wait in the operator's window or for their turn of its rate:
-// at a low rate most of a flight does.
-func (f *flight) lookForStopOfWaiting() {
+// checkStopWaiting is checkStop for messages that wait in the operator's window or for its rate. At a low rate these
+// are most of a flight.
+func (f *flight) checkStopWaiting() {
 	f.mu.Lock()
 	waits := f.submitting > 0
 	f.mu.Unlock()
@@ -222,8 +222,8 @@ func (f *flight) lookForStopOfWaiting() {
 	}
 }
 
-// completeLocked adds a message to the answered ones, or offers its other segments again: a message that is partly
-// written cannot be queued as a whole.
+// completeLocked adds a message to the answered ones, or submits its unsent segments again. A partly written message
+// cannot be queued as a whole.
 func (f *flight) completeLocked(s *submission) {
 	if s.partlyWritten() && passed(f.submitter.clock) <= s.begunPassed+restFor && f.ctx.Err() == nil && !f.w.expired(f.submitter.clock.Now()) {
 		pause := s.pause

@@ -45,7 +45,7 @@ func wantOnce(t *testing.T, numbers int, rails ...*smstest.Operator) {
 	}
 }
 
-func TestASubmitWithoutAnAnswerHoldsUpNoOther(t *testing.T) {
+func TestInFlight_unansweredDelaysNoOther(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		h.operator.Keeps("233240000007", "233240000120")
@@ -74,7 +74,7 @@ func TestASubmitWithoutAnAnswerHoldsUpNoOther(t *testing.T) {
 }
 
 // Missing answers fill at most a slice, so that a crash leaves a bounded number of messages unknown.
-func TestAtMostASliceIsInFlight(t *testing.T) {
+func TestInFlight_boundedBySlice(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		every := smstest.Numbers(450)
@@ -87,7 +87,7 @@ func TestAtMostASliceIsInFlight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.advanceUntil(func() bool { // a message is marked before it is submitted
+		h.advanceUntil(func() bool { // a message is claimed before it is submitted
 			return h.Count(unrecorded, c.ID) == sliceSize && h.Count(recorded, c.ID) == sliceSize && len(h.operator.All()) >= 2*sliceSize
 		})
 		if n := len(h.operator.All()); n != 2*sliceSize {
@@ -110,7 +110,7 @@ func (h *fixture) advanceUntil(until func() bool) {
 	})
 }
 
-func TestOnlyTheMessageWithoutAnAnswerIsUnknownAfterANodeDied(t *testing.T) {
+func TestTakeover_onlyUnansweredIsUnknown(t *testing.T) {
 	for _, size := range []int{3, 151} { // a campaign in its own row, and one with a chunk
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			each(t, func(t *testing.T, d *db.DB) { diesWithOneMissing(t, d, size) })
@@ -150,7 +150,7 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 
 // A node is taken for dead at each of many messages of a campaign, with answers missing. They come when another node
 // has taken over.
-func TestNothingIsSentTwiceWhereverANodeDies(t *testing.T) {
+func TestTakeover_sendsNothingTwice(t *testing.T) {
 	for _, at := range []int{1, 2, 60, 99, 100, 101, 140, 197, 198, 240, 250} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			each(t, func(t *testing.T, d *db.DB) { diesAt(t, d, at) })
@@ -209,7 +209,7 @@ func diesAt(t *testing.T, d *db.DB, at int) {
 	h.sound()
 }
 
-func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
+func TestStop_waitsForInFlight(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome {
@@ -244,7 +244,7 @@ func TestAStopWaitsForWhatIsInFlight(t *testing.T) {
 }
 
 // At a low rate the texts of a flight take minutes, and those of a stopped campaign went out to the last.
-func TestAStopIsSeenBetweenTheMessagesOfAFlight(t *testing.T) {
+func TestStop_seenWithinFlight(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		begun, goOn := make(chan struct{}), make(chan struct{})
@@ -265,7 +265,7 @@ func TestAStopIsSeenBetweenTheMessagesOfAFlight(t *testing.T) {
 		h.stop(c)
 		close(goOn)
 		h.advanceUntil(func() bool { return h.Count("SELECT count(*) FROM chunks WHERE campaign = $1", c.ID) == 0 })
-		n := len(h.operator.All()) // the other half of a message goes, and what was offered already
+		n := len(h.operator.All()) // the rest of a message and submissions that were made already
 		if n > 18 || n%2 != 0 {
 			t.Errorf("%d segments left, expected the 11 before the stop and few more, of whole messages", n)
 		}
@@ -294,8 +294,8 @@ func (r *slowRail) Submit(ctx context.Context, _ provider.Segment, done func(pro
 	}
 }
 
-// Each step submits its messages beside those that wait already, so that many of a flight wait for their turns.
-func TestAStopRecallsWhatWaitsForItsTurn(t *testing.T) {
+// Each step adds its messages to those that wait already, so that many of a flight wait for their slot.
+func TestStop_recallsWaitingMessages(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		const waiting = 10
 		rail := &slowRail{turns: make(chan struct{})}
@@ -329,8 +329,8 @@ func TestAStopRecallsWhatWaitsForItsTurn(t *testing.T) {
 	})
 }
 
-// A small campaign is marked with its charge, in a flight of a volley.
-func TestAStopIsSeenInAVolley(t *testing.T) {
+// A small campaign is claimed with its charge, in a flight of a small batch.
+func TestStop_seenInSmallBatch(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		begun, goOn := make(chan struct{}), make(chan struct{})
@@ -359,7 +359,7 @@ func TestAStopIsSeenInAVolley(t *testing.T) {
 	})
 }
 
-func TestWhatIsThrottledDoesNotWaitForAMissingAnswer(t *testing.T) {
+func TestInFlight_throttledDoesNotWait(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 1_000})
 		h.operator.Script(func(n int, s provider.Segment) provider.Outcome {
@@ -381,7 +381,7 @@ func TestWhatIsThrottledDoesNotWaitForAMissingAnswer(t *testing.T) {
 	})
 }
 
-func TestAVolleyRecordsWhatIsAnswered(t *testing.T) {
+func TestSmallBatch_recordsAnswers(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Keeps("233241000002")
@@ -395,8 +395,8 @@ func TestAVolleyRecordsWhatIsAnswered(t *testing.T) {
 			sent = append(sent, v.Value.campaign)
 		}
 		h.advanceUntil(func() bool { return h.Count(recorded, sent[0].ID) == 2 && h.Count(recorded, sent[1].ID) == 1 })
-		if n := h.Count(volleyJobs); n != 1 {
-			t.Errorf("%d jobs of volleys while an answer is missing", n)
+		if n := h.Count(batchJobs); n != 1 {
+			t.Errorf("%d jobs of small batches while an answer is missing", n)
 		}
 		h.operator.Let()
 		h.Quiet()
@@ -410,7 +410,7 @@ func TestAVolleyRecordsWhatIsAnswered(t *testing.T) {
 }
 
 // The answer to each commit is lost in turn, and the connection at each exchange, while answers come late.
-func TestALostCommitWithAnswersMissingSendsNothingTwice(t *testing.T) {
+func TestInFlight_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100_000})
 		want := 0
@@ -438,7 +438,7 @@ func TestALostCommitWithAnswersMissingSendsNothingTwice(t *testing.T) {
 	})
 }
 
-func TestAnOperatorTriesACodeUntilItExpiresAndAMessageForItsValidity(t *testing.T) {
+func TestDeliver_validityPeriod(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, valid: 6 * time.Hour})
 		h.mustSend("hello", "0241000001")

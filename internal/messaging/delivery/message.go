@@ -11,9 +11,9 @@ import (
 type Status string
 
 // The states of a message: submitted -> delivered, failed, expired, rejected or unknown. A queued message was
-// certainly not sent and is offered again; a recipient without a row reads queued, too. sending is the mark of a
-// queued message that is offered again, committed before the first octet leaves; recipients without a row are marked
-// in their chunk. Marked messages of a node that dies become unknown.
+// certainly not sent and is submitted again. Recipients without a row read queued, too. sending is the claim of a
+// queued message, committed before the first octet leaves; recipients without a row are claimed in their chunk.
+// Claimed messages of a node that dies become unknown.
 const (
 	StatusQueued    Status = "queued"
 	StatusSending   Status = "sending"
@@ -71,7 +71,7 @@ type part struct {
 
 const partOpen = "open"
 
-// partStates are the stored words of receipts; a segment that is on its way stays open.
+// partStates are the stored states of receipts. A segment that is on its way stays open.
 var partStates = map[provider.Delivery]string{
 	provider.DeliveryPending: partOpen, provider.Delivered: "delivered", provider.DeliveryFailed: "failed",
 	provider.DeliveryExpired: "expired", provider.DeliveryRejected: "rejected", provider.DeliveryUnknown: "unknown",
@@ -88,8 +88,8 @@ var partColumns = []db.Column[part]{
 	{Name: "submitted_at", Time: func(p part) time.Time { return p.SubmittedAt }},
 }
 
-// Refunded reports whether the credits of a message with this status and so many accepted segments are refunded: no
-// operator accepted any segment, and none will.
+// Refunded reports whether a message with this status and number of accepted segments is refunded: no operator
+// accepted a segment, and none will.
 func (s Status) Refunded(accepted int64) bool {
 	return accepted == 0 && (s == StatusRejected || s == StatusFailed)
 }

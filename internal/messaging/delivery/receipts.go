@@ -17,35 +17,34 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// receiptBook matches operators' receipts with messages, keeps receipts that come before their message is recorded,
-// and ends messages that have neither an answer nor a receipt.
+// receiptBook matches operators' receipts with messages. It stores receipts that arrive before their message is
+// recorded, and ends messages without an answer or a receipt.
 type receiptBook struct {
-	db      *db.DB
-	ledger  *ledger.Ledger
-	clock   *clock.Clock
-	log     *slog.Logger
-	metrics metrics
-	times   earlyReceiptTimes
-	lane    *groupcommit.Committer[earlyReceipt, receiptMatch]
+	db        *db.DB
+	ledger    *ledger.Ledger
+	clock     *clock.Clock
+	log       *slog.Logger
+	metrics   metrics
+	times     earlyReceiptTimes
+	committer *groupcommit.Committer[earlyReceipt, receiptMatch]
 
 	loggedAt time.Duration // on the monotonic clock, when the periodic work last logged unmatched receipts; 0: never
 }
 
 func newReceiptBook(d Deps, counters metrics) *receiptBook {
 	b := &receiptBook{db: d.DB, ledger: d.Ledger, clock: d.Clock, log: d.Log, metrics: counters}
-	b.lane = groupcommit.New(groupcommit.Options{MaxRows: 5_000, Systemic: systemic}, b.match)
+	b.committer = groupcommit.New(groupcommit.Options{MaxRows: 5_000, Systemic: systemic}, b.match)
 	return b
 }
 
-// receive queues an operator's receipt behind those that were queued before, without waiting. stored returns when the
-// receipt is committed, so that it can be acknowledged. A receipt without a final state, and a repeated one, change
-// nothing.
+// receive queues an operator's receipt after earlier ones and returns at once. stored waits for the commit, after
+// which the receipt may be acknowledged. A receipt without a final state and a repeated one change nothing.
 func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) (stored func() error) {
 	if r.State == provider.DeliveryPending {
 		return func() error { return nil }
 	}
 	e := earlyReceipt{UpstreamID: r.UpstreamID, ID: uuid.Must(uuid.NewV7()).String(), Recipient: string(r.To), State: partStates[r.State], Code: usertext.Cut(r.Code, messageError), ReceivedAt: r.At}
-	wait := b.lane.Queue(ctx, e.UpstreamID, 3, e)
+	wait := b.committer.Queue(ctx, e.UpstreamID, 3, e)
 	return func() error {
 		took, err := wait()
 		if err == nil {
@@ -299,8 +298,8 @@ func (p *part) scan(r *db.Row) error {
 
 func (p *part) key() messageKey { return messageKey{p.Tenant, p.Campaign, p.Message} }
 
-// partOf finds the part that a receipt means: the newest open part with that id and recipient. known without a part
-// means that the receipt is a repeat.
+// partOf returns the newest open part with the receipt's id and recipient. known without a part means a repeated
+// receipt.
 func partOf(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 	for _, p := range candidates {
 		if !p.fits(e) {

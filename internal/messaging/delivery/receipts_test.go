@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-func TestAReceiptBeforeTheAnswerIsApplied(t *testing.T) {
+func TestReceipt_beforeAnswer(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -38,7 +38,7 @@ func TestAReceiptBeforeTheAnswerIsApplied(t *testing.T) {
 	})
 }
 
-func TestAReceiptThatAStepMissedIsMatchedLater(t *testing.T) {
+func TestReceipt_missedByStep(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
@@ -59,7 +59,7 @@ func TestAReceiptThatAStepMissedIsMatchedLater(t *testing.T) {
 
 // A repeated receipt is used once, however early: the repeat matches no other message to the number whose answer was
 // lost.
-func TestARepeatedReceiptMatchesNoOtherMessage(t *testing.T) {
+func TestReceipt_repeatedMatchesNoOther(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome { return provider.Outcome{Class: provider.Unknown} })
@@ -96,7 +96,7 @@ func TestARepeatedReceiptMatchesNoOtherMessage(t *testing.T) {
 }
 
 // Of two unknown messages to one number, a receipt with an unknown id matches one, however often it comes.
-func TestAnOrphanReceiptMatchesOneUnknownMessage(t *testing.T) {
+func TestReceipt_matchesUnknownMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome { return smstest.Silence })
@@ -124,7 +124,7 @@ func TestAnOrphanReceiptMatchesOneUnknownMessage(t *testing.T) {
 	})
 }
 
-func TestALateReceiptCountsAndARepeatedOrContradictingOneDoesNot(t *testing.T) {
+func TestReceipt_lateRepeatedContradicting(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
@@ -146,7 +146,7 @@ func TestALateReceiptCountsAndARepeatedOrContradictingOneDoesNot(t *testing.T) {
 	})
 }
 
-func TestReceiptsWithoutAMessageChangeNothing(t *testing.T) {
+func TestReceipt_withoutMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		c := h.mustSend("hello", "0241000001")
@@ -167,7 +167,7 @@ func TestReceiptsWithoutAMessageChangeNothing(t *testing.T) {
 	})
 }
 
-func TestAnIDThatAnOperatorUsesAgainMeansTheNewestMessage(t *testing.T) {
+func TestReceipt_reusedID(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(int, provider.Segment) provider.Outcome {
@@ -196,7 +196,7 @@ func TestAnIDThatAnOperatorUsesAgainMeansTheNewestMessage(t *testing.T) {
 	})
 }
 
-func TestAMessageIsDeliveredWithItsLastPart(t *testing.T) {
+func TestReceipt_lastPartDelivers(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		long := strings.Repeat("a", 161)
@@ -225,7 +225,7 @@ func TestAMessageIsDeliveredWithItsLastPart(t *testing.T) {
 	})
 }
 
-func TestManyReceiptsAtOnceAreCountedOnce(t *testing.T) {
+func TestReceipts_concurrent(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 1_000})
 		c := h.mustSend(strings.Repeat("a", 161), smstest.Numbers(100)...)
@@ -251,7 +251,7 @@ func TestManyReceiptsAtOnceAreCountedOnce(t *testing.T) {
 	})
 }
 
-func TestEveryDeliveryHasAWord(t *testing.T) {
+func TestReceipt_everyStateHasAName(t *testing.T) {
 	for state := provider.DeliveryPending; state <= provider.DeliveryUnknown; state++ {
 		if partStates[state] == "" {
 			t.Errorf("delivery %d has no stored word", state)
@@ -259,7 +259,7 @@ func TestEveryDeliveryHasAWord(t *testing.T) {
 	}
 }
 
-func TestALostCommitKeepsAReceiptBeforeTheAnswer(t *testing.T) {
+func TestReceipt_beforeAnswerLostCommit(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := open(t, d, options{credits: 100})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -280,7 +280,7 @@ func TestALostCommitKeepsAReceiptBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// keep stores receipts as a transaction does that ran beside the step of their message.
+// keep stores receipts as a transaction that runs concurrently with the step of their message.
 func (h *fixture) keep(list ...earlyReceipt) {
 	h.t.Helper()
 	for i := range list {
@@ -295,7 +295,7 @@ func (h *fixture) keep(list ...earlyReceipt) {
 
 // Receipts that can match no message, because of another number or an earlier time, delay no others, and one pass
 // matches all others.
-func TestReceiptsThatMatchNothingDelayNoOthers(t *testing.T) {
+func TestReceipts_unmatchedDelayNoOthers(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		const messages = earlyAtOnce + 100
 		h := open(t, d, options{credits: messages})

@@ -45,9 +45,9 @@ func restarts(t *testing.T, run func(t *testing.T, d *db.DB, restart func())) {
 	})
 }
 
-// The owner that marked a message before the database went away also submits it and records the answer: no message is
-// unknown that was not submitted, and none is submitted twice.
-func TestARestartOfTheDatabaseMakesNoMessageUnknown(t *testing.T) {
+// The owner that claimed a message before the outage also submits it and records the answer. No unsubmitted message
+// is unknown, and none is submitted twice.
+func TestDatabaseRestart_nothingUnknown(t *testing.T) {
 	restarts(t, func(t *testing.T, d *db.DB, restart func()) {
 		h := open(t, d, options{credits: 10_000, at: clock.Real()})
 		gone := make(chan struct{})

@@ -61,9 +61,8 @@ func failed(msg message, why string) result {
 	return result{message: msg}
 }
 
-// judge derives a message's status from the outcomes of its segments. A message with an accepted segment is accepted;
-// otherwise one with an unanswered segment is unknown, one with a refused segment is rejected, and any other was not
-// sent.
+// judge derives a message's status from the outcomes of its segments. One accepted segment makes it accepted.
+// Otherwise an unanswered segment makes it unknown, a refused one rejected, and any other not sent.
 func judge(s *submission) result {
 	r := result{message: s.message}
 	r.message.Error = "" // clears the error of an earlier offer

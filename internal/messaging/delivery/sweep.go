@@ -37,7 +37,7 @@ type retention struct {
 	texts    time.Duration // that those of campaigns are kept; 0: for ever
 }
 
-// sweep deletes rows that are too old, matches orphan receipts, and refunds unknown messages without one.
+// sweep deletes rows that are too old, matches receipts without a message, and refunds unknown messages.
 func (r *retention) sweep(ctx context.Context) error {
 	now := r.clock.Now()
 	if err := r.receipts.matchEarlyReceipts(ctx, time.Time{}); err != nil {
@@ -45,14 +45,14 @@ func (r *retention) sweep(ctx context.Context) error {
 	}
 	for more := true; more; {
 		var err error
-		if more, err = r.receipts.matchOrphanReceipts(ctx, now.Add(-orphanAfter)); err != nil {
+		if more, err = r.receipts.matchUnmatchedReceipts(ctx, now.Add(-unmatchedMatchAfter)); err != nil {
 			return err
 		}
 	}
 	for more := true; more; {
 		var err error
 		// Receipts from the end of the window have been matched by then. A clock that was set forward brings no refund.
-		if more, err = r.receipts.refundUnknown(ctx, r.clock.Ago(receiptWindow+orphanAfter)); err != nil {
+		if more, err = r.receipts.refundUnknown(ctx, r.clock.Ago(receiptWindow+unmatchedMatchAfter)); err != nil {
 			return err
 		}
 	}
@@ -90,9 +90,8 @@ var keyOfCampaign = []db.Column[campaignKey]{
 	{Name: "of_id", Text: func(k campaignKey) string { return k.id }},
 }
 
-// dropOldKeys removes the idempotency keys of campaigns that were accepted before a time. No index tells old keys
-// from the many of the last day: they are read outside SQLite's one writer, which would be blocked, and removed in
-// small sets.
+// dropOldKeys removes the idempotency keys of campaigns accepted before a time. No index separates old keys from the
+// many of the last day. They are read without SQLite's single writer and removed in small sets.
 func (r *retention) dropOldKeys(ctx context.Context, before time.Time) error {
 	for {
 		var old []campaignKey

@@ -21,7 +21,7 @@ var sweptTables = []struct {
 }
 
 // A sweep that removed a day's rows in one transaction would block SQLite's one writer, and with it every payment.
-func TestASweepRemovesOldRowsInSmallSets(t *testing.T) {
+func TestSweep_smallSets(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{sleep: true})
 		next := 0
@@ -67,7 +67,7 @@ func TestASweepRemovesOldRowsInSmallSets(t *testing.T) {
 }
 
 // The text of a campaign that is over goes after its time, and nothing else of it; one that is under way keeps its text.
-func TestTextsOfCampaignsThatAreOverAreForgottenAfterTheirTime(t *testing.T) {
+func TestSweep_textsOfFinishedCampaigns(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{sleep: true})
 		insert := func(id, status string, left int64, at time.Time) {

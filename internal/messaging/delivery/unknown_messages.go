@@ -11,10 +11,10 @@ import (
 
 const (
 	receiptWindow = 48 * time.Hour
-	// orphanAfter is the age from which a receipt with an unknown id may be matched with an unknown message. Before,
-	// its own message may not be recorded yet.
-	orphanAfter = 2 * time.Minute
-	sweepAtOnce = 500
+	// unmatchedMatchAfter is the minimum age of a receipt with an unknown id before it may match an unknown message.
+	// Its own message may be recorded until then.
+	unmatchedMatchAfter = 2 * time.Minute
+	sweepAtOnce         = 500
 )
 
 const (
@@ -57,10 +57,10 @@ func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more
 		if len(keys) == 0 {
 			return nil
 		}
-		if err := giveBack(tx, b.ledger, refunds); err != nil {
+		if err := postRefunds(tx, b.ledger, refunds); err != nil {
 			return err
 		}
-		// A message that got a receipt meanwhile fails the guards; the next sweep sees its state.
+		// The guards exclude a message that got a receipt since; the next sweep reads its state.
 		tx.Defer(failUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		tx.Defer(dropUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		counts.deferAll(tx)
@@ -70,7 +70,7 @@ func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more
 }
 
 const (
-	orphanMatches = `SELECT u.tenant, u.campaign, u.message, u.since, c.segments, ` + earlyFields + ` FROM unsure u
+	unmatchedMatches = `SELECT u.tenant, u.campaign, u.message, u.since, c.segments, ` + earlyFields + ` FROM unsure u
 		JOIN campaigns c ON c.tenant = u.tenant AND c.id = u.campaign
 		JOIN early_receipts e ON e.recipient = u.recipient AND e.received_at >= u.since AND e.received_at < $1
 		WHERE e.upstream_id = '' OR NOT EXISTS (SELECT 1 FROM parts p WHERE p.upstream_id = e.upstream_id AND p.recipient = e.recipient AND p.submitted_at > $3)
@@ -83,10 +83,10 @@ const (
 
 var unknownEndColumns = append(slices.Clone(messageEndColumns), db.Column[messageEnd]{Name: "upstream", Text: func(c messageEnd) string { return c.upstream }})
 
-// matchOrphanReceipts matches a receipt with an unknown id with the oldest unknown message to the same number: the
-// answer to its submit, which had the id, was lost. An operator that reports on a segment has accepted it. The id is
-// recorded with the match, so that a repeat of the receipt matches no second message.
-func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time) (more bool, err error) {
+// matchUnmatchedReceipts assigns a receipt with an unknown id to the oldest unknown message to the same number,
+// because the submit's answer with the id was lost. An operator that reports on a segment has accepted it. The match
+// stores the id, so that a repeated receipt matches no second message.
+func (b *receiptBook) matchUnmatchedReceipts(ctx context.Context, before time.Time) (more bool, err error) {
 	err = b.db.Write(ctx, func(tx *db.Tx) error {
 		ended := map[messageKey]*messageEnd{}
 		spent := map[[2]string]bool{}   // receipts, by upstream id and their own
@@ -94,7 +94,7 @@ func (b *receiptBook) matchOrphanReceipts(ctx context.Context, before time.Time)
 		var used []earlyReceipt
 		var parts []part
 		rows := 0
-		if err := tx.Query(orphanMatches, []any{before, sweepAtOnce, b.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
+		if err := tx.Query(unmatchedMatches, []any{before, sweepAtOnce, b.clock.Now().Add(-repeatWindow)}, func(r *db.Row) error {
 			var k messageKey
 			var e earlyReceipt
 			var segments int64

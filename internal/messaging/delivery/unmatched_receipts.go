@@ -17,7 +17,7 @@ const (
 	// receipt, but rarely by so much.
 	unmatchedAfter = 30 * time.Second
 	// unmatchedLooked is how many of the newest are looked at for ids in the other base.
-	unmatchedLooked = 20
+	unmatchedSampled = 20
 	// unmatchedLogged is the pause between two log lines.
 	unmatchedLogged = 10 * time.Minute
 )
@@ -27,8 +27,8 @@ type UnmatchedReceipts struct {
 	Receipts int64 // at most MostUnmatched
 	Since    time.Time
 	ID       string // the operator's id of one of them
-	// Base is the base of ID where a message that waits for its receipt has the same number in the other one; its id is
-	// Answered. Empty: none has.
+	// Base is the base of ID if a waiting message has the same number in the other base, with the id Answered.
+	// Otherwise it is empty.
 	Base     string
 	Answered string
 }
@@ -42,7 +42,7 @@ const (
 	baseDecimal, baseHex = "decimal", "hexadecimal"
 )
 
-// State is how the receipts are, in a word.
+// State returns the state of the receipts.
 func (u UnmatchedReceipts) State() string {
 	switch {
 	case u.Receipts == 0:
@@ -85,7 +85,7 @@ func (b *receiptBook) unmatched(ctx context.Context) (u UnmatchedReceipts, err e
 			return err
 		}
 		ids := otherBases{}
-		if err := tx.Query(newestUnmatched, []any{before, unmatchedLooked}, func(r *db.Row) error {
+		if err := tx.Query(newestUnmatched, []any{before, unmatchedSampled}, func(r *db.Row) error {
 			var e earlyReceipt
 			err := e.scan(r)
 			ids.add(e)
@@ -93,13 +93,13 @@ func (b *receiptBook) unmatched(ctx context.Context) (u UnmatchedReceipts, err e
 		}); err != nil || len(ids) == 0 {
 			return err
 		}
-		return b.lookForBase(tx, ids, &u)
+		return b.findBase(tx, ids, &u)
 	})
 	return u, err
 }
 
 // lookForBase looks for a message to a receipt's number that waits for a receipt with the receipt's id in the other base.
-func (b *receiptBook) lookForBase(tx *db.Tx, ids otherBases, u *UnmatchedReceipts) error {
+func (b *receiptBook) findBase(tx *db.Tx, ids otherBases, u *UnmatchedReceipts) error {
 	compare := func(r *db.Row) error {
 		var p part
 		err := p.scan(r)
@@ -131,8 +131,8 @@ func (o otherBases) all() []string {
 	return all
 }
 
-// add adds what the id of a receipt may be in an operator's answers: unpadded, padded as operators pad, with a prefix. A
-// receipt without a number is left out: a short id in another base is often somebody else's.
+// add adds the possible forms of a receipt's id in an operator's answers: unpadded, padded, with a prefix. It skips a
+// receipt without a number, because a short id in another base is often that of another message.
 func (o otherBases) add(e earlyReceipt) {
 	if e.Recipient == "" {
 		return

@@ -10,8 +10,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Receipts whose ids are in another base than those of the answers are told from receipts of another program, within a
-// minute.
+// Within a minute the report distinguishes receipts with ids in another base from receipts of another program.
 func TestUnmatchedReceipts_inAnotherBase(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
@@ -19,7 +18,7 @@ func TestUnmatchedReceipts_inAnotherBase(t *testing.T) {
 			{"1f4", "500", "233241000001", ReceiptsOtherBase, "decimal"},
 			{"000001f4", "500", "233241000001", ReceiptsOtherBase, "decimal"},
 			{"500", "1f4", "233241000001", ReceiptsOtherBase, "hexadecimal"},
-			{"1280", "500", "233241000001", ReceiptsOtherBase, "hexadecimal"}, // digits alone may be hexadecimal
+			{"1280", "500", "233241000001", ReceiptsOtherBase, "hexadecimal"}, // an id of digits only may be hexadecimal
 			{"1f4", "501", "233241000001", ReceiptsUnmatched, ""},
 			{"1f4", "500", "233241000002", ReceiptsUnmatched, ""}, // to somebody else
 			{"1f4", "500", "", ReceiptsUnmatched, ""},
@@ -54,7 +53,7 @@ func TestUnmatchedReceipts_inAnotherBase(t *testing.T) {
 	})
 }
 
-// The log says that receipts match nothing at once, and then every ten minutes.
+// Unmatched receipts are logged at once, and then every ten minutes.
 func TestUnmatchedReceipts_areLogged(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10, sleep: true})
@@ -79,7 +78,7 @@ func TestUnmatchedReceipts_areLogged(t *testing.T) {
 }
 
 // All receipts are unmatched when an operator writes ids in another base in its receipts.
-func TestReceiptsThatMatchNothingAreCounted(t *testing.T) {
+func TestUnmatchedReceipts_counted(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.mustSend("hello", "0241000001", "0241000002")

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Batch is the codes for which one transaction charges. The caller runs Queries under the lock of each tenant's SMS
-// credits, then calls Admit for each code and Charged for each one that it charges for, and at last DeferAll.
+// Batch is the set of codes that one transaction charges. The caller runs Queries after it has locked each tenant's
+// SMS credits. It then calls Admit for each code, Charged for each charged one, and DeferAll at the end.
 type Batch struct {
 	codes   *Codes
 	asked   []*Code
@@ -66,7 +66,7 @@ func (b *Batch) DeferAll(ctx context.Context, tx *db.Tx, accepted []*Code) {
 func (c *Codes) tapsClosed(ctx context.Context, s taps) {
 	for _, k := range s.closing {
 		t := s.read[k]
-		c.metrics.tapsClosed.WithLabelValues(t.prefix[:min(len(t.prefix), labelLength)]).Inc()
+		c.metrics.tapsClosed.WithLabelValues(t.prefix[:min(len(t.prefix), networkLength)]).Inc()
 		c.log.WarnContext(ctx, "closed number range: too few one-time passwords verified", "tenant", t.tenant, "range", maskedRange(t.prefix),
 			"sent", t.fullSent, "verified", t.fullVerified, slog.Time("until", t.closedUntil))
 	}

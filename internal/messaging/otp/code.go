@@ -38,7 +38,7 @@ type Code struct {
 	Tenant  string
 	ID      string // of the request, and of its campaign
 	Number  msisdn.MSISDN
-	Prefix  string // shown to the user beside the code, which tells requests apart
+	Prefix  string // shown with the code, so that the user can match request and code
 	Created time.Time
 	Expires time.Time
 	length  int // in digits
@@ -49,8 +49,8 @@ type Code struct {
 // key is derived from a master key, which is not in the database.
 type key struct{ code, hash []byte }
 
-// keys are those of the ring, the active one first. A code is made under the active one and stays good while its key is
-// in the ring: its hash tells which one it is.
+// keys are the keys of the ring, the active one first. The active key makes new codes. A code is valid while its key
+// is in the ring, and its hash identifies the key.
 type keys []key
 
 func newKeys(ring config.Secret) (all keys) {
@@ -73,8 +73,8 @@ func (all keys) fits(id, code, hash string) bool {
 	return right
 }
 
-// of derives the code of a request from the request's id, so that the node that delivers the message can write it and it
-// is stored nowhere. Without the key its digits cannot be told from random ones.
+// of derives a code from the request's id. The delivering node computes it again, so it is stored nowhere. Without
+// the key its digits look random.
 func (k key) of(id string, length int) string {
 	mac := hmac.New(sha256.New, k.code)
 	mac.Write([]byte(id))

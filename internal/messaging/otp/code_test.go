@@ -49,8 +49,7 @@ func TestCode_isSpread(t *testing.T) {
 	}
 }
 
-// A code that was made before a rotation is good after it, on a node with the new ring, and a new one is made under the new
-// key.
+// A code from before a rotation stays valid on a node with the new ring. New codes use the new key.
 func TestCode_outlivesARotation(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := codesOn(t, d)

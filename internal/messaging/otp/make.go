@@ -21,8 +21,8 @@ func (c *Codes) Make(code Code, length int) (*Code, error) {
 	return &code, nil
 }
 
-// Text returns a message with the code in its place. known is false where the row of the code is gone, or its key has
-// left the ring.
+// Text returns a message with the code in its place. known is false if the code's row is deleted or its key has left
+// the ring.
 func (c *Codes) Text(template string, code *Code) (text string, known bool) {
 	for _, k := range c.keys {
 		if digits := k.of(code.ID, code.length); code.hash != "" && k.hashed(code.ID, digits) == code.hash {
@@ -33,7 +33,7 @@ func (c *Codes) Text(template string, code *Code) (text string, known bool) {
 }
 
 // CountSent counts a code that was accepted.
-func (c *Codes) CountSent(code *Code) { c.metrics.sent.WithLabelValues(labelOf(code.Number)).Inc() }
+func (c *Codes) CountSent(code *Code) { c.metrics.sent.WithLabelValues(networkOf(code.Number)).Inc() }
 
 const selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 

@@ -31,10 +31,10 @@ const (
 )
 
 // labelLength is the length of a number range in a metric: the country's code and the network's.
-const labelLength = 5
+const networkLength = 5
 
-func labelOf(n msisdn.MSISDN) string { return string(n[:min(len(n), labelLength)]) }
+func networkOf(n msisdn.MSISDN) string { return string(n[:min(len(n), networkLength)]) }
 
 func (m metrics) countVerified(by msisdn.MSISDN, result string) {
-	m.verified.WithLabelValues(labelOf(by), result).Inc()
+	m.verified.WithLabelValues(networkOf(by), result).Inc()
 }

@@ -1,16 +1,16 @@
-// Package otp makes and verifies one-time passwords. It stores a keyed hash of each code, limits how many are sent to a
-// number and how many are tried, and closes ranges of numbers to which too few are verified. It sends nothing: package
-// messaging charges for a code and delivers its text.
+// Package otp creates and verifies one-time passwords. It stores a keyed hash of each code and limits sends to a
+// number and tries. It closes ranges of numbers of which too few codes are verified. Package messaging charges for a
+// code and delivers its text.
 //
-// Files, each standing on those below it alone; no two of them need each other:
+// A file depends only on files that are listed below it:
 //
-//	make.go, verify.go       a new code and its text; a code that a user types
-//	batch.go                 the codes that one transaction charges for
+//	make.go, verify.go       a new code and its text; verification of a code
+//	batch.go                 the codes that one transaction charges
 //	closed_ranges.go         closed ranges of numbers, for operators
-//	sweep.go                 what is deleted: old rows, and a person's number
+//	sweep.go                 retention, and erasure of a number
 //	otp.go                   the domain
-//	limits.go, tap.go        limits for each number; ranges that are closed: too few codes are verified
-//	code.go, metrics.go      codes and their keys; what a node counts
+//	limits.go, tap.go        limits for each number; closing of ranges
+//	code.go, metrics.go      codes and their keys; counters of a node
 package otp
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// kept is how long the row of a code stays after it expired, unless Deps says otherwise.
-const kept = 7 * 24 * time.Hour
+// defaultKeep is how long the row of a code stays after it expired, unless Deps sets another time.
+const defaultKeep = 7 * 24 * time.Hour
 
 // Deps is everything that Codes need.
 type Deps struct {
@@ -60,7 +60,7 @@ type Codes struct {
 // New makes Codes.
 func New(d Deps) *Codes {
 	return &Codes{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, answers: d.Answers, clock: d.Clock, log: d.Log,
-		keys: newKeys(d.Secret), tap: d.Tap, keep: cmp.Or(d.Keep, kept), metrics: newMetrics()}
+		keys: newKeys(d.Secret), tap: d.Tap, keep: cmp.Or(d.Keep, defaultKeep), metrics: newMetrics()}
 }
 
 // Collectors returns the metrics of this node for a registry.

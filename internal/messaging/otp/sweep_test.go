@@ -15,7 +15,7 @@ var sweptTables = []struct {
 	keep                 time.Duration
 }{
 	{"otps", sweepCodes, `INSERT INTO otps (tenant, id, msisdn, prefix, hash, length, status, tries, created_at, expires_at)
-		SELECT 'a tenant', value, '233241000001', '', '', 6, 'used', 0, 0, $2 FROM texts($1)`, kept},
+		SELECT 'a tenant', value, '233241000001', '', '', 6, 'used', 0, 0, $2 FROM texts($1)`, defaultKeep},
 	{"otp_taps", sweepTaps, `INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent,
 		full_verified, closed_at, closed_until) SELECT 'a tenant', value, 1, $2, 0, 0, 0, 0, 0, 0, 0, $2 FROM texts($1)`, tapsKept},
 	{"otp_counters", sweepCounters, `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used)

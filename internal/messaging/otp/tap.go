@@ -13,13 +13,13 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A tap is the flow of one tenant's one-time passwords to one range of numbers. Traffic pumping asks for codes to
-// numbers that never verify them, because its author is paid for each message. Codes are therefore counted in batches
-// of a fixed number. A full batch gets some time for its codes to be verified; when too few are, the tap closes for a
-// while. A batch that does not fill in time is dropped, so that a small flow is never judged.
+// A tap is the flow of one tenant's one-time passwords to one range of numbers. Traffic pumping requests codes to
+// numbers that never verify them, because its author earns on each message. Codes are therefore counted in batches of
+// a fixed number. A full batch gets some time for verifications; if too few arrive, the tap closes for a while. A
+// batch that does not fill in time is dropped, so that a small flow never closes.
 //
-// Every change but the count of a verification is made under the lock of the tenant's credits, so that each node sees
-// the batches as the one before left them.
+// Every change except the count of a verification happens while the tenant's credits are locked, so that nodes see
+// each other's batches.
 
 // tapRange is how many digits of a number in its 233 form make a range.
 const tapRange = 6
@@ -107,8 +107,8 @@ func newTaps(rule config.OTPTap) taps {
 const (
 	tapFields = `t.tenant, t.prefix, t.batch, t.began, t.sent, t.verified, t.full_batch, t.full_at, t.full_sent, t.full_verified, t.closed_at, t.closed_until`
 	readTaps  = `SELECT ` + tapFields + ` FROM rows($1) AS asked JOIN otp_taps t ON t.tenant IN (asked.of_tenant) AND t.prefix = asked.of_prefix`
-	// Verifications are counted meanwhile, so the counts of a batch that stays, or becomes the full one, are taken
-	// from the row.
+	// Verifications are counted concurrently. The counts of a batch that stays, or becomes the full one, therefore
+	// come from the row.
 	writeTaps = `INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent, full_verified, closed_at, closed_until)
 		SELECT r.of_tenant, r.of_prefix, r.batch, r.began, r.sent, 0, r.full_batch, r.full_at, r.full_sent, 0, r.closed_at, r.closed_until FROM rows($1) AS r WHERE true
 		ON CONFLICT (tenant, prefix) DO UPDATE SET batch = excluded.batch, began = excluded.began, sent = excluded.sent,

@@ -39,7 +39,7 @@ func (c *Codes) Verify(ctx context.Context, caller idempotency.Caller, requestID
 	}
 	err = c.verify(ctx, caller, requestID, phone, code)
 	if problem.Is(err, problem.Unauthenticated) {
-		// The same request may have been right meanwhile.
+		// A concurrent repetition may have verified the code.
 		if replayed, err := c.verified(ctx, caller); replayed || err != nil {
 			return replayed, err
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// TestMagicNumbersOfMessagesDoWhatTheyPromise: what the page about testing promises of messages to them.
-func TestMagicNumbersOfMessagesDoWhatTheyPromise(t *testing.T) {
+// TestMagicNumbers_asDocumented: what the page about testing promises of messages to them.
+func TestMagicNumbers_asDocumented(t *testing.T) {
 	delivered, failed := provider.Delivered, provider.DeliveryFailed
 	for _, c := range []struct {
 		code   string

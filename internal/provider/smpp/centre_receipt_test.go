@@ -20,8 +20,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// TestAReceiptFindsItsSubmitHoweverIDsAreWritten: a receipt has the id of its submit, however the operator writes the two.
-func TestAReceiptFindsItsSubmitHoweverIDsAreWritten(t *testing.T) {
+// TestCentre_receiptIDForms: a receipt has the id of its submit, however the operator writes the two.
+func TestCentre_receiptIDForms(t *testing.T) {
 	forms := []smpp.IDForm{smpp.IDHex, smpp.IDDecimal}
 	for _, submit := range forms {
 		for _, receipt := range forms {
@@ -58,8 +58,8 @@ func testReceiptForms(t *testing.T, submit, receipt smpp.IDForm) {
 	}
 }
 
-// TestEachWordOfAReceiptIsUnderstood: each word of an operator is understood.
-func TestEachWordOfAReceiptIsUnderstood(t *testing.T) {
+// TestCentre_receiptStates: each word of an operator is understood.
+func TestCentre_receiptStates(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	for reason, want := range map[sim.Reason]provider.Receipt{
@@ -80,8 +80,8 @@ func TestEachWordOfAReceiptIsUnderstood(t *testing.T) {
 	}
 }
 
-// TestReceiptBeforeAnswer: a receipt that overtakes the answer to its submit is stored all the same.
-func TestReceiptBeforeAnswer(t *testing.T) {
+// TestCentre_receiptBeforeAnswer: a receipt that overtakes the answer to its submit is stored all the same.
+func TestCentre_receiptBeforeAnswer(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Second})
 	k := m.client(m.bind())
 	if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: sim.CallbackEarly}); err != nil {
@@ -99,8 +99,8 @@ func TestReceiptBeforeAnswer(t *testing.T) {
 	}
 }
 
-// TestLateRepeatedAndUnknownReceiptsDoNoHarm: late, missing, repeated, unknown and contradicting receipts.
-func TestLateRepeatedAndUnknownReceiptsDoNoHarm(t *testing.T) {
+// TestCentre_oddReceipts: late, missing, repeated, unknown and contradicting receipts.
+func TestCentre_oddReceipts(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	for _, c := range []struct {
@@ -150,9 +150,9 @@ func TestLateRepeatedAndUnknownReceiptsDoNoHarm(t *testing.T) {
 	}
 }
 
-// TestReceiptIsStoredBeforeItIsAcknowledged: one that cannot be stored comes again, and one whose
+// TestCentre_receiptStoredBeforeAck: one that cannot be stored comes again, and one whose
 // acknowledgement is lost as well.
-func TestReceiptIsStoredBeforeItIsAcknowledged(t *testing.T) {
+func TestCentre_receiptStoredBeforeAck(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	var tries atomic.Int64
@@ -185,8 +185,8 @@ func TestReceiptIsStoredBeforeItIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestReceiptsWaitForABind: those that fall due without a bind come with the next one.
-func TestReceiptsWaitForABind(t *testing.T) {
+// TestCentre_receiptsWaitForBind: those that fall due without a bind come with the next one.
+func TestCentre_receiptsWaitForBind(t *testing.T) {
 	m := newCentre(t, smsc.Options{ReceiptWindow: 3})
 	k := m.client(m.bind())
 	o := k.resend(40)
@@ -209,8 +209,8 @@ func TestReceiptsWaitForABind(t *testing.T) {
 	}
 }
 
-// TestTextFromAHandset: a message that is no receipt is acknowledged and disturbs nothing.
-func TestTextFromAHandset(t *testing.T) {
+// TestCentre_textFromHandset: a message that is no receipt is acknowledged and disturbs nothing.
+func TestCentre_textFromHandset(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	m.sms.SendText("0244123456", "ADOM", "STOP id:1 stat:DELIVRD ɛ")
@@ -237,9 +237,9 @@ func (k *client) long(t rapid.TB, to, text string, group uint16) {
 	}
 }
 
-// TestLongMessagesArriveAsTheyWere: any text arrives as it was, by both ways of joining parts. The centre refuses a part
+// TestCentre_longMessages: any text arrives as it was, by both ways of joining parts. The centre refuses a part
 // that no radio message holds and decodes each part by itself, so a bad cut does not go unseen.
-func TestLongMessagesArriveAsTheyWere(t *testing.T) {
+func TestCentre_longMessages(t *testing.T) {
 	for _, way := range []smpp.Concatenation{smpp.UDH, smpp.SAR} {
 		t.Run(string(way), func(t *testing.T) {
 			m := newCentre(t, smsc.Options{})

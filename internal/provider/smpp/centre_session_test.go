@@ -22,8 +22,8 @@ import (
 
 func number(i int) string { return fmt.Sprintf("2332441%05d", i) }
 
-// TestTheWindowBoundsWhatIsUnanswered: a client goes no further than its window, however slow the centre is.
-func TestTheWindowBoundsWhatIsUnanswered(t *testing.T) {
+// TestCentre_windowBoundsSubmits: a client goes no further than its window, however slow the centre is.
+func TestCentre_windowBoundsSubmits(t *testing.T) {
 	const window, total = 10, 100
 	m := newCentre(t, smsc.Options{Latency: time.Minute})
 	bind := m.bind()
@@ -51,8 +51,8 @@ func TestTheWindowBoundsWhatIsUnanswered(t *testing.T) {
 	}
 }
 
-// TestSubmitGivesUp: who waits for room in the window can leave, and has sent nothing.
-func TestSubmitGivesUp(t *testing.T) {
+// TestCentre_submitGivesUp: who waits for room in the window can leave, and has sent nothing.
+func TestCentre_submitGivesUp(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Hour})
 	bind := m.bind()
 	bind.Window = 1
@@ -108,8 +108,8 @@ func (k *client) resendAfter(total int, ready func()) *outcomes {
 	}
 }
 
-// TestThrottledSubmitsArriveOnce: what the centre throttles or has no room for is not lost and arrives once.
-func TestThrottledSubmitsArriveOnce(t *testing.T) {
+// TestCentre_throttledSubmitsArriveOnce: what the centre throttles or has no room for is not lost and arrives once.
+func TestCentre_throttledSubmitsArriveOnce(t *testing.T) {
 	for name, o := range map[string]smsc.Options{"rate": {Rate: 40}, "queue": {Queue: 20}} {
 		t.Run(name, func(t *testing.T) {
 			m := newCentre(t, o)
@@ -134,9 +134,9 @@ func TestThrottledSubmitsArriveOnce(t *testing.T) {
 	}
 }
 
-// TestALineThatDropsRepeatsNothing: a centre that drops the line at every 50th submit, before or after it took it. What
+// TestCentre_droppedLineRepeatsNothing: a centre that drops the line at every 50th submit, before or after it took it. What
 // was answered was taken, what was not may have been, and nothing is sent again by the client.
-func TestALineThatDropsRepeatsNothing(t *testing.T) {
+func TestCentre_droppedLineRepeatsNothing(t *testing.T) {
 	for _, fault := range []sim.FaultKind{sim.AnswerLost, sim.RequestLost} {
 		t.Run(string(fault), func(t *testing.T) {
 			m := newCentre(t, smsc.Options{})
@@ -170,9 +170,9 @@ func TestALineThatDropsRepeatsNothing(t *testing.T) {
 	}
 }
 
-// TestCutWhileInFlight: what waits for an answer when the line breaks is unknown, what comes later is
+// TestCentre_cutWhileInFlight: what waits for an answer when the line breaks is unknown, what comes later is
 // not sent, until the client has bound again.
-func TestCutWhileInFlight(t *testing.T) {
+func TestCentre_cutWhileInFlight(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Hour})
 	k := m.client(m.bind())
 	var o outcomes
@@ -196,8 +196,8 @@ func TestCutWhileInFlight(t *testing.T) {
 	}
 }
 
-// TestARefusalIsItsSegmentsAlone: a refusal is that segment's alone.
-func TestARefusalIsItsSegmentsAlone(t *testing.T) {
+// TestCentre_refusalOfOneSegment: a refusal is that segment's alone.
+func TestCentre_refusalOfOneSegment(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
 	if err := m.Inject(sim.Fault{Provider: smsc.Name, Kind: sim.RefuseOutright, Every: 2, For: time.Hour}); err != nil {
@@ -215,8 +215,8 @@ func TestARefusalIsItsSegmentsAlone(t *testing.T) {
 	}
 }
 
-// TestStrangeAnswersHaveTheirOutcomes: what each way of answering badly makes of a submit.
-func TestStrangeAnswersHaveTheirOutcomes(t *testing.T) {
+// TestCentre_strangeAnswers: what each way of answering badly makes of a submit.
+func TestCentre_strangeAnswers(t *testing.T) {
 	for _, c := range []struct {
 		fault sim.FaultKind
 		class provider.Class
@@ -252,8 +252,8 @@ func TestStrangeAnswersHaveTheirOutcomes(t *testing.T) {
 	}
 }
 
-// TestASilentCentreHoldsNoClientForEver: a centre that takes everything and answers nothing does not hold a client for ever.
-func TestASilentCentreHoldsNoClientForEver(t *testing.T) {
+// TestCentre_silent: a centre that takes everything and answers nothing does not hold a client for ever.
+func TestCentre_silent(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	bind := m.bind()
 	bind.AnswerTimeout, bind.Window = 10*time.Second, 3
@@ -281,8 +281,8 @@ func TestASilentCentreHoldsNoClientForEver(t *testing.T) {
 	}
 }
 
-// TestSignsOfLife: each side asks a silent peer, which answers; the connection stays.
-func TestSignsOfLife(t *testing.T) {
+// TestSession_enquireLink: each side asks a silent peer, which answers; the connection stays.
+func TestSession_enquireLink(t *testing.T) {
 	for name, asks := range map[string]struct{ centre, client time.Duration }{
 		"centre": {2 * time.Second, 24 * time.Hour}, "client": {24 * time.Hour, 2 * time.Second},
 	} {
@@ -311,8 +311,8 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-// TestTheCentreChoosesWhoMayBind: who may bind, and with which connections.
-func TestTheCentreChoosesWhoMayBind(t *testing.T) {
+// TestCentre_bindPermissions: who may bind, and with which connections.
+func TestCentre_bindPermissions(t *testing.T) {
 	t.Run("wrong password", func(t *testing.T) {
 		m := newCentre(t, smsc.Options{})
 		bind := m.bind()
@@ -386,8 +386,8 @@ func TestTheCentreChoosesWhoMayBind(t *testing.T) {
 	})
 }
 
-// TestTheCentresCertificateIsChecked: the client checks the centre's certificate.
-func TestTheCentresCertificateIsChecked(t *testing.T) {
+// TestCentre_certificateIsChecked: the client checks the centre's certificate.
+func TestCentre_certificateIsChecked(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	keys := httptest.NewUnstartedServer(nil)
 	keys.StartTLS()
@@ -418,8 +418,8 @@ func TestTheCentresCertificateIsChecked(t *testing.T) {
 	}
 }
 
-// TestAStoppingClientWaitsForAnswersAndUnbinds: a client that stops waits for the answers that are due, takes nothing more and unbinds.
-func TestAStoppingClientWaitsForAnswersAndUnbinds(t *testing.T) {
+// TestCentre_clientStops: a client that stops waits for the answers that are due, takes nothing more and unbinds.
+func TestCentre_clientStops(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Second})
 	k := m.client(m.bind())
 	var o outcomes

@@ -32,7 +32,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func TestASubmitHasTheFieldsOfItsBind(t *testing.T) {
+func TestSubmit_fieldsOfBind(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.SystemType, b.ServiceType = "VMA", "CMT"
@@ -68,7 +68,7 @@ func TestASubmitHasTheFieldsOfItsBind(t *testing.T) {
 	}
 }
 
-func TestPartsOfALongMessageAreJoinedByHeaderOrTag(t *testing.T) {
+func TestSubmit_concatenation(t *testing.T) {
 	texts := map[string]string{"gsm7": strings.Repeat("abc€ ", 70), "ucs2": strings.Repeat("ɛyɛ 🙂", 40)}
 	for _, way := range []Concatenation{UDH, SAR} {
 		for name, text := range texts {
@@ -106,7 +106,7 @@ func TestPartsOfALongMessageAreJoinedByHeaderOrTag(t *testing.T) {
 	}
 }
 
-func TestOverLongFieldsAreCut(t *testing.T) {
+func TestSubmit_cutsLongFields(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.SystemID, b.Password, b.SystemType, b.ServiceType = strings.Repeat("s", 40), strings.Repeat("p", 40), strings.Repeat("t", 40), strings.Repeat("v", 40)
@@ -121,9 +121,9 @@ func TestOverLongFieldsAreCut(t *testing.T) {
 	}
 }
 
-// TestTheWindowBlocks keeps answers back until the window is full, again and again, and counts how many
+// TestWindow_blocks keeps answers back until the window is full, again and again, and counts how many
 // submits were ever without one.
-func TestTheWindowBlocks(t *testing.T) {
+func TestWindow_blocks(t *testing.T) {
 	const window, submits = 7, 700
 	sc := newCentre(t, nil)
 	b := sc.bind()
@@ -169,7 +169,7 @@ func TestTheWindowBlocks(t *testing.T) {
 	}
 }
 
-func TestThrottlingIsNotSent(t *testing.T) {
+func TestSubmit_throttledIsNotSent(t *testing.T) {
 	for status, want := range map[data.CommandStatusType]provider.Class{
 		data.ESME_RTHROTTLED: provider.NotSent, data.ESME_RMSGQFUL: provider.NotSent, data.ESME_RX_T_APPN: provider.NotSent,
 		data.ESME_RINVDSTADR: provider.Rejected, data.ESME_RSUBMITFAIL: provider.Rejected, data.ESME_RINVSRCADR: provider.Rejected,
@@ -190,7 +190,7 @@ func TestThrottlingIsNotSent(t *testing.T) {
 	}
 }
 
-func TestTheRateFallsAndComesBack(t *testing.T) {
+func TestRate_fallsAndRecovers(t *testing.T) {
 	now := clock.NewManual(noon)
 	b := newBucket(now, 100)
 	for range 20 {
@@ -247,9 +247,9 @@ func TestTheRateFallsAndComesBack(t *testing.T) {
 	}
 }
 
-// TestEverySubmitHasOneOutcomeWhateverLineDrops cuts the connection at every 50th submit. Every submit has one outcome, and what is said
+// TestSubmit_oneOutcomeWhenLineDrops cuts the connection at every 50th submit. Every submit has one outcome, and what is said
 // not to have been sent never came.
-func TestEverySubmitHasOneOutcomeWhateverLineDrops(t *testing.T) {
+func TestSubmit_oneOutcomeWhenLineDrops(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.Window = 20
@@ -317,7 +317,7 @@ func TestEverySubmitHasOneOutcomeWhateverLineDrops(t *testing.T) {
 	}
 }
 
-func TestASubmitWithoutAnAnswerIsUnknownAndLeavesItsPlace(t *testing.T) {
+func TestSubmit_unansweredIsUnknown(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.Window, b.EnquireEvery = 2, 100_000*time.Hour
@@ -335,7 +335,7 @@ func TestASubmitWithoutAnAnswerIsUnknownAndLeavesItsPlace(t *testing.T) {
 	}
 }
 
-func TestALateAnswerIsNotAnothersOutcome(t *testing.T) {
+func TestSubmit_lateAnswer(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.EnquireEvery = 100_000 * time.Hour
@@ -359,7 +359,7 @@ func TestALateAnswerIsNotAnothersOutcome(t *testing.T) {
 	}
 }
 
-func TestTheCentreUnbinds(t *testing.T) {
+func TestSession_centreUnbinds(t *testing.T) {
 	sc := newCentre(t, nil)
 	c, _ := run(t, make(receipts, 9).store, sc.bind())
 	ready(t, c)
@@ -373,9 +373,9 @@ func TestTheCentreUnbinds(t *testing.T) {
 	}
 }
 
-// TestTheClientEnds ends a client with submits at the centre: their answers are waited for, later submits
+// TestStop_waitsForAnswers ends a client with submits at the centre: their answers are waited for, later submits
 // are not sent, and the connection ends with an unbind.
-func TestTheClientEnds(t *testing.T) {
+func TestStop_waitsForAnswers(t *testing.T) {
 	sc := newCentre(t, nil)
 	c := New(Options{Binds: []Bind{sc.bind()}, Clock: clock.Real(), Log: slog.New(slog.DiscardHandler)})
 	c.Start(t.Context())
@@ -426,7 +426,7 @@ func TestTheClientEnds(t *testing.T) {
 	<-done
 }
 
-func TestTheClientEndsAlthoughNobodyAnswers(t *testing.T) {
+func TestStop_withoutAnswers(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.Window = 1
@@ -449,7 +449,7 @@ func TestTheClientEndsAlthoughNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestSignsOfLife(t *testing.T) {
+func TestSession_enquireLink(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.EnquireEvery = 20 * time.Millisecond
@@ -462,7 +462,7 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-func TestASilentCentreIsLeft(t *testing.T) {
+func TestSession_silentCentre(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -501,7 +501,7 @@ func TestASilentCentreIsLeft(t *testing.T) {
 	}
 }
 
-func TestARefusedBindIsTriedAgain(t *testing.T) {
+func TestBind_refusedIsRetried(t *testing.T) {
 	sc := newCentre(t, nil)
 	sc.refusal = data.ESME_RINVPASWD
 	c, _ := run(t, make(receipts, 9).store, sc.bind())
@@ -527,7 +527,7 @@ func TestARefusedBindIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestACertificateOfSomebodyElseIsRefused(t *testing.T) {
+func TestBind_foreignCertificate(t *testing.T) {
 	certificate, pool := selfSigned(t)
 	sc := newCentre(t, &tls.Config{Certificates: []tls.Certificate{certificate}})
 	b := sc.bind()
@@ -566,7 +566,7 @@ func selfSigned(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-func TestTransmitterAndReceiver(t *testing.T) {
+func TestBind_transmitterAndReceiver(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
 	b.Mode = Transmitter
@@ -592,7 +592,7 @@ func TestTransmitterAndReceiver(t *testing.T) {
 	}
 }
 
-func TestNetworksHaveTheirBinds(t *testing.T) {
+func TestBind_byNetwork(t *testing.T) {
 	mtn, rest := newCentre(t, nil), newCentre(t, nil)
 	one, two := mtn.bind(), rest.bind()
 	one.Networks, two.Networks, two.Connections = []msisdn.Network{msisdn.MTN}, []msisdn.Network{msisdn.Telecel, msisdn.AirtelTigo}, 2

@@ -13,7 +13,7 @@ import (
 )
 
 // A peer that asks without end for signs of life and reads none loses its session: what it was owed took 866 MB.
-func TestAPeerThatDoesNotReadLosesItsSession(t *testing.T) {
+func TestSession_peerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // After a reset the link was silent for minutes: each segment that was not sent had booked a turn.
-func TestASegmentThatIsNotSentTakesNoTurn(t *testing.T) {
+func TestRate_unsentSegmentUsesNoSlot(t *testing.T) {
 	now := clock.NewManual(noon)
 	b := newBucket(now, 1)
 	due := func(after string) {
@@ -94,7 +94,7 @@ func (b *bucket) due() time.Duration {
 }
 
 // A segment that had its turn and found no place in the window, or a session that had ended, gives its turn back.
-func TestASegmentThatFindsNoPlaceGivesItsTurnBack(t *testing.T) {
+func TestRate_slotIsReturned(t *testing.T) {
 	now := clock.NewManual(noon)
 	b := Bind{Rate: 1}.withDefaults()
 	l := newLink(b, Transceiver, Options{Clock: now, Log: slog.New(slog.DiscardHandler)})

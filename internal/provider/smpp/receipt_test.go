@@ -21,7 +21,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-func TestAReceiptBeforeItsAnswer(t *testing.T) {
+func TestReceipt_beforeItsAnswer(t *testing.T) {
 	sc := newCentre(t, nil)
 	got := make(receipts, 9)
 	c, _ := run(t, got.store, sc.bind())
@@ -43,7 +43,7 @@ func TestAReceiptBeforeItsAnswer(t *testing.T) {
 	}
 }
 
-func TestIDsOfSubmitsAndReceiptsAgreeInEveryForm(t *testing.T) {
+func TestID_formsAgree(t *testing.T) {
 	for _, each := range []struct {
 		submit, receipt IDForm
 		answer, report  string
@@ -73,7 +73,7 @@ func TestIDsOfSubmitsAndReceiptsAgreeInEveryForm(t *testing.T) {
 	}
 }
 
-func TestAReceiptIsAcknowledgedAfterItIsStored(t *testing.T) {
+func TestReceipt_acknowledgedAfterStore(t *testing.T) {
 	sc := newCentre(t, nil)
 	stored, goOn := make(chan struct{}, 9), make(chan struct{})
 	var mu sync.Mutex
@@ -109,7 +109,7 @@ func TestAReceiptIsAcknowledgedAfterItIsStored(t *testing.T) {
 	}
 }
 
-func TestReceiptsAreStoredTogether(t *testing.T) {
+func TestReceipts_storedTogether(t *testing.T) {
 	const together = 50
 	sc := newCentre(t, nil)
 	inside, goOn := make(chan struct{}, together), make(chan struct{})
@@ -173,7 +173,7 @@ func TestReceipts_keepTheirOrder(t *testing.T) {
 }
 
 // Message centres spell the fields of a receipt in many ways.
-func TestReceiptWords_inEverySpelling(t *testing.T) {
+func TestReceiptFields_everySpelling(t *testing.T) {
 	for _, c := range []struct{ text, id, stat, err string }{
 		{"id:7 sub:001 dlvrd:001 submit date:2611221200 done date:2611221201 stat:DELIVRD err:000 text:Hello", "7", "DELIVRD", "000"},
 		{"id: 7 sub: 001 dlvrd: 001 submit date: 2611221200 done date: 2611221201 stat: DELIVRD err: 000 text: Hello", "7", "DELIVRD", "000"},
@@ -203,7 +203,7 @@ func TestReceiptWords_inEverySpelling(t *testing.T) {
 	}
 }
 
-func TestMessagesFromHandsetsAreNoReceipts(t *testing.T) {
+func TestReceipt_notFromHandset(t *testing.T) {
 	sc := newCentre(t, nil)
 	got := make(receipts, 9)
 	c, _ := run(t, got.store, sc.bind())
@@ -217,7 +217,7 @@ func TestMessagesFromHandsetsAreNoReceipts(t *testing.T) {
 	}
 }
 
-func TestMalformedUnitsEndNoClient(t *testing.T) {
+func TestSession_malformedPDUs(t *testing.T) {
 	unit := func(id, status, sequence uint32, body string) []byte {
 		return pdu{id: id, status: status, sequence: sequence, body: []byte(body)}.appendTo(nil)
 	}
@@ -266,7 +266,7 @@ func TestMalformedUnitsEndNoClient(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutAnID(t *testing.T) {
+func TestSubmit_answerWithoutID(t *testing.T) {
 	sc := newCentre(t, nil)
 	c, _ := run(t, make(receipts, 9).store, sc.bind())
 	ready(t, c)
@@ -287,7 +287,7 @@ func TestAnAnswerWithoutAnID(t *testing.T) {
 }
 
 // An id that is no text poisoned a whole step on PostgreSQL. It is stored, and its receipt finds it.
-func TestAnIDOfAnyOctetsIsATextAndItsReceiptMatches(t *testing.T) {
+func TestID_anyOctets(t *testing.T) {
 	head := "\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00"
 	seen := map[string]string{}
 	for name, id := range map[string]string{
@@ -320,7 +320,7 @@ func TestAnIDOfAnyOctetsIsATextAndItsReceiptMatches(t *testing.T) {
 	}
 }
 
-func TestReceiptsInAllShapes(t *testing.T) {
+func TestReceipt_allShapes(t *testing.T) {
 	body := func(from, to string, esm, coding byte, text []byte, more ...byte) []byte {
 		b := append([]byte("a service type that is far too long\x00\x01\x01"), from...)
 		b = append(append(b, 0, 1, 1), to...)

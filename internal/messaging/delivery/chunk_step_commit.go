@@ -16,29 +16,29 @@ import (
 // stepTries is how often a step is tried again after an error that is not the absence of the database.
 const stepTries = 5
 
-// stepLane commits the steps of all chunks, many in one transaction.
-type stepLane struct {
+// stepCommit commits the steps of all chunks in group commits.
+type stepCommit struct {
 	db          *db.DB
 	ledger      *ledger.Ledger
 	jobs        *jobs.Queue
 	clock       *clock.Clock
 	log         *slog.Logger
 	receipts    *receiptBook
-	lane        *groupcommit.Committer[*step, stepped]
+	committer   *groupcommit.Committer[*step, stepped]
 	uncommitted clock.Seldom // log lines about steps that are tried again
 }
 
-func newStepLane(d Deps, receipts *receiptBook) *stepLane {
-	l := &stepLane{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, clock: d.Clock, log: d.Log, receipts: receipts}
-	l.lane = groupcommit.New(groupcommit.Options{MaxRows: 5_000, Systemic: systemic}, l.advance)
+func newStepCommit(d Deps, receipts *receiptBook) *stepCommit {
+	l := &stepCommit{db: d.DB, ledger: d.Ledger, jobs: d.Jobs, clock: d.Clock, log: d.Log, receipts: receipts}
+	l.committer = groupcommit.New(groupcommit.Options{MaxRows: 5_000, Systemic: systemic}, l.advance)
 	return l
 }
 
 // commit runs a step until the database has it, because the operators' answers are kept nowhere else.
-func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
+func (l *stepCommit) commit(ctx context.Context, s *step) (stepped, error) {
 	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.retry)
 	for try := 0; ; try++ {
-		done, err := l.lane.Do(context.WithoutCancel(ctx), s.work.campaign.Tenant, rows, s)
+		done, err := l.committer.Do(context.WithoutCancel(ctx), s.work.campaign.Tenant, rows, s)
 		away := errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 		if err == nil || errors.Is(err, errTakenOver) || errors.Is(err, groupcommit.ErrClosed) || !away && try >= stepTries {
 			return done, err
@@ -55,7 +55,7 @@ func (l *stepLane) commit(ctx context.Context, s *step) (stepped, error) {
 }
 
 // advance commits a batch of steps.
-func (l *stepLane) advance(ctx context.Context, batch []*step) ([]groupcommit.Verdict[stepped], error) {
+func (l *stepCommit) advance(ctx context.Context, batch []*step) ([]groupcommit.Verdict[stepped], error) {
 	var verdicts []groupcommit.Verdict[stepped]
 	landed := func(tx *db.Tx) (bool, error) { return stepCommitted(tx, batch) }
 	try := func(trusting bool) error {
@@ -74,8 +74,8 @@ func (l *stepLane) advance(ctx context.Context, batch []*step) ([]groupcommit.Ve
 	return verdicts, err
 }
 
-// stepCommitted recognises a committed batch by the turn of one chunk. Where no step can tell, the batch runs again,
-// which decides for each step.
+// stepCommitted recognizes a committed batch by the turn of one chunk. If no step proves it, the batch runs again and
+// decides for each step.
 func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 	for _, s := range batch {
 		key, sql, want := s.key(), s.row().turn, s.next
@@ -97,7 +97,7 @@ func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 
 // advanceIn commits a batch in one transaction. When trusting is set, it does not lock the chunks of steps that are
 // guarded by their writes.
-func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]groupcommit.Verdict[stepped], error) {
+func (l *stepCommit) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]groupcommit.Verdict[stepped], error) {
 	// The transaction may run again and must find the results unchanged.
 	outcomes := make([][]result, len(batch))
 	for i, s := range batch {
@@ -149,7 +149,7 @@ func (l *stepLane) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]groupco
 			t.ended++
 		}
 	}
-	if err := giveBack(tx, l.ledger, refunds); err != nil {
+	if err := postRefunds(tx, l.ledger, refunds); err != nil {
 		return nil, err
 	}
 	writes.deferAll(tx)
@@ -174,11 +174,11 @@ func copyResults(results []result) []result {
 
 // lockChunks locks the chunks of a batch, reads which campaigns are stopped, and applies receipts that came before
 // their answers to the results. When trusting is set, steps that are guarded by their writes are not locked.
-func (l *stepLane) lockChunks(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
+func (l *stepCommit) lockChunks(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
 	chunks := map[chunkKey]lockedTurn{}
 	asked := map[*turnRow][]chunkKey{}
 	for _, s := range batch {
-		if trusting && (s.last || s.marksAll(l.clock.Now())) {
+		if trusting && (s.last || s.claimsAll(l.clock.Now())) {
 			chunks[s.key()] = lockedTurn{turn: s.turn}
 		} else {
 			asked[s.row()] = append(asked[s.row()], s.key())

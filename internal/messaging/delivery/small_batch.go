@@ -16,44 +16,44 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// volley is the small campaigns that one transaction marked with their charges. They share a job, which ends with the
-// last of them; each is submitted and recorded by itself. A campaign with messages to be offered again leaves the
-// volley and gets a job of its own, and so does every campaign of a volley whose node died.
-type volley struct {
+// smallBatch is the set of small campaigns that one transaction claimed with their charges. They share a job, which
+// ends with the last of them; each is submitted and recorded by itself. A campaign with messages to submit again
+// leaves the batch and gets its own job. So does every campaign of a batch whose node died.
+type smallBatch struct {
 	job   *chunkJob
 	works []*work
 	begun bool // a later run reads the rows
 }
 
-// volleyKind is the kind of a volley's job, a permanent name.
-func volleyKind(mode tenant.Mode) string { return "sms_volley_" + string(mode) }
+// smallBatchKind is the kind of a batch's job. The stored name never changes.
+func smallBatchKind(mode tenant.Mode) string { return "sms_volley_" + string(mode) }
 
-// volleyPayload is the stored payload of a volley's job, version 1.
-type volleyPayload struct {
+// smallBatchPayload is the stored payload of a batch's job, version 1.
+type smallBatchPayload struct {
 	Version   int                 `json:"v"`
 	Mode      tenant.Mode         `json:"mode"`
 	Campaigns map[string][]string `json:"campaigns"` // ids by tenant
 }
 
-// volleyJob makes the job of small campaigns of one mode that are marked with their charges.
-func volleyJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
-	v := &volley{job: &chunkJob{id: works[0].campaign.ID + "/volley", left: len(works)}, works: works}
-	stored := volleyPayload{Version: 1, Mode: mode, Campaigns: map[string][]string{}}
+// smallBatchJob returns the job of small campaigns of one mode that are claimed with their charges.
+func smallBatchJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
+	v := &smallBatch{job: &chunkJob{id: works[0].campaign.ID + "/volley", left: len(works)}, works: works}
+	stored := smallBatchPayload{Version: 1, Mode: mode, Campaigns: map[string][]string{}}
 	for _, w := range works {
 		stored.Campaigns[w.campaign.Tenant] = append(stored.Campaigns[w.campaign.Tenant], w.campaign.ID)
 	}
 	payload, err := json.Marshal(stored)
 	if err != nil {
-		return jobs.Job{}, fmt.Errorf("the payload of a volley: %w", err)
+		return jobs.Job{}, fmt.Errorf("payload of a small batch: %w", err)
 	}
-	return jobs.Job{ID: v.job.id, Kind: volleyKind(mode), Payload: payload, Memo: v}, nil
+	return jobs.Job{ID: v.job.id, Kind: smallBatchKind(mode), Payload: payload, Memo: v}, nil
 }
 
-// deliverVolley handles the job of a volley.
-func (d *runner) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
-	v, ok := job.Memo.(*volley)
+// deliverSmallBatch handles the job of a batch of small campaigns.
+func (d *runner) deliverSmallBatch(ctx context.Context, job jobs.Job) jobs.Outcome {
+	v, ok := job.Memo.(*smallBatch)
 	if !ok || v.begun {
-		return d.splitVolley(ctx, job)
+		return d.splitSmallBatch(ctx, job)
 	}
 	v.begun = true
 	errs := make([]error, len(v.works))
@@ -62,7 +62,7 @@ func (d *runner) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			errs[i] = d.deliverMarked(ctx, v, w)
+			errs[i] = d.deliverClaimed(ctx, v, w)
 		}()
 	}
 	group.Wait()
@@ -75,15 +75,15 @@ func (d *runner) deliverVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// deliverMarked submits one campaign of a volley and commits its results. Answers that come late have a step of their
-// own; the last step ends the campaign's part of the volley.
-func (d *runner) deliverMarked(ctx context.Context, v *volley, w *work) (err error) {
+// deliverClaimed submits one campaign of a batch and commits its results. Late answers have a step of their own; the
+// last step ends the campaign's part of the batch.
+func (d *runner) deliverClaimed(ctx context.Context, v *smallBatch, w *work) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
-		if err != nil { // splitVolley reads the rows, and marks nothing
-			d.sendingMarks.end(w.campaign.ID)
+		if err != nil { // splitSmallBatch reads the rows and claims nothing
+			d.claims.end(w.campaign.ID)
 		}
 	}()
 	f := d.newFlight(ctx, w)
@@ -95,9 +95,9 @@ func (d *runner) deliverMarked(ctx context.Context, v *volley, w *work) (err err
 		if err != nil {
 			return err
 		}
-		s := &step{job: v.job, work: w, turn: w.turn, next: newTurn(), results: results, markedAt: f.markedAt(), inFlight: f.size()}
+		s := &step{job: v.job, work: w, turn: w.turn, next: newTurn(), results: results, claimedAt: f.claimedAt(), inFlight: f.size()}
 		if s.inFlight == 0 {
-			d.sendingMarks.end(w.campaign.ID)
+			d.claims.end(w.campaign.ID)
 			s.last = len(w.retry)+len(s.queued()) == 0
 			s.leaves = !s.last
 		}
@@ -108,14 +108,14 @@ func (d *runner) deliverMarked(ctx context.Context, v *volley, w *work) (err err
 	}
 }
 
-const volleyPayloads = `SELECT payload FROM jobs WHERE kind IN ('sms_volley_test', 'sms_volley_live')`
+const smallBatchPayloads = `SELECT payload FROM jobs WHERE kind IN ('sms_volley_test', 'sms_volley_live')`
 
-// campaignsOfVolleys reads the ids of the campaigns in the jobs of volleys.
-func campaignsOfVolleys(tx *db.Tx) ([]string, error) {
+// campaignsOfBatches reads the ids of the campaigns in the jobs of batches.
+func campaignsOfBatches(tx *db.Tx) ([]string, error) {
 	ids := []string{}
-	err := tx.Query(volleyPayloads, nil, func(r *db.Row) error {
+	err := tx.Query(smallBatchPayloads, nil, func(r *db.Row) error {
 		var payload []byte
-		var stored volleyPayload
+		var stored smallBatchPayload
 		err := r.Scan(&payload)
 		if err == nil {
 			err = json.Unmarshal(payload, &stored)
@@ -130,11 +130,11 @@ func campaignsOfVolleys(tx *db.Tx) ([]string, error) {
 
 const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
-// splitVolley gives each campaign of a volley that has no job a job of its own.
-func (d *runner) splitVolley(ctx context.Context, job jobs.Job) jobs.Outcome {
-	var stored volleyPayload
+// splitSmallBatch creates a job for each campaign of a batch without one.
+func (d *runner) splitSmallBatch(ctx context.Context, job jobs.Job) jobs.Outcome {
+	var stored smallBatchPayload
 	if err := json.Unmarshal(job.Payload, &stored); err != nil {
-		return jobs.Retry(fmt.Errorf("the payload of a volley: %w", err))
+		return jobs.Retry(fmt.Errorf("payload of a small batch: %w", err))
 	}
 	missing, ids := map[string]jobs.Job{}, []string(nil)
 	for tenant, campaigns := range stored.Campaigns {

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-func TestSmallCampaignsAreMarkedBeforeTheyLeave(t *testing.T) {
+func TestClaims_beforeSubmission(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 100})
 		unmarked := 0
@@ -44,7 +44,7 @@ func TestSmallCampaignsAreMarkedBeforeTheyLeave(t *testing.T) {
 	})
 }
 
-// admission is a message to numbers that is marked with its charge.
+// admission is a message to numbers that is claimed with its charge.
 func (h *fixture) admission(kind Kind, to ...string) *admission {
 	h.t.Helper()
 	o := h.order("hello", to...)
@@ -52,12 +52,12 @@ func (h *fixture) admission(kind Kind, to ...string) *admission {
 		o = h.otp(to[0], time.Hour)
 	}
 	a := o.admission()
-	a.marked, a.campaign.turn, a.campaign.markedAt = true, newTurn(), a.campaign.CreatedAt
+	a.claimed, a.campaign.turn, a.campaign.claimedAt = true, newTurn(), a.campaign.CreatedAt
 	return a
 }
 
-// marked accepts a message to numbers, as a node does that dies before it submits.
-func (h *fixture) marked(kind Kind, to ...string) Campaign {
+// claimed accepts a message to numbers, as a node does that dies before it submits.
+func (h *fixture) claimed(kind Kind, to ...string) Campaign {
 	h.t.Helper()
 	a := h.admission(kind, to...)
 	v, err := h.admissions.admit(h.t.Context(), []*admission{a})
@@ -67,14 +67,14 @@ func (h *fixture) marked(kind Kind, to ...string) Campaign {
 	return a.campaign
 }
 
-func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {
+func TestClaims_nodeDiesBeforeSubmission(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		for _, resend := range []bool{false, true} {
 			name := fmt.Sprint("shop-", resend)
 			dead := node(t, d, options{node: name, sleep: true})
 			dead.customer(name, 10)
-			text := dead.marked(KindCampaign, "233241000001", "233241000002")
-			password := dead.marked(KindOTP, "233241000003")
+			text := dead.claimed(KindCampaign, "233241000001", "233241000002")
+			password := dead.claimed(KindOTP, "233241000003")
 			h := node(t, d, options{node: "heir-" + name, resend: resend, at: dead.clock})
 			h.Tenant = dead.Tenant
 			h.operator.SetReady(fmt.Errorf("no operator"))
@@ -113,7 +113,7 @@ func TestANodeDiesBetweenTheChargeAndTheSubmit(t *testing.T) {
 	})
 }
 
-func TestAGracefulStopWaitsForWhatIsMarked(t *testing.T) {
+func TestDrain_waitsForClaimed(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		begun, goOn, drained := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -146,22 +146,22 @@ func TestAGracefulStopWaitsForWhatIsMarked(t *testing.T) {
 	})
 }
 
-func TestNoMoreCampaignsAreMarkedThanHaveAWorker(t *testing.T) {
-	var s sendingMarks
+func TestClaims_limitedByWorkers(t *testing.T) {
+	var s sendingClaims
 	c := clock.NewManual(smstest.Morning)
-	for i := range marksAtOnce {
+	for i := range claimsAtOnce {
 		if !s.begin(c, fmt.Sprint(i)) {
 			t.Fatalf("%d marks are too many", i)
 		}
 	}
 	if s.begin(c, "one more") {
-		t.Errorf("more than %d marks", marksAtOnce)
+		t.Errorf("more than %d marks", claimsAtOnce)
 	}
 	s.end("7")
 	if !s.begin(c, "one more") || s.begin(c, "two more") {
 		t.Error("the place of one that ended is not free, or two are")
 	}
-	c.Advance(marksKept + time.Second)
+	c.Advance(claimLife + time.Second)
 	if !s.begin(c, "two more") {
 		t.Error("marks whose jobs are lost stand in the way for ever")
 	}
@@ -174,6 +174,6 @@ func TestNoMoreCampaignsAreMarkedThanHaveAWorker(t *testing.T) {
 	if len(s.at) != 1 {
 		t.Errorf("left: %v", s.at)
 	}
-	c.Advance(marksKept + time.Second)
-	s.drain(t.Context(), c) // would wait for ever for a mark whose job is lost
+	c.Advance(claimLife + time.Second)
+	s.drain(t.Context(), c) // would wait for ever for a claim whose job is lost
 }

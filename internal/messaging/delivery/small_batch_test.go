@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/smstest"
 )
 
-// volley accepts a message to each number in one transaction, marked with its charge.
-func (h *fixture) volley(to ...string) []Campaign {
+// smallBatch accepts a message to each number in one transaction and claims it with its charge.
+func (h *fixture) smallBatch(to ...string) []Campaign {
 	h.t.Helper()
 	batch := make([]*admission, len(to))
 	for i, n := range to {
@@ -33,10 +33,10 @@ func (h *fixture) volley(to ...string) []Campaign {
 
 const (
 	messageJobs = "SELECT count(*) FROM jobs WHERE kind LIKE 'sms%'"
-	volleyJobs  = "SELECT count(*) FROM jobs WHERE kind LIKE 'sms_volley%'"
+	batchJobs   = "SELECT count(*) FROM jobs WHERE kind LIKE 'sms_volley%'"
 )
 
-func TestAVolleyHasOneJob(t *testing.T) {
+func TestSmallBatch_oneJob(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		begun, goOn := make(chan struct{}, 4), make(chan struct{})
@@ -45,10 +45,10 @@ func TestAVolleyHasOneJob(t *testing.T) {
 			<-goOn
 			return h.operator.Accept()
 		})
-		sent := h.volley("233241000001", "233241000002", "233241000003", "233241000004")
+		sent := h.smallBatch("233241000001", "233241000002", "233241000003", "233241000004")
 		<-begun
-		if n, all := h.Count(volleyJobs), h.Count(messageJobs); n != 1 || all != 1 {
-			t.Errorf("%d jobs, %d of them of volleys", all, n)
+		if n, all := h.Count(batchJobs), h.Count(messageJobs); n != 1 || all != 1 {
+			t.Errorf("%d jobs, %d of them of small batches", all, n)
 		}
 		h.sound() // nothing is amiss while it waits
 		close(goOn)
@@ -64,7 +64,7 @@ func TestAVolleyHasOneJob(t *testing.T) {
 	})
 }
 
-func TestWhatAVolleyCannotSendDelaysNoOther(t *testing.T) {
+func TestSmallBatch_unsentDelaysNoOther(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -76,13 +76,13 @@ func TestWhatAVolleyCannotSendDelaysNoOther(t *testing.T) {
 			}
 			return h.operator.Accept()
 		})
-		sent := h.volley("233241000001", "233241000002", "233241000003")
+		sent := h.smallBatch("233241000001", "233241000002", "233241000003")
 		h.Quiet()
 		for i, want := range []string{"1 submitted", "1 queued", "1 rejected"} {
 			h.wantStatus(sent[i], want)
 		}
-		if n := h.Count(messageJobs+" AND subject = $1", sent[1].ID); n != 1 || h.Count(volleyJobs) != 0 {
-			t.Errorf("%d jobs for what is offered again, and %d of volleys", n, h.Count(volleyJobs))
+		if n := h.Count(messageJobs+" AND subject = $1", sent[1].ID); n != 1 || h.Count(batchJobs) != 0 {
+			t.Errorf("%d jobs for queued messages, and %d of small batches", n, h.Count(batchJobs))
 		}
 		h.sound()
 		for range 10 {
@@ -97,7 +97,7 @@ func TestWhatAVolleyCannotSendDelaysNoOther(t *testing.T) {
 	})
 }
 
-func TestAVolleyWithAFaultGoesOnAlone(t *testing.T) {
+func TestSmallBatch_splitsAfterFault(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10})
 		h.operator.Script(func(_ int, s provider.Segment) provider.Outcome {
@@ -109,11 +109,11 @@ func TestAVolleyWithAFaultGoesOnAlone(t *testing.T) {
 			}
 			return h.operator.Accept()
 		})
-		sent := h.volley("233241000001", "233241000002", "233241000003")
+		sent := h.smallBatch("233241000001", "233241000002", "233241000003")
 		h.Quiet()
 		h.wantStatus(sent[2], "1 submitted")
-		if n := h.Count(volleyJobs); n != 1 {
-			t.Errorf("%d volleys wait for their second try", n)
+		if n := h.Count(batchJobs); n != 1 {
+			t.Errorf("%d small batches wait for their second try", n)
 		}
 		h.sound()
 		for range 10 {
