@@ -162,7 +162,7 @@ func peopleRules() []mutant {
 			`light = light && s.restricts != nil && s.restricts(`, `light = light || s.restricts != nil && s.restricts(`,
 			byTest("changes", "TestWhatOnlyRestrictsAnAccountIsDoneAtOnce/SQLite")},
 		{"settings-seen", "a setting that was changed since is left alone", "internal/changes/tenant.go",
-			`if was != s.Before {`, `if was == "" && s.Before != "" {`,
+			"\t\t\tif was != s.Before {", "\t\t\tif was == \"\" && s.Before != \"\" {",
 			byTest("changes", "TestSettingsThatWereChangedSinceAreLeftAlone/SQLite")},
 		{"settings-own", "an account changes what is its own alone", "internal/changes/tenant.go",
 			`if kind == KindSettings && !slices`, `if kind == KindBlock && !slices`,
