@@ -221,7 +221,7 @@ func (b *browsed) good() map[string]string {
 	if err != nil || peopleErr != nil || len(keys) == 0 || len(people) == 0 {
 		b.t.Fatal(keys, people, err, peopleErr)
 	}
-	return map[string]string{"tenant": demoTenant, "id": id, "event": event, "msisdn": "0240000040", "name": demoTenant, "key": keys[0].ID, "person": people[0].ID}
+	return map[string]string{"tenant": demoTenant, "id": id, "event": event, "line": "1", "msisdn": "0240000040", "name": demoTenant, "key": keys[0].ID, "person": people[0].ID}
 }
 
 // Every route with every parameter spoiled, of the path and of the form: absent, repeated, huge, of the wrong sort, no text. In the
@@ -473,7 +473,7 @@ func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
 				}
 			}
 			for _, id := range ids {
-				foreign := map[string]string{"tenant": other, "id": id, "event": id, "msisdn": "0240000040", "name": id, "key": id, "person": id}
+				foreign := map[string]string{"tenant": other, "id": id, "event": id, "line": "1", "msisdn": "0240000040", "name": id, "key": id, "person": id}
 				tries := []request{asked(route, foreign)}
 				for _, name := range given[id] {
 					tries = append(tries, asked(route, foreign).with(name, id))

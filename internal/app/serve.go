@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/console/batches"
 	"github.com/makola/makola/internal/console/handsets"
 	"github.com/makola/makola/internal/console/ops"
 	"github.com/makola/makola/internal/console/records"
@@ -135,7 +136,8 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Checks: a.checks}
 	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Lookups: a.lookups, Rails: a.routes,
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
-	sites := [][]console.Route{ops.Routes(), accounts.Routes()}
+	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
+	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes()}
 	if !a.production {
 		handsets := &handsets.Pages{Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Simulator: a.sim.control}
 		sites = append(sites, handsets.Routes())

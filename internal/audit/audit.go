@@ -115,6 +115,11 @@ func (l *Log) Write(tx *db.Tx, e Entry) error {
 	return err
 }
 
+// Writing returns Write of an entry, for a caller that opens no transaction: whoever does the act runs it in theirs.
+func (l *Log) Writing(e Entry) func(*db.Tx) error {
+	return func(tx *db.Tx) error { return l.Write(tx, e) }
+}
+
 // write is Write. It returns the entry as it is stored.
 func (l *Log) write(tx *db.Tx, e Entry) (Entry, error) {
 	if e.Actor == "" || e.Action == "" {

@@ -11,7 +11,9 @@
 //
 //	build.go       construction
 //	sweep.go       expiry of batches and rows
+//	copy.go        drafts from the rows of another batch
 //	results.go     results of the rows
+//	counts.go      counts of rows by status
 //	run.go         the job that accepts the rows of a batch
 //	pause.go       pausing, resuming and cancelling
 //	send.go        requests: freezing, withdrawing and applying

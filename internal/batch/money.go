@@ -33,7 +33,7 @@ const endTries = 10
 var errRestMoved = problem.New(problem.InProgress, "batch_moved", "Rows of the batch are being accepted: try again")
 
 // end ends a batch, and moves the rest of its reserve back into the wallet. also runs in the transaction.
-func (s *Batches) end(ctx context.Context, tenant, id string, e event, reason, actor string, also func(*db.Tx, Batch) error) error {
+func (s *Batches) end(ctx context.Context, tenant, id string, e event, reason, actor string, also func(*db.Tx) error) error {
 	for try := 1; ; try++ {
 		b, err := s.Get(ctx, tenant, id)
 		if err != nil {
@@ -56,7 +56,7 @@ func (s *Batches) end(ctx context.Context, tenant, id string, e event, reason, a
 }
 
 // ended writes the end of a batch whose rest was read.
-func (s *Batches) ended(tx *db.Tx, read Batch, e event, also func(*db.Tx, Batch) error) error {
+func (s *Batches) ended(tx *db.Tx, read Batch, e event, also func(*db.Tx) error) error {
 	b, err := lock(tx, read.Tenant, read.ID)
 	if err != nil {
 		return err
@@ -71,5 +71,5 @@ func (s *Batches) ended(tx *db.Tx, read Batch, e event, also func(*db.Tx, Batch)
 	if err := s.store(tx, b); err != nil || also == nil {
 		return err
 	}
-	return also(tx, b)
+	return also(tx)
 }

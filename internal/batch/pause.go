@@ -6,23 +6,19 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Pause stops a batch that runs: no more rows are accepted once it returns. Payouts that were accepted go on.
-func (s *Batches) Pause(ctx context.Context, tenant, id string, also func(*db.Tx, Batch) error) error {
+// Pause stops a batch that runs: no more rows are accepted once it returns. Payouts that were accepted go on. also runs in the
+// transaction, such as the entry of the audit log; nil: nothing does.
+func (s *Batches) Pause(ctx context.Context, tenant, id string, also func(*db.Tx) error) error {
 	return s.pause(ctx, tenant, id, CausePerson, also)
 }
 
-func (s *Batches) pause(ctx context.Context, tenant, id string, cause Cause, also func(*db.Tx, Batch) error) error {
-	return s.move(ctx, tenant, id, eventPause, func(b *Batch) { b.Cause, b.PausedAt = cause, s.clock.Now() }, func(tx *db.Tx, b Batch) error {
-		if also == nil {
-			return nil
-		}
-		return also(tx, b)
-	})
+func (s *Batches) pause(ctx context.Context, tenant, id string, cause Cause, also func(*db.Tx) error) error {
+	return s.move(ctx, tenant, id, eventPause, func(b *Batch) { b.Cause, b.PausedAt = cause, s.clock.Now() }, also)
 }
 
 // Resume resumes a paused batch. A batch paused by a recovery may resume while the recovery is open, because each of
 // its rows is searched at every provider before it is sent.
-func (s *Batches) Resume(ctx context.Context, tenant, id string, also func(*db.Tx, Batch) error) error {
+func (s *Batches) Resume(ctx context.Context, tenant, id string, also func(*db.Tx) error) error {
 	b, err := s.Get(ctx, tenant, id)
 	if err != nil {
 		return err
@@ -33,23 +29,23 @@ func (s *Batches) Resume(ctx context.Context, tenant, id string, also func(*db.T
 	if err := s.notClosed(ctx); err != nil {
 		return err
 	}
-	return s.move(ctx, tenant, id, eventResume, func(b *Batch) { b.Cause, b.PausedAt = "", noTime }, func(tx *db.Tx, b Batch) error {
+	return s.move(ctx, tenant, id, eventResume, func(b *Batch) { b.Cause, b.PausedAt = "", noTime }, func(tx *db.Tx) error {
 		s.addJob(tx, b)
 		if also == nil {
 			return nil
 		}
-		return also(tx, b)
+		return also(tx)
 	})
 }
 
 // Cancel ends a batch, and gives the money of the rows that are not accepted back to the wallet. Payouts that were accepted go
 // on.
-func (s *Batches) Cancel(ctx context.Context, tenant, id, reason, actor string, also func(*db.Tx, Batch) error) error {
+func (s *Batches) Cancel(ctx context.Context, tenant, id, reason, actor string, also func(*db.Tx) error) error {
 	return s.end(ctx, tenant, id, eventCancel, reason, actor, also)
 }
 
 // move takes a batch along a transition that moves no money.
-func (s *Batches) move(ctx context.Context, tenant, id string, e event, change func(*Batch), also func(*db.Tx, Batch) error) error {
+func (s *Batches) move(ctx context.Context, tenant, id string, e event, change func(*Batch), also func(*db.Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		b, err := lock(tx, tenant, id)
 		if err != nil {
@@ -59,9 +55,9 @@ func (s *Batches) move(ctx context.Context, tenant, id string, e event, change f
 			return err
 		}
 		change(&b)
-		if err := s.store(tx, b); err != nil {
+		if err := s.store(tx, b); err != nil || also == nil {
 			return err
 		}
-		return also(tx, b)
+		return also(tx)
 	})
 }

@@ -47,6 +47,9 @@ func (s *Batches) Results(ctx context.Context, tenant, id string, from int) ([]R
 	return results, nil
 }
 
+// statusReturned is the status of a row that was not sent: its money went back with the rest.
+const statusReturned = "returned"
+
 func resultOf(b Batch, r Row, pay book.Payment) Result {
 	result := Result{Row: r, Reference: ReferenceOf(b.Code, r), Status: string(r.State), Reason: r.Reason}
 	switch {
@@ -60,7 +63,7 @@ func resultOf(b Batch, r Row, pay book.Payment) Result {
 		}
 		result.Unknown = pay.Status.Open() && !pay.EscalatedAt.IsZero()
 	case r.State == RowReady && !b.EndedAt.IsZero():
-		result.Status, result.At = "returned", b.EndedAt
+		result.Status, result.At = statusReturned, b.EndedAt
 	}
 	return result
 }
@@ -78,6 +81,25 @@ var resultColumns = []sheet.Column[Result]{
 	{Head: "payment reference", Value: func(r Result) sheet.Value { return sheet.String(r.Reference) }},
 	{Head: "fee", Value: func(r Result) sheet.Value { return sheet.Amount(int64(r.Charges)) }},
 	{Head: "time", Value: func(r Result) sheet.Value { return sheet.Time(r.At) }},
+}
+
+// templateColumns are those of a file of payouts.
+var templateColumns = []sheet.Column[Given]{
+	{Head: fieldNumber, Value: func(g Given) sheet.Value { return sheet.String(g.Number) }},
+	{Head: fieldNetwork, Value: func(g Given) sheet.Value { return sheet.String(g.Network) }},
+	{Head: fieldAmount, Value: func(g Given) sheet.Value { return sheet.String(g.Amount) }},
+	{Head: fieldName, Value: func(g Given) sheet.Value { return sheet.String(g.Name) }},
+	{Head: fieldReference, Value: func(g Given) sheet.Value { return sheet.String(g.Reference) }},
+	{Head: fieldNote, Value: func(g Given) sheet.Value { return sheet.String(g.Note) }},
+}
+
+// WriteTemplate writes an empty file of payouts.
+func WriteTemplate(to io.Writer, format sheet.Format) error {
+	w, err := sheet.NewWriter(to, format, templateColumns)
+	if err != nil {
+		return err
+	}
+	return w.Close()
 }
 
 // WriteResults writes the results of a whole batch as a table.

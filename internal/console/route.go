@@ -36,6 +36,7 @@ type Route struct {
 	Inputs       []Input
 	Development  bool  // there in development mode alone
 	File         bool  // the answer is a file, which may take its time
+	Slow         bool  // the answer may take as long as a file
 	Alone        bool  // its page has no navigation
 	Machine      bool  // programs send it, not people: the body is not a form
 	Body         int64 // bytes at most; 0: formBytes

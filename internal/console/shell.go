@@ -86,6 +86,7 @@ var appNav = []navItem{
 	{payment, "/collections", "Collections", "c", roles.ReadPayments},
 	{payment, "/payouts", "Payouts", "p", roles.ReadPayments},
 	{payment, "/payouts/new", "New payout", "n", roles.RequestPayouts},
+	{payment, "/batches", "Batches", "b", roles.ReadPayments},
 	{payment, "/airtime", "Airtime", "a", roles.ReadPayments},
 	{payment, "/data", "Data packages", "d", roles.ReadPayments},
 	{funds, "/statement", "Statement", "s", roles.ReadBalances},

@@ -70,7 +70,7 @@ func (c *Console) begin(w http.ResponseWriter, r *http.Request, route *Route) *V
 // run answers the request of a route, or says why not.
 func (v *Visit) run() {
 	within := AnswerWithin
-	if v.Route.File {
+	if v.Route.File || v.Route.Slow {
 		within = exportWithin
 	}
 	ctx, cancel := context.WithTimeout(v.Ctx, within)

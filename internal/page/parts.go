@@ -195,6 +195,11 @@ func (f Form) faulty() []Field {
 	return all
 }
 
+// sendsFile reports whether a field of the form is a file.
+func (f Form) sendsFile() bool {
+	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Type == "file" })
+}
+
 func (f Field) most() int {
 	if f.Max == 0 {
 		return 200

@@ -43,6 +43,23 @@ func (rd *Reader) OpenOfBatch(ctx context.Context, batch string, most int) (n in
 	return n, err
 }
 
+const statusesOfBatch = `SELECT status, count(*) FROM payments WHERE batch = $1 AND batch <> '' GROUP BY status`
+
+// StatusesOfBatch counts the payouts of a batch by their status.
+func (rd *Reader) StatusesOfBatch(ctx context.Context, batch string) (n map[Status]int, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		n = map[Status]int{}
+		return tx.Query(statusesOfBatch, []any{batch}, func(r *db.Row) error {
+			var status Status
+			var count int
+			err := r.Scan(&status, &count)
+			n[status] = count
+			return err
+		})
+	})
+	return n, err
+}
+
 const findAny = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 UNION ALL ` + paymentByProviderReference
 
 // Find returns a payment of any tenant by its id or the ProviderReference of any attempt, with or without hyphens.

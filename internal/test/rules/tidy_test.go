@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"console":           {"access", "api", "audit", "identity", "page", "roles", "sheet", "tenant"},
 	"console/approvals": {"changes", "console", "identity", "ledger", "page", "roles", "tenant"},
 	"console/handsets":  {"console", "console/words", "idempotency", "identity", "ledger", "page", "payments", "payments/book", "roles", "tenant", "webhook"},
+	"console/batches":   {"audit", "batch", "changes", "console", "console/approvals", "page", "payments", "payments/book", "roles", "sheet"},
 	"console/ops":       {"access", "audit", "changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "roles", "route", "senderid", "sheet", "statement", "tenant", "treasury"},
 	"console/records":   {"api", "audit", "changes", "console", "console/approvals", "console/words", "guides", "identity", "ledger", "messaging", "page", "payments", "payments/book", "provider", "requestlog", "roles", "route", "sheet", "statement", "tenant", "webhook"},
 	"console/settings":  {"access", "changes", "console", "console/approvals", "console/words", "identity", "page", "requestlog", "roles", "tenant", "webhook"},

@@ -1,0 +1,237 @@
+package batches
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+)
+
+// batchPage shows a batch, and what can be done with it.
+func (ps *Pages) batchPage(v *console.Visit) (console.Answer, error) {
+	b, err := ps.find(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	return ps.show(v, b, nil)
+}
+
+// here is the page of a batch.
+func here(v *console.Visit, b batch.Batch) string { return path(v) + "/" + b.ID }
+
+// show shows a batch, with why something that was asked of it was refused.
+func (ps *Pages) show(v *console.Visit, b batch.Batch, wrong error) (console.Answer, error) {
+	var body templ.Component
+	var err error
+	switch b.Status {
+	case batch.Draft:
+		body, err = ps.draft(v, b, wrong)
+	case batch.Requested:
+		body, err = ps.requested(v, b)
+	default:
+		body, err = ps.sent(v, b)
+	}
+	if err != nil {
+		return console.Answer{}, err
+	}
+	parts := []templ.Component{page.Head(b.Name, "")}
+	if wrong != nil && b.Status != batch.Draft {
+		parts = append(parts, page.Note(page.Bad, "Nothing was done", console.Sentence(problem.From(wrong).Message)))
+	}
+	return console.Answer{Title: b.Name, Wrong: wrong != nil, Body: stack(append(parts, body)...)}, nil
+}
+
+// facts are what every batch shows.
+func facts(b batch.Batch, more ...page.Fact) []page.Fact {
+	list := append([]page.Fact{{Name: "State", Value: page.Mark(badges[b.Status])}}, more...)
+	if b.Again != "" {
+		list = append(list, page.Fact{Name: "Paid again because", Value: page.Text(b.Again)})
+	}
+	return append(list, page.Fact{Name: "Made", Value: page.Time(b.CreatedAt)}, page.Fact{Name: "Code", Value: page.ID(b.Code)}, page.Fact{Name: "Id", Value: page.Copyable(b.ID)})
+}
+
+func sums(b batch.Batch) []page.Fact {
+	return []page.Fact{{Name: "Rows", Value: page.Text(strconv.Itoa(b.Ready))}, {Name: "Amount", Value: page.Money(b.Amount)}, {Name: "Fees", Value: page.Money(b.Charges)}, {Name: "Total", Value: page.Money(b.Total())}}
+}
+
+// shownBad is how many rows with problems the page of a draft shows.
+const shownBad = 100
+
+// draft is the page of a draft: what is to be mended, what an earlier batch paid, what a second look is worth, and the request.
+func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Component, error) {
+	n, err := ps.Batches.Count(v.Ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	parts := []templ.Component{page.Panel("The file", page.Facts(facts(b, page.Fact{Name: "To pay", Value: page.Text(fmt.Sprintf("%d of %d rows", n.Rows[batch.RowReady], b.Lines))},
+		page.Fact{Name: "Cannot be paid", Value: page.Text(strconv.Itoa(n.Rows[batch.RowBad]))}, page.Fact{Name: "Dropped", Value: page.Text(strconv.Itoa(n.Rows[batch.RowDropped]))},
+		page.Fact{Name: "Amount", Value: page.Money(n.Amount)}, page.Fact{Name: "Fees", Value: page.Money(n.Charges)}, page.Fact{Name: "Total", Value: page.Money(n.Amount + n.Charges)})))}
+	for _, note := range b.Notes {
+		parts = append(parts, page.Note(page.Open, "About the file", console.Sentence(note)))
+	}
+	overlaps, err := ps.overlaps(v, b, n)
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, overlaps...)
+	bad, err := ps.badRows(v, b, n)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := ps.warnings(v, b)
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, bad, warnings, page.Button(here(v, b)+"/rows", "All rows"))
+	if v.Can(roles.RequestPayouts) && !v.Viewing {
+		if n.Rows[batch.RowBad] == 0 && n.Rows[batch.RowReady] > 0 || wrong != nil {
+			parts = append(parts, page.Panel("Request the batch", page.Asking(requestForm(v, b, len(overlaps) > 0, wrong))))
+		}
+		parts = append(parts, page.Act(here(v, b)+"/discard", "Discard the draft", "danger"))
+	}
+	return stack(parts...), nil
+}
+
+func requestForm(v *console.Visit, b batch.Batch, again bool, wrong error) page.Form {
+	f := page.Form{ID: "request", Action: here(v, b) + "/request", Submit: "Request the batch", Fields: []page.Field{
+		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()},
+		{Name: "reason", Label: "Reason", Value: v.Given("reason", ""), Max: 500, Required: true, Hint: "Such as salaries of November. The approver sees it."}}}
+	if again {
+		f.Fields = append(f.Fields, page.Field{Name: "again", Label: "Why rows are paid again", Value: v.Given("again", b.Again), Max: 500, Hint: "The approver sees it in red."})
+	}
+	if wrong != nil {
+		f = console.Faulty(f, wrong)
+	}
+	return f
+}
+
+// overlaps says what earlier batches paid; the first button keeps the rest alone.
+func (ps *Pages) overlaps(v *console.Visit, b batch.Batch, n batch.Counts) (parts []templ.Component, err error) {
+	list, err := ps.Batches.Overlaps(v.Ctx, v.Tenant.ID, b.ID)
+	for _, o := range list {
+		when := "waits for approval"
+		if !o.StartedAt.IsZero() {
+			when = "on " + o.StartedAt.UTC().Format("2 Jan 2006")
+		}
+		parts = append(parts, page.Note(page.Bad, fmt.Sprintf("%d of %d rows (%s) were paid by %s", o.Rows, n.Rows[batch.RowReady], page.Cedis(o.Amount), page.Visible(o.Name)), "That batch: "+when+"."),
+			page.Anchor(path(v)+"/"+o.ID, "The batch "+o.Name))
+	}
+	if len(parts) > 0 && v.Can(roles.RequestPayouts) && !v.Viewing {
+		parts = append(parts, page.Act(here(v, b)+"/new-rows", "Keep only the new rows", "main"))
+	}
+	return parts, err
+}
+
+func (ps *Pages) badRows(v *console.Visit, b batch.Batch, n batch.Counts) (templ.Component, error) {
+	if n.Rows[batch.RowBad] == 0 {
+		return nil, nil
+	}
+	rows, err := ps.Batches.BadRows(v.Ctx, b, 0, shownBad)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]batch.Result, len(rows))
+	for i, r := range rows {
+		results[i].Row = r
+	}
+	title := "Rows that cannot be paid"
+	if n.Rows[batch.RowBad] > len(rows) {
+		title += fmt.Sprintf(": the first %d of %d", len(rows), n.Rows[batch.RowBad])
+	}
+	return page.Panel(title, page.Table(title, grid(v, b, results))), nil
+}
+
+var warningColumns = []console.Column[batch.Warning]{
+	console.Text("Row", "", func(w batch.Warning) string { return "Row " + strconv.Itoa(w.Line) }),
+	console.Text("Warning", "", func(w batch.Warning) string { return w.Field + " " + w.Text }),
+}
+
+// warnings shows what is worth a second look in the first 1,000 rows.
+func (ps *Pages) warnings(v *console.Visit, b batch.Batch) (templ.Component, error) {
+	list, err := ps.Batches.Warnings(v.Ctx, v.Tenant.ID, b.ID, 1)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	grid := console.Grid(warningColumns, list[:min(len(list), shownBad)], mendsAt(v, b, func(w batch.Warning) int { return w.Line }))
+	return page.Panel("Look at these rows", page.Table("Warnings", grid)), nil
+}
+
+// requested is the page of a batch that waits for approval.
+func (ps *Pages) requested(v *console.Visit, b batch.Batch) (templ.Component, error) {
+	parts := []templ.Component{page.Panel("The batch", page.Facts(facts(b, sums(b)...)))}
+	if b.Overlap > 0 {
+		parts = append(parts, page.Note(page.Bad, fmt.Sprintf("%d of %d rows were paid by an earlier batch", b.Overlap, b.Ready), "They are paid again because: "+b.Again))
+	}
+	if v.Can(roles.ReadChanges) {
+		r, found, err := ps.Approvals.Changes.RequestOfBatch(v.Ctx, v.Tenant.ID, b.ID)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			parts = append(parts, page.Panel("The request", page.Table("The request", approvals.Grid(v, []changes.Request{r}))))
+		}
+	}
+	warnings, err := ps.warnings(v, b)
+	return stack(append(parts, warnings, page.Button(here(v, b)+"/rows", "All rows"))...), err
+}
+
+// sent is the page of a batch that has begun.
+func (ps *Pages) sent(v *console.Visit, b batch.Batch) (templ.Component, error) {
+	n, err := ps.Payments.StatusesOfBatch(v.Ctx, b.ID)
+	if err != nil {
+		return nil, err
+	}
+	decided := min(b.Next-1, b.Lines)
+	text := fmt.Sprintf("%d of %d rows sent: %d paid, %d failed, %d open", b.Accepted, b.Ready, n[book.StatusSuccess], n[book.StatusFailed], n[book.StatusPending])
+	parts := []templ.Component{page.Panel("The batch", page.Facts(facts(b, append(sums(b), page.Fact{Name: "Reserved", Value: page.Money(b.Rest)}, page.Fact{Name: "Began", Value: page.Time(b.StartedAt)},
+		page.Fact{Name: "Ended", Value: page.Time(b.EndedAt)})...)))}
+	if b.Status == batch.Void {
+		return stack(parts...), nil
+	}
+	live := templ.Component(progress(decided, b.Lines, text))
+	if b.EndedAt.IsZero() || n[book.StatusPending] > 0 {
+		if live, err = v.Part("progress", 3, live); err != nil {
+			return nil, err
+		}
+	}
+	parts = append(parts, live)
+	if b.Status == batch.Paused {
+		why := causes[b.Cause]
+		if why == "" {
+			why = "Cause: " + strings.ReplaceAll(string(b.Cause), "_", " ")
+		}
+		parts = append(parts, page.Note(page.Open, "Paused", why+" It is cancelled after seven days."))
+	}
+	if v.Can(roles.RequestPayouts) && !v.Viewing {
+		parts = append(parts, ps.actions(v, b))
+	}
+	parts = append(parts, page.Button(here(v, b)+"/rows", "All rows"))
+	if v.Can(roles.ExportPayments) {
+		parts = append(parts, buttons(page.Button(here(v, b)+"/results.xlsx", "Results (XLSX)"), page.Button(here(v, b)+"/results.csv", "Results (CSV)")))
+	}
+	return stack(parts...), nil
+}
+
+// actions are what can be done with a batch that has begun.
+func (ps *Pages) actions(v *console.Visit, b batch.Batch) templ.Component {
+	at := here(v, b)
+	switch b.Status {
+	case batch.Running:
+		return buttons(page.Act(at+"/pause", "Pause", ""))
+	case batch.Paused:
+		return stack(page.Act(at+"/resume", "Resume", "main"), page.Asking(page.Form{ID: "cancel", Action: at + "/cancel", Submit: "Cancel the rest", Danger: true,
+			Fields: []page.Field{{Name: "reason", Label: "Reason", Max: 500, Required: true, Hint: "The money of rows that were not sent goes back to the wallet."}}}))
+	}
+	return buttons(page.Act(at+"/retry", "Failed rows as a new draft", ""), page.Act(at+"/copy", "All rows as a new draft", ""))
+}

@@ -1,0 +1,81 @@
+package batches
+
+import (
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+)
+
+// path is where the batches of the account are.
+func path(v *console.Visit) string { return v.Base() + "/batches" }
+
+// find finds the batch of the path.
+func (ps *Pages) find(v *console.Visit) (batch.Batch, error) {
+	b, err := ps.Batches.Get(v.Ctx, v.Tenant.ID, v.R.PathValue("id"))
+	if problem.Is(err, problem.NotFound) {
+		err = console.ErrNoPage()
+	}
+	return b, err
+}
+
+var badges = map[batch.Status]page.Badge{
+	batch.Draft:     {Tone: page.Plain, Word: "Draft"},
+	batch.Requested: {Tone: page.Open, Word: "Waits for approval"},
+	batch.Running:   {Tone: page.Sent, Word: "Running"},
+	batch.Paused:    {Tone: page.Bad, Word: "Paused"},
+	batch.Finished:  {Tone: page.Good, Word: "Finished"},
+	batch.Cancelled: {Tone: page.Declined, Word: "Cancelled"},
+	batch.Void:      {Tone: page.Declined, Word: "Ended by a recovery"},
+}
+
+// causes are the reasons of a pause, with the next step.
+var causes = map[batch.Cause]string{
+	batch.CausePerson:                      "A person paused it.",
+	batch.CauseRecovery:                    "The service was restored from a backup. Ask the operator before you resume: rows may have been paid.",
+	batch.CauseKey:                         "The API key that sends it was revoked. Cancel it, and send the rest with another key.",
+	batch.CauseAltered:                     "Its stored rows are not those that were approved. Cancel it, and tell the operator.",
+	batch.Cause(payments.CauseBlocked):     "The account is blocked. Ask the operator.",
+	batch.Cause(payments.CauseStopped):     "Payouts of the account are stopped.",
+	batch.Cause(payments.CauseNoRoute):     "No provider serves the network of the next row. Ask the operator.",
+	batch.Cause(payments.CausePaused):      "The operator paused the provider of the next row.",
+	batch.Cause(payments.CauseCircuitOpen): "The provider of the next row fails. Resume when it works again.",
+	batch.Cause(payments.CauseRecovering):  "The service is being restored from a backup. Resume when that is over.",
+}
+
+// batchColumns are those of the list.
+var batchColumns = []console.Column[batch.Batch]{
+	console.Time("Time", "", func(b batch.Batch) time.Time { return b.CreatedAt }),
+	console.Text("Name", "", func(b batch.Batch) string { return b.Name }),
+	console.Shown("State", func(b batch.Batch) templ.Component { return page.Mark(badges[b.Status]) }),
+	console.Count("Rows", "", func(b batch.Batch) int64 { return int64(b.Lines) }),
+	console.Shown("Total with fees", total).Laid(page.Display{Right: true, Minor: true}),
+}
+
+// total is empty for a draft, whose rows may still change.
+func total(b batch.Batch) templ.Component {
+	if b.Ready == 0 {
+		return page.Text("")
+	}
+	return page.Money(b.Total())
+}
+
+// list shows the batches of the account.
+func (ps *Pages) list(v *console.Visit) (console.Answer, error) {
+	list, err := ps.Batches.List(v.Ctx, v.Tenant.ID, v.Param("before"), console.PageRows+1)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	l := page.List{Title: "Batches", Lead: "Payouts to many people by one file.",
+		Actions: v.Actions(roles.RequestPayouts, page.Link{Href: path(v) + "/new", Text: "Upload a file"}),
+		Empty:   page.Empty{Title: "No batches", Text: "Upload a file with a number, a network and an amount in each row. Nothing is paid before you have seen every row."}}
+	list = console.Keyed(v, &l, "before", list, func(b batch.Batch) string { return b.ID })
+	l.Grid = console.Grid(batchColumns, list, func(b batch.Batch) string { return path(v) + "/" + b.ID })
+	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
+}
