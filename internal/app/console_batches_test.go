@@ -107,7 +107,7 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		}
 		b.want(http.StatusOK, here, "1 of 2 rows (GHS 1,200.50) were paid by Salaries November", "Keep only the new rows", "Why rows are paid again")
 		ask = url.Values{"id": {uuid.Must(uuid.NewV7()).String()}, "reason": {"salaries"}}
-		if p := b.do(http.MethodPost, here+"/request", ask); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "keep the new rows alone") {
+		if p := b.do(http.MethodPost, here+"/request", ask); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "keep only the new rows") {
 			t.Errorf("rows that were paid are answered %d: %s", p.StatusCode, p.text)
 		}
 		b.leadsTo(b.do(http.MethodPost, here+"/new-rows", nil), here)
