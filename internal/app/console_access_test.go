@@ -216,7 +216,7 @@ func TestSettingsOfAnAccountOnPages(t *testing.T) {
 	b.clock.Advance(identity.Freshness)
 	ops := "/ops/tenants/" + shop.ID
 	b.as(maker)
-	b.want(http.StatusOK, ops, "Keys and settings")
+	b.want(http.StatusOK, ops, "View keys and settings")
 	b.want(http.StatusOK, b.ordered(ops+"/settings", "transfer_limit", "20000.00", "collections", "on"), "Waits for a second person", "20000.00")
 	b.want(http.StatusOK, b.ordered("/ops/tenants/new", "name", "New Shop", "mode", "live", "collections", "on"), "Waits for a second person", "New Shop")
 	b.as(esi)

@@ -66,7 +66,7 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 	b.clock.Advance(identity.Freshness)
 	page := "/ops/tenants/" + shop.ID + "/fund"
 	b.as(maker)
-	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Put money into the wallet")
+	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Fund wallet")
 	b.want(http.StatusOK, page, "Adom Stores")
 	b.post(http.StatusUnprocessableEntity, page, "amount", "-5", "reason", "x")
 	p := b.post(http.StatusOK, page, "amount", "500000", "reason", "Paid by bank, slip 4711")

@@ -205,7 +205,7 @@ func TestAnOperatorWhoLooksAtATenantsPagesChangesNothing(t *testing.T) {
 	b := browse(t)
 	id := b.paid()
 	b.become("ops@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Operations})
-	p := b.want(http.StatusOK, "/app/"+demoTenant+"/payments/"+id, "You are looking at the pages of Adom Stores", "233 •••• 001")
+	p := b.want(http.StatusOK, "/app/"+demoTenant+"/payments/"+id, "You are viewing Adom Stores", "233 •••• 001")
 	if strings.Contains(p.text, "Resend webhook") || strings.Contains(p.text, "233240000001") {
 		t.Error("more than the auditor's rights")
 	}

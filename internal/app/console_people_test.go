@@ -411,7 +411,7 @@ func TestLookingAndTakingAwayAreInTheAuditLog(t *testing.T) {
 	ama := b.joins("ama@example.com", roles.Owner)
 	b.as(ama)
 	for range 3 {
-		b.want(http.StatusOK, "/app/"+shop.ID, "You are looking at the pages of Adom Stores")
+		b.want(http.StatusOK, "/app/"+shop.ID, "You are viewing Adom Stores")
 	}
 	b.want(http.StatusOK, "/app/"+shop.ID+"/payouts.csv?status=success")
 	b.clock.Advance(time.Hour)

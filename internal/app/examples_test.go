@@ -13,6 +13,7 @@ var unplayed = map[string]string{
 	"verifyOTP":     "the code is on the handset",
 	"webhookReplay": "the payment's reference",
 	"buyData":       "a package's id is good for an hour",
+	"refund":        "the collection must have succeeded",
 }
 
 // TestTheExamplesWorkOnTheDemoAccount sends every example of the OpenAPI document, as the server gives it, with

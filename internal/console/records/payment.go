@@ -262,6 +262,8 @@ func (s story) facts(v *console.Visit) []page.Fact {
 	add("Amount", page.Money(p.Amount), true)
 	add("Charges", page.Money(p.Charges), true)
 	add("Net amount", page.Money(p.Net()), p.Kind == book.KindCollection)
+	add("Refunded", page.Money(p.Refunded), p.Refunded > 0)
+	add("Refund of", page.Anchor(s.base+"/payments/"+p.RefundOf, "Collection"), p.RefundOf != "")
 	add("Channel", page.Text(p.Channel), true)
 	add("Number", page.Text(Account(v, p.Account)), p.Account != "")
 	add("Name", page.Text(p.AccountName), p.AccountName != "" && v.Can(seeNumbers))

@@ -28,7 +28,7 @@ var rateColumns = []console.Column[rate]{
 	console.Text("Fee", "", func(r rate) string { return r.text() }),
 }
 
-var productWords = map[tenant.Product]string{tenant.Collection: "Collection", tenant.Payout: "Payout"}
+var productWords = map[tenant.Product]string{tenant.Collection: "Collection", tenant.Payout: "Payout", tenant.Refund: "Refund"}
 
 func (r rate) channelWord() string {
 	if r.channel == tenant.ChannelBank {
@@ -64,7 +64,7 @@ func (r rate) text() string {
 func (r rate) example(bearer tenant.FeeBearer) string {
 	fee := r.Fee(exampleAmount)
 	switch {
-	case r.product == tenant.Payout:
+	case r.product == tenant.Payout, r.product == tenant.Refund:
 		return fmt.Sprintf("Your wallet pays %s, the recipient gets %s.", page.Cedis(exampleAmount+fee), page.Cedis(exampleAmount))
 	case bearer == tenant.Customer:
 		return fmt.Sprintf("The payer pays %s, you receive %s.", page.Cedis(exampleAmount+fee), page.Cedis(exampleAmount))

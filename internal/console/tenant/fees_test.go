@@ -10,6 +10,11 @@ import (
 // A fee is written as the rule computes it, and the example has the amounts that a payment would move.
 func TestRate_textAndExample(t *testing.T) {
 	t.Parallel()
+	for _, p := range tenant.Products() {
+		if productWords[p] == "" {
+			t.Errorf("the product %s has no word", p)
+		}
+	}
 	for _, tt := range []struct {
 		product tenant.Product
 		rule    tenant.Rule
@@ -21,6 +26,7 @@ func TestRate_textAndExample(t *testing.T) {
 		{tenant.Collection, tenant.Rule{BasisPoints: 195}, tenant.Customer, "1.95%", "The payer pays GHS 101.95, you receive GHS 100.00."},
 		{tenant.Payout, tenant.Rule{Flat: 8 * money.Cedi, BasisPoints: 50}, tenant.Merchant, "GHS 8.00 plus 0.5%", "Your wallet pays GHS 108.50, the recipient gets GHS 100.00."},
 		{tenant.Payout, tenant.Rule{Minimum: 50}, tenant.Merchant, "at least GHS 0.50", "Your wallet pays GHS 100.50, the recipient gets GHS 100.00."},
+		{tenant.Refund, tenant.Rule{Flat: 25}, tenant.Merchant, "GHS 0.25", "Your wallet pays GHS 100.25, the recipient gets GHS 100.00."},
 		{tenant.Payout, tenant.Rule{}, tenant.Merchant, "Free", "Your wallet pays GHS 100.00, the recipient gets GHS 100.00."},
 	} {
 		r := rate{product: tt.product, Rule: tt.rule}
