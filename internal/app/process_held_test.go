@@ -132,7 +132,7 @@ func TestKilledWhilePeopleDecideAboutPayouts(t *testing.T) {
 			owner.ask("/app/"+tenant+"/policy", url.Values{"id": {hiddenID.FindStringSubmatch(policy)[1]}, "kind": {"payout.send"}, "amount": {"0.50"}, "checkers": {"1"}, "reason": {"as agreed"}})
 			clocktest.Await(t, "the line to hold", func() bool {
 				_, _, text := owner.ask("/app/"+tenant+"/policy", nil)
-				return strings.Contains(text, "In this account")
+				return strings.Contains(text, "This account")
 			})
 			restart := func(n int) {
 				server.kill()
