@@ -3,7 +3,6 @@ package api
 import (
 	"strconv"
 
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/statement"
 )
@@ -59,7 +58,7 @@ func statementPage(c *call) error {
 func (c *call) writeStatement(w *writer, s statement.Statement, entries []statement.Entry) {
 	amount := func(name string, n int64) { w.Cedis(name, money.Pesewas(n)) }
 	unit := currency
-	if s.Asset == ledger.SMS || s.Asset == ledger.TestSMS {
+	if s.Asset.Credits() {
 		amount, unit = w.Integer, "SMS"
 	}
 	w.Object("data")

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,6 +34,22 @@ func (v *Visit) Days() (from, to time.Time, err error) {
 		}
 	}
 	return from, to, bad.Err()
+}
+
+// PageNumber reads the number of a numbered page, from 1 to most. A most of 0 is no limit.
+func (v *Visit) PageNumber(most int) (int, error) {
+	text := v.Param("page")
+	if text == "" {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && n >= 1 && (most == 0 || n <= most):
+		return n, nil
+	case most == 0:
+		return 0, problem.Field("page", "must be a number from 1")
+	}
+	return 0, problem.Field("page", fmt.Sprintf("must be a number from 1 to %d", most))
 }
 
 // DayFields are the fields of these.

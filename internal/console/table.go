@@ -1,7 +1,6 @@
 package console
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
@@ -86,7 +85,7 @@ func Money[T any](head, name string, of func(T) money.Pesewas) Column[T] {
 // Count is a column of whole numbers.
 func Count[T any](head, name string, of func(T) int64) Column[T] {
 	return Column[T]{Head: head, Name: name, Display: Right,
-		Cell:  func(row T) templ.Component { return page.Text(money.Grouped(strconv.FormatInt(of(row), 10))) },
+		Cell:  func(row T) templ.Component { return page.Text(page.Count(of(row))) },
 		Value: func(row T) sheet.Value { return sheet.Integer(of(row)) }}
 }
 

@@ -21,6 +21,9 @@ func Cedis(amount money.Pesewas) string {
 	return sign + "GHS " + money.Grouped(text)
 }
 
+// Count writes a whole number as people read it: 12,500.
+func Count[N int | int64](n N) string { return money.Grouped(strconv.FormatInt(int64(n), 10)) }
+
 // When writes a time as people read it, in Accra's time, which is UTC.
 func When(t time.Time) string {
 	if t.IsZero() {

@@ -1,14 +1,13 @@
 package statement
 
 import (
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/sheet"
 )
 
 // Columns returns the columns of a file of movements.
 func (s Statement) Columns() []sheet.Column[Entry] {
 	amount := sheet.Amount
-	if s.Credits() {
+	if s.Asset.Credits() {
 		amount = sheet.Integer
 	}
 	side := func(n int64) sheet.Value {
@@ -30,6 +29,3 @@ func (s Statement) Columns() []sheet.Column[Entry] {
 		{Head: "Id", Value: func(e Entry) sheet.Value { return sheet.String(e.Subject) }},
 	}
 }
-
-// Credits reports whether the statement is of SMS credits, not of a wallet.
-func (s Statement) Credits() bool { return s.Asset == ledger.SMS || s.Asset == ledger.TestSMS }

@@ -136,7 +136,7 @@ func days(from, to string) (begin, end time.Time, err error) {
 
 // inAsset shows a number of the ledger in its unit: cedis, or credits as they are.
 func inAsset(a ledger.Asset, n int64) any {
-	if a == ledger.SMS || a == ledger.TestSMS {
+	if a.Credits() {
 		return n
 	}
 	return money.Pesewas(n)

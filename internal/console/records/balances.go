@@ -1,8 +1,6 @@
 package records
 
 import (
-	"strconv"
-
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
@@ -27,7 +25,7 @@ func (ps *Pages) Balances(v *console.Visit, t tenant.Tenant) ([]page.Fact, error
 		return nil, err
 	}
 	owed, err := ps.Owed(v, t)
-	facts := []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(money.Grouped(strconv.FormatInt(credits, 10)))}}
+	facts := []page.Fact{{Name: "Wallet", Value: page.Money(money.Pesewas(wallet))}, {Name: "SMS credits", Value: page.Text(page.Count(credits))}}
 	if owed > 0 {
 		facts = append(facts, page.Fact{Name: "Owed after a reversal", Value: page.Money(owed)})
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/messaging"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
@@ -116,27 +115,24 @@ func (ps *Pages) Campaign(v *console.Visit) (console.Answer, error) {
 
 // campaignOf shows a campaign of an account, with the status of its messages.
 func (ps *Pages) campaignOf(v *console.Visit, of tenant.Tenant) (console.Answer, error) {
-	number := int64(1)
-	if text := v.Param("page"); text != "" {
-		var err error
-		if number, err = strconv.ParseInt(text, 10, 64); err != nil || number < 1 {
-			return console.Answer{}, problem.Field("page", "must be a number from 1")
-		}
+	number, err := v.PageNumber(0)
+	if err != nil {
+		return console.Answer{}, err
 	}
-	found, err := ps.Messaging.CampaignMessages(v.Ctx, of.ID, v.R.PathValue("id"), number, console.PageRows)
+	found, err := ps.Messaging.CampaignMessages(v.Ctx, of.ID, v.R.PathValue("id"), int64(number), console.PageRows)
 	if problem.Is(err, problem.NotFound) {
 		err = console.ErrNoPage()
 	}
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Recipients", Count: money.Grouped(strconv.FormatInt(found.Total, 10)), Grid: console.Grid(messageColumns(v), found.Messages, nil),
+	l := page.List{Title: "Recipients", Count: page.Count(found.Total), Grid: console.Grid(messageColumns(v), found.Messages, nil),
 		Empty: page.Empty{Title: "No such page", Text: "This campaign has fewer pages.", Href: v.Query("page", ""), Do: "Go to the first page"}}
 	if number > 1 {
-		l.Prev = v.Query("page", strconv.FormatInt(number-1, 10))
+		l.Prev = v.Query("page", strconv.Itoa(number-1))
 	}
-	if number*console.PageRows < found.Total {
-		l.Next = v.Query("page", strconv.FormatInt(number+1, 10))
+	if int64(number)*console.PageRows < found.Total {
+		l.Next = v.Query("page", strconv.Itoa(number+1))
 	}
 	live, err := v.Part("campaign", 5, campaignPage(v, of, found.Campaign, l))
 	return console.Answer{Title: words.MessageKinds[string(found.Campaign.Kind)] + " from " + found.Campaign.Sender, Body: live}, err

@@ -184,9 +184,9 @@ func campaignFacts(v *console.Visit, of tenant.Tenant, c messaging.Campaign) []p
 		facts = append(facts, page.Fact{Name: "Account", Value: page.Anchor("/ops/tenants/"+of.ID, of.Name)})
 	}
 	facts = append(facts, []page.Fact{
-		{Name: "Sent", Value: page.Time(c.CreatedAt)}, {Name: "Recipients", Value: page.Text(count(c.Recipients))},
-		{Name: "Invalid numbers", Value: page.Text(count(c.Invalid))}, {Name: "Opted out", Value: page.Text(count(c.Excluded))},
-		{Name: "Credits", Value: page.Text(count(c.Cost()))}, {Name: "Messages refunded", Value: page.Text(count(c.Refunded))},
+		{Name: "Sent", Value: page.Time(c.CreatedAt)}, {Name: "Recipients", Value: page.Text(page.Count(c.Recipients))},
+		{Name: "Invalid numbers", Value: page.Text(page.Count(c.Invalid))}, {Name: "Opted out", Value: page.Text(page.Count(c.Excluded))},
+		{Name: "Credits", Value: page.Text(page.Count(c.Cost()))}, {Name: "Messages refunded", Value: page.Text(page.Count(c.Refunded))},
 		{Name: "Segments per message", Value: page.Text(fmt.Sprintf("%d, %s", c.Segments, c.Encoding))}, {Name: "ID", Value: page.Copyable(c.ID)},
 	}...)
 	if v.Can(seeNumbers) {
@@ -194,8 +194,5 @@ func campaignFacts(v *console.Visit, of tenant.Tenant, c messaging.Campaign) []p
 	}
 	return facts
 }
-
-// count writes a whole number with commas.
-func count[N int | int64](n N) string { return grouped(int64(n)) }
 
 var _ = templruntime.GeneratedTemplate

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
@@ -92,6 +91,6 @@ func PageByKey(v *console.Visit, l *page.List, found book.Found) {
 		l.Next = v.Query("before", found.More)
 	default:
 		l.Further = v.Query("before", found.More)
-		l.Shown = money.Grouped(strconv.Itoa(found.Scanned)) + " payments searched; older ones remain"
+		l.Shown = page.Count(found.Scanned) + " payments searched; older ones remain"
 	}
 }

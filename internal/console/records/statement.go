@@ -61,13 +61,11 @@ func (ps *Pages) statementOf(v *console.Visit) (s statement.Statement, sum state
 	}
 	if s.Total() > statementMost {
 		return s, sum, problem.Field("from", fmt.Sprintf("and the last day must enclose at most %s movements, and there are %s: choose a shorter period",
-			grouped(statementMost), grouped(s.Total())))
+			page.Count(statementMost), page.Count(s.Total())))
 	}
 	sum, err = ps.Statements.Summarize(v.Ctx, s)
 	return s, sum, err
 }
-
-func grouped(n int64) string { return money.Grouped(strconv.FormatInt(n, 10)) }
 
 // Statement shows the movements of a wallet or of SMS credits in a period, with totals and the balance after each.
 func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
@@ -75,11 +73,9 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	number := 1
-	if text := v.Param("page"); text != "" {
-		if number, err = strconv.Atoi(text); err != nil || number < 1 || number > statementMost/statementRows {
-			return console.Answer{}, problem.Field("page", fmt.Sprintf("must be a number from 1 to %d", statementMost/statementRows))
-		}
+	number, err := v.PageNumber(statementMost / statementRows)
+	if err != nil {
+		return console.Answer{}, err
 	}
 	skip := int64(number-1) * statementRows
 	entries, err := ps.Statements.Page(v.Ctx, s, skip, statementRows)
@@ -99,7 +95,7 @@ func (ps *Pages) Statement(v *console.Visit) (console.Answer, error) {
 		shown.next = v.Query("page", strconv.Itoa(number+1))
 	}
 	if len(entries) > 0 {
-		shown.shown = fmt.Sprintf("%s to %s of %s", grouped(skip+1), grouped(skip+int64(len(entries))), grouped(s.Total()))
+		shown.shown = fmt.Sprintf("%s to %s of %s", page.Count(skip+1), page.Count(skip+int64(len(entries))), page.Count(s.Total()))
 	}
 	return console.Answer{Title: "Statement", Body: statementPage(shown)}, nil
 }
@@ -122,15 +118,15 @@ func (s statementView) period() string {
 }
 
 func (s statementView) subject() string {
-	if s.Credits() {
+	if s.Asset.Credits() {
 		return "SMS credits"
 	}
 	return "Wallet"
 }
 
 func (s statementView) amount(n int64) templ.Component {
-	if s.Credits() {
-		return page.Text(grouped(n))
+	if s.Asset.Credits() {
+		return page.Text(page.Count(n))
 	}
 	return page.Money(money.Pesewas(n))
 }
@@ -223,7 +219,7 @@ func (ps *Pages) StatementFile(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, errStatement
 	}
 	name := "statement"
-	if s.Credits() {
+	if s.Asset.Credits() {
 		name = "statement-sms"
 	}
 	return console.ExportedWhole(v, v.FileName(name, s.Tenant.ID, s.From, s.To.AddDate(0, 0, -1)), s.Columns(), func(each func(statement.Entry) error) error {

@@ -88,7 +88,7 @@ func statementPage(s statementView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !s.Credits() {
+		if !s.Asset.Credits() {
 			templ_7745c5c3_Err = page.Panel("Fees", page.Join(page.Facts(s.fees()), notInvoice())).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -7,7 +7,6 @@ import (
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/records"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -70,7 +69,7 @@ func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, err
 		l := page.List{Title: kind.title, Active: v.Narrowed("status", "from", "to"), Clear: base + kind.path, Grid: records.Grid(v, found.Rows, true, nil)}
 		l.Filters = append([]page.Field{{Name: "status", Label: "Status", Options: records.AnyStatus, Value: f.Status}}, v.DayFields()...)
 		if v.Can(roles.ExportPayments) {
-			l.Count = money.Grouped(strconv.FormatInt(found.Total, 10))
+			l.Count = page.Count(found.Total)
 			l.Files = records.WithBooks(console.FileLinks(base+kind.path, v.FilterQuery("status", "from", "to")))
 		}
 		pageByNumber(v, &l, found)
@@ -94,25 +93,21 @@ func emptyList(v *console.Visit, found book.Page, narrowed bool, clear, first, g
 
 // historyFilter reads the filters of a list.
 func historyFilter(v *console.Visit, kind book.Kind) (book.Filter, error) {
-	f := book.Filter{Kind: kind, Status: v.Param("status"), Size: console.PageRows, Page: 1}
+	f := book.Filter{Kind: kind, Status: v.Param("status"), Size: console.PageRows}
 	var err error
 	if f.From, f.To, err = v.Days(); err != nil {
 		return f, err
 	}
-	if text := v.Param("page"); text != "" {
-		if f.Page, err = strconv.Atoi(text); err != nil || f.Page < 1 {
-			return f, problem.Field("page", "must be a number from 1")
-		}
-	}
-	return f, nil
+	f.Page, err = v.PageNumber(0)
+	return f, err
 }
 
 // pageByNumber adds the links to the neighbours of a numbered page.
 func pageByNumber(v *console.Visit, l *page.List, found book.Page) {
 	if found.From > 0 {
-		l.Shown = money.Grouped(strconv.FormatInt(found.From, 10)) + " to " + money.Grouped(strconv.FormatInt(found.To, 10))
+		l.Shown = page.Count(found.From) + " to " + page.Count(found.To)
 		if v.Can(roles.ExportPayments) {
-			l.Shown += " of " + money.Grouped(strconv.FormatInt(found.Total, 10))
+			l.Shown += " of " + page.Count(found.Total)
 		}
 	}
 	if found.Page > 1 {
