@@ -110,12 +110,15 @@ func TestSearch_scanIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Newer payments of another amount fill the limit of one search.
-		write(t, d, `INSERT INTO payments (tenant, kind, id, seq, mode, channel, reference, provider_reference, amount, charges, fee_bearer, plan, account,
+		// Newer payments of another amount fill the limit of one search. They are written in parts, so that a slow machine stays
+		// within the time of one write.
+		for from := 0; from < 100_000; from += 5_000 {
+			write(t, d, `INSERT INTO payments (tenant, kind, id, seq, mode, channel, reference, provider_reference, amount, charges, fee_bearer, plan, account,
 account_name, bank_id, label, callback_url, access_key, idempotency_hash, parent, child, details, status, rail, created_at, settled_at)
-WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 100000)
+WITH RECURSIVE many(n) AS (SELECT CAST($1 AS BIGINT) + 1 UNION ALL SELECT n + 1 FROM many WHERE n < CAST($1 AS BIGINT) + 5000)
 SELECT 'many', kind, 'f' || CAST(100000 + many.n AS TEXT), many.n, mode, channel, CAST(many.n AS TEXT), '', 1, 0, fee_bearer, plan, 'x',
-'', '', '', '', '', '', '', '', '', 'success', rail, created_at, created_at FROM payments, many WHERE id = '`+pay.ID+`'`)
+'', '', '', '', '', '', '', '', '', 'success', rail, created_at, created_at FROM payments, many WHERE id = $2`, from, pay.ID)
+		}
 		s := book.Search{Text: pay.Amount.String(), Limit: 10}
 		found, err := n.Search(t.Context(), s)
 		if err != nil || len(found.Payments) != 0 || found.More != "f195001" || found.Scanned != 5_000 {
