@@ -59,7 +59,7 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 
 # The tests whose matrices the gate cuts to some cases of each kind, and their packages. gate_test.go knows which they are.
 LONG  := ./internal/app ./internal/batch ./internal/changes ./internal/relocation
-WHOLE := ^(TestInABrowserEvery(Screen|Guide)IsFit|TestBadInputToTheConsole|TestNothingOfAnotherTenantIsShownOrDone|TestTheDemoIsMadeWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestAMoveThatBreaksOffGoesOnOrIsAbandoned|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$$
+WHOLE := ^(TestInABrowserEvery(Screen|Guide)IsFit|TestBadInputToTheConsole|TestNothingOfAnotherTenantIsShownOrDone|TestTheDemoIsMadeWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestMove_interruptedResumesOrIsAbandoned|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$$
 
 .PHONY: deep
 deep: ## What takes longer than the gate: clients of openapi.json, a release, whole matrices (screens, bad input, faults), all mutants.

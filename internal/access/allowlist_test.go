@@ -23,7 +23,7 @@ func prefixes(t testing.TB, texts ...string) []netip.Prefix {
 	return list
 }
 
-func TestAPrefixIsARangeOrOneAddress(t *testing.T) {
+func TestPrefix_rangeOrAddress(t *testing.T) {
 	for in, want := range map[string]string{
 		"10.0.0.0/8": "10.0.0.0/8", "10.1.2.3": "10.1.2.3/32", " 10.1.2.3/32 ": "10.1.2.3/32", "0.0.0.0/0": "0.0.0.0/0",
 		"::1": "::1/128", "2001:db8::/32": "2001:db8::/32", "::/0": "::/0",
@@ -43,7 +43,7 @@ func TestAPrefixIsARangeOrOneAddress(t *testing.T) {
 	}
 }
 
-func TestThePayoutAllowList(t *testing.T) {
+func TestAllowList_ofPayouts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, _ := other(d, start)
 		node, nodeClock := other(d, start)
@@ -102,7 +102,7 @@ func TestThePayoutAllowList(t *testing.T) {
 	})
 }
 
-func TestEverybodyOnIPv4IsNotEverybodyOnIPv6(t *testing.T) {
+func TestAllowList_ipv4DoesNotImplyIPv6(t *testing.T) {
 	list := prefixes(t, "0.0.0.0/0")
 	if !contains(list, netip.MustParseAddr("8.8.8.8")) || contains(list, netip.MustParseAddr("2001:db8::1")) {
 		t.Error("0.0.0.0/0 must cover IPv4 and only it")
@@ -112,7 +112,7 @@ func TestEverybodyOnIPv4IsNotEverybodyOnIPv6(t *testing.T) {
 	}
 }
 
-func TestTheClientsAddressIsTakenFromTrustedProxiesAlone(t *testing.T) {
+func TestClientAddress_trustedProxiesOnly(t *testing.T) {
 	proxies := prefixes(t, "10.0.0.0/8", "fd00::/8")
 	for _, c := range []struct {
 		name, remote string
@@ -163,7 +163,7 @@ func FuzzClientIP(f *testing.F) {
 	})
 }
 
-func TestListsAreFreshForASecond(t *testing.T) {
+func TestAllowList_cachedForASecond(t *testing.T) {
 	if Freshness > time.Second {
 		t.Fatal("changes must hold within one second")
 	}

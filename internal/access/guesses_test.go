@@ -13,7 +13,7 @@ import (
 
 // A client that tries keys is turned away before each costs a question to the database; others, also those behind the same
 // address whose keys are right, are served.
-func TestWrongKeysOfAnAddressAreLimited(t *testing.T) {
+func TestKeys_wrongOnesAreLimited(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
 		right := makeKey(t, d, a, NewKey{Tenant: "t1"})

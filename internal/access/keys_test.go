@@ -45,7 +45,7 @@ func works(t *testing.T, a *Access, text string) bool {
 	return false
 }
 
-func TestAKeyIsItsOwnersAndShownOnce(t *testing.T) {
+func TestKey_belongsToATenantAndShownOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, _ := other(d, start)
 		m := makeKey(t, d, a, NewKey{Tenant: "t1", Live: true, Member: "Ama", Scopes: []Scope{Payout, Read}})
@@ -75,7 +75,7 @@ func TestAKeyIsItsOwnersAndShownOnce(t *testing.T) {
 	})
 }
 
-func TestAKeyThatWasNeverMadeOpensNothing(t *testing.T) {
+func TestKey_unknownIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, _ := other(d, start)
 		m := makeKey(t, d, a, NewKey{Tenant: "t1"})
@@ -97,7 +97,7 @@ func TestAKeyThatWasNeverMadeOpensNothing(t *testing.T) {
 	})
 }
 
-func TestAMistypedKeyAsksNobody(t *testing.T) {
+func TestKey_mistypedCostsNoQuery(t *testing.T) {
 	a, _ := other(nil, start) // a query would panic
 	m, err := a.Mint(NewKey{Tenant: "t"})
 	if err != nil {
@@ -115,7 +115,7 @@ func TestAMistypedKeyAsksNobody(t *testing.T) {
 	}
 }
 
-func TestRevocationHoldsWithinASecondOnEveryNode(t *testing.T) {
+func TestRevoke_reachesNodesInASecond(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		here, _ := other(d, start)
 		there, thereClock := other(d, start)
@@ -145,7 +145,7 @@ func TestRevocationHoldsWithinASecondOnEveryNode(t *testing.T) {
 	})
 }
 
-func TestAKeyExpiresToTheMoment(t *testing.T) {
+func TestKey_expiresExactly(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
 		m := makeKey(t, d, a, NewKey{Tenant: "t1", Expiry: time.Hour})
@@ -160,7 +160,7 @@ func TestAKeyExpiresToTheMoment(t *testing.T) {
 	})
 }
 
-func TestARotatedKeyWorksUntilTheOverlapEnds(t *testing.T) {
+func TestRotate_oldKeyWorksInTheOverlap(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
 		first := makeKey(t, d, a, NewKey{Tenant: "t1", Member: "Ama", Scopes: []Scope{Read}, Live: true})
@@ -211,7 +211,7 @@ func TestARotatedKeyWorksUntilTheOverlapEnds(t *testing.T) {
 	})
 }
 
-func TestRotationNeverLengthensAKey(t *testing.T) {
+func TestRotate_keepsTheExpiry(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
 		first := makeKey(t, d, a, NewKey{Tenant: "t1", Expiry: time.Hour})
@@ -234,7 +234,7 @@ func TestRotationNeverLengthensAKey(t *testing.T) {
 	})
 }
 
-func TestAKeyNeedsATenantKnownScopesAndAFutureExpiry(t *testing.T) {
+func TestKey_refusesInvalid(t *testing.T) {
 	a, _ := other(nil, start)
 	for _, n := range []NewKey{
 		{}, {Tenant: "t", Scopes: []Scope{"everything"}}, {Tenant: "t", Member: strings.Repeat("x", 81)},

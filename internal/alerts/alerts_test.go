@@ -12,7 +12,7 @@ import (
 
 // promtool checks the rules and plays each of them: with series by which it fires, with every label that its summary
 // names, and with series by which it does not.
-func TestAlertRulesFireWhenTheyShouldAndOnlyThen(t *testing.T) {
+func TestAlertRules_fire(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Fatal("promtool is missing; scripts/tools.sh installs it")

@@ -4,7 +4,7 @@ const checking = "internal/changes/decision.go"
 
 // peopleRules: who may do and check what, and what was done is proven by.
 func peopleRules() []mutant {
-	const may, waits, once, proof = "TestWhoMayNotCheckDoesNot/SQLite", "TestWhoAskedForAPayoutDoesNotApproveIt/SQLite", "TestSignIn_withPasswordAndCode/SQLite", "TestVerifyFindsEveryAlteration"
+	const may, waits, once, proof = "TestWhoMayNotCheckDoesNot/SQLite", "TestWhoAskedForAPayoutDoesNotApproveIt/SQLite", "TestSignIn_withPasswordAndCode/SQLite", "TestVerify_findsEveryAlteration"
 	return []mutant{
 		{"act-own", "the maker of an act does not check it", "internal/changes/request.go",
 			`return p.ID == a.Maker || `, `return `,

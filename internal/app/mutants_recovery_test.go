@@ -11,7 +11,7 @@ func recoveryRules() []mutant {
 			byTest("payments", "TestRecovery_silentRail/SQLite")},
 		{"recovery-adopts", "what a rail knows is asked about and not sent", accepting,
 			`a.attempt.rail, a.attempt.stage, a.attempt.arrived = pay.Rail, stageSent, 1`, `a.attempt.rail = pay.Rail`,
-			byTest("payments", "TestRecovery_paysNothingTwice/hubtel paid/SQLite")},
+			byTest("payments", "TestRecovery_paysOnce/hubtel paid/SQLite")},
 		{"ring-reference", "references stay under the first key of the installation", "internal/config/ring.go",
 			`		ring.key = one
 `, `		if i == 0 {

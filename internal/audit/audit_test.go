@@ -21,7 +21,7 @@ func write(t *testing.T, d *db.DB, fn func(tx *db.Tx) error) {
 	}
 }
 
-func TestTheLogIsListedByWhatIsAsked(t *testing.T) {
+func TestList_filters(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a := New(d, c)
@@ -56,7 +56,7 @@ func TestTheLogIsListedByWhatIsAsked(t *testing.T) {
 	})
 }
 
-func TestAnEntryGoesWithItsAct(t *testing.T) {
+func TestRecord_inTheSameTransaction(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := New(d, clock.NewManual(start))
 		failed := errors.New("the act failed")
@@ -77,7 +77,7 @@ func TestAnEntryGoesWithItsAct(t *testing.T) {
 	})
 }
 
-func TestWhatGoesOnIsRecordedOnceInItsPeriod(t *testing.T) {
+func TestRecord_oncePerPeriod(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		here, there := New(d, c), New(d, c)

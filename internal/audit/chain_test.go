@@ -75,7 +75,7 @@ func (f *fixture) alter(sql string, args ...any) {
 	})
 }
 
-func TestLinkedEntriesVerify(t *testing.T) {
+func TestVerify_linkedEntries(t *testing.T) {
 	each(t, 7, func(f *fixture) {
 		f.clock.Advance(lateAfter + 1)
 		f.write(3)
@@ -102,7 +102,7 @@ func TestLinkedEntriesVerify(t *testing.T) {
 }
 
 // Every column of an entry and of a link is held by the hash.
-func TestVerifyFindsEveryAlteration(t *testing.T) {
+func TestVerify_findsEveryAlteration(t *testing.T) {
 	const third = ` WHERE id = (SELECT entry FROM audit_chain WHERE number = 3)`
 	for what, c := range map[string]struct {
 		sql    []string
@@ -153,7 +153,7 @@ func TestVerifyFindsEveryAlteration(t *testing.T) {
 	}
 }
 
-func TestAHeadThatWasKeptFindsAChainThatIsShorterOrMadeAnew(t *testing.T) {
+func TestVerify_storedHeadFindsTruncation(t *testing.T) {
 	each(t, 7, func(f *fixture) {
 		kept := f.verify(Head{}).Head
 		f.alter("DELETE FROM audit_log WHERE id = (SELECT entry FROM audit_chain WHERE number = 7)")
@@ -180,7 +180,7 @@ func TestAHeadThatWasKeptFindsAChainThatIsShorterOrMadeAnew(t *testing.T) {
 }
 
 // An entry with an earlier time than it was written at is linked where the chain ends, and counted.
-func TestAnEntryUnderAnEarlierTimeIsCounted(t *testing.T) {
+func TestLink_earlierTimeIsCounted(t *testing.T) {
 	each(t, 2, func(f *fixture) {
 		f.alter("INSERT INTO audit_log (tenant, id, at, actor, action, subject, reason, details) VALUES ('', '0', $1, 'a', 'b', '', '', '{}')", start.Add(-lateAfter-1000))
 		f.link(1)
@@ -191,7 +191,7 @@ func TestAnEntryUnderAnEarlierTimeIsCounted(t *testing.T) {
 }
 
 // The release before writes neither person nor origin, and its entries have waited for their links for long.
-func TestEntriesOfTheReleaseBeforeAreLinked(t *testing.T) {
+func TestLink_entriesOfEarlierRelease(t *testing.T) {
 	each(t, 0, func(f *fixture) {
 		write(f.t, f.db, func(tx *db.Tx) error {
 			for n := range 2*linkAtOnce + 3 {
@@ -218,7 +218,7 @@ func TestEntriesOfTheReleaseBeforeAreLinked(t *testing.T) {
 	})
 }
 
-func TestTwoThatLinkAtOnceMakeOneChain(t *testing.T) {
+func TestLink_concurrentNodesMakeOneChain(t *testing.T) {
 	each(t, 1, func(f *fixture) {
 		var all sync.WaitGroup
 		for range 4 {
@@ -245,7 +245,7 @@ func TestTwoThatLinkAtOnceMakeOneChain(t *testing.T) {
 	})
 }
 
-func TestKeepLinksAsEntriesComeAndLogsTheHead(t *testing.T) {
+func TestKeep_linksAndLogsTheHead(t *testing.T) {
 	each(t, 2, func(f *fixture) {
 		head := f.verify(Head{}).Head
 		ctx, stop := context.WithCancel(f.t.Context())

@@ -77,7 +77,7 @@ func (f *fixture) relink(from int64) {
 }
 
 // Whoever has the database alone cannot hide what they did to the log, and verify names it.
-func TestVerify_withoutTheKeyNothingIsHidden(t *testing.T) {
+func TestVerify_findsForgedChain(t *testing.T) {
 	const (
 		seventh = ` WHERE id = (SELECT entry FROM audit_chain WHERE number = 7)`
 		last    = ` WHERE id = (SELECT entry FROM audit_chain WHERE number = 11)`

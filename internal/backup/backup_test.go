@@ -116,7 +116,7 @@ func refused(t testing.TB, err error, code string) {
 	}
 }
 
-func TestARestoredDatabaseIsTheOneThatWasBackedUp(t *testing.T) {
+func TestRestore_equalsTheOriginal(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		key := newKey(t)
 		for name, recipients := range map[string][]age.Recipient{"clear": nil, "encrypted": {key.Recipient()}} {
@@ -161,7 +161,7 @@ func TestARestoredDatabaseIsTheOneThatWasBackedUp(t *testing.T) {
 }
 
 // A restored database is backed up and restored like any other; each restore has a row of its own.
-func TestARestoredDatabaseIsRestoredAgain(t *testing.T) {
+func TestRestore_ofARestoredDatabase(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		var last string
 		for range 2 {
@@ -179,7 +179,7 @@ func TestARestoredDatabaseIsRestoredAgain(t *testing.T) {
 	})
 }
 
-func TestABackupIsItsOwnersAlone(t *testing.T) {
+func TestBackup_fileModeIsPrivate(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		b := s.backup(t, newKey(t).Recipient())
 		folder := filepath.Dir(b.Path)
@@ -230,7 +230,7 @@ func edit(t testing.TB, path string, change func([]byte) []byte) {
 	}
 }
 
-func TestADamagedBackupIsNotRestored(t *testing.T) {
+func TestRestore_refusesDamage(t *testing.T) {
 	cut := func(text []byte) []byte { return text[:len(text)-20] }
 	damages := []struct {
 		name, code string
@@ -272,7 +272,7 @@ func TestADamagedBackupIsNotRestored(t *testing.T) {
 }
 
 // What a restore finds out late leaves no database either: here the SHA-256 is right and the dump is not.
-func TestARestoreThatBreaksOffLeavesNothing(t *testing.T) {
+func TestRestore_lateFailureLeavesNoDatabase(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		target := s.empty(t)
 		b := s.backup(t)
@@ -293,7 +293,7 @@ func TestARestoreThatBreaksOffLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestTheManifestIsHeldAgainstWhatWasRestored(t *testing.T) {
+func TestRestore_checksTheManifest(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		for name, edit := range map[string]func(c *Contents){
 			"rows":     func(c *Contents) { c.Rows["wallets"]++ },
@@ -310,7 +310,7 @@ func TestTheManifestIsHeldAgainstWhatWasRestored(t *testing.T) {
 	})
 }
 
-func TestOnlyTheRightKeyOpensABackup(t *testing.T) {
+func TestBackup_needsTheRightKey(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		right, other, target := newKey(t), newKey(t), s.empty(t)
 		b := s.backup(t, right.Recipient())
@@ -323,7 +323,7 @@ func TestOnlyTheRightKeyOpensABackup(t *testing.T) {
 	})
 }
 
-func TestNothingIsRestoredOverADatabase(t *testing.T) {
+func TestRestore_refusesExistingDatabase(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		b := s.backup(t)
 		refused(t, b.Restore(t.Context(), s.options, restoring()), "target_in_use")
@@ -362,7 +362,7 @@ func TestNothingIsRestoredOverADatabase(t *testing.T) {
 	})
 }
 
-func TestABackupOfANewerSchemaIsNotRestored(t *testing.T) {
+func TestRestore_refusesNewerSchema(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		s.write(t, `INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES (9999, '9999_later', '', 1)`)
 		b, target := s.backup(t), s.empty(t)
@@ -376,7 +376,7 @@ func TestABackupOfANewerSchemaIsNotRestored(t *testing.T) {
 	})
 }
 
-func TestABackupStaysWithItsEngine(t *testing.T) {
+func TestRestore_refusesOtherEngine(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		target := db.Options{URL: "postgres://127.0.0.1:1/none"}
 		if s.db.Engine() == db.Postgres {
@@ -386,7 +386,7 @@ func TestABackupStaysWithItsEngine(t *testing.T) {
 	})
 }
 
-func TestADatabaseWithoutTheTablesOfBackupsIsMigratedFirst(t *testing.T) {
+func TestBackup_migratesMissingTables(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		s.write(t, `DROP TABLE restores`)
 		folder := t.TempDir()
@@ -399,7 +399,7 @@ func TestADatabaseWithoutTheTablesOfBackupsIsMigratedFirst(t *testing.T) {
 }
 
 // A backup is what was committed at one moment, whatever goes on beside it.
-func TestABackupBesideLoadIsOneMoment(t *testing.T) {
+func TestBackup_consistentUnderLoad(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		s.write(t, `INSERT INTO shards (asset, id, shard, balance) VALUES ('GHS', 'funding', 0, -1500)`)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -439,7 +439,7 @@ func TestABackupBesideLoadIsOneMoment(t *testing.T) {
 	})
 }
 
-func TestABackupThatIsBrokenOffLeavesNothing(t *testing.T) {
+func TestBackup_interruptedLeavesNoFile(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		steps := []string{"copying", "encrypting", "checking"}
 		if s.db.Engine() == db.Postgres {
@@ -467,7 +467,7 @@ func TestABackupThatIsBrokenOffLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestListShowsWhatIsNotWhole(t *testing.T) {
+func TestList_marksIncompleteBackups(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		folder := t.TempDir()
 		var made []Backup
@@ -500,7 +500,7 @@ func TestListShowsWhatIsNotWhole(t *testing.T) {
 }
 
 // What killed makers have left goes with the next backup; what is being made stays.
-func TestWhatAKilledMakerLeftIsRemoved(t *testing.T) {
+func TestBackup_removesLeftovers(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
 	alive, remove, err := workshop(parent)
@@ -526,7 +526,7 @@ func TestWhatAKilledMakerLeftIsRemoved(t *testing.T) {
 	}
 }
 
-func TestTheLastBackupIsRemembered(t *testing.T) {
+func TestBackup_storesTheLastRun(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		if _, found, err := Last(t.Context(), s.db); found || err != nil {
 			t.Errorf("%v, %v", found, err)
@@ -545,7 +545,7 @@ func TestTheLastBackupIsRemembered(t *testing.T) {
 	})
 }
 
-func TestVerifyLeavesNothing(t *testing.T) {
+func TestVerify_leavesNoFiles(t *testing.T) {
 	each(t, func(t *testing.T, s source) {
 		b, place := s.backup(t), t.TempDir()
 		o := VerifyOptions{RestoreOptions: restoring(), Folder: place, Server: s.options.URL}
@@ -573,7 +573,7 @@ func TestVerifyLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestKeysAreRefusedWithoutBeingRepeated(t *testing.T) {
+func TestKey_errorsDoNotRevealIt(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
 	path := filepath.Join(t.TempDir(), "key")

@@ -51,7 +51,7 @@ func older(t *testing.T) source {
 }
 
 // A backup comes before a migration: it is made of the old schema and restored with it, and a drill brings it to the new one.
-func TestABackupOfAnOlderSchema(t *testing.T) {
+func TestBackup_ofAnOlderSchema(t *testing.T) {
 	t.Parallel()
 	s := older(t)
 	b, err := Create(t.Context(), s.db, s.options, CreateOptions{Folder: t.TempDir(), Version: "test", Clock: clock.Real()})

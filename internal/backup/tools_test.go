@@ -26,7 +26,7 @@ func programs(t testing.TB, script string) string {
 	return folder
 }
 
-func TestTheToolsAreNotOlderThanTheServer(t *testing.T) {
+func TestTools_refusesOlderThanServer(t *testing.T) {
 	t.Parallel()
 	version := func(n int) string { return programs(t, fmt.Sprintf("echo 'NAME (PostgreSQL) %d.4'", n)) }
 	old, right, newer := version(13), version(16), version(17)
@@ -61,7 +61,7 @@ func TestTheToolsAreNotOlderThanTheServer(t *testing.T) {
 }
 
 // Every user of a machine can read the command lines of all programs.
-func TestNoPasswordIsOnACommandLine(t *testing.T) {
+func TestTools_passwordNotInArguments(t *testing.T) {
 	real, err := findTools(t.Context(), toolFolders(), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ exec `+filepath.Dir(real.dump)+`/NAME "$@"`)
 }
 
 // What a program says when it fails is the command's message.
-func TestAProgramThatFailsSaysWhy(t *testing.T) {
+func TestTools_errorHasTheirOutput(t *testing.T) {
 	t.Setenv("PATH", programs(t, `[ "$1" = --version ] && { echo "NAME (PostgreSQL) 15"; exit; }
 echo "NAME: out of luck" >&2
 exit 1`)+":"+os.Getenv("PATH"))
@@ -125,7 +125,7 @@ exit 1`)+":"+os.Getenv("PATH"))
 }
 
 // A program that fails half-way, however well the rest of what it printed went, leaves nothing.
-func TestHalfARestoreIsNotCommitted(t *testing.T) {
+func TestTools_partialRestoreIsRolledBack(t *testing.T) {
 	real, err := findTools(t.Context(), toolFolders(), 0)
 	if err != nil {
 		t.Fatal(err)

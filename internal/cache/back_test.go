@@ -8,9 +8,9 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// TestAClockThatIsSetBackKeepsNothing: what was loaded before is of unknown age. A
+// TestCache_clockSetBackExpiresAll: what was loaded before is of unknown age. A
 // revoked key must not work until the machine's clock has caught up.
-func TestAClockThatIsSetBackKeepsNothing(t *testing.T) {
+func TestCache_clockSetBackExpiresAll(t *testing.T) {
 	at := time.Unix(1_000_000, 0)
 	loads := 0
 	c := New(clock.NewManual(at), time.Second, 2, func(context.Context, string) (int, error) {

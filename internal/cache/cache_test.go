@@ -21,7 +21,7 @@ func get(t *testing.T, c *cache.Cache[string, int64], k string) int64 {
 	return v
 }
 
-func TestAgeCountsFromTheStartOfTheLoad(t *testing.T) {
+func TestCache_ageCountsFromLoadStart(t *testing.T) {
 	now := clock.NewManual(time.Unix(1000, 0))
 	var loads int64
 	c := cache.New(now, time.Second, 10, func(context.Context, string) (int64, error) {
@@ -44,7 +44,7 @@ func TestAgeCountsFromTheStartOfTheLoad(t *testing.T) {
 	}
 }
 
-func TestCallersShareALoad(t *testing.T) {
+func TestCache_callersShareALoad(t *testing.T) {
 	var loads atomic.Int64
 	begun, open := make(chan struct{}), make(chan struct{})
 	c := cache.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
@@ -79,7 +79,7 @@ func TestCallersShareALoad(t *testing.T) {
 	wg.Wait()
 }
 
-func TestForgetCutsOffALoadUnderWay(t *testing.T) {
+func TestForget_endsALoadInProgress(t *testing.T) {
 	var loads atomic.Int64
 	begun, open := make(chan struct{}), make(chan struct{})
 	c := cache.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
@@ -109,7 +109,7 @@ func TestForgetCutsOffALoadUnderWay(t *testing.T) {
 	}
 }
 
-func TestErrorsAreNotKept(t *testing.T) {
+func TestCache_errorsAreNotStored(t *testing.T) {
 	var loads int64
 	c := cache.New(clock.Real(), time.Hour, 10, func(context.Context, string) (int64, error) {
 		if loads++; loads == 1 {
@@ -125,7 +125,7 @@ func TestErrorsAreNotKept(t *testing.T) {
 	}
 }
 
-func TestKeepsAtMostMax(t *testing.T) {
+func TestCache_bounded(t *testing.T) {
 	loads := map[string]int64{}
 	c := cache.New(clock.NewManual(time.Unix(1000, 0)), time.Hour, 4, func(_ context.Context, k string) (int64, error) {
 		loads[k]++

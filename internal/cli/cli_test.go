@@ -269,7 +269,7 @@ func TestFees_setAndShown(t *testing.T) {
 	})
 }
 
-func TestFlags_wrongOnesChangeNothing(t *testing.T) {
+func TestFlags_invalidAreRefused(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		for _, args := range [][]string{

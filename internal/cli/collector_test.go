@@ -6,7 +6,7 @@ import (
 )
 
 // The limit of the collector follows what lives, which the runtime's own metrics tell.
-func TestLiveMemory_holdsWhatLives(t *testing.T) {
+func TestLiveMemory_reportsTheHeap(t *testing.T) {
 	held := make([]byte, 64<<20)
 	runtime.GC()
 	with := liveMemory()

@@ -91,7 +91,7 @@ func TestMoney_walletsAndFloats(t *testing.T) {
 }
 
 // An amount above what an account holds is refused with the limit.
-func TestMoney_beyondWhatAnAccountHolds(t *testing.T) {
+func TestMoney_aboveTheLimitIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		from, to := w.tenant(), w.tenant()
 		refused := func(args ...string) {

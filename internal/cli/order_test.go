@@ -69,7 +69,7 @@ func (w where) books(tenants ...string) string {
 	return text
 }
 
-func TestReference_repeatMovesNothing(t *testing.T) {
+func TestReference_repeatIsANoOp(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		from, to := w.tenant(), w.tenant()
 		w.run(exitOK, "wallet", "fund", from, "100", "--reason", "opening", "--reference", "opening")

@@ -29,7 +29,7 @@ func wait(t *testing.T, ch <-chan struct{}) {
 	}
 }
 
-func TestManualStandsStill(t *testing.T) {
+func TestManual_standsStill(t *testing.T) {
 	c := NewManual(noon)
 	if got, want := c.Now(), time.Date(2026, 3, 6, 11, 0, 0, 123456000, time.UTC); !got.Equal(want) || got.Location() != time.UTC {
 		t.Fatalf("Now is %v, want %v", got, want)
@@ -66,7 +66,7 @@ func TestManualStandsStill(t *testing.T) {
 	}
 }
 
-func TestATimeIsATime(t *testing.T) {
+func TestTime_comparison(t *testing.T) {
 	t.Parallel()
 	c := NewManual(noon)
 	due := c.Now().Add(time.Second)
@@ -82,7 +82,7 @@ func TestATimeIsATime(t *testing.T) {
 	wait(t, Real().TimerAt(time.Now().Add(time.Millisecond)).C)
 }
 
-func TestAClockIsSetAndNothingPasses(t *testing.T) {
+func TestManual_setFiresNoTimer(t *testing.T) {
 	c := NewManual(noon)
 	timer := c.Timer(time.Minute)
 	c.Advance(time.Second)
@@ -108,7 +108,7 @@ func TestAClockIsSetAndNothingPasses(t *testing.T) {
 	}
 }
 
-func TestRealFiresByItselfAndByAdvance(t *testing.T) {
+func TestReal_firesAloneAndByAdvance(t *testing.T) {
 	c := Real()
 	wait(t, c.Timer(time.Millisecond).C)
 	long := c.Timer(24 * time.Hour)
@@ -127,7 +127,7 @@ func TestRealFiresByItselfAndByAdvance(t *testing.T) {
 	}
 }
 
-func TestASleepEndsWithItsContext(t *testing.T) {
+func TestSleep_endsWithItsContext(t *testing.T) {
 	c := NewManual(noon)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -139,7 +139,7 @@ func TestASleepEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestManyTimersAtOnce(t *testing.T) {
+func TestTimers_concurrent(t *testing.T) {
 	c := Real()
 	var wg sync.WaitGroup
 	for i := range 50 {

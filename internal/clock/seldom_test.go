@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOneInAMinuteGetsThrough(t *testing.T) {
+func TestSeldom_onceAMinute(t *testing.T) {
 	t.Parallel()
 	var s Seldom
 	begin := time.Date(2026, 3, 6, 9, 0, 0, 0, time.UTC)

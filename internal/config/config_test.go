@@ -19,7 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-func TestSecretNeverPrints(t *testing.T) {
+func TestSecret_isNotPrinted(t *testing.T) {
 	key := bytes.Repeat([]byte("k"), SecretBytes)
 	s, err := NewSecret(key)
 	if err != nil {
@@ -47,7 +47,7 @@ func TestSecretNeverPrints(t *testing.T) {
 	}
 }
 
-func TestAMasterKeyIsHexOrBase64(t *testing.T) {
+func TestMasterKey_hexOrBase64(t *testing.T) {
 	key := make([]byte, SecretBytes)
 	for i := range key {
 		key[i] = byte(i * 7)
@@ -69,7 +69,7 @@ func TestAMasterKeyIsHexOrBase64(t *testing.T) {
 	}
 }
 
-func TestAKeyFileIsMadeOnceAndReadAgain(t *testing.T) {
+func TestKeyFile_createdOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data", "master.key")
 	if _, err := SecretFile(path, false); err == nil {
 		t.Fatal("a missing file was no error")
@@ -93,8 +93,8 @@ func TestAKeyFileIsMadeOnceAndReadAgain(t *testing.T) {
 	}
 }
 
-// TestTagsOfSettingsAreWhatTheParserMakesOfThem holds the tags to what the command line library makes of them.
-func TestTagsOfSettingsAreWhatTheParserMakesOfThem(t *testing.T) {
+// TestTags_matchTheParser holds the tags to what the command line library makes of them.
+func TestTags_matchTheParser(t *testing.T) {
 	t.Setenv("MAKOLA_TRUSTED_PROXIES", "10.0.0.0/8,fd00::/8")
 	t.Setenv("MAKOLA_MTN_COLLECTION_KEY", "abc")
 	t.Setenv("MAKOLA_HUBTEL_CLIENT_ID", "id")
@@ -124,7 +124,7 @@ func TestTagsOfSettingsAreWhatTheParserMakesOfThem(t *testing.T) {
 	}
 }
 
-func TestTheDefaultFolder(t *testing.T) {
+func TestFolder_default(t *testing.T) {
 	t.Setenv("MAKOLA_DATA", "") // and back at the end
 	if err := os.Unsetenv("MAKOLA_DATA"); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestTheDefaultFolder(t *testing.T) {
 	}
 }
 
-func TestAListenerBeyondLoopbackMeansProduction(t *testing.T) {
+func TestMode_publicListenerIsProduction(t *testing.T) {
 	local := Server{Environment: "development", Listen: "127.0.0.1:8080", MetricsListen: "localhost:9"}
 	if local.Production() {
 		t.Error("loopback counts as production")
@@ -181,7 +181,7 @@ func drawn(t *testing.T) Secret {
 }
 
 // A credential that moves live money makes a production server, wherever it listens.
-func TestLiveCredentialsMeanProduction(t *testing.T) {
+func TestMode_liveCredentialsAreProduction(t *testing.T) {
 	local := Server{Environment: "development", Listen: "127.0.0.1:8080", MetricsListen: "off"}
 	for want, change := range map[string]func(*Server){
 		"MTN":             func(s *Server) { s.MTN.URL = "https://momo.example" },
@@ -200,7 +200,7 @@ func TestLiveCredentialsMeanProduction(t *testing.T) {
 }
 
 // What was not said is what suits the mode.
-func TestDefaultsByMode(t *testing.T) {
+func TestMode_defaults(t *testing.T) {
 	local, live := Server{Listen: "127.0.0.1:1", MetricsListen: "off"}, Server{Environment: "production"}
 	if local.PerMinute() != 0 || local.Notice() != 0 || live.PerMinute() != 60_000 || live.Notice() != 10*time.Second {
 		t.Errorf("development has %d and %v, production %d and %v", local.PerMinute(), local.Notice(), live.PerMinute(), live.Notice())
@@ -213,7 +213,7 @@ func TestDefaultsByMode(t *testing.T) {
 }
 
 // What production refuses although it is set.
-func TestProductionRefusesCarelessSettings(t *testing.T) {
+func TestProduction_refusesUnsafeSettings(t *testing.T) {
 	whole := Server{Environment: "production", Listen: "127.0.0.1:1", Secret: drawn(t), PublicURL: "https://pay.example",
 		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fc00::/7")},
 		MTN:            MTN{URL: "https://momo.example", CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "k"},
@@ -260,7 +260,7 @@ func TestProductionRefusesCarelessSettings(t *testing.T) {
 }
 
 // A key file that others can read is no secret.
-func TestKeyFilesOfOthers(t *testing.T) {
+func TestKeyFile_refusesReadableByOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "master.key")
 	if CheckSecretFile(path) == nil {
 		t.Error("a file that is not there is good")
@@ -278,7 +278,7 @@ func TestKeyFilesOfOthers(t *testing.T) {
 	}
 }
 
-func TestWrongSettingsAreListedTogether(t *testing.T) {
+func TestSettings_allErrorsListed(t *testing.T) {
 	good := Server{PublicURL: "https://pay.example/makola/", Sim: "http://127.0.0.1:8090/sim/v1", Origins: []string{"https://shop.example", "http://localhost:3000/"},
 		Listen: ":8080", MetricsListen: "off", DrainNotice: new(time.Duration(0)), BootstrapEmail: "ama@pay.example", BootstrapFile: "password"}
 	for _, s := range []Server{{}, good} {
@@ -318,7 +318,7 @@ func TestEgress_keepsThePassword(t *testing.T) {
 	}
 }
 
-func TestAReplyIsAStatusWithACode(t *testing.T) {
+func TestReply_isStatusAndCode(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Reply{"404:3000": {404, "3000"}, " 200 : failed ": {200, "failed"}} {
 		var r Reply
@@ -333,9 +333,9 @@ func TestAReplyIsAStatusWithACode(t *testing.T) {
 	}
 }
 
-// TestHubtelNeedsAPublicURL that leads here from outside: without a callback URL
+// TestHubtel_needsAPublicURL that leads here from outside: without a callback URL
 // it refuses every order.
-func TestHubtelNeedsAPublicURL(t *testing.T) {
+func TestHubtel_needsAPublicURL(t *testing.T) {
 	t.Parallel()
 	server := Server{Hubtel: Hubtel{ClientID: "x", ClientSecret: "y", POSSales: "1"}}
 	for public, lacks := range map[string]bool{"": true, "https://127.0.0.1:8443": true, "https://localhost": true, "https://pay.example": false} {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestWhatIsKeptForTooShortATimeIsRefusedByName(t *testing.T) {
+func TestRetention_refusesTooShort(t *testing.T) {
 	good := Retention{Exchanges: 24 * time.Hour, Requests: 24 * time.Hour, Webhooks: 24 * time.Hour, OTPs: 24 * time.Hour}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func ringOf(t *testing.T, fills ...byte) Secret {
 }
 
 // A reference that changed with a rotation would pay a repeated request twice.
-func TestARotationChangesNothingThatIsDerived(t *testing.T) {
+func TestRing_rotationKeepsDerivedValues(t *testing.T) {
 	first := ringOf(t, 1)
 	want := first.Derive("payments/provider-reference")
 	for what, s := range map[string]Secret{
@@ -41,7 +41,7 @@ func TestARotationChangesNothingThatIsDerived(t *testing.T) {
 	}
 }
 
-func TestWhatIsSealedNamesItsKey(t *testing.T) {
+func TestRing_sealedValueNamesItsKey(t *testing.T) {
 	old, bound := ringOf(t, 1), []byte("owner")
 	before := old.Sealer("use").Seal([]byte("text"), bound)
 	both := ringOf(t, 2, 1).Sealer("use")
@@ -77,7 +77,7 @@ func TestWhatIsSealedNamesItsKey(t *testing.T) {
 }
 
 // Servers of before the ring go on beside those of this program until the first rotation.
-func TestTheFirstKeySealsAsServersBeforeTheRing(t *testing.T) {
+func TestRing_firstKeyIsCompatible(t *testing.T) {
 	s := ringOf(t, 1)
 	block, err := aes.NewCipher(s.Derive("use"))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestTheFirstKeySealsAsServersBeforeTheRing(t *testing.T) {
 	}
 }
 
-func TestARingThatCannotBeReadSaysWhichKey(t *testing.T) {
+func TestRing_errorNamesTheKey(t *testing.T) {
 	one := hex.EncodeToString(bytes.Repeat([]byte{1}, SecretBytes))
 	for text, want := range map[string]string{
 		one + "\nshort": "key 2 of the ring", one + " " + one: "key 2 of the ring is there twice", strings.Repeat(one+"\n", MaxRing+1): "at most 8",

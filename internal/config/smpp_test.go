@@ -26,7 +26,7 @@ func smpp(t *testing.T, flags ...string) SMPP {
 	return server.SMPP
 }
 
-func TestBindsComeFromVariablesAndFromAFile(t *testing.T) {
+func TestBinds_fromVariablesAndFile(t *testing.T) {
 	if none := smpp(t); none.Enabled() {
 		t.Error("a bind is there that was not configured")
 	}
@@ -58,7 +58,7 @@ func TestBindsComeFromVariablesAndFromAFile(t *testing.T) {
 	}
 }
 
-func TestBadSMPPBinds(t *testing.T) {
+func TestBinds_refusesInvalid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "binds.json")
 	for text, want := range map[string]string{
 		`{}`:                  "no list",

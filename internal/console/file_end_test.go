@@ -10,7 +10,7 @@ import (
 )
 
 // A file that its time ends is broken off, so that no program takes what has come for the whole.
-func TestAFileThatItsTimeEndsIsBrokenOff(t *testing.T) {
+func TestFile_timeoutBreaksTheDownload(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	v := &Visit{console: &Console{Deps: Deps{Log: slog.New(slog.DiscardHandler)}}, W: httptest.NewRecorder(), R: httptest.NewRequest(http.MethodGet, "/ops/payments.csv", nil), Ctx: ended}

@@ -56,7 +56,7 @@ func TestExported_stopsAtTheLimit(t *testing.T) {
 }
 
 // The name of a file is made of an account's name, whatever that holds.
-func TestFileWord(t *testing.T) {
+func TestFileName_fromAnyAccountName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"Kejetia Traders & Co.": "kejetia-traders-co", "../../etc": "etc", "a\"b\r\nX: y": "a-b-x-y", "Akɔsua": "ak-sua", "\u202e": "", strings.Repeat("ab ", 40): strings.TrimSuffix(strings.Repeat("ab-", 13), "-") + "-a",

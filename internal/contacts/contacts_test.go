@@ -106,7 +106,7 @@ func wantKind(t *testing.T, err error, k problem.Kind) *problem.Error {
 	return p
 }
 
-func TestContactsAndGroupsAreTheirTenantsAlone(t *testing.T) {
+func TestContacts_otherTenantsAreHidden(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		ctx := t.Context()
@@ -188,7 +188,7 @@ func contactOr(id, group, contact string) string {
 	return id
 }
 
-func TestContactsAddedAtOnceAreCountedRight(t *testing.T) {
+func TestAdd_concurrentCountIsRight(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		g := f.group()
@@ -215,7 +215,7 @@ func TestContactsAddedAtOnceAreCountedRight(t *testing.T) {
 }
 
 // The key answers for all sets.
-func TestALongListIsAddedInSetsOfATransactionEach(t *testing.T) {
+func TestAdd_longListInBatches(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		g := f.group()
@@ -237,7 +237,7 @@ func TestALongListIsAddedInSetsOfATransactionEach(t *testing.T) {
 	})
 }
 
-func TestContactsAndGroupsBeyondTheQuotaAreRefused(t *testing.T) {
+func TestAdd_refusedBeyondTheQuota(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{Contacts: 3, Groups: 2})
 		refused := func(err error, field, want string) {
@@ -299,7 +299,7 @@ type answer struct {
 
 func answered[T any](made T, replayed bool, err error) answer { return answer{made, replayed, err} }
 
-func TestARequestWithAKeyIsAnsweredOnce(t *testing.T) {
+func TestAdd_idempotencyKeyReplays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		g := f.group()
@@ -338,7 +338,7 @@ func TestARequestWithAKeyIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-func TestAKeyOutlivesTheGroupThatItMade(t *testing.T) {
+func TestAdd_keyReplaysAfterDeletion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		caller := idempotency.Caller{Tenant: "shop", IdempotencyKey: "key", BodyHash: "body"}
@@ -355,7 +355,7 @@ func TestAKeyOutlivesTheGroupThatItMade(t *testing.T) {
 	})
 }
 
-func TestAnOperatorBringsAGroupWithItsID(t *testing.T) {
+func TestCreateGroup_operatorSetsTheID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		create := func(tenant, id, name string) (made Group, err error) {

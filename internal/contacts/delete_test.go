@@ -13,7 +13,7 @@ import (
 
 // The contacts of a deleted group go in transactions of a thousand rows, by every remover, and the group is gone with
 // the first.
-func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
+func TestDeleteGroup_inBatches(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		f := open(t, d, config.Quotas{})
 		kept := f.group("0241000001")
@@ -93,7 +93,7 @@ func TestALargeGroupIsDeletedInSetsAndGoneAtOnce(t *testing.T) {
 }
 
 // Several calls and the sweep at once remove a group once.
-func TestAGroupThatIsDeletedByManyAtOnceIsDeletedOnce(t *testing.T) {
+func TestDeleteGroup_concurrentCalls(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		large := f.group(numbers(2_500)...)

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-func TestAFileIsReadWhateverItsFormAndItsBadRowsAreReported(t *testing.T) {
+func TestImport_reportsBadRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		for name, each := range map[string]struct {
@@ -72,7 +72,7 @@ func TestAFileIsReadWhateverItsFormAndItsBadRowsAreReported(t *testing.T) {
 }
 
 // An import into a new group leaves no group and no contacts behind when it fails, at whichever set.
-func TestImportNew_leavesNothingBehind(t *testing.T) {
+func TestImportNew_failureLeavesNoRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{Contacts: 1_500})
 		rows := f.table("phone\n" + strings.Join(numbers(1_600), "\n") + "\n")

@@ -25,7 +25,7 @@ func (f *fixture) without(tenant string, list ...msisdn.MSISDN) (kept []msisdn.M
 	return kept
 }
 
-func TestANumberThatOptedOutIsLeftOutUntilItOptsIn(t *testing.T) {
+func TestOptOut_untilOptIn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		other := node(t, d, config.Quotas{})
@@ -71,7 +71,7 @@ func TestANumberThatOptedOutIsLeftOutUntilItOptsIn(t *testing.T) {
 	})
 }
 
-func TestASendReadsEachOwnGroupOnceAndLearnsNothingOfOthers(t *testing.T) {
+func TestRecipients_readOwnGroupsOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		large, small := f.group(numbers(2_001)...), f.group(string(ama))

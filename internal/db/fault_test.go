@@ -363,7 +363,7 @@ func TestCancel_stopsNoRunningCommit(t *testing.T) {
 }
 
 // ReadWhole and ReadSnapshot see one moment. A write that commits during the read is not in it.
-func TestReadWhole_seesOneMoment(t *testing.T) {
+func TestReadWhole_isASnapshot(t *testing.T) {
 	t.Run("ReadWhole", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadWhole) })
 	t.Run("ReadSnapshot", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadSnapshot) })
 }

@@ -86,7 +86,7 @@ func TestMigrate_forwardOnly(t *testing.T) {
 }
 
 // A failed migration is rolled back as a whole.
-func TestMigrate_failureLeavesNothing(t *testing.T) {
+func TestMigrate_failureIsRolledBack(t *testing.T) {
 	openEach(t, func(t *testing.T, open func() *DB) {
 		d := open()
 		broken := files(map[string]string{"0001_one.sql": firstTable, "0002_two.sql": secondTable + "CREATE TABLE nonsense (;"})

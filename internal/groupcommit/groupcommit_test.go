@@ -58,7 +58,7 @@ func queue(l *groupcommit.Committer[int, int], wg *sync.WaitGroup, check func(n,
 	}
 }
 
-func TestGathersWhileABatchRuns(t *testing.T) {
+func TestGroup_gathersDuringABatch(t *testing.T) {
 	g := newGate()
 	l := groupcommit.New(groupcommit.Options{MaxRequests: 3}, g.run)
 	var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func TestQueue_keepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestRowsBoundABatch(t *testing.T) {
+func TestGroup_boundedByRows(t *testing.T) {
 	g := newGate()
 	l := groupcommit.New(groupcommit.Options{MaxRows: 10}, g.run)
 	var wg sync.WaitGroup
@@ -146,7 +146,7 @@ func TestRowsBoundABatch(t *testing.T) {
 	wg.Wait()
 }
 
-func TestPoisonFailsAloneAndGoesAlone(t *testing.T) {
+func TestGroup_failingRequestFailsAlone(t *testing.T) {
 	poison := errors.New("poison")
 	var mu sync.Mutex
 	var sizes []int
@@ -212,7 +212,7 @@ func TestPoisonFailsAloneAndGoesAlone(t *testing.T) {
 	}
 }
 
-func TestSystemicErrorsAreNotSplit(t *testing.T) {
+func TestGroup_systemicErrorsAreNotSplit(t *testing.T) {
 	away := errors.New("away")
 	calls := 0
 	started, first := make(chan struct{}), make(chan struct{})
@@ -241,7 +241,7 @@ func TestSystemicErrorsAreNotSplit(t *testing.T) {
 	}
 }
 
-func TestWithdrawnRequestDoesNotRun(t *testing.T) {
+func TestGroup_withdrawnDoesNotRun(t *testing.T) {
 	g := newGate()
 	l := groupcommit.New(groupcommit.Options{}, g.run)
 	var wg sync.WaitGroup
@@ -280,7 +280,7 @@ func TestWithdrawnRequestDoesNotRun(t *testing.T) {
 	wg.Wait()
 }
 
-func TestWrongNumberOfVerdictsFailsAll(t *testing.T) {
+func TestGroup_wrongVerdictCountFailsAll(t *testing.T) {
 	l := groupcommit.New(groupcommit.Options{}, func(context.Context, []int) ([]groupcommit.Verdict[int], error) { return nil, nil })
 	if _, err := l.Do(context.Background(), "a", 1, 1); err == nil {
 		t.Fatal("a request without a verdict succeeded")
@@ -300,7 +300,7 @@ func BenchmarkDo(b *testing.B) {
 }
 
 // A request that has no more time is told that the outcome is unknown, and its batch goes on.
-func TestWhoCannotWaitIsUnsure(t *testing.T) {
+func TestGroup_expiredCallerIsUnsure(t *testing.T) {
 	unsure := errors.New("unsure")
 	g := newGate()
 	l := groupcommit.New(groupcommit.Options{Unsure: unsure}, g.run)

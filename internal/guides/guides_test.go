@@ -27,7 +27,7 @@ func page(t *testing.T, g *Guides, at string) string {
 	return string(p.Text)
 }
 
-func TestEveryGuideAndEveryCodeHasAPage(t *testing.T) {
+func TestGuides_everyPageExists(t *testing.T) {
 	t.Parallel()
 	g := newGuides()
 	paths := []string{Prefix}
@@ -52,7 +52,7 @@ func TestEveryGuideAndEveryCodeHasAPage(t *testing.T) {
 }
 
 // What a page links to inside the guides is there, its heading too.
-func TestLinksOfTheGuidesLeadSomewhere(t *testing.T) {
+func TestGuides_linksResolve(t *testing.T) {
 	t.Parallel()
 	g := newGuides()
 	all, err := g.rendered()
@@ -85,7 +85,7 @@ func TestLinksOfTheGuidesLeadSomewhere(t *testing.T) {
 }
 
 // An id stands once on a page, and has no space, so that a link leads to one place.
-func TestIdsStandOnceOnAPage(t *testing.T) {
+func TestGuides_idsAreUnique(t *testing.T) {
 	t.Parallel()
 	all, err := newGuides().rendered()
 	if err != nil {
@@ -111,7 +111,7 @@ func TestIdsStandOnceOnAPage(t *testing.T) {
 	}
 }
 
-func TestTheReferenceHasEveryEndpoint(t *testing.T) {
+func TestReference_hasEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	text := page(t, newGuides(), Prefix+"/reference")
 	paths, _, _ := bytes.Cut(openapi.Document, []byte(`"x-webhooks"`))
@@ -132,7 +132,7 @@ func TestTheReferenceHasEveryEndpoint(t *testing.T) {
 }
 
 // The page on webhooks names every member of every body, and every header.
-func TestTheWebhooksPageNamesEveryMember(t *testing.T) {
+func TestWebhooks_everyMemberIsNamed(t *testing.T) {
 	t.Parallel()
 	text := page(t, newGuides(), Prefix+"/webhooks")
 	_, hooks, _ := strings.Cut(string(openapi.Document), `"x-webhooks"`)
@@ -153,7 +153,7 @@ func TestTheWebhooksPageNamesEveryMember(t *testing.T) {
 }
 
 // A page needs no other host, and neither inline script nor inline style.
-func TestPagesKeepTheirOwnPolicy(t *testing.T) {
+func TestGuides_keepTheirCSP(t *testing.T) {
 	t.Parallel()
 	all, err := newGuides().rendered()
 	if err != nil {

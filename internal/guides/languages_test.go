@@ -46,7 +46,7 @@ echo verify($headers, stream_get_contents(STDIN), getenv('secret')) ? 'true' : '
 }
 
 // The functions that the page on webhooks prints believe what we sign, and nothing else.
-func TestSamplesInEveryLanguageVerifySignatures(t *testing.T) {
+func TestSamples_verifySignatures(t *testing.T) {
 	t.Parallel()
 	text, err := pages.ReadFile("pages/webhooks.md")
 	if err != nil {

@@ -138,9 +138,9 @@ func (m *model) randomFilter(r *rand.Rand) Filter {
 	return f
 }
 
-// TestAPageIsWhatCountingEveryEntrySays appends and changes at random, with sizes
+// TestPage_matchesTheModel appends and changes at random, with sizes
 // that cross the blocks of all levels, and compares with a model.
-func TestAPageIsWhatCountingEveryEntrySays(t *testing.T) {
+func TestPage_matchesTheModel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := rand.New(rand.NewPCG(3, 14))
 		for _, size := range []int{1, 2, 59, 60, 61, 200, 1441, int(blockRows[topLevel]) + 100} {
@@ -174,7 +174,7 @@ func TestAPageIsWhatCountingEveryEntrySays(t *testing.T) {
 	})
 }
 
-func TestAListThatDoesNotExistIsEmpty(t *testing.T) {
+func TestPage_missingListIsEmpty(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		m := &model{List: List{"nobody", "payout"}}
 		for _, f := range []Filter{
@@ -186,9 +186,9 @@ func TestAListThatDoesNotExistIsEmpty(t *testing.T) {
 	})
 }
 
-// TestNodesThatBeginAListAtOnceNumberItWithoutAGap appends the first entries of one
+// TestAppend_concurrentStartHasNoGap appends the first entries of one
 // list from many transactions at once: the numbers have no gap and no double.
-func TestNodesThatBeginAListAtOnceNumberItWithoutAGap(t *testing.T) {
+func TestAppend_concurrentStartHasNoGap(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const writers, each = 6, 5
 		list := List{"busy", "payout"}
@@ -251,8 +251,8 @@ func TestNodesThatBeginAListAtOnceNumberItWithoutAGap(t *testing.T) {
 	})
 }
 
-// TestTheCheckKnowsTheBlocks holds the numbers in the text of wrongCounters to blockRows.
-func TestTheCheckKnowsTheBlocks(t *testing.T) {
+// TestCheck_usesBlockRows holds the numbers in the text of wrongCounters to blockRows.
+func TestCheck_usesBlockRows(t *testing.T) {
 	for level, rows := range blockRows {
 		if want := fmt.Sprintf("status, %d, (seq - 1) / %d,", level, rows); !strings.Contains(wrongCounters, want) {
 			t.Errorf("wrongCounters does not say %q", want)

@@ -58,7 +58,7 @@ func (f *fixture) rows() (n int64) {
 	return n
 }
 
-func TestAKeyThatComesAgainHasTheFirstAnswer(t *testing.T) {
+func TestKey_replaysTheFirstAnswer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		first, again := f.ask("key", "body", nil), f.ask("key", "body", nil)
@@ -78,7 +78,7 @@ func TestAKeyThatComesAgainHasTheFirstAnswer(t *testing.T) {
 	})
 }
 
-func TestWithoutAKeyNothingIsKept(t *testing.T) {
+func TestKey_absentStoresNoRow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		first, again := f.ask("", "body", nil), f.ask("", "body", nil)
@@ -88,7 +88,7 @@ func TestWithoutAKeyNothingIsKept(t *testing.T) {
 	})
 }
 
-func TestARefusedRequestLeavesItsKeyFree(t *testing.T) {
+func TestKey_refusalFreesIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		if refused := f.ask("key", "body", problem.Field("name", "is required")); !problem.Is(refused.err, problem.Invalid) || f.rows() != 0 {
@@ -100,7 +100,7 @@ func TestARefusedRequestLeavesItsKeyFree(t *testing.T) {
 	})
 }
 
-func TestAKeyThatComesManyTimesAtOnceHasOneAnswer(t *testing.T) {
+func TestKey_concurrentHaveOneAnswer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		answers := make([]answer, 8)
@@ -125,7 +125,7 @@ func TestAKeyThatComesManyTimesAtOnceHasOneAnswer(t *testing.T) {
 }
 
 // A duplicate may be what another request with the same key made meanwhile: then that is the answer.
-func TestADuplicateIsLookedAtAgain(t *testing.T) {
+func TestKey_duplicateIsReadAgain(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		caller, tries := Caller{Tenant: "shop", IdempotencyKey: "key", BodyHash: "body"}, 0
@@ -196,7 +196,7 @@ func TestKey_outlivesAStepOfTheClock(t *testing.T) {
 	}
 }
 
-func TestTheSweepRemovesAThousandRowsATransaction(t *testing.T) {
+func TestSweep_batchesOfAThousand(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		f := open(t, d)
 		if err := d.Write(t.Context(), func(tx *db.Tx) error {

@@ -538,7 +538,7 @@ func TestStepUp_lastsFiveMinutes(t *testing.T) {
 }
 
 // A factor that was shown and not confirmed changes nothing, and expires.
-func TestFactor_pendingChangesNothing(t *testing.T) {
+func TestFactor_pendingHasNoEffect(t *testing.T) {
 	each(t, operator, func(f *fixture) {
 		f.known()
 		v, err := f.attempt(password, "", home)

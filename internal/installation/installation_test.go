@@ -25,7 +25,7 @@ func secretOf(t *testing.T, b byte) config.Secret {
 	return s
 }
 
-func TestTheDatabaseKnowsItsMasterKey(t *testing.T) {
+func TestMasterKey_mismatchIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a := New(d, clock.NewManual(start))
 		if err := a.CheckSecret(t.Context(), secretOf(t, 2)); err != nil {
@@ -49,7 +49,7 @@ func TestTheDatabaseKnowsItsMasterKey(t *testing.T) {
 	})
 }
 
-func TestOfTwoFirstStartsOneKeyWins(t *testing.T) {
+func TestMasterKey_concurrentFirstStarts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const starts = 8
 		var wg sync.WaitGroup
@@ -73,7 +73,7 @@ func TestOfTwoFirstStartsOneKeyWins(t *testing.T) {
 	})
 }
 
-func TestInstallationWhenTheAnswerIsLost(t *testing.T) {
+func TestMasterKey_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		a := New(d, clock.NewManual(start))
 		f.At(db.BoundaryCommit, 1, db.FaultAfter)

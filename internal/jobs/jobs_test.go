@@ -287,7 +287,7 @@ func TestFinish_beforeItRuns(t *testing.T) {
 }
 
 // Later delays a job without writing to the database.
-func TestLater_writesNothing(t *testing.T) {
+func TestLater_writesNoRow(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
 		var r record
@@ -317,7 +317,7 @@ func TestLater_writesNothing(t *testing.T) {
 }
 
 // A clock that was an hour ahead and is corrected delays no waiting job, and hurries none that was planned later.
-func TestClock_setBackDelaysNothing(t *testing.T) {
+func TestClock_setBackDelaysNoJob(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record

@@ -131,7 +131,7 @@ func TestNodePaused_doesNoHarm(t *testing.T) {
 }
 
 // A node that missed the loss of its lease writes nothing.
-func TestLostLease_nodeWritesNothing(t *testing.T) {
+func TestLostLease_nodeWritesNoRow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		inside, let := make(chan struct{}), make(chan struct{})

@@ -34,7 +34,7 @@ func order(ctx context.Context, d *db.DB, l *ledger.Ledger, b ledger.Booking) er
 	})
 }
 
-func TestAReferenceIsBookedOnceForItsKind(t *testing.T) {
+func TestBook_referenceOnceAKind(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "kojo", "abena")
 		slip := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet("kojo"), Amount: 250, Act: "act-1"}
@@ -66,7 +66,7 @@ func TestAReferenceIsBookedOnceForItsKind(t *testing.T) {
 	})
 }
 
-func TestOfOrdersAtOnceUnderOneReferenceOneMoves(t *testing.T) {
+func TestBook_concurrentOrdersMoveOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "kojo", "abena")
 		var moved, refused atomic.Int64
@@ -93,7 +93,7 @@ func TestOfOrdersAtOnceUnderOneReferenceOneMoves(t *testing.T) {
 }
 
 // An answer to COMMIT that is lost neither books twice nor takes our own row for another's.
-func TestAnOrderWhoseAnswerIsLost(t *testing.T) {
+func TestBook_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		l := book(t, d, "kojo")
 		for i, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
@@ -114,7 +114,7 @@ func TestAnOrderWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-func TestAlikeIsTheSameKindAccountAndAmountLately(t *testing.T) {
+func TestAlike_sameKindAccountAndAmount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "kojo", "abena")
 		slip := ledger.Booking{Kind: "wallet.fund", Reference: "slip 17", Account: wallet("kojo"), Amount: 250, Act: "act-1"}

@@ -95,7 +95,7 @@ func sound(t testing.TB, l *ledger.Ledger) ledger.Report {
 	return report
 }
 
-func TestTransfersMoveMoneyBetweenTwoAccounts(t *testing.T) {
+func TestTransfer_movesBetweenTwoAccounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "kofi")
 		err := move(t.Context(), d, l,
@@ -131,7 +131,7 @@ func TestTransfersMoveMoneyBetweenTwoAccounts(t *testing.T) {
 	})
 }
 
-func TestALegIsTakenOnce(t *testing.T) {
+func TestTransfer_legOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "ama")
 		refund := move1("p1", "final", ledger.Clearing, ledger.Wallet("ama"), 40)
@@ -154,7 +154,7 @@ func TestALegIsTakenOnce(t *testing.T) {
 	})
 }
 
-func TestRefusedTransfersLeaveNothing(t *testing.T) {
+func TestTransfer_refusedLeavesNoRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "esi", "yaw")
 		esi := ledger.Wallet("esi")
@@ -210,7 +210,7 @@ func TestRefusedTransfersLeaveNothing(t *testing.T) {
 	})
 }
 
-func TestAFloorMayBeNegative(t *testing.T) {
+func TestFloor_mayBeNegative(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d)
 		if err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -231,7 +231,7 @@ func TestAFloorMayBeNegative(t *testing.T) {
 	})
 }
 
-func TestAStatementIsInTheOrderOfTheSequence(t *testing.T) {
+func TestStatement_orderedBySequence(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "efua")
 		for i := range 25 {
@@ -285,9 +285,9 @@ func stretch(t *testing.T, l *ledger.Ledger, from, to time.Time, skip int64, siz
 }
 
 // The check is worth what it finds: each break of the books is reported.
-// TestTheTablesGuardThemselves: what the program would never write, the tables
+// TestSchema_refusesInvalidRows: what the program would never write, the tables
 // do not take either.
-func TestTheTablesGuardThemselves(t *testing.T) {
+func TestSchema_refusesInvalidRows(t *testing.T) {
 	writes := map[string]string{
 		"a balance below the floor":   `UPDATE wallets SET balance = floor - 1 WHERE id = 'wallet:kojo'`,
 		"a floor above the balance":   `UPDATE wallets SET floor = balance + 1 WHERE id = 'wallet:kojo'`,
@@ -313,7 +313,7 @@ func TestTheTablesGuardThemselves(t *testing.T) {
 	})
 }
 
-func TestCheckFindsWhatIsBroken(t *testing.T) {
+func TestCheck_findsEachFault(t *testing.T) {
 	breaks := map[string]string{
 		"a wallet's balance":        `UPDATE wallets SET balance = balance + 1 WHERE id = 'wallet:kojo'`,
 		"a wallet's sequence":       `UPDATE wallets SET sequence = sequence + 1 WHERE id = 'wallet:kojo'`,

@@ -55,7 +55,7 @@ func (m *model) apply(group []ledger.Transfer) bool {
 
 // Random batches, repeated legs, uncovered groups, lost connections: the
 // database always holds what the model says.
-func TestHoldsWhatTheModelSays(t *testing.T) {
+func TestLedger_matchesTheModel(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		round := 0
 		rapid.Check(t, func(r *rapid.T) {
@@ -208,7 +208,7 @@ func compareWithModel(t *testing.T, r *rapid.T, l *ledger.Ledger, asset ledger.A
 
 // Two nodes, each with two goroutines and no lane, fight for two wallets: every
 // debit that was told it is covered is there, and nothing else is.
-func TestPagesOfOneWalletTakeTurns(t *testing.T) {
+func TestLedger_concurrentDebitsAreCovered(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "one", "two")
 		other := ledger.New(d, clock.Real(), "node-b")
@@ -260,7 +260,7 @@ func TestPagesOfOneWalletTakeTurns(t *testing.T) {
 
 // Ten times as many callers as connections, through lanes and without: none
 // waits for a second connection, so none waits for ever.
-func TestTenTimesAsManyCallersAsConnections(t *testing.T) {
+func TestLedger_moreCallersThanConnections(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			o := dbtest.Options(t, engine)

@@ -144,7 +144,7 @@ func (f *fixture) refused(what string, err error, kind problem.Kind, fields ...s
 	}
 }
 
-func TestAWalletsNameIsWhatTheFirstRailThatAnswersSays(t *testing.T) {
+func TestWalletName_firstAnsweringRail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		ask := func(network msisdn.Network, number msisdn.MSISDN) (string, error) {
@@ -173,7 +173,7 @@ func TestAWalletsNameIsWhatTheFirstRailThatAnswersSays(t *testing.T) {
 	})
 }
 
-func TestABankAccountIsCheckedBeforeItsNameIsAskedFor(t *testing.T) {
+func TestBankName_accountCheckedFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		f.first.answers(accepted, "AKOSUA TEST")
@@ -203,7 +203,7 @@ func TestABankAccountIsCheckedBeforeItsNameIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestOffersHaveAPriceAndAnID(t *testing.T) {
+func TestOffers_havePriceAndID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		f.first.answers(accepted, "", oneGiga, provider.Offer{Display: "free", Value: "data_0"})
@@ -250,7 +250,7 @@ func TestOffer_clockSetBack(t *testing.T) {
 	})
 }
 
-func TestAnOfferIsForOneTenantNumberAndServiceAndForAnHour(t *testing.T) {
+func TestOffer_boundAndValidAnHour(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		o := f.offered()
@@ -271,7 +271,7 @@ func TestAnOfferIsForOneTenantNumberAndServiceAndForAnHour(t *testing.T) {
 	})
 }
 
-func TestAnOfferStandsWhileItsRailSellsItAtThatPrice(t *testing.T) {
+func TestOffer_priceCheckedAtPurchase(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		o := f.offered()
@@ -296,7 +296,7 @@ func TestAnOfferStandsWhileItsRailSellsItAtThatPrice(t *testing.T) {
 	})
 }
 
-func TestExpiredOffersStayForADay(t *testing.T) {
+func TestOffer_expiredStaysADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		f.offered()

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAmountsHaveAtMostTwoDecimalsAndNoExponent(t *testing.T) {
+func TestParse_twoDecimalsNoExponent(t *testing.T) {
 	for _, c := range []struct {
 		in   string
 		want Pesewas
@@ -33,7 +33,7 @@ func TestAmountsHaveAtMostTwoDecimalsAndNoExponent(t *testing.T) {
 	}
 }
 
-func TestBinaryNoiseOfAmountsIsRoundedAway(t *testing.T) {
+func TestLenient_roundsBinaryNoise(t *testing.T) {
 	for _, c := range []struct {
 		in   string
 		want Pesewas
@@ -78,7 +78,7 @@ func TestParseNumber_readsExponents(t *testing.T) {
 }
 
 // An amount that any formatting with an exponent writes is read back.
-func TestParseNumber_readsWhatFormatsWrite(t *testing.T) {
+func TestParseNumber_readsFormattedExponents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := rapid.Int64Range(0, int64(Most)).Draw(t, "pesewas")
 		format := rapid.SampledFrom([]byte("eEgGf")).Draw(t, "format")
@@ -89,7 +89,7 @@ func TestParseNumber_readsWhatFormatsWrite(t *testing.T) {
 	})
 }
 
-func TestLenientTakesWhatADoubleMakesOfPesewas(t *testing.T) {
+func TestLenient_readsDoublesOfPesewas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.Int64Range(0, 10_000_000).Draw(t, "a")
 		b := rapid.Int64Range(0, a).Draw(t, "b")
@@ -104,7 +104,7 @@ func TestLenientTakesWhatADoubleMakesOfPesewas(t *testing.T) {
 	})
 }
 
-func TestStringAndParseAgree(t *testing.T) {
+func TestString_roundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Pesewas(rapid.Int64Range(0, int64(Most)).Draw(t, "p"))
 		got, err := Parse(p.String())
@@ -120,7 +120,7 @@ func TestStringAndParseAgree(t *testing.T) {
 	}
 }
 
-func TestPercentAgainstBigNumbers(t *testing.T) {
+func TestPercent_matchesBigNumbers(t *testing.T) {
 	for _, c := range []struct{ amount, points, want int64 }{
 		{10000, 100, 100}, {150, 100, 2}, {149, 100, 1}, {50, 100, 1}, {49, 100, 0}, {0, 100, 0}, {100, 0, 0},
 		{math.MaxInt64, 20000, math.MaxInt64}, {math.MaxInt64, math.MaxInt64, math.MaxInt64}, {math.MaxInt64, 10000, math.MaxInt64},
@@ -168,7 +168,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestGroupedPutsACommaBetweenThousands(t *testing.T) {
+func TestGrouped_separatesThousands(t *testing.T) {
 	for number, want := range map[string]string{"0": "0", "999": "999", "1000": "1,000", "-123.00": "-123.00", "5000.00": "5,000.00", "-1234567.89": "-1,234,567.89"} {
 		if got := Grouped(number); got != want {
 			t.Errorf("%s is written %s, want %s", number, got, want)

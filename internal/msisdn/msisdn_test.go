@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestNumbersAreWrittenLocalInternationalAndMasked(t *testing.T) {
+func TestMSISDN_forms(t *testing.T) {
 	m := MSISDN("233241234567")
 	if m.Local() != "0241234567" || m.International() != "233241234567" || m.Masked() != "233****4567" {
 		t.Errorf("%s %s %s", m.Local(), m.International(), m.Masked())
@@ -22,7 +22,7 @@ func TestNumbersAreWrittenLocalInternationalAndMasked(t *testing.T) {
 	}
 }
 
-func TestNetworksAreKnownByTheirAliases(t *testing.T) {
+func TestNetwork_aliases(t *testing.T) {
 	for alias, want := range map[string]Network{
 		"mtn": MTN, "MTN": MTN, "Telecel": Telecel, "vdf": Telecel, "VOD": Telecel, "Vodafone": Telecel,
 		"AirtelTigo": AirtelTigo, "ATL": AirtelTigo, "at": AirtelTigo, "AIRTEL": AirtelTigo, "tigo": AirtelTigo, " MTN ": MTN,

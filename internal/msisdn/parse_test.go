@@ -36,7 +36,7 @@ func TestParse_acceptsEveryWrittenForm(t *testing.T) {
 
 // Letters, other countries, other digits, two numbers and numbers of a wrong
 // length are refused everywhere.
-func TestParse_refusesWhatIsNoNumber(t *testing.T) {
+func TestParse_refusesInvalid(t *testing.T) {
 	for _, in := range []string{
 		"", "0", "+", "()", "tel:", "024123456", "02412345678", "0302123456", "+0241234567", "+241234567", "+233123456", "+00233241234567",
 		"+2341234567890", "002341234567890", "234241234567", "00241234567", "23300241234567", "233024123456", "+233 (0)24 123 456",

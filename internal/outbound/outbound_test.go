@@ -86,7 +86,7 @@ func speaker(t *testing.T, texts ...string) (address string) {
 
 const accepted = "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\nok"
 
-func TestOneConnectionServesManyRequests(t *testing.T) {
+func TestConnection_isReused(t *testing.T) {
 	for name, serve := range map[string]func(http.Handler) *httptest.Server{"http": httptest.NewServer, "https": httptest.NewTLSServer} {
 		t.Run(name, func(t *testing.T) {
 			server := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,8 +119,8 @@ func TestOneConnectionServesManyRequests(t *testing.T) {
 	}
 }
 
-// TestAConnectionIsNotUsedAgain when anything about it is in doubt.
-func TestAConnectionIsNotUsedAgain(t *testing.T) {
+// TestConnection_notReusedInDoubt when anything about it is in doubt.
+func TestConnection_notReusedInDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer string
 		status int
@@ -153,7 +153,7 @@ func TestAConnectionIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-func TestNoticesComeBeforeTheAnswer(t *testing.T) {
+func TestResponse_afterInformational(t *testing.T) {
 	c, _ := newClient(t, nil)
 	a := c.Do(post(t, t.Context(), speaker(t, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"+accepted)), patience)
 	if a.Err != nil || a.Status != 202 || string(a.Body) != "ok" || a.Header.Get("Link") != "" {
@@ -161,8 +161,8 @@ func TestNoticesComeBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAClosedConnectionIsNotWrittenTo: the other side hung up while neither spoke.
-func TestAClosedConnectionIsNotWrittenTo(t *testing.T) {
+// TestConnection_closedIsNotWritten: the other side hung up while neither spoke.
+func TestConnection_closedIsNotWritten(t *testing.T) {
 	address := speaker(t, accepted) // one request a connection, without saying so
 	c, opened := newClient(t, nil)
 	for i := range 3 {
@@ -183,7 +183,7 @@ func TestAClosedConnectionIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-func TestALostAnswerSaysWhy(t *testing.T) {
+func TestResponse_lostHasItsCause(t *testing.T) {
 	silent := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -239,8 +239,8 @@ func (c *tellingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestABodyHasATimeOfItsOwn: the status counts though the body never ends.
-func TestABodyHasATimeOfItsOwn(t *testing.T) {
+// TestBody_hasItsOwnTimeout: the status counts though the body never ends.
+func TestBody_hasItsOwnTimeout(t *testing.T) {
 	silent := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "half")
@@ -255,9 +255,9 @@ func TestABodyHasATimeOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestCallersWaitForASlotOfTheirHostAlone: callers wait for a slot, no longer than they have time, and one
+// TestSlots_arePerHost: callers wait for a slot, no longer than they have time, and one
 // host's do not wait for another's.
-func TestCallersWaitForASlotOfTheirHostAlone(t *testing.T) {
+func TestSlots_arePerHost(t *testing.T) {
 	var under, most atomic.Int64
 	release := make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -296,8 +296,8 @@ func TestCallersWaitForASlotOfTheirHostAlone(t *testing.T) {
 	}
 }
 
-// TestNothingIsKept of hosts that are not spoken with any more.
-func TestNothingIsKept(t *testing.T) {
+// TestHosts_idleAreForgotten of hosts that are not spoken with any more.
+func TestHosts_idleAreForgotten(t *testing.T) {
 	c, _ := newClient(t, func(o *Options) { o.KeptFor = time.Millisecond })
 	for range 5 {
 		if a := c.Do(post(t, t.Context(), speaker(t, accepted, accepted)), patience); a.Status != 202 {
@@ -314,7 +314,7 @@ func TestNothingIsKept(t *testing.T) {
 	})
 }
 
-func TestNoMoreAreKeptThanSaid(t *testing.T) {
+func TestConnections_idleLimit(t *testing.T) {
 	c, opened := newClient(t, func(o *Options) { o.Kept = 2 })
 	addresses := []string{speaker(t, accepted, accepted), speaker(t, accepted, accepted), speaker(t, accepted, accepted)}
 	for range 2 {
@@ -333,7 +333,7 @@ func TestNoMoreAreKeptThanSaid(t *testing.T) {
 	}
 }
 
-func TestWhereToDial(t *testing.T) {
+func TestDial_addresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://example.com": "example.com:80", "https://example.com/x": "example.com:443", "https://example.com:8443": "example.com:8443",
 		"http://[::1]:9": "[::1]:9", "https://[2001:db8::1]/": "[2001:db8::1]:443", "https://makɔla.example/": "xn--makla-lkc.example:443",

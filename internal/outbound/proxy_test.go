@@ -199,7 +199,7 @@ func TestProxy_tunnelsAreKept(t *testing.T) {
 }
 
 // Wherever the way to a tunnel breaks, no byte of the request has left, though those of CONNECT have.
-func TestProxy_provesNothingLeft(t *testing.T) {
+func TestProxy_failureSendsNoByte(t *testing.T) {
 	var served atomic.Int64
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) })
 	server, plain := httptest.NewUnstartedServer(handler), httptest.NewServer(handler)

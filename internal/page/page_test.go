@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-func TestAmountsAreWrittenAsPeopleReadThem(t *testing.T) {
+func TestAmount_grouped(t *testing.T) {
 	for amount, want := range map[money.Pesewas]string{0: "GHS 0.00", 5: "GHS 0.05", 125_000: "GHS 1,250.00", 123_456_789: "GHS 1,234,567.89", -75_40: "\u2212GHS 75.40"} {
 		if got := Cedis(amount); got != want {
 			t.Errorf("%d is %q, not %q", amount, got, want)
@@ -17,7 +17,7 @@ func TestAmountsAreWrittenAsPeopleReadThem(t *testing.T) {
 	}
 }
 
-func TestMaskedNumbersKeepTheirEndsAlone(t *testing.T) {
+func TestMask_keepsTheEnds(t *testing.T) {
 	for number, want := range map[string]string{"233240000123": "233 •••• 123", "0240000123": "024 •••• 123", "123456": "••••••", "": ""} {
 		if got := Masked(number); got != want {
 			t.Errorf("%q is %q, not %q", number, got, want)
@@ -25,7 +25,7 @@ func TestMaskedNumbersKeepTheirEndsAlone(t *testing.T) {
 	}
 }
 
-func TestTextThatTurnsItsNeighboursAroundIsShown(t *testing.T) {
+func TestText_bidiOverridesAreVisible(t *testing.T) {
 	for _, r := range "\u202a\u202e\u2066\u2069\u200e\u200f\u061c\x00\x1b\u009b" {
 		if got := Visible("a" + string(r) + "b"); got != "a\ufffdb" {
 			t.Errorf("%U is %q", r, got)
@@ -36,7 +36,7 @@ func TestTextThatTurnsItsNeighboursAroundIsShown(t *testing.T) {
 	}
 }
 
-func TestAssetsAreKeptForGoodUnderNamesThatChangeWithThem(t *testing.T) {
+func TestAssets_namedByContentHash(t *testing.T) {
 	total := 0
 	for name := range assets() {
 		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, AssetURL(name), nil), httptest.NewRecorder()

@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-func TestAmountsInWords(t *testing.T) {
+func TestAmount_inWords(t *testing.T) {
 	for amount, want := range map[money.Pesewas]string{
 		0: "zero cedis", 100: "one cedi", 101: "one cedi, one pesewa", 50: "zero cedis, fifty pesewas", 1_950: "nineteen cedis, fifty pesewas",
 		500_000: "five thousand cedis", 500_100: "five thousand and one cedis", 12_345_678: "one hundred and twenty-three thousand four hundred and fifty-six cedis, seventy-eight pesewas",

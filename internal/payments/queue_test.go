@@ -15,7 +15,7 @@ import (
 
 // A provider hangs, and more payouts are queued than it gets at once. When an operator pauses the rail or its breaker
 // opens, queued payouts are not sent and do not become unknown.
-func TestQueue_stoppedRailGetsNothing(t *testing.T) {
+func TestQueue_stoppedRailGetsNoRequest(t *testing.T) {
 	for _, paused := range []bool{true, false} {
 		t.Run(map[bool]string{true: "paused", false: "breaker"}[paused], func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {

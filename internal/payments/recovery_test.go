@@ -62,7 +62,7 @@ func (s *scripted) posted(reference string) int {
 
 // The payout was sent before the restore, on this rail or the other one, and the database lacks it. The repeated
 // request is adopted with the rail's status.
-func TestRecovery_paysNothingTwice(t *testing.T) {
+func TestRecovery_paysOnce(t *testing.T) {
 	for _, rail := range []string{"mtn", "hubtel"} {
 		for name, tt := range map[string]struct {
 			there   provider.Outcome

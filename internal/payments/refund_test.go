@@ -605,9 +605,9 @@ func TestRefund_nodeDies(t *testing.T) {
 	})
 }
 
-// TestRefund_oldNodeChangesNothing: the schema refuses every change of a refund, and of a refunded collection, by a node that does not
+// TestRefund_oldNodeIsRefused: the schema refuses every change of a refund, and of a refunded collection, by a node that does not
 // know refunds.
-func TestRefund_oldNodeChangesNothing(t *testing.T) {
+func TestRefund_oldNodeIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")
@@ -632,8 +632,8 @@ func TestRefund_oldNodeChangesNothing(t *testing.T) {
 	})
 }
 
-// TestRefund_checkFindsWhatIsBroken: the books' check compares collections with their refunds.
-func TestRefund_checkFindsWhatIsBroken(t *testing.T) {
+// TestRefund_checkFindsEachFault: the books' check compares collections with their refunds.
+func TestRefund_checkFindsEachFault(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

@@ -136,7 +136,7 @@ func TestReroute_notAfterBarred(t *testing.T) {
 }
 
 // New payments wait for a paused rail, and those that it has are queried.
-func TestPausedRail_getsNothingNew(t *testing.T) {
+func TestPausedRail_getsNoNewRequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.node("a")

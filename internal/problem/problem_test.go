@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestFromFindsTheErrorInside(t *testing.T) {
+func TestFrom_findsTheWrappedError(t *testing.T) {
 	inner := New(NotFound, "payment_not_found", "Payment not found")
 	wrapped := fmt.Errorf("status: %w", inner)
 	if got := From(wrapped); got != inner {
@@ -21,7 +21,7 @@ func TestFromFindsTheErrorInside(t *testing.T) {
 	}
 }
 
-func TestFromHidesWhatItDoesNotKnow(t *testing.T) {
+func TestFrom_hidesUnknownErrors(t *testing.T) {
 	got := From(errors.New("dial tcp 10.0.0.3: refused"))
 	if got.Kind != Internal || got.Message != "Something went wrong" {
 		t.Fatalf("got %+v", got)
@@ -31,13 +31,13 @@ func TestFromHidesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestWrapKeepsTheCause(t *testing.T) {
+func TestWrap_keepsTheCause(t *testing.T) {
 	if !errors.Is(Wrap(io.EOF, Unavailable, "down", "Try again"), io.EOF) {
 		t.Fatal("the cause is lost")
 	}
 }
 
-func TestFieldsAnswersAllAtOnce(t *testing.T) {
+func TestFields_listsAll(t *testing.T) {
 	var f Fields
 	if f.Err() != nil {
 		t.Fatal("an empty collector made an error")

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-func TestCallbackPathsAreTheRailsOwn(t *testing.T) {
+func TestCallbackPath_isPerProvider(t *testing.T) {
 	one, _ := config.NewSecret(make([]byte, config.SecretBytes))
 	two, _ := config.NewSecret([]byte(strings.Repeat("k", config.SecretBytes)))
 	seen := map[string]bool{}

@@ -31,7 +31,7 @@ func newTestClient(t *testing.T, o ClientOptions) *Client {
 	return c
 }
 
-func TestWhatNeverReachedTheSocketIsNotSent(t *testing.T) {
+func TestClient_unwrittenIsNotSent(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but never speaks TLS
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestClient_throughAProxy(t *testing.T) {
 	}
 }
 
-func TestWrittenAndLost(t *testing.T) {
+func TestClient_writtenAndLost(t *testing.T) {
 	var hits atomic.Int64
 	drop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hits.Add(1)
@@ -140,9 +140,9 @@ func TestWrittenAndLost(t *testing.T) {
 	}
 }
 
-// TestAPostOnAStaleConnectionIsNotRepeated: a POST on a connection that the other side closes just
+// TestClient_stalePostIsNotRepeated: a POST on a connection that the other side closes just
 // then is not sent a second time behind our back.
-func TestAPostOnAStaleConnectionIsNotRepeated(t *testing.T) {
+func TestClient_stalePostIsNotRepeated(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestAPostOnAStaleConnectionIsNotRepeated(t *testing.T) {
 
 // A request is cancelled before it begins, at many moments of its way, when the server has read it, or never. Whatever the
 // server has seen was reported as written, and each of the two reports occurred.
-func TestACancelledRequestThatTheServerSawIsReportedAsWritten(t *testing.T) {
+func TestClient_cancelledAfterWrite(t *testing.T) {
 	var seen, cancels sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen.Store(r.URL.Path, true)
@@ -240,7 +240,7 @@ func TestACancelledRequestThatTheServerSawIsReportedAsWritten(t *testing.T) {
 	}
 }
 
-func TestNoRedirectNoCookies(t *testing.T) {
+func TestClient_noRedirectNoCookies(t *testing.T) {
 	var hits atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := hits.Add(1)
@@ -266,7 +266,7 @@ func TestNoRedirectNoCookies(t *testing.T) {
 	}
 }
 
-func TestStatusesThatTurnARequestAwayAreBarred(t *testing.T) {
+func TestClient_barredStatuses(t *testing.T) {
 	for status, want := range map[int]Class{401: Barred, 403: Barred, 429: Barred, 301: Unknown, 101: Unknown} {
 		o, ok := Undelivered(Answer{Status: status, Written: true, Header: http.Header{"Retry-After": {"7"}}})
 		if !ok || o.Class != want || o.RetryAfter != 7*time.Second {
@@ -290,7 +290,7 @@ func TestStatusesThatTurnARequestAwayAreBarred(t *testing.T) {
 	}
 }
 
-func TestNumbersNamesAndSecretsAreRedacted(t *testing.T) {
+func TestRedact_numbersNamesAndSecrets(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"payer":{"partyId":"233244123456"}}`:                       `{"payer":{"partyId":"233*****3456"}}`,
 		`http://h/v1/accountholder/msisdn/233244123456/active`:       `http://h/v1/accountholder/msisdn/233*****3456/active`,
@@ -333,7 +333,7 @@ func TestNumbersNamesAndSecretsAreRedacted(t *testing.T) {
 	}
 }
 
-func TestEveryReasonHasASentence(t *testing.T) {
+func TestReason_hasASentence(t *testing.T) {
 	for reason, s := range sentences {
 		if !strings.HasSuffix(s, ".") || len(s) < 30 || Sentence(reason) != s {
 			t.Errorf("%s: %q", reason, s)
@@ -356,7 +356,7 @@ func TestEveryReasonHasASentence(t *testing.T) {
 	}
 }
 
-func TestZeroOutcomeHoldsTheMoney(t *testing.T) {
+func TestOutcome_zeroHoldsTheMoney(t *testing.T) {
 	var o Outcome
 	if o.Class != Unknown || o.Final() {
 		t.Errorf("%+v", o)
@@ -371,7 +371,7 @@ func TestZeroOutcomeHoldsTheMoney(t *testing.T) {
 	}
 }
 
-func TestASuccessOfAnotherPaymentIsAMismatch(t *testing.T) {
+func TestOutcome_otherPaymentIsAMismatch(t *testing.T) {
 	want := Expect{Reference: "5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c", Amount: 100, Party: "233244123456"}
 	final := func(e *Echo) Outcome { return Outcome{Class: Accepted, State: Success, Echo: e} }
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ func allowed(t *testing.T, a *Limiter, tenant string, l Limit, n int) (yes int) 
 	return yes
 }
 
-func TestExactlyTheLimitIsAllowedOverAllNodes(t *testing.T) {
+func TestAllow_exactLimitOverAllNodes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		const nodes, callers, each = 4, 3, 15
 		limit := AirtimeBuyLimit()
@@ -69,7 +69,7 @@ func TestExactlyTheLimitIsAllowedOverAllNodes(t *testing.T) {
 	})
 }
 
-func TestALimitSaysWhatIsLeft(t *testing.T) {
+func TestAllow_returnsRemaining(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start.Add(15*time.Second))
 		limit := Limit{Name: "x", Max: 3, Window: time.Minute}
@@ -101,7 +101,7 @@ func TestALimitSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
-func TestWhatIsLeftIsReadWithoutCountingARequest(t *testing.T) {
+func TestRemaining_countsNoRequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start.Add(15*time.Second))
 		b := New(d, c)
@@ -134,7 +134,7 @@ func TestWhatIsLeftIsReadWithoutCountingARequest(t *testing.T) {
 	})
 }
 
-func TestAUsedUpWindowCostsNoWrites(t *testing.T) {
+func TestAllow_exhaustedWindowWritesNoRow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, _ := other(d, start)
 		limit := Limit{Name: "x", Max: 2, Window: time.Minute}
@@ -161,7 +161,7 @@ func read(t *testing.T, d *db.DB, sql string, dest ...any) {
 	}
 }
 
-func TestANodeWhoseClockIsBehindDoesNotReopenAWindow(t *testing.T) {
+func TestAllow_slowClockReopensNoWindow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		limit := Limit{Name: "x", Max: 3, Window: time.Minute}
 		ahead, _ := other(d, start)
@@ -177,9 +177,9 @@ func TestANodeWhoseClockIsBehindDoesNotReopenAWindow(t *testing.T) {
 	})
 }
 
-// TestAClockThatWasWrongClosesNothing: for a moment one node believes that it is next
+// TestAllow_recoversFromFutureClock: for a moment one node believes that it is next
 // year. The counters of that time are forgotten by whoever counts next.
-func TestAClockThatWasWrongClosesNothing(t *testing.T) {
+func TestAllow_recoversFromFutureClock(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		limit := AirtimeStatusLimit()
 		right, c := other(d, start)
@@ -212,7 +212,7 @@ func TestTake_clockSetBack(t *testing.T) {
 	})
 }
 
-func TestTheGeneralLimitIsDrawnInBlocks(t *testing.T) {
+func TestAllow_drawsInBlocks(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		limit := GeneralLimit(500)
 		if limit.Block != 10 {
@@ -242,14 +242,14 @@ func TestTheGeneralLimitIsDrawnInBlocks(t *testing.T) {
 	})
 }
 
-func TestNoLimitAsksNobody(t *testing.T) {
+func TestAllow_unlimitedCostsNoQuery(t *testing.T) {
 	a := New(nil, clock.NewManual(start)) // a query would panic
 	if got := allowed(t, a, "t", GeneralLimit(0), 1000); got != 1000 {
 		t.Fatalf("no limit allowed %d of 1000", got)
 	}
 }
 
-func TestCountersGoWhenTheirWindowIsOver(t *testing.T) {
+func TestSweep_removesEndedWindows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, c := other(d, start)
 		limit := AirtimeBuyLimit()
@@ -272,7 +272,7 @@ func TestCountersGoWhenTheirWindowIsOver(t *testing.T) {
 	})
 }
 
-func TestLimitsAreTheContracts(t *testing.T) {
+func TestLimits_ofTheContract(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range []struct {
 		limit  Limit

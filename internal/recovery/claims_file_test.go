@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// TestAFileOfClaimsIsReadWholeOrNotAtAll.
-func TestAFileOfClaimsIsReadWholeOrNotAtAll(t *testing.T) {
+// TestClaims_fileIsAllOrNothing.
+func TestClaims_fileIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	const good = "kind,reference,amount,party,channel,bank_id\npayout,order-0000001,10.50,0244000001,MTN\n" +
 		"collection,order-0000002,3,233201234567,vdf,\npayout,order-0000003,1.00,0011223344,BANK,bank-1\n"

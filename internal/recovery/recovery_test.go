@@ -14,9 +14,9 @@ import (
 
 var morning = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 
-// TestARecoveryIsClosedThenOpenThenEnded: closed, open, ended, in that order, and what is let through is of one
+// TestRecovery_closedOpenEnded: closed, open, ended, in that order, and what is let through is of one
 // recovery.
-func TestARecoveryIsClosedThenOpenThenEnded(t *testing.T) {
+func TestRecovery_closedOpenEnded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
 		r := New(d, c, slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -77,8 +77,8 @@ func TestARecoveryIsClosedThenOpenThenEnded(t *testing.T) {
 	})
 }
 
-// TestConflictsAreListedUntilTheyAreSettled.
-func TestConflictsAreListedUntilTheyAreSettled(t *testing.T) {
+// TestConflicts_listedUntilSettled.
+func TestConflicts_listedUntilSettled(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))
 		one := Conflict{Tenant: "t", Kind: "payout", Reference: "order-000001", ProviderReference: "p", Rail: "mtn", Amount: 1000, Why: "not covered"}
@@ -101,8 +101,8 @@ func TestConflictsAreListedUntilTheyAreSettled(t *testing.T) {
 	})
 }
 
-// TestAccountsEverUsedAreRemembered.
-func TestAccountsEverUsedAreRemembered(t *testing.T) {
+// TestAccounts_everUsed.
+func TestAccounts_everUsed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		r := New(d, clock.NewManual(morning), slog.New(slog.NewTextHandler(t.Output(), nil)))
 		old, new := Account{Rail: "hubtel", Mode: "live", Fingerprint: Fingerprint("a", "b")}, Account{Rail: "hubtel", Mode: "live", Fingerprint: Fingerprint("ab")}
@@ -119,9 +119,9 @@ func TestAccountsEverUsedAreRemembered(t *testing.T) {
 	})
 }
 
-// TestAge_isWhatTheProcessSaw: the age of a recovery is the time that passed since this process first saw it, whatever the
+// TestAge_countsMonotonicTime: the age of a recovery is the time that passed since this process first saw it, whatever the
 // wall clock is set to. One that begins anew has a new age.
-func TestAge_isWhatTheProcessSaw(t *testing.T) {
+func TestAge_countsMonotonicTime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(morning)
 		log := slog.New(slog.NewTextHandler(t.Output(), nil))

@@ -86,8 +86,8 @@ func run(t *testing.T, d *db.DB, sql string, args ...any) {
 	}
 }
 
-// TestOrdinaryLifeIsNoRecovery: a first start, a restart, and on PostgreSQL a node without a file.
-func TestOrdinaryLifeIsNoRecovery(t *testing.T) {
+// TestWatch_normalStartsAreNoRecovery: a first start, a restart, and on PostgreSQL a node without a file.
+func TestWatch_normalStartsAreNoRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
 		for _, id := range []string{"c1", "c2"} {
@@ -120,8 +120,8 @@ func (w warned) Handle(ctx context.Context, r slog.Record) error {
 	return w.Handler.Handle(ctx, r)
 }
 
-// TestLastRowsThatCouldNotBeKeptAreKeptLater: their folder was away for a moment, and no row came after them.
-func TestLastRowsThatCouldNotBeKeptAreKeptLater(t *testing.T) {
+// TestWatch_lastRowsWrittenLater: their folder was away for a moment, and no row came after them.
+func TestWatch_lastRowsWrittenLater(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Folder: filepath.Join(t.TempDir(), "data")}
 		if err := os.Mkdir(o.Folder, 0o700); err != nil {
@@ -148,8 +148,8 @@ func TestLastRowsThatCouldNotBeKeptAreKeptLater(t *testing.T) {
 	})
 }
 
-// TestARowThatIsMissingBeginsOneRecovery, which every node that lost rows with it goes by.
-func TestARowThatIsMissingBeginsOneRecovery(t *testing.T) {
+// TestWatch_missingRowBeginsOneRecovery, which every node that lost rows with it goes by.
+func TestWatch_missingRowBeginsOneRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		a, b := WatchOptions{Node: "a", Folder: t.TempDir()}, WatchOptions{Node: "b", Folder: t.TempDir()}
 		n := up(t, d, a)
@@ -183,8 +183,8 @@ func TestARowThatIsMissingBeginsOneRecovery(t *testing.T) {
 	})
 }
 
-// TestALifeThatTheDatabaseForgotBeginsARecovery: a copy of before the last recovery lacks what was committed after it.
-func TestALifeThatTheDatabaseForgotBeginsARecovery(t *testing.T) {
+// TestWatch_olderCopyBeginsARecovery: a copy of before the last recovery lacks what was committed after it.
+func TestWatch_olderCopyBeginsARecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
 		n := up(t, d, o)
@@ -203,8 +203,8 @@ func TestALifeThatTheDatabaseForgotBeginsARecovery(t *testing.T) {
 	})
 }
 
-// TestARestoreStaysClosedAndIsOneOnce.
-func TestARestoreStaysClosedAndIsOneOnce(t *testing.T) {
+// TestWatch_restoreBeginsOneRecovery.
+func TestWatch_restoreBeginsOneRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		o := WatchOptions{Node: "a", Folder: t.TempDir()}
 		up(t, d, o).down()
@@ -221,8 +221,8 @@ func TestARestoreStaysClosedAndIsOneOnce(t *testing.T) {
 	})
 }
 
-// TestAPromotionOpensAtOnce, and begins nothing where a commit is on a standby before it is answered and no row is missing.
-func TestAPromotionOpensAtOnce(t *testing.T) {
+// TestWatch_promotionOpensAtOnce, and begins nothing where a commit is on a standby before it is answered and no row is missing.
+func TestWatch_promotionOpensAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		synchronous, missing bool
@@ -249,8 +249,8 @@ func TestAPromotionOpensAtOnce(t *testing.T) {
 	}
 }
 
-// TestACopyAtAnotherPlaceIsKnown: another server's or database's, and on SQLite a file of before the last start.
-func TestACopyAtAnotherPlaceIsKnown(t *testing.T) {
+// TestWatch_detectsACopiedDatabase: another server's or database's, and on SQLite a file of before the last start.
+func TestWatch_detectsACopiedDatabase(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		for _, change := range map[db.Engine][]string{
 			db.SQLite:   {`UPDATE recovery_place SET token = 'an older one'`},
@@ -266,16 +266,16 @@ func TestACopyAtAnotherPlaceIsKnown(t *testing.T) {
 	})
 }
 
-// TestAFileWithoutItsPlaceIsACopy: a SQLite database that was carried away alone.
-func TestAFileWithoutItsPlaceIsACopy(t *testing.T) {
+// TestWatch_fileWithoutPlaceIsACopy: a SQLite database that was carried away alone.
+func TestWatch_fileWithoutPlaceIsACopy(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)
 	up(t, d, WatchOptions{Node: "a", Folder: t.TempDir()}).down()
 	up(t, d, WatchOptions{Node: "a", Folder: t.TempDir()}).is(PhaseClosed, placeFile)
 }
 
-// TestAStartThatWasKilledIsNoRecovery: between the file's new token and the database's.
-func TestAStartThatWasKilledIsNoRecovery(t *testing.T) {
+// TestWatch_killedStartIsNoRecovery: between the file's new token and the database's.
+func TestWatch_killedStartIsNoRecovery(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)
 	o := WatchOptions{Node: "a", Folder: t.TempDir()}
@@ -295,8 +295,8 @@ func TestAStartThatWasKilledIsNoRecovery(t *testing.T) {
 	}
 }
 
-// TestOrdinarySureAsksNothing: it is two loads of memory.
-func TestOrdinarySureAsksNothing(t *testing.T) {
+// TestSure_readsMemoryOnly: it is two loads of memory.
+func TestSure_readsMemoryOnly(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)
 	n := up(t, d, WatchOptions{Node: "a", Folder: t.TempDir()})

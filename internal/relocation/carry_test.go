@@ -65,7 +65,7 @@ func agree(t *testing.T, from, to *db.DB, rows int64) {
 	}
 }
 
-func TestCarriedRowsAreTheSame(t *testing.T) {
+func TestCarry_rowsAreEqual(t *testing.T) {
 	t.Parallel()
 	from, to := carrying(t, nil)
 	told := 0
@@ -97,7 +97,7 @@ func TestCarriedRowsAreTheSame(t *testing.T) {
 }
 
 // A COMMIT that is lost, or whose answer is, at any of the transactions costs no row and doubles none.
-func TestCarryGoesOnWhereItBrokeOff(t *testing.T) {
+func TestCarry_resumesAfterInterruption(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter} {
 		for nth := 1; nth <= 3; nth++ {
@@ -116,7 +116,7 @@ func TestCarryGoesOnWhereItBrokeOff(t *testing.T) {
 	}
 }
 
-func TestEveryTableOfTheSchemaCanBeCarried(t *testing.T) {
+func TestCarry_everyTable(t *testing.T) {
 	t.Parallel()
 	from, to := dbtest.Open(t, db.SQLite), dbtest.Open(t, db.Postgres)
 	var tables []string

@@ -118,7 +118,7 @@ func moved(t *testing.T, m relocation.Move) {
 	}
 }
 
-func TestAnInstallationMovesOnce(t *testing.T) {
+func TestMove_happensOnce(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))
 	first, err := m.Run(t.Context())
@@ -141,7 +141,7 @@ const boundaries = 1000
 
 // A move whose connection to either database breaks at any exchange or COMMIT, with the COMMIT done or not, goes on when it is run
 // again; and can be abandoned as long as the switch is not made, whatever broke. In the gate it breaks at some of the boundaries.
-func TestAMoveThatBreaksOffGoesOnOrIsAbandoned(t *testing.T) {
+func TestMove_interruptedResumesOrIsAbandoned(t *testing.T) {
 	t.Parallel()
 	if !slices.Contains(dbtest.Engines(), db.Postgres) { // each step would be skipped, which reads as one that was reached
 		t.Skip("make quick runs SQLite alone")
@@ -227,7 +227,7 @@ func breakOff(t *testing.T, side string, boundary db.Boundary, nth int, fault db
 	return true
 }
 
-func TestATargetThatIsNotEmptyIsRefused(t *testing.T) {
+func TestMove_refusesNonEmptyTarget(t *testing.T) {
 	t.Parallel()
 	from, to := newSource(t, nil), newTarget(t, nil)
 	newTenant(t, to, "Another")
@@ -247,7 +247,7 @@ func TestATargetThatIsNotEmptyIsRefused(t *testing.T) {
 }
 
 // A row that is written to the source after it was copied is not lost: the move does not end.
-func TestACopyThatDiffersIsNotSwitchedTo(t *testing.T) {
+func TestMove_refusesDifferingCopy(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))
 	m.Progress = func(step string, done, _ int64) {
@@ -272,7 +272,7 @@ func TestACopyThatDiffersIsNotSwitchedTo(t *testing.T) {
 	}
 }
 
-func TestACopyWithBooksThatAreWrongIsNotSwitchedTo(t *testing.T) {
+func TestMove_refusesWrongBooks(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))
 	m.Check = func(context.Context, *db.DB) ([]string, error) { return []string{"a balance differs"}, nil }
@@ -282,7 +282,7 @@ func TestACopyWithBooksThatAreWrongIsNotSwitchedTo(t *testing.T) {
 }
 
 // The database that is named for the end of a move must be the one that it began with.
-func TestAnotherTargetNeitherGoesOnNorAbandons(t *testing.T) {
+func TestMove_refusesAnotherTarget(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))
 	right := m.Check
@@ -306,7 +306,7 @@ func TestAnotherTargetNeitherGoesOnNorAbandons(t *testing.T) {
 }
 
 // Two runs of a move, or two installations that move to one database, never end in two that can be served, or in a mixture.
-func TestOfSeveralMovesAtOnceOneEnds(t *testing.T) {
+func TestMove_concurrentRunsOneWins(t *testing.T) {
 	t.Parallel()
 	from, to := newSource(t, nil), newTarget(t, nil)
 	moves := []relocation.Move{newMove(from, to), newMove(from, to), newMove(newSource(t, nil), to)}
@@ -341,7 +341,7 @@ func TestOfSeveralMovesAtOnceOneEnds(t *testing.T) {
 }
 
 // Without its target a move is abandoned on the operator's word alone.
-func TestASourceIsReleasedWithoutItsTarget(t *testing.T) {
+func TestMove_abandonedWithoutTarget(t *testing.T) {
 	t.Parallel()
 	m := newMove(newSource(t, nil), newTarget(t, nil))
 	if err := m.Release(t.Context()); problem.From(err).Code != "not_moving" {

@@ -78,7 +78,7 @@ func droppedFor(t *testing.T, l *Log, reason string) (n float64) {
 	return n
 }
 
-func TestARefusedRequestIsFoundByItsIDByItsOwnTenantAlone(t *testing.T) {
+func TestFind_ownTenantOnly(t *testing.T) {
 	each(t, func(r rig) {
 		r.refused("ama", "req_one")
 		r.refused("kofi", "req_one")
@@ -110,7 +110,7 @@ func TestARefusedRequestIsFoundByItsIDByItsOwnTenantAlone(t *testing.T) {
 	})
 }
 
-func TestPagesFollowEachOtherWithoutAGap(t *testing.T) {
+func TestList_pagesHaveNoGap(t *testing.T) {
 	each(t, func(r rig) {
 		for n := range 25 {
 			r.refused("ama", fmt.Sprintf("req_%04d", n))
@@ -134,7 +134,7 @@ func TestPagesFollowEachOtherWithoutAGap(t *testing.T) {
 	})
 }
 
-func TestNumbersAreMaskedAndTextsAreBounded(t *testing.T) {
+func TestRecord_masksAndBounds(t *testing.T) {
 	each(t, func(r rig) {
 		r.refused("ama", "req_masked", func(q *Request) {
 			q.Message = "233241234567 and 0011223344556\x00\xff"
@@ -151,7 +151,7 @@ func TestNumbersAreMaskedAndTextsAreBounded(t *testing.T) {
 }
 
 // One tenant's rubbish takes its own share, and those without a key take theirs: everybody else's requests are kept.
-func TestAFloodTakesItsOwnShareAlone(t *testing.T) {
+func TestRecord_floodTakesItsShare(t *testing.T) {
 	each(t, func(r rig) {
 		const flood = 100_000
 		for range flood {
@@ -184,7 +184,7 @@ func TestAFloodTakesItsOwnShareAlone(t *testing.T) {
 }
 
 // Without a writer the queue fills, and Record neither waits nor keeps more.
-func TestRecordNeverWaits(t *testing.T) {
+func TestRecord_neverBlocks(t *testing.T) {
 	l := New(nil, clock.NewManual(time.Unix(1e9, 0)), slog.New(slog.DiscardHandler))
 	const tenants = 2 * maxShares
 	for n := range tenants {
@@ -199,7 +199,7 @@ func TestRecordNeverWaits(t *testing.T) {
 	}
 }
 
-func TestOnlyRefusalsAreKept(t *testing.T) {
+func TestRecord_onlyRefusals(t *testing.T) {
 	each(t, func(r rig) {
 		for _, status := range []int{0, 200, 303, 399, 600} {
 			r.refused("ama", "req_other", func(q *Request) { q.Status = status })
@@ -210,7 +210,7 @@ func TestOnlyRefusalsAreKept(t *testing.T) {
 	})
 }
 
-func TestRequestsAreForgottenAfterThirtyDays(t *testing.T) {
+func TestPrune_afterThirtyDays(t *testing.T) {
 	each(t, func(r rig) {
 		r.refused("ama", "req_old")
 		r.c.Advance(KeepFor)
@@ -228,7 +228,7 @@ func TestRequestsAreForgottenAfterThirtyDays(t *testing.T) {
 	})
 }
 
-func TestATenantKeepsItsNewestTenThousand(t *testing.T) {
+func TestPrune_keepsNewestTenThousand(t *testing.T) {
 	each(t, func(r rig) {
 		r.refused("kofi", "req_kofi")
 		for n := range KeepOfTenant + 1500 {
@@ -260,7 +260,7 @@ func TestATenantKeepsItsNewestTenThousand(t *testing.T) {
 }
 
 // What the database does not take is counted, and what comes later is written.
-func TestADatabaseThatIsAwayCostsRowsAlone(t *testing.T) {
+func TestRecord_unavailableDatabase(t *testing.T) {
 	each(t, func(r rig) {
 		if err := r.db.Close(); err != nil {
 			r.t.Fatal(err)

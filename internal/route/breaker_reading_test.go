@@ -3,7 +3,7 @@ package route
 import "testing"
 
 // A reading that began before a breaker was published, and ends after the one that has it, does not close the breaker again.
-func TestAReadingThatComesLateDoesNotCloseABreaker(t *testing.T) {
+func TestBreaker_lateReadKeepsItOpen(t *testing.T) {
 	k := breakerKey{"test", "hubtel", Collect}
 	var b breakers
 	b.init()

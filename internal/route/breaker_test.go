@@ -27,7 +27,7 @@ func report(table *route.Table, n int, o provider.Outcome) {
 	}
 }
 
-func TestBreakerOpensOnFailuresInARow(t *testing.T) {
+func TestBreaker_opensOnConsecutiveFailures(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a, b := node(t, d, c), node(t, d, c)
@@ -134,7 +134,7 @@ func TestBreaker_clockSetBack(t *testing.T) {
 	})
 }
 
-func TestResumeClosesTheBreaker(t *testing.T) {
+func TestBreaker_resumeClosesIt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)
@@ -157,7 +157,7 @@ func TestResumeClosesTheBreaker(t *testing.T) {
 	})
 }
 
-func TestOneProbeOfManyCallers(t *testing.T) {
+func TestBreaker_oneProbeAtATime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a, b := node(t, d, c), node(t, d, c)
@@ -203,7 +203,7 @@ func choose(t *testing.T, table *route.Table) (string, *route.Probe) {
 	return rails[0].Name, probe
 }
 
-func TestAProbeThatIsGivenBackIsTheNextRequests(t *testing.T) {
+func TestBreaker_returnedProbeGoesToTheNext(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a, b := node(t, d, c), node(t, d, c)
@@ -238,7 +238,7 @@ func TestAProbeThatIsGivenBackIsTheNextRequests(t *testing.T) {
 	})
 }
 
-func TestAProbeOfABreakerThatIsNotWrittenYetIsGivenBack(t *testing.T) {
+func TestBreaker_unwrittenProbeIsReturned(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(start)
 		a := node(t, d, c)
@@ -263,7 +263,7 @@ func TestAProbeOfABreakerThatIsNotWrittenYetIsGivenBack(t *testing.T) {
 
 // A payment can stand at a rail that is second in its route: its breaker must not
 // wait for a request that finds the first one closed.
-func TestARailThatIsNotTheBestIsAdmittedWithAProbe(t *testing.T) {
+func TestBreaker_probesTheSecondRail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a := node(t, d, c)
@@ -288,7 +288,7 @@ func TestARailThatIsNotTheBestIsAdmittedWithAProbe(t *testing.T) {
 	})
 }
 
-func TestBreakerWithoutDatabase(t *testing.T) {
+func TestBreaker_withoutDatabase(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)

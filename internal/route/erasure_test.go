@@ -13,7 +13,7 @@ import (
 )
 
 // What earlier versions wrote is in a table of its own: it is read, erased and pruned with the rest.
-func TestExchangesOfEarlierVersionsAreReadErasedAndPruned(t *testing.T) {
+func TestExchanges_ofEarlierVersions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))
 		const payment, number, instead = "019a0000-0000-7000-8000-000000000001", "233240000001", "[erased]"
@@ -87,7 +87,7 @@ func TestExchangesOfEarlierVersionsAreReadErasedAndPruned(t *testing.T) {
 }
 
 // A payment that was asked about for long is erased whole, however many exchanges a list shows.
-func TestAllExchangesOfAPaymentAreErased(t *testing.T) {
+func TestErase_allExchangesOfAPayment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))
 		const payment, shown = "019a0000-0000-7000-8000-000000000001", 1000

@@ -21,7 +21,7 @@ var said = provider.Exchange{
 }
 
 // A row that was packed once is read with the same dictionary for as long as it is kept.
-func TestTheDictionaryOfExchangesNeverChanges(t *testing.T) {
+func TestPacking_dictionaryIsFixed(t *testing.T) {
 	sum := sha256.Sum256(dictionary)
 	if got := hex.EncodeToString(sum[:]); got != "be5a31f2cf009adfb8885bd7114d461606954986c6e5a20f135331e80e932aac" {
 		t.Errorf("dictionary %d is %s now: rows are packed with it, another one needs another number", dictionaryID, got)
@@ -36,7 +36,7 @@ func TestTheDictionaryOfExchangesNeverChanges(t *testing.T) {
 	}
 }
 
-func TestAnExchangeIsUnpackedAsItWasPacked(t *testing.T) {
+func TestPacking_roundTrip(t *testing.T) {
 	p := newPacker()
 	if packed := p.pack(said); len(packed) > 130 { // of 480 bytes
 		t.Errorf("a question is packed into %d bytes", len(packed))

@@ -20,9 +20,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestNotKnownIsFoundOutBeforeMoneyDependsOnIt: each status interface is asked
+// TestNotKnown_checkedBeforeUse: each status interface is asked
 // for a reference that no payment has, and what is not understood says what to set.
-func TestNotKnownIsFoundOutBeforeMoneyDependsOnIt(t *testing.T) {
+func TestNotKnown_checkedBeforeUse(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answer := `{"message":"Not found","responseCode":"3000","data":null}`
 		status := http.StatusNotFound
@@ -100,8 +100,8 @@ func TestNotKnownIsFoundOutBeforeMoneyDependsOnIt(t *testing.T) {
 	})
 }
 
-// TestNotKnownGivenUp: questions that are cut short at the end say nothing.
-func TestNotKnownGivenUp(t *testing.T) {
+// TestNotKnown_interruptedQueryIsNoAnswer: questions that are cut short at the end say nothing.
+func TestNotKnown_interruptedQueryIsNoAnswer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := route.New(d, c, slog.New(slog.DiscardHandler), []string{"hubtel", "mtn"}, rails(c))

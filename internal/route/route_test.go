@@ -71,7 +71,7 @@ func write(t *testing.T, d *db.DB, fn func(*db.Tx) error) {
 	}
 }
 
-func TestEveryChannelHasADefaultRoute(t *testing.T) {
+func TestRoutes_everyChannelHasADefault(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))
 		all, err := table.Catalogue(t.Context())
@@ -120,7 +120,7 @@ func TestEveryChannelHasADefaultRoute(t *testing.T) {
 	})
 }
 
-func TestRoutesAreData(t *testing.T) {
+func TestRoutes_changeTakesEffect(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)
@@ -188,7 +188,7 @@ func fields(err error) string {
 	return strings.Join(problem.From(err).FieldNames(), ",")
 }
 
-func TestOnlyWhatThereIsCanBeRoutedToOrPaused(t *testing.T) {
+func TestRoutes_refuseUnknownProviders(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)
@@ -232,7 +232,7 @@ func TestOnlyWhatThereIsCanBeRoutedToOrPaused(t *testing.T) {
 }
 
 // A provider leaves the program, and an operator removes or corrects what names it.
-func TestWhatNamesNobodyCanBeRemoved(t *testing.T) {
+func TestRoutes_removedProviderIsCleanedUp(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		before := route.New(d, c, slog.New(slog.DiscardHandler), []string{"gone", "hubtel"}, nil)
@@ -292,7 +292,7 @@ func TestWhatNamesNobodyCanBeRemoved(t *testing.T) {
 	})
 }
 
-func TestPauseIsSeenByEveryNode(t *testing.T) {
+func TestPause_reachesEveryNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		a, b := node(t, d, c), node(t, d, c)
@@ -354,7 +354,7 @@ func TestPauseIsSeenByEveryNode(t *testing.T) {
 	})
 }
 
-func TestExchangesAreKeptAndPruned(t *testing.T) {
+func TestExchanges_storedAndPruned(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)
@@ -393,7 +393,7 @@ func TestExchangesAreKeptAndPruned(t *testing.T) {
 	})
 }
 
-func TestRecordNeverWaits(t *testing.T) {
+func TestRecord_neverBlocks(t *testing.T) {
 	d := dbtest.Open(t, db.SQLite)
 	table := route.New(d, clock.NewManual(start), slog.New(slog.DiscardHandler), nil, nil) // nobody writes
 	for range 5000 {
@@ -416,7 +416,7 @@ func TestRecordNeverWaits(t *testing.T) {
 	t.Error("no metric of what was dropped")
 }
 
-func TestCataloguesAreChangedAndReadAgain(t *testing.T) {
+func TestCatalogue_changeIsReadBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
 		table := node(t, d, c)

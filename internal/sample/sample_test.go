@@ -95,7 +95,7 @@ func (o *operator) story(t *testing.T) (all []book.Payment, lines []string) {
 }
 
 // The same seed and days make the same history: plausible, in balance, and with what an operator has to look at.
-func TestTheSameSeedMakesTheSameHistory(t *testing.T) {
+func TestSample_sameSeedSameHistory(t *testing.T) {
 	t.Parallel()
 	made := makeOne(t)
 	o := look(t, made)
@@ -201,7 +201,7 @@ func shows(t *testing.T, made Made) {
 }
 
 // A folder with anything in it stays as it is, and of a making that was interrupted nothing stays.
-func TestAFolderWithDataIsRefused(t *testing.T) {
+func TestSample_refusesUsedFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	mine := filepath.Join(folder, "mine")

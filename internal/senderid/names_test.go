@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-func TestANameWithAReservedWordIsRefusedWithTheWord(t *testing.T) {
+func TestName_reservedWordIsRefused(t *testing.T) {
 	for name, word := range map[string]string{
 		"MTN": "mtn", "mtn": "mtn", "M7N": "mtn", "M.T.N": "mtn", "M T N": "mtn", "MTN GHANA": "mtn", "My-MTN": "mtn", "МТN": "mtn",
 		"MOMO": "momo", "M0M0": "momo", "MyMoMoShop": "momo", "Mo Mo": "momo", "Telecel": "telecel", "te1ece1": "telecel", "TELECEI": "telecel",
@@ -37,7 +37,7 @@ func TestANameWithAReservedWordIsRefusedWithTheWord(t *testing.T) {
 	}
 }
 
-func TestANameThatComesNearAReservedWordIsPointedOut(t *testing.T) {
+func TestName_nearReservedWordIsWarned(t *testing.T) {
 	for name, word := range map[string]string{
 		"Farm TN": "mtn", "MMTN": "", "MMTTN": "mtn", "MTTN": "mtn", "M.TNcash": "mtn", "VDDF": "vdf", "Telesel": "telecel", "Tellecel": "telecel", "Telcel Pay": "telecel",
 		"Vodafon": "", "ATpay": "at", "ATPay": "at", "myATLpay": "atl", "GRAtax": "gra", "OTPs": "otp", "Hubtell": "", "Hubtal": "hubtel", "Paystak": "paystack", "Espresso": "expresso",

@@ -72,7 +72,7 @@ func (f *fixture) usable(id string) bool {
 	return err == nil
 }
 
-func TestANameIsUsableOnceItIsApproved(t *testing.T) {
+func TestSenderID_usableOnceApproved(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		first, err := f.ask(" Adum & Co ")
@@ -133,7 +133,7 @@ func TestANameIsUsableOnceItIsApproved(t *testing.T) {
 	})
 }
 
-func TestAReviewIsInForceWithinASecondOnEveryNode(t *testing.T) {
+func TestReview_reachesNodesInASecond(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		other := node(t, d, config.Quotas{})
@@ -157,7 +157,7 @@ func TestAReviewIsInForceWithinASecondOnEveryNode(t *testing.T) {
 	})
 }
 
-func TestANameThatIsAskedForManyTimesAtOnceIsOneSenderID(t *testing.T) {
+func TestRequest_concurrentIsOneSenderID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		var wait sync.WaitGroup
@@ -178,7 +178,7 @@ func TestANameThatIsAskedForManyTimesAtOnceIsOneSenderID(t *testing.T) {
 	})
 }
 
-func TestARequestWithAKeyIsAnsweredOnce(t *testing.T) {
+func TestRequest_idempotencyKeyReplays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{Senders: 1})
 		caller := idempotency.Caller{Tenant: "shop", IdempotencyKey: "key", BodyHash: "body"}
@@ -193,7 +193,7 @@ func TestARequestWithAKeyIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-func TestANameBeyondTheQuotaIsRefused(t *testing.T) {
+func TestRequest_refusedBeyondTheQuota(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{Senders: 1})
 		refused := func(name, want string) {
@@ -230,7 +230,7 @@ func TestANameBeyondTheQuotaIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnOperatorBringsASenderIDWithItsID(t *testing.T) {
+func TestCreate_operatorSetsTheID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d, config.Quotas{})
 		create := func(tenant, id, name string) (made Sender, err error) {

@@ -78,7 +78,7 @@ func TestWriter_CSV(t *testing.T) {
 }
 
 // No divider of cells, nor quotes and spaces behind one, makes a formula of a text.
-func TestInert(t *testing.T) {
+func TestInert_noFormulaRemains(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"": "", "Ama": "Ama", "a=b": "a=b", "a - b": "a - b", "=1": "'=1", "+1": "'+1", "-1": "'-1", "@A": "'@A", "|x": "'|x", "%x": "'%x", "\uff1d1": "'\uff1d1",

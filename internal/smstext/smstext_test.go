@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCreditsAgainstSegments(t *testing.T) {
+func TestCredits_equalSegments(t *testing.T) {
 	cases := []struct {
 		name     string
 		text     string
@@ -39,7 +39,7 @@ func TestCreditsAgainstSegments(t *testing.T) {
 	}
 }
 
-func TestTheAlphabetHas128Places(t *testing.T) {
+func TestAlphabet_has128Characters(t *testing.T) {
 	if len(basicRunes) != 128 {
 		t.Fatalf("the basic alphabet has %d places", len(basicRunes))
 	}
@@ -52,7 +52,7 @@ func TestTheAlphabetHas128Places(t *testing.T) {
 }
 
 // Every text comes back whole, no segment is too long, and none is cut inside a character.
-func TestSegmentsRoundTrip(t *testing.T) {
+func TestSegments_roundTrip(t *testing.T) {
 	alphabet := []rune("ab @£é€{}[]~\\|^\n₵ɛɔ😀ü")
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom(alphabet), 0, 700, -1).Draw(t, "text")

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRuleRoundsHalfUpAndIsHeld(t *testing.T) {
+func TestRule_roundsHalfUp(t *testing.T) {
 	demo := DemoPlan()[0]
 	for _, c := range []struct {
 		rule   Rule
@@ -35,7 +35,7 @@ func TestRuleRoundsHalfUpAndIsHeld(t *testing.T) {
 	}
 }
 
-func TestAFeeNeverFallsAsTheAmountGrows(t *testing.T) {
+func TestFee_growsWithTheAmount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Rule{
 			Flat:        money.Pesewas(rapid.Int64Range(0, 5_000).Draw(t, "flat")),
@@ -73,7 +73,7 @@ func setPlan(t *testing.T, d *db.DB, s *Store, tenant string, from time.Time, ru
 	return version
 }
 
-func TestAPlanOfATenantComesBeforeTheDefault(t *testing.T) {
+func TestPlan_ofTheTenantFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		a, b := create(t, d, s, Tenant{Name: "A", Mode: Live}), create(t, d, s, Tenant{Name: "B", Mode: Live})
@@ -112,7 +112,7 @@ func TestAPlanOfATenantComesBeforeTheDefault(t *testing.T) {
 	})
 }
 
-func TestAPlanIsInForceFromItsTime(t *testing.T) {
+func TestPlan_startsAtItsTime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		a := create(t, d, s, Tenant{Name: "A", Mode: Live})
@@ -154,7 +154,7 @@ func TestAPlanIsInForceFromItsTime(t *testing.T) {
 	})
 }
 
-func TestANewPlanReachesOtherNodesWithinASecond(t *testing.T) {
+func TestPlan_reachesNodesInASecond(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		here, _ := node(d)
 		there, thereClock := node(d)
@@ -172,7 +172,7 @@ func TestANewPlanReachesOtherNodesWithinASecond(t *testing.T) {
 	})
 }
 
-func TestSetFeePlanRefuses(t *testing.T) {
+func TestSetFeePlan_refusals(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		for _, rules := range [][]Rule{
@@ -193,7 +193,7 @@ func TestSetFeePlanRefuses(t *testing.T) {
 	})
 }
 
-func TestTheDefaultPlanIsForThoseWithoutOneInForce(t *testing.T) {
+func TestPlan_defaultWithoutOwn(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, c := node(d)
 		own, later, none := create(t, d, s, Tenant{Name: "Own", Mode: Live}), create(t, d, s, Tenant{Name: "Later", Mode: Live}), create(t, d, s, Tenant{Name: "None", Mode: Test})
@@ -220,7 +220,7 @@ func TestTheDefaultPlanIsForThoseWithoutOneInForce(t *testing.T) {
 	})
 }
 
-func TestVersionsAreGivenOnce(t *testing.T) {
+func TestPlan_versionsAreUnique(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		var mu sync.Mutex

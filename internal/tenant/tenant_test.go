@@ -41,7 +41,7 @@ func create(t *testing.T, d *db.DB, s *Store, n Tenant) (made Tenant) {
 
 func ptr[T any](v T) *T { return &v }
 
-func TestCreateFillsInAndOpensAccounts(t *testing.T) {
+func TestCreate_opensAccounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		made := create(t, d, s, Tenant{Name: "Adom Stores", Mode: Test})
@@ -75,7 +75,7 @@ func TestCreateFillsInAndOpensAccounts(t *testing.T) {
 	})
 }
 
-func TestATenantNeedsANameAndAMode(t *testing.T) {
+func TestCreate_needsNameAndMode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		for _, n := range []Tenant{
@@ -118,7 +118,7 @@ func TestName_lookAlikesAreRefused(t *testing.T) {
 	})
 }
 
-func TestAChangeHoldsWithinASecondOnEveryNode(t *testing.T) {
+func TestUpdate_reachesNodesInASecond(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		here, hereClock := node(d)
 		there, thereClock := node(d)
@@ -148,7 +148,7 @@ func TestAChangeHoldsWithinASecondOnEveryNode(t *testing.T) {
 	})
 }
 
-func TestWrongSettingsOfATenantAreRefused(t *testing.T) {
+func TestUpdate_refusesInvalid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		made := create(t, d, s, Tenant{Name: "Adom", Mode: Live})
@@ -176,7 +176,7 @@ func TestWrongSettingsOfATenantAreRefused(t *testing.T) {
 	})
 }
 
-func TestAQuotaOfATenantReplacesTheInstallations(t *testing.T) {
+func TestQuota_tenantOverridesInstallation(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		made := create(t, d, s, Tenant{Name: "Adom", Mode: Live, Quotas: Quotas{Groups: 7}})
@@ -202,7 +202,7 @@ func TestAQuotaOfATenantReplacesTheInstallations(t *testing.T) {
 	})
 }
 
-func TestAQuotaIsReadAsItIsWritten(t *testing.T) {
+func TestQuota_roundTrip(t *testing.T) {
 	for text, want := range map[string]Quota{"1": 1, "1000000": 1_000_000, "none": NoQuota, "0": NoQuota, "default": InstallationQuota} {
 		got, err := ParseQuota(text)
 		if err != nil || got != want {
@@ -219,7 +219,7 @@ func TestAQuotaIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestPayoutsAreStoppedForOneTenant(t *testing.T) {
+func TestStopPayouts_affectsOneTenant(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		a, b := create(t, d, s, Tenant{Name: "A", Mode: Live}), create(t, d, s, Tenant{Name: "B", Mode: Live})
@@ -237,7 +237,7 @@ func TestPayoutsAreStoppedForOneTenant(t *testing.T) {
 	})
 }
 
-func TestListIsPagedInOrder(t *testing.T) {
+func TestList_pagedInOrder(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		for _, name := range []string{"A", "B", "C"} {
@@ -254,7 +254,7 @@ func TestListIsPagedInOrder(t *testing.T) {
 	})
 }
 
-func TestTwoOperatorsDoNotUndoEachOther(t *testing.T) {
+func TestUpdate_concurrentChangesBothStay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		s, _ := node(d)
 		made := create(t, d, s, Tenant{Name: "Adom", Mode: Live})

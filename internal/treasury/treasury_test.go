@@ -72,7 +72,7 @@ func (f *fixture) sound() {
 	}
 }
 
-func TestAWalletIsFundedAndCorrectedAndNeverBelowZero(t *testing.T) {
+func TestWallet_neverBelowZero(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		id := f.tenant.ID
@@ -103,7 +103,7 @@ func TestAWalletIsFundedAndCorrectedAndNeverBelowZero(t *testing.T) {
 }
 
 // An order that an account has no room for is refused with the limit, and moves nothing.
-func TestOrders_beyondWhatAnAccountHolds(t *testing.T) {
+func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		id, of := f.tenant.ID, f.tenant
@@ -158,7 +158,7 @@ func TestOrders_beyondWhatAnAccountHolds(t *testing.T) {
 	})
 }
 
-func TestAddedFloatIsMissingInTheFloat(t *testing.T) {
+func TestFloat_addedIsSubtracted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		for _, step := range []struct {
@@ -185,7 +185,7 @@ func TestAddedFloatIsMissingInTheFloat(t *testing.T) {
 }
 
 // A movement whose answer to COMMIT is lost happened once, with what the caller wrote beside it.
-func TestAMovementWhoseAnswerIsLostIsBookedOnce(t *testing.T) {
+func TestMove_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		f := open(t, d)
 		for _, fault := range []db.Fault{db.FaultAfter, db.FaultBefore} {
@@ -200,7 +200,7 @@ func TestAMovementWhoseAnswerIsLostIsBookedOnce(t *testing.T) {
 	})
 }
 
-func TestWhatIsOwedIsTakenBackAsFarAsTheWalletCoversIt(t *testing.T) {
+func TestRecover_upToTheBalance(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		debt := ledger.Receivable(f.tenant.ID)
@@ -224,7 +224,7 @@ func TestWhatIsOwedIsTakenBackAsFarAsTheWalletCoversIt(t *testing.T) {
 }
 
 // One subject and leg are booked once.
-func TestAMovementOfASubjectAndLegIsBookedOnce(t *testing.T) {
+func TestMove_subjectAndLegOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := open(t, d)
 		m := Movement{Asset: f.tenant.Money(), From: ledger.Suspense, To: ledger.Fees, Amount: 5, Kind: "decide", Subject: "a payment", Leg: "decided"}

@@ -2,7 +2,7 @@ package usertext
 
 import "testing"
 
-func TestCutCountsCharactersAndLeavesNoSpaceAtTheEnds(t *testing.T) {
+func TestCut_countsCharacters(t *testing.T) {
 	for _, each := range []struct {
 		text string
 		most int
@@ -14,7 +14,7 @@ func TestCutCountsCharactersAndLeavesNoSpaceAtTheEnds(t *testing.T) {
 	}
 }
 
-func TestStorableRefusesControlCharactersAndWhatIsNoUTF8(t *testing.T) {
+func TestStorable_refusesControlAndInvalid(t *testing.T) {
 	for text, want := range map[string]bool{"": true, "Ama Ɔkyerɛ ₵": true, "a\x00b": false, "a\nb": false, "a\u0085b": false, "\xff": false} {
 		if got := Storable(text); got != want {
 			t.Errorf("%q: %v", text, got)

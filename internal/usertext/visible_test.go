@@ -6,7 +6,7 @@ import (
 )
 
 // Characters that a reader cannot see, or that turn text around, become visible. Emoji, letters and spaces stay.
-func TestVisible_replacesWhatDeceives(t *testing.T) {
+func TestVisible_replacesDeceptive(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "Ama Ɔkyerɛ ₵5\n\tline": "Ama Ɔkyerɛ ₵5\n\tline", "a\u00a0b\u3000c": "a\u00a0b\u3000c",
 		"a\u200bb": "a\ufffdb", "\ufeffa": "\ufffda", "a\u00adb": "a\ufffdb", "a\u2060b\u2064": "a\ufffdb\ufffd", "a\u200cb\u200d": "a\ufffdb\ufffd",

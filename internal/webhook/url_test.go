@@ -86,7 +86,7 @@ func TestCheckURL_keepsQuery(t *testing.T) {
 }
 
 // An address outside ASCII is sent in ASCII to the host that was checked.
-func TestParseURL_encodesWhatIsSent(t *testing.T) {
+func TestParseURL_encodesNonASCII(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://shop.example/hook?name=Akɔsua":     "https://shop.example/hook?name=Ak%C9%94sua",
 		"https://bücher.example/a%2Fb/ɔ?x=%C9%94#ɔ": "https://xn--bcher-kva.example/a%2Fb/%C9%94?x=%C9%94",

@@ -376,7 +376,7 @@ func TestTakeover_unknownUnlessResend(t *testing.T) {
 	}
 }
 
-func TestShutdown_losesNothing(t *testing.T) {
+func TestShutdown_losesNoMessage(t *testing.T) {
 	each(t, func(t *testing.T, d *db.DB) {
 		h := open(t, d, options{credits: 10_000})
 		seen := make(chan struct{})

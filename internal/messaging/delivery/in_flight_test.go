@@ -150,7 +150,7 @@ func diesWithOneMissing(t *testing.T, d *db.DB, size int) {
 
 // A node is taken for dead at each of many messages of a campaign, with answers missing. They come when another node
 // has taken over.
-func TestTakeover_sendsNothingTwice(t *testing.T) {
+func TestTakeover_sendsNoMessageTwice(t *testing.T) {
 	for _, at := range []int{1, 2, 60, 99, 100, 101, 140, 197, 198, 240, 250} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			each(t, func(t *testing.T, d *db.DB) { diesAt(t, d, at) })

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// What Hubtel documents is in testdata and read by TestEveryDocumentedSampleOfHubtelIsReadAsItsPageSays. These are
+// What Hubtel documents is in testdata and read by TestSamples_readAsDocumented. These are
 // the variations, and what must stay unknown.
 
 const reference = "0b9e1c9e-8f1d-4c7b-9d53-0c4f9a8e7d21"
@@ -31,7 +31,7 @@ func believed(o provider.Outcome, want order, party string) provider.Outcome {
 	return o
 }
 
-func TestAnswersToASubmissionAreClassified(t *testing.T) {
+func TestSubmission_responsesClassified(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer provider.Answer
@@ -109,8 +109,8 @@ func statusBody(code, status, more string) string {
 	return `{"message":"Successful","responseCode":"` + code + `","data":{"date":"2024-04-25T21:45:48.4740964Z","status":"` + status + `","transactionId":"7fd01221faeb41469daec7b3561bddc5","externalTransactionId":"0000006824852622","paymentMethod":"mobilemoney","clientReference":"` + plain + `","currencyCode":null` + more + `}}`
 }
 
-// TestStatusesOfCollectionsAndSalesAreClassified: the status of collections and sales, which have one interface.
-func TestStatusesOfCollectionsAndSalesAreClassified(t *testing.T) {
+// TestStatus_ofCollectionsAndSales: the status of collections and sales, which have one interface.
+func TestStatus_ofCollectionsAndSales(t *testing.T) {
 	const whole = `,"amount":0.1,"charges":0.02,"amountAfterCharges":0.08,"isFulfilled":null`
 	taught := []config.Reply{{Status: 404, Code: "3000"}, {Status: 200, Code: "0000"}}
 	for _, c := range []struct {
@@ -177,8 +177,8 @@ func TestStatusesOfCollectionsAndSalesAreClassified(t *testing.T) {
 	}
 }
 
-// TestToldAsTaught: an answer that is not understood is told as it would be set.
-func TestToldAsTaught(t *testing.T) {
+// TestUnknownResponse_namesItsSetting: an answer that is not understood is told as it would be set.
+func TestUnknownResponse_namesItsSetting(t *testing.T) {
 	for _, c := range []struct {
 		answer provider.Answer
 		code   string
@@ -204,7 +204,7 @@ func sendBody(status, more string) string {
 	return `{"ResponseCode":"success","Data":{"TransactionId":"09f84e20a283942e807128e8c21d0303","networkTransactionId":"142116938399","ClientReference":"` + plain + `","Channel":"vodafone-gh","CreatedAt":"2021-08-23 11:31:06","transactionStatus":"` + status + `"` + more + `}}`
 }
 
-func TestStatusesOfPayoutsAreClassified(t *testing.T) {
+func TestStatus_ofPayouts(t *testing.T) {
 	const documented = `,"Amount":0.8,"Fees":0.010,"CustomerNumber":"233200010000"`
 	for _, c := range []struct {
 		name, body string
@@ -236,7 +236,7 @@ func TestStatusesOfPayoutsAreClassified(t *testing.T) {
 	}
 }
 
-func TestAnswersToNameQueriesAreClassified(t *testing.T) {
+func TestNameQuery_responsesClassified(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer provider.Answer
@@ -270,7 +270,7 @@ func TestAnswersToNameQueriesAreClassified(t *testing.T) {
 	}
 }
 
-func TestOffersWithoutAPriceAreLeftOut(t *testing.T) {
+func TestOffers_withoutPriceAreOmitted(t *testing.T) {
 	list, o := offers(answer(200, `{"ResponseCode":"0000","Message":"success","Label":"","Data":[{"Display":"1.19GB","Value":"flexi_data_bundle","Amount":20.0},{"Display":"free","Value":"x","Amount":0},{"Display":"odd","Value":"y","Amount":1.005},{"Display":"25 MB","Value":"25 MB","Amount":"0.5"}]}`))
 	if o.Class != provider.Accepted || len(list) != 2 || list[0] != (provider.Offer{Display: "1.19GB", Value: "flexi_data_bundle", Amount: 2000}) || list[1].Amount != 50 {
 		t.Errorf("%+v %+v", list, o)
@@ -291,7 +291,7 @@ func TestOffersWithoutAPriceAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestABalanceIsReadFromItsEnvelopeAlone(t *testing.T) {
+func TestBalance_readFromItsEnvelope(t *testing.T) {
 	if held, o := balance(answer(200, `{"responseCode":"0000","message":"Success","data":{"amount":123.50}}`)); held != 12350 || o.Class != provider.Accepted {
 		t.Errorf("%v %+v", held, o)
 	}
@@ -302,7 +302,7 @@ func TestABalanceIsReadFromItsEnvelopeAlone(t *testing.T) {
 	}
 }
 
-func TestDescriptionsHaveTheCharactersThatHubtelTakes(t *testing.T) {
+func TestDescription_allowedCharacters(t *testing.T) {
 	for label, want := range map[string]string{
 		"":                         "Payment ref-123456789",
 		"Union Dues & fees 100%":   "Union Dues fees 100",

@@ -105,7 +105,7 @@ func newBench(t *testing.T, o sim.Options, habits simhubtel.Options) *bench {
 	return b
 }
 
-func TestHubtelConformsToEveryRole(t *testing.T) {
+func TestHubtel_conformsToEveryRole(t *testing.T) {
 	for _, network := range msisdn.Networks() {
 		t.Run(string(network), func(t *testing.T) {
 			b := newBench(t, sim.Options{}, simhubtel.Options{})
@@ -128,9 +128,9 @@ func TestHubtelConformsToEveryRole(t *testing.T) {
 	})
 }
 
-// TestChargesAddUpToHubtelsBook: what the adapter tells of charges adds up to what Hubtel's own book
+// TestCharges_equalHubtelsBook: what the adapter tells of charges adds up to what Hubtel's own book
 // holds, over every product. No status tells the commission of a sale.
-func TestChargesAddUpToHubtelsBook(t *testing.T) {
+func TestCharges_equalHubtelsBook(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	ctx, rail := t.Context(), b.Rail
 	before := b.sim.Float(simhubtel.Name)
@@ -183,9 +183,9 @@ func TestChargesAddUpToHubtelsBook(t *testing.T) {
 	}
 }
 
-// TestUnpaidIsNeverAFailureByItself: Hubtel says Unpaid of an open collection and of a failed one, and
+// TestUnpaid_isNotFinal: Hubtel says Unpaid of an open collection and of a failed one, and
 // the adapter makes no failure of it at any age.
-func TestUnpaidIsNeverAFailureByItself(t *testing.T) {
+func TestUnpaid_isNotFinal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference, sent := uuid.NewString(), b.clock.Now()
 	b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("020"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
@@ -205,8 +205,8 @@ func TestUnpaidIsNeverAFailureByItself(t *testing.T) {
 	}
 }
 
-// TestAnotherAmountIsNotBelieved: whatever the fee is, and however small the payment.
-func TestAnotherAmountIsNotBelieved(t *testing.T) {
+// TestStatus_otherAmountIsAMismatch: whatever the fee is, and however small the payment.
+func TestStatus_otherAmountIsAMismatch(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	for _, amount := range []money.Pesewas{10, 99, 100, 101, 299, 300, 12_345} {
 		reference := uuid.NewString()
@@ -225,9 +225,9 @@ func TestAnotherAmountIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestPaidAndRefused: whatever Hubtel says of what it has done, a question tells
+// TestStatus_paidDespiteRefusal: whatever Hubtel says of what it has done, a question tells
 // the truth, on each of its hosts.
-func TestPaidAndRefused(t *testing.T) {
+func TestStatus_paidDespiteRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	wallet, callback, clear := b.Wallet("000"), "http://127.0.0.1:1/", 0
 	for op, do := range map[string]struct {
@@ -270,8 +270,8 @@ func TestPaidAndRefused(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatSayNothing: no answer but the taught one is "not known".
-func TestQuestionsThatSayNothing(t *testing.T) {
+// TestStatus_inconclusiveResponses: no answer but the taught one is "not known".
+func TestStatus_inconclusiveResponses(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
 	b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000"), Network: b.Network, CallbackURL: "http://127.0.0.1:1/"})
@@ -300,8 +300,8 @@ func TestQuestionsThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestNoCallbackURL: a request that Hubtel would refuse is not sent.
-func TestNoCallbackURL(t *testing.T) {
+// TestSubmission_withoutCallbackURL: a request that Hubtel would refuse is not sent.
+func TestSubmission_withoutCallbackURL(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r"})
@@ -310,8 +310,8 @@ func TestNoCallbackURL(t *testing.T) {
 	}
 }
 
-// TestReferenceIsUsedUp: by whatever came of its first request.
-func TestReferenceIsUsedUp(t *testing.T) {
+// TestReference_usedOnce: by whatever came of its first request.
+func TestReference_usedOnce(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	send := func(reference, code string, amount money.Pesewas) provider.Outcome {
 		return b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet(code), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
@@ -352,9 +352,9 @@ func TestReferenceIsUsedUp(t *testing.T) {
 	}
 }
 
-// TestOffersThatChange: nothing is bought that is not offered at that price at
+// TestOffers_changedPriceIsRefused: nothing is bought that is not offered at that price at
 // that moment.
-func TestOffersThatChange(t *testing.T) {
+func TestOffers_changedPriceIsRefused(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	b.Network = msisdn.MTN
 	ask := provider.OffersRequest{Network: b.Network, MSISDN: b.Wallet("000")}
@@ -398,8 +398,8 @@ func TestOffersThatChange(t *testing.T) {
 	}
 }
 
-// TestAddressNotListed: Hubtel's gateway answers HTML to whom it does not know.
-func TestAddressNotListed(t *testing.T) {
+// TestGateway_addressNotListed: Hubtel's gateway answers HTML to whom it does not know.
+func TestGateway_addressNotListed(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	reference := uuid.NewString()
 	o := b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, MSISDN: b.Wallet("000"), Network: b.Network, Reference: "r", CallbackURL: "http://127.0.0.1:1/"})
@@ -411,8 +411,8 @@ func TestAddressNotListed(t *testing.T) {
 	}
 }
 
-// TestAirtimeForAnotherNetworkFailsLater: airtime for a number of another network fails later.
-func TestAirtimeForAnotherNetworkFailsLater(t *testing.T) {
+// TestAirtime_otherNetworkFailsLater: airtime for a number of another network fails later.
+func TestAirtime_otherNetworkFailsLater(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
 	o := b.Rail.TopUpper.TopUp(t.Context(), provider.TopUpRequest{ProviderReference: reference, Amount: 100, MSISDN: "233241234567", Network: msisdn.Telecel, CallbackURL: "http://127.0.0.1:1/"})
@@ -426,8 +426,8 @@ func TestAirtimeForAnotherNetworkFailsLater(t *testing.T) {
 	}
 }
 
-// TestBankAccountsAreText: letters and leading zeros arrive as they are.
-func TestBankAccountsAreText(t *testing.T) {
+// TestBankAccount_keepsLettersAndZeros: letters and leading zeros arrive as they are.
+func TestBankAccount_keepsLettersAndZeros(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	accounts := []string{"0012345678901", "00AB12345", "1234567", "1234567890123456"}
 	for _, account := range accounts {

@@ -46,8 +46,8 @@ func (r *recorded) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// TestEveryDocumentedSampleOfHubtelIsReadAsItsPageSays reads every documented sample as what its page says that it is.
-func TestEveryDocumentedSampleOfHubtelIsReadAsItsPageSays(t *testing.T) {
+// TestSamples_readAsDocumented reads every documented sample as what its page says that it is.
+func TestSamples_readAsDocumented(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no samples: %v", err)

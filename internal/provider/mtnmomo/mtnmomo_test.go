@@ -105,7 +105,7 @@ func newBench(t *testing.T, o sim.Options, habits simmtn.Options) *bench {
 	return b
 }
 
-func TestMTNConformsToEveryRole(t *testing.T) {
+func TestMTN_conformsToEveryRole(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options simmtn.Options
@@ -123,9 +123,9 @@ func TestMTNConformsToEveryRole(t *testing.T) {
 	}
 }
 
-// TestPaidAndRefused: whatever MTN says of what it has done, a question tells the
+// TestStatus_paidDespiteRefusal: whatever MTN says of what it has done, a question tells the
 // truth. A refusal is clear in MTN's own envelope with a documented code only.
-func TestPaidAndRefused(t *testing.T) {
+func TestStatus_paidDespiteRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	clear := 0
 	for _, answer := range simmtn.RefusalAnswers() {
@@ -153,8 +153,8 @@ func TestPaidAndRefused(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatSayNothing: no answer but the documented one is "not known".
-func TestQuestionsThatSayNothing(t *testing.T) {
+// TestStatus_inconclusiveResponses: no answer but the documented one is "not known".
+func TestStatus_inconclusiveResponses(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	reference := uuid.NewString()
 	b.collect(reference)

@@ -20,8 +20,8 @@ func answer(status int, body string) provider.Answer {
 	return provider.Answer{Status: status, Body: []byte(body), Written: true}
 }
 
-// TestAnswersOfMTNToASubmissionAreClassified holds each wire event of MTN's table to its class.
-func TestAnswersOfMTNToASubmissionAreClassified(t *testing.T) {
+// TestSubmission_responsesClassified holds each wire event of MTN's table to its class.
+func TestSubmission_responsesClassified(t *testing.T) {
 	const u, acc, rej, bar = provider.Unknown, provider.Accepted, provider.Rejected, provider.Barred
 	for _, c := range []struct {
 		product string
@@ -74,8 +74,8 @@ func TestAnswersOfMTNToASubmissionAreClassified(t *testing.T) {
 	}
 }
 
-// TestStatusBodiesOfMTNAreRead reads bodies as MTN's documents and live systems show them.
-func TestStatusBodiesOfMTNAreRead(t *testing.T) {
+// TestStatus_documentedBodies reads bodies as MTN's documents and live systems show them.
+func TestStatus_documentedBodies(t *testing.T) {
 	const paid = `"amount":"100","currency":"GHS","externalId":"5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c","payer":{"partyIdType":"MSISDN","partyId":"233244000000"},"payerMessage":"x","payeeNote":"y"`
 	const sent = `"amount":"100.50","currency":"GHS","externalId":"5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c","payee":{"partyIdType":"MSISDN","partyId":"233244000000"}`
 	collection, disbursement := products()
@@ -145,7 +145,7 @@ func TestStatusBodiesOfMTNAreRead(t *testing.T) {
 	}
 }
 
-func TestNotesHaveTheCharactersThatMTNTakes(t *testing.T) {
+func TestNote_allowedCharacters(t *testing.T) {
 	for in, want := range map[string]string{
 		"Ama's shop & sons": "Ama s shop sons", "": "Payment", "'''": "Payment", "a\nb": "a b", strings.Repeat("x", 200): strings.Repeat("x", 160),
 		"École 5": "cole 5",

@@ -16,9 +16,9 @@ import (
 	simmtn "github.com/makola/makola/internal/sim/mtn"
 )
 
-// TestRandomFaultsNeverDisagreeWithMTNsBook sends a few thousand payments through random faults, eight
+// TestRandomFaults_agreeWithMTNsBook sends a few thousand payments through random faults, eight
 // at a time, and holds every outcome and the float to the provider's book.
-func TestRandomFaultsNeverDisagreeWithMTNsBook(t *testing.T) {
+func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	b := newBench(t, sim.Options{Dir: t.TempDir()}, simmtn.Options{})

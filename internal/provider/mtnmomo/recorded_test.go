@@ -27,8 +27,8 @@ type recorded struct {
 	}
 }
 
-// TestEveryDocumentedSampleOfMTNIsReadAsItsPageSays reads every documented sample as what MTN says that it is.
-func TestEveryDocumentedSampleOfMTNIsReadAsItsPageSays(t *testing.T) {
+// TestSamples_readAsDocumented reads every documented sample as what MTN says that it is.
+func TestSamples_readAsDocumented(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no samples: %v", err)

@@ -24,7 +24,7 @@ func (b *bench) tokens() int {
 	return n
 }
 
-func TestOneTokenForAllWhoWait(t *testing.T) {
+func TestToken_sharedByWaitingCallers(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	b.Fault("token", "slow", 1) // until the clock moves, so that all of them wait
 	var wg sync.WaitGroup
@@ -70,7 +70,7 @@ func TestToken_clockSet(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
+func TestToken_cancelledCallerStopsNoOther(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	b.Fault("token", "slow", 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -91,7 +91,7 @@ func TestWhoGivesUpDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestARefusedTokenIsRenewedForTheNextRequest(t *testing.T) {
+func TestToken_renewedAfterRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	// The caller counts POSTs, so none is repeated here: the next one has a new token.
 	b.Fault("collect", "unauthorized", 1)
@@ -123,7 +123,7 @@ func TestARefusedTokenIsRenewedForTheNextRequest(t *testing.T) {
 
 // A documented refusal counts as clear also with HTTP 500, and the adapter asks
 // nothing by itself: what the refusal is worth, its caller asks.
-func TestRefusalWith500IsClearAndNotAskedAbout(t *testing.T) {
+func TestRefusal_with500IsFinal(t *testing.T) {
 	b := newBench(t, sim.Options{OpeningFloat: 100}, simmtn.Options{})
 	o := b.Rail.Disburser.Disburse(context.Background(), provider.DisburseRequest{ProviderReference: uuid.NewString(), Amount: 500, MSISDN: b.Wallet("000")})
 	if o.Class != provider.Rejected || !o.Clear || o.Reason != provider.ReasonFloat {
@@ -136,8 +136,8 @@ func TestRefusalWith500IsClearAndNotAskedAbout(t *testing.T) {
 	}
 }
 
-// TestMTNsMagicNumbersDoWhatTheyPromise are those that the role suites do not use.
-func TestMTNsMagicNumbersDoWhatTheyPromise(t *testing.T) {
+// TestSim_documentedNumbers are those that the role suites do not use.
+func TestSim_documentedNumbers(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	collect := func(reference, code string) provider.Outcome {
 		return b.Rail.Collector.Collect(context.Background(), provider.CollectRequest{ProviderReference: reference, Amount: 500, MSISDN: b.Wallet(code)})

@@ -134,9 +134,9 @@ func TestCentre_throttledSubmitsArriveOnce(t *testing.T) {
 	}
 }
 
-// TestCentre_droppedLineRepeatsNothing: a centre that drops the line at every 50th submit, before or after it took it. What
+// TestCentre_droppedLineRepeatsNoMessage: a centre that drops the line at every 50th submit, before or after it took it. What
 // was answered was taken, what was not may have been, and nothing is sent again by the client.
-func TestCentre_droppedLineRepeatsNothing(t *testing.T) {
+func TestCentre_droppedLineRepeatsNoMessage(t *testing.T) {
 	for _, fault := range []sim.FaultKind{sim.AnswerLost, sim.RequestLost} {
 		t.Run(string(fault), func(t *testing.T) {
 			m := newCentre(t, smsc.Options{})
