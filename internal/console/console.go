@@ -1,23 +1,23 @@
-// Package console is Makola's HTML transport. It is the frame of all pages: it carries a request of a browser through its checks,
-// and renders what the handler of its route returns. It has the pages of signing in and of one's own account; the pages of the
-// sites are routes that it is given. Like package api it opens no transaction and has no rule about money: a handler reads a
-// form, calls one verb of a domain package and renders.
+// Package console is Makola's HTML transport. It checks each request of a browser, calls the handler of its route and renders
+// the result. It has the pages for signing in and for one's own account. The pages of the sites are routes that it is given.
+// Like package api it opens no transaction and has no rule about money: a handler reads a form, calls one function of a domain
+// package and renders.
 //
 // Package ops has the pages of the installation (/ops), package tenant those of an account (/app/TENANT), and package handsets
 // those of the simulator (/sim). Both sites share records (payments, messages, refused requests), settings (people,
 // keys) and approvals (change requests and the policy). Package words names states and reasons. Package page has the parts of a page.
 //
-// Routes, their forms and the permission that each needs are data; what a role may do is the policy of package identity.
+// Routes, their forms and the permission that each needs are data. Package roles decides which role has which permission.
 //
 // Files, from the top down:
 //
 //	serve.go, observe.go  answer requests and count them
-//	sign.go               signing in and out, and the frame's own routes
+//	sign.go               signing in and out, and the console's own routes
 //	account.go            one's own account
-//	kept.go               the contents of a form while a person gives the second factor
-//	visit.go, route.go, refusal.go, shell.go, live.go  one request on its way, and what stands around its page
-//	table.go, form.go, subject.go, file.go, cookie.go  what handlers use of a visit: columns of lists, parameters, the account, files
-//	console.go, watch.go, place.go  what the console stands on
+//	kept.go               the contents of a form during a step-up
+//	visit.go, route.go, refusal.go, shell.go, live.go  one request, and the shell around its page
+//	table.go, form.go, subject.go, file.go, cookie.go  what handlers use: columns of lists, parameters, the account, files
+//	console.go, watch.go, place.go  dependencies, session watching, sites
 //
 // The *_templ.go files are generated from the .templ files.
 //
@@ -41,7 +41,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Deps is what the console stands on.
+// Deps are the dependencies of the console.
 type Deps struct {
 	Identity *identity.Identity
 	Tenants  *tenant.Store
@@ -53,15 +53,15 @@ type Deps struct {
 	PublicURL string
 	// Seal keeps the contents of forms while a person gives the second factor; nil: they are lost.
 	Seal *config.Sealer
-	// Installation tells the cookies of several servers of one machine apart.
+	// Installation is part of the cookies' names, so that several servers on one machine do not share a session.
 	Installation string
 	// TrustedProxies and ProxiesOnly are those of the JSON interface.
 	TrustedProxies []netip.Prefix
 	ProxiesOnly    bool
 	// Hosts reports whether the server answers to the host of a request; nil: to every host.
 	Hosts func(host string) bool
-	// Development lets people in who come by the link of the first screen. In production the console asks them for a
-	// password and, where a role needs it, a second factor; without any people it is not set up yet.
+	// Development admits people who open the link of the first screen. In production the console asks for a password
+	// and, where a role needs it, a second factor. Without any people a production console is not set up yet.
 	Development bool
 	// NewLink makes a sign-in link and prints it where the server was started; nil: there is no such place.
 	NewLink func(ctx context.Context) error

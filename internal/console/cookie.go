@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/identity"
 )
 
-// cookieName is that of the session: in production one that browsers accept from this host over TLS alone, in
-// development one of this installation, because cookies ignore ports.
+// cookieName is the name of the session's cookie. In production browsers accept it over TLS only, for this host only.
+// In development it contains the installation, because cookies ignore ports.
 func (c *Console) cookieName() string {
 	if c.Development {
 		return "makola-" + c.Installation

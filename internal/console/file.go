@@ -106,8 +106,8 @@ func fileWord(name string) string {
 	return strings.Trim(word[:min(len(word), maxFileWord)], "-")
 }
 
-// ByPage calls each for every row of a list, newest first. read returns at most fileRows rows that are older than the row with the
-// ID before.
+// ByPage calls each for every row of a list, newest first. read returns at most fileRows rows older than the row with
+// the ID before.
 func ByPage[T any](id func(T) string, read func(before string, limit int) ([]T, error), each func(T) error) error {
 	for before := ""; ; {
 		list, err := read(before, fileRows)

@@ -57,7 +57,7 @@ func (v *Visit) DayFields() []page.Field {
 	return []page.Field{{Name: "from", Label: "From", Type: "date", Value: v.Param("from")}, {Name: "to", Label: "To", Type: "date", Value: v.Param("to")}}
 }
 
-// Narrowed says whether any of the parameters is set.
+// Narrowed reports whether any of the parameters is set.
 func (v *Visit) Narrowed(names ...string) bool {
 	for _, name := range names {
 		if v.Param(name) != "" {
@@ -107,7 +107,7 @@ func (v *Visit) Actions(p roles.Permission, links ...page.Link) []page.Link {
 	return links
 }
 
-// Given is what the form has for a name, or what the address has; usual where neither has any.
+// Given returns the value of a parameter of the form, or else of the address, or else usual.
 func (v *Visit) Given(name, usual string) string {
 	if v.R.Method == http.MethodPost {
 		return v.R.PostFormValue(name)

@@ -17,8 +17,8 @@ type livePart struct {
 	body templ.Component
 }
 
-// Part makes a part of a page live: the browser asks for it every so many seconds, and is answered with nothing while it
-// stays the same.
+// Part makes a part of a page live. The browser asks for it at an interval, and the answer is empty while the part is
+// unchanged.
 func (v *Visit) Part(id string, seconds int, body templ.Component) (templ.Component, error) {
 	var inner bytes.Buffer
 	if err := body.Render(v.Ctx, &inner); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/page"
 )
 
-// routeOther stands in the metrics for every path that is no page: clients make up any.
+// routeOther is the label of all paths without a page, because clients can invent any path.
 const routeOther = "console"
 
 // observed remembers how a request was answered, for the metrics and the access log.
@@ -35,7 +35,7 @@ func (o *observed) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap gives http.ResponseController what this stands around.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // ServeHTTP answers one request and counts it.

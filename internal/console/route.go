@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Site says whose pages a route belongs to.
+// Site names the site of a route.
 type Site int
 
 const (
@@ -42,8 +42,8 @@ type Route struct {
 	Body         int64 // bytes at most; 0: formBytes
 	Unready      bool  // there for people who have not set up a password and a factor yet
 	Handle       func(*Visit) (Answer, error)
-	// Resume shows the form of a POST again, with its contents, after a second factor. It does nothing of what the form asks for. nil:
-	// the contents are lost. A route with a password or a file has none.
+	// Resume shows the form of a POST again, with its contents, after a step-up. It does nothing of what the form
+	// asks for. If it is nil, the contents are lost. A route with a password or a file has none.
 	Resume func(*Visit) (Answer, error)
 }
 
@@ -71,10 +71,10 @@ func strayRoutes() []Route {
 	}
 }
 
-// isText says whether a value can be a text of the database: PostgreSQL has no NUL.
+// isText reports whether the database can store a value as text: PostgreSQL rejects NUL.
 func isText(value string) bool { return utf8.ValidString(value) && !strings.Contains(value, "\x00") }
 
-// checkForm refuses what no browser sends of a page of ours: parameters that are too long, repeated, or no text.
+// checkForm refuses parameters that no browser sends from our pages: too long, repeated, or not text.
 func (v *Visit) checkForm() error {
 	if v.Route.Machine {
 		return nil
@@ -94,11 +94,11 @@ func (v *Visit) checkForm() error {
 	return nil
 }
 
-// Guarded says whether the route asks for a permission.
+// Guarded reports whether the route needs a permission.
 func (r Route) Guarded() bool { return r.Site == Operators || r.Site == Tenants }
 
-// Allows says whether a role at a site may use the route, by the policy. An operator who may look at tenants' pages has
-// what both their own role and the tenant's auditor may.
+// Allows reports whether a role at a site may use the route. An operator who views an account's pages has the
+// permissions that both the operator's role and the account's auditor have.
 func (r Route) Allows(s roles.Site, role roles.Role) bool {
 	switch {
 	case r.Site == Operators:
@@ -111,7 +111,7 @@ func (r Route) Allows(s roles.Site, role roles.Role) bool {
 	return true
 }
 
-// can says whether a role has what the route asks for.
+// can reports whether a role has the route's permission.
 func (r Route) can(s roles.Site, role roles.Role) bool {
 	return roles.Can(s, role, r.Permission) && (r.Also == "" || roles.Can(s, role, r.Also))
 }

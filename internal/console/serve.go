@@ -10,11 +10,11 @@ import (
 	"github.com/makola/makola/internal/page"
 )
 
-// owned are the paths of the console: these, and what is under those that end in a slash. Every other path belongs to
+// owned are the paths of the console: these, and all paths below those that end in a slash. All other paths belong to
 // the JSON interface.
 var owned = []string{"/", "/account", "/account/", "/first", "/first/again", "/sign-in", "/sign-out", "/theme", "/app", "/app/", "/ops", "/ops/", "/sim", "/sim/", page.Assets}
 
-// Owns says whether a path belongs to the console.
+// Owns reports whether a path belongs to the console.
 func Owns(path string) bool {
 	for _, o := range owned {
 		if path == o || o != "/" && strings.HasSuffix(o, "/") && strings.HasPrefix(path, o) {
@@ -72,8 +72,8 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hasPeople says whether the console of a production server is set up. Where that cannot be found out it is taken for
-// set up: signing in will say what is wrong.
+// hasPeople reports whether the console of a production server is set up. If the database does not answer it returns
+// true, and signing in shows the error.
 func (c *Console) hasPeople(ctx context.Context) bool {
 	if c.setUp.Load() {
 		return true

@@ -12,10 +12,10 @@ import (
 
 // Column is one column of a table of T. A page shows Head and Cell, a file has Name and Value.
 type Column[T any] struct {
-	Head string // on pages; empty: the column is in files alone
+	Head string // on pages; empty: the column is in files only
 	Cell func(T) templ.Component
 	page.Display
-	Name  string // in files; empty: the column is on pages alone
+	Name  string // in files; empty: the column is on pages only
 	Value func(T) sheet.Value
 }
 
@@ -35,7 +35,7 @@ func (c Column[T]) Laid(l page.Display) Column[T] {
 	return c
 }
 
-// OnPage returns the column with its head where shown is true, and otherwise for files alone.
+// OnPage returns the column with its head if shown is true, and otherwise for files only.
 func (c Column[T]) OnPage(shown bool) Column[T] {
 	if !shown {
 		c.Head = ""
@@ -43,12 +43,12 @@ func (c Column[T]) OnPage(shown bool) Column[T] {
 	return c
 }
 
-// Shown is a column of pages alone.
+// Shown returns a column that only pages have.
 func Shown[T any](head string, cell func(T) templ.Component) Column[T] {
 	return Column[T]{Head: head, Cell: cell}
 }
 
-// Filed is a column of files alone.
+// Filed returns a column that only files have.
 func Filed[T any](name string, value func(T) sheet.Value) Column[T] {
 	return Column[T]{Name: name, Value: value}
 }
@@ -65,7 +65,7 @@ func ID[T any](head, name string, of func(T) string) Column[T] {
 	return c
 }
 
-// Coded is a column whose file has codes, which pages show as words or badges.
+// Coded returns a column with codes in files, and words or badges on pages.
 func Coded[T any](head, name string, cell func(T) templ.Component, code func(T) string) Column[T] {
 	c := Text(head, name, code)
 	c.Cell = cell
@@ -122,8 +122,8 @@ func filed[T any](columns []Column[T]) (list []sheet.Column[T]) {
 	return list
 }
 
-// Keyed cuts a list of which one row too many was read to a page, and adds the links to its neighbours. param is the
-// parameter that has the id of the last row before the page.
+// Keyed cuts a list that was read with one extra row to a page, and adds the links to the pages before and after.
+// param is the parameter with the id of the last row before the page.
 func Keyed[T any](v *Visit, l *page.List, param string, rows []T, id func(T) string) []T {
 	if v.Param(param) != "" {
 		l.Prev = v.Query(param, "")

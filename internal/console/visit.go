@@ -45,7 +45,7 @@ type Visit struct {
 	waiting  map[string]int // by path of the navigation
 }
 
-// Answer is what a handler makes: a page, a part of one, a file, or another place to go.
+// Answer is the result of a handler: a page, a part of one, a file, or a redirect.
 type Answer struct {
 	Title string
 	Body  templ.Component
@@ -67,7 +67,7 @@ func (c *Console) begin(w http.ResponseWriter, r *http.Request, route *Route) *V
 	return v
 }
 
-// run answers the request of a route, or says why not.
+// run answers the request of a route, or shows why it is refused.
 func (v *Visit) run() {
 	within := AnswerWithin
 	if v.Route.File || v.Route.Slow {
@@ -173,7 +173,7 @@ const exportWithin = 60 * time.Second
 // viewedEvery is how often it is written down that an operator looks at a tenant's pages.
 const viewedEvery = time.Hour
 
-// Entry is what the audit log says of something that the visitor does.
+// Entry returns the audit entry of an action of the visitor.
 func (v *Visit) Entry(action, tenantID, subject string) audit.Entry {
 	return audit.Entry{Actor: v.Who.Person.Email, Person: v.Who.Person.ID, Origin: v.Origin(), Action: action, Tenant: tenantID, Subject: subject}
 }
@@ -212,7 +212,7 @@ func (v *Visit) record() error {
 	return err
 }
 
-// exports says whether a list is taken away as a file.
+// exports reports whether the request asks for a list as a file.
 func (v *Visit) exports() bool { return v.Route.File && v.R.Method == http.MethodGet }
 
 // keyOf is a key of a fixed length for what texts of any length name.
@@ -246,7 +246,7 @@ func (v *Visit) enter(id string) error {
 	return err
 }
 
-// Can says whether the visitor has a permission where the page belongs to.
+// Can reports whether the visitor has a permission at the site of the page.
 func (v *Visit) Can(p roles.Permission) bool {
 	if v.Viewing {
 		return v.Who.Role(roles.Installation).MayViewAs(p)
@@ -258,7 +258,7 @@ func (v *Visit) Can(p roles.Permission) bool {
 	return roles.Can(site, v.Role, p)
 }
 
-// polls says whether a page asked by itself, which is no use of the session.
+// polls reports whether a live part made the request. Polling does not extend the session.
 func (v *Visit) polls() bool { return v.R.URL.Query().Has("live") || v.R.URL.Query().Has("newer") }
 
 // give sends an answer.
@@ -367,7 +367,7 @@ func fromProxy(r *http.Request, trusted []netip.Prefix) bool {
 	return access.FromProxy(r.RemoteAddr, trusted)
 }
 
-// loopback says whether a request comes from this machine, and through no proxy.
+// loopback reports whether a request comes from this machine without a proxy.
 func loopback(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == "" && r.Header.Get("Forwarded") == ""

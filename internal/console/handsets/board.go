@@ -26,7 +26,7 @@ import (
 // The first handsets are of numbers that ask for approval.
 const firstHandsets = "0240000040,0200000040"
 
-// How much stands on the page.
+// Limits of the page.
 const (
 	mostHandsets  = 6
 	shownTexts    = 8
@@ -36,7 +36,7 @@ const (
 	shownPayments = 4
 )
 
-// handset is a phone with what is on it.
+// handset is a phone with its prompts and messages.
 type handset struct {
 	number   msisdn.MSISDN
 	network  msisdn.Network
@@ -46,7 +46,7 @@ type handset struct {
 	without  string // the page without this handset
 }
 
-// board is what the page of the handsets shows.
+// board is the content of the handsets' page.
 type board struct {
 	tenant   tenant.Tenant // of the visitor; zero: none
 	wallet   money.Pesewas
@@ -84,7 +84,7 @@ func (ps *Pages) simulated(v *console.Visit, refused page.Form) (console.Answer,
 	return console.Answer{Title: "Handsets", Body: handsetPage(v, b, ps.collectForm(v, b, refused), money, live), Wrong: len(refused.Fields) > 0}, nil
 }
 
-// board gathers what the page shows.
+// board reads the content of the page.
 func (ps *Pages) board(v *console.Visit) (b board, err error) {
 	if b.tenant, err = ps.testTenant(v); err != nil {
 		return b, err
@@ -116,7 +116,7 @@ func (ps *Pages) board(v *console.Visit) (b board, err error) {
 	return b, err
 }
 
-// books reads what the visitor's test tenant has.
+// books reads the balances of the visitor's test account.
 func (ps *Pages) books(v *console.Visit, b *board) error {
 	wallet, err := ps.Ledger.Balance(v.Ctx, b.tenant.Wallet())
 	if err != nil {
@@ -180,7 +180,7 @@ func (ps *Pages) handsets(v *console.Visit) (list []handset, err error) {
 	return list, nil
 }
 
-// look reads what is on a handset.
+// look reads the prompts and messages of a handset.
 func (ps *Pages) look(v *console.Visit, h *handset) error {
 	prompts, err := ps.sim().prompts(v.Ctx, h.number.Local())
 	if err != nil {
@@ -268,7 +268,7 @@ func toSim(v *console.Visit) console.Answer {
 	return console.Answer{To: to}
 }
 
-// answerPrompt approves, declines or mistypes what a handset asks.
+// answerPrompt approves, declines or mistypes the PIN of a prompt.
 func (ps *Pages) answerPrompt(v *console.Visit) (console.Answer, error) {
 	action := v.R.PostFormValue("action")
 	err := ps.sim().answer(v.Ctx, v.R.PathValue("msisdn"), v.R.PathValue("id"), action)
@@ -320,7 +320,7 @@ var simProviders = []page.Option{{Value: "mtn", Text: "MTN"}, {Value: "hubtel", 
 // simSteps are how far the clock is moved.
 var simSteps = []page.Option{{Value: "60", Text: "1 minute"}, {Value: "3600", Text: "1 hour"}, {Value: "86400", Text: "1 day"}}
 
-// promptBadges are the states of a handset's prompts, and of what the simulator booked.
+// promptBadges are the badges for the states of a prompt and of a payment in the simulator's books.
 var promptBadges = map[string]page.Badge{
 	"pending":   {Tone: page.Open, Word: "Waiting"},
 	"approved":  {Tone: page.Good, Word: "Approved"},

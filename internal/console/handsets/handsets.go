@@ -1,7 +1,7 @@
-// Package handsets has the pages of the simulator (/sim): the phones of customers, a receiver of webhooks, faults and the clock. It is
-// there in development mode alone.
+// Package handsets has the pages of the simulator (/sim): the phones of customers, a receiver of webhooks, faults and the clock.
+// They exist in development mode only.
 //
-// Files: routes.go lists the pages, board.go has the handsets, hooks.go receives webhooks, simulator.go asks the simulator.
+// Files: routes.go lists the pages, board.go has the handsets, hooks.go receives webhooks, simulator.go calls the simulator.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package handsets
@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Pages has the handlers of the pages, and what they need.
+// Pages has the handlers of the pages and their dependencies.
 type Pages struct {
 	Tenants  *tenant.Store
 	Ledger   *ledger.Ledger

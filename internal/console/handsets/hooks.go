@@ -25,7 +25,7 @@ type hooks struct {
 type hook struct {
 	At        time.Time
 	ID        string
-	Signature string // what is to be said of it
+	Signature string // the result of the check of its signature
 	Valid     bool
 	Body      string
 	Headers   []string // those that a receiver looks at
@@ -65,8 +65,9 @@ func (h *hooks) latest(account string) []hook {
 	return list
 }
 
-// receiveHook takes a webhook as a customer's server would: it checks the signature and answers 2xx. A name that is the id of a
-// test account shows the webhook to that account, whoever signed it; under any other name it is shown to the account that signed it.
+// receiveHook receives a webhook as a merchant's server would: it checks the signature and answers 2xx. If the name
+// is the id of a test account, the webhook is shown to that account. Otherwise it is shown to the account that signed
+// it.
 func (ps *Pages) receiveHook(v *console.Visit) (console.Answer, error) {
 	body, err := io.ReadAll(v.R.Body)
 	if err != nil {
@@ -97,7 +98,8 @@ func (ps *Pages) receiveHook(v *console.Visit) (console.Answer, error) {
 	}}, nil
 }
 
-// receiver is the test account that a webhook is shown to, and whether its name says so; the zero account is none.
+// receiver returns the test account that sees a webhook, or the zero account, and whether the webhook's name is the
+// account's id.
 func (ps *Pages) receiver(v *console.Visit, name string, body []byte) (of tenant.Tenant, named bool, err error) {
 	if t, err := ps.Tenants.Get(v.Ctx, name); err == nil && t.Mode == tenant.Test {
 		return t, true, nil

@@ -60,7 +60,7 @@ func (r rate) text() string {
 	return strings.TrimPrefix(text, ", ")
 }
 
-// example tells what exampleAmount costs whom.
+// example describes who pays how much for exampleAmount.
 func (r rate) example(bearer tenant.FeeBearer) string {
 	fee := r.Fee(exampleAmount)
 	switch {
@@ -72,7 +72,7 @@ func (r rate) example(bearer tenant.FeeBearer) string {
 	return fmt.Sprintf("The payer pays %s, you receive %s.", page.Cedis(exampleAmount), page.Cedis(exampleAmount-fee))
 }
 
-// fees shows what the account pays for each product on each channel, with an example.
+// fees shows the fees of each product on each channel, with an example.
 func (ps *Pages) fees(v *console.Visit) (console.Answer, error) {
 	rules, _, err := ps.Tenants.FeePlan(v.Ctx, v.Tenant.ID, v.Now())
 	if err != nil {

@@ -236,7 +236,7 @@ func stored(p payments.Payout) (channel, account string) {
 	return string(p.Network), string(p.MSISDN)
 }
 
-// registered looks up the registered name of the payee. unnamed reports that no provider could tell.
+// registered looks up the registered name of the payee. unnamed reports that no provider could name it.
 func (ps *Pages) registered(v *console.Visit, p payments.Payout) (name string, unnamed bool, err error) {
 	took, err := ps.Limits.Take(v.Ctx, v.Tenant.ID, ratelimit.NameLimit())
 	if err != nil {
