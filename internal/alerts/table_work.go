@@ -14,9 +14,9 @@ func work() []Alert {
 		Alert{Name: "MakolaNodeBeginsNothing", Severity: Page, Expr: `makola_job_lease_holds == 0`}.lasting("1m").
 			says("`makola_job_lease_holds` 0 for a minute", "{{ $labels.instance }}: this node begins no job; its database is down, full or read-only. Check the database.", "database-down").
 			playing([]string{series(`makola_job_lease_holds{instance="a"}`, 0)}, []string{series(`makola_job_lease_holds{instance="a"}`, 1)}),
-		Alert{Name: "MakolaKeeperStuck", Severity: Page, Expr: `makola_job_keeper_seconds > 60`}.
-			says("`makola_job_keeper_seconds` above 60", "{{ $labels.instance }}: this node takes over no jobs of dead nodes and fetches no waiting ones. Check its log and the database.", "database-down").
-			playing([]string{series(`makola_job_keeper_seconds{instance="a"}`, 61)}, []string{series(`makola_job_keeper_seconds{instance="a"}`, 60)}),
+		Alert{Name: "MakolaJobMaintenanceStuck", Severity: Page, Expr: `makola_job_maintenance_seconds > 60`}.
+			says("`makola_job_maintenance_seconds` above 60", "{{ $labels.instance }}: this node takes over no jobs of dead nodes and fetches no waiting ones. Check its log and the database.", "database-down").
+			playing([]string{series(`makola_job_maintenance_seconds{instance="a"}`, 61)}, []string{series(`makola_job_maintenance_seconds{instance="a"}`, 60)}),
 		above("MakolaPeriodicWorkStuck", "makola_periodic_seconds", "", "work", 1800).ticket().
 			says("`makola_periodic_seconds` above 1800, greatest of all nodes", "{{ $labels.work }}: periodic work has not ended for half an hour. Look for it in the log.", "jobs-overdue").
 			playing([]string{series(`makola_periodic_seconds{work="check"}`, 1801)}, []string{series(`makola_periodic_seconds{work="check"}`, 1800)}),

@@ -16,7 +16,7 @@
 //	backlog_*.go                   connections that wait to be accepted
 //	clients.go, local_origin.go    the number of connections; pages of other sites are kept from loopback
 //	answers.go, turns.go           limits of unread answers; rotation of work for unknown connections
-//	strangers.go                   limits of unknown connections
+//	unidentified.go                limits of unknown connections
 //	certificate.go                 TLS files that change on disk
 //	descriptors_*.go               the number of files that this process may open
 //	bounded_log.go                 a limit of lines that clients can cause

@@ -98,15 +98,18 @@ func (m *meters) queue(a *App) {
 	m.counter("makola_jobs_retried_total", "Runs that failed and come again.", func() uint64 { return a.jobs.Counts().Retried })
 	m.counter("makola_jobs_died_total", "Jobs that became dead letters.", func() uint64 { return a.jobs.Counts().Died })
 	m.counter("makola_jobs_adopted_total", "Jobs taken over from other nodes or epochs.", func() uint64 { return a.jobs.Counts().Adopted })
-	m.counter("makola_jobs_spilled_total", "Jobs that this node had no room for: they come from the table later.", func() uint64 { return a.jobs.Counts().Spills })
+	overflows := func() uint64 { return a.jobs.Counts().Overflows }
+	m.counter("makola_jobs_overflowed_total", "Jobs without room in this node's memory, which are read from the table later.", overflows)
+	m.counter("makola_jobs_spilled_total", "Deprecated: the earlier name of makola_jobs_overflowed_total.", overflows)
 	m.gauge("makola_job_lease_holds", "1 while this node may begin jobs, 0 while its heartbeat is not heard.", func() float64 {
 		if a.jobs.Counts().LeaseHolds {
 			return 1
 		}
 		return 0
 	})
-	m.gauge("makola_job_keeper_seconds", "For how long this node's keeper of the jobs has not ended a look for those of dead nodes and those without room in memory.",
-		func() float64 { return a.jobs.Counts().Unkept.Seconds() })
+	unmaintained := func() float64 { return a.jobs.Counts().Unmaintained.Seconds() }
+	m.gauge("makola_job_maintenance_seconds", "Time since this node last finished its job maintenance: taking over jobs of dead nodes and reading waiting ones.", unmaintained)
+	m.gauge("makola_job_keeper_seconds", "Deprecated: the earlier name of makola_job_maintenance_seconds.", unmaintained)
 	m.counter("makola_job_leases_lost_total", "Times that this node's lease lapsed.", func() uint64 { return a.jobs.Counts().LeasesLost })
 }
 

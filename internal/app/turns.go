@@ -20,8 +20,8 @@ const turnTime = 20 * time.Millisecond
 // or writes again. There are as many turns at once as processors, and the addresses of clients take them in rotation.
 // Without turns, thousands of handshakes would delay the requests of customers in Go's run queue.
 type turns struct {
-	trusted   []netip.Prefix // proxies, whose connections carry everybody's requests and need no turn
-	strangers *strangers
+	trusted      []netip.Prefix // proxies, whose connections carry everybody's requests and need no turn
+	unidentified *unidentified
 
 	mu      sync.Mutex
 	free    int
@@ -30,7 +30,7 @@ type turns struct {
 }
 
 func newTurns(trusted []netip.Prefix) *turns {
-	return &turns{trusted: trusted, strangers: newStrangers(mostStrangers), free: runtime.GOMAXPROCS(0), waiting: map[netip.Addr]*list.List{}}
+	return &turns{trusted: trusted, unidentified: newUnidentified(mostUnidentified), free: runtime.GOMAXPROCS(0), waiting: map[netip.Addr]*list.List{}}
 }
 
 // take waits for a turn.
@@ -89,11 +89,11 @@ func (l turnListener) Accept() (net.Conn, error) {
 	if access.FromProxy(from, l.turns.trusted) {
 		return conn, nil
 	}
-	stranger := newTurnConn(conn, l.turns, access.ClientIP(from, nil, nil))
-	if oldest := l.turns.strangers.arrive(stranger); oldest != nil {
+	limited := newTurnConn(conn, l.turns, access.ClientIP(from, nil, nil))
+	if oldest := l.turns.unidentified.arrive(limited); oldest != nil {
 		_ = oldest.Conn.Close() // its server notices at its next read or write
 	}
-	return stranger, nil
+	return limited, nil
 }
 
 // turnConn is a connection that takes turns, and works for few requests at once, until it is known.
@@ -105,7 +105,7 @@ type turnConn struct {
 	places chan struct{} // of requests that are worked for at once until then
 
 	knowOnce sync.Once
-	place    *list.Element // among the strangers, which guard it and number
+	place    *list.Element // in unidentified, whose mutex guards it and number
 	number   uint64        // in the order of arrival
 
 	mu   sync.Mutex
@@ -148,7 +148,7 @@ func (c *turnConn) CloseWrite() error {
 // Close implements net.Conn.
 func (c *turnConn) Close() error {
 	c.leave()
-	c.turns.strangers.leave(c)
+	c.turns.unidentified.leave(c)
 	return c.Conn.Close()
 }
 
@@ -164,11 +164,11 @@ func (c *turnConn) begin(ctx context.Context) (leave func(), begun bool) {
 	}
 }
 
-// know ends the limits of a connection that is not a stranger's.
+// know ends the limits of a connection that carried a request with a key or of a session.
 func (c *turnConn) know() {
 	c.knowOnce.Do(func() {
 		close(c.known)
-		c.turns.strangers.leave(c)
+		c.turns.unidentified.leave(c)
 	})
 }
 

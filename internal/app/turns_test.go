@@ -14,7 +14,7 @@ import (
 
 // oneTurn are turns of which there is one at a time.
 func oneTurn() *turns {
-	return &turns{free: 1, waiting: map[netip.Addr]*list.List{}, strangers: newStrangers(mostStrangers)}
+	return &turns{free: 1, waiting: map[netip.Addr]*list.List{}, unidentified: newUnidentified(mostUnidentified)}
 }
 
 // Addresses take turns one after the other, however many connections of one address wait.

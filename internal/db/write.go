@@ -17,8 +17,8 @@ const (
 	triesLost     = 3
 )
 
-// lookPause is the longest time between two looks for the rows of a COMMIT.
-const lookPause = 250 * time.Millisecond
+// maxPause is the longest time between two tries, and between two checks for the rows of a COMMIT.
+const maxPause = 250 * time.Millisecond
 
 type txKey struct{}
 
@@ -162,7 +162,7 @@ func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func
 // pause waits a little longer with each try, with jitter, so that two that
 // collided do not collide again.
 func pause(ctx context.Context, try int) error {
-	limit := min(time.Millisecond<<min(try, 10), lookPause)
+	limit := min(time.Millisecond<<min(try, 10), maxPause)
 	timer := time.NewTimer(limit/2 + rand.N(limit/2))
 	defer timer.Stop()
 	select {

@@ -23,8 +23,8 @@ const (
 
 	// hashesAtOnce are computed on a node; each takes hashMemory.
 	hashesAtOnce = 2
-	// hashesForStrangers of these are for visitors from networks and browsers that their account does not know.
-	hashesForStrangers = 1
+	// hashesForUnknown of these are for visitors from networks and browsers that their account does not know.
+	hashesForUnknown = 1
 	// hashesWaiting may wait for that, and as many again of visitors who are known.
 	hashesWaiting = 20
 
@@ -36,15 +36,15 @@ const (
 
 // hasher hashes passwords, few at once.
 type hasher struct {
-	line, known  chan struct{} // places of strangers, and of visitors who are known
-	turn, share  chan struct{} // the hashes at once, and those of them that strangers may have
-	stranger     bool          // the place is one of strangers
+	line, known  chan struct{} // places of unknown visitors, and of known ones
+	turn, share  chan struct{} // the hashes at once, and those of them for unknown visitors
+	unknown      bool          // the place is for a visitor who is not known
 	memory, time uint32
 }
 
 func newHasher(memory uint32) hasher {
 	const places = hashesAtOnce + hashesWaiting
-	return hasher{line: make(chan struct{}, places), known: make(chan struct{}, places), turn: make(chan struct{}, hashesAtOnce), share: make(chan struct{}, hashesForStrangers),
+	return hasher{line: make(chan struct{}, places), known: make(chan struct{}, places), turn: make(chan struct{}, hashesAtOnce), share: make(chan struct{}, hashesForUnknown),
 		memory: cmp.Or(memory, hashMemory), time: hashTime}
 }
 
@@ -54,13 +54,13 @@ func (h hasher) form() string {
 }
 
 // enter gives a place in the line for a hash, or refuses at once. It comes before anything is counted: a flood of tries costs
-// no more hashes than the line is long. Visitors who are known have a line and a turn that strangers cannot fill.
+// no more hashes than the line is long. Visitors who are known have a line and a turn that unknown visitors cannot fill.
 func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
 	line := h.line
 	if known {
 		line = h.known
 	}
-	h.stranger = !known
+	h.unknown = !known
 	select {
 	case line <- struct{}{}:
 		return h, func() { <-line }, nil
@@ -71,7 +71,7 @@ func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
 
 // hash computes the hash of a password under a salt, in its turn.
 func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte, error) {
-	if h.stranger {
+	if h.unknown {
 		select {
 		case h.share <- struct{}{}:
 			defer func() { <-h.share }()

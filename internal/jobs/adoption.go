@@ -94,7 +94,7 @@ func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 		if err != nil {
 			// Committed or not: a walk over the table finds out.
 			r.mu.Lock()
-			r.spilledLocked(r.clock.Now())
+			r.overflowedLocked(r.clock.Now())
 			r.mu.Unlock()
 			return err
 		}

@@ -37,11 +37,11 @@ var wakeColumns = []db.Column[wake]{
 	{Name: "at", Int: func(w wake) int64 { return w.at }},
 }
 
-// keepWakes writes the hints for jobs that are not in this memory, and takes
+// exchangeHints writes the hints for jobs that are not in this memory, and takes
 // those of other nodes for jobs that are this node's.
-func (r *runner) keepWakes(ctx context.Context) error {
+func (r *runner) exchangeHints(ctx context.Context) error {
 	r.mu.Lock()
-	owner, spilled := r.owner, r.spill.on
+	owner, overflowing := r.owner, r.overflow.on
 	subjects := make([]string, 0, len(r.wakes))
 	for s := range r.wakes {
 		subjects = append(subjects, s)
@@ -84,11 +84,11 @@ func (r *runner) keepWakes(ctx context.Context) error {
 	if err != nil || len(heard) == 0 {
 		return err
 	}
-	return r.takeWakes(ctx, owner, spilled, heard, over)
+	return r.takeWakes(ctx, owner, overflowing, heard, over)
 }
 
 // takeWakes runs the jobs that other nodes sent hints for.
-func (r *runner) takeWakes(ctx context.Context, owner string, spilled bool, heard []wake, over []bool) error {
+func (r *runner) takeWakes(ctx context.Context, owner string, overflowing bool, heard []wake, over []bool) error {
 	r.mu.Lock()
 	m := r.momentLocked()
 	var done []wake
@@ -105,7 +105,7 @@ func (r *runner) takeWakes(ctx context.Context, owner string, spilled bool, hear
 	}
 	r.dispatchLocked()
 	r.mu.Unlock()
-	if spilled && len(unknown) > 0 {
+	if overflowing && len(unknown) > 0 {
 		var rows []row
 		err := r.db.Read(ctx, func(tx *db.Tx) (err error) {
 			rows, err = queryRows(tx, sqlSubjects, owner, unknown)

@@ -29,8 +29,8 @@ type Job struct {
 	// Memo is passed from the transaction that added the job on this node, and is not stored. It saves the handler a
 	// query. It is nil for a job that was adopted or did not fit into memory.
 	Memo any
-	// Crowd is how many jobs of its kind and tenant were in this node's memory when it began.
-	Crowd int
+	// Siblings is how many jobs of its kind and tenant were in this node's memory when it began.
+	Siblings int
 }
 
 // Outcome is a handler's result for its job. If the handler's own transaction finished or postponed the job (Finish,

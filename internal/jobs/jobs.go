@@ -14,11 +14,11 @@
 //
 //	operator.go    counts of all nodes, lists, dead letters run again
 //	jobs.go        the queue: start and stop, jobs added, finished, postponed, hurried
-//	keeper.go      periodic work for everything that is not in memory
+//	maintenance.go periodic work for everything that is not in memory
 //	watchdog.go    overdue periodic work, in the log
 //	numbers.go     this node's numbers
 //	adoption.go    jobs of dead nodes, and jobs that wait for a node that runs their kind
-//	spill.go       memory kept within bounds: overflow, and its return
+//	overflow.go    memory kept within bounds: overflow, and its return
 //	hints.go       hints for and from other nodes
 //	periodic.go    rows of periodic work, on one node
 //	run.go         jobs taken from memory, the handler, and its Outcome (attempts, dead letters)
@@ -46,7 +46,7 @@ import (
 )
 
 // Queue is this node's part of the queue. It is safe for concurrent use.
-type Queue struct{ *keeper }
+type Queue struct{ *maintainer }
 
 // New returns a queue. Until Start it runs nothing, and added jobs are for any running node. Commands use it so.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
@@ -79,7 +79,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 		func(ctx context.Context, notes []note) ([]groupcommit.Verdict[struct{}], error) {
 			return writeNotes(ctx, d, notes)
 		})
-	return &Queue{&keeper{runner: r, lookEvery: lookEvery}}
+	return &Queue{&maintainer{runner: r, maintainEvery: maintainEvery}}
 }
 
 // Register sets the handler of a kind of job. It is called before Start.
@@ -128,7 +128,7 @@ func (q *Queue) Start(ctx context.Context) error {
 		defer q.loops.Done()
 		q.lease.Keep(q.quit, q.nudge)
 	}()
-	go q.keepLoop()
+	go q.maintainLoop()
 	return nil
 }
 
@@ -272,7 +272,7 @@ func (q *Queue) Wake(subject string) {
 		q.dispatchLocked()
 		return
 	}
-	if (q.peers > 0 || q.spill.on) && len(q.wakes) < maxWakes {
+	if (q.peers > 0 || q.overflow.on) && len(q.wakes) < maxWakes {
 		q.wakes[subject] = true
 		q.nudge()
 	}

@@ -32,7 +32,7 @@ func quietOptions(node string) Options {
 func newQueue(t *testing.T, d *db.DB, c *clock.Clock, o Options, handlers ...Handler) *Queue {
 	t.Helper()
 	q := New(d, c, slog.New(slog.DiscardHandler), o)
-	q.lookEvery = o.Heartbeat // not beside what the test looks at
+	q.maintainEvery = o.Heartbeat // not beside what the test looks at
 	for _, h := range handlers {
 		q.Register(h)
 	}
@@ -49,7 +49,7 @@ func start(t *testing.T, q *Queue) *Queue {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	// From here on the keeper looks when it is called.
+	// From here on the maintainer looks when it is called.
 	clocktest.Await(t, "the first look", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()

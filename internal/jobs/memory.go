@@ -39,14 +39,14 @@ type node struct {
 	memory    *scheduler.Scheduler[held]
 	kinds     map[string]*kind
 	periodics map[string]time.Duration // by kind
-	spill     spill
+	overflow  overflow
 	wakes     map[string]bool // subjects to wake on other nodes; true: news since the last write
 	peers     int             // other nodes that were alive at the last look
 	looked    bool            // whether the dead were looked for since the epoch began
 	lookedAt  time.Time       // by the machine's clock
 	counts    Counts
 	watchers  []chan struct{} // Quiet
-	look      chan struct{}   // the keeper has something to do
+	look      chan struct{}   // the maintainer has something to do
 }
 
 // takes reports whether this node can run such jobs now.
@@ -113,16 +113,16 @@ type Counts struct {
 	Ran, Finished            uint64
 	Retried, Died            uint64
 	Adopted, LeasesLost      uint64
-	Spills                   uint64 // jobs without room in memory, which come from the table later, without their Memos
+	Overflows                uint64 // jobs without room in memory, which come from the table later, without their Memos
 	Peers                    int    // other nodes that were alive at the last look
-	Spilled                  bool   // some jobs of this node are only in the table
+	Overflowing              bool   // some jobs of this node are only in the table
 	LeaseHolds               bool   // jobs may begin
-	// Unkept is for how long the keeper has not ended a look at everything.
-	Unkept time.Duration
+	// Unmaintained is for how long the maintainer has not ended a look at everything.
+	Unmaintained time.Duration
 }
 
-// spill is the state of overflow: some jobs of this node are only in the table.
-type spill struct {
+// overflow is the state of overflow: some jobs of this node are only in the table.
+type overflow struct {
 	on     bool
 	from   time.Time       // the earliest of them is due not before this
 	strays time.Time       // when those that no memory knows were looked for, by the machine's clock
@@ -130,16 +130,16 @@ type spill struct {
 	walked map[string]bool // finished while a walk reads the table
 }
 
-func (n *node) spilledLocked(at time.Time) {
-	if !n.spill.on || at.Before(n.spill.from) {
-		n.spill.from = at
+func (n *node) overflowedLocked(at time.Time) {
+	if !n.overflow.on || at.Before(n.overflow.from) {
+		n.overflow.from = at
 	}
-	n.spill.on = true
-	n.spill.times++
+	n.overflow.on = true
+	n.overflow.times++
 	n.nudge()
 }
 
-// nudge calls the keeper.
+// nudge calls the maintainer.
 func (n *node) nudge() {
 	select {
 	case n.look <- struct{}{}:
@@ -162,8 +162,8 @@ func (n *node) putLocked(r *row, m moment) {
 		return
 	}
 	if n.memory.Len() >= n.opts.MemoryMax+n.opts.MemoryMax/4 {
-		n.counts.Spills++
-		n.spilledLocked(r.RunAt)
+		n.counts.Overflows++
+		n.overflowedLocked(r.RunAt)
 		k.leaves(r.Job)
 		return
 	}
@@ -183,9 +183,9 @@ func (n *node) putLocked(r *row, m moment) {
 	}
 }
 
-// relaxLocked wakes callers of Quiet, and the keeper when there is room again.
+// relaxLocked wakes callers of Quiet, and the maintainer when there is room again.
 func (n *node) relaxLocked() {
-	if n.spill.on && n.memory.Len() <= n.opts.MemoryMax/2 {
+	if n.overflow.on && n.memory.Len() <= n.opts.MemoryMax/2 {
 		n.nudge()
 	}
 	if len(n.watchers) > 0 && n.quietLocked() {
@@ -201,8 +201,8 @@ func (n *node) quietLocked() bool {
 	now, passed := n.clock.Reading()
 	at, next := n.memory.Next()
 	next = next && at <= passed
-	spilled := n.spill.on && !n.spill.from.After(now)
-	return n.looked && n.memory.Idle() && !next && !spilled && len(n.wakes) == 0
+	overflowing := n.overflow.on && !n.overflow.from.After(now)
+	return n.looked && n.memory.Idle() && !next && !overflowing && len(n.wakes) == 0
 }
 
 func (n *node) tellWatchersLocked() {

@@ -38,7 +38,7 @@ func TestMemory_overflowIsFetchedLater(t *testing.T) {
 			jobs = append(jobs, Job{ID: fmt.Sprintf("%04d", i), Kind: "k"})
 		}
 		add(t, d, q, jobs...)
-		if n := q.Counts(); n.InMemory > 25 || !n.Spilled || n.Spills < all-25 {
+		if n := q.Counts(); n.InMemory > 25 || !n.Overflowing || n.Overflows < all-25 {
 			t.Fatalf("memory is not bounded: %+v", n)
 		}
 		close(gate)
@@ -53,7 +53,7 @@ func TestMemory_overflowIsFetchedLater(t *testing.T) {
 		if len(ids) != all || len(r.all()) != all {
 			t.Errorf("%d jobs ran %d times", len(ids), len(r.all()))
 		}
-		if rowsLeft(t, d) != 0 || q.Counts().Spilled {
+		if rowsLeft(t, d) != 0 || q.Counts().Overflowing {
 			t.Errorf("%d rows left, %+v", rowsLeft(t, d), q.Counts())
 		}
 	})
@@ -115,7 +115,7 @@ func TestMemory_keepsJobsDueFirst(t *testing.T) {
 			quiet(t, q)
 			look(t, q)
 		}
-		if n := q.Counts(); n.InMemory > 20 || !n.Spilled || n.Spills == 0 || n.Ran != 40 {
+		if n := q.Counts(); n.InMemory > 20 || !n.Overflowing || n.Overflows == 0 || n.Ran != 40 {
 			t.Fatalf("%+v", n)
 		}
 		add(t, d, q, Job{ID: "now", Kind: "k"})
@@ -140,7 +140,7 @@ func TestMemory_keepsJobsDueFirst(t *testing.T) {
 		quiet(t, q)
 		look(t, q)
 		quiet(t, q)
-		// The keeper and this test may both take the hint, and then it runs twice.
+		// The maintainer and this test may both take the hint, and then it runs twice.
 		if got := r.all()[before:]; len(got) == 0 || slices.ContainsFunc(got, func(j Job) bool { return j.Subject != away }) {
 			t.Errorf("the wake of %s ran %+v", away, got)
 		}
@@ -177,7 +177,7 @@ func TestCommit_lostResponseLosesNoJob(t *testing.T) {
 		}
 		c.Advance(2 * strayAge)
 		q.mu.Lock()
-		q.spill.strays = time.Time{}
+		q.overflow.strays = time.Time{}
 		q.mu.Unlock()
 		look(t, q)
 		quiet(t, q)
@@ -260,13 +260,13 @@ func TestAdoption_restsAfterFailure(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("nobody looked")
 		}
-		for range 20 { // in whose time the keeper would have looked as often
-			if err := b.keep(t.Context()); err == nil {
+		for range 20 { // in whose time the maintainer would have looked as often
+			if err := b.maintain(t.Context()); err == nil {
 				t.Fatal("the fault did not happen")
 			}
 		}
 		if n := failed.n.Load(); n != 1 {
-			t.Errorf("the keeper failed %d times at once", n)
+			t.Errorf("the maintainer failed %d times at once", n)
 		}
 		f.Decide(nil)
 	})

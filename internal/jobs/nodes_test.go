@@ -17,10 +17,10 @@ import (
 
 func look(t *testing.T, q *Queue) {
 	t.Helper()
-	if err := q.keepWakes(t.Context()); err != nil {
+	if err := q.exchangeHints(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.keep(t.Context()); err != nil {
+	if err := q.maintain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

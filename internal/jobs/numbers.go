@@ -11,9 +11,9 @@ func (r *runner) Counts() Counts {
 	defer r.mu.Unlock()
 	c := r.counts
 	c.InMemory, c.Ready, c.Running = r.memory.Len(), r.memory.Ready(), r.memory.Running()
-	c.Peers, c.Spilled, c.LeaseHolds = r.peers, r.spill.on, r.owner != ownerNobody && r.lease.Lasts()
+	c.Peers, c.Overflowing, c.LeaseHolds = r.peers, r.overflow.on, r.owner != ownerNobody && r.lease.Lasts()
 	if r.phase == started {
-		c.Unkept = time.Since(r.lookedAt)
+		c.Unmaintained = time.Since(r.lookedAt)
 	}
 	return c
 }

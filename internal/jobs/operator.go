@@ -157,7 +157,7 @@ func notDead(tx *db.Tx, id string) error {
 	return problem.New(problem.NotFound, "job_not_found", "There is no such job")
 }
 
-// lookAgain makes the keeper look at everything now.
+// lookAgain makes the maintainer look at everything now.
 func (q *Queue) lookAgain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

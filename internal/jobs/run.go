@@ -50,7 +50,7 @@ func (r *runner) leaseLost() {
 	defer r.mu.Unlock()
 	r.owner = ownerNobody
 	r.dropLocked()
-	r.spill = spill{}
+	r.overflow = overflow{}
 	r.looked = false
 	r.counts.LeasesLost++
 }
@@ -88,8 +88,8 @@ func (r *runner) forget(ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range ids {
-		if r.spill.walked != nil {
-			r.spill.walked[id] = true
+		if r.overflow.walked != nil {
+			r.overflow.walked[id] = true
 		}
 		r.memory.Finish(id)
 	}
@@ -246,7 +246,7 @@ func (r *runner) runAll(k *kind) {
 		}
 		r.employLocked(k)
 		job := e.Job.Job
-		job.Crowd = e.Crowd()
+		job.Siblings = e.Siblings()
 		e.Job.begun, e.Job.Fresh = true, false
 		if k.periodic {
 			e.Job.since = time.Now()
@@ -348,8 +348,8 @@ func (r *runner) concludeLocked(e *scheduler.Entry[held], out Outcome, failed er
 		case verbDone:
 			r.counts.Finished++
 		}
-		if r.spill.walked != nil {
-			r.spill.walked[e.ID] = true
+		if r.overflow.walked != nil {
+			r.overflow.walked[e.ID] = true
 		}
 		return
 	}

@@ -5,8 +5,8 @@ import (
 )
 
 const (
-	// keeperLate is the time without a look by the keeper from which it is missed.
-	keeperLate = 30 * time.Second
+	// maintenanceLate is the time without a look by the maintainer from which it is missed.
+	maintenanceLate = 30 * time.Second
 	// periodicLate is the same for a run of periodic work that has not ended.
 	periodicLate = 20 * time.Minute
 )
@@ -40,7 +40,7 @@ func (r *runner) watch(missed map[string]bool) {
 			r.log.Info("periodic work recovered", "node", r.opts.Node, "work", what)
 		}
 	}
-	tell("keeper of the jobs", r.Counts().Unkept, max(keeperLate, 5*r.opts.Heartbeat))
+	tell("job maintenance", r.Counts().Unmaintained, max(maintenanceLate, 5*r.opts.Heartbeat))
 	for name, since := range r.Periodics() {
 		tell(name, since, periodicLate)
 	}

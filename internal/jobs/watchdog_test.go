@@ -19,7 +19,7 @@ func TestWatchdog_logsMissedWorkOnce(t *testing.T) {
 	c := clock.NewManual(epochStart)
 	var said strings.Builder
 	q := New(d, c, slog.New(slog.NewTextHandler(&said, nil)), Options{Node: "a", LeaseFor: time.Hour, Heartbeat: time.Hour})
-	q.lookEvery = time.Hour
+	q.maintainEvery = time.Hour
 	begun, end := make(chan struct{}), make(chan struct{})
 	q.Periodic("sweep", time.Hour, func(context.Context) error { close(begun); <-end; return nil })
 	start(t, q)
@@ -39,7 +39,7 @@ func TestWatchdog_logsMissedWorkOnce(t *testing.T) {
 	for range 2 {
 		q.watch(missed)
 	}
-	if text := said.String(); strings.Count(text, "level=ERROR") != 2 || !strings.Contains(text, `work="keeper of the jobs"`) || !strings.Contains(text, "work=sweep") {
+	if text := said.String(); strings.Count(text, "level=ERROR") != 2 || !strings.Contains(text, `work="job maintenance"`) || !strings.Contains(text, "work=sweep") {
 		t.Errorf("what is missed was told of like this:\n%s", text)
 	}
 	close(end)

@@ -38,8 +38,8 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if r, waits := w.waiting(job); waits {
 		return w.record(ctx, r) // it is delivered; only the record is missing
 	}
-	if crowded(job) {
-		return jobs.Later(jobs.Jitter(job.ID, job.Tries, crowdPause))
+	if backlogged(job) {
+		return jobs.Later(jobs.Jitter(job.ID, job.Tries, backlogPause))
 	}
 	e, out := w.eventOf(ctx, job)
 	if e == nil {
@@ -65,15 +65,15 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 }
 
 const (
-	// crowd is how many events of one tenant may be in memory until those that failed before are put off.
-	crowd = 10_000
-	// crowdPause is for how long they are.
-	crowdPause = 10 * time.Minute
+	// backlog is how many events of one tenant may be in memory until those that failed before are put off.
+	backlog = 10_000
+	// backlogPause is for how long they are.
+	backlogPause = 10 * time.Minute
 )
 
-// crowded reports whether a delivery that failed before waits because its tenant has too many. Untried deliveries run
+// backlogged reports whether a delivery that failed before waits because its tenant has too many. Untried deliveries run
 // first.
-func crowded(job jobs.Job) bool { return job.Tries > 0 && job.Crowd > crowd }
+func backlogged(job jobs.Job) bool { return job.Tries > 0 && job.Siblings > backlog }
 
 // explain logs the reason for a missing response. The customer sees no details. Level debug has every attempt, and
 // level info one a minute: many receivers are down at any time, and a failing resolver of ours shows in any of them.

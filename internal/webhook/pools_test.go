@@ -206,12 +206,12 @@ func TestPools_leavingLinePassesTurn(t *testing.T) {
 
 // A tenant with too many events tries each once. What failed before waits until there are fewer.
 func TestOverload_retriesWait(t *testing.T) {
-	for tries, there := range map[int]int{0: crowd + 1, 1: crowd} {
-		if crowded(jobs.Job{Tries: tries, Crowd: there}) {
+	for tries, there := range map[int]int{0: backlog + 1, 1: backlog} {
+		if backlogged(jobs.Job{Tries: tries, Siblings: there}) {
 			t.Errorf("after %d failures an event beside %d waits", tries, there)
 		}
 	}
-	if !crowded(jobs.Job{Tries: 1, Crowd: crowd + 1}) {
+	if !backlogged(jobs.Job{Tries: 1, Siblings: backlog + 1}) {
 		t.Error("an event that failed does not wait although its tenant has too many")
 	}
 }

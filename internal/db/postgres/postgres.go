@@ -73,7 +73,7 @@ const (
 	connectTime  = 2 * time.Second // for one address; connect_timeout in the URL counts instead
 	pingAfter    = time.Second     // a connection that rested for so long is asked for a sign of life
 	pingTime     = time.Second     // which it gives within this time
-	orphanTime   = time.Second     // the look after the other end of a lost connection
+	endTime      = time.Second     // for the check of the backend of a lost connection
 	rollbackTime = time.Second     // giving up: beyond it the connection is closed instead
 	closeTime    = 3 * time.Second // for closing all of them
 )
@@ -126,16 +126,16 @@ func introduce(ctx context.Context, c *pgx.Conn) error {
 
 const (
 	sqlIdentity = `select pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`
-	// sqlOrphan finds the unfinished backend of a lost connection. It ends the backend where that waits for us in an
+	// sqlEndBroken finds the unfinished backend of a lost connection. It ends the backend where that waits for us in an
 	// open transaction, or always with $3. Otherwise the backend would keep its locks until the network reports our
 	// absence.
-	sqlOrphan = `SELECT CASE WHEN wait_event = 'ClientRead' OR $3 = 1 THEN pg_terminate_backend(pid) ELSE false END
+	sqlEndBroken = `SELECT CASE WHEN wait_event = 'ClientRead' OR $3 = 1 THEN pg_terminate_backend(pid) ELSE false END
 FROM pg_stat_activity WHERE pid = $1 AND backend_start = CAST(CAST($2 AS text) AS timestamptz) AND state <> 'idle'`
 )
 
-// orphan checks the backend of a connection that broke inside a transaction, and reports whether it is still at work.
-// After COMMIT was sent, the backend may be committing and must not be disturbed. Before that, orphan ends it.
-func (d *DB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
+// endBroken checks the backend of a connection that broke inside a transaction, and reports whether it is still at work.
+// After COMMIT was sent, the backend may be committing and must not be disturbed. Before that, endBroken ends it.
+func (d *DB) endBroken(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
 	if id.pid == 0 {
 		return false, nil
 	}
@@ -145,7 +145,7 @@ func (d *DB) orphan(ctx context.Context, id *identity, commitSent bool) (busy bo
 	}
 	defer c.Release()
 	var ended bool
-	err = c.QueryRow(ctx, sqlOrphan, id.pid, id.started, engine.Bool(!commitSent)).Scan(&ended)
+	err = c.QueryRow(ctx, sqlEndBroken, id.pid, id.started, engine.Bool(!commitSent)).Scan(&ended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -457,7 +457,7 @@ func (s *session) Commit(ctx context.Context, statements []*engine.Statement) er
 		return fmt.Errorf("%w: %w", engine.ErrLost, err) // nothing was sent
 	}
 	id := identityOf(s.conn.Conn())
-	busy := func(ctx context.Context) (bool, error) { return s.db.orphan(ctx, id, true) }
+	busy := func(ctx context.Context) (bool, error) { return s.db.endBroken(ctx, id, true) }
 	return &engine.UnknownCommit{Busy: busy, Cause: err}
 }
 
@@ -471,9 +471,9 @@ func (s *session) End(broken bool) error {
 			s.db.lost(c)
 		}
 		if s.mode.Writes() && s.begun {
-			ctx, cancel := context.WithTimeout(context.Background(), orphanTime)
+			ctx, cancel := context.WithTimeout(context.Background(), endTime)
 			defer cancel()
-			_, _ = s.db.orphan(ctx, identityOf(c), s.commitSent) // as far as it goes: the server is away, perhaps
+			_, _ = s.db.endBroken(ctx, identityOf(c), s.commitSent) // as far as it goes: the server is away, perhaps
 		}
 		return nil
 	}

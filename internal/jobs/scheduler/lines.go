@@ -61,8 +61,8 @@ func (e *Entry[J]) Runs() bool { return e.state == running }
 // Overtaken marks a running job whose outcome no longer counts: a transaction or another epoch has decided.
 func (e *Entry[J]) Overtaken() bool { return e.settled || e.lost }
 
-// Crowd returns how many jobs of the same kind and tenant there are.
-func (e *Entry[J]) Crowd() int { return e.tenant.pending }
+// Siblings returns how many jobs of the same kind and tenant there are.
+func (e *Entry[J]) Siblings() int { return e.tenant.pending }
 
 // leaves takes an entry off its tenant's books.
 func (e *Entry[J]) leaves() {

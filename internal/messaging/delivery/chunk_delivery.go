@@ -208,7 +208,7 @@ func (d *runner) mayClaim(c Campaign, chunks []chunk) bool {
 		return false
 	}
 	queue := d.jobs.Counts()
-	return queue.LeaseHolds && !queue.Spilled && queue.Ready < claimsAtOnce && d.claims.begin(d.clock, c.ID)
+	return queue.LeaseHolds && !queue.Overflowing && queue.Ready < claimsAtOnce && d.claims.begin(d.clock, c.ID)
 }
 
 // stopped reports whether an operator stopped the campaign, as of at most a second ago.

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// mostStrangers is how many connections there are at once that have not yet carried a request with a key or of a session.
+// mostUnidentified is how many connections there are at once that have not yet carried a request with a key or of a session.
 // Each costs up to 150 KB while its requests wait.
-const mostStrangers = 1024
+const mostUnidentified = 1024
 
-// strangers are the connections that are not known yet. One more than the limit ends the oldest connection of the
+// unidentified are the connections that have not yet carried a request with a key or of a session. One more than the limit ends the oldest connection of the
 // address with the most, so that a client that opens thousands displaces its own.
-type strangers struct {
+type unidentified struct {
 	most int
 
 	mu        sync.Mutex
@@ -21,12 +21,12 @@ type strangers struct {
 	addresses map[netip.Addr]*list.List // of *turnConn, the oldest first
 }
 
-func newStrangers(most int) *strangers {
-	return &strangers{most: most, addresses: map[netip.Addr]*list.List{}}
+func newUnidentified(most int) *unidentified {
+	return &unidentified{most: most, addresses: map[netip.Addr]*list.List{}}
 }
 
 // arrive counts a connection. It returns the connection that must end for it, or nil.
-func (s *strangers) arrive(c *turnConn) (ends *turnConn) {
+func (s *unidentified) arrive(c *turnConn) (ends *turnConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.addresses[c.from]
@@ -52,13 +52,13 @@ func (s *strangers) arrive(c *turnConn) (ends *turnConn) {
 }
 
 // leave takes out a connection that is known now, or has ended.
-func (s *strangers) leave(c *turnConn) {
+func (s *unidentified) leave(c *turnConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.removeLocked(c)
 }
 
-func (s *strangers) removeLocked(c *turnConn) {
+func (s *unidentified) removeLocked(c *turnConn) {
 	if c.place == nil {
 		return
 	}

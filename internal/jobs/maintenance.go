@@ -10,20 +10,20 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// lookEvery bounds the time between two looks by the keeper, by the
+// maintainEvery bounds the time between two looks by the maintainer, by the
 // machine's clock: wakes of other nodes are seen within it.
-const lookEvery = time.Second
+const maintainEvery = time.Second
 
-// keeper does the periodic work for everything that is not in memory.
-type keeper struct {
+// maintainer does the periodic work for everything that is not in memory.
+type maintainer struct {
 	*runner
-	lookEvery time.Duration // the constant, but in tests that look themselves
-	keeping   sync.Mutex
+	maintainEvery time.Duration // the constant, but in tests that look themselves
+	maintaining   sync.Mutex
 }
 
-// keepLoop handles everything that is not in memory: jobs of dead owners, overflow, and hints for and from other
+// maintainLoop handles everything that is not in memory: jobs of dead owners, overflow, and hints for and from other
 // nodes.
-func (k *keeper) keepLoop() {
+func (k *maintainer) maintainLoop() {
 	defer k.loops.Done()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -31,12 +31,12 @@ func (k *keeper) keepLoop() {
 		<-k.quit
 		cancel()
 	}()
-	tick := time.NewTicker(min(k.lookEvery, k.opts.Heartbeat))
+	tick := time.NewTicker(min(k.maintainEvery, k.opts.Heartbeat))
 	defer tick.Stop()
 	var told clock.Seldom
 	for {
 		look := k.look
-		if err := k.keepOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := k.maintainOnce(ctx); err != nil && ctx.Err() == nil {
 			look = nil // who failed calls, too: a database that takes no writes would be asked without a rest
 			if missed, ok := told.May(time.Now()); ok {
 				k.log.Warn("job maintenance failed, retrying", "node", k.opts.Node, "error", err, "times_since", missed)
@@ -51,22 +51,22 @@ func (k *keeper) keepLoop() {
 	}
 }
 
-// keepOnce is one look: at everything once a heartbeat, else at the hints and
+// maintainOnce is one look: at everything once a heartbeat, else at the hints and
 // the memory only.
-func (k *keeper) keepOnce(ctx context.Context) error {
-	if err := k.keepWakes(ctx); err != nil {
+func (k *maintainer) maintainOnce(ctx context.Context) error {
+	if err := k.exchangeHints(ctx); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	whole := !k.looked || time.Since(k.lookedAt) >= k.opts.Heartbeat*3/4
 	k.mu.Unlock()
 	if whole {
-		return k.keep(ctx)
+		return k.maintain(ctx)
 	}
 	if err := k.takeParked(ctx); err != nil {
 		return err
 	}
-	return k.keepMemory(ctx)
+	return k.maintainMemory(ctx)
 }
 
 const (
@@ -78,8 +78,8 @@ const (
 		SELECT owner FROM hop WHERE owner IS NOT NULL`
 )
 
-// keep buries dead leases, adopts their jobs and keeps the memory in bounds.
-func (k *keeper) keep(ctx context.Context) error {
+// maintain buries dead leases, adopts their jobs and keeps the memory in bounds.
+func (k *maintainer) maintain(ctx context.Context) error {
 	k.mu.Lock()
 	owner := k.owner
 	k.mu.Unlock()
@@ -132,7 +132,7 @@ func (k *keeper) keep(ctx context.Context) error {
 			return fmt.Errorf("adopt the jobs of %q: %w", o, err)
 		}
 	}
-	if err := k.keepMemory(ctx); err != nil {
+	if err := k.maintainMemory(ctx); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -142,11 +142,11 @@ func (k *keeper) keep(ctx context.Context) error {
 	return nil
 }
 
-// keepMemory puts far-off jobs out of a memory that is too full, and fetches
+// maintainMemory puts far-off jobs out of a memory that is too full, and fetches
 // jobs from the table into one that has room.
-func (k *keeper) keepMemory(ctx context.Context) error {
-	k.keeping.Lock() // one walk at a time
-	defer k.keeping.Unlock()
+func (k *maintainer) maintainMemory(ctx context.Context) error {
+	k.maintaining.Lock() // one walk at a time
+	defer k.maintaining.Unlock()
 	if err := k.trim(ctx); err != nil {
 		return fmt.Errorf("make room in memory: %w", err)
 	}

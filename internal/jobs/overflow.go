@@ -14,7 +14,7 @@ const (
 	// parkedWithin is by how much the time in the row of a job may differ from that in memory when the job leaves it.
 	parkedWithin = time.Second
 	// strayAge is the age after which a job of this node that is neither in
-	// memory nor known to be spilled is searched for.
+	// memory nor known to be overflowing is searched for.
 	strayAge = 30 * time.Second
 )
 
@@ -31,7 +31,7 @@ func (r *runner) trim(ctx context.Context) error {
 	var out []*scheduler.Entry[held]
 	var moved []note
 	m := r.momentLocked()
-	full := r.memory.Len() > r.opts.MemoryMax || r.spill.on && !r.spill.from.After(m.now)
+	full := r.memory.Len() > r.opts.MemoryMax || r.overflow.on && !r.overflow.from.After(m.now)
 	if over := r.memory.Len() - r.opts.MemoryMax/2; full && over > 0 && owner != ownerNobody {
 		out = r.memory.Furthest(over, m.passed+nearby)
 		for _, e := range out {
@@ -63,8 +63,8 @@ func (r *runner) trim(ctx context.Context) error {
 		if e.Waits() && e.Due == dues[i] { // unchanged in between
 			r.memory.Forget(e)
 			e.Job.kind.leaves(e.Job.Job)
-			r.counts.Spills++
-			r.spilledLocked(m.wall(e.Due))
+			r.counts.Overflows++
+			r.overflowedLocked(m.wall(e.Due))
 		}
 	}
 	return nil
@@ -75,9 +75,9 @@ func (r *runner) trim(ctx context.Context) error {
 func (r *runner) findStrays(ctx context.Context) error {
 	r.mu.Lock()
 	owner, before := r.owner, db.Micros(r.clock.Now().Add(-strayAge))
-	due := !r.spill.on && owner != ownerNobody && time.Since(r.spill.strays) >= strayAge/2
+	due := !r.overflow.on && owner != ownerNobody && time.Since(r.overflow.strays) >= strayAge/2
 	if due {
-		r.spill.strays = time.Now()
+		r.overflow.strays = time.Now()
 	}
 	r.mu.Unlock()
 	if !due {
@@ -100,7 +100,7 @@ func (r *runner) findStrays(ctx context.Context) error {
 		}
 	}
 	if r.owner == owner && stored > remembered {
-		r.spilledLocked(r.clock.Now())
+		r.overflowedLocked(r.clock.Now())
 	}
 	return nil
 }
@@ -109,11 +109,11 @@ func (r *runner) findStrays(ctx context.Context) error {
 // quarters full.
 func (r *runner) walk(ctx context.Context) error {
 	r.mu.Lock()
-	owner, times := r.owner, r.spill.times
+	owner, times := r.owner, r.overflow.times
 	room := r.opts.MemoryMax*3/4 - r.memory.Len()
-	begin := r.spill.on && owner != ownerNobody && room > 0 && r.phase == started
+	begin := r.overflow.on && owner != ownerNobody && room > 0 && r.phase == started
 	if begin {
-		r.spill.walked = map[string]bool{}
+		r.overflow.walked = map[string]bool{}
 	}
 	r.mu.Unlock()
 	if !begin {
@@ -121,7 +121,7 @@ func (r *runner) walk(ctx context.Context) error {
 	}
 	defer func() {
 		r.mu.Lock()
-		r.spill.walked = nil
+		r.overflow.walked = nil
 		r.mu.Unlock()
 	}()
 	for at, id := int64(0), ""; ; {
@@ -152,11 +152,11 @@ func (r *runner) walkSet(owner string, times uint64, rows []row) bool {
 	defer r.dispatchLocked()
 	for i := range rows {
 		found := &rows[i]
-		if r.memory.Find(found.ID) != nil || r.spill.walked[found.ID] || r.kinds[found.Kind] == nil {
+		if r.memory.Find(found.ID) != nil || r.overflow.walked[found.ID] || r.kinds[found.Kind] == nil {
 			continue
 		}
 		if r.memory.Len() >= r.opts.MemoryMax*3/4 {
-			r.spill.from = found.RunAt
+			r.overflow.from = found.RunAt
 			return true
 		}
 		planned := *found // the walk goes on from the row's own time
@@ -165,8 +165,8 @@ func (r *runner) walkSet(owner string, times uint64, rows []row) bool {
 		r.putLocked(&planned, m)
 	}
 	if len(rows) < setSize {
-		if r.spill.times == times {
-			r.spill.on = false
+		if r.overflow.times == times {
+			r.overflow.on = false
 		}
 		r.relaxLocked()
 		return true

@@ -12,7 +12,7 @@ import (
 // One connection more than the limit ends the oldest one of the address that has the most; among equals, the oldest of all.
 func TestStrangers_crowdEndsFirst(t *testing.T) {
 	t.Parallel()
-	s := newStrangers(3)
+	s := newUnidentified(3)
 	crowd, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	a, b, c, d, e := &turnConn{from: other}, &turnConn{from: crowd}, &turnConn{from: crowd}, &turnConn{from: other}, &turnConn{from: crowd}
 	for _, one := range []*turnConn{a, b, c} {
@@ -38,7 +38,7 @@ func TestStrangers_crowdEndsFirst(t *testing.T) {
 func TestStrangers_endedAtTheDoor(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})
-	s, address := a.doors.api.turns.strangers, a.doors.api.net.Addr().String()
+	s, address := a.doors.api.turns.unidentified, a.doors.api.net.Addr().String()
 	s.mu.Lock()
 	s.most = 2
 	s.mu.Unlock()
