@@ -35,8 +35,30 @@ func eachBatching(t *testing.T, fn func(t *testing.T, b *browsed)) {
 	}
 }
 
-// uploads sends the form of a new batch with a file.
+var columnSelect = regexp.MustCompile(`(?s)<select id="columns-[a-z]+" name="([a-z]+)">(.*?)</select>`)
+
+var selectedOption = regexp.MustCompile(`value="([^"]*)" selected`)
+
+// uploads sends the form of a new batch with a file, and confirms the proposed columns.
 func (b *browsed) uploads(name, file, text string) page {
+	b.t.Helper()
+	p := b.sendsFile(name, file, []byte(text))
+	to := p.Header.Get("Location")
+	if to == "" {
+		return p
+	}
+	p = b.want(http.StatusOK, to, "Columns of the file", "Check the rows")
+	form := url.Values{"shown": {""}}
+	for _, field := range columnSelect.FindAllStringSubmatch(p.text, -1) {
+		if chosen := selectedOption.FindStringSubmatch(field[2]); chosen != nil {
+			form.Set(field[1], chosen[1])
+		}
+	}
+	return b.do(http.MethodPost, to, form)
+}
+
+// sendsFile sends the form of a new batch with a file.
+func (b *browsed) sendsFile(name, file string, content []byte) page {
 	b.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -45,7 +67,7 @@ func (b *browsed) uploads(name, file, text string) page {
 	}
 	part, err := form.CreateFormFile("file", file)
 	if err == nil {
-		_, err = part.Write([]byte(text))
+		_, err = part.Write(content)
 	}
 	if err == nil {
 		err = form.Close()
@@ -132,7 +154,7 @@ var draftOf = regexp.MustCompile(`/batches/[0-9a-f-]{36}$`)
 // A file that is no table is refused in one sentence, and leaves nothing. Failed rows become a draft of their own.
 func TestBatchPages_refusedAndRetried(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
-		for text, want := range map[string]string{"%PDF-1.7": "is a PDF", "Name,Colour\nAma,red\n": "heading", "": "no rows"} {
+		for text, want := range map[string]string{"%PDF-1.7": "is a PDF", "": "no rows"} {
 			if p := b.uploads("Salaries", "salaries.csv", text); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, want) {
 				t.Errorf("%q is answered %d: %s", text, p.StatusCode, p.text)
 			}
@@ -149,5 +171,29 @@ func TestBatchPages_refusedAndRetried(t *testing.T) {
 			t.Fatalf("failed rows lead to %q: %s", to, p.text)
 		}
 		b.want(http.StatusOK, p.Header.Get("Location"), "1 of 1 rows", "GHS 20.00", "Winners (failed rows)")
+	})
+}
+
+// A person says what each column holds, answers the questions about the file, and sees the same columns filled in for the next file.
+func TestBatchPages_columnsOfAFile(t *testing.T) {
+	eachBatching(t, func(t *testing.T, b *browsed) {
+		file := "Colour,Line of the person,Firm,Cedis in full\nred,0240000001,MTN,10\nred,#N/A,MTN,11\n,,,21\n"
+		p := b.sendsFile("Salaries", "salaries.csv", []byte(file))
+		b.leadsTo(p, "/app/"+demoTenant+"/batch-files/")
+		here := p.Header.Get("Location")
+		b.want(http.StatusOK, here, "All rows of Salaries", "Line of the person", "0240000001", "No column", "Cedis in full (10)")
+		form := url.Values{"shown": {""}, "number": {"1"}, "network": {"2"}}
+		if p := b.do(http.MethodPost, here, form); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "Amount in GHS") {
+			t.Errorf("a file without amounts is answered %d: %s", p.StatusCode, p.text)
+		}
+		form.Set("amount", "3")
+		p = b.do(http.MethodPost, here, form)
+		b.leadsTo(p, batchesPage+"/")
+		b.want(http.StatusOK, p.Header.Get("Location"), "Line 4 has the total GHS 21.00, which equals the sum of the rows")
+		b.want(http.StatusUnprocessableEntity, here, "The file is not here any more")
+		p = b.sendsFile("Salaries again", "salaries.csv", []byte(file))
+		b.want(http.StatusOK, p.Header.Get("Location"), "Columns of an earlier file", `value="3" selected`)
+		p = b.sendsFile("Salaries later", "salaries.csv", []byte(strings.Replace(file, "Firm", "Company", 1)))
+		b.want(http.StatusOK, p.Header.Get("Location"), "The headings changed since the file of", "New or moved headings: company. Missing headings: firm.")
 	})
 }

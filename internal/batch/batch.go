@@ -18,6 +18,7 @@
 //	pause.go       pausing, resuming and cancelling
 //	send.go        requests: freezing, withdrawing and applying
 //	mend.go        changes of a draft's rows
+//	mapping.go     uploaded files, and the columns that a person confirms
 //	draft.go       drafts from files
 //	overlap.go     rows that earlier batches paid, and other warnings
 //	erasure.go     search for and erasure of a person's number and name

@@ -43,11 +43,16 @@ func (s *Batches) ReadFile(ctx context.Context, u Upload, from io.Reader, o shee
 		return Batch{}, false, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	return s.read(ctx, u, file, o, omission{})
+}
+
+// read creates a draft from an open file.
+func (s *Batches) read(ctx context.Context, u Upload, file *sheet.File, o sheet.Options, omit omission) (Batch, bool, error) {
 	table, err := file.Table(Form(), o)
 	if err != nil {
 		return Batch{}, false, err
 	}
-	rows := &fileRows{table: table}
+	rows := &fileRows{table: table, omit: omit}
 	return s.draft(ctx, u, rows, rows.notes)
 }
 

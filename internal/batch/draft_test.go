@@ -49,7 +49,7 @@ func TestDraft_readsRows(t *testing.T) {
 				t.Errorf("row %d is %s by %v, want %s", i+3, r.State, r.Problems, field)
 			}
 		}
-		if len(b.Notes) != 0 {
+		if !slices.Equal(b.Notes, []string{"line 8 has the total GHS 1,230.60, which equals the sum of the rows"}) {
 			t.Errorf("noted is %q", b.Notes)
 		}
 		_, err = n.Request(t.Context(), b.Tenant, b.ID, "")

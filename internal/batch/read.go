@@ -89,8 +89,28 @@ func isAmount(text string) bool {
 }
 
 func isNetwork(text string) bool {
-	_, known := msisdn.ParseNetwork(text)
+	_, known := cellNetwork(text)
 	return known
+}
+
+// moneyNames are the endings of the names of mobile money services, such as AT Money.
+var moneyNames = []string{"MOBILEMONEY", "MOMO", "MONEY", "CASH"}
+
+// cellNetwork reads a network as people write it in files, such as "AT Money" or "MTN MoMo".
+func cellNetwork(text string) (msisdn.Network, bool) {
+	plain := strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+		return unicode.ToUpper(r)
+	}, text)
+	for _, name := range moneyNames {
+		if cut := strings.TrimSuffix(plain, name); cut != plain {
+			plain = cut
+			break
+		}
+	}
+	return msisdn.ParseNetwork(plain)
 }
 
 // grouped is an amount with commas between thousands.
@@ -126,13 +146,14 @@ func cellAmount(text string) (money.Pesewas, error) {
 
 // A reading is how the texts of rows are read: cells of a file, or members of JSON.
 type reading struct {
-	number func(string) (msisdn.MSISDN, error)
-	amount func(string) (money.Pesewas, error)
+	number  func(string) (msisdn.MSISDN, error)
+	network func(string) (msisdn.Network, bool)
+	amount  func(string) (money.Pesewas, error)
 }
 
 var (
-	cells   = reading{msisdn.ParseCell, cellAmount}
-	members = reading{msisdn.Parse, money.ParseNumber}
+	cells   = reading{msisdn.ParseCell, cellNetwork, cellAmount}
+	members = reading{msisdn.Parse, msisdn.ParseNetwork, money.ParseNumber}
 )
 
 // ownReference is a reference that a row may bring; another text is a note.
@@ -152,7 +173,7 @@ func (r reading) row(line, source int, g Given) Row {
 		row.bad(fieldNumber, err.Error())
 	}
 	row.Account = string(number)
-	network, known := msisdn.ParseNetwork(g.Network)
+	network, known := r.network(g.Network)
 	switch likely, guessed := number.LikelyNetwork(); {
 	case known:
 		row.Channel = string(network)
@@ -199,6 +220,15 @@ type fileRows struct {
 	line   int
 	sum    money.Pesewas // of all rows
 	totals []total
+
+	omit           omission
+	hidden, errors int // rows that were left out
+}
+
+// An omission names the rows of a file that its maker leaves out.
+type omission struct {
+	hidden bool // rows that a spreadsheet hides
+	errors bool // rows with an error such as #N/A
 }
 
 // A total is a row with an amount and no account.
@@ -219,6 +249,9 @@ func (f *fileRows) next() (Row, error) {
 			return row, nil
 		case err != nil:
 			return Row{}, err
+		}
+		if f.skips(from) {
+			continue
 		}
 		var g Given
 		damaged := map[string]string{}
@@ -247,15 +280,49 @@ func (f *fileRows) next() (Row, error) {
 	}
 }
 
+// skips reports whether the maker of the file leaves a row out.
+func (f *fileRows) skips(r sheet.Row) bool {
+	if f.omit.hidden && r.Hidden {
+		f.hidden++
+		return true
+	}
+	if !f.omit.errors {
+		return false
+	}
+	for _, field := range Form().Fields {
+		if r.Cell(field.Name).Kind == sheet.Error {
+			f.errors++
+			return true
+		}
+	}
+	return false
+}
+
 // maxGiven is how many characters of a cell are kept.
 const maxGiven = 200
 
 // notes compares the totals of the file with its rows.
 func (f *fileRows) notes() []string {
-	notes := f.table.Notes()
+	report := f.table.Report
+	if f.omit.hidden {
+		report.Hidden = 0
+	}
+	if f.omit.errors {
+		report.Errors = 0
+	}
+	notes := report.Notes()
+	if f.hidden > 0 {
+		notes = append(notes, strconv.Itoa(f.hidden)+" hidden rows were left out")
+	}
+	if f.errors > 0 {
+		notes = append(notes, strconv.Itoa(f.errors)+" rows with an error such as #N/A were left out")
+	}
 	for _, t := range f.totals {
-		if t.amount != f.sum {
-			notes = append(notes, "line "+strconv.Itoa(t.source)+" says that the total is GHS "+money.Grouped(t.amount.String())+", and the rows add up to GHS "+money.Grouped(f.sum.String()))
+		text := "line " + strconv.Itoa(t.source) + " has the total GHS " + money.Grouped(t.amount.String())
+		if t.amount == f.sum {
+			notes = append(notes, text+", which equals the sum of the rows")
+		} else {
+			notes = append(notes, text+", but the sum of the rows is GHS "+money.Grouped(f.sum.String()))
 		}
 	}
 	return notes

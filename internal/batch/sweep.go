@@ -37,7 +37,7 @@ const (
 )
 
 // sweep ends drafts after seven days, and paused batches after the same time, except those of a recovery. It deletes
-// rows of interrupted uploads, and erases people from batches that ended long ago.
+// rows of interrupted uploads and files whose columns nobody confirmed, and erases people from batches that ended long ago.
 func (s *Batches) sweep(ctx context.Context) error {
 	ctx = db.Bulk(ctx, "")
 	now := s.clock.Now()
@@ -50,6 +50,14 @@ func (s *Batches) sweep(ctx context.Context) error {
 			_, err := tx.Exec(eraseBatch, id)
 			return err
 		})
+	}))
+	err = errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {
+		before := book.NewID(now.Add(-fileTime))
+		if _, err := tx.Exec(oldParts, before); err != nil {
+			return err
+		}
+		_, err := tx.Exec(oldFiles, before)
+		return err
 	}))
 	return errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(unboundRows, book.NewID(now.Add(-unboundTime-unboundFor)), book.NewID(now.Add(-unboundTime)))

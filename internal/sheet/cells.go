@@ -169,7 +169,7 @@ func (s *sheetRecords) cell(e xml.StartElement) (Cell, error) {
 			return Cell{}, err
 		}
 	}
-	if formula && !valued {
+	if formula && (!valued || stored == "" && kind == "") {
 		return Cell{Kind: Error, Why: "has a formula that was never calculated: open the file in a spreadsheet program and save it again"}, nil
 	}
 	if !valued || stored == "" {

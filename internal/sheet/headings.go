@@ -57,6 +57,18 @@ type columns struct {
 	fit     [][]int // by field
 	chosen  []int   // by field; -1: none
 	looks   [][]int // by field: how many cells of each fitting column look like it
+	placed  bool    // a person chose the columns
+}
+
+// place leaves each field the column that a person chose for it.
+func (c *columns) place(form Form, places map[string]int) {
+	c.placed = true
+	for i, field := range form.Fields {
+		c.fit[i] = nil
+		if place, is := places[field.Name]; is {
+			c.fit[i] = []int{place}
+		}
+	}
 }
 
 // fits gives the columns of a heading that may hold a field, by the order of the field's names.
@@ -170,7 +182,7 @@ func (f Form) choose(c *columns) ([]Choice, error) {
 			choices = append(choices, choice)
 		}
 	}
-	if c.heading == nil {
+	if c.heading == nil && !c.placed {
 		f.moveUp(c)
 	}
 	for i, field := range f.Fields {

@@ -11,6 +11,7 @@ import (
 // Options are the caller's choices about a file.
 type Options struct {
 	Columns map[string]string // heading by field, where a field's own headings do not fit
+	Places  map[string]int    // column by field, from 0, instead of any heading; a field without one has no column
 	Sheet   string            // of a workbook; empty: the first visible one that has something
 }
 
@@ -21,6 +22,8 @@ type Table struct {
 	columns columns
 	rows    records
 	ahead   *record // the first row, where it is no heading
+	places  map[string]int
+	preview *Preview // what is shown of the rows; nil: the rows are used
 }
 
 // Report lists facts about a file that a person should see before its rows are used.
@@ -71,7 +74,12 @@ func (f *File) Table(form Form, o Options) (*Table, error) {
 			return nil, refuse(fmt.Sprintf("has no field %q: the fields are %s", field, form.names()))
 		}
 	}
-	t := &Table{form: form}
+	for field, place := range o.Places {
+		if form.index(field) < 0 || place < 0 || place >= MaxColumns {
+			return nil, refuse(fmt.Sprintf("has no column %d for %q", place+1, field))
+		}
+	}
+	t := &Table{form: form, places: o.Places}
 	open, err := f.source(t, o)
 	if err != nil {
 		return nil, err
@@ -210,6 +218,9 @@ func (t *Table) survey(open func() (records, error), given map[string]string) er
 		switch {
 		case errors.Is(err, io.EOF):
 			t.Choices, err = t.form.choose(&t.columns)
+			if t.preview != nil {
+				err = nil // a person chooses the columns that are missing
+			}
 			return err
 		case errors.As(err, &bad):
 			err = t.note(record{}, true)
@@ -237,16 +248,22 @@ func (t *Table) findColumns(first record, given map[string]string) error {
 	if err != nil {
 		return err
 	}
-	if ok {
+	unheaded, looks := t.form.unheaded(first.cells)
+	switch {
+	case ok || !looks && (t.places != nil || t.preview != nil): // an unknown heading is a heading
 		t.columns = headed
-		return nil
-	}
-	unheaded, ok := t.form.unheaded(first.cells)
-	if !ok {
+	case !looks:
 		return t.form.missing(&headed, t.form.Fields[t.form.key()])
+	default:
+		t.columns = unheaded
 	}
-	t.columns = unheaded
-	return t.note(first, false)
+	if t.places != nil {
+		t.columns.place(t.form, t.places)
+	}
+	if t.columns.heading == nil {
+		return t.note(first, false)
+	}
+	return nil
 }
 
 // note counts a row.
@@ -266,6 +283,7 @@ func (t *Table) note(one record, bad bool) error {
 			t.Errors++
 		}
 	}
+	t.preview.show(one)
 	t.form.count(&t.columns, one.cells)
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
@@ -78,7 +80,7 @@ func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Comp
 		page.Fact{Name: "Cannot be paid", Value: page.Text(strconv.Itoa(n.Rows[batch.RowBad]))}, page.Fact{Name: "Dropped", Value: page.Text(strconv.Itoa(n.Rows[batch.RowDropped]))},
 		page.Fact{Name: "Amount", Value: page.Money(n.Amount)}, page.Fact{Name: "Fees", Value: page.Money(n.Charges)}, page.Fact{Name: "Total", Value: page.Money(n.Amount + n.Charges)})))}
 	for _, note := range b.Notes {
-		parts = append(parts, page.Note(page.Open, "About the file", console.Sentence(note)))
+		parts = append(parts, page.Note(page.Open, "Notes about the file", console.Sentence(capital(note))))
 	}
 	overlaps, err := ps.overlaps(v, b, n)
 	if err != nil {
@@ -101,6 +103,12 @@ func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Comp
 		parts = append(parts, page.Act(here(v, b)+"/discard", "Discard the draft", "danger"))
 	}
 	return stack(parts...), nil
+}
+
+// capital begins a text with a capital letter.
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 func requestForm(v *console.Visit, b batch.Batch, again bool, wrong error) page.Form {

@@ -1,7 +1,7 @@
 // Package batches has the pages of an account (/app/TENANT/batches) on which people pay many others by one file: upload it, mend its
 // rows, request it, follow it, and take its results away.
 //
-// Files: routes.go lists the pages, list.go has all batches of the account, upload.go reads a file, batch.go is the page of a batch,
+// Files: routes.go lists the pages, list.go has all batches of the account, upload.go takes a file, mapping.go asks for its columns, batch.go is the page of a batch,
 // rows.go shows and mends rows, send.go requests, pauses, resumes and cancels, results.go has the files and drafts of earlier rows.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate

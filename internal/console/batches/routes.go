@@ -14,10 +14,15 @@ const uploadBody = sheet.MaxBytes + 64<<10
 // rowInputs are the fields of a row.
 var rowInputs = []console.Input{{Name: "number", Max: 200}, {Name: "network", Max: 200}, {Name: "amount", Max: 200}, {Name: "name", Max: 200}, {Name: "reference", Max: 200}, {Name: "note", Max: 200}}
 
+// fileInputs are the fields of the form of columns.
+var fileInputs = []console.Input{{Name: "shown", Max: 200}, {Name: "sheet", Max: 200}, {Name: "number", Max: 3}, {Name: "network", Max: 3}, {Name: "amount", Max: 3}, {Name: "name", Max: 3},
+	{Name: "reference", Max: 3}, {Name: "note", Max: 3}, {Name: "hidden", Max: 4}, {Name: "errors", Max: 4}, {Name: "again", Max: 500}}
+
 // Routes are the pages of batches.
 func (ps *Pages) Routes() []console.Route {
 	const base = "/app/{tenant}/batches"
 	const one = base + "/{id}"
+	const file = "/app/{tenant}/batch-files/{id}"
 	const line = one + "/rows/{line}"
 	read := func(path string, handle func(*console.Visit) (console.Answer, error), inputs ...console.Input) console.Route {
 		return console.Route{Method: http.MethodGet, Path: path, Permission: roles.ReadPayments, Inputs: inputs, Handle: handle}
@@ -29,6 +34,8 @@ func (ps *Pages) Routes() []console.Route {
 		read(base, ps.list, console.Input{Name: "before", Max: 36}),
 		write(http.MethodGet, base+"/new", ps.newBatch),
 		{Method: http.MethodPost, Path: base + "/new", Permission: roles.RequestPayouts, Body: uploadBody, Slow: true, Handle: ps.upload},
+		{Method: http.MethodGet, Path: file, Permission: roles.RequestPayouts, Slow: true, Inputs: []console.Input{{Name: "sheet", Max: 200}}, Handle: ps.columns},
+		{Method: http.MethodPost, Path: file, Permission: roles.RequestPayouts, Slow: true, Inputs: fileInputs, Handle: ps.confirmColumns},
 		write(http.MethodGet, base+"/template.csv", ps.template(sheet.CSV)),
 		write(http.MethodGet, base+"/template.xlsx", ps.template(sheet.XLSX)),
 		read(one, ps.batchPage),

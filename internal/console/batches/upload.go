@@ -23,40 +23,28 @@ func (ps *Pages) newBatch(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	return ps.ask(v, uploaded{}, nil), nil
+	return ps.ask(v, "", nil), nil
 }
 
-// uploaded is the form of an upload, but for the file.
-type uploaded struct{ name, again string }
-
-func uploadForm(v *console.Visit, u uploaded, duplicate bool) page.Form {
-	f := page.Form{ID: "upload", Action: path(v) + "/new", Submit: "Check the file", Fields: []page.Field{
-		{Name: "name", Label: "Name of the batch", Value: u.name, Max: 100, Required: true, Hint: "Such as Salaries November. The same file under the same name is paid once."}}}
-	if duplicate {
-		f.Fields = append(f.Fields, page.Field{Name: "again", Label: "Why it is paid again", Value: u.again, Max: 500, Hint: "Fill this in only if the same rows must be paid a second time. The approver sees it in red."})
-	}
-	f.Fields = append(f.Fields, page.Field{Name: "file", Label: "File (XLSX or CSV)", Type: "file", Required: true, Hint: "At most 20 MB and 100,000 rows."})
-	return f
+func uploadForm(v *console.Visit, name string) page.Form {
+	return page.Form{ID: "upload", Action: path(v) + "/new", Submit: "Upload the file", Fields: []page.Field{
+		{Name: "name", Label: "Name of the batch", Value: name, Max: 100, Required: true, Hint: "Such as Salaries November. The same file under the same name is paid once."},
+		{Name: "file", Label: "File (XLSX or CSV)", Type: "file", Required: true, Hint: "At most 20 MB and 100,000 rows."}}}
 }
 
-// ask shows the form, with what was wrong.
-func (ps *Pages) ask(v *console.Visit, u uploaded, wrong error) console.Answer {
-	e := problem.From(wrong)
-	f := uploadForm(v, u, e != nil && e.Code == codeDuplicate)
-	var old page.Link
+// ask shows the form, with its errors.
+func (ps *Pages) ask(v *console.Visit, name string, wrong error) console.Answer {
+	f := uploadForm(v, name)
 	if wrong != nil {
 		f = console.Faulty(f, wrong)
-		if b, is := e.Data.(batch.Batch); is {
-			old = page.Link{Href: path(v) + "/" + b.ID, Text: b.Name}
-		}
 	}
-	return console.Answer{Title: "Upload a file", Wrong: wrong != nil, Body: uploadPage(path(v), f, old)}
+	return console.Answer{Title: "Upload a file", Wrong: wrong != nil, Body: uploadPage(path(v), f)}
 }
 
 // codeDuplicate is the code of the refusal of rows that are a batch already.
 const codeDuplicate = "duplicate_batch"
 
-// upload reads the file as it arrives, and shows the draft that it makes.
+// upload reads the file as it arrives, and leads to the page of its columns.
 func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	v.FormPage = path(v) + "/new"
 	if err := v.NeedFactor(); err != nil {
@@ -66,27 +54,24 @@ func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, errForm(err)
 	}
-	var u uploaded
+	name := ""
 	for {
 		part, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
-			return ps.ask(v, u, problem.Field("file", "is required")), nil
+			return ps.ask(v, name, problem.Field("file", "is required")), nil
 		}
 		if err != nil {
 			return console.Answer{}, errForm(err)
 		}
 		if part.FormName() == "file" {
-			return ps.read(v, u, part)
+			return ps.read(v, name, part)
 		}
 		text, err := io.ReadAll(io.LimitReader(part, maxText))
 		if err != nil {
 			return console.Answer{}, errForm(err)
 		}
-		switch part.FormName() {
-		case "name":
-			u.name = strings.TrimSpace(string(text))
-		case "again":
-			u.again = strings.TrimSpace(string(text))
+		if part.FormName() == "name" {
+			name = strings.TrimSpace(string(text))
 		}
 	}
 }
@@ -102,14 +87,14 @@ func errForm(err error) error {
 // readTime is how long a file may take to arrive.
 const readTime = 55 * time.Second
 
-func (ps *Pages) read(v *console.Visit, u uploaded, part *multipart.Part) (console.Answer, error) {
+func (ps *Pages) read(v *console.Visit, name string, part *multipart.Part) (console.Answer, error) {
 	_ = http.NewResponseController(v.W).SetReadDeadline(time.Now().Add(readTime)) // a connection without one keeps its own
-	b, _, err := ps.Batches.ReadFile(v.Ctx, batch.Upload{Tenant: v.Tenant.ID, Name: u.name, Maker: v.Who.Person.ID, Again: u.again}, part, sheet.Options{})
+	r, err := ps.Batches.Receive(v.Ctx, batch.Upload{Tenant: v.Tenant.ID, Name: name, Maker: v.Who.Person.ID}, part)
 	switch {
 	case err == nil:
-		return console.Answer{To: path(v) + "/" + b.ID}, nil
-	case problem.Is(err, problem.Invalid), problem.Is(err, problem.Duplicate), problem.Is(err, problem.InProgress), problem.Is(err, problem.Forbidden):
-		return ps.ask(v, u, err), nil
+		return console.Answer{To: filePath(v, r.ID)}, nil
+	case problem.Is(err, problem.Invalid), problem.Is(err, problem.InProgress), problem.Is(err, problem.Forbidden):
+		return ps.ask(v, name, err), nil
 	}
 	var broken *http.MaxBytesError
 	if errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) {

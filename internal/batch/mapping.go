@@ -1,0 +1,370 @@
+package batch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sheet"
+)
+
+// Received is an uploaded file that waits until its maker confirms its columns. It is deleted with that, or after an hour.
+type Received struct {
+	ID, Tenant, Maker string
+	Name              string // of the batch
+	Preview           sheet.Preview
+	CreatedAt         time.Time
+	parts             int
+}
+
+// Mapping is a person's choice of the contents of a file.
+type Mapping struct {
+	Sheet      string         // of a workbook; empty: the one of the preview
+	Columns    map[string]int // by field, from 0
+	SkipHidden bool           // rows that a spreadsheet hides are left out
+	SkipErrors bool           // rows with an error such as #N/A are left out
+}
+
+const (
+	previewRows = 10
+	partBytes   = 512 << 10
+	fileTime    = time.Hour
+	maxMappings = 50 // of an account
+)
+
+const (
+	insertFile = `INSERT INTO batch_files (id, tenant, maker, name, parts, preview, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+	insertPart = `INSERT INTO batch_file_parts (file, part, content) VALUES ($1, $2, $3)`
+
+	selectFile = `SELECT id, name, parts, preview, created_at FROM batch_files WHERE tenant = $1 AND maker = $2 AND id = $3`
+
+	selectPart = `SELECT content FROM batch_file_parts WHERE file = $1 AND part = $2`
+
+	deletePartsOf = `DELETE FROM batch_file_parts WHERE file IN (SELECT id FROM batch_files WHERE tenant = $1 AND maker = $2)`
+
+	deleteFilesOf = `DELETE FROM batch_files WHERE tenant = $1 AND maker = $2`
+
+	deleteParts = `DELETE FROM batch_file_parts WHERE file = $1`
+
+	// The ids of files follow each other in time.
+	oldParts = `DELETE FROM batch_file_parts WHERE file < $1`
+
+	oldFiles = `DELETE FROM batch_files WHERE id < $1`
+)
+
+// Receive stores a file until its maker confirms its columns. An unusable file is refused and leaves nothing behind. A
+// person's file replaces their earlier one.
+func (s *Batches) Receive(ctx context.Context, u Upload, from io.Reader) (r Received, err error) {
+	if _, err := s.check(ctx, &u); err != nil {
+		return r, err
+	}
+	if err := s.db.Read(ctx, func(tx *db.Tx) error { return roomForDraft(tx, u.Tenant) }); err != nil {
+		return r, err
+	}
+	leave, err := s.uploads.enter(u.Tenant)
+	if err != nil {
+		return r, err
+	}
+	defer leave()
+	file, err := sheet.Open(from)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	preview, err := file.Preview(Form(), "", previewRows)
+	if err != nil {
+		return r, err
+	}
+	now := s.clock.Now()
+	r = Received{ID: book.NewID(now), Tenant: u.Tenant, Maker: u.Maker, Name: u.Name, Preview: *preview, CreatedAt: now}
+	if err := s.keepFile(ctx, &r, file.Content()); err != nil {
+		return r, errors.Join(err, s.dropParts(context.WithoutCancel(ctx), r))
+	}
+	return r, nil
+}
+
+func (s *Batches) dropParts(ctx context.Context, r Received) error {
+	return s.db.Write(db.Bulk(ctx, r.Tenant), func(tx *db.Tx) error {
+		_, err := tx.Exec(deleteParts, r.ID)
+		return err
+	})
+}
+
+// keepFile stores the parts of a file, and then the file.
+func (s *Batches) keepFile(ctx context.Context, r *Received, content io.Reader) error {
+	ctx = db.Bulk(ctx, r.Tenant)
+	part := make([]byte, partBytes)
+	for {
+		n, err := io.ReadFull(content, part)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return err
+		}
+		r.parts++
+		if err := s.db.Write(ctx, func(tx *db.Tx) error {
+			_, err := tx.Exec(insertPart, r.ID, int64(r.parts), part[:n])
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	preview, err := json.Marshal(r.Preview)
+	if err != nil {
+		return fmt.Errorf("batch: encoding a preview: %w", err)
+	}
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		for _, sql := range []string{deletePartsOf, deleteFilesOf} {
+			if _, err := tx.Exec(sql, r.Tenant, r.Maker); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(insertFile, r.ID, r.Tenant, r.Maker, r.Name, int64(r.parts), string(preview), db.Micros(r.CreatedAt))
+		return err
+	})
+}
+
+// Received finds a file that its maker uploaded within the last hour.
+func (s *Batches) Received(ctx context.Context, tenant, maker, id string) (r Received, err error) {
+	var preview string
+	found := false
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		r = Received{Tenant: tenant, Maker: maker}
+		return tx.Query(selectFile, []any{tenant, maker, id}, func(row *db.Row) error {
+			found = true
+			return row.Scan(&r.ID, &r.Name, &r.parts, &preview, &r.CreatedAt)
+		})
+	})
+	switch {
+	case err != nil:
+		return r, err
+	case !found:
+		return r, problem.New(problem.NotFound, "file_not_found", "The file is not here any more: upload it again")
+	}
+	return r, json.Unmarshal([]byte(preview), &r.Preview)
+}
+
+// PreviewSheet returns a file with the preview of another of its sheets.
+func (s *Batches) PreviewSheet(ctx context.Context, r Received, name string) (Received, error) {
+	err := s.opened(ctx, r, func(file *sheet.File) error {
+		preview, err := file.Preview(Form(), name, previewRows)
+		if err == nil {
+			r.Preview = *preview
+		}
+		return err
+	})
+	return r, err
+}
+
+// opened passes a stored file to a function.
+func (s *Batches) opened(ctx context.Context, r Received, do func(*sheet.File) error) (err error) {
+	leave, err := s.uploads.enter(r.Tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	file, err := sheet.Open(&storedFile{ctx: ctx, batches: s, of: r})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return do(file)
+}
+
+// storedFile reads the parts of a file.
+type storedFile struct {
+	ctx     context.Context
+	batches *Batches
+	of      Received
+	part    int
+	ahead   bytes.Reader
+}
+
+func (f *storedFile) Read(p []byte) (int, error) {
+	for f.ahead.Len() == 0 {
+		if f.part == f.of.parts {
+			return 0, io.EOF
+		}
+		f.part++
+		var content []byte
+		found := false
+		err := f.batches.db.Read(db.Bulk(f.ctx, f.of.Tenant), func(tx *db.Tx) (err error) {
+			found, err = tx.One(selectPart, []any{f.of.ID, int64(f.part)}, &content)
+			return err
+		})
+		if err == nil && !found {
+			err = problem.New(problem.NotFound, "file_not_found", "The file is not here any more: upload it again")
+		}
+		if err != nil {
+			return 0, err
+		}
+		f.ahead.Reset(content)
+	}
+	return f.ahead.Read(p)
+}
+
+// Confirm creates a draft from a received file by the columns that its maker chose, and remembers them for files with the
+// same headings. Its results are those of ReadFile. The file is kept if there is no draft.
+func (s *Batches) Confirm(ctx context.Context, u Upload, id string, m Mapping) (b Batch, replayed bool, err error) {
+	r, err := s.Received(ctx, u.Tenant, u.Maker, id)
+	if err != nil {
+		return Batch{}, false, err
+	}
+	u.Name, m.Sheet = r.Name, cmp.Or(m.Sheet, r.Preview.Sheet)
+	err = s.opened(ctx, r, func(file *sheet.File) error {
+		if m.Sheet != r.Preview.Sheet {
+			preview, err := file.Preview(Form(), m.Sheet, previewRows)
+			if err != nil {
+				return err
+			}
+			r.Preview = *preview
+		}
+		if err := m.check(r.Preview); err != nil {
+			return err
+		}
+		b, replayed, err = s.read(ctx, u, file, sheet.Options{Sheet: m.Sheet, Places: m.Columns}, omission{m.SkipHidden, m.SkipErrors})
+		return err
+	})
+	if err != nil {
+		return Batch{}, false, err
+	}
+	return b, replayed, s.remember(ctx, r, m)
+}
+
+// check refuses a mapping that does not fit a file.
+func (m Mapping) check(p sheet.Preview) error {
+	var bad problem.Fields
+	taken := map[int]string{}
+	for _, field := range Form().Fields {
+		column, is := m.Columns[field.Name]
+		switch other := taken[column]; {
+		case !is && field.Required:
+			bad.Add(field.Name, "is required")
+		case !is:
+		case column < 0 || column >= len(p.Names):
+			bad.Add(field.Name, "must be a column of the file")
+		case other != "":
+			bad.Add(field.Name, "has the same column as "+other)
+		default:
+			taken[column] = field.Name
+		}
+	}
+	return bad.Err()
+}
+
+const (
+	upsertMapping = `INSERT INTO batch_mappings (tenant, key, headings, columns, changed_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, key) DO UPDATE SET columns = excluded.columns, changed_at = excluded.changed_at`
+
+	selectMappings = `SELECT headings, columns, changed_at FROM batch_mappings WHERE tenant = $1 ORDER BY changed_at DESC, key LIMIT $2`
+
+	dropMappings = `DELETE FROM batch_mappings WHERE tenant = $1 AND key NOT IN (
+	SELECT key FROM batch_mappings WHERE tenant = $1 ORDER BY changed_at DESC, key LIMIT $2)`
+)
+
+// remember stores the confirmed columns of a file, and deletes the file.
+func (s *Batches) remember(ctx context.Context, r Received, m Mapping) error {
+	headings := r.Preview.HeadingKey()
+	text, err := json.Marshal(headings)
+	if err != nil {
+		return fmt.Errorf("batch: encoding headings: %w", err)
+	}
+	columns, err := json.Marshal(m.Columns)
+	if err != nil {
+		return fmt.Errorf("batch: encoding columns: %w", err)
+	}
+	return s.db.Write(db.Bulk(ctx, r.Tenant), func(tx *db.Tx) error {
+		if _, err := tx.Exec(upsertMapping, r.Tenant, digestOf(headings), string(text), string(columns), db.Micros(s.clock.Now())); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(dropMappings, r.Tenant, int64(maxMappings)); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(deletePartsOf, r.Tenant, r.Maker); err != nil {
+			return err
+		}
+		_, err := tx.Exec(deleteFilesOf, r.Tenant, r.Maker)
+		return err
+	})
+}
+
+// Remembered are the columns that were confirmed for an earlier file of the account.
+type Remembered struct {
+	Columns   map[string]int // those whose headings the new file has
+	At        time.Time
+	New, Gone []string // headings that differ between the files; none: the headings are the same
+}
+
+// Same reports whether the earlier file had the same headings.
+func (r Remembered) Same() bool { return len(r.New)+len(r.Gone) == 0 }
+
+// Remember returns the columns that were confirmed for the same headings, otherwise for the file with the most common
+// headings, if they are at least half. found is false if there is none.
+func (s *Batches) Remember(ctx context.Context, r Received) (best Remembered, found bool, err error) {
+	headings := r.Preview.HeadingKey()
+	common := 0
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		best, found, common = Remembered{}, false, 0
+		return tx.Query(selectMappings, []any{r.Tenant, int64(maxMappings)}, func(row *db.Row) error {
+			var text, columns string
+			var at time.Time
+			var old []string
+			if err := row.Scan(&text, &columns, &at); err != nil {
+				return err
+			}
+			chosen := map[string]int{}
+			if err := errors.Join(json.Unmarshal([]byte(text), &old), json.Unmarshal([]byte(columns), &chosen)); err != nil {
+				return fmt.Errorf("batch: a stored mapping: %w", err)
+			}
+			same := slices.Equal(old, headings)
+			n := len(old) - len(without(old, headings))
+			if best.Same() && found || !same && (n <= common || 2*n < len(old)) {
+				return nil
+			}
+			best, found, common = remembered(old, headings, chosen, at), true, n
+			return nil
+		})
+	})
+	return best, found, err
+}
+
+// remembered translates columns of an old file to those of a new one.
+func remembered(old, headings []string, chosen map[string]int, at time.Time) Remembered {
+	r := Remembered{Columns: map[string]int{}, At: at, New: without(headings, old), Gone: without(old, headings)}
+	same := slices.Equal(old, headings)
+	if !same && r.Same() {
+		r.New = headings // the same headings in another order
+	}
+	for field, column := range chosen {
+		if column >= len(old) {
+			continue
+		}
+		if same {
+			r.Columns[field] = column
+		} else if i := slices.Index(headings, old[column]); i >= 0 && old[column] != "" {
+			r.Columns[field] = i
+		}
+	}
+	return r
+}
+
+// without returns the texts of a list that another list does not have.
+func without(list, others []string) (rest []string) {
+	for _, text := range list {
+		if !slices.Contains(others, text) {
+			rest = append(rest, text)
+		}
+	}
+	return rest
+}
