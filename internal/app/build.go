@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
+	"github.com/makola/makola/internal/figures"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs"
@@ -192,6 +193,8 @@ func (a *App) buildParts(ctx context.Context) error {
 		},
 	})
 	a.statements = statement.New(a.ledger, a.payments.Reader, a.tenants)
+	a.figures = figures.New(a.db, a.clock)
+	a.jobs.Periodic("figures", figures.Every, a.figures.Sum)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})

@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/figures"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs"
@@ -101,6 +102,7 @@ type parts struct {
 	ledger       *ledger.Ledger
 	tenants      *tenant.Store
 	statements   *statement.Reader
+	figures      *figures.Figures
 	access       *access.Access
 	limits       *ratelimit.Limiter
 	installation *installation.Store

@@ -115,6 +115,7 @@ func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 	}
 	err := t.db.Write(ctx, func(tx *db.Tx) error {
 		db.Insert(tx, "exchanges", exchangeColumns, rows)
+		deferLatency(tx, batch)
 		return nil
 	})
 	if err != nil {
@@ -210,8 +211,8 @@ var pruneExchanges = []string{
 	`DELETE FROM provider_exchanges WHERE (at, id) IN (SELECT at, id FROM provider_exchanges WHERE at < $1 ORDER BY at, id LIMIT $2)`,
 }
 
-// Prune removes exchanges from before the given time, a thousand rows in a
-// transaction, and answers how many went. Package app calls it periodically.
+// Prune removes exchanges and latencies from before the given time, a thousand rows in a
+// transaction, and answers how many exchanges went. Package app calls it periodically.
 func (t *Table) Prune(ctx context.Context, before time.Time) (total int64, err error) {
 	const atOnce = 1000
 	for _, prune := range pruneExchanges {
@@ -225,5 +226,5 @@ func (t *Table) Prune(ctx context.Context, before time.Time) (total int64, err e
 			}
 		}
 	}
-	return total, nil
+	return total, db.Prune(ctx, t.db, pruneLatency, atOnce, db.Micros(before))
 }

@@ -15,6 +15,7 @@
 //	catalogue.go             networks, services and banks; the network of a number
 //	switches.go, erasure.go  routes and pauses, changed by operators; a person's number and name, erased from the exchanges
 //	choose.go, exchanges.go  the choice of a provider; exchanges with each provider, redacted
+//	latency.go               how long providers took to answer, by hour
 //	breaker.go, seeds.go     the circuit breaker of each provider and operation; the routes and catalogues of the first start
 //	notknown.go              whether a provider reports "not known" as its adapter expects
 //	open_breakers.go         the metrics of a node, with its open circuit breakers

@@ -1,0 +1,91 @@
+// Package figures counts payments and sums their amounts: by hour and day, account, kind, status and rail. Pages show them
+// without reading a payment.
+//
+// A payment counts once, in the hour and the day in which it was accepted, with the status and the rail that it has now. A payout
+// that is accepted at 09:59 and succeeds at 11:02 first counts as pending at 09:00, and after the next pass as a success at 09:00.
+// So the figures of an hour are the counts and totals of a list of the payments accepted in that hour, the statuses of an hour add
+// up to what was accepted in it, and a success rate compares payments with each other that began together. Nothing counts by the
+// time of its settlement: the statement of an account has that.
+//
+// A pass runs behind the money and never in its transactions. It reads the payments that are newer than the last one that it
+// counted of each list, the open payments that it counted before and whose status or rail has changed, and the collections that
+// were paid late after a failure, which is the only way from one final status to another. It applies the differences. Sums,
+// positions and open payments change in one transaction, guarded by the number of the pass. So a pass that dies changed nothing,
+// and of two passes at once one changes nothing.
+//
+// For a collection that did not succeed a bit remembers with which status it was counted, so that a late payment is moved once.
+//
+// Hours are kept for KeepHours, days for good. Rebuild forgets everything and counts again from the payments.
+//
+// Files:
+//
+//	read.go      sums for pages
+//	pass.go      one pass: read, difference, write
+//	payments.go  the payments that a pass reads
+//	cells.go     sums by hour and day, and the writes of a pass
+//	figures.go   periodic passes, and a rebuild
+package figures
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+)
+
+const (
+	// Every is the pause between two runs. A run is behind by this and by its own length.
+	Every = 5 * time.Second
+	// KeepHours is how long the figures of hours are kept.
+	KeepHours = 40 * 24 * time.Hour
+	// passesOfRun bounds one run.
+	passesOfRun = 1000
+)
+
+// Figures keeps the counts and sums. It is safe for concurrent use, also by several nodes.
+type Figures struct {
+	db    *db.DB
+	clock *clock.Clock
+	most  int // payments that a pass reads of each sort
+}
+
+// New returns the figures of a database.
+func New(d *db.DB, c *clock.Clock) *Figures { return &Figures{db: d, clock: c, most: 20_000} }
+
+// Sum counts until nothing is left to count. A pass of another node at the same time ends it.
+func (f *Figures) Sum(ctx context.Context) error {
+	for range passesOfRun {
+		whole, err := f.pass(ctx)
+		if errors.Is(err, db.ErrGuard) {
+			return nil
+		}
+		if err != nil || whole {
+			return err
+		}
+	}
+	return nil
+}
+
+// The statements of a rebuild. A pass that has read before them fails at its guard.
+var forget = []string{
+	`UPDATE figures_state SET passes = passes + 1, counted_to = 0, late_from = 0`,
+	`DELETE FROM figures_hours`, `DELETE FROM figures_days`, `DELETE FROM figures_lists`, `DELETE FROM figures_open`, `DELETE FROM figures_unpaid`,
+}
+
+// Rebuild forgets all figures and counts again from the payments. Until it ends, pages show that the figures are not complete.
+func (f *Figures) Rebuild(ctx context.Context) error {
+	err := f.db.Write(ctx, func(tx *db.Tx) error {
+		for _, sql := range forget {
+			if _, err := tx.Exec(sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.Sum(ctx)
+}
