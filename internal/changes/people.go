@@ -235,6 +235,9 @@ func (a *Changes) Enable(ctx context.Context, by By, id, email, reason string) (
 	return a.Do(ctx, by, KindEnable, id, Values{"email": email}, reason)
 }
 
+// HasLink reports whether a request makes the token of a link for a person, which works with a code.
+func HasLink(r Request) bool { return r.Kind == KindInvite || r.Kind == KindReset }
+
 // Reset asks for a person's password, second factor and recovery codes to be taken away. The token of the link to choose
 // new ones is the Secret of the act that is done.
 func (a *Changes) Reset(ctx context.Context, by By, id, email, reason string) (Request, error) {

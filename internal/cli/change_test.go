@@ -19,12 +19,12 @@ func TestChange_byFields(t *testing.T) {
 		w.run(exitFunds, "change", "wallet.adjust", "--tenant", id, "--amount", "300", "--way", "out", "--reason", "too much")
 		has(t, w.object("change", "tenant.low_balance", "--set", "tenant="+id, "--amount", "50", "--reason", "payday"), map[string]any{"state": "done"})
 		for text, args := range map[string][]string{
-			"kind field is unknown":               {"change", "wallet.spend", "--reason", "x"},
-			"amount field is required":            {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
-			"is no field of this change":          {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
-			"unknown flag --provider":             {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
-			"requested with makola people invite": {"change", "people.invite", "--reason", "x"},
-			"must be an amount, such as 1":        {"change", "wallet.fund", "--tenant", id, "--amount", "much", "--reason", "x"},
+			"kind field is unknown":         {"change", "wallet.spend", "--reason", "x"},
+			"amount field is required":      {"change", "wallet.fund", "--tenant", id, "--reason", "x"},
+			"is no field of this change":    {"change", "wallet.fund", "--tenant", id, "--amount", "1", "--set", "colour=red", "--reason", "x"},
+			"unknown flag --provider":       {"change", "wallet.fund", "--provider", "mtn", "--reason", "x"},
+			"kind field is unknown. makola": {"change", "payout.send", "--reason", "x"},
+			"must be an amount, such as 1":  {"change", "wallet.fund", "--tenant", id, "--amount", "much", "--reason", "x"},
 		} {
 			if _, errs := w.run(exitUsage, args...); !strings.Contains(errs, text) {
 				t.Errorf("%v: %s", args, errs)
@@ -37,6 +37,12 @@ func TestChange_byFields(t *testing.T) {
 		key := w.object("change", "key.create", "--tenant", id, "--scopes", "read collect", "--expiry", "90d", "--reason", "the shop")
 		if text, _ := key["secret"].(string); !strings.HasPrefix(text, "mk_") {
 			t.Errorf("%v", key)
+		}
+		for _, args := range [][]string{{"people.invite", "--name", "Ama", "--role", "owner"}, {"people.reset"}} {
+			made := w.object(append(append([]string{"change"}, args...), "--email", "ama@example.com", "--public-url", "https://pay.example.com/", "--reason", "new here")...)
+			if link, _ := made["link"].(string); !strings.HasPrefix(link, "https://pay.example.com/first?t=") || len(made["code"].(string)) != 8 {
+				t.Errorf("%v", made)
+			}
 		}
 		kinds, _ := w.run(exitOK, "acts", "kinds", "-o", "csv")
 		if !strings.Contains(kinds, `"tenant.low_balance","Low-balance threshold","amount"`) {

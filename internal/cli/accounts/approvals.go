@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -66,6 +67,7 @@ func (c *actsShow) Run(e *frame.Env) error {
 type Change struct {
 	frame.Common
 	frame.Reasoned
+	linkFlags
 	Kind string            `arg:"" help:"Kind of the change, such as wallet.fund. makola approvals kinds lists all with their fields."`
 	Set  map[string]string `name:"set" mapsep:"none" placeholder:"FIELD=VALUE" help:"Value of a field; --FIELD VALUE is the same. May be repeated."`
 }
@@ -76,9 +78,6 @@ func (c *Change) Run(e *frame.Env) error {
 	n := slices.IndexFunc(forms, func(f changes.Form) bool { return f.Kind == c.Kind })
 	if n < 0 {
 		return problem.Field("kind", "is unknown. makola approvals kinds lists all kinds")
-	}
-	if c.Kind == changes.KindInvite || c.Kind == changes.KindReset {
-		return problem.Field("kind", "must be requested with makola people invite or makola people reset, which print the link")
 	}
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
 		for _, name := range []string{changes.FieldTenant, "from", "to"} {
@@ -107,12 +106,25 @@ func (c *Change) Run(e *frame.Env) error {
 		r, err := a.Do(e.Ctx, o.By, c.Kind, id, c.Set, c.Reason)
 		return o.Asked(e, c.Output, r, err, func() error {
 			columns := frame.Narrow(c.Output, frame.ActsColumns, "id", "kind", "state", "sentence")
-			if r.Secret != "" { // the text of a key is shown this once
-				columns = append(columns[:len(columns):len(columns)], frame.Column[changes.Request]{Name: "secret", Value: func(r changes.Request) any { return r.Secret }})
-			}
+			columns = append(columns[:len(columns):len(columns)], c.made(e, r)...)
 			return frame.PrintOne(e.Stdout, c.Output, columns, r)
 		})
 	})
+}
+
+// made returns the columns of what a change made, which is shown this once: the text of a key, or a link with its code.
+func (c *Change) made(e *frame.Env, r changes.Request) []frame.Column[changes.Request] {
+	switch {
+	case r.Secret == "":
+		return nil
+	case changes.HasLink(r):
+		warnOfLink(e)
+		return []frame.Column[changes.Request]{
+			{Name: "link", Value: func(r changes.Request) any { return c.link(identity.Invitation{Token: r.Secret}) }},
+			{Name: "code", Value: func(r changes.Request) any { return r.Code }},
+		}
+	}
+	return []frame.Column[changes.Request]{{Name: "secret", Value: func(r changes.Request) any { return r.Secret }}}
 }
 
 // FieldFlags writes --FIELD VALUE of a change as --set FIELD=VALUE.

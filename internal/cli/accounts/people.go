@@ -62,9 +62,8 @@ type invited struct {
 }
 
 func (i invited) print(e *frame.Env, output string) error {
-	if i.link != "" && e.Stderr != nil {
-		fmt.Fprintf(e.Stderr, "Send the link to the person, and tell them the code another way, such as by phone. Both work once, within %d hours; five wrong codes revoke both. Whoever has both can sign in as this person.\n"+
-			"Nobody else approved this. The person cannot approve your requests until another person has approved a reset for them.\n", int(identity.InvitationLasts/time.Hour))
+	if i.link != "" {
+		warnOfLink(e)
 	}
 	return frame.PrintOne(e.Stdout, output, []frame.Column[invited]{
 		{Name: "id", Value: func(i invited) any { return i.ID }},
@@ -73,6 +72,15 @@ func (i invited) print(e *frame.Env, output string) error {
 		{Name: "link", Value: func(i invited) any { return i.link }},
 		{Name: "code", Value: func(i invited) any { return i.code }},
 	}, i)
+}
+
+// warnOfLink prints what to do with a link and its code.
+func warnOfLink(e *frame.Env) {
+	if e.Stderr == nil {
+		return
+	}
+	fmt.Fprintf(e.Stderr, "Send the link to the person, and tell them the code another way, such as by phone. Both work once, within %d hours; five wrong codes revoke both. Whoever has both can sign in as this person.\n"+
+		"Nobody else approved this. The person cannot approve your requests until another person has approved a reset for them.\n", int(identity.InvitationLasts/time.Hour))
 }
 
 type peopleCreate struct {

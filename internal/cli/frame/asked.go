@@ -34,7 +34,7 @@ type waitsError struct{ act changes.Request }
 
 func (w *waitsError) Error() string {
 	text := fmt.Sprintf("Nothing is done yet: the request waits for approval in the console at /ops/acts/%s, until %s", w.act.ID, w.act.ExpiresAt.UTC().Format(time.RFC3339))
-	if w.act.Kind == changes.KindInvite || w.act.Kind == changes.KindReset {
+	if changes.HasLink(w.act) {
 		text += ". After the approval that page shows the link to you and the code to the approver. Send both to the person"
 	}
 	return text

@@ -11,7 +11,7 @@ type madeOf struct{ path, button string }
 
 // kept lists the secrets of an act that wait for the visitor.
 func (ps *Pages) kept(v *console.Visit, a changes.Request) (list []madeOf, err error) {
-	show, link := "Show it", a.Kind == changes.KindInvite || a.Kind == changes.KindReset
+	show, link := "Show it", changes.HasLink(a)
 	if link {
 		show = "Show the link"
 	}
@@ -39,7 +39,7 @@ func (ps *Pages) revealMade(v *console.Visit) (console.Answer, error) {
 	}
 	a, err := ps.Changes.Get(v.Ctx, v.Tenant.ID, v.R.PathValue("id"))
 	title, lead := "The API key", "It is not stored and will not be shown again. Copy it now to where it is used."
-	if a.Kind == changes.KindInvite || a.Kind == changes.KindReset {
+	if changes.HasLink(a) {
 		text = v.PublicURL() + "/first?t=" + text
 		title, lead = "The link", "Send it to the person. It works once, for 24 hours, with a code that whoever approved this tells the person. It will not be shown again."
 		if a.Needs == 0 {
