@@ -110,8 +110,8 @@ func TestAPayoutThatIsConfirmedTwiceAtOnceIsPaidOnce(t *testing.T) {
 		if n := len(b.paidOut()); n != before+1 {
 			t.Errorf("%d payouts in the end", n-before)
 		}
-		entries, err := b.audit.List(t.Context(), audit.Filter{Tenant: demoTenant, Action: "payout.make"})
-		if err != nil || len(entries) != 1 || entries[0].Actor != developerEmail || entries[0].Person == "" || entries[0].Subject != rows[0].Reference {
+		entries, err := b.audit.List(t.Context(), audit.Filter{Tenant: demoTenant, Action: "payout.send"})
+		if err != nil || len(entries) != 1 || entries[0].Actor != developerEmail || entries[0].Person == "" || entries[0].Subject != rows[0].ID {
 			t.Fatalf("the audit log has %+v, %v", entries, err)
 		}
 		// Nothing erases the audit log: the payee's name and number stand in the payment's row alone.

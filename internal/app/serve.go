@@ -134,7 +134,7 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 	settings := &accountsettings.Pages{Identity: a.identity, Access: a.access, Requests: a.requests, Webhooks: a.webhooks, Approvals: approvals}
 	ops := &ops.Pages{Tenants: a.tenants, Access: a.access, Audit: a.audit, Payments: a.payments, Messaging: a.messaging, Senders: a.senders,
 		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Checks: a.checks}
-	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Lookups: a.lookups, Rails: a.routes,
+	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Ledger: a.ledger, Payments: a.payments, Rails: a.routes,
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
 	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes()}

@@ -190,7 +190,9 @@ func (a *Changes) SubmitBatch(ctx context.Context, tenantID, id, key, origin, ag
 		return err
 	}
 	if act.Needs > 0 {
-		return a.Store.Write(ctx, func(tx *db.Tx) error { return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, act)) })
+		return a.Store.Write(ctx, func(tx *db.Tx) error {
+			return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, By{}, sendBatchRule, act))
+		})
 	}
 	if err := a.Store.Write(ctx, func(tx *db.Tx) error { return a.Batches.RequestIn(tx, f) }); err != nil {
 		return err

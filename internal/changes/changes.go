@@ -16,7 +16,9 @@
 //	kinds.go        the table of all kinds
 //	wallet.go       money funded to a wallet or adjusted in it
 //	batch.go        a batch of payouts sent
-//	transfer.go, float.go, credits.go, payment.go, payout.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
+//	payout_order.go a payout that a person requests on a page
+//	payout.go       a payout that awaits approval
+//	transfer.go, float.go, credits.go, payment.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key
 //	review.go       a request with everything that an approver should see
@@ -76,19 +78,24 @@ func (a *Changes) Preview(ctx context.Context, by By, kind string, v Values) (Re
 	}
 	r, err := a.requestOf(o, d)
 	if err == nil {
-		r.Facts, err = a.check(ctx, a.kinds[r.Kind], r)
+		r.Facts, err = a.draftFacts(ctx, a.kinds[r.Kind], r, d)
 	}
 	return r, err
+}
+
+// draftFacts returns the facts of a draft.
+func (a *Changes) draftFacts(ctx context.Context, k Kind, r Request, d Draft) (Facts, error) {
+	if d.Accept != nil {
+		return Facts{At: a.Store.now(), List: d.Facts}, nil
+	}
+	return a.check(ctx, k, r)
 }
 
 // look drafts a change by the values of its fields.
 func (a *Changes) look(ctx context.Context, kind string, o Order) (Draft, error) {
 	k, known := a.kinds[kind]
-	switch {
-	case !known:
+	if !known {
 		return Draft{}, problem.New(problem.NotFound, "kind_unknown", "There is no change "+kind)
-	case k.Look == nil:
-		return Draft{}, problem.New(problem.NotFound, "kind_unknown", kind+" is not requested by fields. "+k.Instead+".")
 	}
 	if err := checkValues(k.Fields, o.Values); err != nil {
 		return Draft{}, err
@@ -118,6 +125,7 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 	if o.Reason == "" && o.By.Machine != "" { // a blank one is refused
 		o.Reason = noReason
 	}
+	o.Reason = cmp.Or(o.Reason, d.Reason)
 	if o.Reason = strings.TrimSpace(o.Reason); o.Reason == "" || utf8.RuneCountInString(o.Reason) > maxReason {
 		return Request{}, problem.Field("reason", fmt.Sprintf("is required, with at most %d characters", maxReason))
 	}
@@ -127,8 +135,11 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 	}
 	k := a.kinds[d.Kind]
 	k.Light = k.Light || d.Light
-	if request.Facts, err = a.check(ctx, k, request); err != nil {
+	if request.Facts, err = a.draftFacts(ctx, k, request, d); err != nil {
 		return Request{}, err
+	}
+	if d.Accept != nil {
+		return a.accept(ctx, o.By, k, request, d)
 	}
 	if o.By.Machine != "" {
 		return a.atOnce(ctx, o.By, k, request, d.Begin...)
@@ -142,6 +153,30 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 		return a.Store.Get(ctx, act.ID)
 	}
 	return done, err
+}
+
+// accept lets the domain accept the subject of a request and, in the same transaction, store the request.
+func (a *Changes) accept(ctx context.Context, by By, k Kind, r Request, d Draft) (Request, error) {
+	plan := func(ctx context.Context, of Request) (Request, func(*db.Tx) error, error) {
+		of.Reason, of.Facts = r.Reason, r.Facts
+		of.Maker, of.MakerName, of.Origin, of.Place = by.id(), by.name(), by.Origin, by.Place
+		planned, err := a.Store.Planned(ctx, k.Rule, of)
+		return planned, func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, by, k.Rule, planned, d.Changes...) }, err
+	}
+	id, err := d.Accept(ctx, plan)
+	if err != nil {
+		return r, err
+	}
+	return a.accepted(ctx, k.Name, by.Place, id)
+}
+
+// accepted finds the request of a subject that was accepted. Where it has none, a recovery adopted it, or an earlier release accepted it.
+func (a *Changes) accepted(ctx context.Context, kind, place, id string) (Request, error) {
+	r, err := a.Store.Get(ctx, id)
+	if problem.Is(err, problem.NotFound) {
+		return Request{ID: id, Kind: kind, Tenant: place, Place: place, State: Done}, nil
+	}
+	return r, err
 }
 
 // atOnce applies a request of a command without a person. It undoes begin where the change is refused.

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
@@ -43,6 +44,7 @@ type Deps struct {
 	Messaging *messaging.Messaging
 	Routes    *route.Table
 	Jobs      *jobs.Queue
+	Lookups   *lookup.Lookups // nil in commands
 }
 
 // Changes does acts. It is safe for concurrent use.
@@ -62,10 +64,9 @@ type Kind struct {
 	Title string // a noun, such as "Deposit to a wallet"
 	Rule
 	Fields []Field
-	// Instead says how a kind without Look is requested.
+	// Instead says how a kind is requested that no command requests. Empty: makola change does.
 	Instead string
-	// Look reads the values of the fields and what is there now. It may ask slow parties: no transaction is open. nil: the kind is not
-	// requested by fields.
+	// Look reads the values of the fields and what is there now. It may ask slow parties: no transaction is open.
 	Look func(ctx context.Context, o Order) (Draft, error)
 	// Check returns what requester and approver should see besides the sentence. It only reads, and it runs again for each page of an
 	// approver. nil: nothing.
@@ -95,9 +96,21 @@ type Draft struct {
 	Payload  any
 	Light    bool     // it needs no approver where no line says otherwise
 	Again    *Request // the request that the same form made before
+	Reason   string   // in the place of one that the requester did not give
+	// Accept accepts the subject of the request in a transaction of its domain, and returns its id, which is the request's. The
+	// transaction stores the request by the function that plan returns. nil: the subject exists, or Apply makes it.
+	Accept func(ctx context.Context, plan Plan) (id string, err error)
+	// Facts are those of a subject that Accept has yet to accept: Check cannot find it. Changes are written into the audit log where
+	// the request needs no approver.
+	Facts   []Fact
+	Changes []audit.Change
 	// Begin runs in the transaction that stores the request, and changes what the request is about: at most one function.
 	Begin []func(tx *db.Tx) error
 }
+
+// Plan decides how many approvers the request of a subject needs. write stores the request, waiting or done, in the transaction that
+// accepts the subject.
+type Plan func(ctx context.Context, r Request) (planned Request, write func(tx *db.Tx) error, err error)
 
 // Rule returns the rule of a kind, and whether this program knows the kind.
 func (a *Changes) Rule(name string) (Rule, bool) {
@@ -160,7 +173,10 @@ func (k Kind) showing(check func(ctx context.Context, r Request) ([]Fact, error)
 	return k
 }
 
+// CodeChanged is the code of the refusal of what is not as its requester saw it.
+const CodeChanged = "changed_since"
+
 // errChanged is the refusal of an act about what is not as its maker saw it.
 func errChanged(what string) error {
-	return problem.New(problem.Invalid, "changed_since", what+" was changed since this was made")
+	return problem.New(problem.Invalid, CodeChanged, what+" was changed since this was made")
 }

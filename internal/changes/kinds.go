@@ -35,10 +35,10 @@ func (a *Changes) own() []Kind {
 	}, a.settingsKinds(), a.catalogueKinds())
 }
 
-// Forms are the kinds of this package that are requested by their fields, in the order of their names.
+// Forms are the kinds of this package that makola change requests, in the order of their names.
 func Forms() (list []Form) {
 	for _, k := range new(Changes).own() {
-		if k.Look != nil {
+		if k.Instead == "" {
 			list = append(list, Form{Kind: k.Name, Title: k.Title, Request: k.Rule.Make, Fields: k.Fields})
 		}
 	}

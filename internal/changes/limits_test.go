@@ -94,7 +94,7 @@ func TestHeldPayouts_areRequestsOfAPerson(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		plan := func(n int, key string) error {
 			_, err := f.Store.Planned(t.Context(), sendRule, Request{ID: newID(), Kind: KindSendPayout, Tenant: f.tenant.ID, Place: f.tenant.ID, Amount: 10 * money.Cedi,
-				Maker: f.owner.Visitor.Person.ID, Key: key, Reason: "Reference " + strconv.Itoa(n)})
+				Maker: f.owner.Visitor.Person.ID, Key: key, Payload: []byte(`{"reference":"` + strconv.Itoa(n) + `"}`)})
 			return err
 		}
 		for n := range 30 {

@@ -38,33 +38,34 @@ func heldOf(p book.Payment) heldPayout {
 // sendRule needs no check where no line of the account asks for one.
 var sendRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, Light: true, ByKey: true}
 
-// HoldPayout reports whether a payout awaits approval by people of its account (payments.ApprovalPolicy).
+// HoldPayout reports whether a payout that an API key requests awaits approval by people of its account (payments.ApprovalPolicy).
 func (a *Changes) HoldPayout(ctx context.Context, by payments.Requester, pay book.Payment) (*payments.PendingApproval, error) {
 	asked, err := a.Store.Asked(ctx, KindSendPayout, pay.Tenant, pay.Amount)
 	if err != nil || !asked {
 		return nil, err
 	}
-	act := Request{ID: pay.ID, Kind: KindSendPayout, Tenant: pay.Tenant, Place: pay.Tenant, Amount: pay.Amount,
-		Maker: by.Person, MakerName: by.Email, Origin: by.Origin, Reason: "Reference " + reference(pay)}
-	// No name: who may see it finds it on the page of the payment, and there it is erased when the payee asks.
-	act.Sentence = fmt.Sprintf("Send %s to %s, with a fee of %s", worth(pay, pay.Amount), masked(pay), worth(pay, pay.Charges))
-	if by.Person == "" {
-		if err := a.byKey(ctx, &act, pay.Key); err != nil {
-			return nil, err
-		}
-	}
-	if act.Payload, err = json.Marshal(heldOf(pay)); err != nil {
+	act := payoutRequest(pay)
+	act.Origin, act.Reason = by.Origin, "Reference "+reference(pay)
+	if err := a.byKey(ctx, &act, pay.Key); err != nil {
 		return nil, err
 	}
 	act.Facts.At = a.Store.now()
-	if act.Facts.List, err = a.PayoutFacts(ctx, pay, by.Expected, by.Unnamed); err != nil {
+	if act.Facts.List, err = a.PayoutFacts(ctx, pay, "", false); err != nil {
 		return nil, err
 	}
 	act, err = a.Store.Planned(ctx, sendRule, act)
 	if err != nil || act.Needs == 0 {
 		return nil, err
 	}
-	return &payments.PendingApproval{Until: act.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, act) }}, nil
+	return &payments.PendingApproval{Until: act.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, By{}, sendRule, act) }}, nil
+}
+
+// payoutRequest returns the request of a payout without its requester. It has the payment's id, and no name: who may see the name finds
+// it on the page of the payment, where an erasure removes it.
+func payoutRequest(pay book.Payment) Request {
+	payload, _ := json.Marshal(heldOf(pay)) // texts and numbers never fail
+	return Request{ID: pay.ID, Kind: KindSendPayout, Tenant: pay.Tenant, Place: pay.Tenant, Amount: pay.Amount, Payload: payload,
+		Sentence: fmt.Sprintf("Send %s to %s, with a fee of %s", worth(pay, pay.Amount), masked(pay), worth(pay, pay.Charges))}
 }
 
 // sameAgain is how long before a payout the same amount to the same number is warned of.
@@ -155,11 +156,6 @@ func (a *Changes) byKey(ctx context.Context, act *Request, id string) error {
 	}
 	act.Barred, err = a.Access.Holders(ctx, act.Tenant, id)
 	return err
-}
-
-func (a *Changes) payoutKind() Kind {
-	return Kind{Name: KindSendPayout, Title: "Payout by a page or a key", Rule: sendRule, Check: a.checkPayout, Apply: a.approvePayout, Undone: a.disapprovePayout,
-		Instead: "Send a payout by a page of the account, or by a key"}
 }
 
 // approvePayout lets the payout go and ends the act in one transaction.

@@ -132,16 +132,8 @@ func TestAHeldPayoutIsApprovedOnceByAnotherPerson(t *testing.T) {
 // asked, or by those who may not.
 func TestWhoAskedForAPayoutDoesNotApproveIt(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
-		pay, _, err := f.Payments.Payout(t.Context(), idempotency.Caller{Tenant: f.tenant.ID}, func() payments.Payout {
-			p := f.order()
-			p.Requester = payments.Requester{Person: f.admin.Visitor.Person.ID, Email: "admin@adom.example", Origin: "192.0.2.9"}
-			return p
-		}())
-		if err != nil || !pay.AwaitsApproval() {
-			t.Fatal(pay, err)
-		}
-		byPage, err := f.Store.Get(t.Context(), pay.ID)
-		if err != nil || byPage.Maker != f.admin.Visitor.Person.ID || byPage.MakerName != "admin@adom.example" || byPage.Origin != "192.0.2.9" {
+		byPage, err := f.onPage(f.admin, newID(), nil)
+		if err != nil || byPage.State != Waiting || byPage.Maker != f.admin.Visitor.Person.ID || byPage.MakerName != "admin@adom.example" || byPage.Origin != "192.0.2.9" {
 			t.Fatal(byPage, err)
 		}
 		byKey, err := f.heldPayout(f.keyOf("Owner@adom.example", f.admin.Visitor.Person.ID))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 )
@@ -85,7 +86,7 @@ func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, err
 		return err
 	})
 	if err == nil && a.Needs > 0 && a.Key == "" {
-		err = s.db.Write(ctx, func(tx *db.Tx) error { return s.limit(tx, a, a.Kind+" "+a.Tenant+" "+a.Reason) })
+		err = s.db.Write(ctx, func(tx *db.Tx) error { return s.limit(tx, a, a.Kind+" "+a.Tenant+" "+a.reference()) })
 	}
 	a.State, a.MadeAt = Waiting, s.clock.Now()
 	a.ExpiresAt = a.MadeAt.Add(rule.lasts())
@@ -93,8 +94,19 @@ func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, err
 	return a, err
 }
 
-// InsertPlanned writes an act that was Planned down, in tx.
-func (s *Store) InsertPlanned(tx *db.Tx, a Request) error {
+// InsertPlanned writes an act that was Planned down, in tx: waiting, or done with changes where it needs no approver. by is empty for an
+// act of a key.
+func (s *Store) InsertPlanned(tx *db.Tx, by By, rule Rule, a Request, changes ...audit.Change) error {
+	if a.Key == "" {
+		if err := s.mayMake(tx, by, rule); err != nil {
+			return err
+		}
+	}
+	if a.Needs > 0 {
+		s.insert(tx, a)
+		return s.note(tx, by, a, "act.make", string(Waiting), nil)
+	}
+	a.State, a.EndedAt = Done, s.clock.Now()
 	s.insert(tx, a)
-	return s.note(tx, By{}, a, "act.make", string(Waiting), nil)
+	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }

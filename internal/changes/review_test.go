@@ -9,7 +9,6 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
-	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 )
@@ -119,10 +118,8 @@ func TestFacts_areDigested(t *testing.T) {
 // The approver of a payout sees the names that its requester saw, and an erasure removes them once the payout is over.
 func TestPayoutFacts_nameThePayee(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
-		o := f.order()
-		o.Name, o.Requester = "KWAME KPODO", payments.Requester{Person: f.finance.Visitor.Person.ID, Email: "finance@adom.example", Origin: "192.0.2.7", Expected: "Ama Boateng"}
-		pay, _, err := f.Payments.Payout(t.Context(), f.byKey(""), o)
-		if err != nil || !pay.AwaitsApproval() {
+		pay, err := f.onPage(f.finance, newID(), Values{"name": "Ama Boateng", "registered": "KWAME KPODO"})
+		if err != nil || pay.State != Waiting {
 			t.Fatalf("%+v, %v", pay, err)
 		}
 		seen, err := f.Review(t.Context(), f.tenant.ID, pay.ID)

@@ -95,14 +95,19 @@ func (p *Payments) prepare(ctx context.Context, a *request) error {
 // requireApproval sets the approval that a payout needs. A payout adopted in a recovery needs none: it was approved
 // before the restore.
 func (p *Payments) requireApproval(ctx context.Context, a *request) error {
-	if p.approval == nil || a.requester == nil || a.Adopted {
-		return nil
+	var h *PendingApproval
+	var err error
+	switch {
+	case a.requester == nil || a.Adopted:
+	case a.requester.Plan != nil:
+		h, err = a.requester.Plan(ctx, a.Payment)
+	case p.approval != nil:
+		h, err = p.approval(ctx, *a.requester, a.Payment)
 	}
-	h, err := p.approval(ctx, *a.requester, a.Payment)
 	if err != nil || h == nil {
 		return err
 	}
-	a.Payment.ApprovalDeadline, a.InTx = h.Until, h.Write
+	a.Payment.ApprovalDeadline, a.InTx = h.Until, all([]func(*db.Tx) error{a.InTx, h.Write})
 	return nil
 }
 

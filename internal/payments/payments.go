@@ -85,20 +85,19 @@ type Deps struct {
 
 // A Requester is who requests a payout: an access key, or a person on a page.
 type Requester struct {
-	Person, Email string // of a person on a page; empty for an access key
-	Origin        string // address of the request
-	Expected      string // payee's name as the person expected it
-	Unnamed       bool   // no provider returned the holder's name
+	Origin string // address of an access key's request
+	// Plan returns the approval that a person's payout needs. nil: an access key requests it, and ApprovalPolicy decides.
+	Plan func(ctx context.Context, pay book.Payment) (*PendingApproval, error)
 }
 
 // A PendingApproval describes the approval that a payout needs.
 type PendingApproval struct {
-	Until time.Time // when the payout expires
+	Until time.Time // when the payout expires; zero: it needs no approval
 	// Write stores the change request in the transaction that accepts the payout.
 	Write func(tx *db.Tx) error
 }
 
-// An ApprovalPolicy returns the approval that a payout needs, or nil for none. It returns an error if approval is
+// An ApprovalPolicy returns the approval that an access key's payout needs, or nil for none. It returns an error if approval is
 // needed but not possible. It runs before the transaction, with the new row.
 type ApprovalPolicy func(ctx context.Context, by Requester, pay book.Payment) (*PendingApproval, error)
 

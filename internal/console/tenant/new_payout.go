@@ -1,27 +1,25 @@
 package tenant
 
 import (
-	"context"
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/words"
-	"github.com/makola/makola/internal/idempotency"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/ratelimit"
@@ -42,27 +40,21 @@ const (
 	codeBytes  = 16
 )
 
-// toBank is the prefix of the choice of a bank. The bank's ID follows.
-const toBank = "bank:"
-
 // payoutInputs are the parameters of the form.
 var payoutInputs = []console.Input{{Name: "token", Max: 80}, {Name: "channel", Max: 60}, {Name: "account_number", Max: 30}, {Name: "amount", Max: 20}, {Name: "name", Max: 100}, {Name: "account_type", Max: 12}}
 
 // order is a payout in the form of the pages.
 type order struct {
 	token       string
-	channel     string // a network, or toBank and a bank's ID
+	channel     string // a network, or changes.ToBank and a bank's ID
 	account     string
 	amount      string
 	name        string // the expected name; on the second page the name shown
 	accountType string
 	fee         string // as shown
 	expected    string // on the second page, the name of the first page
-	unnamed     string // unnamedYes if no registered name was found
+	unnamed     string // changes.Yes if no registered name was found
 }
-
-// unnamedYes flags, on the second page, a number without a registered name.
-const unnamedYes = "yes"
 
 func orderOf(v *console.Visit) order {
 	value := v.R.PostFormValue
@@ -95,8 +87,8 @@ func errForm() error {
 	return problem.New(problem.Gone, "form_over", "This form has expired or belongs to another person. Nothing was sent. Check the list of payouts before you start again.")
 }
 
-// reference returns the Reference of a form's payout. old reports that the form has expired.
-func (ps *Pages) reference(v *console.Visit, token string) (reference string, old bool, err error) {
+// formID returns the id of a form, from which its payout's Reference is made. old reports that the form has expired.
+func (ps *Pages) formID(v *console.Visit, token string) (id string, old bool, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) != nonceBytes+timeBytes+codeBytes {
 		return "", false, errForm()
@@ -107,7 +99,8 @@ func (ps *Pages) reference(v *console.Visit, token string) (reference string, ol
 	}
 	at := time.Unix(int64(binary.BigEndian.Uint64(signed[nonceBytes:])), 0)
 	age := v.Now().Sub(at)
-	return "console-" + hex.EncodeToString(ps.code(v, "payout reference", string(signed))[:12]), age >= formLasts || age < -time.Minute, nil
+	made, err := uuid.FromBytes(ps.code(v, "payout reference", string(signed)))
+	return made.String(), age >= formLasts || age < -time.Minute, err
 }
 
 // texts returns the fields of the second page in a fixed order.
@@ -130,7 +123,7 @@ func (ps *Pages) payoutForm(v *console.Visit, o order) (page.Form, error) {
 		return page.Form{}, err
 	}
 	for _, b := range banks {
-		options = append(options, page.Option{Value: toBank + b.ID, Text: b.Name})
+		options = append(options, page.Option{Value: changes.ToBank + b.ID, Text: b.Name})
 	}
 	return page.Form{ID: "payout", Action: payoutPath(v), Submit: "Continue", Fields: []page.Field{
 		{Name: "token", Type: "hidden", Value: o.token},
@@ -185,101 +178,49 @@ func formFields(err error) error {
 	return &e
 }
 
-// payout parses the order. The rules of payouts are those of package payments.
-func (o order) payout(t tenant.Tenant) (payments.Payout, error) {
-	p := payments.Payout{Name: o.name}
-	var bad problem.Fields
-	limit := t.PayoutLimitWallet
-	if bank, is := strings.CutPrefix(o.channel, toBank); is {
-		p.BankID, limit = bank, t.PayoutLimitBank
-		if p.AccountNumber = strings.NewReplacer(" ", "", "-", "").Replace(o.account); p.AccountNumber == "" {
-			bad.Add("account_number", "is required")
-		}
-		if bank == "" {
-			bad.Add("channel", "must be one of the options")
-		}
-	} else {
-		var err error
-		if p.MSISDN, err = msisdn.Parse(o.account); err != nil {
-			bad.Add("account_number", err.Error())
-		}
-		network, known := msisdn.ParseNetwork(o.channel)
-		if !known {
-			bad.Add("channel", "must be one of the options")
-		}
-		if p.Network, p.AccountType = network, o.accountType; network != msisdn.MTN {
-			p.AccountType = ""
-		} else if !slices.Contains([]string{"", book.AccountSubscriber, book.AccountAgent}, o.accountType) {
-			bad.Add("account_type", "must be one of the options")
-		}
+// values returns the order as the fields of its kind.
+func (o order) values(t tenant.Tenant) changes.Values {
+	v := changes.Values{changes.FieldTenant: t.ID, "channel": o.channel, "account_number": o.account, "amount": o.amount, "name": o.name, "account_type": o.accountType}
+	if network, known := msisdn.ParseNetwork(o.channel); !known || network != msisdn.MTN {
+		v["account_type"] = ""
 	}
-	amount, err := money.Parse(o.amount)
-	switch {
-	case errors.Is(err, money.ErrRange):
-		bad.Add("amount", "must be at most "+limit.String())
-	case err != nil:
-		bad.Add("amount", "must be an amount such as 1250.00")
-	case amount < payments.MinPayout:
-		bad.Add("amount", "must be at least "+payments.MinPayout.String())
-	case amount > limit:
-		bad.Add("amount", "must be at most "+limit.String())
+	if o.fee == "" {
+		return v
 	}
-	p.Amount = amount
-	return p, bad.Err()
+	v["fee"], v["name"], v["unnamed"] = o.fee, o.expected, o.unnamed // the second page
+	if o.unnamed != changes.Yes {
+		v["registered"] = o.name
+	}
+	return v
 }
 
-// stored returns the channel and the number of a payout as its row has them.
-func stored(p payments.Payout) (channel, account string) {
-	if p.BankID != "" {
-		return book.ChannelBank, p.AccountNumber
-	}
-	return string(p.Network), string(p.MSISDN)
-}
-
-// registered looks up the registered name of the payee. unnamed reports that no provider could name it.
-func (ps *Pages) registered(v *console.Visit, p payments.Payout) (name string, unnamed bool, err error) {
+// lookUp returns the payout of an order with its fee and the registered name, which is looked up.
+func (ps *Pages) lookUp(v *console.Visit, o order) (made changes.PayoutOrder, err error) {
 	took, err := ps.Limits.Take(v.Ctx, v.Tenant.ID, ratelimit.NameLimit())
 	if err != nil {
-		return "", false, err
+		return made, err
 	}
 	if !took.Allowed {
 		e := problem.New(problem.RateLimited, "rate_limited", "Too many name lookups. Try again in a minute")
 		e.RetryAfter = took.ResetAfter
-		return "", false, e
+		return made, e
 	}
-	if p.BankID != "" {
-		name, err = ps.Lookups.BankName(v.Ctx, v.Tenant.ID, p.BankID, p.AccountNumber)
-	} else {
-		name, err = ps.Lookups.WalletName(v.Ctx, v.Tenant.ID, p.Network, p.MSISDN)
+	values := o.values(v.Tenant)
+	for _, shown := range []string{"fee", "registered", "unnamed"} {
+		delete(values, shown)
 	}
-	if problem.Is(err, problem.Unavailable) || p.BankID == "" && problem.From(err) != nil && problem.From(err).Code == "not_served" {
-		return "", true, nil
-	}
-	return name, false, err
-}
-
-// payoutWarnings returns the warnings of a payout, which the approver sees as well.
-func (ps *Pages) payoutWarnings(v *console.Visit, p payments.Payout, expected, registered string, unnamed bool) (list []string, err error) {
-	_, account := stored(p)
-	payment := book.Payment{Tenant: v.Tenant.ID, Account: account, AccountName: registered, Amount: p.Amount}
-	facts, err := ps.Approvals.Changes.PayoutFacts(v.Ctx, payment, expected, unnamed)
-	for _, f := range facts {
-		if f.Warning {
-			list = append(list, f.Value)
-		}
-	}
-	return list, err
+	return ps.Approvals.Changes.OrderOf(v.Ctx, v.Tenant, values)
 }
 
 // confirmPayout shows the payout for confirmation.
 func (ps *Pages) confirmPayout(v *console.Visit) (console.Answer, error) {
 	v.FormPage = payoutPath(v)
 	o := orderOf(v)
-	reference, old, err := ps.reference(v, o.token)
+	id, old, err := ps.formID(v, o.token)
 	if err != nil {
 		return console.Answer{}, err
 	}
-	if to, err := ps.paidAlready(v, reference); to != "" || err != nil {
+	if to, err := ps.paidAlready(v, id); to != "" || err != nil {
 		return console.Answer{To: to}, err
 	}
 	if old {
@@ -288,37 +229,24 @@ func (ps *Pages) confirmPayout(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	p, err := o.payout(v.Tenant)
-	if err != nil {
-		return ps.askPayout(v, o, err)
-	}
-	return ps.showPayout(v, o, p)
+	return ps.showPayout(v, o)
 }
 
-// fee returns the current fee of the payout.
-func (ps *Pages) fee(v *console.Visit, p payments.Payout) (money.Pesewas, error) {
-	channel, _ := stored(p)
-	fee, _, err := ps.Tenants.Fee(v.Ctx, v.Tenant.ID, tenant.Payout, channel, p.Amount, v.Now())
-	return fee, err
-}
-
-func (ps *Pages) showPayout(v *console.Visit, o order, p payments.Payout) (console.Answer, error) {
-	fee, err := ps.fee(v, p)
-	if err != nil {
-		return console.Answer{}, err
-	}
-	name, unnamed, err := ps.registered(v, p)
+// showPayout looks the payout up and shows it for confirmation.
+func (ps *Pages) showPayout(v *console.Visit, o order) (console.Answer, error) {
+	made, err := ps.lookUp(v, o)
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.RateLimited) {
 		return ps.askPayout(v, o, err)
 	}
 	if err != nil {
 		return console.Answer{}, err
 	}
-	expected := o.name
-	if o.fee != "" { // on the second page the name is the registered one
-		expected = o.expected
+	values := o.values(v.Tenant)
+	values["fee"], values["registered"], values["unnamed"] = made.Fee.String(), made.Registered, ""
+	if made.Unnamed {
+		values["unnamed"] = changes.Yes
 	}
-	warnings, err := ps.payoutWarnings(v, p, expected, name, unnamed)
+	request, err := ps.Approvals.Changes.Preview(v.Ctx, approvals.By(v), changes.KindSendPayout, values)
 	if err != nil {
 		return console.Answer{}, err
 	}
@@ -327,41 +255,36 @@ func (ps *Pages) showPayout(v *console.Visit, o order, p payments.Payout) (conso
 	if err != nil {
 		return console.Answer{}, err
 	}
-	total := p.Amount + fee
+	total := made.Payout.Amount + made.Fee
 	if int64(total) > before {
 		return ps.askPayout(v, o, problem.Field("amount", "is more than the wallet balance. The wallet has "+wallet.Asset.Text(before)+", and this payout costs "+wallet.Asset.Text(int64(total))+" with its fee"))
 	}
 	shown := o
-	shown.amount, shown.fee, shown.expected = p.Amount.String(), fee.String(), expected
-	if unnamed {
-		shown.unnamed = unnamedYes
+	shown.amount, shown.fee, shown.expected, shown.unnamed = made.Payout.Amount.String(), made.Fee.String(), made.Expected, values["unnamed"]
+	if shown.name = made.Registered; made.Registered == "" {
+		shown.name = made.Expected
 	}
-	if name != "" {
-		shown.name = name
-	}
-	facts := payoutFacts(v, o, p, name, fee, before)
-	waits, err := ps.Approvals.Changes.Store.Asked(v.Ctx, changes.KindSendPayout, v.Tenant.ID, p.Amount)
+	facts := payoutFacts(v, made, before)
+	waits, err := ps.Approvals.Changes.Store.Asked(v.Ctx, changes.KindSendPayout, v.Tenant.ID, made.Payout.Amount)
 	if err != nil {
 		return console.Answer{}, err
 	}
 	if waits {
 		facts = append(facts, page.Fact{Name: "Approval", Value: page.Text("Another person of the account must approve it within a day")})
 	}
-	return console.Answer{Title: "New payout", Body: confirmPayoutBody(v, warnings, facts, ps.confirmForm(v, shown, wallet.Asset.Text(int64(p.Amount))))}, nil
+	return console.Answer{Title: "New payout", Body: confirmPayoutBody(v, request.Facts.Warnings(), facts, ps.confirmForm(v, shown, wallet.Asset.Text(int64(made.Payout.Amount))))}, nil
 }
 
 // payoutFacts returns the details that a person confirms.
-func payoutFacts(v *console.Visit, o order, p payments.Payout, name string, fee money.Pesewas, before int64) []page.Fact {
-	asset, total := v.Tenant.Wallet().Asset, p.Amount+fee
-	if name == "" {
-		name = "unknown"
+func payoutFacts(v *console.Visit, o changes.PayoutOrder, before int64) []page.Fact {
+	asset, amount, total := v.Tenant.Wallet().Asset, o.Payout.Amount, o.Payout.Amount+o.Fee
+	name := cmp.Or(o.Registered, "unknown")
+	channel, account := o.Stored()
+	facts := []page.Fact{{Name: "To", Value: page.Text(channel + " " + account)}, {Name: "Registered name", Value: page.Text(name)}, {Name: "Amount", Value: page.Text(asset.Text(int64(amount)))}}
+	if amount >= words.InWords {
+		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(amount))})
 	}
-	channel, account := stored(p)
-	facts := []page.Fact{{Name: "To", Value: page.Text(channel + " " + account)}, {Name: "Registered name", Value: page.Text(name)}, {Name: "Amount", Value: page.Text(asset.Text(int64(p.Amount)))}}
-	if p.Amount >= words.InWords {
-		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(p.Amount))})
-	}
-	return append(facts, page.Fact{Name: "Fee", Value: page.Text(asset.Text(int64(fee)))}, page.Fact{Name: "Total", Value: page.Text(asset.Text(int64(total)))},
+	return append(facts, page.Fact{Name: "Fee", Value: page.Text(asset.Text(int64(o.Fee)))}, page.Fact{Name: "Total", Value: page.Text(asset.Text(int64(total)))},
 		page.Fact{Name: "Wallet balance now", Value: page.Text(asset.Text(before))}, page.Fact{Name: "Wallet balance after", Value: page.Text(asset.Text(before - int64(total)))})
 }
 
@@ -383,30 +306,34 @@ func (ps *Pages) confirmForm(v *console.Visit, o order, amount string) page.Form
 
 // differs reports whether the second page showed another registered name than the person expected.
 func (o order) differs() bool {
-	return o.expected != "" && o.name != "" && o.unnamed != unnamedYes && !changes.SameName(o.expected, o.name)
+	return changes.PayoutOrder{Expected: o.expected, Registered: o.name}.Differs() && o.unnamed != changes.Yes
 }
 
 // paidAlready returns the page of the payout that a form has made. It is empty if there is none.
-func (ps *Pages) paidAlready(v *console.Visit, reference string) (string, error) {
-	found, err := ps.Payments.History(v.Ctx, v.Tenant.ID, book.Filter{Kind: book.KindPayout, Reference: reference, Page: 1, Size: 1})
-	if err != nil || len(found.Rows) == 0 {
+func (ps *Pages) paidAlready(v *console.Visit, id string) (string, error) {
+	pay, found, err := ps.Approvals.Changes.PayoutOf(v.Ctx, v.Tenant.ID, id)
+	if err != nil || !found {
 		return "", err
 	}
-	return "/app/" + v.Tenant.ID + "/payments/" + found.Rows[0].ID, nil
+	return paymentPath(v, pay.ID), nil
+}
+
+func paymentPath(v *console.Visit, id string) string {
+	return "/app/" + v.Tenant.ID + "/payments/" + id
 }
 
 // pay sends the payout of the second page. A form that is sent again leads to the same payout.
 func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 	v.FormPage = payoutPath(v)
 	o := orderOf(v)
-	reference, old, err := ps.reference(v, o.token)
+	id, old, err := ps.formID(v, o.token)
 	if err != nil {
 		return console.Answer{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(v.R.PostFormValue("shown")), []byte(ps.shownCode(v, o))) != 1 {
 		return console.Answer{}, errForm()
 	}
-	if to, err := ps.paidAlready(v, reference); to != "" || err != nil {
+	if to, err := ps.paidAlready(v, id); to != "" || err != nil {
 		return console.Answer{To: to}, err
 	}
 	if old {
@@ -415,54 +342,26 @@ func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	p, err := o.payout(v.Tenant)
-	if err != nil {
-		return ps.askPayout(v, o, err)
-	}
-	fee, err := ps.fee(v, p)
-	if err != nil {
-		return console.Answer{}, err
-	}
+	first := o // the first page, which had the expected name
+	first.name = o.expected
 	if o.differs() && !changes.SameName(v.R.PostFormValue("typed"), o.name) {
-		return ps.askAgain(v, o, p)
+		a, err := ps.showPayout(v, first)
+		a.Wrong = true
+		return a, err
 	}
-	if fee.String() != o.fee { // the fee has changed since
-		return ps.showPayout(v, o, p)
-	}
-	return ps.sendPayout(v, o, p, reference)
-}
-
-// askAgain shows the second page again, because the name was not typed as it is registered.
-func (ps *Pages) askAgain(v *console.Visit, o order, p payments.Payout) (console.Answer, error) {
-	a, err := ps.showPayout(v, o, p)
-	a.Wrong = true
-	return a, err
-}
-
-// sendPayout records the visitor and sends the payout. It finishes even if the browser disconnects.
-func (ps *Pages) sendPayout(v *console.Visit, o order, p payments.Payout, reference string) (console.Answer, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Ctx), console.AnswerWithin)
-	defer cancel()
-	channel, account := stored(p)
-	entry := v.Entry("payout.make", v.Tenant.ID, reference)
-	entry.Details = map[string]any{"amount": p.Amount.String(), "fee": o.fee, "channel": channel, "account": page.Masked(account)} // no name, because this log is never erased
-	if err := ps.Audit.RecordOnce(ctx, reference, formLasts, entry); err != nil {
-		return console.Answer{}, err
-	}
-	sum := sha256.Sum256([]byte(ps.shownCode(v, o)))
-	p.Reference, p.Gone = reference, v.R.Context().Done()
-	p.Requester = payments.Requester{Person: v.Who.Person.ID, Email: v.Who.Person.Email, Origin: v.Origin(), Expected: o.expected, Unnamed: o.unnamed == unnamedYes}
-	asked := idempotency.Caller{Tenant: v.Tenant.ID, IdempotencyKey: reference, BodyHash: hex.EncodeToString(sum[:16])}
-	made, _, err := ps.Payments.Payout(ctx, asked, p)
+	made, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindSendPayout, id, o.values(v.Tenant), "")
 	if err == nil {
-		return console.Answer{To: "/app/" + v.Tenant.ID + "/payments/" + made.ID}, nil
+		return console.Answer{To: paymentPath(v, made.ID)}, nil
+	}
+	if problem.From(err).Code == changes.CodeChanged { // the fee has changed since
+		return ps.showPayout(v, first)
 	}
 	// A payout that the provider refused, or that the first of two clicks is sending, has a page.
-	if to, lost := ps.paidAlready(v, reference); lost == nil && to != "" {
+	if to, lost := ps.paidAlready(v, id); lost == nil && to != "" {
 		return console.Answer{To: to}, nil
 	}
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.InsufficientFunds) || problem.Is(err, problem.Forbidden) {
-		return ps.askPayout(v, o, err)
+		return ps.askPayout(v, first, err)
 	}
 	return console.Answer{}, err
 }

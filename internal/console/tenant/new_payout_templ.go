@@ -9,6 +9,7 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/page"
 )
@@ -54,7 +55,7 @@ func newPayoutBody(v *console.Visit, f page.Form) templ.Component {
 	})
 }
 
-func confirmPayoutBody(v *console.Visit, warnings []string, facts []page.Fact, f page.Form) templ.Component {
+func confirmPayoutBody(v *console.Visit, warnings []changes.Fact, facts []page.Fact, f page.Form) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -80,7 +81,7 @@ func confirmPayoutBody(v *console.Visit, warnings []string, facts []page.Fact, f
 			return templ_7745c5c3_Err
 		}
 		for _, w := range warnings {
-			templ_7745c5c3_Err = page.Note(page.Open, "Check this point", w).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = page.Note(page.Open, "Check this point", w.Value).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -7,12 +7,10 @@
 package tenant
 
 import (
-	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/settings"
 	"github.com/makola/makola/internal/ledger"
-	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/route"
@@ -23,10 +21,8 @@ import (
 type Pages struct {
 	Tenants   *tenant.Store
 	Limits    *ratelimit.Limiter
-	Audit     *audit.Log
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
-	Lookups   *lookup.Lookups
 	Rails     *route.Table
 	Approvals *approvals.Pages
 	Records   *records.Pages

@@ -1,0 +1,144 @@
+package changes
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/test/clocktest"
+)
+
+// onPage has a person request a payout of GHS 10.00 by the form with an id. No queue runs here: the clock ends the wait for the provider.
+func (f *fixture) onPage(by By, id string, more Values) (r Request, err error) {
+	f.t.Helper()
+	v := Values{FieldTenant: f.tenant.ID, "channel": "TELECEL", "account_number": "0201234567", "amount": "10.00"}
+	maps.Copy(v, more)
+	by.Place = f.tenant.ID
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r, err = f.Do(f.t.Context(), by, KindSendPayout, id, v, "")
+	}()
+	clocktest.Await(f.t, "the payout", func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			if f.clock.Waiting() > 0 {
+				f.clock.Advance(10 * time.Second)
+			}
+			return false
+		}
+	})
+	return r, err
+}
+
+// A payout by a page is a change request like any other: it waits where a line asks for approval, and its form makes one request.
+func TestPayoutOrder_waits(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		id, had := newID(), f.wallet()
+		r, err := f.onPage(f.finance, id, Values{"name": "Ama Boateng"})
+		if err != nil || r.State != Waiting || r.Needs != 1 || r.Place != f.tenant.ID || r.Amount != 10*money.Cedi || r.Sentence != "Send GHS 10.00 to TELECEL 233****4567, with a fee of GHS 0.10" ||
+			!warned(r.Facts, "could not be found out") || !warned(r.Facts, "A new payee") || r.Key != "" || r.digest() != r.Digest {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if again, err := f.onPage(f.finance, id, Values{"name": "Ama Boateng"}); err != nil || again.ID != r.ID {
+			t.Errorf("the form again: %+v, %v", again, err)
+		}
+		if pay := f.payment(r.ID); !pay.AwaitsApproval() || f.wallet() != had-10*money.Cedi-10 {
+			t.Errorf("%+v, the wallet has %s of %s", pay, f.wallet(), had)
+		}
+		if log := f.entries(); log[0].Action != "act.make" || log[0].Person != f.finance.Visitor.Person.ID || log[0].Origin != "192.0.2.9" {
+			t.Errorf("%+v", log[0])
+		}
+		by := f.signatory
+		by.Place = f.tenant.ID
+		if done, err := f.Approve(t.Context(), by, r.ID, r.Digest); err != nil || done.State != Done {
+			t.Fatal(done, err)
+		}
+		f.sound()
+	})
+}
+
+// A payout that needs no approval is sent at once. Its request is done and is in the audit log, in the transaction that accepts it.
+func TestPayoutOrder_atOnce(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		f.rail.pending = true
+		id := newID()
+		r, err := f.onPage(f.finance, id, Values{"amount": "4.99"})
+		if err != nil || r.State != Done || r.Needs != 0 || r.EndedAt.IsZero() {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if pay := f.payment(r.ID); pay.AwaitsApproval() || pay.Amount != 4_99 || pay.Status != book.StatusPending {
+			t.Errorf("%+v", pay)
+		}
+		log := f.entries()
+		if log[0].Action != KindSendPayout || log[0].Subject != r.ID || log[0].Person != f.finance.Visitor.Person.ID || !slices.Contains(log[0].Changes(), audit.Change{What: "payout", After: "is sent"}) {
+			t.Errorf("%+v", log[0])
+		}
+		if again, err := f.onPage(f.finance, id, Values{"amount": "4.99"}); err != nil || again.ID != r.ID || len(f.entries()) != len(log) {
+			t.Errorf("the form again: %+v, %v", again, err)
+		}
+	})
+}
+
+// Nobody requests a payout elsewhere than at its account, without the role, or with another fee than the page showed.
+func TestPayoutOrder_refused(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		had := f.wallet()
+		_, err := f.onPage(f.finance, newID(), Values{"fee": "0.09"})
+		f.refused(err, problem.Invalid, CodeChanged)
+		_, err = f.onPage(f.signatory, newID(), nil)
+		f.refused(err, problem.Forbidden, "not_allowed")
+		_, err = f.Do(t.Context(), f.maker, KindSendPayout, newID(), Values{FieldTenant: f.tenant.ID, "channel": "TELECEL", "account_number": "0201234567", "amount": "10.00"}, "x")
+		f.refused(err, problem.Forbidden, "person_needed")
+		_, err = f.Do(t.Context(), By{Machine: "root", Place: roles.Installation}, KindSendPayout, newID(), Values{FieldTenant: f.tenant.ID, "channel": "TELECEL", "account_number": "0201234567", "amount": "10.00"}, "x")
+		f.refused(err, problem.Forbidden, "person_needed")
+		if f.wallet() != had {
+			t.Errorf("the wallet has %s of %s", f.wallet(), had)
+		}
+	})
+}
+
+// Whatever breaks off at each boundary of the database, there is a payout with its request, or neither.
+func TestPayoutOrder_broken(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		for _, amount := range []string{"4.99", "10.00"} {
+			for n := range mostBoundaries {
+				hit, left, id := false, n, newID()
+				f.faults.Decide(func(db.Boundary) db.Fault {
+					if left--; left == -1 {
+						hit = true
+						return []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}[n%3]
+					}
+					return db.FaultNone
+				})
+				_, err := f.onPage(f.finance, id, Values{"amount": amount})
+				f.faults.Decide(nil)
+				pay, found, lost := f.PayoutOf(t.Context(), f.tenant.ID, id)
+				if lost != nil {
+					t.Fatal(lost)
+				}
+				if !found {
+					if err == nil {
+						t.Fatalf("%d: nothing was made, and nothing refused", n)
+					}
+					continue
+				}
+				if r, err := f.Store.Get(t.Context(), pay.ID); err != nil || (r.State == Waiting) != pay.AwaitsApproval() {
+					t.Fatalf("%d: %+v, %v: the payout %+v", n, r, err, pay)
+				}
+				if !hit {
+					break
+				}
+			}
+		}
+	})
+}
