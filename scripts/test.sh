@@ -54,7 +54,7 @@ slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|Tes
 timed='^(TestAPrimaryThatHangs|TestACluster.*|TestAMasterKeyIsRotated.*)$'
 
 # What needs languages and tools that a machine with Go alone lacks; the gate installs them.
-languages='^(TestSamples_verifySignatures|TestAlertRules_fire)$'
+languages='^(TestSamples_(verifySignatures|sendTheRequest)|TestAlertRules_fire)$'
 
 # These wait for real time, or do a thing very often: make quick leaves them to the gate.
 waiting='^(TestTable_memory|TestLog_staysBounded|TestAnswers_takenByNobodyEnd|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'

@@ -35,6 +35,11 @@ func (c *call) page(path string) error {
 	switch {
 	case path == "/openapi.json":
 		p.Text = c.api.public.Load().document
+	case path == guides.SearchPath:
+		var err error
+		if p, err = c.api.public.Load().guides.Search(c.r.URL.Query().Get("q")); err != nil {
+			return err
+		}
 	case path == guides.Prefix || strings.HasPrefix(path, guides.Prefix+"/"):
 		var err error
 		if p, err = c.api.public.Load().guides.Page(path); err != nil {
@@ -56,6 +61,16 @@ func (c *call) page(path string) error {
 	}
 	c.status = p.Status
 	c.shared = p.Text
+	if p.Forever {
+		c.header("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if p.Small != nil {
+		c.header("Vary", "Accept-Encoding")
+		if strings.Contains(c.r.Header.Get("Accept-Encoding"), "gzip") {
+			c.header("Content-Encoding", "gzip")
+			c.shared = p.Small
+		}
+	}
 	return nil
 }
 

@@ -52,7 +52,9 @@ func (c *call) finish() {
 		text = c.shared
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(text))}
-	h["Cache-Control"] = []string{"no-store"}
+	if h["Cache-Control"] == nil {
+		h["Cache-Control"] = []string{"no-store"}
+	}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["X-Request-Id"] = []string{c.id}
 	c.w.WriteHeader(c.status)

@@ -169,7 +169,7 @@ func TestTheLinkOfTheFirstScreenSignsInOnce(t *testing.T) {
 	if len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "makola-") {
 		t.Fatalf("cookies: %v", cookies)
 	}
-	if p := b.get("/"); p.StatusCode != http.StatusSeeOther || p.Header.Get("Location") != "/ops" {
+	if p := b.get("/"); p.StatusCode != http.StatusSeeOther || p.Header.Get("Location") != "/app/"+b.ready.TenantID {
 		t.Errorf("the owner is led to %d %s", p.StatusCode, p.Header.Get("Location"))
 	}
 	token := linkToken.FindStringSubmatch(b.ready.SignInURL)[1]

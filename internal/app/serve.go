@@ -121,7 +121,7 @@ func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 		Stopped: a.timekeeper.Stopped, Seal: a.cfg.Secret.Sealer(console.SealForms),
 	}
 	if !a.production {
-		d.NewLink = a.printLink
+		d.NewLink, d.Home = a.printLink, "/app/"+demoTenant
 	}
 	return d
 }

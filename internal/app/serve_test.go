@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -45,19 +46,27 @@ func TestProbesAndTimes(t *testing.T) {
 	}
 }
 
-// What is read without a key has a head: who checks links asks for no more.
+// Pages without a key answer HEAD as GET, and the guides are compressed. Their style sheet may be kept for good.
 func TestPublicPagesHaveAHead(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	for path, status := range map[string]int{"/docs": http.StatusOK, "/docs/reference": http.StatusOK, "/openapi.json": http.StatusOK, "/docs/nothing": http.StatusNotFound} {
 		head, get := b.do(http.MethodHead, path, nil), b.get(path)
-		if head.StatusCode != status || get.StatusCode != status || head.text != "" || head.ContentLength != get.ContentLength || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
+		if head.StatusCode != status || get.StatusCode != status || head.text != "" || head.ContentLength != int64(len(get.text)) || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
 			t.Errorf("%s: HEAD %d with %d bytes of %q, GET %d", path, head.StatusCode, head.ContentLength, head.Header.Get("Content-Type"), get.StatusCode)
+		}
+		if get.Uncompressed != strings.HasPrefix(path, "/docs") {
+			t.Errorf("%s: compressed is %v", path, get.Uncompressed)
 		}
 		if p := b.do(http.MethodDelete, path, nil); p.StatusCode != http.StatusMethodNotAllowed || p.Header.Get("Allow") != "GET, HEAD" {
 			t.Errorf("DELETE %s: %d, Allow %q", path, p.StatusCode, p.Header.Get("Allow"))
 		}
 	}
+	style := regexp.MustCompile(`/docs/guides\.[0-9a-f]{12}\.css`).FindString(b.get("/docs").text)
+	if p := b.get(style); p.StatusCode != http.StatusOK || p.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" {
+		t.Errorf("the style sheet %q: %d, %q", style, p.StatusCode, p.Header.Get("Cache-Control"))
+	}
+	b.want(http.StatusOK, "/docs/search?q=verify+signature", "/docs/webhooks#verify-the-signature")
 }
 
 // A node whose storage is low stays ready and says so: a proxy that takes it out would stop the money, too.

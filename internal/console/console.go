@@ -60,6 +60,9 @@ type Deps struct {
 	ProxiesOnly    bool
 	// Hosts reports whether the server answers to the host of a request; nil: to every host.
 	Hosts func(host string) bool
+	// Home is the path of an operator's first page on a development server: the demo account. Empty: the overview.
+	Home string
+
 	// Development admits people who open the link of the first screen. In production the console asks for a password
 	// and, where a role needs it, a second factor. Without any people a production console is not set up yet.
 	Development bool

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -190,7 +191,7 @@ func setTheme(v *Visit) (Answer, error) {
 // start redirects to the first page of the visitor.
 func start(v *Visit) (Answer, error) {
 	if v.Who.Operator() {
-		return Answer{To: "/ops"}, nil
+		return Answer{To: cmp.Or(v.console.Home, "/ops")}, nil
 	}
 	if len(v.Who.Memberships) == 1 {
 		return Answer{To: "/app/" + v.Who.Memberships[0].Tenant}, nil

@@ -3,13 +3,16 @@
 // with their answers, which a test of package app runs against a server.
 //
 // The codes of errors are data (codes.go), each with a page of its own that an error's doc_url names. The reference
-// is made from the OpenAPI document (reference.go), with a form for each endpoint. Pages are rendered once, at the
-// first request.
+// is made from the OpenAPI document (document.go, reference.go), with samples in five languages (samples.go) and a form
+// for each endpoint. Pages are rendered once, at the first request. search.go searches all of them.
 package guides
 
 import (
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -28,9 +31,9 @@ import (
 // Prefix is the beginning of the paths of all pages.
 const Prefix = "/docs"
 
-// Policy is the Content-Security-Policy of every page: its own style, script and
-// requests, and nothing of another host.
-const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// Policy is the Content-Security-Policy of every page: its own style, script, requests and search, and nothing of
+// another host.
+const Policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 //go:embed pages/*.md
 var pages embed.FS
@@ -55,10 +58,14 @@ type Values struct {
 
 // Page is the answer to one path.
 type Page struct {
-	Status int    // 200, or 404 with its page
-	Kind   string // content type
-	Text   []byte
+	Status  int    // 200, or 404 with its page
+	Kind    string // content type
+	Text    []byte
+	Small   []byte // Text compressed by gzip; nil: none
+	Forever bool   // the path contains a hash of the text, so that clients may keep it
 }
+
+const kindHTML = "text/html; charset=utf-8"
 
 // entry is a page in the list that every page shows.
 type entry struct {
@@ -85,7 +92,7 @@ var contents = []entry{
 
 // Guides answers requests under /docs.
 type Guides struct {
-	rendered func() (map[string]Page, error)
+	rendered func() (*renderer, error)
 }
 
 // New makes the guides of one installation.
@@ -93,30 +100,36 @@ func New(v Values) *Guides {
 	return &Guides{rendered: sync.OnceValues(v.render)}
 }
 
-// Page gives the page at a path under Prefix. An error is a mistake in a page or
-// in the OpenAPI document, which a test finds.
+// Page returns the page at a path under Prefix. An error is a mistake in a page or in the OpenAPI document, which a test
+// finds.
 func (g *Guides) Page(at string) (Page, error) {
-	all, err := g.rendered()
+	r, err := g.rendered()
 	if err != nil {
 		return Page{}, err
 	}
-	if p, ok := all[at]; ok {
+	if p, ok := r.all[at]; ok {
 		return p, nil
 	}
-	return all[notFound], nil
+	return r.all[notFound], nil
 }
 
 // notFound is the name of the page for an unknown path.
 const notFound = ""
 
 // render makes every page.
-func (v Values) render() (map[string]Page, error) {
-	layout, err := template.New("layout").Parse(layoutText)
-	if err != nil {
+func (v Values) render() (*renderer, error) {
+	r := &renderer{values: v, all: map[string]Page{}, assets: map[string]string{}, markdown: goldmark.New(
+		goldmark.WithExtensions(extension.Table, extension.TaskList), goldmark.WithParserOptions(parser.WithAutoHeadingID()))}
+	var err error
+	if r.layout, err = template.New("layout").Parse(layoutText); err != nil {
 		return nil, fmt.Errorf("guides: the layout: %w", err)
 	}
-	r := renderer{values: v, layout: layout, all: map[string]Page{}, markdown: goldmark.New(
-		goldmark.WithExtensions(extension.Table, extension.TaskList), goldmark.WithParserOptions(parser.WithAutoHeadingID()))}
+	if r.search, err = template.New("search").Parse(searchText); err != nil {
+		return nil, fmt.Errorf("guides: search: %w", err)
+	}
+	if err := r.addAssets(); err != nil {
+		return nil, err
+	}
 	for i, e := range contents {
 		if err := r.guide(e); err != nil {
 			return nil, err
@@ -134,22 +147,42 @@ func (v Values) render() (map[string]Page, error) {
 	if err := r.add("", "No such page", http.StatusNotFound, lost); err != nil {
 		return nil, err
 	}
+	return r, nil
+}
+
+// addAssets adds the style sheet and the script. The path of each has a hash of its content.
+func (r *renderer) addAssets() error {
 	for name, kind := range map[string]string{"guides.css": "text/css; charset=utf-8", "guides.js": "text/javascript; charset=utf-8"} {
 		text, err := assets.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("guides: %w", err)
+			return fmt.Errorf("guides: %w", err)
 		}
-		r.all[Prefix+"/"+name] = Page{http.StatusOK, kind, text}
+		sum := sha256.Sum256(text)
+		end := path.Ext(name)
+		at := Prefix + "/" + strings.TrimSuffix(name, end) + "." + hex.EncodeToString(sum[:6]) + end
+		r.assets[end] = at
+		r.all[at] = Page{http.StatusOK, kind, text, compressed(text), true}
 	}
-	return r.all, nil
+	return nil
+}
+
+func compressed(text []byte) []byte {
+	var small bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level exists
+	_, _ = w.Write(text)                                      // memory takes everything
+	_ = w.Close()
+	return small.Bytes()
 }
 
 // renderer collects the pages of one installation.
 type renderer struct {
 	values   Values
 	layout   *template.Template
+	search   *template.Template
 	markdown goldmark.Markdown
-	all      map[string]Page // by path
+	assets   map[string]string // paths by the end of the name, such as ".css"
+	all      map[string]Page   // by path
+	index    []section         // of all pages, in their order
 }
 
 // guide adds the page of one entry.
@@ -189,22 +222,34 @@ func indented(markdown []byte) []byte {
 // scrolled has tables scroll by themselves on a narrow screen, by keyboard, too.
 var scrolled = strings.NewReplacer("<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`, "</table>", "</table></div>")
 
-// lay puts the body of a page into the layout.
+// lay stores a page: its body in the layout.
 func (r *renderer) lay(name, title string, status int, body template.HTML) error {
-	body = template.HTML(scrolled.Replace(string(body)))
-	var out bytes.Buffer
-	err := r.layout.Execute(&out, map[string]any{
-		"Title": title, "Body": body, "Contents": contents, "Here": strings.SplitN(name, "/", 2)[0], "Demo": r.values.Key,
-	})
+	text, err := r.laid(name, title, "", body)
 	if err != nil {
-		return fmt.Errorf("guides: %s: %w", name, err)
+		return err
 	}
 	at := path.Join(Prefix, name)
 	if status == http.StatusNotFound {
 		at = notFound
+	} else {
+		r.index = append(r.index, sections(at, title, string(body))...)
 	}
-	r.all[at] = Page{status, "text/html; charset=utf-8", out.Bytes()}
+	r.all[at] = Page{Status: status, Kind: kindHTML, Text: text, Small: compressed(text)}
 	return nil
+}
+
+// laid returns the body of a page in the layout. query is the text of the search field.
+func (r *renderer) laid(name, title, query string, body template.HTML) ([]byte, error) {
+	body = template.HTML(scrolled.Replace(string(body)))
+	var out bytes.Buffer
+	err := r.layout.Execute(&out, map[string]any{
+		"Title": title, "Body": body, "Contents": contents, "Here": strings.SplitN(name, "/", 2)[0], "Demo": r.values.Key,
+		"Style": r.assets[".css"], "Script": r.assets[".js"], "Query": query, "MostQuery": mostQuery,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("guides: %s: %w", name, err)
+	}
+	return out.Bytes(), nil
 }
 
 // simulatedMTN is where the simulated MTN is by default.

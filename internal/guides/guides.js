@@ -65,7 +65,7 @@ for (const form of document.querySelectorAll("form.call")) {
       try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* shown as it is */ }
       out.textContent = `${answer.status} ${answer.statusText}\n\n${shown}`;
     } catch {
-      out.textContent = "No answer came. The request may have arrived: ask for its status before you send it again.";
+      out.textContent = "No response. The request may have arrived: get its status before you send it again.";
     }
   });
 }

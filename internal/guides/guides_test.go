@@ -55,13 +55,13 @@ func TestGuides_everyPageExists(t *testing.T) {
 func TestGuides_linksResolve(t *testing.T) {
 	t.Parallel()
 	g := newGuides()
-	all, err := g.rendered()
+	r, err := g.rendered()
 	if err != nil {
 		t.Fatal(err)
 	}
 	links := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	checked := 0
-	for at, p := range all {
+	for at, p := range r.all {
 		if !strings.HasPrefix(p.Kind, "text/html") {
 			continue
 		}
@@ -73,7 +73,7 @@ func TestGuides_linksResolve(t *testing.T) {
 				if !strings.Contains(string(p.Text), `id="`+heading+`"`) {
 					t.Errorf("%s links to %s", at, m[1])
 				}
-			case all[to].Status != http.StatusOK || heading != "" && !strings.Contains(string(all[to].Text), `id="`+heading+`"`):
+			case r.all[to].Status != http.StatusOK || heading != "" && !strings.Contains(string(r.all[to].Text), `id="`+heading+`"`):
 				t.Errorf("%s links to %s", at, m[1])
 			}
 			checked++
@@ -87,13 +87,13 @@ func TestGuides_linksResolve(t *testing.T) {
 // An id stands once on a page, and has no space, so that a link leads to one place.
 func TestGuides_idsAreUnique(t *testing.T) {
 	t.Parallel()
-	all, err := newGuides().rendered()
+	r, err := newGuides().rendered()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids := regexp.MustCompile(`\sid="([^"]*)"`)
 	checked := 0
-	for at, p := range all {
+	for at, p := range r.all {
 		if !strings.HasPrefix(p.Kind, "text/html") {
 			continue
 		}
@@ -155,16 +155,55 @@ func TestWebhooks_everyMemberIsNamed(t *testing.T) {
 // A page needs no other host, and neither inline script nor inline style.
 func TestGuides_keepTheirCSP(t *testing.T) {
 	t.Parallel()
-	all, err := newGuides().rendered()
+	r, err := newGuides().rendered()
 	if err != nil {
 		t.Fatal(err)
 	}
 	bad := regexp.MustCompile(`<script>| style="| on[a-z]+="|<style|src="http|href="http://`)
-	for at, p := range all {
+	for at, p := range r.all {
 		if strings.HasPrefix(p.Kind, "text/html") {
 			if found := bad.Find(p.Text); found != nil {
 				t.Errorf("%s has %s", at, found)
 			}
+		}
+	}
+}
+
+// A search finds sections by all of its words, headings first, and shows a query as text.
+func TestSearch_findsSections(t *testing.T) {
+	t.Parallel()
+	g := newGuides()
+	for query, want := range map[string]string{
+		"verify signature": `href="/docs/webhooks#verify-the-signature"`,
+		"REFUND_OF":        "/docs/reference#",
+		"webhook_erased":   `href="/docs/errors/webhook_erased"`,
+		"":                 "Enter a word",
+		"zebra crossing":   "No page contains all words",
+		`<script>"a`:       "&lt;script&gt;",
+		"\xff idempotency": "idempotency",
+		"a":                "30 or more sections",
+	} {
+		p, err := g.Search(query)
+		if err != nil || p.Status != http.StatusOK || !strings.Contains(string(p.Text), want) || strings.Contains(string(p.Text), "<script>") {
+			t.Errorf("%q: %v, no %q in %s", query, err, want, p.Text)
+		}
+	}
+	if p, _ := g.Search(strings.Repeat("webhook ", 10_000)); len(p.Text) > 50_000 {
+		t.Errorf("a long query is answered with %d bytes", len(p.Text))
+	}
+}
+
+// The reference shows the limits of fields, the fields of responses, samples in five languages and every webhook.
+func TestReference_showsResponsesAndSamples(t *testing.T) {
+	t.Parallel()
+	text := page(t, newGuides(), Prefix+"/reference")
+	for _, want := range []string{
+		`<code>data.ext_transaction_id</code>`, `<code>data[].created_at</code>`, `string (date-time)`, `At most 2000 characters.`, `<a href="#collect">`,
+		`<summary>curl</summary>`, `<summary>JavaScript</summary>`, `<summary>PHP</summary>`, `<summary>Python</summary>`, `<summary>Go</summary>`,
+		`id="onPayout"`, `id="onCollection"`, `<code>webhook-id</code>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the reference has no %s", want)
 		}
 	}
 }

@@ -5,15 +5,22 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/makola/makola/openapi"
 )
 
 // harnesses make a program of each sample: it reads the body, takes headers and secret from the environment, and prints
@@ -97,5 +104,91 @@ func TestSamples_verifySignatures(t *testing.T) {
 				t.Errorf("%s, %s: %s, %v, want %s", block[1], tt.name, out, err, tt.want)
 			}
 		}
+	}
+}
+
+// programs make a program of the reference's sample in each language.
+var programs = map[string]struct {
+	run           []string
+	file          string
+	before, after string
+}{
+	"curl":       {[]string{"sh"}, "sample.sh", "", ""},
+	"JavaScript": {[]string{"node"}, "sample.mjs", "", ""},
+	"PHP":        {[]string{"php"}, "sample.php", "<?php\n", ""},
+	"Python":     {[]string{"python3"}, "sample.py", "", ""},
+	"Go": {[]string{"go", "run"}, "sample.go", `package main
+import ("fmt"; "io"; "net/http"; "os"; "strings")
+var _ = strings.NewReader
+func main() { if err := send(); err != nil { fmt.Println(err); os.Exit(1) } }
+func send() error {
+`, "\n}\n"},
+}
+
+// A sample of the reference sends the request of its endpoint: its method, its path, the key and the example's body. In each
+// language the sample of one endpoint of each shape is run, and in Go, which must be compiled, those of two endpoints.
+func TestSamples_sendTheRequest(t *testing.T) {
+	t.Parallel()
+	type sent struct {
+		method, path, key string
+		body              any
+	}
+	got := make(chan sent, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := sent{method: r.Method, path: r.URL.Path, key: r.Header.Get("x-api-key")}
+		text, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(text, &s.body)
+		got <- s
+		_, _ = io.WriteString(w, `{"message": "received"}`)
+	}))
+	defer server.Close()
+	var d document
+	if err := json.Unmarshal(openapi.Document, &d); err != nil {
+		t.Fatal(err)
+	}
+	groups, err := d.groups(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled := map[string]bool{"collect": true, "balance": true}
+	ran, shapes := map[string]int{}, map[string]bool{}
+	for _, g := range groups {
+		for _, o := range g.Operations {
+			shape := fmt.Sprint(o.Method, strings.Count(o.Path, "{"), len(o.Example) > 2, strings.Contains(o.Example, "["))
+			if shapes[shape] && !compiled[o.ID] {
+				continue
+			}
+			shapes[shape] = true
+			for _, s := range o.Samples {
+				if s.Language == "Go" && !compiled[o.ID] {
+					continue
+				}
+				p := programs[s.Language]
+				file := filepath.Join(t.TempDir(), p.file)
+				if err := os.WriteFile(file, []byte(p.before+s.Text+p.after), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				run := exec.Command(p.run[0], append(p.run[1:], file)...) // a sample of ours
+				run.Env = append(os.Environ(), "MAKOLA_KEY=mk_test_sample")
+				out, err := run.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "received") {
+					t.Errorf("%s in %s: %v\n%s", o.ID, s.Language, err, out)
+					continue
+				}
+				var body any
+				if o.Example != "" {
+					if err := json.Unmarshal([]byte(o.Example), &body); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if s := <-got; s.method != o.Method || s.key != "mk_test_sample" || strings.Count(s.path, "/") != strings.Count(o.Path, "/") || !reflect.DeepEqual(s.body, body) {
+					t.Errorf("%s sent %+v", o.ID, s)
+				}
+				ran[s.Language]++
+			}
+		}
+	}
+	if ran["Go"] != 2 || ran["PHP"] < 7 {
+		t.Errorf("%v samples ran", ran)
 	}
 }

@@ -10,7 +10,10 @@ import (
 
 // ErrNumber is returned for a text that is no Ghanaian mobile number. Its text
 // fits behind the name of a field.
-var ErrNumber = errors.New("must be a Ghanaian mobile number such as 0241234567")
+var ErrNumber = errors.New("must be a Ghanaian mobile number such as " + Example)
+
+// Example is the number in the text of ErrNumber. It shows the form of a number.
+const Example = "0241234567"
 
 // ErrShortened is returned by ParseCell for a number whose last digits a
 // spreadsheet left out. Its text fits behind the name of a field.

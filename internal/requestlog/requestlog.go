@@ -22,6 +22,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
 )
 
 // The bounds of the log.
@@ -138,7 +139,12 @@ func redacted(text string, most int) string {
 		text = text[:most]
 	}
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
-	return number.ReplaceAllStringFunc(text, func(digits string) string { return strings.Repeat("•", len(digits)-3) + digits[len(digits)-3:] })
+	return number.ReplaceAllStringFunc(text, func(digits string) string {
+		if digits == msisdn.Example {
+			return digits // of a message, which shows the form of a number by it
+		}
+		return strings.Repeat("•", len(digits)-3) + digits[len(digits)-3:]
+	})
 }
 
 func (r *Request) redact() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -138,14 +139,18 @@ func TestRecord_masksAndBounds(t *testing.T) {
 	each(t, func(r rig) {
 		r.refused("ama", "req_masked", func(q *Request) {
 			q.Message = "233241234567 and 0011223344556\x00\xff"
-			q.Fields = map[string][]string{"account_number 0241234567": {strings.Repeat("x", 100_000)}, "b": {"0241234567"}}
+			q.Fields = map[string][]string{"account_number 0249123456": {strings.Repeat("x", 100_000)}, "b": {"0249123456"}, "phone_number": {msisdn.ErrNumber.Error()}}
 		})
 		q := r.list(Filter{}).Requests[0]
-		if text := fmt.Sprintf("%+v", q); strings.Contains(text, "123456") || strings.Contains(text, "22334") || len(text) > 5000 {
+		text := strings.ReplaceAll(fmt.Sprintf("%+v", q), msisdn.Example, "")
+		if strings.Contains(text, "123456") || strings.Contains(text, "22334") || len(text) > 5000 {
 			r.t.Errorf("it is kept as %.3000s", text)
 		}
 		if !strings.HasPrefix(q.Message, "•••••••••567 and") {
 			r.t.Errorf("the message is %q", q.Message)
+		}
+		if got := q.Fields["phone_number"]; len(got) != 1 || got[0] != msisdn.ErrNumber.Error() {
+			r.t.Errorf("the example of a message is kept as %v", got)
 		}
 	})
 }
