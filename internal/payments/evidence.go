@@ -25,9 +25,9 @@ type facts struct {
 	waited          bool // the follower saw the last submission end
 
 	mayRepeat    bool          // the provider refuses a duplicate reference distinctly
-	visibleAfter time.Duration // of the rail
+	visibleAfter time.Duration // of the rail; zero: nobody has measured it
 	unpaidAfter  time.Duration // of the rail
-	recovering   bool          // the database was restored less than visibleAfter ago
+	recovering   bool          // the database was restored less than the rail's SearchableAfter ago
 }
 
 // factsOf returns the facts of a row and its rail outside a recovery.

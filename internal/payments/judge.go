@@ -103,10 +103,16 @@ func (s evidence) submitted(w report) (evidence, verdict, string) {
 	}
 	s.allBarred = false
 	s = s.doubted(w.at)
-	if o.Reason == provider.ReasonMismatch {
+	if needsOperator(o) {
 		return s, verdictOperator, o.Reason
 	}
 	return s, verdictKeep, ""
+}
+
+// needsOperator reports whether only a person can end an unknown outcome: the answer is about another payment, or the
+// account at the provider is set up wrongly.
+func needsOperator(o provider.Outcome) bool {
+	return o.Reason == provider.ReasonMismatch || o.Reason == provider.ReasonSetup
 }
 
 // refused stores a refusal until a status query confirms it.
@@ -151,7 +157,7 @@ func (s evidence) queried(w report) (evidence, verdict, string) {
 	}
 	s = s.doubted(w.at)
 	switch {
-	case o.Reason == provider.ReasonMismatch:
+	case needsOperator(o):
 		return s, verdictOperator, o.Reason
 	case s.refusal == book.RefusalBarred, s.overdue(w.at):
 		return s, verdictOperator, ""
@@ -160,24 +166,25 @@ func (s evidence) queried(w report) (evidence, verdict, string) {
 }
 
 // notFound judges a provider's answer that it does not know the reference. This is never final without an earlier
-// refusal.
+// refusal. Where nobody has measured visibleAfter, no age of a submission is evidence.
 func (s evidence) notFound(w report) (evidence, verdict, string) {
 	s = s.doubted(w.at)
 	s.reads++
-	settled := w.at.Sub(s.lastSubmission) >= s.visibleAfter && s.reads >= notFoundReads
+	measured := s.visibleAfter > 0
+	settled := measured && w.at.Sub(s.lastSubmission) >= s.visibleAfter && s.reads >= notFoundReads
 	switch {
 	case !s.acceptedAt.IsZero() && s.refusal != book.RefusalNone:
 		return s, verdictOperator, "" // the provider acknowledged it before
 	case s.refusal == book.RefusalClear && s.arrived == 1 && !s.recovering,
 		s.refusal == book.RefusalClear && settled,
 		s.refusal == book.RefusalBarred && settled,
-		s.refusal == book.RefusalBare && s.mayRepeat && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= notFoundReads:
+		s.refusal == book.RefusalBare && s.mayRepeat && measured && s.refusedLast.Sub(s.refusedAt) >= s.visibleAfter && s.reads >= notFoundReads:
 		return s, verdictRefund, s.refusalReason
 	case s.mayRepeat && (s.refusal == book.RefusalNone || s.refusal == book.RefusalBare) &&
 		// A payment that was accepted just now may not be readable yet.
-		(s.stage == stageMaybeSent || w.at.Sub(s.acceptedAt) >= s.visibleAfter):
+		(s.stage == stageMaybeSent || measured && w.at.Sub(s.acceptedAt) >= s.visibleAfter):
 		return s, verdictRepeat, ""
-	case s.refusal == book.RefusalBare && settled, s.overdue(w.at):
+	case s.refusal == book.RefusalBare && settled, s.refusal == book.RefusalBarred && !measured, s.overdue(w.at):
 		return s, verdictOperator, ""
 	}
 	return s, verdictKeep, ""

@@ -119,6 +119,54 @@ func TestJudge_tableOfRefusals(t *testing.T) {
 	}
 }
 
+// Where nobody has measured how long a provider hides what it has, "not known" returns no money at any age. Only a clear
+// refusal of the one POST does. A mistake of the account's set-up goes to an operator at once.
+func TestJudge_visibilityUnmeasured(t *testing.T) {
+	unmeasured := func() evidence { s := sentOnce(rowMTN); s.visibleAfter = 0; return s }
+	barredLong := func(s evidence) evidence { s.allBarred, s.stage = true, stageUnsent; return s }
+	twice := func(s evidence) evidence { s.arrived = 2; return s }
+	for name, tt := range map[string]struct {
+		standing func(evidence) evidence
+		first    report
+		want     verdict // of "not known", two days later
+	}{
+		"clear":              {nil, said(fromSubmission, rejected, 0), verdictRefund},
+		"clear, repeated":    {twice, said(fromSubmission, rejected, 0), verdictOperator},
+		"bare":               {nil, said(fromSubmission, bare, 0), verdictRepeat},
+		"barred":             {barredLong, said(fromDeadline, unsent, 0), verdictOperator},
+		"lost answer":        {nil, said(fromSubmission, unknown, 0), verdictRepeat},
+		"accepted":           {nil, said(fromSubmission, pending, 0), verdictOperator},
+		"accepted, then 404": {func(s evidence) evidence { s.acceptedAt = begun; s.refusal = book.RefusalClear; return s }, said(fromQuery, notFound, 1), verdictOperator},
+	} {
+		s := unmeasured()
+		if tt.standing != nil {
+			s = tt.standing(s)
+		}
+		s, _, _ = judge(s, tt.first)
+		var v verdict
+		for i := range 8 {
+			at := time.Duration(i+1) * 6 * time.Hour
+			before := s
+			if s, v, _ = judge(s, said(fromQuery, notFound, at)); v == verdictRefund && tt.want != verdictRefund {
+				t.Fatalf("%s: refund after %v from %+v", name, at, before)
+			}
+			if tt.want == verdictRepeat { // and the repetition is refused once more
+				s.arrived++
+				s, _, _ = judge(s, said(fromSubmission, tt.first.outcome, at))
+			}
+		}
+		if v != tt.want {
+			t.Errorf("%s: %d, want %d", name, v, tt.want)
+		}
+	}
+	otp := provider.Outcome{Reason: provider.ReasonSetup, Code: "otp"}
+	for _, from := range []source{fromSubmission, fromQuery} {
+		if _, v, reason := judge(unmeasured(), said(from, otp, 0)); v != verdictOperator || reason != provider.ReasonSetup {
+			t.Errorf("an OTP is wanted: %d, %q", v, reason)
+		}
+	}
+}
+
 // A submission that never left this machine is refunded at once, but only if no earlier one may have arrived.
 func TestJudge_unsentIsRefunded(t *testing.T) {
 	unposted := provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup}

@@ -96,7 +96,7 @@ func (rs *recoverySearch) queryAllRails(ctx context.Context, s recovery.State, p
 		case o.Reason == provider.ReasonMismatch:
 			found.rail, found.differs, found.outcome = rails[i], true, o
 		case o.NotFound:
-			found.wait = max(found.wait, rails[i].VisibleAfter-rs.recovery.Age(s))
+			found.wait = max(found.wait, rails[i].SearchableAfter()-rs.recovery.Age(s))
 		case !s.Skips(rails[i].Name, rails[i].Mode):
 			found.silent = rails[i].Name
 		}
@@ -141,9 +141,9 @@ func (rs *recoverySearch) unfound(ctx context.Context, code, message string) err
 	return problem.New(problem.NotFound, code, message)
 }
 
-// firstOfRecovery reports whether the recovery has lasted less than a rail's VisibleAfter. A refusal may then concern
+// firstOfRecovery reports whether the recovery has lasted less than a rail needs to show a submission. A refusal may then concern
 // a payment sent before the restore. It is true if the state cannot be read.
 func (rs *recoverySearch) firstOfRecovery(ctx context.Context, rail provider.Rail) bool {
 	s, err := rs.state(ctx)
-	return err != nil || s.Lasts() && (s.Closed() || rs.recovery.Age(s) < rail.VisibleAfter)
+	return err != nil || s.Lasts() && (s.Closed() || rs.recovery.Age(s) < rail.SearchableAfter())
 }

@@ -195,6 +195,17 @@ func sameParty(a, b string) bool {
 	return errA == nil && errB == nil && x == y
 }
 
+// unmeasured is the time for which a recovery waits for a rail whose VisibleAfter nobody has measured.
+const unmeasured = time.Hour
+
+// SearchableAfter returns the time after a submission from which a recovery believes that the rail does not have it.
+func (r Rail) SearchableAfter() time.Duration {
+	if r.VisibleAfter > 0 {
+		return r.VisibleAfter
+	}
+	return unmeasured
+}
+
 // Rail is one provider in one mode with the roles that it can play; a role
 // that it cannot play is nil.
 type Rail struct {
@@ -204,7 +215,7 @@ type Rail struct {
 	// submitted again.
 	MayRepeat bool
 	// VisibleAfter is the time after a submission during which a status query may not find it yet. A "not known"
-	// counts from then on.
+	// counts from then on. Zero means that nobody has measured it: then a "not known" alone never returns money.
 	VisibleAfter time.Duration
 	// UnpaidAfter is the age from which an Unpaid can mean a failure; zero if the provider has no such status.
 	UnpaidAfter time.Duration
