@@ -22,9 +22,10 @@ func TestEgress_isOfLiveProviders(t *testing.T) {
 	t.Parallel()
 	proxy := newRefusingProxy(t)
 	a := &App{log: slog.New(slog.DiscardHandler), clock: clock.Real(), sim: &simulator{url: "http://sim.invalid:1"}, cfg: config.Server{
-		Egress: config.Egress{URL: config.Credential(proxy.URL), Except: []string{"trnf.hubtel.invalid"}},
-		MTN:    config.MTN{URL: "https://momo.example", CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "k", DisbursementUser: "u", DisbursementKey: "k", DisbursementAPIKey: "k"},
-		Hubtel: config.Hubtel{ClientID: "id", ClientSecret: "secret", POSSales: "1", Prepaid: "2", BalanceURL: "https://trnf.hubtel.invalid"},
+		Egress:   config.Egress{URL: config.Credential(proxy.URL), Except: []string{"trnf.hubtel.invalid"}},
+		MTN:      config.MTN{URL: "https://momo.example", CollectionUser: "u", CollectionKey: "k", CollectionAPIKey: "k", DisbursementUser: "u", DisbursementKey: "k", DisbursementAPIKey: "k"},
+		Hubtel:   config.Hubtel{ClientID: "id", ClientSecret: "secret", POSSales: "1", Prepaid: "2", BalanceURL: "https://trnf.hubtel.invalid"},
+		Paystack: config.Paystack{SecretKey: "sk_live_x", URL: "https://paystack.example"},
 	}}
 	if err := a.buildProxy(t.Context()); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestEgress_isOfLiveProviders(t *testing.T) {
 	for _, end := range a.closers {
 		end()
 	}
-	if asked := proxy.targets(); !slices.Equal(asked, []string{"CONNECT momo.example:443"}) || len(exchanges) != 4 {
+	if asked := proxy.targets(); !slices.Equal(asked, []string{"CONNECT momo.example:443", "CONNECT paystack.example:443"}) || len(exchanges) != 6 {
 		t.Errorf("the proxy was asked for %q by %v", asked, exchanges)
 	}
 }

@@ -6,27 +6,30 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/hubtel"
 	"github.com/makola/makola/internal/provider/mtnmomo"
+	"github.com/makola/makola/internal/provider/paystack"
 	"github.com/makola/makola/internal/recovery"
 	simhubtel "github.com/makola/makola/internal/sim/hubtel"
 	simmtn "github.com/makola/makola/internal/sim/mtn"
+	simpaystack "github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/tenant"
 )
 
 // Providers gives the names of the payment providers that there are adapters for.
-func Providers() []string { return []string{mtnmomo.Name, hubtel.Name} }
+func Providers() []string { return []string{mtnmomo.Name, hubtel.Name, paystack.Name} }
 
 // buildRails makes the adapters: those of the configuration for live money, and for test money the same
 // adapters against the simulator. To add a provider, add its lines here and its name above.
 func (a *App) buildRails(record func(provider.Exchange)) {
 	type account struct {
-		mode   tenant.Mode
-		proxy  *outbound.Proxy // nil for the simulator
-		mtn    config.MTN
-		hubtel config.Hubtel
+		mode     tenant.Mode
+		proxy    *outbound.Proxy // nil for the simulator
+		mtn      config.MTN
+		hubtel   config.Hubtel
+		paystack config.Paystack
 	}
-	accounts := []account{{tenant.Live, a.proxy, a.cfg.MTN, a.cfg.Hubtel}}
+	accounts := []account{{tenant.Live, a.proxy, a.cfg.MTN, a.cfg.Hubtel, a.cfg.Paystack}}
 	if a.sim != nil {
-		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(a.sim.url), simhubtel.Config(a.sim.url)})
+		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(a.sim.url), simhubtel.Config(a.sim.url), simpaystack.Config(a.sim.url)})
 	}
 	for _, each := range accounts {
 		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, Proxy: each.proxy, MaxConns: providerConnections}
@@ -37,6 +40,11 @@ func (a *App) buildRails(record func(provider.Exchange)) {
 		}
 		if each.hubtel.Enabled() {
 			adapter := hubtel.New(each.hubtel, options)
+			a.closers = append(a.closers, adapter.Close)
+			a.rails = append(a.rails, adapter.Rail())
+		}
+		if each.paystack.Enabled() {
+			adapter := paystack.New(each.paystack, options)
 			a.closers = append(a.closers, adapter.Close)
 			a.rails = append(a.rails, adapter.Rail())
 		}
@@ -53,6 +61,8 @@ func (a *App) accounts() (list []recovery.Account) {
 	mtn, hub := a.cfg.MTN, a.cfg.Hubtel
 	add(mtnmomo.Name, mtn.Enabled(), mtn.Environment, mtn.CollectionUser, mtn.DisbursementUser)
 	add(hubtel.Name, hub.Enabled(), hub.ClientID, hub.POSSales, hub.Prepaid, hub.Commission)
+	// Paystack's key is all that names the business, so a new key reads as another account.
+	add(paystack.Name, a.cfg.Paystack.Enabled(), a.cfg.Paystack.SecretKey.Reveal())
 	return list
 }
 

@@ -25,7 +25,9 @@ import (
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/paystack"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // bind takes the addresses before anything is made, and before the lease of another node can be requested. So a start
@@ -316,6 +318,11 @@ func (a *App) findCallbacks(public string) {
 		}
 	}
 	a.callbacks.Store(&urls)
+	if address := urls[railID{paystack.Name, string(tenant.Test)}]; address != "" && a.sim != nil {
+		if err := a.sim.sendEvents(context.Background(), address); err != nil {
+			a.log.Warn("simulated Paystack sends no events", "error", err)
+		}
+	}
 }
 
 // callbackURL is where a rail's provider sends its callbacks; empty when there is no such place (yet).

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/sim/smsc"
 )
 
@@ -34,7 +36,7 @@ type simulated struct {
 // simulate opens a simulator. To add a provider, add its part here.
 func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulated, error) {
 	centre := smsc.New(ofCentre)
-	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), centre.Join)
+	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), paystack.New(paystack.Options{}), centre.Join)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +104,7 @@ func sandboxes(base string, sms smsc.Account) []sandbox {
 	return []sandbox{
 		{"MTN", mtnSandbox(base)},
 		{"Hubtel", hubtelSandbox(base)},
+		{"Paystack", paystackSandbox(base)},
 		{"SMS", []string{fmt.Sprintf("%s        SMPP 3.4  system ID %s  password %s", sms.Address, sms.SystemID, sms.Password)}},
 	}
 }
@@ -113,6 +116,31 @@ func hubtelSandbox(base string) []string {
 		base + "/hubtel        for clients of Hubtel (its hosts are paths: /docs/testing)",
 		fmt.Sprintf("client ID %s  client secret %s  POS Sales ID %s  Prepaid Deposit ID %s", c.ClientID, c.ClientSecret.Reveal(), c.POSSales, c.Prepaid),
 	}
+}
+
+// paystackSandbox lists the settings of a client of Paystack for the simulator at base.
+func paystackSandbox(base string) []string {
+	c := paystack.Config(base)
+	return []string{c.URL + "        for clients of Paystack  secret key " + c.SecretKey.Reveal()}
+}
+
+// sendEvents tells the simulated Paystack where its events go, as a business does in Paystack's dashboard.
+func (s *simulator) sendEvents(ctx context.Context, address string) error {
+	body, err := json.Marshal(paystack.Settings{EventURL: &address})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookForSMSC)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+simControl+"/paystack", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 // mtnSandbox lists the settings of a client of MTN's sandbox for the simulator at base.

@@ -137,6 +137,21 @@ func TestExchanges_byPayment(t *testing.T) {
 	})
 }
 
+// The address of callbacks is the one that the server listens at.
+func TestProviders_callbackAddress(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		w.served()
+		out, _ := w.run(exitOK, "providers", "callback", "paystack", "--public-url", "https://pay.example/")
+		if !regexp.MustCompile(`https://pay\.example/callbacks/paystack/[0-9a-f]{32}`).MatchString(out) {
+			t.Errorf("printed %s", out)
+		}
+		if test, _ := w.run(exitOK, "providers", "callback", "paystack", "--mode", "test", "--public-url", "https://pay.example/"); test == out {
+			t.Error("test and live money have one address")
+		}
+		w.run(exitUsage, "providers", "callback", "paystak")
+	})
+}
+
 func TestCatalogue_entriesChanged(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		w.served()
@@ -148,7 +163,7 @@ func TestCatalogue_entriesChanged(t *testing.T) {
 			t.Errorf("set %v", got)
 		}
 		got = w.list("catalogue", "bank-code", "090100", "hubtel", "300308", "--reason", "told by Hubtel")
-		if codes := got[0]["provider_codes"].([]any); len(codes) != 1 || codes[0] != "hubtel=300308" {
+		if codes := got[0]["provider_codes"].([]any); len(codes) != 2 || codes[0] != "hubtel=300308" || codes[1] != "paystack=090100" {
 			t.Errorf("bank code %v", got)
 		}
 		if out, _ := w.run(exitOK, "catalogue", "prefix", "0553", "vodafone", "--reason", "x"); !strings.Contains(out, "TELECEL") {

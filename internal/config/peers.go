@@ -30,6 +30,9 @@ func (s Server) Peers() ([]Peer, error) {
 			urls = append(urls, host{"hubtel " + h.name, h.url})
 		}
 	}
+	if s.Paystack.Enabled() {
+		urls = append(urls, host{"paystack URL", s.Paystack.URL})
+	}
 	if s.Sim != "" {
 		urls = append(urls, host{simulator, s.Sim})
 	}

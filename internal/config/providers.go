@@ -98,6 +98,31 @@ func (h Hubtel) Missing() []string {
 	return missing
 }
 
+// Paystack is a business with Paystack. Test and live money have the same host; the secret key decides which of them it is.
+// The key also signs Paystack's events.
+type Paystack struct {
+	SecretKey Credential `name:"secret-key" env:"SECRET_KEY" hidden:"" help:"Paystack secret key, sk_live_... Empty disables Paystack."`
+	URL       string     `name:"url" env:"URL" default:"https://api.paystack.co" help:"Base URL of Paystack's interface."`
+
+	// VisibleAfter is the time after which Paystack shows a transfer that it has. Nobody has measured it, so it is zero
+	// and not a setting. The simulator's is known.
+	VisibleAfter time.Duration `kong:"-"`
+}
+
+// Enabled reports whether the operator configured Paystack at all.
+func (p Paystack) Enabled() bool { return p.SecretKey != "" }
+
+// Test reports whether the key is one of Paystack's test mode, in which no money moves.
+func (p Paystack) Test() bool { return strings.HasPrefix(p.SecretKey.Reveal(), "sk_test_") }
+
+// Missing lists the settings that an enabled account lacks.
+func (p Paystack) Missing() []string {
+	if strings.HasPrefix(p.SecretKey.Reveal(), "sk_live_") {
+		return nil
+	}
+	return []string{"a live secret key of Paystack, which begins with sk_live_: set MAKOLA_PAYSTACK_SECRET_KEY"}
+}
+
 // Reply is an HTTP response with a documented meaning: its status with the code in its body.
 type Reply struct {
 	Status int

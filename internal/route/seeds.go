@@ -46,8 +46,8 @@ var defaultServices = []Service{
 	{Key: "mtn_broadband", Name: "MTN Broadband Bundle", Network: msisdn.MTN},
 }
 
-// defaultBanks are sort code, GIP code (which is Hubtel's; empty where none is
-// known) and name.
+// defaultBanks are sort code, GIP code (which is Hubtel's; empty where none is known) and name. Paystack's codes are the
+// sort codes, except those of paystackCodes.
 var defaultBanks = []struct{ code, gip, name string }{
 	{"010100", "", "Bank of Ghana"},
 	{"020100", "300302", "Standard Chartered Bank"},
@@ -75,6 +75,17 @@ var defaultBanks = []struct{ code, gip, name string }{
 	{"340100", "300331", "Consolidated Bank Ghana"},
 	{"360100", "300324", "OmniBSIC Bank"},
 	{"390100", "300362", "GHL Bank"},
+}
+
+// paystackCodes are Paystack's codes of banks where they are not the sort code; empty where Paystack's list lacks the bank.
+// Two copies of that list of 2026 agree.
+var paystackCodes = map[string]string{"070100": "070101", "390100": ""}
+
+func paystackCode(bank string) string {
+	if code, other := paystackCodes[bank]; other {
+		return code
+	}
+	return bank
 }
 
 var defaultPrefixes = map[msisdn.Network][]string{
@@ -112,6 +123,7 @@ func (t *Table) Seed(ctx context.Context) error {
 		for _, b := range defaultBanks {
 			tx.Defer(sqlSeedBank, -1, b.code, stableID("bank", b.code), b.name, Active)
 			tx.Defer(sqlSeedBankCode, -1, b.code, "hubtel", b.gip)
+			tx.Defer(sqlSeedBankCode, -1, b.code, "paystack", paystackCode(b.code))
 		}
 		for n, prefixes := range defaultPrefixes {
 			for _, p := range prefixes {

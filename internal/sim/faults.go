@@ -127,12 +127,13 @@ const (
 	OpWalletName     = "wallet_name"
 	OpBankName       = "bank_name"
 	OpBalance        = "balance"
-	OpBind           = "bind"   // of SMPP
-	OpSubmit         = "submit" // submit_sm
+	OpRecipient      = "recipient" // of transfers: what has to be done before one
+	OpBind           = "bind"      // of SMPP
+	OpSubmit         = "submit"    // submit_sm
 )
 
 var operations = []string{OpToken, OpCollect, OpCollectStatus, OpDisburse, OpDisburseStatus, OpTopUp, OpTopUpStatus,
-	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpBind, OpSubmit}
+	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpRecipient, OpBind, OpSubmit}
 
 // messageOps are the operations of a message centre.
 var messageOps = []string{OpBind, OpSubmit}

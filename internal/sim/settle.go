@@ -115,7 +115,7 @@ func (s *Sim) announce(e Entry) {
 		lie.Status, lie.Reason = Success, ""
 	}
 	if p.Forged {
-		s.callbacks.send(render(lie))
+		s.callbacks.send(s.forged(e.Provider, render(lie)))
 	}
 	send := func() {
 		s.callbacks.send(truth)
@@ -131,6 +131,14 @@ func (s *Sim) announce(e Entry) {
 		return
 	}
 	send()
+}
+
+// forged returns a callback as somebody else would send it, who has no key of the provider.
+func (s *Sim) forged(provider string, c Callback) Callback {
+	if forge := s.keeps[provider].Forge; forge != nil {
+		return forge(c)
+	}
+	return c
 }
 
 // ReverseEntry takes a success back, as a provider does on a complaint, and

@@ -61,6 +61,8 @@ type Provider struct {
 	Messages bool
 	// Callback renders the provider's callback about an entry.
 	Callback func(Entry) Callback
+	// Forge spoils the signature of a callback; nil where callbacks are not signed.
+	Forge func(Callback) Callback
 	// Refusal renders a code in the envelope of an operation's host, and returns the HTTP status with it. It is about
 	// an order, or about none if the order's reference is empty. An empty code is the ordinary refusal.
 	Refusal func(op, code string, o Order) (status int, body []byte)

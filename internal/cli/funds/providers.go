@@ -25,6 +25,7 @@ type Providers struct {
 	Routes    providersRoutes    `cmd:"" help:"List the routes: which providers serve an operation, preferred first."`
 	Route     providersRoute     `cmd:"" help:"Change the providers that serve an operation."`
 	Exchanges providersExchanges `cmd:"" help:"Show requests to providers and their responses, redacted."`
+	Callback  providersCallback  `cmd:"" help:"Print the address to which a provider sends its callbacks."`
 }
 
 type providersList struct {

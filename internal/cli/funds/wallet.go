@@ -4,6 +4,7 @@
 // Files, each above those that it uses:
 //
 //	providers.go, catalogue.go     providers, pauses and routes; networks, services, banks and prefixes
+//	provider_callback.go           the address of a provider's callbacks
 //	fees.go, credits.go            fee plans; SMS credits
 //	ledger.go                      the books
 //	wallet.go                      wallets and floats

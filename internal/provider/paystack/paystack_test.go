@@ -1,0 +1,328 @@
+package paystack_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/paystack"
+	"github.com/makola/makola/internal/sim"
+	simpaystack "github.com/makola/makola/internal/sim/paystack"
+	"github.com/makola/makola/internal/test/providertest"
+)
+
+// bench is the adapter in front of a simulated Paystack.
+type bench struct {
+	providertest.Bench
+	sim   *sim.Sim
+	clock *clock.Clock
+	base  string
+}
+
+func newBench(t *testing.T, habits simpaystack.Options) *bench {
+	t.Helper()
+	b := &bench{clock: clock.NewManual(time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC))}
+	var mu sync.Mutex
+	var exchanges []provider.Exchange
+	var calls []provider.CallbackRequest
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		calls = append(calls, provider.CallbackRequest{Method: r.Method, Header: r.Header, Body: body})
+	}))
+	habits.EventURL = back.URL + "/callbacks/paystack/token"
+	s, err := sim.New(sim.Options{Clock: b.clock}, simpaystack.New(habits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.Handler())
+	options := provider.ClientOptions{Mode: "test", Clock: b.clock, Record: func(e provider.Exchange) {
+		mu.Lock()
+		defer mu.Unlock()
+		exchanges = append(exchanges, e)
+	}}
+	account := simpaystack.Config(server.URL)
+	adapter := paystack.New(account, options)
+	t.Cleanup(func() {
+		adapter.Close()
+		s.Close()
+		server.Close()
+		back.Close()
+	})
+	b.sim, b.base = s, server.URL
+	b.Bench = providertest.Bench{
+		Rail: adapter.Rail(), Unreachable: paystack.New(simpaystack.Config("http://"+providertest.Nowhere(t)), options).Rail(),
+		Network: msisdn.Telecel, Reasonless: true, Signed: true,
+		Fault: func(op, fault string, count int) {
+			if err := s.Inject(sim.Fault{Provider: simpaystack.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Clear: s.ClearFaults,
+		Advance: func(d time.Duration) {
+			b.clock.Advance(d)
+			if err := s.Quiet(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Moved: func(reference string) []providertest.Movement {
+			var list []providertest.Movement
+			for _, e := range s.Entries(reference) {
+				list = append(list, providertest.Movement{Amount: e.Amount, Status: string(e.Status)})
+			}
+			return list
+		},
+		CallbackURL: habits.EventURL,
+		Callbacks: func() []provider.CallbackRequest {
+			mu.Lock()
+			defer mu.Unlock()
+			got := calls
+			calls = nil
+			return got
+		},
+		Exchanges: func() []provider.Exchange {
+			mu.Lock()
+			defer mu.Unlock()
+			return exchanges
+		},
+		Secrets: []string{account.SecretKey.Reveal(), "Bearer ", "KWAME"},
+	}
+	return b
+}
+
+func (b *bench) send(t *testing.T, reference, code string, amount money.Pesewas) provider.Outcome {
+	return b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Reference: "r", Amount: amount, MSISDN: b.Wallet(code), Network: b.Network})
+}
+
+func (b *bench) status(t *testing.T, reference, code string, amount money.Pesewas) provider.Outcome {
+	return b.Rail.Disburser.DisburseStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: amount, MSISDN: b.Wallet(code)})
+}
+
+func TestPaystack_conforms(t *testing.T) {
+	for _, network := range msisdn.Networks() {
+		t.Run(string(network), func(t *testing.T) {
+			b := newBench(t, simpaystack.Options{})
+			b.Network = network
+			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
+			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
+			t.Run("float", func(t *testing.T) {
+				providertest.FloatReader(t, b.Bench, func() []provider.Held {
+					return []provider.Held{{Account: provider.AccountDisbursement, Amount: b.sim.Float(simpaystack.Name)}}
+				})
+			})
+		})
+	}
+	t.Run("bank", func(t *testing.T) {
+		b := newBench(t, simpaystack.Options{})
+		b.BankCode = "040100"
+		t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
+		t.Run("names", func(t *testing.T) { providertest.BankResolver(t, b.Bench) })
+	})
+}
+
+// A recipient that cannot be created means that no transfer was sent, whatever came of the request.
+func TestDisburse_withoutRecipient(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	for _, fault := range []string{"answer_lost", "request_lost", "error_before", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden"} {
+		b.Fault("recipient", fault, 20)
+		reference := uuid.NewString()
+		if o := b.send(t, reference, "000", 500); o.Class != provider.NotSent || len(b.sim.Entries(reference)) != 0 {
+			t.Errorf("%s: %+v", fault, o)
+		}
+		b.Clear()
+	}
+}
+
+// A transfer that waits for an OTP is neither paid nor failed, at any age, and names the mistake of the set-up.
+func TestDisburse_waitsForOTP(t *testing.T) {
+	b := newBench(t, simpaystack.Options{OTP: true})
+	reference := uuid.NewString()
+	setUp := func(when string, o provider.Outcome) {
+		t.Helper()
+		if o.Class != provider.Unknown || o.NotFound || o.Reason != provider.ReasonSetup || o.Code != "otp" {
+			t.Errorf("%s: %+v", when, o)
+		}
+	}
+	setUp("submitted", b.send(t, reference, "000", 500))
+	for range 3 {
+		b.Advance(48 * time.Hour)
+		setUp("asked", b.status(t, reference, "000", 500))
+	}
+	if o := b.send(t, reference, "000", 500); !o.Duplicate {
+		t.Errorf("again: %+v", o)
+	}
+	finalize := strings.NewReader(`{"transfer_code":"TRF_51a0000000000001","otp":"123456"}`)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"/paystack/transfer/finalize_transfer", finalize)
+	r.Header.Set("Authorization", "Bearer "+simpaystack.Config("").SecretKey.Reveal())
+	if a, err := http.DefaultClient.Do(r); err != nil || a.StatusCode != http.StatusOK {
+		t.Fatalf("finalize: %v, %v", a, err)
+	}
+	if o := b.status(t, reference, "000", 500); o.State != provider.Success {
+		t.Errorf("in the end: %+v", o)
+	}
+}
+
+// Our balance at Paystack is no reason to give a payout up: only clients of Paystack have seen that answer.
+func TestDisburse_balanceTooLow(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	if err := b.sim.SetFloat(simpaystack.Name, 599); err != nil {
+		t.Fatal(err)
+	}
+	reference := uuid.NewString()
+	if o := b.send(t, reference, "000", 500); o.Class != provider.Rejected || o.Clear || o.Unposted || o.Reason != provider.ReasonFloat {
+		t.Errorf("%+v", o)
+	}
+	if err := b.sim.SetFloat(simpaystack.Name, 600); err != nil {
+		t.Fatal(err)
+	}
+	if o := b.send(t, reference, "000", 500); o.Class != provider.Accepted || o.Duplicate {
+		t.Errorf("with enough: %+v", o)
+	}
+}
+
+// The charges of the outcomes add up to Paystack's own book, and its ledger chains to the balance.
+func TestDisburse_chargesAddUp(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	before, want := b.sim.Float(simpaystack.Name), money.Pesewas(0)
+	for i, amount := range []money.Pesewas{10, 101, 1999, 1_500_000} {
+		reference := uuid.NewString()
+		r := provider.DisburseRequest{ProviderReference: reference, Reference: "r", Amount: amount, MSISDN: b.Wallet("000"), Network: b.Network}
+		if i%2 == 1 {
+			r.MSISDN, r.Network, r.BankCode, r.Account, r.Name = "", "", "040100", "0012345678901", "KWAME MENSAH"
+		}
+		b.Rail.Disburser.Disburse(t.Context(), r)
+		b.Advance(time.Minute)
+		o := b.Rail.Disburser.DisburseStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: amount})
+		if o.State != provider.Success || !o.FeeKnown {
+			t.Fatalf("%+v", o)
+		}
+		want += amount + o.Fee
+	}
+	if got := before - b.sim.Float(simpaystack.Name); got != want || want == 0 {
+		t.Errorf("the book moved by %v, the outcomes report %v", got, want)
+	}
+}
+
+// Whatever Paystack answers about a transfer that it has, a query tells the truth.
+func TestDisburse_refusedAndPaid(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	clear := 0
+	for _, answer := range simpaystack.RefusalAnswers() {
+		reference := uuid.NewString()
+		if err := b.sim.Inject(sim.Fault{Provider: simpaystack.Name, Operation: sim.OpDisburse, Kind: sim.RefuseAfter, Answer: answer}); err != nil {
+			t.Fatal(err)
+		}
+		o := b.send(t, reference, "000", 500)
+		if o.Class != provider.Rejected && o.Class != provider.Unknown || o.Unposted || o.Final() || len(b.sim.Entries(reference)) != 1 {
+			t.Errorf("%q: %+v", answer, o)
+		}
+		if o.Clear {
+			clear++
+		}
+		b.Advance(time.Minute)
+		if o := b.status(t, reference, "000", 500); o.State != provider.Success {
+			t.Errorf("%q: in the end %+v", answer, o)
+		}
+	}
+	if clear != 2 { // the default and the same by name
+		t.Errorf("%d clear refusals, but one code is documented", clear)
+	}
+}
+
+// No answer but the documented one means that Paystack does not have the transfer.
+func TestDisburseStatus_saysNothing(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	reference := uuid.NewString()
+	b.send(t, reference, "000", 500)
+	b.Advance(time.Minute)
+	for _, answer := range simpaystack.StatusAnswers() {
+		if err := b.sim.Inject(sim.Fault{Provider: simpaystack.Name, Operation: sim.OpDisburseStatus, Kind: sim.StatusAnswer, Answer: answer}); err != nil {
+			t.Fatal(err)
+		}
+		if o := b.status(t, reference, "000", 500); o.Class != provider.Unknown || o.NotFound {
+			t.Errorf("%q: %+v", answer, o)
+		}
+	}
+	b.Fault("disburse_status", "status_other", 1)
+	if o := b.status(t, reference, "000", 500); !provider.Mismatch(o, provider.Expect{Reference: reference, Amount: 500}) {
+		t.Errorf("another payment: %+v, %+v", o, o.Echo)
+	}
+}
+
+// Account numbers go as they are, reach no log, and an unknown bank has no names.
+func TestDisburse_bankAccountsAreText(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	accounts := []string{"0012345678901", "00AB12345", "1234567", "1234567890123456"}
+	for _, account := range accounts {
+		reference := uuid.NewString()
+		name, o := b.Rail.BankNames.BankName(t.Context(), "040100", account)
+		if o.Class != provider.Accepted || name == "" {
+			t.Errorf("%s: %q, %+v", account, name, o)
+		}
+		o = b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Amount: 100, BankCode: "040100", Account: account, Name: name, Reference: "r"})
+		if e := b.sim.Entries(reference); o.Class != provider.Accepted || len(e) != 1 || e[0].Party != account {
+			t.Errorf("%s: %+v, %+v", account, o, e)
+		}
+		b.Advance(time.Minute)
+		b.Rail.Disburser.DisburseStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: 100, Account: account})
+	}
+	for _, e := range b.Exchanges() {
+		for _, account := range accounts {
+			if strings.Contains(e.URL+e.Request+e.Answer, account) {
+				t.Errorf("%s shows the account %s: %s %s %s", e.Operation, account, e.URL, e.Request, e.Answer)
+			}
+		}
+	}
+	if _, o := b.Rail.BankNames.BankName(t.Context(), "300304", "0012345678901"); o.Class != provider.Rejected {
+		t.Errorf("the code of another system: %+v", o)
+	}
+}
+
+// A signed event about a payment that is not ours is taken, because Paystack would repeat it for days; an event with
+// another signature is refused.
+func TestParseCallback_signature(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	reference := uuid.NewString()
+	b.send(t, reference, "000", 500)
+	b.Advance(time.Minute)
+	events := b.Callbacks()
+	if len(events) != 1 {
+		t.Fatalf("%d events", len(events))
+	}
+	parse := b.Rail.Callbacks.ParseCallback
+	for name, spoil := range map[string]func(*provider.CallbackRequest){
+		"no signature":    func(r *provider.CallbackRequest) { r.Header = http.Header{} },
+		"empty signature": func(r *provider.CallbackRequest) { r.Header = http.Header{"X-Paystack-Signature": {""}} },
+		"half a signature": func(r *provider.CallbackRequest) {
+			r.Header.Set("X-Paystack-Signature", r.Header.Get("X-Paystack-Signature")[:64])
+		},
+		"another amount":    func(r *provider.CallbackRequest) { r.Body = []byte(strings.Replace(string(r.Body), "500", "501", 1)) },
+		"one byte more":     func(r *provider.CallbackRequest) { r.Body = append(slices.Clone(r.Body), ' ') },
+		"no hex":            func(r *provider.CallbackRequest) { r.Header.Set("X-Paystack-Signature", "zz") },
+		"another's address": func(r *provider.CallbackRequest) { r.Header.Set("X-Paystack-Signature", strings.Repeat("0", 128)) },
+	} {
+		r := provider.CallbackRequest{Method: events[0].Method, Header: events[0].Header.Clone(), Body: slices.Clone(events[0].Body)}
+		spoil(&r)
+		if hints, err := parse(r); err == nil || len(hints) != 0 {
+			t.Errorf("%s: %v, %v", name, hints, err)
+		}
+	}
+	for range 3 { // repeated, it says the same
+		if hints, err := parse(events[0]); err != nil || len(hints) != 1 || hints[0].ProviderReference != reference {
+			t.Errorf("%v, %v", hints, err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package paystack
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/provider"
+)
+
+// recorded is an answer or event of Paystack, with where and when that was read, the grade of that source, and what the
+// answer means. The simulator is held to the same files.
+type recorded struct {
+	Name, Call, Grade, Source, Date string
+	Status                          int
+	Reference, Amount, Party        string
+	Body                            json.RawMessage
+	Want                            struct {
+		Class, State, Reason, Code, Name, Upstream, Held string
+		Clear, Duplicate                                 bool
+		NotFound                                         bool `json:"not_found"`
+		Fee                                              *string
+	}
+}
+
+// Every sample is read as its page describes it. Only a sample of Paystack's own, grade D, may be final.
+func TestSamples_readAsDocumented(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []recorded
+		if err := json.Unmarshal(raw, &all); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, r := range all {
+			t.Run(filepath.Base(file)+"/"+r.Name, func(t *testing.T) {
+				if _, err := time.Parse(time.DateOnly, r.Date); err != nil || r.Source == "" {
+					t.Errorf("source %q of %q", r.Source, r.Date)
+				}
+				r.check(t)
+			})
+		}
+	}
+}
+
+func (r recorded) check(t *testing.T) {
+	if r.Call == "event" {
+		r.checkEvent(t)
+		return
+	}
+	o, code, known := r.read(answer(r.Status, string(r.Body)))
+	if !known {
+		return // the simulator's alone
+	}
+	w := r.Want
+	if w.Class == "" {
+		if code != w.Code {
+			t.Errorf("%q, want %q", code, w.Code)
+		}
+		return
+	}
+	if o.Class.String() != w.Class || w.State != "" && o.State.String() != w.State || o.Reason != w.Reason || o.Code != w.Code || o.Name != w.Name ||
+		o.UpstreamID != w.Upstream || o.Clear != w.Clear || o.Duplicate != w.Duplicate || o.NotFound != w.NotFound || w.Held != code {
+		t.Errorf("%+v (%s), want %+v", o, code, w)
+	}
+	if (o.Clear || o.Final() || o.NotFound) && r.Name != "" && r.Grade != "D" && r.Call != "name" {
+		t.Errorf("a final meaning of grade %s: %+v", r.Grade, o)
+	}
+	if o.FeeKnown != (w.Fee != nil) || w.Fee != nil && o.Fee.String() != *w.Fee {
+		t.Errorf("fee %v %v, want %v", o.Fee, o.FeeKnown, w.Fee)
+	}
+	if r.Call != "disburse_status" || o.Class != provider.Accepted {
+		return
+	}
+	amount, err := money.Parse(r.Amount)
+	if err != nil || provider.Mismatch(o, provider.Expect{Reference: r.Reference, Amount: amount, Party: r.Party}) {
+		t.Errorf("the echo is another payment's: %+v, %v", o.Echo, err)
+	}
+}
+
+// checkEvent holds a signed event to its payment: the samples have references of others, which give no hint.
+func (r recorded) checkEvent(t *testing.T) {
+	a := New(config.Paystack{SecretKey: "sk_test_sample"}, provider.ClientOptions{})
+	hints, err := a.ParseCallback(provider.CallbackRequest{Method: http.MethodPost, Header: signedWith("sk_test_sample", r.Body), Body: r.Body})
+	if err != nil || len(hints) != 0 {
+		t.Errorf("%v, %v", hints, err)
+	}
+	var event struct{ Data transfer }
+	if json.Unmarshal(r.Body, &event) != nil || string(event.Data.Reference) != r.Reference {
+		t.Errorf("the event names %q", event.Data.Reference)
+	}
+}
+
+// read gives the sample to the function that reads this call's answers.
+func (r recorded) read(a provider.Answer) (o provider.Outcome, code string, known bool) {
+	switch r.Call {
+	case "recipient":
+		code, o = recipientCode(a)
+	case "disburse":
+		o = submitted(a, r.Reference)
+	case "disburse_status":
+		o = disbursed(a)
+	case "name":
+		_, o = accountName(a)
+	case "balance":
+		var held []provider.Held
+		if held, o = balance(a); len(held) == 1 {
+			code = held[0].Amount.String()
+		}
+	default:
+		return o, "", false
+	}
+	return o, code, true
+}

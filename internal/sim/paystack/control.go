@@ -1,0 +1,65 @@
+package paystack
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sim"
+)
+
+// Settings are what a business sets in Paystack's dashboard, as the control interface has them.
+type Settings struct {
+	OTP      *bool   `json:"otp,omitempty"`       // whether transfers wait for an OTP
+	EventURL *string `json:"event_url,omitempty"` // where events go; empty: nowhere
+}
+
+// controls are the routes of the dashboard.
+func (p *paystack) controls() map[string]func(*http.Request) (any, error) {
+	view := func(*http.Request) (any, error) {
+		otp, eventURL := p.setting()
+		return Settings{&otp, &eventURL}, nil
+	}
+	return map[string]func(*http.Request) (any, error){
+		"GET /sim/v1/paystack": view,
+		"POST /sim/v1/paystack": func(r *http.Request) (any, error) {
+			var s Settings
+			if err := sim.Decode(r, &s); err != nil {
+				return nil, err
+			}
+			if s.EventURL != nil && *s.EventURL != "" {
+				if u, err := url.Parse(*s.EventURL); err != nil || u.Host == "" {
+					return nil, problem.Field("event_url", "must be a URL")
+				}
+			}
+			p.set(s.OTP, s.EventURL)
+			return view(r)
+		},
+	}
+}
+
+// disableOTP, disableOTPFinalize and enableOTP switch the OTPs of transfers as Paystack's own interface does.
+func (p *paystack) disableOTP(c *call) {
+	c.give(http.StatusOK, "OTP has been sent to mobile number ending with 4321", nil)
+}
+
+func (p *paystack) disableOTPFinalize(c *call) {
+	var b struct {
+		OTP string `json:"otp"`
+	}
+	if !c.body(&b) {
+		return
+	}
+	if b.OTP != goodOTP {
+		c.refuse(http.StatusBadRequest, "OTP is invalid", "", "")
+		return
+	}
+	p.set(new(bool), nil)
+	c.give(http.StatusOK, "OTP requirement for transfers has been disabled", nil)
+}
+
+func (p *paystack) enableOTP(c *call) {
+	on := true
+	p.set(&on, nil)
+	c.give(http.StatusOK, "OTP requirement for transfers has been enabled", nil)
+}
