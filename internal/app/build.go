@@ -196,7 +196,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.figures = figures.New(a.db, a.clock)
 	a.jobs.Periodic("figures", figures.Every, a.figures.Sum)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
-	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access,
+	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)
 	if err := a.buildMessaging(); err != nil {

@@ -99,7 +99,7 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		p := b.uploads("Salaries November", "salaries.csv", file)
 		b.leadsTo(p, batchesPage+"/")
 		here := p.Header.Get("Location")
-		p = b.want(http.StatusOK, here, "2 of 4 rows", "number ", "network is missing; by the number it may be MTN", "is in the batch before, with the same amount, in row 1")
+		p = b.want(http.StatusOK, here, "2 of 4 rows", "number ", "network is missing; by the number it may be MTN", "No network, numbers that begin with 024 (1 row)", "is in the batch before, with the same amount, in row 1")
 		if strings.Contains(p.text, "Request the batch") {
 			t.Error("a draft with bad rows can be requested")
 		}
@@ -109,6 +109,8 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		}
 		row.Set("amount", "10")
 		b.leadsTo(b.do(http.MethodPost, here+"/rows/2", row), here)
+		b.leadsTo(b.do(http.MethodPost, here+"/settle", url.Values{"key0": {"?024"}, "choice0": {"MTN"}}), here)
+		b.want(http.StatusOK, here, "4 of 4 rows")
 		b.leadsTo(b.do(http.MethodPost, here+"/rows/3/drop", nil), here)
 		b.leadsTo(b.do(http.MethodPost, here+"/rows/4/drop", nil), here)
 		p = b.want(http.StatusOK, here, "2 of 4 rows", "GHS 1,210.50", "Request the batch")

@@ -17,6 +17,7 @@
 //	run.go         the job that accepts the rows of a batch
 //	pause.go       pausing, resuming and cancelling
 //	send.go        requests: freezing, withdrawing and applying
+//	settle.go      networks and banks that a person gives to many rows
 //	mend.go        changes of a draft's rows
 //	mapping.go     uploaded files, and the columns that a person confirms
 //	draft.go       drafts from files
@@ -31,6 +32,7 @@
 //	uploads.go     limit of concurrent reads of files
 //	code.go        codes, references and digests
 //	read.go        rows of files
+//	banks.go       banks by name
 //	states.go      the table of states
 package batch
 
@@ -47,6 +49,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/recovery"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -112,6 +115,7 @@ type Deps struct {
 	Log      *slog.Logger
 	Secret   config.Secret // codes are made under it
 	Access   *access.Access
+	Routes   *route.Table // its banks
 }
 
 // Batches are the files of payouts of all tenants. It is safe for concurrent use.
@@ -131,6 +135,7 @@ type Batches struct {
 	runSets  int // accepted in one run of the job
 	maxOpen  int
 	access   *access.Access
+	routes   *route.Table
 }
 
 // setRows is how many rows are accepted in one transaction. A run accepts the sets of one block.

@@ -50,6 +50,9 @@ func writeCanonical(h hash.Hash, r Row) {
 	for _, text := range []string{strconv.Itoa(r.Line), r.Channel, r.Account, strconv.FormatInt(int64(r.Amount), 10), r.Reference, r.Name, r.Note} {
 		writeField(h, text)
 	}
+	if r.Bank != "" {
+		writeField(h, r.Bank)
+	}
 	if r.State == RowBad {
 		writeField(h, encodeGiven(r.Given))
 	}

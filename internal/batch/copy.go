@@ -38,7 +38,11 @@ func (s *Batches) copied(ctx context.Context, u Upload, id string, wanted func(R
 		return Batch{}, false, err
 	}
 	defer leave()
-	rows := &copiedRows{ctx: ctx, batches: s, from: from, wanted: wanted, set: 1}
+	known, err := s.banksFor(ctx, u.Tenant)
+	if err != nil {
+		return Batch{}, false, err
+	}
+	rows := &copiedRows{ctx: ctx, batches: s, known: known, from: from, wanted: wanted, set: 1}
 	return s.draft(ctx, u, rows, func() []string { return nil })
 }
 
@@ -46,6 +50,7 @@ func (s *Batches) copied(ctx context.Context, u Upload, id string, wanted func(R
 type copiedRows struct {
 	ctx     context.Context
 	batches *Batches
+	known   banks
 	from    Batch
 	wanted  func(Result) bool
 	set     int // the first line that was not read yet
@@ -73,6 +78,6 @@ func (c *copiedRows) next() (Row, error) {
 			return Row{}, problem.New(problem.Gone, "batch_erased", "The people of this batch were erased: upload the file again")
 		}
 		c.line++
-		return cells.row(c.line, r.Source, Given{Number: r.Account, Network: r.Channel, Amount: r.Amount.String(), Name: r.Name, Note: r.Note}), nil
+		return cells.row(c.line, r.Source, Given{Number: r.Account, Network: PlaceOf(r.Row), Amount: r.Amount.String(), Name: r.Name, Note: r.Note}, c.known), nil
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sheet"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/usertext"
@@ -52,7 +53,11 @@ func (s *Batches) read(ctx context.Context, u Upload, file *sheet.File, o sheet.
 	if err != nil {
 		return Batch{}, false, err
 	}
-	rows := &fileRows{table: table, omit: omit}
+	known, err := s.banksFor(ctx, u.Tenant)
+	if err != nil {
+		return Batch{}, false, err
+	}
+	rows := &fileRows{table: table, known: known, omit: omit}
 	return s.draft(ctx, u, rows, rows.notes)
 }
 
@@ -66,7 +71,11 @@ func (s *Batches) Make(ctx context.Context, u Upload, rows []Given) (b Batch, re
 		return Batch{}, false, err
 	}
 	defer leave()
-	return s.draft(ctx, u, &givenRows{list: rows}, func() []string { return nil })
+	known, err := s.banksFor(ctx, u.Tenant)
+	if err != nil {
+		return Batch{}, false, err
+	}
+	return s.draft(ctx, u, &givenRows{list: rows, known: known}, func() []string { return nil })
 }
 
 // check refuses an upload that no draft can be made of.
@@ -153,8 +162,22 @@ func (s *Batches) storeRows(ctx context.Context, t tenant.Tenant, b *Batch, from
 	return sum.Sum(nil), nil
 }
 
+// Banks lists the banks that payouts of an account reach, by name.
+func (s *Batches) Banks(ctx context.Context, tenantID string) ([]route.Bank, error) {
+	t, err := s.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	return s.routes.Banks(ctx, t.ID, string(t.Mode))
+}
+
+func (s *Batches) banksFor(ctx context.Context, tenantID string) (banks, error) {
+	list, err := s.Banks(ctx, tenantID)
+	return banksOf(list), err
+}
+
 // rowFields are the fields of rows by those of payouts.
-var rowFields = map[string]string{"account_number": fieldNumber, "channel": fieldNetwork, "amount": fieldAmount, "client_reference": fieldReference}
+var rowFields = map[string]string{"account_number": fieldNumber, "bank_id": fieldNetwork, "channel": fieldNetwork, "amount": fieldAmount, "client_reference": fieldReference}
 
 // checkRow applies the rules of a payout to a row, and returns its fee.
 func (s *Batches) checkRow(ctx context.Context, t tenant.Tenant, r *Row) error {
@@ -182,7 +205,13 @@ const sampleCode = "0000000000000"
 
 // payout is the payout that a row asks for.
 func (r Row) payout(code string) payments.Payout {
-	return payments.Payout{Amount: r.Amount, Reference: ReferenceOf(code, r), Name: r.Name, MSISDN: msisdn.MSISDN(r.Account), Network: msisdn.Network(r.Channel)}
+	p := payments.Payout{Amount: r.Amount, Reference: ReferenceOf(code, r), Name: r.Name}
+	if r.Bank != "" {
+		p.BankID, p.AccountNumber = r.Bank, r.Account
+	} else {
+		p.MSISDN, p.Network = msisdn.MSISDN(r.Account), msisdn.Network(r.Channel)
+	}
+	return p
 }
 
 // roomForDraft refuses a draft beyond the limit of an account.

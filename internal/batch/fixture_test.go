@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
@@ -42,6 +44,26 @@ type bank struct {
 	party  map[string]string
 	posts  map[string]int
 	answer func(reference string, party string) provider.Outcome // of a payout; nil: it is paid
+	name   func(party string) (string, provider.Outcome)         // of a number or an account; nil: "REGISTERED" and the number
+	asked  int                                                   // lookups of names
+}
+
+func (k *bank) WalletName(_ context.Context, _ msisdn.Network, number msisdn.MSISDN) (string, provider.Outcome) {
+	return k.nameOf(string(number))
+}
+
+func (k *bank) BankName(_ context.Context, _, account string) (string, provider.Outcome) {
+	return k.nameOf(account)
+}
+
+func (k *bank) nameOf(party string) (string, provider.Outcome) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked++
+	if k.name != nil {
+		return k.name(party)
+	}
+	return "REGISTERED " + party, provider.Outcome{Class: provider.Accepted}
 }
 
 func (k *bank) Disburse(_ context.Context, r provider.DisburseRequest) provider.Outcome {
@@ -56,7 +78,7 @@ func (k *bank) Disburse(_ context.Context, r provider.DisburseRequest) provider.
 			return o
 		}
 	}
-	k.paid[r.ProviderReference], k.party[r.ProviderReference] = r.Amount, string(r.MSISDN)
+	k.paid[r.ProviderReference], k.party[r.ProviderReference] = r.Amount, cmp.Or(string(r.MSISDN), r.Account)
 	return provider.Outcome{Class: provider.Accepted, State: provider.Success}
 }
 
@@ -89,6 +111,7 @@ type fixture struct {
 	bank     *bank
 	tenant   tenant.Tenant
 	recovers bool
+	banks    bool   // a second provider reaches banks, and looks up names
 	tenantID string // of the tenant that the first node makes; empty: a new one
 }
 
@@ -128,14 +151,19 @@ func (f *fixture) stopped(name string) *node {
 	rails := []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Disburser: f.bank}}
 	l := ledger.New(f.db, f.clock, name)
 	tenants := tenant.New(f.db, l, f.clock)
-	n := &node{f: f, queue: jobs.New(f.db, f.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}), routes: route.New(f.db, f.clock, log, []string{"mtn"}, rails)}
+	order := []string{"mtn"}
+	if f.banks {
+		order = append(order, "hubtel")
+		rails = append(rails, provider.Rail{Name: "hubtel", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Disburser: f.bank, BankNames: f.bank, WalletNames: f.bank})
+	}
+	n := &node{f: f, queue: jobs.New(f.db, f.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}), routes: route.New(f.db, f.clock, log, order, rails)}
 	if f.recovers {
 		n.lost = recovery.New(f.db, f.clock, log)
 	}
 	tr := treasury.New(f.db, l, tenants, f.clock, log, n.routes.CheckFloat)
 	n.payments = payments.New(payments.Deps{DB: f.db, Ledger: l, Tenants: tenants, Jobs: n.queue, Webhooks: webhook.New(f.db, n.queue, f.clock, log, webhook.Options{Secret: secret, Development: true}),
 		Routes: n.routes, Lookups: lookup.New(f.db, tenants, n.routes, f.clock), Treasury: tr, Recovery: n.lost, Clock: f.clock, Log: log, Secret: secret, Development: true})
-	n.Batches = New(Deps{DB: f.db, Ledger: l, Tenants: tenants, Payments: n.payments, Treasury: tr, Jobs: n.queue, Recovery: n.lost, Access: access.New(f.db, f.clock), Clock: f.clock, Log: log, Secret: secret})
+	n.Batches = New(Deps{DB: f.db, Ledger: l, Tenants: tenants, Payments: n.payments, Treasury: tr, Jobs: n.queue, Recovery: n.lost, Access: access.New(f.db, f.clock), Routes: n.routes, Clock: f.clock, Log: log, Secret: secret})
 	n.runSets = 1
 	if err := n.routes.Seed(f.t.Context()); err != nil {
 		f.t.Fatal(err)
@@ -341,6 +369,9 @@ func (n *node) sound() {
 	b, err := Check(t.Context(), n.db)
 	if err != nil || !b.OK() {
 		t.Errorf("the batches: %v, %v", b.Problems, err)
+	}
+	if n.f.banks { // the book of the bank is that of two providers
+		return
 	}
 	_, paid := n.f.bank.sum()
 	if gap, err := n.payments.CheckFloat(t.Context(), "mtn", "test", -paid); err != nil || gap != 0 {

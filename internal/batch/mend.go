@@ -15,12 +15,16 @@ func (s *Batches) Mend(ctx context.Context, tenant, id string, line int, g Given
 	if err != nil {
 		return Row{}, err
 	}
+	known, err := s.banksFor(ctx, tenant)
+	if err != nil {
+		return Row{}, err
+	}
 	err = s.edit(ctx, tenant, id, func(tx *db.Tx, b Batch) error {
 		old, err := rowOf(tx, id, line)
 		if err != nil {
 			return err
 		}
-		row = cells.row(line, old.Source, g)
+		row = cells.row(line, old.Source, g, known)
 		if err := s.checkRow(ctx, t, &row); err != nil {
 			return err
 		}
@@ -36,7 +40,7 @@ func (s *Batches) Drop(ctx context.Context, tenant, id string, line int) error {
 		if err != nil {
 			return err
 		}
-		row.State, row.Problems = RowDropped, nil
+		row.State, row.Problems, row.unsettled = RowDropped, nil, ""
 		return writeRow(tx, id, row)
 	})
 }
@@ -113,10 +117,17 @@ func rowOf(tx *db.Tx, id string, line int) (row Row, err error) {
 	return row, err
 }
 
-func writeRow(tx *db.Tx, id string, r Row) error {
-	n, err := tx.Exec(updateRow, id, int64(r.Line), r.State, r.Channel, r.Account, r.Name, int64(r.Amount), r.Reference, r.Note, encodeGiven(r.Given), encodeProblems(r.Problems))
-	if err == nil && n != 1 {
-		err = fmt.Errorf("batch: row %d of %s changed under its batch's lock", r.Line, id)
+func writeRow(tx *db.Tx, id string, r Row) error { return writeRows(tx, id, []Row{r}) }
+
+// writeRows stores rows of a draft as they were read anew.
+func writeRows(tx *db.Tx, id string, rows []Row) error {
+	set := make([]storedRow, len(rows))
+	for i, r := range rows {
+		set[i] = storedRow{batch: id, Row: r}
+	}
+	n, err := tx.Exec(updateRows, db.RowsOf(insertColumns, set))
+	if err == nil && int(n) != len(rows) {
+		err = fmt.Errorf("batch: rows of %s changed under its lock", id)
 	}
 	return err
 }

@@ -27,7 +27,7 @@ const (
 	// A row is paid before where another batch has one of the same account and amount that is paid or may be yet. A failed payout
 	// counts as none.
 	paidBefore = ` FROM batch_rows r
-JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.amount = r.amount AND o.batch <> r.batch AND o.state IN ('ready', 'accepted')
+JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.bank = r.bank AND o.amount = r.amount AND o.batch <> r.batch AND o.state IN ('ready', 'accepted')
 JOIN batches b ON b.id = o.batch AND b.requested_at >= $2
 LEFT JOIN payments p ON p.id = o.payment
 WHERE r.batch = $1 AND r.state = 'ready' AND (o.state = 'ready' AND b.status IN ('requested', 'running', 'paused') OR o.state = 'accepted' AND p.status <> 'failed')`
@@ -142,7 +142,7 @@ type Warning struct {
 }
 
 const twiceInBatch = `SELECT r.line, min(o.line) FROM batch_rows r
-JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.amount = r.amount AND o.batch = r.batch AND o.line < r.line AND o.state = 'ready'
+JOIN batch_rows o ON o.tenant = r.tenant AND o.account = r.account AND o.bank = r.bank AND o.amount = r.amount AND o.batch = r.batch AND o.line < r.line AND o.state = 'ready'
 WHERE r.batch = $1 AND r.line BETWEEN $2 AND $3 AND r.state = 'ready' GROUP BY r.line ORDER BY r.line`
 
 // Warnings checks up to 1,000 rows from a line on. It finds rows that are in the batch twice, payouts of the same

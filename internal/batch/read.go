@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/sheet"
 	"github.com/makola/makola/internal/usertext"
 )
@@ -20,8 +22,9 @@ type Row struct {
 	Line      int // 1, 2, 3, ... in the order of the file
 	Source    int // its line in the file
 	State     RowState
-	Channel   string // the network
-	Account   string // MSISDN as 233XXXXXXXXX
+	Channel   string // the network, or book.ChannelBank
+	Bank      string // id of the bank
+	Account   string // MSISDN as 233XXXXXXXXX, or a number at the bank
 	Name      string // of the payee
 	Amount    money.Pesewas
 	Charges   money.Pesewas
@@ -31,6 +34,15 @@ type Row struct {
 	Problems  map[string][]string // of a bad row, by the field
 	Payment   string              // id of the payout of an accepted row
 	Reason    string              // of a refused row
+	unsettled string              // key of the text that names no network or bank
+}
+
+// PlaceOf returns the name of the network or bank of a row.
+func PlaceOf(r Row) string {
+	if r.Bank != "" {
+		return r.Given.Network
+	}
+	return cmp.Or(r.Channel, r.Given.Network)
 }
 
 // Given is a row as it was given: the texts of its cells.
@@ -71,7 +83,7 @@ func Form() sheet.Form {
 			"momo number", "momo no", "momo", "wallet", "wallet number", "account number", "account no", "account", "recipient", "beneficiary number", "tel", "telephone", "contact"}},
 		{Name: fieldAmount, Required: true, Looks: isAmount, Headings: []string{"amount ghs", "ghs", "amount gh", "value", "net pay", "net salary", "salary", "pay", "payment",
 			"payment amount", "total", "amount to pay"}},
-		{Name: fieldNetwork, Looks: isNetwork, Headings: []string{"channel", "telco", "operator", "provider", "network name", "mobile network", "wallet type"}},
+		{Name: fieldNetwork, Looks: isNetwork, Headings: []string{"channel", "telco", "operator", "provider", "network name", "mobile network", "wallet type", "bank", "bank name", "network or bank", "bank or network"}},
 		{Name: fieldName, Headings: []string{"full name", "fullname", "account name", "beneficiary", "beneficiary name", "recipient name", "employee", "employee name", "payee", "customer name"}},
 		{Name: fieldReference, Headings: []string{"ref", "client reference", "transaction id", "payment reference", "staff id", "employee id", "id"}},
 		{Name: fieldNote, Headings: []string{"narration", "description", "remarks", "remark", "purpose", "details", "comment", "memo"}},
@@ -160,7 +172,7 @@ var (
 var ownReference = regexp.MustCompile(`^[A-Za-z0-9._-]{12,36}$`)
 
 // row reads the input of a row. A bad row has Problems.
-func (r reading) row(line, source int, g Given) Row {
+func (r reading) row(line, source int, g Given, known banks) Row {
 	row := Row{Line: line, Source: source, State: RowReady, Given: g, Name: usertext.Cut(strings.TrimSpace(g.Name), maxName), Note: strings.TrimSpace(g.Note)}
 	if own := strings.TrimSpace(g.Reference); ownReference.MatchString(own) {
 		row.Reference = own
@@ -168,22 +180,7 @@ func (r reading) row(line, source int, g Given) Row {
 		row.Note = strings.TrimSpace(own + " " + row.Note)
 	}
 	row.Note = usertext.Cut(row.Note, maxName)
-	number, err := r.number(g.Number)
-	if err != nil {
-		row.bad(fieldNumber, err.Error())
-	}
-	row.Account = string(number)
-	network, known := r.network(g.Network)
-	switch likely, guessed := number.LikelyNetwork(); {
-	case known:
-		row.Channel = string(network)
-	case strings.TrimSpace(g.Network) != "":
-		row.bad(fieldNetwork, msisdn.ErrNetwork.Error())
-	case guessed:
-		row.bad(fieldNetwork, "is missing; by the number it may be "+string(likely))
-	default:
-		row.bad(fieldNetwork, "is missing")
-	}
+	r.place(&row, known)
 	amount, err := r.amount(g.Amount)
 	switch {
 	case strings.TrimSpace(g.Amount) == "":
@@ -202,6 +199,53 @@ func (r reading) row(line, source int, g Given) Row {
 	return row
 }
 
+// place reads the network or bank of a row, and the number there. The number of a bank account is taken as it is.
+func (r reading) place(row *Row, known banks) {
+	g := row.Given
+	network, isNetwork := r.network(g.Network)
+	if bank, isBank := known.find(g.Network); isBank && !isNetwork {
+		row.Channel, row.Bank, row.Account = book.ChannelBank, bank.ID, strings.TrimSpace(g.Number)
+		if row.Account == "" {
+			row.bad(fieldNumber, "is missing")
+		}
+		return
+	}
+	number, err := r.number(g.Number)
+	row.Account = string(number)
+	text := strings.TrimSpace(g.Network)
+	if err != nil && (isNetwork || text == "" && strings.TrimSpace(g.Number) == "") {
+		row.bad(fieldNumber, err.Error())
+	}
+	switch likely, guessed := number.LikelyNetwork(); {
+	case isNetwork:
+		row.Channel = string(network)
+	case text != "":
+		row.bad(fieldNetwork, "is neither a network nor a bank of the list")
+		row.unsettled = unsettledText + usertext.Cut(strings.ToLower(text), maxUnsettled)
+	case err != nil:
+		row.bad(fieldNetwork, "or bank is missing")
+		row.unsettled = unsettledMissing
+	default:
+		row.unsettled = unsettledMissing + prefixOf(number)
+		if row.bad(fieldNetwork, "is missing"); guessed {
+			row.Problems[fieldNetwork][0] += "; by the number it may be " + string(likely)
+		}
+	}
+}
+
+// Keys of unsettled texts. Stored; never renamed.
+const (
+	unsettledText    = "=" // before the text in small letters
+	unsettledMissing = "?" // before the beginning of the number
+	maxUnsettled     = 100
+)
+
+// prefixOf returns the beginning of a number by which its network was assigned, such as 024.
+func prefixOf(m msisdn.MSISDN) string {
+	local := m.Local()
+	return local[:min(3, len(local))]
+}
+
 // bad adds a fault of a field.
 func (r *Row) bad(field, why string) {
 	if r.Problems == nil {
@@ -217,6 +261,7 @@ type source interface{ next() (Row, error) }
 // fileRows are the rows of a table.
 type fileRows struct {
 	table  *sheet.Table
+	known  banks
 	line   int
 	sum    money.Pesewas // of all rows
 	totals []total
@@ -271,7 +316,7 @@ func (f *fileRows) next() (Row, error) {
 			}
 		}
 		f.line++
-		row := cells.row(f.line, from.Line, g)
+		row := cells.row(f.line, from.Line, g, f.known)
 		for field, why := range damaged {
 			row.bad(field, why)
 		}
@@ -330,8 +375,9 @@ func (f *fileRows) notes() []string {
 
 // givenRows are the rows of a request.
 type givenRows struct {
-	list []Given
-	line int
+	list  []Given
+	known banks
+	line  int
 }
 
 func (g *givenRows) next() (Row, error) {
@@ -339,5 +385,5 @@ func (g *givenRows) next() (Row, error) {
 		return Row{}, io.EOF
 	}
 	g.line++
-	return members.row(g.line, g.line, g.list[g.line-1]), nil
+	return members.row(g.line, g.line, g.list[g.line-1], g.known), nil
 }

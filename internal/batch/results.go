@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sheet"
 )
 
@@ -71,7 +72,7 @@ func resultOf(b Batch, r Row, pay book.Payment) Result {
 // resultColumns are the given columns, and behind them what became of the rows.
 var resultColumns = []sheet.Column[Result]{
 	{Head: fieldNumber, Value: func(r Result) sheet.Value { return sheet.String(r.Given.Number) }},
-	{Head: fieldNetwork, Value: func(r Result) sheet.Value { return sheet.String(r.Given.Network) }},
+	{Head: "network or bank", Value: func(r Result) sheet.Value { return sheet.String(r.Given.Network) }},
 	{Head: fieldAmount, Value: func(r Result) sheet.Value { return sheet.Amount(int64(r.Amount)) }},
 	{Head: fieldName, Value: func(r Result) sheet.Value { return sheet.String(r.Given.Name) }},
 	{Head: fieldReference, Value: func(r Result) sheet.Value { return sheet.String(r.Given.Reference) }},
@@ -83,19 +84,23 @@ var resultColumns = []sheet.Column[Result]{
 	{Head: "time", Value: func(r Result) sheet.Value { return sheet.Time(r.At) }},
 }
 
-// templateColumns are those of a file of payouts.
-var templateColumns = []sheet.Column[Given]{
-	{Head: fieldNumber, Value: func(g Given) sheet.Value { return sheet.String(g.Number) }},
-	{Head: fieldNetwork, Value: func(g Given) sheet.Value { return sheet.String(g.Network) }},
-	{Head: fieldAmount, Value: func(g Given) sheet.Value { return sheet.String(g.Amount) }},
-	{Head: fieldName, Value: func(g Given) sheet.Value { return sheet.String(g.Name) }},
-	{Head: fieldReference, Value: func(g Given) sheet.Value { return sheet.String(g.Reference) }},
-	{Head: fieldNote, Value: func(g Given) sheet.Value { return sheet.String(g.Note) }},
-}
+// templateHead are the headings of a file of payouts.
+var templateHead = []string{fieldNumber, "network or bank", fieldAmount, fieldName, fieldReference, fieldNote}
 
-// WriteTemplate writes an empty file of payouts.
-func WriteTemplate(to io.Writer, format sheet.Format) error {
-	w, err := sheet.NewWriter(to, format, templateColumns)
+// WriteTemplate writes an empty file of payouts. An XLSX has the banks in a second sheet.
+func WriteTemplate(to io.Writer, format sheet.Format, banks []route.Bank) error {
+	if format == sheet.XLSX {
+		names := [][]string{{"bank", "sort code"}}
+		for _, bank := range banks {
+			names = append(names, []string{bank.Name, bank.Code})
+		}
+		return sheet.WriteSheets(to, sheet.TextSheet{Name: "Payouts", Rows: [][]string{templateHead}}, sheet.TextSheet{Name: "Banks", Rows: names})
+	}
+	columns := make([]sheet.Column[int], len(templateHead))
+	for i, head := range templateHead {
+		columns[i].Head = head
+	}
+	w, err := sheet.NewWriter(to, format, columns)
 	if err != nil {
 		return err
 	}

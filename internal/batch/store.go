@@ -108,16 +108,17 @@ func (s *Batches) List(ctx context.Context, tenant, after string, limit int) (li
 }
 
 const (
-	rowColumns = `line, source, state, channel, account, account_name, amount, charges, reference, note, given, problems, payment, reason`
+	rowColumns = `line, source, state, channel, account, account_name, amount, charges, reference, note, given, problems, payment, reason, bank, unsettled`
 
 	selectRows = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line BETWEEN $2 AND $3 ORDER BY line`
 
 	selectRow = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line = $2`
 
-	updateRow = `UPDATE batch_rows SET state = $3, channel = $4, account = $5, account_name = $6, amount = $7, reference = $8, note = $9, given = $10, problems = $11
-WHERE batch = $1 AND line = $2 AND state IN ('bad', 'ready', 'dropped')`
-
 	// Each row comes with its batch, so that the engines look each of them up by the key instead of reading the whole batch.
+	updateRows = `UPDATE batch_rows SET state = r.state, channel = r.channel, bank = r.bank, account = r.account, account_name = r.account_name, amount = r.amount,
+	charges = r.charges, reference = r.reference, note = r.note, given = r.given, problems = r.problems, unsettled = r.unsettled FROM rows($1) AS r
+WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.state IN ('bad', 'ready', 'dropped')`
+
 	updateCharges = `UPDATE batch_rows SET charges = r.charges FROM rows($1) AS r WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line`
 
 	updateDecided = `UPDATE batch_rows SET state = r.state, payment = r.payment, reason = r.reason FROM rows($1) AS r
@@ -129,7 +130,8 @@ WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.sta
 func scanRow(r *db.Row) (row Row, err error) {
 	var given, problems string
 	var payment *string
-	err = r.Scan(&row.Line, &row.Source, &row.State, &row.Channel, &row.Account, &row.Name, &row.Amount, &row.Charges, &row.Reference, &row.Note, &given, &problems, &payment, &row.Reason)
+	err = r.Scan(&row.Line, &row.Source, &row.State, &row.Channel, &row.Account, &row.Name, &row.Amount, &row.Charges, &row.Reference, &row.Note, &given, &problems, &payment, &row.Reason,
+		&row.Bank, &row.unsettled)
 	if err != nil {
 		return row, err
 	}
@@ -179,6 +181,8 @@ var insertColumns = []db.Column[storedRow]{
 	{Name: "note", Text: func(r storedRow) string { return r.Note }},
 	{Name: "given", Text: func(r storedRow) string { return encodeGiven(r.Given) }},
 	{Name: "problems", Text: func(r storedRow) string { return encodeProblems(r.Problems) }},
+	{Name: "bank", Text: func(r storedRow) string { return r.Bank }},
+	{Name: "unsettled", Text: func(r storedRow) string { return r.unsettled }},
 }
 
 var decidedColumns = []db.Column[storedRow]{

@@ -85,7 +85,7 @@ func NewWriter[T any](to io.Writer, format Format, columns []Column[T]) (*Writer
 		w.values[i] = String(c.Head)
 	}
 	if format == XLSX {
-		book, err := newBookWriter(to, w.values)
+		book, err := newBookWriter(to, []string{"Makola"}, w.values)
 		w.to = book
 		return w, err
 	}

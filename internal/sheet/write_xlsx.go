@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -15,6 +16,7 @@ import (
 type bookWriter struct {
 	archive *zip.Writer
 	sheet   *bufio.Writer
+	sheets  int // begun so far
 	line    int
 }
 
@@ -37,40 +39,54 @@ const (
 	relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 	packages  = "http://schemas.openxmlformats.org/package/2006"
 	kinds     = "application/vnd.openxmlformats-officedocument.spreadsheetml."
-	sheetPart = "xl/worksheets/sheet1.xml"
 )
 
-// bookParts are the parts that every workbook has alike.
-var bookParts = []struct{ name, text string }{
-	{"[Content_Types].xml", `<Types xmlns="` + packages + `/content-types">` +
-		`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>` +
-		`<Default Extension="xml" ContentType="application/xml"/>` +
-		`<Override PartName="/xl/workbook.xml" ContentType="` + kinds + `sheet.main+xml"/>` +
-		`<Override PartName="/xl/styles.xml" ContentType="` + kinds + `styles+xml"/>` +
-		`<Override PartName="/` + sheetPart + `" ContentType="` + kinds + `worksheet+xml"/></Types>`},
-	{"_rels/.rels", `<Relationships xmlns="` + packages + `/relationships"><Relationship Id="rId1" Type="` + relations + `/officeDocument" Target="xl/workbook.xml"/></Relationships>`},
-	{"xl/workbook.xml", `<workbook ` + mainSpace + ` xmlns:r="` + relations + `"><sheets><sheet name="Makola" sheetId="1" r:id="rId1"/></sheets></workbook>`},
-	{"xl/_rels/workbook.xml.rels", `<Relationships xmlns="` + packages + `/relationships">` +
-		`<Relationship Id="rId1" Type="` + relations + `/worksheet" Target="worksheets/sheet1.xml"/>` +
-		`<Relationship Id="rId2" Type="` + relations + `/styles" Target="styles.xml"/></Relationships>`},
-	{"xl/styles.xml", `<styleSheet ` + mainSpace + `><numFmts count="2">` +
-		`<numFmt numFmtId="164" formatCode="yyyy\-mm\-dd\ hh:mm:ss"/><numFmt numFmtId="165" formatCode="yyyy\-mm\-dd"/></numFmts>` +
-		`<fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts>` +
-		`<fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills>` +
-		`<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>` +
-		`<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="7">` +
-		styleXML(0, 0) + styleXML(49, 1) + styleXML(49, 0) + styleXML(4, 0) + styleXML(1, 0) + styleXML(164, 0) + styleXML(165, 0) +
-		`</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`},
+// stylesXML is the part of the styles, which every workbook has alike.
+var stylesXML = `<styleSheet ` + mainSpace + `><numFmts count="2">` +
+	`<numFmt numFmtId="164" formatCode="yyyy\-mm\-dd\ hh:mm:ss"/><numFmt numFmtId="165" formatCode="yyyy\-mm\-dd"/></numFmts>` +
+	`<fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts>` +
+	`<fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills>` +
+	`<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>` +
+	`<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="7">` +
+	styleXML(0, 0) + styleXML(49, 1) + styleXML(49, 0) + styleXML(4, 0) + styleXML(1, 0) + styleXML(164, 0) + styleXML(165, 0) +
+	`</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`
+
+// partOf is the part of the nth sheet, counted from 1.
+func partOf(n int) string { return fmt.Sprintf("xl/worksheets/sheet%d.xml", n) }
+
+type bookPart struct{ name, text string }
+
+// partsOf are the parts of a workbook with some sheets, but for the sheets.
+func partsOf(names []string) []bookPart {
+	var types, list, targets strings.Builder
+	for i, name := range names {
+		n := i + 1
+		fmt.Fprintf(&types, `<Override PartName="/%s" ContentType="%sworksheet+xml"/>`, partOf(n), kinds)
+		fmt.Fprintf(&list, `<sheet name="%s" sheetId="%d" r:id="rId%d"/>`, name, n, n)
+		fmt.Fprintf(&targets, `<Relationship Id="rId%d" Type="%s/worksheet" Target="worksheets/sheet%d.xml"/>`, n, relations, n)
+	}
+	return []bookPart{
+		{"[Content_Types].xml", `<Types xmlns="` + packages + `/content-types">` +
+			`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>` +
+			`<Default Extension="xml" ContentType="application/xml"/>` +
+			`<Override PartName="/xl/workbook.xml" ContentType="` + kinds + `sheet.main+xml"/>` +
+			`<Override PartName="/xl/styles.xml" ContentType="` + kinds + `styles+xml"/>` + types.String() + `</Types>`},
+		{"_rels/.rels", `<Relationships xmlns="` + packages + `/relationships"><Relationship Id="rId1" Type="` + relations + `/officeDocument" Target="xl/workbook.xml"/></Relationships>`},
+		{"xl/workbook.xml", `<workbook ` + mainSpace + ` xmlns:r="` + relations + `"><sheets>` + list.String() + `</sheets></workbook>`},
+		{"xl/_rels/workbook.xml.rels", `<Relationships xmlns="` + packages + `/relationships">` + targets.String() +
+			fmt.Sprintf(`<Relationship Id="rId%d" Type="%s/styles" Target="styles.xml"/></Relationships>`, len(names)+1, relations)},
+		{"xl/styles.xml", stylesXML},
+	}
 }
 
 func styleXML(format, font int) string {
 	return fmt.Sprintf(`<xf numFmtId="%d" fontId="%d" fillId="0" borderId="0" xfId="0" applyNumberFormat="1" applyFont="1"/>`, format, font)
 }
 
-// newBookWriter writes everything before the rows, and the head, which stays in sight.
-func newBookWriter(to io.Writer, head []Value) (*bookWriter, error) {
+// newBookWriter writes everything before the rows of the first sheet, and its head, which stays in sight.
+func newBookWriter(to io.Writer, names []string, head []Value) (*bookWriter, error) {
 	w := &bookWriter{archive: zip.NewWriter(to)}
-	for _, p := range bookParts {
+	for _, p := range partsOf(names) {
 		part, err := w.archive.Create(p.name)
 		if err != nil {
 			return nil, err
@@ -79,14 +95,20 @@ func newBookWriter(to io.Writer, head []Value) (*bookWriter, error) {
 			return nil, err
 		}
 	}
-	part, err := w.archive.Create(sheetPart)
+	return w, w.begin(head)
+}
+
+// begin begins the next sheet.
+func (w *bookWriter) begin(head []Value) error {
+	w.sheets++
+	part, err := w.archive.Create(partOf(w.sheets))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	w.sheet = bufio.NewWriter(part)
+	w.sheet, w.line = bufio.NewWriter(part), 0
 	fmt.Fprintf(w.sheet, `%s<worksheet %s><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>`+
 		`</sheetView></sheetViews><cols><col min="1" max="%d" width="22" customWidth="1"/></cols><sheetData>`, xmlHead, mainSpace, len(head))
-	return w, w.rowOf(head, styleHead)
+	return w.rowOf(head, styleHead)
 }
 
 func (w *bookWriter) row(values []Value) error { return w.rowOf(values, styleText) }
@@ -154,12 +176,55 @@ func letters(column int) string {
 	return name
 }
 
-func (w *bookWriter) close() error {
+// end ends a sheet.
+func (w *bookWriter) end() error {
 	if _, err := w.sheet.WriteString("</sheetData></worksheet>"); err != nil {
 		return err
 	}
-	if err := w.sheet.Flush(); err != nil {
+	return w.sheet.Flush()
+}
+
+func (w *bookWriter) close() error {
+	if err := w.end(); err != nil {
 		return err
 	}
 	return w.archive.Close()
+}
+
+// TextSheet is a sheet of texts. Its first row is the head. The name has no character that XML escapes.
+type TextSheet struct {
+	Name string
+	Rows [][]string
+}
+
+// WriteSheets writes an XLSX with several sheets.
+func WriteSheets(to io.Writer, sheets ...TextSheet) error {
+	names := make([]string, len(sheets))
+	for i, sheet := range sheets {
+		names[i] = sheet.Name
+	}
+	var w *bookWriter
+	for _, sheet := range sheets {
+		for i, row := range sheet.Rows {
+			values := make([]Value, len(row))
+			for j, text := range row {
+				values[j] = String(text)
+			}
+			var err error
+			switch {
+			case i > 0:
+				err = w.row(values)
+			case w == nil:
+				w, err = newBookWriter(to, names, values)
+			default:
+				if err = w.end(); err == nil {
+					err = w.begin(values)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return w.close()
 }

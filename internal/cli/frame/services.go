@@ -62,7 +62,7 @@ func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 
 // Batches are the files of payouts as commands use them: a server accepts the rows of a batch that begins here.
 func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batches {
-	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access,
+	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(),
 		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})
 }
 

@@ -87,6 +87,10 @@ func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Comp
 		return nil, err
 	}
 	parts = append(parts, overlaps...)
+	unsettled, err := ps.unsettled(v, b, n)
+	if err != nil {
+		return nil, err
+	}
 	bad, err := ps.badRows(v, b, n)
 	if err != nil {
 		return nil, err
@@ -95,7 +99,7 @@ func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Comp
 	if err != nil {
 		return nil, err
 	}
-	parts = append(parts, bad, warnings, page.Button(here(v, b)+"/rows", "All rows"))
+	parts = append(parts, unsettled, bad, warnings, page.Button(here(v, b)+"/rows", "All rows"))
 	if v.Can(roles.RequestPayouts) && !v.Viewing {
 		if n.Rows[batch.RowBad] == 0 && n.Rows[batch.RowReady] > 0 || wrong != nil {
 			parts = append(parts, page.Panel("Request the batch", page.Asking(requestForm(v, b, len(overlaps) > 0, wrong))))

@@ -43,6 +43,7 @@ func (ps *Pages) Routes() []console.Route {
 		write(http.MethodGet, line, ps.row),
 		write(http.MethodPost, line, ps.mend, rowInputs...),
 		write(http.MethodPost, line+"/drop", ps.drop),
+		{Method: http.MethodPost, Path: one + "/settle", Permission: roles.RequestPayouts, Slow: true, Inputs: settleInputs(), Handle: ps.settle},
 		write(http.MethodPost, one+"/new-rows", ps.keepNew),
 		write(http.MethodPost, one+"/discard", ps.discard),
 		{Method: http.MethodPost, Path: one + "/request", Permission: roles.RequestPayouts, Slow: true, Handle: ps.request,

@@ -1,7 +1,6 @@
 package batches
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -43,7 +42,7 @@ func rowColumns(v *console.Visit, b batch.Batch, became func(batch.Result) templ
 	return []console.Column[batch.Result]{
 		console.Count("Row", "", func(r batch.Result) int64 { return int64(r.Line) }),
 		console.Text("Number", "", func(r batch.Result) string { return number(v, b, r.Row) }),
-		console.Text("Network", "", func(r batch.Result) string { return cmp.Or(r.Channel, r.Given.Network) }),
+		console.Text("Network or bank", "", func(r batch.Result) string { return batch.PlaceOf(r.Row) }),
 		console.Shown("Amount", amount).Laid(console.Right),
 		console.Text("Name", "", func(r batch.Result) string { return name(v, b, r.Row) }).Laid(console.Minor),
 		console.Shown("State", became),
@@ -171,7 +170,7 @@ func (ps *Pages) askRow(v *console.Visit, b batch.Batch, r batch.Row, wrong erro
 		g.Number, g.Name = page.Masked(g.Number), ""
 	}
 	f := page.Form{ID: "row", Action: rowPath(v, b, r.Line), Submit: "Save the row"}
-	for _, in := range []struct{ name, label, value string }{{"number", "Phone number", g.Number}, {"network", "Network", g.Network}, {"amount", "Amount in cedis", g.Amount}, {"name", "Name", g.Name},
+	for _, in := range []struct{ name, label, value string }{{"number", "Phone or account number", g.Number}, {"network", "Network or bank", g.Network}, {"amount", "Amount in GHS", g.Amount}, {"name", "Name", g.Name},
 		{"reference", "Reference", g.Reference}, {"note", "Note", g.Note}} {
 		f.Fields = append(f.Fields, page.Field{Name: in.name, Label: in.label, Value: in.value, Max: 200, Wrong: strings.Join(r.Problems[in.name], ", ")})
 	}

@@ -105,7 +105,11 @@ func (ps *Pages) read(v *console.Visit, name string, part *multipart.Part) (cons
 
 // template gives an empty file with the right headings.
 func (ps *Pages) template(format sheet.Format) func(*console.Visit) (console.Answer, error) {
-	return func(*console.Visit) (console.Answer, error) {
-		return console.Answer{File: "payouts-template." + string(format), Media: format.MediaType(), Write: func(w http.ResponseWriter) error { return batch.WriteTemplate(w, format) }}, nil
+	return func(v *console.Visit) (console.Answer, error) {
+		banks, err := ps.Batches.Banks(v.Ctx, v.Tenant.ID)
+		if err != nil {
+			return console.Answer{}, err
+		}
+		return console.Answer{File: "payouts-template." + string(format), Media: format.MediaType(), Write: func(w http.ResponseWriter) error { return batch.WriteTemplate(w, format, banks) }}, nil
 	}
 }

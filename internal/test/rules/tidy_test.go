@@ -42,7 +42,7 @@ var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisd
 // is not listed may import nothing. "*" is every package.
 var mayImport = map[string][]string{
 	"cli":               {"*"},
-	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "payments", "payments/book", "provider", "recovery", "sheet", "tenant", "treasury"},
+	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "payments", "payments/book", "provider", "recovery", "route", "sheet", "tenant", "treasury"},
 	"cli/accounts":      {"access", "audit", "changes", "cli/frame", "contacts", "db", "identity", "installation", "messaging", "messaging/otp", "payments", "payments/book", "privacy", "roles", "senderid", "sheet", "tenant", "webhook"},
 	"cli/frame":         {"access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "messaging", "payments", "payments/book", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
 	"cli/funds":         {"audit", "changes", "cli/frame", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "roles", "route", "statement", "tenant", "treasury", "webhook"},
