@@ -25,65 +25,65 @@ var Codes = []Code{
 	{400, "malformed_json", "the body is not one JSON object", "fix the request"},
 	{400, "body_incomplete", "the body did not arrive whole", "send it again"},
 	{400, "callback_unreadable", "a provider's callback could not be read", "only providers see this"},
-	{400, "insufficient_wallet_balance", "the wallet does not cover amount and fee; nothing was recorded", "fund the wallet, then send the same reference again"},
-	{400, "payout_failed_refunded", "the provider refused the payout and the wallet is refunded", "read `data.reason`, and use a new reference for a new try; the same request hears the same again"},
-	{400, "payment_failed", "the same request came before and its payment failed, where the account's duplicates repeat", "read `data.reason`, and use a new reference for a new try"},
+	{400, "insufficient_wallet_balance", "the wallet does not cover amount and fee; nothing was recorded", "fund the wallet, then send the same request again"},
+	{400, "payout_failed_refunded", "the provider refused the payout and the wallet is refunded", "read `data.reason`, and use a new reference to try again; the same request gets the same answer"},
+	{400, "payment_failed", "the same request was sent before and its payment failed; the account answers duplicates by repeating the first answer", "read `data.reason`, and use a new reference to try again"},
 	{401, "invalid_api_key", "the key is missing, unknown, revoked or expired", "check the header `x-api-key`"},
-	{401, "otp_not_open", "the request of a one-time password is unknown, of another number, expired, used, replaced by a newer one, or out of tries", "send a new code"},
-	{402, "insufficient_sms_balance", "the SMS credits do not cover it; `data` has balance and smsCost; nothing was recorded", "buy credits"},
-	{403, "account_blocked", "the account is blocked; statuses can still be asked for", "ask the operator"},
-	{403, "scope_missing", "the key may not do this", "use a key with the scope"},
-	{403, "ip_not_whitelisted", "payouts are not allowed from the address named", "have it added to the account's list"},
-	{403, "daily_limit_reached", "the key has spent what the operator lets it spend in a day (UTC); nothing was recorded", "wait for midnight, or ask the operator"},
+	{401, "otp_not_open", "the one-time password does not exist, belongs to another number, has expired, was used, was replaced by a newer one, or has no tries left", "send a new code"},
+	{402, "insufficient_sms_balance", "the account has too few SMS credits; `data` has `balance` and `smsCost`; nothing was recorded", "buy credits"},
+	{403, "account_blocked", "the account is blocked; statuses can still be read", "ask the operator"},
+	{403, "scope_missing", "the key does not have the scope of this endpoint", "use a key with the scope"},
+	{403, "ip_not_whitelisted", "payouts are not allowed from the IP address that the message names", "have it added to the account's list"},
+	{403, "daily_limit_reached", "the key has reached its daily limit (UTC); nothing was recorded", "wait until midnight UTC, or ask the operator for a higher limit"},
 	{403, "collections_disabled", "the account may not collect mobile money", "ask the operator"},
-	{403, "too_few_people", "a payout of this amount must be approved by people of the account, and too few of them may; nothing was recorded", "ask the account's owner: Team, and Policy"},
+	{403, "too_few_people", "a payout of this amount needs approvals, and too few people of the account may approve; nothing was recorded", "ask the account's owner to add approvers (Team) or to change the policy (Policy)"},
 	{403, "payouts_stopped", "the account's payouts are stopped", "ask the operator"},
-	{403, "group_not_owned", "a contact group belongs to another account; in `sms-api/send` also one that does not exist", "fetch the groups"},
-	{403, "contact_not_owned", "the contact belongs to another account", "fetch the contacts"},
-	{403, "host_not_served", "a development server was asked by a host name that is neither this machine's nor that of its public URL, such as by a web page that points its own name to this machine", "use `localhost`, or set `MAKOLA_PUBLIC_URL` to the address that you use and restart"},
-	{403, "not_encrypted", "the request did not come through the proxy that speaks https", "use the public address"},
+	{403, "group_not_owned", "a contact group belongs to another account; in `sms-api/send` also one that does not exist", "fetch the list of groups"},
+	{403, "contact_not_owned", "the contact belongs to another account", "fetch the list of contacts"},
+	{403, "host_not_served", "the host name of the request is neither this machine's nor that of the public URL; a development server refuses it, because a foreign web page could point its own name here", "use `localhost`, or set `MAKOLA_PUBLIC_URL` to the address that you use and restart"},
+	{403, "not_encrypted", "the request did not come through the proxy that ends TLS", "use the public address"},
 	{404, "endpoint_not_found", "no such endpoint", "check the path"},
-	{404, "webhook_not_found", "the payment, or this webhook of it, is not the account's own, has no webhook, or is older than 30 days", "look at account-api/webhooks"},
-	{404, "request_not_found", "no refused or failed request of the account has this id: it is older than 30 days, was one of very many in a minute, or succeeded", "check the id; a request shows up within a second"},
-	{404, "payment_not_found", "no collection or payout of the account has this id or reference", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},
-	{404, "airtime_not_found", "no top-up has this reference", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},
-	{404, "bundle_not_found", "no data purchase has this id", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},
-	{404, "service_not_found", "no such data service", "fetch the services"},
-	{404, "package_expired", "the package id is unknown, of another number, or older than 60 minutes", "fetch the packages again"},
-	{404, "invalid_plan", "no such `network_id`", "fetch the networks"},
-	{404, "campaign_not_found", "no campaign of the account has this id", "check `campaignId`"},
-	{404, "group_not_found", "no such contact group", "fetch the groups"},
-	{404, "contact_not_found", "no such contact", "fetch the contacts"},
-	{405, "method_not_allowed", "the header `Allow` names the methods", "fix the request"},
-	{409, "idempotency_in_progress", "a request with the same Idempotency-Key is under way", "wait `Retry-After`, then send the same key again"},
-	{409, "reference_in_progress", "the same request is under way, where the account's duplicates repeat", "wait `Retry-After`, then send the same reference again"},
+	{404, "webhook_not_found", "the account has no such payment or webhook of the last 30 days", "list them with account-api/webhooks"},
+	{404, "request_not_found", "the account has no refused or failed request with this id; the request succeeded, is older than 30 days, or was one of too many in a minute", "check the id; a request appears within a second"},
+	{404, "payment_not_found", "the account has no collection or payout with this id or reference", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},
+	{404, "airtime_not_found", "the account has no airtime purchase with this reference", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},
+	{404, "bundle_not_found", "the account has no data purchase with this id", "see [what to do when no answer comes](/docs/idempotency#when-no-answer-comes)"},
+	{404, "service_not_found", "no such data service", "fetch the list of services"},
+	{404, "package_expired", "the package id does not exist, belongs to another number, or is older than 60 minutes", "fetch the packages again"},
+	{404, "invalid_plan", "no such `network_id`", "fetch the list of networks"},
+	{404, "campaign_not_found", "the account has no campaign with this id", "check `campaignId`"},
+	{404, "group_not_found", "no such contact group", "fetch the list of groups"},
+	{404, "contact_not_found", "no such contact", "fetch the list of contacts"},
+	{405, "method_not_allowed", "the endpoint does not have this method", "use a method that the header `Allow` names"},
+	{409, "idempotency_in_progress", "a request with the same Idempotency-Key is in progress", "wait `Retry-After`, then send the same key again"},
+	{409, "reference_in_progress", "the same request is in progress; the account answers duplicates by repeating the first answer", "wait `Retry-After`, then send the same reference again"},
 	{409, "refund_in_progress", "another refund of the collection is still open", "wait for its outcome"},
-	{410, "webhook_erased", "the webhook is not sent again: the person whom it named was erased from it, and it would tell something else under the same id", "ask for the payment's status"},
-	{413, "body_too_large", "the body is larger than the endpoint takes", "send less"},
-	{422, "invalid_fields", "fields are missing or bad; `errors` names all of them", "fix them; the same reference may be used"},
+	{410, "webhook_erased", "the webhook is not sent again, because a person was erased from its body", "get the payment's status"},
+	{413, "body_too_large", "the body is larger than the endpoint allows", "send a smaller body, or several requests"},
+	{422, "invalid_fields", "fields are missing or invalid; `errors` names all of them", "fix them and send the request again; its reference was not used"},
 	{422, "duplicate_reference", "the reference was used before; `data` is that transaction", "read `data`"},
 	{422, "not_refundable", "the collection did not succeed, was reversed, or paid for airtime that did not fail; the message says which", "read the collection's status"},
-	{422, "idempotency_key_mismatch", "the Idempotency-Key was used with another body", "new key for a new request"},
+	{422, "idempotency_key_mismatch", "the Idempotency-Key was used with another body", "use a new key for a new request"},
 	{422, "invalid_sender_id", "the sender ID is unknown or not approved", "use one that `sms-api/senderIds` lists as approved"},
-	{422, "sender_id_exists", "the account has asked for this sender ID already", "wait for the review"},
-	{422, "forbidden_word", "the name contains a word that no sender ID may have; the message ends with it", "choose another name"},
-	{422, "contact_exists", "the number is in the group already", "nothing"},
-	{422, "wrong_code", "the one-time password is wrong; five tries are all", "ask the user again"},
+	{422, "sender_id_exists", "the account has requested this sender ID before", "wait for the review"},
+	{422, "forbidden_word", "the name contains a reserved word; the message ends with it", "choose another name"},
+	{422, "contact_exists", "the number is in the group already", "do nothing"},
+	{422, "wrong_code", "the one-time password is wrong; a code has five tries", "ask the user for the code again"},
 	{429, "rate_limited", "too many requests", "wait `Retry-After`"},
 	{429, "otp_too_often", "too many codes were sent to this number, or too many were wrong", "wait `Retry-After`"},
-	{429, "otp_range_closed", "too few of the codes to numbers that begin like this one were verified, so none is sent to them for a while", "find out who asks for codes and does not tell them back; the operator can open the range before `Retry-After`"},
-	{500, "internal_error", "our fault", "after a POST ask for the status first"},
+	{429, "otp_range_closed", "too few codes to numbers with this beginning were verified, so codes to them are stopped for a while", "find out who requests codes and never verifies them; the operator can open the range before `Retry-After`"},
+	{500, "internal_error", "the server failed", "after a POST, get the status before you send it again"},
 	{503, "database_unavailable", "nothing was recorded", "wait `Retry-After`, then send the same reference again"},
-	{503, "recovering", "the service is being recovered; nothing was sent, and a transaction that is unknown may only be forgotten", "wait `Retry-After`, then send the same reference again"},
-	{503, "server_busy", "too many requests, or too many large ones of yours, are being read at once; nothing was recorded", "wait `Retry-After`, then send the same reference again"},
-	{503, "clock_wrong", "the clock of the server is wrong, and it takes nothing until it is right", "wait `Retry-After`"},
-	{503, "storage_low", "the service has too little room for messages and contacts; payments go on", "wait `Retry-After`"},
-	{503, "outcome_unknown", "we were interrupted, or got no answer in time, while recording", "ask for the status, or send the same reference again"},
+	{503, "recovering", "the service is in recovery; nothing was sent; a transaction that is not found may still exist", "wait `Retry-After`, then send the same reference again"},
+	{503, "server_busy", "the server handles too many requests, or too many large ones of your account; nothing was recorded", "wait `Retry-After`, then send the same reference again"},
+	{503, "clock_wrong", "the server's clock is wrong, and it accepts no money until the clock is right", "wait `Retry-After`"},
+	{503, "storage_low", "the service has too little storage for messages and contacts; payments continue", "wait `Retry-After`"},
+	{503, "outcome_unknown", "the server was interrupted while it recorded the request", "get the status, or send the same request again"},
 	{503, "provider_unavailable", "the provider is down or paused; nothing was recorded", "wait `Retry-After`, then send the same reference again"},
-	{503, "name_service_unavailable", "names cannot be looked up; nothing was recorded", "try later with the same reference"},
-	{503, "offers_unavailable", "packages cannot be fetched or checked; nothing was bought", "try later"},
-	{503, "sms_unavailable", "no operator is connected for messages; nothing was recorded", "try later"},
-	{503, "not_served", "no provider serves this at the moment", "try later"},
+	{503, "name_service_unavailable", "names cannot be looked up; nothing was recorded", "try again later with the same reference"},
+	{503, "offers_unavailable", "packages cannot be fetched or checked; nothing was bought", "try again later"},
+	{503, "sms_unavailable", "no mobile operator is connected; nothing was recorded", "try again later"},
+	{503, "not_served", "no provider offers this at the moment", "try again later"},
 }
 
 // Reasons are all reasons that a status can have.
@@ -96,16 +96,16 @@ var Reasons = []Reason{
 	{"payee_not_found", "no such wallet or account"},
 	{"limit_reached", "a limit of the wallet is reached"},
 	{"account_barred", "the wallet is barred"},
-	{"provider_refused", "the provider refused without a better reason"},
+	{"provider_refused", "the provider refused and gave no reason"},
 	{"provider_unavailable", "the provider could not be reached; nothing was sent"},
-	{"invalid_request", "the provider says that the request is not valid"},
-	{"service_float_low", "the service is short of funds at the provider"},
-	{"service_not_set_up", "the service is not set up at the provider"},
+	{"invalid_request", "the provider rejected the request as invalid"},
+	{"service_float_low", "the operator's account at the provider has too little money"},
+	{"service_not_set_up", "the operator has not set up the service at the provider"},
 	{"offer_gone", "the package is no longer offered to this number"},
-	{"reversed_by_provider", "the provider took the payment back"},
-	{"answer_mismatch", "the provider's answer does not match the payment"},
-	{"resolved_by_operator", "the provider could not say what became of the payment; the operator ended it, as success or failed, by the provider's statement"},
-	{"not_approved", "the account's own people did not approve the payout in time, or rejected it; nothing was sent"},
+	{"reversed_by_provider", "the provider reversed the payment"},
+	{"answer_mismatch", "the provider's response does not match the payment"},
+	{"resolved_by_operator", "the provider did not report the outcome; the operator decided it from the provider's statement"},
+	{"not_approved", "people of the account rejected the payout, or did not approve it in time; nothing was sent"},
 	{"unknown_error", "the provider did not explain the failure"},
 }
 
@@ -120,15 +120,15 @@ func (c Code) effect() string {
 	case "idempotency_key_mismatch":
 		return "This request recorded nothing. An earlier one with the same key did."
 	case "outcome_unknown", "internal_error":
-		return "**It may have been recorded.** Ask for the status, or send the same request again with the same reference: that never pays twice."
+		return "**It may have been recorded.** Get the status, or send the same request with the same reference again, which never pays twice."
 	case "wrong_code":
 		return "One of the five tries is used."
 	}
 	switch c.Status {
 	case http.StatusConflict:
-		return "An earlier request with the same key or reference is under way. This one did nothing."
+		return "An earlier request with the same key or reference is in progress. This one did nothing."
 	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusPaymentRequired:
-		return nothing + "The same reference may come again."
+		return nothing + "You may use the same reference again."
 	}
 	return nothing + "The reference was not used."
 }
@@ -139,10 +139,10 @@ func (c Code) page() string {
 	text += "## Is money affected?\n\n" + c.effect() + "\n\n"
 	text += "## What to do\n\n" + sentence(c.Fix) + ".\n\n"
 	if wait := c.Status; wait == http.StatusConflict || wait == http.StatusTooManyRequests || wait == http.StatusServiceUnavailable {
-		text += "The header `Retry-After` says how many seconds to wait.\n\n"
+		text += "The header `Retry-After` is the number of seconds to wait.\n\n"
 	}
 	text += "## The answer\n\n```json\n{\"message\": \"...\", \"code\": \"" + c.Name + "\", \"request_id\": \"req_5d41402abc4b2a76b9719d91\", \"doc_url\": \"@docs@/errors/" + c.Name + "\"}\n```\n\n"
-	return text + "`message` explains it to a person. Quote `request_id` when you ask for help. [All codes](/docs/errors#codes)\n"
+	return text + "`message` explains the error to a person. Quote `request_id` when you ask for help. [All codes](/docs/errors#codes)\n"
 }
 
 // sentence begins with a capital letter.

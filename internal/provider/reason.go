@@ -23,30 +23,30 @@ const (
 	ReasonUnknown        = "unknown_error"
 )
 
-// sentences explain each code in plain words, and who can act on it. A test requires one for every code.
+// sentences explain each code and name the next step. A test requires one for every code.
 var sentences = map[string]string{
 	ReasonDeclined:       "The payer declined the request. Ask the payer and send a new request.",
 	ReasonExpired:        "The payer did not approve the request in time. Ask the payer to watch for the prompt and send a new request.",
-	ReasonFunds:          "The payer does not have enough money in the wallet. The payer has to add money before a new request.",
-	ReasonPIN:            "The payer entered a wrong PIN. The payer can try again with a new request.",
+	ReasonFunds:          "The payer's wallet has too little money. Send a new request once the payer has added money.",
+	ReasonPIN:            "The payer entered a wrong PIN. Send a new request.",
 	ReasonPayerNotFound:  "The payer's number has no mobile money wallet. Check the number and the network.",
 	ReasonPayeeNotFound:  "The recipient's number or account does not exist. Check the number and the network.",
-	ReasonLimit:          "The wallet has reached its limit. Try a smaller amount or another day.",
-	ReasonBarred:         "The wallet is barred. Its holder has to ask the network.",
-	ReasonRefused:        "The provider refused the payment without a better reason. Try again later with a new reference.",
-	ReasonUnavailable:    "The provider could not be reached. Nothing was sent; try again later with a new reference.",
-	ReasonInvalidRequest: "The provider says that the request is not valid. Check the number, the amount and the network.",
-	ReasonFloat:          "The service is short of funds at the provider and has been told. Try again later with a new reference.",
-	ReasonSetup:          "This service is not set up at the provider. The operator has been told.",
-	ReasonOfferGone:      "The package is no longer offered to this number. Fetch the packages again.",
-	ReasonReversed:       "The provider reversed the payment. The operator has been told.",
-	ReasonMismatch:       "The provider's answer does not match the payment. The operator has been told.",
-	ReasonResolved:       "The provider could not say what became of the payment. The operator ended it by the provider's statement.",
-	ReasonNotApproved:    "The account's own people did not approve the payout. Nothing was sent.",
-	ReasonUnknown:        "The provider reported a failure that it did not explain.",
+	ReasonLimit:          "The wallet has reached its limit. Try a smaller amount, or try another day.",
+	ReasonBarred:         "The network has barred the wallet. Its holder can ask the network why.",
+	ReasonRefused:        "The provider refused the payment and gave no reason. Try again later with a new reference.",
+	ReasonUnavailable:    "The provider could not be reached, and nothing was sent. Try again later with a new reference.",
+	ReasonInvalidRequest: "The provider rejected the request as invalid. Check the number, the amount and the network.",
+	ReasonFloat:          "The operator's account at the provider has too little money. Try again later with a new reference.",
+	ReasonSetup:          "The operator has not set up this service at the provider. Contact the operator.",
+	ReasonOfferGone:      "The package is no longer offered to this number. Fetch the list of packages again.",
+	ReasonReversed:       "The provider reversed the payment. Contact the operator if you did not expect it.",
+	ReasonMismatch:       "The provider's response does not match the payment. The operator checks it.",
+	ReasonResolved:       "The provider did not report the outcome. The operator decided it from the provider's statement.",
+	ReasonNotApproved:    "Nobody of the account approved the payout. Nothing was sent.",
+	ReasonUnknown:        "The provider reported a failure without an explanation.",
 }
 
-// Sentence explains a reason code in plain words. An unknown code gets a neutral sentence, an empty one none.
+// Sentence explains a reason code. An unknown code gets a neutral sentence, and an empty one no sentence.
 func Sentence(reason string) string {
 	if reason == "" {
 		return ""
