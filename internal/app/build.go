@@ -27,6 +27,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/ratelimit"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
@@ -198,6 +199,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})
+	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)
 	if err := a.buildMessaging(); err != nil {
 		return err
@@ -208,6 +210,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		return err
 	}
 	a.jobs.Periodic("acts-expire", expireEvery, a.changes.Expire)
+	a.jobs.Periodic("statements-sweep", pruneEvery, a.reconcile.Sweep)
 	a.meters = newMeters(a)
 	return nil
 }

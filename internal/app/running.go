@@ -30,6 +30,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/ratelimit"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
@@ -118,6 +119,7 @@ type parts struct {
 	treasury     *treasury.Treasury
 	payments     *payments.Payments
 	batches      *batch.Batches
+	reconcile    *reconcile.Reconcile
 	senders      *senderid.Store
 	contacts     *contacts.Store
 	messaging    *messaging.Messaging

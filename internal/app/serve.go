@@ -19,6 +19,7 @@ import (
 	"github.com/makola/makola/internal/console/ops"
 	"github.com/makola/makola/internal/console/records"
 	accountsettings "github.com/makola/makola/internal/console/settings"
+	"github.com/makola/makola/internal/console/statements"
 	accounts "github.com/makola/makola/internal/console/tenant"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
@@ -139,7 +140,8 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Ledger: a.ledger, Payments: a.payments, Rails: a.routes,
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
-	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes()}
+	statements := &statements.Pages{Reconcile: a.reconcile, Audit: a.audit}
+	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
 	if !a.production {
 		handsets := &handsets.Pages{Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Simulator: a.sim.control}
 		sites = append(sites, handsets.Routes())

@@ -60,13 +60,14 @@ type commands struct {
 	Approvals accounts.Acts   `cmd:"" name:"approvals" aliases:"acts" group:"Changes:" help:"List change requests and the kinds of changes."`
 	Audit     accounts.Audit  `cmd:"" group:"Changes:" help:"List, verify and export the audit log."`
 
-	Wallet    funds.Wallet    `cmd:"" group:"Money:" help:"Show, fund and correct wallets, and move money between them."`
-	Payouts   funds.Payouts   `cmd:"" group:"Money:" help:"Find, show and resolve payments."`
-	Fees      funds.Fees      `cmd:"" group:"Money:" help:"Show and set fee plans."`
-	Float     funds.Float     `cmd:"" group:"Money:" help:"Show floats at providers, and record deposits."`
-	Ledger    funds.Ledger    `cmd:"" group:"Money:" help:"Check the ledger, and print balances and statements."`
-	Providers funds.Providers `cmd:"" group:"Money:" help:"Manage providers and routes."`
-	Catalogue funds.Catalogue `cmd:"" group:"Money:" help:"Manage networks, data services and banks."`
+	Wallet     funds.Wallet     `cmd:"" group:"Money:" help:"Show, fund and correct wallets, and move money between them."`
+	Payouts    funds.Payouts    `cmd:"" group:"Money:" help:"Find, show and resolve payments."`
+	Fees       funds.Fees       `cmd:"" group:"Money:" help:"Show and set fee plans."`
+	Float      funds.Float      `cmd:"" group:"Money:" help:"Show floats at providers, and record deposits."`
+	Ledger     funds.Ledger     `cmd:"" group:"Money:" help:"Check the ledger, and print balances and statements."`
+	Statements funds.Statements `cmd:"" group:"Money:" help:"Import statements of providers and banks, and list them."`
+	Providers  funds.Providers  `cmd:"" group:"Money:" help:"Manage providers and routes."`
+	Catalogue  funds.Catalogue  `cmd:"" group:"Money:" help:"Manage networks, data services and banks."`
 
 	Senders   accounts.Senders   `cmd:"" group:"Messages:" help:"Review sender IDs."`
 	Credits   funds.Credits      `cmd:"" group:"Messages:" help:"Sell, refund and report SMS credits."`

@@ -98,6 +98,9 @@ const (
 	ApprovePolicy  Permission = "policy.approve"
 	ChangeTreasury Permission = "treasury.change"
 
+	ReadStatements   Permission = "statements.read"
+	ImportStatements Permission = "statements.import"
+
 	SwitchProviders Permission = "providers.switch"
 	StopCampaigns   Permission = "campaigns.stop"
 
@@ -208,6 +211,12 @@ var policy = []Grant{
 		nil,
 		[]Role{Owner, Approver}},
 	{ChangeTreasury, "book deposits at providers, settle payments of unknown outcome by statements, and clear suspense, with approval where the policy requires it",
+		nil,
+		[]Role{Owner, Operations, Treasury}},
+	{ReadStatements, "see statements of providers and banks, and where they differ from our payments",
+		nil,
+		[]Role{Owner, Operations, Approver, Treasury, Auditor}},
+	{ImportStatements, "import statements of providers and banks, and take charge of exceptions",
 		nil,
 		[]Role{Owner, Operations, Treasury}},
 	{SwitchProviders, "pause and resume providers, with approval where the policy requires it",

@@ -44,7 +44,8 @@ var Needs = map[string]roles.Permission{
 	"credits sell": roles.ChangeMoney, "credits refund": roles.ChangeMoney,
 	"campaigns stop": roles.StopCampaigns, "otp reopen": roles.ChangeTenants,
 	"contacts add-group": roles.ChangeTenants, "contacts import": roles.ChangeTenants, "contacts optout": roles.ChangeTenants, "contacts optin": roles.ChangeTenants,
-	"privacy erase": roles.ChangeTenants, "jobs rerun": roles.ChangeMoney, "clock accept": roles.ChangeMoney, "keys rotate": roles.ChangePeople,
+	"statements import": roles.ImportStatements,
+	"privacy erase":     roles.ChangeTenants, "jobs rerun": roles.ChangeMoney, "clock accept": roles.ChangeMoney, "keys rotate": roles.ChangePeople,
 }
 
 // moneyCommands are the commands that move money. A production machine whose clock is wrong does not run them.

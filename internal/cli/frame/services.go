@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/recovery"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
@@ -64,6 +65,11 @@ func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batches {
 	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(),
 		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})
+}
+
+// Reconcile has the statements of providers and banks. A server matches the lines that a command imports.
+func (o *Opened) Reconcile() *reconcile.Reconcile {
+	return reconcile.New(reconcile.Deps{DB: o.DB, Clock: o.Clock, Log: slog.New(slog.DiscardHandler)})
 }
 
 // treasury moves operators' money.

@@ -8,6 +8,7 @@
 //	fees.go, credits.go            fee plans; SMS credits
 //	ledger.go                      the books
 //	wallet.go                      wallets and floats
+//	statements.go                  statements of providers and banks
 //	payouts.go                     payments found, listed and resolved
 //	statement.go                   statements, and the payments in them
 package funds

@@ -17,7 +17,7 @@ import (
 // The packages in which no files need each other. The opening prose lists their files from the top down.
 var oneWay = []string{"internal/api", "internal/batch", "internal/changes", "internal/cli/accounts", "internal/cli/frame", "internal/cli/funds",
 	"internal/cli/operations", "internal/identity", "internal/jobs", "internal/messaging", "internal/messaging/delivery", "internal/messaging/otp",
-	"internal/payments", "internal/payments/book", "internal/route", "internal/sim", "internal/sim/hubtel",
+	"internal/payments", "internal/payments/book", "internal/reconcile", "internal/route", "internal/sim", "internal/sim/hubtel",
 	"internal/sim/mtn", "internal/sim/paystack", "internal/sim/smsc"}
 
 // In other packages above largeLines no cycle of files has more than mostInCycle. The listed packages had larger

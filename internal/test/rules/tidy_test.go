@@ -44,8 +44,8 @@ var mayImport = map[string][]string{
 	"cli":               {"*"},
 	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "payments", "payments/book", "provider", "recovery", "route", "sheet", "tenant", "treasury"},
 	"cli/accounts":      {"access", "audit", "changes", "cli/frame", "contacts", "db", "identity", "installation", "messaging", "messaging/otp", "payments", "payments/book", "privacy", "roles", "senderid", "sheet", "tenant", "webhook"},
-	"cli/frame":         {"access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "messaging", "payments", "payments/book", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
-	"cli/funds":         {"audit", "changes", "cli/frame", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "roles", "route", "statement", "tenant", "treasury", "webhook"},
+	"cli/frame":         {"access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "messaging", "payments", "payments/book", "reconcile", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
+	"cli/funds":         {"audit", "changes", "cli/frame", "db", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "reconcile", "roles", "route", "sheet", "statement", "tenant", "treasury", "webhook"},
 	"cli/operations":    {"app", "audit", "backup", "batch", "cli/frame", "db", "installation", "jobs", "jobs/lease", "recovery", "relocation", "sample", "timekeeping"},
 	"sample":            {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":               {"*"},
@@ -82,6 +82,7 @@ var mayImport = map[string][]string{
 	"webhook":           {"db", "jobs", "sealed"},
 	"ledger":            {"db"},
 	"backup":            {"db", "db/postgres", "jobs/lease", "ledger"},
+	"reconcile":         {"db", "jobs", "ledger", "payments", "payments/book", "provider", "sheet", "tenant"},
 	"recovery":          {"db", "sheet"},
 	"relocation":        {"audit", "db", "installation", "jobs/lease"},
 	"privacy":           {"batch", "changes", "contacts", "db", "messaging", "payments/book", "route", "webhook"},
@@ -118,6 +119,7 @@ var mayImport = map[string][]string{
 	"test/simtest":      {"sim"},
 	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
 
+	"console/statements": {"audit", "console", "page", "provider", "reconcile", "roles", "sheet"},
 	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
 }
 

@@ -1,0 +1,182 @@
+package statements
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/page"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/reconcile"
+	"github.com/makola/makola/internal/sheet"
+)
+
+// maxText is the most bytes of a text of the form.
+const maxText = 200
+
+// bankOf stands for the account at a bank whose name is in another field.
+const bankOf = "bank"
+
+// uploaded is the form of an upload, but for the file.
+type uploaded struct{ source, bank, mode string }
+
+// name returns the name of the source.
+func (u uploaded) name() string {
+	if u.source == bankOf {
+		return u.mode + "/bank/" + u.bank
+	}
+	return u.source
+}
+
+// ask asks for a file. The second factor is asked for before a file is chosen: a file does not survive another page.
+func (ps *Pages) ask(v *console.Visit) (console.Answer, error) {
+	if err := v.NeedFactor(); err != nil {
+		return console.Answer{}, err
+	}
+	return ps.asking(v, uploaded{}, nil)
+}
+
+func (ps *Pages) asking(v *console.Visit, u uploaded, wrong error) (console.Answer, error) {
+	options, err := ps.sourceOptions(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	f := page.Form{ID: "statement", Action: base + "/new", Submit: "Read the file", Fields: []page.Field{
+		{Name: "source", Label: "Account of the statement", Options: options, Value: u.source},
+		{Name: "bank", Label: "New bank account", Value: u.bank, Max: 31, Hint: "For a bank account that has no statement yet: a short name such as gcb or ecobank-2."},
+		{Name: "mode", Label: "Money of a new bank account", Options: []page.Option{{Value: "live", Text: "Live"}, {Value: "test", Text: "Test"}}, Value: cmp.Or(u.mode, "live")},
+		{Name: "file", Label: "File (CSV or XLSX)", Type: "file", Required: true, Hint: "As it was downloaded. At most 20 MB and 100,000 rows."}}}
+	if wrong != nil {
+		f = console.Faulty(f, wrong)
+	}
+	body := page.Join(page.Head("Import a statement", "A file moves no money. Its lines are compared with our payments."), page.Asking(f))
+	return console.Answer{Title: "Import a statement", Wrong: wrong != nil, Body: body}, nil
+}
+
+// sourceOptions returns the accounts at providers, and the bank accounts that have statements.
+func (ps *Pages) sourceOptions(v *console.Visit) (options []page.Option, err error) {
+	for _, mode := range []string{"live", "test"} {
+		for _, p := range reconcile.Profiles() {
+			for _, account := range provider.AccountNames() {
+				if p.Provider == "" {
+					continue
+				}
+				s, err := reconcile.ParseSource(mode + "/" + p.Name + "/" + account)
+				if err != nil {
+					return nil, err
+				}
+				options = append(options, page.Option{Value: s.ID, Text: s.Title()})
+			}
+		}
+	}
+	known, err := ps.Reconcile.Sources(v.Ctx)
+	for _, s := range known {
+		if s.Bank() {
+			options = append(options, page.Option{Value: s.ID, Text: s.Title()})
+		}
+	}
+	return append(options, page.Option{Value: bankOf, Text: "Another bank account"}), err
+}
+
+// upload reads the file as it arrives.
+func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
+	v.FormPage = base + "/new"
+	if err := v.NeedFactor(); err != nil {
+		return console.Answer{}, err
+	}
+	parts, err := v.R.MultipartReader()
+	if err != nil {
+		return console.Answer{}, errForm(err)
+	}
+	var u uploaded
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return ps.asking(v, u, problem.Field("file", "is required"))
+		}
+		if err != nil {
+			return console.Answer{}, errForm(err)
+		}
+		if part.FormName() == "file" {
+			return ps.read(v, u, part)
+		}
+		text, err := io.ReadAll(io.LimitReader(part, maxText))
+		if err != nil {
+			return console.Answer{}, errForm(err)
+		}
+		switch value := strings.TrimSpace(string(text)); part.FormName() {
+		case "source":
+			u.source = value
+		case "bank":
+			u.bank = value
+		case "mode":
+			u.mode = value
+		}
+	}
+}
+
+func errForm(err error) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return problem.Wrap(err, problem.Invalid, "file_too_large", "The file must be at most 20 MB: divide it")
+	}
+	return problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive whole. Go back and send it again.")
+}
+
+// readTime is how long a file may take to arrive.
+const readTime = 55 * time.Second
+
+func (ps *Pages) read(v *console.Visit, u uploaded, part *multipart.Part) (console.Answer, error) {
+	_ = http.NewResponseController(v.W).SetReadDeadline(time.Now().Add(readTime)) // a connection without one keeps its own
+	file, err := sheet.Open(part)
+	if err == nil {
+		defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
+		var to string
+		if to, err = ps.take(v, u, part.FileName(), file); err == nil {
+			return console.Answer{To: to}, nil
+		}
+	}
+	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.InProgress) {
+		return ps.asking(v, u, err)
+	}
+	var broken *http.MaxBytesError
+	if errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return console.Answer{}, errForm(err)
+	}
+	return console.Answer{}, err
+}
+
+// take imports a file of a known source, or keeps the first one of another. It returns the page to go on with.
+func (ps *Pages) take(v *console.Visit, u uploaded, name string, file *sheet.File) (to string, err error) {
+	upload := ps.by(v, u.name(), name)
+	done, err := ps.Reconcile.Import(v.Ctx, upload, file)
+	switch {
+	case err != nil:
+		return "", err
+	case done.Reading == nil:
+		return ps.imported(v, done)
+	}
+	d, err := ps.Reconcile.Keep(v.Ctx, upload, file)
+	return base + "/drafts/" + d.ID, err
+}
+
+func (ps *Pages) by(v *console.Visit, source, name string) reconcile.Upload {
+	return reconcile.Upload{Source: source, FileName: name, By: v.Who.Person.ID, ByName: v.Who.Person.Name}
+}
+
+// imported records an import in the audit log and returns the page of the statement.
+func (ps *Pages) imported(v *console.Visit, done reconcile.Imported) (to string, err error) {
+	s := done.Statement
+	if !done.Repeated {
+		e := v.Entry("statements.import", "", s.ID)
+		e.Details = map[string]any{"source": s.Source, "file": s.FileName, "digest": s.Digest, "lines": s.Lines, "added": s.Added, "changed": s.Changed}
+		err = ps.Audit.Record(v.Ctx, e)
+	}
+	return base + "/" + s.ID, err
+}

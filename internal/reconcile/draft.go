@@ -1,0 +1,182 @@
+package reconcile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/usertext"
+)
+
+// Draft is the first file of a source, which waits for a person to confirm how it is read.
+type Draft struct {
+	ID       string
+	Source   string
+	FileName string
+	Maker    string
+	parts    int
+	MadeAt   time.Time
+}
+
+// Limits of drafts.
+const (
+	maxDrafts = 10
+	draftTime = 24 * time.Hour
+	partBytes = 1 << 20
+)
+
+const (
+	countDrafts = `SELECT count(*) FROM statement_drafts`
+
+	insertDraft = `INSERT INTO statement_drafts (id, source, file_name, maker, parts, made_at) VALUES ($1, $2, $3, $4, $5, $6)`
+
+	insertPart = `INSERT INTO statement_draft_parts (draft, number, bytes) VALUES ($1, $2, $3)`
+
+	selectDraft = `SELECT id, source, file_name, maker, parts, made_at FROM statement_drafts WHERE id = $1`
+
+	selectPart = `SELECT bytes FROM statement_draft_parts WHERE draft = $1 AND number = $2`
+
+	deleteDraft = `DELETE FROM statement_drafts WHERE id = $1`
+
+	deletePart = `DELETE FROM statement_draft_parts WHERE draft = $1 AND number = $2`
+
+	oldDrafts = `SELECT id, source, file_name, maker, parts, made_at FROM statement_drafts WHERE made_at < $1 ORDER BY id LIMIT 50`
+
+	// Parts whose draft was never made, by the time in their ids.
+	lostParts = `DELETE FROM statement_draft_parts WHERE draft < $1 AND NOT EXISTS (SELECT 1 FROM statement_drafts WHERE id = statement_draft_parts.draft)`
+)
+
+func (d *Draft) scan(r *db.Row) error {
+	return r.Scan(&d.ID, &d.Source, &d.FileName, &d.Maker, &d.parts, &d.MadeAt)
+}
+
+// Keep stores a file as a draft.
+func (s *store) Keep(ctx context.Context, u Upload, file *sheet.File) (d Draft, err error) {
+	source, err := ParseSource(u.Source)
+	if err != nil {
+		return d, err
+	}
+	var drafts int
+	if err := s.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countDrafts, nil, &drafts)
+		return err
+	}); err != nil {
+		return d, err
+	}
+	if drafts >= maxDrafts {
+		return d, problem.New(problem.Invalid, "too_many_drafts", fmt.Sprintf("%d files wait to be confirmed: confirm or discard one first", drafts))
+	}
+	d = Draft{ID: newID(), Source: source.ID, FileName: usertext.Cut(usertext.Visible(u.FileName), 100), Maker: u.By, MadeAt: s.clock.Now()}
+	from := file.Content()
+	for part := make([]byte, partBytes); ; {
+		n, err := io.ReadFull(from, part)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return d, fmt.Errorf("reconcile: reading the file: %w", err)
+		}
+		if err := s.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+			_, err := tx.Exec(insertPart, d.ID, int64(d.parts), part[:n])
+			return err
+		}); err != nil {
+			return d, err
+		}
+		d.parts++
+	}
+	return d, s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(insertDraft, d.ID, d.Source, d.FileName, d.Maker, int64(d.parts), d.MadeAt)
+		return err
+	})
+}
+
+// OpenDraft returns a draft of a person and its file. The caller closes the file.
+func (s *store) OpenDraft(ctx context.Context, id, person string) (d Draft, file *sheet.File, err error) {
+	found := false
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		return tx.Query(selectDraft, []any{id}, func(r *db.Row) error {
+			found = true
+			return d.scan(r)
+		})
+	})
+	if err == nil && (!found || d.Maker != person) {
+		err = problem.New(problem.NotFound, "draft_not_found", "The file is not there any more")
+	}
+	if err != nil {
+		return d, nil, err
+	}
+	file, err = sheet.Open(&parts{ctx: ctx, store: s, draft: d})
+	return d, file, err
+}
+
+// parts reads the file of a draft.
+type parts struct {
+	ctx   context.Context
+	store *store
+	draft Draft
+	next  int
+	bytes.Reader
+}
+
+func (p *parts) Read(into []byte) (int, error) {
+	for p.Len() == 0 {
+		if p.next == p.draft.parts {
+			return 0, io.EOF
+		}
+		var part []byte
+		found := false
+		if err := p.store.db.Read(db.Bulk(p.ctx, ""), func(tx *db.Tx) (err error) {
+			found, err = tx.One(selectPart, []any{p.draft.ID, int64(p.next)}, &part)
+			return err
+		}); err != nil {
+			return 0, err
+		}
+		if !found {
+			return 0, problem.New(problem.NotFound, "draft_not_found", "The file is not there any more")
+		}
+		p.next++
+		p.Reset(part)
+	}
+	return p.Reader.Read(into)
+}
+
+// Discard deletes a draft.
+func (s *store) Discard(ctx context.Context, d Draft) error {
+	return s.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
+		for number := range d.parts {
+			if _, err := tx.Exec(deletePart, d.ID, int64(number)); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(deleteDraft, d.ID)
+		return err
+	})
+}
+
+// Sweep deletes drafts that nobody has confirmed.
+func (s *store) Sweep(ctx context.Context) error {
+	before := s.clock.Now().Add(-draftTime)
+	var list []Draft
+	err := s.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(oldDrafts, []any{before}, func(r *db.Row) error {
+			var d Draft
+			err := d.scan(r)
+			list = append(list, d)
+			return err
+		})
+	})
+	for _, d := range list {
+		err = errors.Join(err, s.Discard(ctx, d))
+	}
+	return errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(lostParts, idAt(before))
+		return err
+	}))
+}
