@@ -269,7 +269,7 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	}
 	b.as(owner)
 	b.want(http.StatusOK, app, app+"/policy")
-	page := b.want(http.StatusOK, app+"/policy", "In force for your requests")
+	page := b.want(http.StatusOK, app+"/policy", "In force")
 	if strings.Contains(page.text, "Deposit to a wallet") || strings.Contains(page.text, `name="tenant"`) {
 		t.Errorf("the policy of an account offers what is the installation's: %s", page.text)
 	}
@@ -289,10 +289,10 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 
 	b.as(foreign)
 	b.want(http.StatusNotFound, app+"/policy")
-	b.want(http.StatusOK, "/app/"+other.ID+"/policy", "In force for your requests")
+	b.want(http.StatusOK, "/app/"+other.ID+"/policy", "In force")
 	b.want(http.StatusNotFound, "/app/"+other.ID+"/keys/"+key+"/daily")
 	b.as(operator)
-	if p := b.want(http.StatusOK, "/ops/policy", "In force for your requests"); strings.Contains(p.text, "This account") {
+	if p := b.want(http.StatusOK, "/ops/policy", "In force"); strings.Contains(p.text, "This account") {
 		t.Error("the installation shows the account's own lines as its own")
 	}
 	if p := b.want(http.StatusOK, app+"/policy", "This account"); strings.Contains(p.text, "Change the policy") {

@@ -205,7 +205,7 @@ func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
 	b.clock.Advance(identity.Freshness)
 	b.as(owner)
 	line := []string{"kind", "wallet.fund", "amount", "1000", "checkers", "2", "reason", "large sums"}
-	id := b.want(http.StatusOK, "/ops/policy", "In force for your requests").hidden(t, "id")
+	id := b.want(http.StatusOK, "/ops/policy", "In force").hidden(t, "id")
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "amount", "x")...)
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "tenant", "nobody")...)
 	act := "/ops/acts/" + id

@@ -59,7 +59,6 @@ func BatchOf(r Request) string {
 	return p.ID
 }
 
-// sendBatchRule is that of a person's request. A key's needs no approver where no line of the account asks for one, as its payouts.
 var sendBatchRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, ByKey: true, Lasts: batchLasts}
 
 func (a *Changes) batchKind() Kind {
@@ -218,7 +217,5 @@ func (a *Changes) requestByKey(ctx context.Context, t tenant.Tenant, f batch.Fro
 	if act.Facts, err = a.check(ctx, a.kinds[KindSendBatch], act); err != nil {
 		return act, err
 	}
-	rule := sendBatchRule
-	rule.Light = true
-	return a.Store.Planned(ctx, rule, act)
+	return a.Store.Planned(ctx, sendBatchRule, act)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
@@ -81,7 +82,8 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	return before, nil
 }
 
-// Asked says whether a tenant's own line, at most a second old, asks for a check of an act of a kind by its own people.
+// Asked reports whether a tenant's own line, at most a second old, asks for a check of an act of a kind that an API key requests. Without
+// such a line decide asks for none, so the key's request reads nothing else.
 func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pesewas) (bool, error) {
 	lines, err := s.ownLines.Get(ctx, ownKind{kind, tenant})
 	for _, l := range lines {
@@ -92,14 +94,20 @@ func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pes
 	return false, err
 }
 
-// needs says how many checkers an act needs: what the policy says, else one in production, where there is somebody else who
-// may check.
+// needs returns how many checkers an act needs, as decide does.
 func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 	holders, err := s.people.Holders(tx, a.Place)
 	if err != nil {
 		return 0, err
 	}
-	there, n, line := s.others(holders, a, rule), 0, selectLine
+	n, _, err := s.decide(tx, holders, rule, a)
+	return n, err
+}
+
+// decide returns how many checkers an act needs at a place with these holders, and how many others may check it: what the policy says,
+// else one in production, where there is somebody else who may. An act of an API key needs none where no line says otherwise.
+func (s *Store) decide(tx *db.Tx, holders []identity.Holder, rule Rule, a Request) (n, there int, err error) {
+	there, line := s.others(holders, a, rule), selectLine
 	if a.Place != roles.Installation {
 		line = selectOwnLine
 	}
@@ -111,30 +119,22 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, there, err
 	case found && n > there:
-		return 0, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This needs %s, and there are %d others who may check it", Checkers(n), there))
+		return 0, there, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This needs %s, and there are %d others who may check it", Checkers(n), there))
 	case found:
-		return n, nil
-	case !s.production || rule.Light:
-		return 0, nil
+		return n, there, nil
+	case !s.production || rule.Light || a.Key != "":
+		return 0, there, nil
 	}
-	return min(there, 1), nil
+	return min(there, 1), there, nil
 }
 
-// inForce returns, for people, how many approvers the request of a person would need, and whether nobody else may approve.
-func (s *Store) inForce(ctx context.Context, rule Rule, r Request) (text string, alone bool, err error) {
-	n, there := 0, 0
-	err = s.db.Read(ctx, func(tx *db.Tx) (err error) {
-		if n, err = s.needs(tx, rule, r); err != nil {
-			return err
-		}
-		holders, err := s.people.Holders(tx, r.Place)
-		there = s.others(holders, r, rule)
-		return err
-	})
+// inForce returns, for people, how many approvers a request would need, and whether nobody else may approve.
+func (s *Store) inForce(tx *db.Tx, holders []identity.Holder, rule Rule, r Request) (text string, alone bool, err error) {
+	n, there, err := s.decide(tx, holders, rule, r)
 	if problem.Is(err, problem.Forbidden) {
 		return "is refused: " + problem.From(err).Message, false, nil
 	}
-	return "needs " + Checkers(n), s.production && n == 0 && there == 0 && !rule.Light, err
+	return "needs " + Checkers(n), s.production && n == 0 && there == 0 && !rule.Light && r.Key == "", err
 }

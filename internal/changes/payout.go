@@ -35,8 +35,7 @@ func heldOf(p book.Payment) heldPayout {
 	return heldPayout{p.ID, p.Tenant, p.Amount, p.Charges, hex.EncodeToString(payee[:]), p.Reference, p.Key}
 }
 
-// sendRule needs no check where no line of the account asks for one.
-var sendRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, Light: true, ByKey: true}
+var sendRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts, ByKey: true}
 
 // HoldPayout reports whether a payout that an API key requests awaits approval by people of its account (payments.ApprovalPolicy).
 func (a *Changes) HoldPayout(ctx context.Context, by payments.Requester, pay book.Payment) (*payments.PendingApproval, error) {

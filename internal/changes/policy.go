@@ -10,6 +10,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -55,37 +56,110 @@ func (a *Changes) Kinds(at roles.Site) map[string]string {
 // InForce is what the policy asks for from an amount on.
 type InForce struct {
 	Kind, Title string
+	ByKey       bool     // an API key requests it
+	Requesters  []string // e-mail addresses of the people for whom it is so; empty: an API key
 	From        money.Pesewas
 	Text        string // such as "needs one checker from GHS 0.00 on"
 	Alone       bool   // nobody else may approve, so it is applied at once
 }
 
-// InForce returns what the policy asks for of requests that somebody makes at a place about an account, as the function computes it
-// that decides about each request. about is empty for the installation itself.
-func (a *Changes) InForce(ctx context.Context, by By, about string) (list []InForce, err error) {
-	if by.Place != roles.Installation {
-		about = by.Place
+// requester is somebody whose requests the policy is computed for.
+type requester struct {
+	id, name string
+	key      bool
+}
+
+// aKey stands for any API key of an account, whose people may all approve.
+var aKey = requester{key: true}
+
+// InForce returns what the policy asks for of requests that somebody, and an API key, makes at a place about an account, as the function
+// computes it that decides about each request. about is empty for the installation itself.
+func (a *Changes) InForce(ctx context.Context, by By, about string) ([]InForce, error) {
+	return a.inForce(ctx, by.Place, about, func([]identity.Holder, Rule) []requester { return []requester{{id: by.id(), name: by.name()}} })
+}
+
+// InForceAt is InForce for everybody who may request at a place. People for whom it is the same share a row.
+func (a *Changes) InForceAt(ctx context.Context, place, about string) ([]InForce, error) {
+	return a.inForce(ctx, place, about, func(holders []identity.Holder, rule Rule) (list []requester) {
+		for _, h := range holders {
+			if roles.Can(roles.SiteOf(place), h.Role, rule.Make) {
+				list = append(list, requester{id: h.ID, name: h.Email})
+			}
+		}
+		return list
+	})
+}
+
+func (a *Changes) inForce(ctx context.Context, place, about string, who func([]identity.Holder, Rule) []requester) (list []InForce, err error) {
+	if place != roles.Installation {
+		about = place
 	}
 	lines, err := a.Store.Policy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	titles := a.Kinds(roles.SiteOf(by.Place))
-	for _, name := range slices.Sorted(maps.Keys(titles)) {
-		before := ""
-		for _, from := range amountsOf(lines, name, by.Place, about) {
-			one := InForce{Kind: name, Title: titles[name], From: from}
-			needs := ""
-			if needs, one.Alone, err = a.Store.inForce(ctx, a.kinds[name].Rule, Request{Kind: name, Tenant: about, Place: by.Place, Maker: by.id(), Amount: from}); err != nil {
-				return nil, err
+	titles := a.Kinds(roles.SiteOf(place))
+	err = a.Store.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		holders, err := a.Store.people.Holders(tx, place)
+		if err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(titles)) {
+			k, rows := a.kinds[name], []InForce(nil)
+			all := who(holders, k.Rule)
+			if k.Rule.ByKey && place != roles.Installation {
+				all = append(all, aKey)
 			}
-			if needs != before {
-				one.Text = fmt.Sprintf("%s from %s on", needs, ledger.GHS.Text(int64(from)))
-				list, before = append(list, one), needs
+			for _, one := range all {
+				of, err := a.Store.inForceOf(tx, holders, k, Request{Kind: name, Tenant: about, Place: place, Maker: one.id}, one, amountsOf(lines, name, place, about))
+				if err != nil {
+					return err
+				}
+				rows = joined(rows, of)
 			}
+			list = append(list, rows...)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// inForceOf returns what the policy asks for of a requester's requests, with a row for each amount from which it asks for something else.
+func (s *Store) inForceOf(tx *db.Tx, holders []identity.Holder, k Kind, r Request, one requester, amounts []money.Pesewas) (list []InForce, err error) {
+	before := ""
+	for _, from := range amounts {
+		is := InForce{Kind: k.Name, Title: k.Title, From: from, ByKey: one.key}
+		if r.Amount = from; one.key {
+			r.Key = "any"
+		} else {
+			is.Requesters = []string{one.name}
+		}
+		needs := ""
+		if needs, is.Alone, err = s.inForce(tx, holders, k.Rule, r); err != nil {
+			return nil, err
+		}
+		if needs != before {
+			is.Text = fmt.Sprintf("%s from %s on", needs, ledger.GHS.Text(int64(from)))
+			list, before = append(list, is), needs
 		}
 	}
 	return list, nil
+}
+
+// joined adds rows of another requester. A row that is there for somebody else gets the name alone.
+func joined(rows, of []InForce) []InForce {
+	for _, one := range of {
+		at := slices.IndexFunc(rows, func(r InForce) bool {
+			return r.Kind == one.Kind && r.ByKey == one.ByKey && r.From == one.From && r.Text == one.Text && r.Alone == one.Alone
+		})
+		if at < 0 {
+			rows = append(rows, one)
+		} else {
+			rows[at].Requesters = append(rows[at].Requesters, one.Requesters...)
+		}
+	}
+	return rows
 }
 
 // amountsOf lists the amounts, from zero on, at which lines about a kind begin.
@@ -98,6 +172,16 @@ func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 	}
 	slices.Sort(from)
 	return slices.Compact(from)
+}
+
+// Approvers returns how many approvals a request that somebody is about to make at a place would need now.
+func (a *Changes) Approvers(ctx context.Context, by By, r Request) (n int, err error) {
+	r.Place, r.Maker = by.Place, by.id()
+	err = a.Store.db.Read(ctx, func(tx *db.Tx) error {
+		n, err = a.Store.needs(tx, a.kinds[r.Kind].Rule, r)
+		return err
+	})
+	return n, err
 }
 
 // SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own

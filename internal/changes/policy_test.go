@@ -173,3 +173,112 @@ func TestInForce_alone(t *testing.T) {
 		}
 	})
 }
+
+// Without a line a payout by a page needs another person where there is one, and a payout by a key needs nobody. A line counts for both
+// from its amount on. The policy in force says the same.
+func TestPolicy_ofPayouts(t *testing.T) {
+	eachTeam(t, Default, func(f *team) {
+		f.rail.pending = true
+		owner := f.owner
+		owner.Place = f.tenant.ID
+		key := f.keyOf("", "")
+		byKey := func(amount money.Pesewas) bool {
+			t.Helper()
+			o := f.order()
+			o.Amount = amount
+			pay, _, err := f.Payments.Payout(t.Context(), f.byKey(key), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pay.AwaitsApproval()
+		}
+		byPage := func(amount string) bool {
+			t.Helper()
+			r, err := f.onPage(f.owner, newID(), Values{"amount": amount})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.State == Waiting
+		}
+		inForce := func(key bool, kind string) string {
+			t.Helper()
+			list, err := f.InForce(t.Context(), owner, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var texts []string
+			for _, one := range list {
+				if one.Kind == kind && one.ByKey == key {
+					texts = append(texts, one.Text)
+				}
+			}
+			return strings.Join(texts, "; ")
+		}
+		line := func(from money.Pesewas, checkers int) {
+			f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: from, Checkers: checkers})
+			f.clock.Advance(2 * time.Second) // a key reads lines that are at most a second old
+		}
+		const none, one = "needs no checker from GHS 0.00 on", "needs one checker from GHS 0.00 on"
+		if !byPage("0.50") || byKey(50) {
+			t.Error("without a line")
+		}
+		for _, kind := range []string{KindSendPayout, KindSendBatch} {
+			if inForce(false, kind) != one || inForce(true, kind) != none {
+				t.Errorf("%s: %s; %s", kind, inForce(false, kind), inForce(true, kind))
+			}
+		}
+		line(5*money.Cedi, 0)
+		if !byPage("4.99") || byPage("5.00") || byKey(4_99) || byKey(5_00) {
+			t.Error("from GHS 5.00 on nobody")
+		}
+		if text := inForce(false, KindSendPayout); text != one+"; needs no checker from GHS 5.00 on" || inForce(true, KindSendPayout) != none {
+			t.Error(text)
+		}
+		line(5*money.Cedi, 1)
+		if !byPage("4.98") || !byPage("5.01") || byKey(4_99) || !byKey(5_00) {
+			t.Error("from GHS 5.00 on one")
+		}
+		if text := inForce(true, KindSendPayout); text != none+"; needs one checker from GHS 5.00 on" || inForce(false, KindSendPayout) != one {
+			t.Error(text)
+		}
+		f.sound()
+	})
+}
+
+// A person who is alone at an account sends payouts at once, which the policy says in red. Of two people each needs the other.
+func TestPolicy_ofPayoutsAlone(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.paying(20)
+		f.rail.pending = true
+		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
+		r, err := f.onPage(owner, newID(), nil)
+		if err != nil || r.State != Done || r.Needs != 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		rows := func() (of []InForce) {
+			t.Helper()
+			list, err := f.InForceAt(t.Context(), f.tenant.ID, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range list {
+				if one.Kind == KindSendPayout && !one.ByKey {
+					of = append(of, one)
+				}
+			}
+			return of
+		}
+		if of := rows(); len(of) != 1 || !of[0].Alone || of[0].Text != "needs no checker from GHS 0.00 on" || !slices.Equal(of[0].Requesters, []string{"owner@adom.example"}) {
+			t.Errorf("%+v", of)
+		}
+		f.member("signatory@adom.example", f.tenant.ID, roles.Signatory)
+		f.member("finance@adom.example", f.tenant.ID, roles.Finance)
+		f.clock.Advance(time.Second)
+		if of := rows(); len(of) != 1 || of[0].Alone || of[0].Text != "needs one checker from GHS 0.00 on" || !slices.Equal(of[0].Requesters, []string{"finance@adom.example", "owner@adom.example"}) {
+			t.Errorf("%+v", of)
+		}
+		if r, err = f.onPage(owner, newID(), nil); err != nil || r.State != Waiting || r.Needs != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	})
+}

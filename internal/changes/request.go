@@ -100,7 +100,7 @@ type Rule struct {
 	Make, Check roles.Permission
 	// Light acts need no checker where no line of the policy says otherwise.
 	Light bool
-	// ByKey says that an API key may ask for them.
+	// ByKey says that an API key may ask for them. Its acts need no checker where no line of the policy says otherwise.
 	ByKey bool
 	// Lasts is how long one waits for its approvers; zero: Lasts.
 	Lasts time.Duration

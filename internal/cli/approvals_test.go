@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/test/identitytest"
 )
@@ -45,5 +47,40 @@ func TestApprovals_listedAndShown(t *testing.T) {
 			t.Fatalf("%v", act)
 		}
 		w.run(exitNotFound, "acts", "show", "nothing")
+	})
+}
+
+// TestApprovals_policy: the policy in force is printed for those who may request, by the function that decides in production.
+func TestApprovals_policy(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant()
+		key, err := config.NewSecret([]byte(strings.Repeat("k", config.SecretBytes)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		people := identity.New(w.db, clock.Real(), audit.New(w.db, clock.Real()), identity.Options{Secret: key, HashMemory: identitytest.HashMemory})
+		identitytest.Join(t, w.db, clock.Real(), people, "ama@example.com", identity.Membership{Tenant: id, Role: roles.Finance})
+		identitytest.Join(t, w.db, clock.Real(), people, "boss@example.com", identity.Membership{Role: roles.Owner})
+		identitytest.Join(t, w.db, clock.Real(), people, "kofi@example.com", identity.Membership{Tenant: id, Role: roles.Signatory})
+		payouts := func(byKey bool) map[string]any {
+			t.Helper()
+			for _, one := range w.list("approvals", "policy", "--account", id) {
+				if one["place"] == id && one["kind"] == "payout.send" && one["by_key"] == byKey {
+					return one
+				}
+			}
+			t.Fatal("no payouts")
+			return nil
+		}
+		has(t, payouts(false), map[string]any{"in_force": "needs no checker from GHS 0.00 on", "alone": false}) // in development
+		of := installation.New(w.db, clock.Real())
+		if err := errors.Join(of.Check(t.Context(), key), of.MarkProduction(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		has(t, payouts(false), map[string]any{"in_force": "needs one checker from GHS 0.00 on", "alone": false})
+		has(t, payouts(true), map[string]any{"in_force": "needs no checker from GHS 0.00 on", "alone": false})
+		if list := w.list("approvals", "policy"); len(list) == 0 || list[0]["place"] != "installation" {
+			t.Errorf("%v", list)
+		}
 	})
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
 )
 
 // Acts holds the commands of makola acts.
 type Acts struct {
-	List  actsList  `cmd:"" help:"List change requests, newest first. Approve them in the console."`
-	Kinds actsKinds `cmd:"" help:"List the kinds of changes that makola change can request, with their fields."`
-	Show  actsShow  `cmd:"" help:"Show a change request with its requester and its approvers."`
+	List   actsList   `cmd:"" help:"List change requests, newest first. Approve them in the console."`
+	Kinds  actsKinds  `cmd:"" help:"List the kinds of changes that makola change can request, with their fields."`
+	Show   actsShow   `cmd:"" help:"Show a change request with its requester and its approvers."`
+	Policy actsPolicy `cmd:"" help:"Show how many approvals each kind of change needs, by the function that decides."`
 }
 
 type actsList struct {
@@ -182,4 +184,50 @@ func (c *actsKinds) Run(e *frame.Env) error {
 		{Name: "values", Value: func(f fieldOf) any { return strings.Join(f.Options, "|") }},
 		{Name: "hint", Value: func(f fieldOf) any { return f.Hint }},
 	}, list)
+}
+
+type actsPolicy struct {
+	frame.Common
+	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name: requests of its own people, and those of the installation about it."`
+}
+
+// inForceAt is what the policy asks for at a place, as acts policy prints it.
+type inForceAt struct {
+	place string
+	changes.InForce
+}
+
+var policyColumns = []frame.Column[inForceAt]{
+	{Name: "place", Value: func(i inForceAt) any { return i.place }},
+	{Name: "kind", Value: func(i inForceAt) any { return i.Kind }},
+	{Name: "title", Value: func(i inForceAt) any { return i.Title }},
+	{Name: "by_key", Value: func(i inForceAt) any { return i.ByKey }},
+	{Name: "from", Value: func(i inForceAt) any { return i.From }},
+	{Name: "in_force", Value: func(i inForceAt) any { return i.Text }},
+	{Name: "alone", Value: func(i inForceAt) any { return i.Alone }},
+	{Name: "requesters", Value: func(i inForceAt) any { return i.Requesters }},
+}
+
+// Run prints the policy in force, by the function that decides about each request.
+func (c *actsPolicy) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		places := []string{roles.Installation}
+		if c.Tenant != "" {
+			places = append(places, c.Tenant)
+		}
+		var list []inForceAt
+		for _, place := range places {
+			rows, err := o.Changes(config.Secret{}).InForceAt(e.Ctx, place, c.Tenant)
+			if err != nil {
+				return err
+			}
+			for _, one := range rows {
+				list = append(list, inForceAt{map[bool]string{true: "installation", false: place}[place == roles.Installation], one})
+			}
+		}
+		return frame.PrintAll(e.Stdout, c.Output, frame.Narrow(c.Output, policyColumns, "place", "kind", "by_key", "in_force", "alone", "requesters"), list)
+	})
 }

@@ -19,8 +19,13 @@ import (
 
 // inForceColumns are the columns of the policy in force.
 var inForceColumns = []console.Column[changes.InForce]{
-	console.Text("Change", "", func(one changes.InForce) string { return one.Title }),
-	console.Shown("In force for your requests", func(one changes.InForce) templ.Component {
+	console.Text("Change", "", func(one changes.InForce) string {
+		if one.ByKey {
+			return one.Title + ", requested by an API key"
+		}
+		return one.Title
+	}),
+	console.Shown("In force", func(one changes.InForce) templ.Component {
 		if one.Alone {
 			return page.Mark(page.Badge{Tone: page.Bad, Word: one.Text + ": nobody else may approve"})
 		}

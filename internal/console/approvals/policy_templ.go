@@ -37,11 +37,11 @@ func policyBody(inForce, lines page.Grid, mayChange bool, f page.Form) templ.Com
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Policy", "How many other people must check an act. Without a line an act needs one in production, where there is somebody who may check. A line of an account comes before those of everywhere, the highest amount before lower ones.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Policy", "How many other people must approve a change. Without a line a change needs one in production, if somebody else may approve it. Restrictions, and requests of an API key, need none. A line of an account comes before those of everywhere, the highest amount before lower ones.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Table("In force for your requests", inForce).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Table("In force", inForce).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -265,12 +265,16 @@ func (ps *Pages) showPayout(v *console.Visit, o order) (console.Answer, error) {
 		shown.name = made.Expected
 	}
 	facts := payoutFacts(v, made, before)
-	waits, err := ps.Approvals.Changes.Store.Asked(v.Ctx, changes.KindSendPayout, v.Tenant.ID, made.Payout.Amount)
+	needs, err := ps.Approvals.Changes.Approvers(v.Ctx, approvals.By(v), request)
+	if problem.Is(err, problem.Forbidden) {
+		return ps.askPayout(v, o, err)
+	}
 	if err != nil {
 		return console.Answer{}, err
 	}
-	if waits {
-		facts = append(facts, page.Fact{Name: "Approval", Value: page.Text("Another person of the account must approve it within a day")})
+	if needs > 0 {
+		people := map[bool]string{true: "Another person of the account must approve it within a day", false: "Two other people of the account must approve it within a day"}
+		facts = append(facts, page.Fact{Name: "Approval", Value: page.Text(people[needs == 1])})
 	}
 	return console.Answer{Title: "New payout", Body: confirmPayoutBody(v, request.Facts.Warnings(), facts, ps.confirmForm(v, shown, wallet.Asset.Text(int64(made.Payout.Amount))))}, nil
 }
