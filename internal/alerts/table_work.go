@@ -20,6 +20,12 @@ func work() []Alert {
 		above("MakolaPeriodicWorkStuck", "makola_periodic_seconds", "", "work", 1800).ticket().
 			says("`makola_periodic_seconds` above 1800, greatest of all nodes", "{{ $labels.work }}: periodic work has not ended for half an hour. Look for it in the log.", "jobs-overdue").
 			playing([]string{series(`makola_periodic_seconds{work="check"}`, 1801)}, []string{series(`makola_periodic_seconds{work="check"}`, 1800)}),
+		above("MakolaNoticesWait", "makola_notices_waiting_seconds", "", "channel", 900).ticket().
+			says("`makola_notices_waiting_seconds` of a channel above 900", "{{ $labels.channel }}: notices are not delivered, and people learn of nothing. Run makola doctor and read the server's log.", "notices-wait").
+			playing([]string{series(`makola_notices_waiting_seconds{channel="email"}`, 901)}, []string{series(`makola_notices_waiting_seconds{channel="email"}`, 900)}),
+		above("MakolaNoticesRefused", "makola_notices_failed", "", "channel", 0).ticket().
+			says("`makola_notices_failed` of a channel > 0", "{{ $labels.channel }}: notices were refused or given up. Look in the log for the reason, such as an address that does not exist.", "notices-wait").
+			playing([]string{series(`makola_notices_failed{channel="email"}`, 1)}, []string{series(`makola_notices_failed{channel="email"}`, 0)}),
 		Alert{Name: "MakolaLeasesLost", Severity: Ticket, Expr: `sum by (instance) (increase(makola_job_leases_lost_total[15m])) > 0`}.
 			says("`makola_job_leases_lost_total` grows", "{{ $labels.instance }}: this node lost its lease, and other nodes took its jobs. Check its load and its way to the database.", "database-down").
 			playing([]string{growing(`makola_job_leases_lost_total{instance="a"}`, 1)}, []string{series(`makola_job_leases_lost_total{instance="a"}`, 7)}),

@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/jobs/lease"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -157,7 +158,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	if err := a.findSecret(ctx); err != nil {
 		return err
 	}
-	a.audit = a.audit.Keyed(a.cfg.Secret)
+	a.audit = a.audit.Keyed(a.cfg.Secret).Followed(notice.Follow)
 	a.identity = identity.New(a.db, a.clock, a.audit, identity.Options{Secret: a.cfg.Secret, Development: !a.production})
 	if err := a.installation.Check(ctx, a.cfg.Secret); err != nil {
 		return err
@@ -173,6 +174,8 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
+	a.notices = notice.New(notice.Deps{DB: a.db, Jobs: a.jobs, People: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log, SMTP: a.cfg.SMTP,
+		PublicURL: a.cfg.PublicURL, Request: a.noticeOfRequest, Watch: a.watchConditions})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production, Proxy: a.proxy})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
 	// The adapters report their exchanges to the table that is made of them.
@@ -323,6 +326,9 @@ func (a *App) prune(ctx context.Context) error {
 		return err
 	}
 	if err := a.requests.Prune(ctx, a.cfg.Keep.Requests); err != nil {
+		return err
+	}
+	if err := a.notices.Prune(ctx); err != nil {
 		return err
 	}
 	_, err := a.routes.Prune(ctx, a.clock.Now().Add(-cmp.Or(a.cfg.Keep.Exchanges, keepExchanges)))

@@ -202,12 +202,14 @@ var (
 	auditHead       = prometheus.NewDesc("makola_audit_head", "Number of the last link of the audit chain, which only grows.", nil, nil)
 	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Entries of the last 24 hours in the audit log of commands that were given with --break-glass.", nil, nil)
 	actsWaiting     = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
+	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "How old the oldest notice is that its channel has not delivered; 0 when there is none.", []string{"channel"}, nil)
+	noticesFailed   = prometheus.NewDesc("makola_notices_failed", "Notices of the last 24 hours that were given up, or that the other side refused for good.", []string{"channel"}, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset, in pesewas, or in credits for SMS; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, actsWaiting, brokeGlass} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, actsWaiting, brokeGlass, noticesWaiting, noticesFailed} {
 		to <- d
 	}
 }
@@ -279,6 +281,7 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	if err == nil {
 		gauge(brokeGlass, float64(broke))
 	}
+	s.notices(ctx, gauge)
 	strays, err := s.app.messaging.UnmatchedReceipts(ctx)
 	s.complain(err)
 	if err == nil {
@@ -294,6 +297,20 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 		gauge(ledgerImbalance, float64(sum), string(asset))
 	}
 	s.complain(err)
+}
+
+// notices collects the figures of notices.
+func (s *stored) notices(ctx context.Context, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	channels, err := s.app.notices.Health(ctx)
+	s.complain(err)
+	for _, h := range channels {
+		age := 0.0
+		if !h.Oldest.IsZero() {
+			age = max(0, s.app.clock.Since(h.Oldest).Seconds())
+		}
+		gauge(noticesWaiting, age, string(h.Channel))
+		gauge(noticesFailed, float64(h.Failed), string(h.Channel))
+	}
 }
 
 // complain logs a failed query, once a minute. The rest of the program already logs an unavailable database, and one

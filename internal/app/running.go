@@ -26,6 +26,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/provider"
@@ -114,6 +115,7 @@ type parts struct {
 	jobs         *jobs.Queue
 	webhooks     *webhook.Webhooks
 	requests     *requestlog.Log
+	notices      *notice.Notices
 	routes       *route.Table
 	lookups      *lookup.Lookups
 	treasury     *treasury.Treasury

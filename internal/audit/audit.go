@@ -30,6 +30,7 @@ type Log struct {
 	clock   *clock.Clock
 	journal Journal
 	sealer  *config.Sealer // of the chain's key; nil: this process has no master key
+	written func(*db.Tx, Entry)
 }
 
 // New makes a Log.
@@ -37,12 +38,24 @@ func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c} }
 
 // Keeping gives the log with a journal for WriteNoted.
 func (l *Log) Keeping(j Journal) *Log {
-	return &Log{db: l.db, clock: l.clock, journal: j, sealer: l.sealer}
+	kept := *l
+	kept.journal = j
+	return &kept
 }
 
 // Keyed returns the log with the master keys, under which the key of its chain is sealed.
 func (l *Log) Keyed(ring config.Secret) *Log {
-	return &Log{db: l.db, clock: l.clock, journal: l.journal, sealer: ring.Sealer("audit/chain")}
+	keyed := *l
+	keyed.sealer = ring.Sealer("audit/chain")
+	return &keyed
+}
+
+// Followed returns the log with a function that is called for each entry, in the transaction that writes it. The function reads
+// nothing and adds writes of its own. The details of its entry are JSON.
+func (l *Log) Followed(written func(*db.Tx, Entry)) *Log {
+	followed := *l
+	followed.written = written
+	return &followed
 }
 
 // Entry is one act of a person.
@@ -137,6 +150,9 @@ func (l *Log) write(tx *db.Tx, e Entry) (Entry, error) {
 	}
 	e.At, e.Details = l.clock.Now(), json.RawMessage(details)
 	tx.Defer(insertEntry, 1, e.Tenant, e.ID, e.At, e.Actor, e.Action, e.Subject, e.Reason, string(details), e.Person, e.Origin)
+	if l.written != nil {
+		l.written(tx, e)
+	}
 	return e, nil
 }
 

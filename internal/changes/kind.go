@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -117,6 +118,9 @@ func (a *Changes) Rule(name string) (Rule, bool) {
 	k, known := a.kinds[name]
 	return k.Rule, known
 }
+
+// Title returns the noun of a kind, or its name where this program does not know it.
+func (a *Changes) Title(name string) string { return cmp.Or(a.kinds[name].Title, name) }
 
 // maxReason is how many characters a reason may have.
 const maxReason = 500

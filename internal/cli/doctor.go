@@ -23,6 +23,7 @@ import (
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/outbound"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/timekeeping"
@@ -114,6 +115,7 @@ func (d *doctor) examine(ctx context.Context) {
 	d.descriptors()
 	d.certificate()
 	d.running(ctx)
+	d.mailServer(ctx)
 	d.providers(ctx)
 }
 
@@ -507,6 +509,24 @@ func (d *doctor) certificate() {
 	default:
 		d.ok("certificate", "%s", fact)
 	}
+}
+
+// mailServer connects to the mail server of notices and signs in. It sends no mail.
+func (d *doctor) mailServer(ctx context.Context) {
+	const check = "mail server"
+	if !d.SMTP.Enabled() {
+		if d.Production() {
+			d.warn(check, "none is configured, so nobody is notified of money that is stuck or of requests that wait", "set MAKOLA_SMTP_HOST and MAKOLA_SMTP_FROM")
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.Within)
+	defer cancel()
+	if err := notice.Probe(ctx, d.SMTP); err != nil {
+		d.fail(check, fmt.Sprintf("%s takes no mail: %v", d.SMTP.Host, err), "look at MAKOLA_SMTP_..., the firewall and the mail server's log; until then nobody is notified by mail")
+		return
+	}
+	d.ok(check, "%s takes connections", d.SMTP.Host)
 }
 
 // providers opens a connection to every provider, with its TLS, and closes it again: no request is sent.

@@ -3,9 +3,9 @@
 // nothing itself. The command line fills it, and package app builds from it.
 //
 // Files: config.go (the server and its storage), production.go (requirements of production), providers.go
-// (credentials of MTN, Hubtel and Paystack), smpp.go (of message centres), secret.go, ring.go (the secret, and master keys in a
-// ring), secret_file.go (files with secrets), retention.go (retention times), peers.go (addresses of providers),
-// egress.go (the proxy of outgoing requests).
+// (credentials of MTN, Hubtel and Paystack), smpp.go (of message centres), smtp.go (of the mail server), secret.go, ring.go
+// (the secret, and master keys in a ring), secret_file.go (files with secrets), retention.go (retention times), peers.go
+// (addresses of providers), egress.go (the proxy of outgoing requests).
 package config
 
 import (
@@ -81,6 +81,7 @@ type Server struct {
 	Hubtel   Hubtel    `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
 	Paystack Paystack  `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
 	SMPP     SMPP      `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
+	SMTP     SMTP      `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`
 
 	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder,
 	// never from a flag, where other users of the machine could read it.
@@ -188,6 +189,7 @@ func (s Server) Wrong() []string {
 	need(s.DiskReserve >= 0, "a number of MB from 0 on in MAKOLA_DISK_RESERVE, not %d", s.DiskReserve)
 	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
 	wrong = append(wrong, s.Egress.wrong()...)
+	wrong = append(wrong, s.SMTP.wrong()...)
 	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
 	return wrong
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
@@ -55,7 +56,7 @@ type Opened struct {
 // Assemble puts together what commands use of a database.
 func Assemble(d *db.DB, c *clock.Clock) *Opened {
 	l := ledger.New(d, c, node)
-	log := audit.New(d, c)
+	log := audit.New(d, c).Followed(notice.Follow)
 	actor := "cli:" + LoggedIn()
 	return &Opened{DB: d, Clock: c, Ledger: l, People: identity.New(d, c, log, identity.Options{}), Tenants: tenant.New(d, l, c), answers: idempotency.NewAnswers(d, c), Access: access.New(d, c), Installation: installation.New(d, c), Log: log, Actor: actor,
 		By: changes.By{Machine: actor, Origin: Origin(), Place: roles.Installation}}

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -73,9 +74,10 @@ type story struct {
 	transfers []ledger.Transfer
 	hooks     []delivered
 	audit     []audit.Entry
-	next      time.Time   // of the next status query
-	waiting   page.Grid   // change requests about it
-	links     []page.Link // to forms about it
+	notified  []notice.Delivered // of operators, about the unknown outcome
+	next      time.Time          // of the next status query
+	waiting   page.Grid          // change requests about it
+	links     []page.Link        // to forms about it
 }
 
 // delivered is a webhook with its failed attempts.
@@ -134,6 +136,9 @@ func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
 	s.tenant = t.Name
 	if v.Route.Site == console.Operators { // all operators see the number of queries, some their contents
 		if s.exchanges, err = ps.Routes.Exchanges(v.Ctx, p.ID); err != nil {
+			return s, err
+		}
+		if s.notified, err = ps.Notices.Notified(v.Ctx, notice.PaymentUnknown, p.ID); err != nil {
 			return s, err
 		}
 	}
@@ -328,6 +333,15 @@ func (s story) nextText() string {
 	return " The next status query is at about " + page.When(s.next) + "."
 }
 
+// rolesOf lists the roles that received a notice.
+func rolesOf(list []notice.Delivered) string {
+	names := make([]string, len(list))
+	for i, d := range list {
+		names[i] = string(d.Role)
+	}
+	return strings.Join(names, ", ")
+}
+
 // steps returns the timeline.
 func (s story) steps(v *console.Visit) []page.Step {
 	p := s.payment
@@ -340,6 +354,9 @@ func (s story) steps(v *console.Visit) []page.Step {
 	}
 	if !p.EscalatedAt.IsZero() {
 		steps = append(steps, page.Step{At: p.EscalatedAt, Tone: page.Unknown, What: "Added to the payments that need attention"})
+	}
+	if len(s.notified) > 0 {
+		steps = append(steps, page.Step{At: s.notified[0].At, Tone: page.Plain, What: "Operators were notified", Text: "A notice was delivered to: " + rolesOf(s.notified)})
 	}
 	if !p.SettledAt.IsZero() {
 		b := words.BadgeOf(p)

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/requestlog"
 	"github.com/makola/makola/internal/route"
@@ -33,6 +34,7 @@ type Pages struct {
 	Routes     *route.Table
 	Approvals  *approvals.Pages
 	Statements *statement.Reader
+	Notices    *notice.Notices
 	// NumberKey hashes the numbers of searches for the audit log.
 	NumberKey []byte
 }

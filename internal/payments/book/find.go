@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -20,6 +21,30 @@ const stuckPayments = `SELECT ` + paymentColumns + ` FROM payments WHERE escalat
 // for too long.
 func (rd *Reader) Stuck(ctx context.Context) ([]Payment, error) {
 	return rd.list(ctx, stuckPayments, MaxStuck)
+}
+
+// Doubt is an open payment that needs an operator.
+type Doubt struct {
+	ID, Tenant, Rail string
+	Kind             Kind
+	Amount           money.Pesewas
+	Since            time.Time
+}
+
+const doubts = `SELECT id, tenant, rail, kind, amount, escalated_at FROM payments WHERE escalated_at IS NOT NULL ORDER BY escalated_at, id LIMIT $1`
+
+// Doubts returns a few columns of the payments of Stuck, up to most.
+func (rd *Reader) Doubts(ctx context.Context, most int) (list []Doubt, err error) {
+	err = rd.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(doubts, []any{int64(most)}, func(r *db.Row) error {
+			var d Doubt
+			err := r.Scan(&d.ID, &d.Tenant, &d.Rail, &d.Kind, &d.Amount, &d.Since)
+			list = append(list, d)
+			return err
+		})
+	})
+	return list, err
 }
 
 // ByIDs returns the existing payments with these ids, of any tenant, by id.

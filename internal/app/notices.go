@@ -1,0 +1,63 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/console/words"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/notice"
+	"github.com/makola/makola/internal/roles"
+)
+
+// mostDoubts is the number of payments of unknown outcome that are watched, the oldest first.
+const mostDoubts = 20_000
+
+// noticeOfRequest returns a change request as notices show it.
+func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, error) {
+	r, err := a.changes.Store.Get(ctx, id)
+	if err != nil {
+		return notice.Request{}, err
+	}
+	rule, _ := a.changes.Rule(r.Kind)
+	n := notice.Request{Place: r.Place, Title: a.changes.Title(r.Kind), Amount: r.Amount, Requester: r.MakerName, Maker: r.Maker, Barred: r.Barred, Approver: rule.Check,
+		Waits: r.State == changes.Waiting && r.Needs > 0, Note: r.Note}
+	if last := len(r.Checks) - 1; last >= 0 {
+		n.Decided = r.Checks[last].Person != r.Maker
+	}
+	if r.Tenant == "" || r.Tenant == r.Place { // the account of the page itself is named with the title
+		return n, nil
+	}
+	t, err := a.tenants.Get(ctx, r.Tenant)
+	n.Account = t.Name
+	return n, err
+}
+
+// watchConditions reports the conditions of which people are notified.
+func (a *App) watchConditions(ctx context.Context) error {
+	return a.watchPayments(ctx)
+}
+
+// watchPayments reports the payments whose outcome is unknown past its time.
+func (a *App) watchPayments(ctx context.Context) error {
+	list, err := a.payments.Doubts(ctx, mostDoubts)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	all := make([]notice.Condition, len(list))
+	for i, d := range list {
+		if _, known := names[d.Tenant]; !known {
+			t, err := a.tenants.Get(ctx, d.Tenant)
+			if err != nil {
+				return err
+			}
+			names[d.Tenant] = t.Name
+		}
+		all[i] = notice.Condition{Name: d.ID, Place: roles.Installation, Line: fmt.Sprintf("%s of %s by %s, account %s, since %s, %s",
+			words.KindWords[d.Kind], "GHS "+money.Grouped(d.Amount.String()), cmp.Or(d.Rail, "no provider"), notice.Name(names[d.Tenant]), d.Since.UTC().Format("2 Jan 2006, 15:04"), d.ID)}
+	}
+	return a.notices.Report(ctx, notice.PaymentUnknown, "", all)
+}

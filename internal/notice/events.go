@@ -1,0 +1,106 @@
+package notice
+
+import (
+	"slices"
+
+	"github.com/makola/makola/internal/roles"
+)
+
+// Topic is a group of events for which a person chooses together. Stored.
+type Topic string
+
+// The topics.
+const (
+	Approvals Topic = "approvals"
+	Money     Topic = "money"
+	Providers Topic = "providers"
+	Accounts  Topic = "accounts"
+	System    Topic = "system"
+	Security  Topic = "security"
+)
+
+// Choice is when a person is notified of a topic. Stored.
+type Choice string
+
+// The choices.
+const (
+	AtOnce Choice = "at_once"
+	Daily  Choice = "daily"
+	Never  Choice = "never"
+)
+
+// Topics returns the topics in the order of the page of choices.
+func Topics() []Topic { return []Topic{Approvals, Money, Providers, Accounts, System, Security} }
+
+// topicRule is how a topic is treated.
+type topicRule struct {
+	title string
+	means string
+	kept  bool // an owner cannot choose never, and another channel carries its notices when one fails
+	// atOnce lists the roles that are notified at once unless they choose otherwise. The others are notified daily.
+	atOnce []roles.Role
+}
+
+var topicRules = map[Topic]topicRule{
+	Approvals: {"Approvals", "Change requests and payouts that await your approval, and the outcome of your own requests", false,
+		[]roles.Role{roles.Owner, roles.Admin, roles.Finance, roles.Signatory, roles.Operations, roles.Approver, roles.Compliance, roles.Treasury, roles.Developer, roles.SRE}},
+	Money: {"Money", "Payments whose outcome is unknown, low floats, books that do not balance, finished batches", true,
+		[]roles.Role{roles.Owner, roles.Admin, roles.Finance, roles.Operations, roles.Treasury, roles.SRE}},
+	Providers: {"Providers", "Circuit breakers of providers that open or close", false, []roles.Role{roles.Operations, roles.SRE}},
+	Accounts:  {"Account", "Webhooks that fail, sender IDs that were decided, API keys that expire", false, []roles.Role{roles.Owner, roles.Admin, roles.Developer}},
+	System:    {"System", "Recoveries, old backups, certificates near their end", false, []roles.Role{roles.Owner, roles.Operations, roles.SRE}},
+	Security:  {"Security", "Sign-ins from a new network, changes of your password, second factor and roles, new API keys, break-glass", true, nil},
+}
+
+// Title returns the name of a topic on pages, and the events that it has.
+func (t Topic) Title() (title, means string) { return topicRules[t].title, topicRules[t].means }
+
+// Kept reports whether an owner may not choose never.
+func (t Topic) Kept() bool { return topicRules[t].kept }
+
+// defaultOf returns the choice of a role that has chosen nothing. Facts about a person's own account come at once.
+func defaultOf(t Topic, r roles.Role) Choice {
+	if t == Security || slices.Contains(topicRules[t].atOnce, r) {
+		return AtOnce
+	}
+	return Daily
+}
+
+// Event is one kind of fact. Stored.
+type Event string
+
+// The events.
+const (
+	RequestWaits    Event = "request.waits"
+	RequestApproved Event = "request.approved"
+	RequestRejected Event = "request.rejected"
+	RequestExpired  Event = "request.expired"
+	RequestFailed   Event = "request.failed"
+
+	PaymentUnknown Event = "payment.unknown"
+
+	Test Event = "test"
+)
+
+// eventRule is how an event is worded and who may see it.
+type eventRule struct {
+	topic Topic
+	needs roles.Permission // at the place, unless the notice names its only reader or the finder of its readers decides
+	one   string           // the title of one
+	many  string           // the title of several, with %d; empty: the same as one
+	over  Event            // the event of its end; empty: nobody is notified of the end
+	path  string           // of the page at the place, after its base
+}
+
+// eventRules is the table of all events: its topic, who may see it, and its words.
+var eventRules = map[Event]eventRule{
+	RequestWaits:    {topic: Approvals, needs: roles.ReadChanges, one: "A change request awaits your approval", many: "%d change requests await your approval", path: "/acts"},
+	RequestApproved: {topic: Approvals, needs: roles.ReadChanges, one: "Your change request was approved", many: "%d of your change requests were approved", path: "/acts"},
+	RequestRejected: {topic: Approvals, needs: roles.ReadChanges, one: "Your change request was rejected", many: "%d of your change requests were rejected", path: "/acts"},
+	RequestExpired:  {topic: Approvals, needs: roles.ReadChanges, one: "Your change request expired", many: "%d of your change requests expired", path: "/acts"},
+	RequestFailed:   {topic: Approvals, needs: roles.ReadChanges, one: "Your change request failed", many: "%d of your change requests failed", path: "/acts"},
+
+	PaymentUnknown: {topic: Money, needs: roles.ReadPayments, one: "The outcome of a payment is unknown", many: "The outcome of %d payments is unknown", path: "/stuck"},
+
+	Test: {topic: System, needs: roles.ReadHome, one: "Test notice"},
+}

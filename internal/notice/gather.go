@@ -1,0 +1,211 @@
+package notice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/roles"
+)
+
+// The limits of a round.
+const (
+	mostReaders = 1000 // persons and topics in one round
+	mostNotices = 5000 // of one message
+)
+
+const (
+	selectDue = `SELECT person, topic, count(*) FROM notice_readers WHERE message = '' AND due_at <= $1 GROUP BY person, topic ORDER BY person, topic LIMIT $2`
+
+	selectSince = `SELECT count(*), coalesce(max(made_at), 0) FROM notice_messages WHERE person = $1 AND topic = $2 AND made_at > $3 AND secret = 0`
+
+	countSince = `SELECT count(*) FROM notice_messages WHERE made_at > $1`
+
+	selectOfReader = `SELECT ` + noticeColumns + ` FROM notice_readers r JOIN notices n ON n.id = r.notice
+		WHERE r.person = $1 AND r.topic = $2 AND r.message = '' AND r.due_at <= $3 ORDER BY n.id LIMIT $4`
+
+	takeNotices = `UPDATE notice_readers SET message = $2 WHERE person = $1 AND message = '' AND notice IN (SELECT value FROM texts($3))`
+
+	insertMessage = `INSERT INTO notice_messages (id, person, channel, topic, address, title, body, secret, instead, made_at, ends_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+)
+
+// unread stands in place of the id of a message for facts that became untrue before they were in one, or that their reader may not
+// see any more.
+const unread = "none"
+
+// due is a person with facts of a topic that are due.
+type due struct {
+	person string
+	topic  Topic
+}
+
+// gather makes messages of the facts that are due.
+func (n *Notices) gather(ctx context.Context) error {
+	now := n.Clock.Now()
+	var all []due
+	hourly := 0
+	err := n.DB.Read(ctx, func(tx *db.Tx) error {
+		all = nil
+		if _, err := tx.One(countSince, []any{now.Add(-pauseOver)}, &hourly); err != nil {
+			return err
+		}
+		return tx.Query(selectDue, []any{now, mostReaders}, func(r *db.Row) error {
+			var d due
+			var count int
+			err := r.Scan(&d.person, &d.topic, &count)
+			all = append(all, d)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, d := range all {
+		if hourly >= mostHourly {
+			n.Log.WarnContext(ctx, "notices delayed: limit of messages of the installation reached", "within", pauseOver, "limit", mostHourly)
+			break
+		}
+		made, err := n.tell(ctx, d, now)
+		failed = errors.Join(failed, err)
+		if made {
+			hourly++
+		}
+	}
+	return failed
+}
+
+// tell makes the message of a person about a topic, unless the person got one a short time ago.
+func (n *Notices) tell(ctx context.Context, d due, now time.Time) (made bool, err error) {
+	people, err := n.People.Members(ctx, "", d.person, 1)
+	if err != nil {
+		return false, err
+	}
+	var list []stored
+	var sent int
+	var last time.Time
+	err = n.DB.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		if _, err := tx.One(selectSince, []any{d.person, string(d.topic), now.Add(-pauseOver)}, &sent, &last); err != nil {
+			return err
+		}
+		return tx.Query(selectOfReader, []any{d.person, string(d.topic), now, mostNotices}, func(r *db.Row) error {
+			var f stored
+			err := scanNotice(r, &f)
+			list = append(list, f)
+			return err
+		})
+	})
+	if err != nil || len(list) == 0 || sent > 0 && now.Sub(last) < time.Duration(sent)*pauseStep {
+		return false, err
+	}
+	var parts []part
+	if len(people) == 1 && people[0].DisabledAt.IsZero() {
+		if parts, err = n.parts(ctx, people[0], list); err != nil {
+			return false, err
+		}
+	}
+	if len(parts) == 0 {
+		return false, n.DB.Write(ctx, func(tx *db.Tx) error { take(tx, d.person, unread, list); return nil })
+	}
+	names, err := n.names(ctx, parts)
+	if err != nil {
+		return false, err
+	}
+	text := compose(parts, names, n.PublicURL)
+	m := message{id: newID(), person: d.person, channel: Email, topic: d.topic, address: people[0].Email, title: text.title, body: text.body, madeAt: now}
+	return true, n.DB.Write(ctx, func(tx *db.Tx) error {
+		take(tx, d.person, m.id, list)
+		return n.add(tx, m)
+	})
+}
+
+// parts groups facts by event and place, in the order in which they came, without those that are over or that the person may not see
+// any more. Beyond the lines that a message lists, facts are counted without another look.
+func (n *Notices) parts(ctx context.Context, p identity.Listed, list []stored) (parts []part, err error) {
+	at := map[string]int{}
+	for _, f := range list {
+		s := standing{place: f.place, needs: eventRules[f.event].needs}
+		i, known := at[string(f.event)+" "+f.place]
+		if !known || len(parts[i].lines) < mostLines {
+			if s, err = n.stands(ctx, f); err != nil {
+				return nil, err
+			}
+		}
+		if s.over || !roles.Can(roles.SiteOf(s.place), roleAt(p, s.place), s.needs) {
+			continue
+		}
+		if !known {
+			i = len(parts)
+			at[string(f.event)+" "+f.place] = i
+			parts = append(parts, part{event: f.event, place: s.place})
+		}
+		parts[i].things += f.things
+		parts[i].lines = append(parts[i].lines, s.lines...)
+	}
+	return parts, nil
+}
+
+// roleAt returns the role of a person at a place; empty: none.
+func roleAt(p identity.Listed, place string) roles.Role {
+	for _, m := range p.Memberships {
+		if m.Tenant == place {
+			return m.Role
+		}
+	}
+	return ""
+}
+
+// names returns the names of the accounts of parts.
+func (n *Notices) names(ctx context.Context, parts []part) (map[string]string, error) {
+	names := map[string]string{}
+	for _, p := range parts {
+		if _, known := names[p.place]; known || p.place == roles.Installation {
+			continue
+		}
+		t, err := n.Tenants.Get(ctx, p.place)
+		if err != nil {
+			return nil, err
+		}
+		names[p.place] = t.Name
+	}
+	return names, nil
+}
+
+// take puts facts into a message. It fails as a whole where another node took one of them meanwhile.
+func take(tx *db.Tx, person, message string, list []stored) {
+	ids := make([]string, len(list))
+	for i, f := range list {
+		ids[i] = f.id
+	}
+	tx.Defer(takeNotices, int64(len(ids)), person, message, ids)
+}
+
+// payload is the content of a message's job, version 1.
+type payload struct {
+	Channel Channel `json:"channel"`
+}
+
+// add stores a message with its job.
+func (n *Notices) add(tx *db.Tx, m message) error {
+	text, err := json.Marshal(payload{m.channel})
+	if err != nil {
+		return err
+	}
+	ends := m.endsAt
+	if ends.IsZero() {
+		ends = m.madeAt.Add(giveUpAfter)
+	}
+	tx.Defer(insertMessage, 1, m.id, m.person, string(m.channel), string(m.topic), m.address, m.title, m.body, m.secret, m.instead, m.madeAt, ends)
+	n.Jobs.Add(tx, jobs.Job{ID: m.id, Kind: jobKind, Payload: text})
+	return nil
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,75 @@
+package notice
+
+import (
+	"context"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+)
+
+// Request is a change request as its readers see it.
+type Request struct {
+	Place     string           // whose people decide about it
+	Title     string           // its kind, a noun
+	Account   string           // the name of the account that it is about; empty: none
+	Amount    money.Pesewas    // 0: no money
+	Requester string           // how people know who made it
+	Barred    []string         // the ids of people who may not approve it: who made it, or has the key that did
+	Maker     string           // the id of who made it
+	Approver  roles.Permission // that an approver needs
+	Waits     bool             // for an approval
+	Decided   bool             // by somebody else than its maker
+	Note      string           // why it was rejected, or failed
+}
+
+// text returns the request on one line.
+func (r Request) text() string {
+	text := r.Title
+	if r.Amount != 0 {
+		text += ", GHS " + money.Grouped(r.Amount.String())
+	}
+	if r.Account != "" {
+		text += ", account " + Name(r.Account)
+	}
+	text += ", requested by " + r.Requester
+	if r.Note != "" {
+		text += ": " + cut(flat(r.Note), mostName)
+	}
+	return line(text)
+}
+
+// isRequest reports whether an event is about a change request.
+func (e Event) isRequest() bool { return eventRules[e].topic == Approvals }
+
+// standing is what is known of a stored fact now.
+type standing struct {
+	place  string
+	person string           // its only reader; empty: everybody who may see it
+	barred []string         // are not notified
+	needs  roles.Permission // that a reader needs
+	lines  []string
+	over   bool // nobody needs to be notified any more
+}
+
+// stands returns what is known of a fact now.
+func (n *Notices) stands(ctx context.Context, f stored) (standing, error) {
+	s := standing{place: f.place, person: f.person, barred: []string{f.actor}, needs: eventRules[f.event].needs, lines: f.lines}
+	if !f.event.isRequest() {
+		return s, nil
+	}
+	r, err := n.Request(ctx, f.subject)
+	if problem.Is(err, problem.NotFound) {
+		return standing{over: true}, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	s.place, s.lines = r.Place, []string{r.text()}
+	if f.event == RequestWaits {
+		s.barred, s.needs, s.over = append(r.Barred, r.Maker), r.Approver, !r.Waits
+		return s, nil
+	}
+	s.person, s.over = r.Maker, f.event == RequestApproved && !r.Decided
+	return s, nil
+}
