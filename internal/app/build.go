@@ -340,7 +340,11 @@ func (a *App) checkBooks(ctx context.Context) error {
 	return errors.Join(
 		a.checkBook(ctx, bookLedger, func(ctx context.Context) ([]string, error) {
 			r, err := a.ledger.Check(ctx)
-			return r.Problems, err
+			if err != nil {
+				return nil, err
+			}
+			transit, err := treasury.Check(ctx, a.db)
+			return append(r.Problems, transit.Problems...), err
 		}),
 		a.checkBook(ctx, bookPayments, func(ctx context.Context) ([]string, error) {
 			r, err := a.payments.Check(ctx)

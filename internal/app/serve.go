@@ -21,6 +21,7 @@ import (
 	accountsettings "github.com/makola/makola/internal/console/settings"
 	"github.com/makola/makola/internal/console/statements"
 	accounts "github.com/makola/makola/internal/console/tenant"
+	owntreasury "github.com/makola/makola/internal/console/treasury"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/guides"
@@ -142,6 +143,8 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
 	statements := &statements.Pages{Reconcile: a.reconcile, Audit: a.audit}
 	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
+	own := &owntreasury.Pages{Treasury: a.treasury, Ledger: a.ledger, Rails: a.routes, Approvals: approvals}
+	sites = append(sites, own.Routes())
 	if !a.production {
 		handsets := &handsets.Pages{Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Simulator: a.sim.control}
 		sites = append(sites, handsets.Routes())

@@ -19,6 +19,7 @@
 //	payout_order.go a payout that a person requests on a page
 //	payout.go       a payout that awaits approval
 //	transfer.go, float.go, credits.go, payment.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
+//	bank.go, transit.go  bank accounts of the company, and money on its way
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key
 //	review.go       a request with everything that an approver should see

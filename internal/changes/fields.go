@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // Field is one value that a kind is requested with: a flag of a command, an input of a page.
@@ -34,6 +35,8 @@ var (
 	amountField    = Field{Name: "amount", Label: "Amount in cedis", Hint: "Such as 1250.00.", Max: 20, Required: true}
 	wayField       = Field{Name: "way", Label: "Direction", Hint: "Money is put in when absent.", Options: []string{"in", "out"}, Max: 3}
 	referenceField = Field{Name: "reference", Label: "Reference", Hint: "Such as the number of the bank's slip: it is booked once.", Max: MaxReference}
+	bankField      = Field{Name: "bank", Label: "Bank account", Hint: "The name of the bank account of the company that received the money.", Max: 30}
+	slipField      = Field{Name: "slip", Label: "Slip number", Hint: "The number of the bank's slip. A bank account takes it once.", Max: treasury.MaxSlip}
 )
 
 // Values are what a request was given for the fields of its kind, as texts.

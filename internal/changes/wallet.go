@@ -3,12 +3,15 @@ package changes
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/treasury"
 )
 
@@ -28,17 +31,26 @@ type wallet struct {
 	Amount money.Pesewas `json:"pesewas"` // into the wallet; out of it below zero
 	// Reference is its maker's, which its kind takes once; empty: the act's id stands for it.
 	Reference string `json:"reference,omitempty"`
+	Bank      string `json:"bank,omitempty"` // the bank account that received a deposit; empty: it names none
+	Slip      string `json:"slip,omitempty"` // the number of the bank's slip, which the bank account takes once
 }
 
 // mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
-type mover func(t *treasury.Treasury, ctx context.Context, tenant string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error
+type mover func(t *treasury.Treasury, ctx context.Context, w wallet, reason, actor string, also ...func(*db.Tx) error) error
 
 func (a *Changes) fundKind() Kind {
-	return a.walletKind(KindFund, "Deposit to a wallet", (*treasury.Treasury).Fund).by(a.lookFund, tenantField, amountField, referenceField)
+	return a.walletKind(KindFund, "Deposit to a wallet", func(t *treasury.Treasury, ctx context.Context, w wallet, reason, actor string, also ...func(*db.Tx) error) error {
+		if w.Bank == "" {
+			return t.Fund(ctx, w.Tenant, w.Amount, reason, actor, also...)
+		}
+		return t.FundFrom(ctx, w.Tenant, w.Amount, w.Bank, reason, actor, also...)
+	}).by(a.lookFund, tenantField, amountField, referenceField, bankField, slipField)
 }
 
 func (a *Changes) adjustKind() Kind {
-	return a.walletKind(KindAdjust, "Correction of a wallet", (*treasury.Treasury).Adjust).by(a.lookAdjust, tenantField, wayField, amountField, referenceField)
+	return a.walletKind(KindAdjust, "Correction of a wallet", func(t *treasury.Treasury, ctx context.Context, w wallet, reason, actor string, also ...func(*db.Tx) error) error {
+		return t.Adjust(ctx, w.Tenant, w.Amount, reason, actor, also...)
+	}).by(a.lookAdjust, tenantField, wayField, amountField, referenceField)
 }
 
 func (a *Changes) walletKind(name, title string, verb mover) Kind {
@@ -55,6 +67,20 @@ func (a *Changes) Fund(ctx context.Context, by By, id, tenantID string, amount m
 // reference one is done.
 func (a *Changes) FundUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: tenantID, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
+}
+
+// Deposit is money of a customer that was seen at a bank account of the company.
+type Deposit struct {
+	Tenant    string
+	Amount    money.Pesewas
+	Reference string
+	Bank      string // empty where the installation has no bank accounts
+	Slip      string // the number of the bank's slip
+}
+
+// FundFrom asks for a deposit to be put into a tenant's wallet. Of all deposits under one slip of a bank account one is done.
+func (a *Changes) FundFrom(ctx context.Context, by By, id string, d Deposit, reason string) (Request, error) {
+	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: d.Tenant, amountField.Name: d.Amount.String(), referenceField.Name: d.Reference, bankField.Name: d.Bank, slipField.Name: d.Slip}, reason)
 }
 
 // Adjust asks for a wallet to be corrected by an amount, which is below zero where it is taken out.
@@ -75,7 +101,42 @@ func (a *Changes) lookFund(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	return a.lookWallet(ctx, o, amount, "Put %s into the wallet of %s")
+	d, err := a.lookWallet(ctx, o, amount, "Put %s into the wallet of %s")
+	if err != nil {
+		return Draft{}, err
+	}
+	return a.lookDeposit(ctx, o, d)
+}
+
+// lookDeposit adds to a draft the bank account that received the deposit. It is required once the installation has one for such money.
+func (a *Changes) lookDeposit(ctx context.Context, o Order, d Draft) (Draft, error) {
+	w := d.Payload.(wallet)
+	w.Bank, w.Slip = o.Values[bankField.Name], strings.TrimSpace(o.Values[slipField.Name])
+	if w.Bank == "" {
+		needs, err := a.Treasury.NeedsBank(ctx, tenant.Mode(w.Mode))
+		switch {
+		case err != nil:
+			return Draft{}, err
+		case needs:
+			return Draft{}, problem.Field(bankField.Name, "is required: name the bank account that received the deposit")
+		case w.Slip != "":
+			return Draft{}, problem.Field(slipField.Name, "needs the bank account that issued it")
+		}
+		return d, nil
+	}
+	b, err := a.Treasury.Bank(ctx, w.Bank)
+	if problem.Is(err, problem.NotFound) {
+		err = problem.Field(bankField.Name, "is no bank account of ours")
+	}
+	if err == nil {
+		err = b.CheckUse(tenant.Mode(w.Mode))
+	}
+	if err == nil {
+		err = treasury.CheckSlip(w.Slip)
+	}
+	d.Payload = w
+	d.Sentence += fmt.Sprintf(", received at %s, slip %q", b, w.Slip)
+	return d, err
 }
 
 func (a *Changes) lookAdjust(ctx context.Context, o Order) (Draft, error) {
@@ -107,7 +168,7 @@ func (a *Changes) lookWallet(ctx context.Context, o Order, amount money.Pesewas,
 		return Draft{}, err
 	}
 	reference := o.Values[referenceField.Name]
-	d := Draft{Tenant: t.ID, Amount: max(amount, -amount), Payload: wallet{t.ID, t.Name, string(t.Mode), amount, reference}}
+	d := Draft{Tenant: t.ID, Amount: max(amount, -amount), Payload: wallet{Tenant: t.ID, Name: t.Name, Mode: string(t.Mode), Amount: amount, Reference: reference}}
 	d.Sentence = fmt.Sprintf(sentence, t.Money().Text(int64(d.Amount)), title) + under(reference)
 	return d, nil
 }
@@ -126,8 +187,47 @@ func (a *Changes) checkWallet(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
+	deposit, err := a.checkDeposit(ctx, w)
+	if err != nil {
+		return nil, err
+	}
 	alike, err := a.alike(ctx, r, t.Wallet(), int64(w.Amount))
-	return append(list, alike...), err
+	return slices.Concat(list, deposit, alike), err
+}
+
+// checkDeposit returns the balance of the bank account that received a deposit, and warns of a slip that has paid for another one.
+func (a *Changes) checkDeposit(ctx context.Context, w wallet) ([]Fact, error) {
+	if w.Bank == "" {
+		return nil, nil
+	}
+	b, err := a.Treasury.Bank(ctx, w.Bank)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.balances(ctx, "bank account "+b.String(), b.Key(), int64(w.Amount))
+	if err != nil {
+		return nil, err
+	}
+	used, found, err := a.Treasury.SlipUsed(ctx, w.Bank, w.Slip)
+	if found {
+		list = append(list, warning(fmt.Sprintf("The slip %q of this bank account paid for %s at %s.", used.Number, b.Key().Asset.Text(int64(used.Amount)), at(used.At))))
+	}
+	return list, err
+}
+
+// useBank takes the slip of a deposit in tx. It refuses a deposit without a bank account that now needs one.
+func (a *Changes) useBank(tx *db.Tx, act Request, w wallet) error {
+	if act.Kind != KindFund {
+		return nil
+	}
+	if w.Bank != "" {
+		return a.Treasury.UseSlip(tx, treasury.Slip{Bank: w.Bank, Number: w.Slip, Amount: w.Amount, Act: act.ID})
+	}
+	needs, err := a.Treasury.NeedsBankIn(tx, tenant.Mode(w.Mode))
+	if err == nil && needs {
+		err = problem.New(problem.Invalid, "changed_since", "The installation has a bank account since this was made: request the deposit again and name it")
+	}
+	return err
 }
 
 // move moves the money, books it under the act's id and ends the act in one transaction.
@@ -136,7 +236,7 @@ func (a *Changes) move(ctx context.Context, verb mover, act Request, finish Fini
 	if err != nil {
 		return err
 	}
-	return verb(a.Treasury, ctx, w.Tenant, w.Amount, act.Reason, act.Actor, func(tx *db.Tx) error {
+	return verb(a.Treasury, ctx, w, act.Reason, act.Actor, func(tx *db.Tx) error {
 		t, err := a.Tenants.Locked(tx, w.Tenant)
 		if err != nil {
 			return err
@@ -151,6 +251,9 @@ func (a *Changes) move(ctx context.Context, verb mover, act Request, finish Fini
 		}
 		after := before + int64(w.Amount)
 		if err := finish(tx, []audit.Change{{What: "wallet of " + t.Name, Before: key.Asset.Text(before), After: key.Asset.Text(after)}}); err != nil {
+			return err
+		}
+		if err := a.useBank(tx, act, w); err != nil {
 			return err
 		}
 		return a.book(tx, act, w.Reference, key, int64(w.Amount))

@@ -156,6 +156,8 @@ var changing = map[string]string{
 	"people disable": "kofi@example.com", "people enable": "kofi@example.com", "people reset": "kofi@example.com",
 	"fees set": "ID --free", "change": "wallet.recover --tenant ID", "key create": "--tenant ID", "key set": "x --tenant ID --daily 1", "key rotate": "x --tenant ID", "keys rotate": "", "key revoke": "x --tenant ID",
 	"wallet fund": "ID 5 --reference r1", "wallet adjust": "ID 5 --reference r2", "wallet transfer": "ID ID 5 --reference r3", "wallet recover": "ID",
+	"bank add": "gcb --bank GCB --number 1011012345", "bank close": "gcb", "bank open": "gcb=5", "bank sweep": "gcb 5 --reference b1",
+	"bank top-up": "gcb mtn 5 --reference b2", "bank settle": "gcb mtn 5 --reference b3", "bank arrived": "x",
 	"float add": "mtn 5 --reference r4", "payouts resolve": "x --paid", "payouts decide": "x --for house",
 	"providers pause": "mtn --mode live", "providers resume": "mtn --mode live", "providers route": "collect MTN mtn",
 	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",

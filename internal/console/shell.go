@@ -66,6 +66,7 @@ var opsNav = []navItem{
 	{today, "/acts", "Approvals", "t", roles.ReadChanges},
 	{payment, "/payments", "Payments", "p", roles.ReadPayments},
 	{funds, "/float", "Float", "f", roles.ReadTreasury},
+	{funds, "/banks", "Bank accounts", "b", roles.ReadTreasury},
 	{funds, "/statements", "Statements", "n", roles.ReadStatements},
 	{messages, "/messages", "Messages", "m", roles.ReadMessages},
 	{messages, "/senders", "Sender IDs", "i", roles.ReviewSenders},

@@ -42,14 +42,16 @@ const (
 	Clearing AccountID = "clearing" // accepted, not yet settled
 	Fees     AccountID = "fees"     // earned by the installation
 	Suspense AccountID = "suspense" // contradicted by a provider; an operator decides
-	Funding  AccountID = "funding"  // where money and credits enter
+	Funding  AccountID = "funding"  // where money and credits enter that name no bank account
 	Used     AccountID = "used"     // credits spent
+	Transit  AccountID = "transit"  // our money on its way between bank accounts and floats
 )
 
 const (
 	walletPrefix  = "wallet:"
 	creditsPrefix = "credits:"
 	floatPrefix   = "float/"
+	bankPrefix    = "bank/"
 )
 
 // Wallet is the money of a tenant; it has a floor.
@@ -72,6 +74,19 @@ func FloatAt(provider, account string) AccountID {
 
 // IsFloat reports whether the account is our money at a provider.
 func (id AccountID) IsFloat() bool { return strings.HasPrefix(string(id), floatPrefix) }
+
+// Bank returns the account of our money in a bank account of the company.
+func Bank(name string) AccountID { return AccountID(bankPrefix + name) }
+
+// IsBank reports whether the account is a bank account of the company.
+func (id AccountID) IsBank() bool { return strings.HasPrefix(string(id), bankPrefix) }
+
+// IsHeld reports whether the account is our money in the hands of others: in a float, at a bank, or on its way. Its balance is below
+// zero while there is money.
+func (id AccountID) IsHeld() bool { return id.IsFloat() || id.IsBank() || id == Transit }
+
+// BankFees returns the account of fees that a bank charged us.
+func BankFees(name string) AccountID { return AccountID("bank_fees/" + name) }
 
 // ProviderFees returns the account of fees that a provider charged us.
 func ProviderFees(provider string) AccountID { return AccountID("provider_fees/" + provider) }

@@ -105,6 +105,9 @@ func typeOf(s Statement, l ledger.Line) Type {
 		}
 		return outOf
 	}
+	if other.IsBank() {
+		return Funding
+	}
 	switch other {
 	case ledger.Reserve(s.Tenant.ID):
 		return pick(BatchReturn, BatchReserve)

@@ -1,6 +1,9 @@
-// Package treasury moves money on an operator's order. It funds a wallet, corrects one, recovers a debt, and books
-// deposits at a provider. Each movement is one transfer of the ledger. The caller stores the operator and the reason
+// Package treasury moves money on an operator's order. It funds a wallet, corrects one, recovers a debt, books deposits
+// at a provider, and moves our own money between bank accounts and floats. The caller stores the operator and the reason
 // in the same transaction. The package does not know payments.
+//
+// Files: treasury.go has the movements, banks.go the bank accounts of the company and the slips of deposits, transit.go
+// our money on its way.
 package treasury
 
 import (
@@ -50,6 +53,44 @@ func (t *Treasury) Fund(ctx context.Context, tenantID string, amount money.Pesew
 		return problem.Field("amount", "must be above zero")
 	}
 	return t.adjust(ctx, tenantID, amount, "fund", reason, actor, also)
+}
+
+// FundFrom is Fund for a deposit that was seen at a bank account of the company. bank is its name.
+func (t *Treasury) FundFrom(ctx context.Context, tenantID string, amount money.Pesewas, bank, reason, actor string, also ...func(*db.Tx) error) error {
+	if amount <= 0 {
+		return problem.Field("amount", "must be above zero")
+	}
+	of, err := t.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return err
+	}
+	open := func(tx *db.Tx) error { _, err := t.LockOpenBank(tx, bank, of.Mode); return err }
+	m := Movement{Asset: of.Money(), From: ledger.Bank(bank), To: of.Wallet().ID, Amount: amount, Kind: "fund"}
+	return t.Move(ctx, m, reason, actor, append([]func(*db.Tx) error{open}, also...)...)
+}
+
+// Sweep books that fees which the installation earned left a bank account of the company for its own use. It never takes more than was
+// earned: fees do not fall below zero.
+func (t *Treasury) Sweep(ctx context.Context, bank Bank, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
+	if amount <= 0 {
+		return problem.Field("amount", "must be above zero")
+	}
+	key := bank.Key()
+	earned := func(tx *db.Tx) error {
+		if err := tx.Query(lockBanks, nil, func(*db.Row) error { return nil }); err != nil { // one sweep at a time
+			return err
+		}
+		if _, err := t.LockOpenBank(tx, bank.Name, bank.Mode); err != nil {
+			return err
+		}
+		has, err := t.ledger.BalanceIn(tx, ledger.Key{Asset: key.Asset, ID: ledger.Fees})
+		if err == nil && has < int64(amount) {
+			err = problem.Field("amount", "must be at most "+key.Asset.Text(max(0, has))+", the fees that are not swept")
+		}
+		return err
+	}
+	m := Movement{Asset: key.Asset, From: ledger.Fees, To: key.ID, Amount: amount, Kind: "sweep"}
+	return t.Move(ctx, m, reason, actor, append([]func(*db.Tx) error{earned}, also...)...)
 }
 
 // Adjust corrects a tenant's wallet by an amount of either sign. It never takes

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // Checked is the outcome of all checks.
@@ -17,11 +18,12 @@ type Checked struct {
 	Payments book.Report
 	Messages messaging.Report
 	Batches  batch.Report
+	Transit  ledger.Findings // our own money on its way
 }
 
 // Problems lists the faults of all checks.
 func (c Checked) Problems() []string {
-	return slices.Concat(c.Ledger.Problems, c.Payments.Problems, c.Messages.Problems, c.Batches.Problems)
+	return slices.Concat(c.Ledger.Problems, c.Payments.Problems, c.Messages.Problems, c.Batches.Problems, c.Transit.Problems)
 }
 
 // Check makes all checks.
@@ -37,6 +39,9 @@ func (o *Opened) Check(ctx context.Context, p *payments.Payments) (found Checked
 	if found.Messages, err = m.Check(ctx); err != nil {
 		return found, err
 	}
-	found.Batches, err = batch.Check(ctx, o.DB)
+	if found.Batches, err = batch.Check(ctx, o.DB); err != nil {
+		return found, err
+	}
+	found.Transit, err = treasury.Check(ctx, o.DB)
 	return found, err
 }

@@ -35,7 +35,9 @@ var Needs = map[string]roles.Permission{
 	"change": roles.RequestChanges, "fees set": roles.ChangeTenants,
 	"key create": roles.ChangeKeys, "key set": roles.ChangeKeys, "key rotate": roles.ChangeKeys, "key revoke": roles.ChangeKeys,
 	"wallet fund": roles.ChangeMoney, "wallet adjust": roles.ChangeMoney, "wallet transfer": roles.ChangeMoney, "wallet recover": roles.ChangeMoney,
-	"float add":       roles.ChangeTreasury,
+	"float add": roles.ChangeTreasury,
+	"bank add":  roles.ChangeTreasury, "bank close": roles.ChangeTreasury, "bank open": roles.ChangeTreasury, "bank sweep": roles.ChangeTreasury,
+	"bank top-up": roles.ChangeTreasury, "bank settle": roles.ChangeTreasury, "bank arrived": roles.ChangeTreasury,
 	"payouts resolve": roles.ChangeTreasury, "payouts decide": roles.ChangeTreasury,
 	"providers pause": roles.SwitchProviders, "providers resume": roles.SwitchProviders, "providers route": roles.ChangeMoney,
 	"catalogue set": roles.ChangeTenants, "catalogue bank-code": roles.ChangeTenants, "catalogue prefix": roles.ChangeTenants,
@@ -51,6 +53,7 @@ var Needs = map[string]roles.Permission{
 // moneyCommands are the commands that move money. A production machine whose clock is wrong does not run them.
 var moneyCommands = map[string]bool{
 	"wallet fund": true, "wallet adjust": true, "wallet transfer": true, "wallet recover": true, "float add": true,
+	"bank open": true, "bank sweep": true, "bank top-up": true, "bank settle": true, "bank arrived": true,
 	"payouts resolve": true, "payouts decide": true, "credits sell": true, "credits refund": true,
 }
 

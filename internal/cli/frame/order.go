@@ -41,9 +41,10 @@ type Side struct {
 	Amount int64 // pesewas or credits; negative if taken out
 }
 
-// balance is a side's as a person counts it: a float's account is below zero while the provider holds money for us.
+// balance is a side's as a person counts it: the account of a float or a bank is below zero while there
+// is money for us.
 func (s Side) balance(n int64) int64 {
-	if s.Key.ID.IsFloat() {
+	if s.Key.ID.IsHeld() {
 		return -n
 	}
 	return n

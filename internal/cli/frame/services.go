@@ -58,12 +58,12 @@ func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 	quiet := slog.New(slog.DiscardHandler)
 	queue := o.Jobs()
 	return payments.New(payments.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Jobs: queue, Clock: o.Clock, Log: quiet, Secret: secret,
-		Webhooks: webhook.New(o.DB, queue, o.Clock, quiet, webhook.Options{Secret: secret}), Routes: o.Routes(), Treasury: o.treasury()})
+		Webhooks: webhook.New(o.DB, queue, o.Clock, quiet, webhook.Options{Secret: secret}), Routes: o.Routes(), Treasury: o.Treasury()})
 }
 
 // Batches are the files of payouts as commands use them: a server accepts the rows of a batch that begins here.
 func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batches {
-	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(),
+	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.Treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(),
 		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})
 }
 
@@ -72,8 +72,8 @@ func (o *Opened) Reconcile() *reconcile.Reconcile {
 	return reconcile.New(reconcile.Deps{DB: o.DB, Clock: o.Clock, Log: slog.New(slog.DiscardHandler)})
 }
 
-// treasury moves operators' money.
-func (o *Opened) treasury() *treasury.Treasury {
+// Treasury moves operators' money.
+func (o *Opened) Treasury() *treasury.Treasury {
 	return treasury.New(o.DB, o.Ledger, o.Tenants, o.Clock, slog.New(slog.DiscardHandler), o.Routes().CheckFloat)
 }
 
@@ -90,7 +90,7 @@ func (o *Opened) Approvals() *changes.Store {
 // Changes returns the changes of the caller. A secret of a change is printed and not stored.
 func (o *Opened) Changes(secret config.Secret) *changes.Changes {
 	return changes.New(changes.Deps{Store: o.Approvals(), Ledger: o.Ledger, Tenants: o.Tenants, Access: o.Access, People: o.People, Senders: o.Senders(), Webhooks: o.Webhooks(secret),
-		Treasury: o.treasury(), Routes: o.Routes(), Jobs: o.Jobs()})
+		Treasury: o.Treasury(), Routes: o.Routes(), Jobs: o.Jobs()})
 }
 
 // Sealed returns the tables with texts sealed under the keys of the ring.

@@ -7,6 +7,7 @@
 //	provider_callback.go           the address of a provider's callbacks
 //	fees.go, credits.go            fee plans; SMS credits
 //	ledger.go                      the books
+//	bank.go                        bank accounts of the company, and money on its way
 //	wallet.go                      wallets and floats
 //	statements.go                  statements of providers and banks
 //	payouts.go                     payments found, listed and resolved
@@ -90,11 +91,16 @@ type walletFund struct {
 	frame.Writing
 	Tenant string       `arg:"" name:"account" help:"Id or unique name of the account."`
 	Amount frame.Amount `arg:"" help:"Amount in GHS, such as 250.00."`
+	Bank   string       `name:"bank" placeholder:"NAME" help:"Bank account of the company that received the money. Required once there is one."`
+	Slip   string       `name:"slip" placeholder:"NUMBER" help:"Number of the bank's slip. A bank account takes it once."`
 }
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *frame.Env) error {
-	return moveMoney(&c.Common, e, c.OrderFlags, c.Tenant, c.Amount.Or(0), changes.KindFund, (*changes.Changes).FundUnder)
+	return moveMoney(&c.Common, e, c.OrderFlags, c.Tenant, c.Amount.Or(0), changes.KindFund,
+		func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error) {
+			return a.FundFrom(ctx, by, id, changes.Deposit{Tenant: tenant, Amount: amount, Reference: reference, Bank: c.Bank, Slip: c.Slip}, reason)
+		})
 }
 
 type walletAdjust struct {

@@ -111,9 +111,28 @@ func (ps *Pages) GeneratedForms(at roles.Site) (orders []Form) {
 	return orders
 }
 
+// Choices are the options of fields on a page, by the names of the fields.
+type Choices map[string]func(v *console.Visit) ([]page.Option, error)
+
+// Form is the page of a kind about the installation itself, made from its fields. choices replace texts by lists.
+func (ps *Pages) Form(kind, path, submit, lead string, choices Choices) Form {
+	all := changes.Forms()
+	form := all[slices.IndexFunc(all, func(f changes.Form) bool { return f.Kind == kind })]
+	o := ps.fromFields(form, path, choices)
+	o.Submit, o.Lead = submit, func(*console.Visit) (string, error) { return lead, nil }
+	return o
+}
+
 // generated is the page of a kind that is about an account.
 func (ps *Pages) generated(form changes.Form) Form {
-	o := Form{Path: "/changes/" + form.Kind, Title: form.Title, May: form.Request, Submit: "Request the change", Lead: OfAccount("")}
+	o := ps.fromFields(form, "/changes/"+form.Kind, nil)
+	o.Submit, o.Lead = "Request the change", OfAccount("")
+	return o
+}
+
+// fromFields makes the page of a kind from its fields. A kind about an account is about that of the page.
+func (ps *Pages) fromFields(form changes.Form, path string, choices Choices) Form {
+	o := Form{Path: path, Title: form.Title, May: form.Request}
 	var own []changes.Field
 	for _, f := range form.Fields {
 		if f.Name != changes.FieldTenant {
@@ -121,22 +140,31 @@ func (ps *Pages) generated(form changes.Form) Form {
 			o.Inputs = append(o.Inputs, console.Input{Name: f.Name, Max: f.Max})
 		}
 	}
-	o.Fields = func(v *console.Visit) (fields []page.Field, _ error) {
+	o.Fields = func(v *console.Visit) (fields []page.Field, err error) {
 		for _, f := range own {
 			field := page.Field{Name: f.Name, Label: f.Label, Hint: f.Hint, Value: v.Given(f.Name, ""), Max: f.Max, Required: f.Required}
 			for _, option := range f.Options {
 				field.Options = append(field.Options, page.Option{Value: option, Text: option})
+			}
+			if choose := choices[f.Name]; choose != nil {
+				field.Hint = ""
+				if field.Options, err = choose(v); err != nil {
+					return nil, err
+				}
 			}
 			fields = append(fields, field)
 		}
 		return fields, nil
 	}
 	o.Ask = func(v *console.Visit, id string) (changes.Request, error) {
-		t, err := v.Subject()
-		if err != nil {
-			return changes.Request{}, err
+		values := changes.Values{}
+		if form.About() {
+			t, err := v.Subject()
+			if err != nil {
+				return changes.Request{}, err
+			}
+			values[changes.FieldTenant] = t.ID
 		}
-		values := changes.Values{changes.FieldTenant: t.ID}
 		for _, f := range own {
 			values[f.Name] = strings.TrimSpace(v.R.PostFormValue(f.Name))
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // Routes are the pages of the installation.
@@ -44,7 +45,8 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: "/ops/checks", Permission: roles.ReadChecks, Handle: ps.checks},
 	}
 	for _, o := range ps.walletOrders() {
-		base, inputs := "/ops/tenants/{id}/"+o.name, []console.Input{{Name: "id", Max: 36}, {Name: "amount", Max: 20}, {Name: "way", Max: 3}, {Name: "reference", Max: changes.MaxReference}, reason}
+		base, inputs := "/ops/tenants/{id}/"+o.name, []console.Input{{Name: "id", Max: 36}, {Name: "amount", Max: 20}, {Name: "way", Max: 3}, {Name: "reference", Max: changes.MaxReference},
+			{Name: "bank", Max: 30}, {Name: "slip", Max: treasury.MaxSlip}, reason}
 		routes = append(routes,
 			console.Route{Method: http.MethodGet, Path: base, Permission: roles.ChangeMoney, Handle: o.page},
 			console.Route{Method: http.MethodPost, Path: base, Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.confirm},

@@ -17,31 +17,59 @@ import (
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/treasury"
 )
 
 // walletOrder is a form that changes the balance of a wallet.
 type walletOrder struct {
 	name, kind, title, lead string
 	takes                   bool // the form can also withdraw
-	ask                     func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error)
+	ask                     func(a *changes.Changes, ctx context.Context, by changes.By, id string, d changes.Deposit, reason string) (changes.Request, error)
 	pages                   *Pages
 }
 
 func (ps *Pages) walletOrders() []walletOrder {
 	return []walletOrder{
-		{"fund", changes.KindFund, "Fund wallet", "For a deposit that you received from the account outside Makola.", false, (*changes.Changes).FundUnder, ps},
-		{"adjust", changes.KindAdjust, "Correct wallet balance", "For wrong bookings. A correction changes the balance without a payment.", true, (*changes.Changes).AdjustUnder, ps},
+		{"fund", changes.KindFund, "Fund wallet", "For a deposit that you received from the account outside Makola.", false, (*changes.Changes).FundFrom, ps},
+		{"adjust", changes.KindAdjust, "Correct wallet balance", "For wrong bookings. A correction changes the balance without a payment.", true,
+			func(a *changes.Changes, ctx context.Context, by changes.By, id string, d changes.Deposit, reason string) (changes.Request, error) {
+				return a.AdjustUnder(ctx, by, id, d.Reference, d.Tenant, d.Amount, reason)
+			}, ps},
 	}
 }
 
 func (o walletOrder) path(t tenant.Tenant) string { return "/ops/tenants/" + t.ID + "/" + o.name }
 
+// banks returns the choice of the bank account that received a deposit, and the field of the slip. There are none without open bank
+// accounts for the account's money.
+func (o walletOrder) banks(v *console.Visit, t tenant.Tenant) ([]page.Field, error) {
+	if o.kind != changes.KindFund {
+		return nil, nil
+	}
+	list, err := o.pages.Approvals.Changes.Treasury.Banks(v.Ctx)
+	if err != nil {
+		return nil, err
+	}
+	options := []page.Option{{Text: "Choose"}}
+	for _, b := range list {
+		if !b.Closed && b.Mode == t.Mode {
+			options = append(options, page.Option{Value: b.Name, Text: b.String()})
+		}
+	}
+	if len(options) == 1 {
+		return nil, nil
+	}
+	return []page.Field{{Name: "bank", Label: "Bank account", Value: v.Given("bank", ""), Options: options},
+		{Name: "slip", Label: "Slip number", Value: v.Given("slip", ""), Max: treasury.MaxSlip, Required: true, Hint: "Enter the number of the bank's slip or credit. A bank account takes it once."}}, nil
+}
+
 // form returns the form for the amount and the reason.
-func (o walletOrder) form(v *console.Visit, t tenant.Tenant, amount, way, reason string) page.Form {
+func (o walletOrder) form(v *console.Visit, t tenant.Tenant, banks []page.Field, amount, way, reason string) page.Form {
 	f := page.Form{ID: o.name, Action: o.path(t), Submit: "Continue", Fields: []page.Field{
 		{Name: "amount", Label: "Amount (GHS)", Value: amount, Max: 20, Required: true, Hint: "Enter an amount such as 1250.00. You confirm it on the next page."},
 		referenceField(v),
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "Describe your evidence for the approver and the audit log."}}}
+	f.Fields = slices.Insert(f.Fields, 1, banks...)
 	if o.takes {
 		f.Fields = slices.Insert(f.Fields, 0, page.Field{Name: "way", Label: "Direction", Value: way, Options: []page.Option{{Value: "in", Text: "Add to wallet"}, {Value: "out", Text: "Remove from wallet"}}})
 	}
@@ -57,7 +85,8 @@ func (o walletOrder) page(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	return console.Answer{Title: o.title, Body: walletBody(o, t, o.form(v, t, "", "in", ""))}, nil
+	banks, err := o.banks(v, t)
+	return console.Answer{Title: o.title, Body: walletBody(o, t, o.form(v, t, banks, "", "in", ""))}, err
 }
 
 // amount reads the amount of the form. It is negative for a withdrawal.
@@ -85,18 +114,27 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	value := v.R.PostFormValue
+	banks, err := o.banks(v, t)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	faulty := func(err error) (console.Answer, error) {
+		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(v, t, banks, value("amount"), value("way"), value("reason")), err))}, nil
+	}
 	amount, err := o.amount(v)
 	if err != nil {
-		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(v, t, value("amount"), value("way"), value("reason")), err))}, nil
+		return faulty(err)
 	}
 	wallet := t.Wallet()
 	values := changes.Values{changes.FieldTenant: t.ID, "amount": max(amount, -amount).String(), "reference": value("reference")}
 	if o.takes {
 		values["way"] = value("way")
+	} else {
+		values["bank"], values["slip"] = value("bank"), value("slip")
 	}
 	preview, err := o.pages.Approvals.Changes.Preview(v.Ctx, approvals.By(v), o.kind, values)
 	if problem.Is(err, problem.Invalid) {
-		return console.Answer{Title: o.title, Wrong: true, Body: walletBody(o, t, console.Faulty(o.form(v, t, value("amount"), value("way"), value("reason")), err))}, nil
+		return faulty(err)
 	}
 	if err != nil {
 		return console.Answer{}, err
@@ -118,6 +156,9 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	if value("reference") != "" {
 		facts = append(facts, page.Fact{Name: "Reference", Value: page.Text(value("reference"))})
 	}
+	if value("slip") != "" {
+		facts = append(facts, page.Fact{Name: "Slip", Value: page.Text(value("slip"))})
+	}
 	facts = append(facts, page.Fact{Name: "Reason", Value: page.Text(value("reason"))})
 	var warnings []string
 	for _, f := range preview.Facts.Warnings() {
@@ -125,7 +166,8 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	}
 	form := page.Form{ID: "confirm", Action: o.path(t) + "/confirm", Submit: fmt.Sprintf(submit, worth), Danger: amount < 0, Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: cmp.Or(value("id"), uuid.Must(uuid.NewV7()).String())}, {Name: "amount", Type: "hidden", Value: size.String()},
-		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reference", Type: "hidden", Value: value("reference")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
+		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reference", Type: "hidden", Value: value("reference")}, {Name: "bank", Type: "hidden", Value: value("bank")},
+		{Name: "slip", Type: "hidden", Value: value("slip")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
 	return console.Answer{Title: o.title, Body: walletConfirmBody(o, warnings, facts, form, o.path(t))}, nil
 }
 
@@ -140,7 +182,8 @@ func (o walletOrder) do(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	act, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), v.R.PostFormValue("id"), v.R.PostFormValue("reference"), t.ID, amount, v.R.PostFormValue("reason"))
+	value := v.R.PostFormValue
+	act, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), value("id"), changes.Deposit{Tenant: t.ID, Amount: amount, Reference: value("reference"), Bank: value("bank"), Slip: value("slip")}, value("reason"))
 	if err != nil {
 		return console.Answer{}, err
 	}

@@ -206,6 +206,9 @@ func AccountWord(id ledger.AccountID) string {
 	if strings.HasPrefix(name, "wallet:") {
 		return "Wallet"
 	}
+	if id.IsBank() {
+		return "Bank account " + of
+	}
 	if of != "" {
 		provider, account, _ := strings.Cut(of, "/")
 		return strings.TrimSuffix(Capital(name)+" at "+ProviderName(provider)+", "+account, ", ")
@@ -215,7 +218,7 @@ func AccountWord(id ledger.AccountID) string {
 
 // placeWords name accounts of the ledger to the people of an account, who know no providers and no floats.
 var placeWords = map[string]string{"clearing": "On hold", "fees": "Charges", "suspense": "Under review", "funding": "Funding", "used": "Used", "reserve": "Batch reserve",
-	"receivable": "Debt", "float": "Outside"}
+	"receivable": "Debt", "float": "Outside", "bank": "Funding", "transit": "Outside"}
 
 // PlaceWord returns the word for an account of the ledger that an account's people read.
 func PlaceWord(id ledger.AccountID) string {

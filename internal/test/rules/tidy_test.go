@@ -122,6 +122,7 @@ var mayImport = map[string][]string{
 	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
 
 	"console/statements": {"audit", "console", "page", "provider", "reconcile", "roles", "sheet"},
+	"console/treasury":   {"changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "roles", "route", "tenant", "treasury"},
 	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
 }
 
