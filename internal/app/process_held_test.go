@@ -43,7 +43,7 @@ func newDesk(t testing.TB, base string) *desk {
 
 // ask sends a form, or asks for a page where there is none, until a server answers.
 func (d *desk) ask(path string, form url.Values) (status int, to, text string) {
-	for {
+	for begun := time.Now(); ; {
 		var response *http.Response
 		var err error
 		if form == nil {
@@ -58,6 +58,7 @@ func (d *desk) ask(path string, form url.Values) (status int, to, text string) {
 				return response.StatusCode, response.Header.Get("Location"), string(body)
 			}
 		}
+		giveUp(d.t, begun, path, err)
 		pause(20 * time.Millisecond)
 	}
 }

@@ -80,7 +80,7 @@ func (c *crowd[T]) begin(callers int, target *client, send func(caller, n int)) 
 // insist makes a POST again and again until the server has answered it, as a careful merchant's program
 // does: with the same reference or Idempotency-Key. It ends its goroutine when the test is over.
 func (c *crowd[T]) insist(path string, body any, header ...string) answer {
-	for {
+	for begun := time.Now(); ; {
 		if c.t.Context().Err() != nil {
 			runtime.Goexit()
 		}
@@ -88,8 +88,21 @@ func (c *crowd[T]) insist(path string, body any, header ...string) answer {
 		if err == nil && a.status < 500 {
 			return a
 		}
+		giveUp(c.t, begun, path, err)
 		pause(20 * time.Millisecond)
 	}
+}
+
+// answerWithin is how long a server that is killed again and again may answer nothing.
+const answerWithin = 3 * time.Minute
+
+// giveUp ends the caller's goroutine with a failure once a server has answered nothing for too long.
+func giveUp(t testing.TB, begun time.Time, path string, err error) {
+	if time.Since(begun) < answerWithin {
+		return
+	}
+	t.Errorf("%s had no answer within %s: %v", path, answerWithin, err)
+	runtime.Goexit()
 }
 
 // keep notes a request that was answered.
