@@ -200,7 +200,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.figures = figures.New(a.db, a.clock)
 	a.jobs.Periodic("figures", figures.Every, a.figures.Sum)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
-	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes,
+	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})
 	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)

@@ -100,7 +100,7 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		b.leadsTo(p, batchesPage+"/")
 		here := p.Header.Get("Location")
 		p = b.want(http.StatusOK, here, "2 of 4 rows", "number ", "network is missing; by the number it may be MTN", "No network, numbers that begin with 024 (1 row)", "is in the batch before, with the same amount, in row 1")
-		if strings.Contains(p.text, "Request the batch") {
+		if strings.Contains(p.text, "Request batch") {
 			t.Error("a draft with bad rows can be requested")
 		}
 		row := url.Values{"number": {"0240000004"}, "network": {"MTN"}, "amount": {"many"}}
@@ -113,13 +113,13 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		b.want(http.StatusOK, here, "4 of 4 rows")
 		b.leadsTo(b.do(http.MethodPost, here+"/rows/3/drop", nil), here)
 		b.leadsTo(b.do(http.MethodPost, here+"/rows/4/drop", nil), here)
-		p = b.want(http.StatusOK, here, "2 of 4 rows", "GHS 1,210.50", "Request the batch")
+		p = b.want(http.StatusOK, here, "2 of 4 rows", "GHS 1,210.50", "Request batch")
 		ask := url.Values{"id": {p.hidden(t, "id")}, "reason": {"salaries of November"}}
 		b.leadsTo(b.do(http.MethodPost, here+"/request", ask), here) // nobody else may approve: it begins at once
 		id := here[strings.LastIndex(here, "/")+1:]
 		b.ends(id)
 		b.want(http.StatusOK, here, "Finished", "2 of 2 rows sent: 2 paid")
-		b.want(http.StatusOK, here+"/rows", "233240000001", "success", "dropped")
+		b.want(http.StatusOK, here+"/rows", "233240000001", "success", "Dropped")
 		results := b.want(http.StatusOK, here+"/results.csv", "success", "dropped", "b-")
 		if n := strings.Count(results.text, "\n"); n != 5 {
 			t.Errorf("the results have %d lines: %s", n, results.text)
@@ -129,7 +129,7 @@ func TestBatchPages_fromFileToResults(t *testing.T) {
 		} else {
 			here = p.Header.Get("Location")
 		}
-		b.want(http.StatusOK, here, "1 of 2 rows (GHS 1,200.50) were paid by Salaries November", "Keep only the new rows", "Why rows are paid again")
+		b.want(http.StatusOK, here, "1 of 2 rows (GHS 1,200.50) were paid by Salaries November", "Keep only new rows", "Reason for paying rows again")
 		ask = url.Values{"id": {uuid.Must(uuid.NewV7()).String()}, "reason": {"salaries"}}
 		if p := b.do(http.MethodPost, here+"/request", ask); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "keep only the new rows") {
 			t.Errorf("rows that were paid are answered %d: %s", p.StatusCode, p.text)
@@ -197,5 +197,29 @@ func TestBatchPages_columnsOfAFile(t *testing.T) {
 		b.want(http.StatusOK, p.Header.Get("Location"), "Columns of an earlier file", `value="3" selected`)
 		p = b.sendsFile("Salaries later", "salaries.csv", []byte(strings.Replace(file, "Firm", "Company", 1)))
 		b.want(http.StatusOK, p.Header.Get("Location"), "The headings changed since the file of", "New or moved headings: company. Missing headings: firm.")
+	})
+}
+
+// A person looks up the registered names, sees differences first, and types their number to request the batch.
+func TestBatchPages_registeredNames(t *testing.T) {
+	eachBatching(t, func(t *testing.T, b *browsed) {
+		p := b.uploads("Salaries", "salaries.csv", "number,network,amount,name\n0240000001,MTN,10,Nobody Of That Name\n0240000002,MTN,20,\n")
+		b.leadsTo(p, batchesPage+"/")
+		here := p.Header.Get("Location")
+		b.want(http.StatusOK, here, "Registered names", "Look up registered names")
+		b.leadsTo(b.do(http.MethodPost, here+"/names", nil), here)
+		clocktest.Await(t, "the names are looked up", func() bool {
+			is, err := b.batches.Get(t.Context(), demoTenant, here[strings.LastIndex(here, "/")+1:])
+			return err == nil && !is.LooksUp()
+		})
+		p = b.want(http.StatusOK, here, "Names that differ", "Different", "No name in the file", "Rows with a different registered name")
+		ask := url.Values{"id": {p.hidden(t, "id")}, "reason": {"salaries"}, "different": {"2"}}
+		if p := b.do(http.MethodPost, here+"/request", ask); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "must be the number of rows whose registered name differs") {
+			t.Errorf("a wrong number is answered %d: %s", p.StatusCode, p.text)
+		}
+		ask.Set("different", "1")
+		b.leadsTo(b.do(http.MethodPost, here+"/request", ask), here)
+		b.ends(here[strings.LastIndex(here, "/")+1:])
+		b.want(http.StatusOK, here, "2 of 2 rows sent: 2 paid")
 	})
 }

@@ -88,7 +88,7 @@ func TestSettle_manyRows(t *testing.T) {
 	if settled, err := n.Settle(t.Context(), b.Tenant, b.ID, unsettledMissing+"024", "MTN"); err != nil || settled != 2500 {
 		t.Errorf("%d rows are settled (%v)", settled, err)
 	}
-	if is, err := n.Count(t.Context(), b); err != nil || is.Rows[RowReady] != 2500 {
+	if is, err := n.Count(t.Context(), n.is(b.ID)); err != nil || is.Rows[RowReady] != 2500 {
 		t.Errorf("%+v (%v)", is, err)
 	}
 }
@@ -117,7 +117,14 @@ func TestBatch_paysBankAccounts(t *testing.T) {
 		if err := file.Close(); err != nil {
 			t.Error(err)
 		}
-		b := n.requested("Suppliers", "number,network or bank,amount,name\n0011220033,"+banks[0].Name+",10,Ama\n0011220034,"+banks[0].Code+",20,Kofi\n0241234567,MTN,30,Esi\n")
+		b, err := n.upload("Suppliers", "number,network or bank,amount,name\n0011220033,"+banks[0].Name+",10,Ama\n0011220034,"+banks[0].Code+",20,Kofi\n0241234567,MTN,30,Esi\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Second)
+		if b, err = n.Request(t.Context(), b.Tenant, b.ID, ""); err != nil {
+			t.Fatal(err)
+		}
 		if err := n.start(b); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +134,7 @@ func TestBatch_paysBankAccounts(t *testing.T) {
 			t.Fatalf("%+v (%v)", results, err)
 		}
 		paid, err := n.payments.ByIDs(t.Context(), []string{results[0].Payment})
-		if pay := paid[results[0].Payment]; err != nil || pay.Channel != book.ChannelBank || pay.BankID != banks[0].ID || pay.Account != "0011220033" {
+		if pay := paid[results[0].Payment]; err != nil || pay.Channel != book.ChannelBank || pay.BankID != banks[0].ID || pay.Account != "0011220033" || pay.AccountName != "REGISTERED 0011220033" {
 			t.Errorf("%+v (%v)", pay, err)
 		}
 		if is := n.is(b.ID); is.Status != Finished || n.wallet() != funds-b.Total() {

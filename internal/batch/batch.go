@@ -21,6 +21,7 @@
 //	mend.go        changes of a draft's rows
 //	mapping.go     uploaded files, and the columns that a person confirms
 //	draft.go       drafts from files
+//	names.go       lookup of registered names
 //	overlap.go     rows that earlier batches paid, and other warnings
 //	erasure.go     search for and erasure of a person's number and name
 //	check.go       consistency of batches and ledger
@@ -29,10 +30,12 @@
 //	job.go         the job of a running batch
 //	store.go       rows of the tables
 //	batch.go       the batch, and the dependencies of the package
+//	tally.go       counts of the rows of a batch
 //	uploads.go     limit of concurrent reads of files
 //	code.go        codes, references and digests
 //	read.go        rows of files
 //	banks.go       banks by name
+//	compare.go     comparison of names
 //	states.go      the table of states
 package batch
 
@@ -46,6 +49,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/recovery"
@@ -84,6 +88,12 @@ type Batch struct {
 	Next     int // the first line that is neither accepted nor refused
 	version  int64
 
+	Scope     Scope     // of the lookup of registered names
+	NamesAt   time.Time // when the oldest of them was looked up; zero: none was
+	namesNext int       // the line from which names are looked up; 0: no lookup runs
+	tally     *Counts   // of its rows, until it begins; nil: not stored
+	Request   string    // id of the change request that sends it
+
 	CreatedAt, ChangedAt, RequestedAt, StartedAt, PausedAt, EndedAt time.Time
 }
 
@@ -116,6 +126,7 @@ type Deps struct {
 	Secret   config.Secret // codes are made under it
 	Access   *access.Access
 	Routes   *route.Table // its banks
+	Lookups  *lookup.Lookups
 }
 
 // Batches are the files of payouts of all tenants. It is safe for concurrent use.
@@ -136,6 +147,9 @@ type Batches struct {
 	maxOpen  int
 	access   *access.Access
 	routes   *route.Table
+	lookups  *lookup.Lookups
+
+	maxLookups int
 }
 
 // setRows is how many rows are accepted in one transaction. A run accepts the sets of one block.

@@ -74,6 +74,9 @@ func (d *digester) add(r Row) {
 	}
 	writeCanonical(d.hash, r)
 	writeField(d.hash, strconv.FormatInt(int64(r.Charges), 10))
+	if r.Registered != "" {
+		writeField(d.hash, r.Registered)
+	}
 }
 
 func (d *digester) endBlock() {

@@ -109,7 +109,7 @@ func (s *Batches) draft(ctx context.Context, u Upload, from source, notes func()
 	if err := s.db.Read(ctx, func(tx *db.Tx) error { return roomForDraft(tx, t.ID) }); err != nil {
 		return Batch{}, false, err
 	}
-	made := Batch{ID: book.NewID(s.clock.Now()), Tenant: t.ID, Mode: string(t.Mode), Name: u.Name, Maker: u.Maker, Key: u.Key, Again: u.Again, Status: Draft}
+	made := Batch{ID: book.NewID(s.clock.Now()), Tenant: t.ID, Mode: string(t.Mode), Name: u.Name, Maker: u.Maker, Key: u.Key, Again: u.Again, Status: Draft, tally: new(newCounts())}
 	sum, err := s.storeRows(ctx, t, &made, from)
 	kept := false
 	if err == nil {
@@ -137,6 +137,7 @@ func (s *Batches) storeRows(ctx context.Context, t tenant.Tenant, b *Batch, from
 			}
 			if err == nil {
 				writeCanonical(sum, row)
+				b.tally.add(row, 1)
 				set = append(set, storedRow{batch: b.ID, tenant: t.ID, Row: row})
 			}
 		}
@@ -205,7 +206,7 @@ const sampleCode = "0000000000000"
 
 // payout is the payout that a row asks for.
 func (r Row) payout(code string) payments.Payout {
-	p := payments.Payout{Amount: r.Amount, Reference: ReferenceOf(code, r), Name: r.Name}
+	p := payments.Payout{Amount: r.Amount, Reference: ReferenceOf(code, r), Name: cmp.Or(r.Registered, r.Name)}
 	if r.Bank != "" {
 		p.BankID, p.AccountNumber = r.Bank, r.Account
 	} else {
@@ -256,11 +257,17 @@ func (s *Batches) insert(ctx context.Context, b Batch, sum []byte) (is Batch, re
 		}
 		now := db.Micros(s.clock.Now())
 		if _, err := tx.Exec(insertBatch, is.ID, is.Tenant, is.Mode, is.Name, is.Code, int64(is.Repetition), is.Again, is.Maker, is.Key,
-			strings.Join(is.Notes, "\n"), int64(is.Lines), now); err != nil {
+			strings.Join(is.Notes, "\n"), int64(is.Lines), now, encodeCounts(is.tally)); err != nil {
 			return err
 		}
-		is, err = one(tx, selectBatch, is.Tenant, is.ID)
-		return err
+		if is, err = one(tx, selectBatch, is.Tenant, is.ID); err != nil || is.tally.Unnamed == 0 {
+			return err
+		}
+		if is, err = lock(tx, is.Tenant, is.ID); err != nil {
+			return err
+		}
+		is.Scope = ScopeBanks
+		return s.startNames(tx, is)
 	})
 	return is, replayed, err
 }

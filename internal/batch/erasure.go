@@ -19,7 +19,7 @@ type Named struct {
 }
 
 // erasedRow removes the payee from a row. The amounts stay.
-const erasedRow = `account = '', account_name = '', note = '', given = '{}'`
+const erasedRow = `account = '', account_name = '', registered = '', note = '', given = '{}'`
 
 const (
 	rowsOfNumber = `SELECT b.tenant, b.id, b.name, r.line, r.account_name, r.amount, b.status, b.created_at FROM batch_rows r JOIN batches b ON b.id = r.batch
@@ -29,7 +29,7 @@ WHERE r.account = $1 ORDER BY b.id, r.line`
 	eraseRow = `UPDATE batch_rows SET state = CASE WHEN state = 'ready' THEN 'dropped' ELSE state END, ` + erasedRow + ` WHERE batch = $1 AND line = $2
 AND batch IN (SELECT id FROM batches WHERE id = $1 AND (status = 'draft' OR ended_at <> 0))`
 
-	touchDraft = `UPDATE batches SET version = version + 1 WHERE id = $1 AND status = 'draft'`
+	touchDraft = `UPDATE batches SET version = version + 1, tally = '' WHERE id = $1 AND status = 'draft'`
 )
 
 // OfNumber gives each row with a number. It reads all rows.

@@ -56,6 +56,13 @@ func (k *bank) BankName(_ context.Context, _, account string) (string, provider.
 	return k.nameOf(account)
 }
 
+// set changes the answers to lookups of names.
+func (k *bank) set(name func(party string) (string, provider.Outcome)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.name = name
+}
+
 func (k *bank) nameOf(party string) (string, provider.Outcome) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -163,7 +170,7 @@ func (f *fixture) stopped(name string) *node {
 	tr := treasury.New(f.db, l, tenants, f.clock, log, n.routes.CheckFloat)
 	n.payments = payments.New(payments.Deps{DB: f.db, Ledger: l, Tenants: tenants, Jobs: n.queue, Webhooks: webhook.New(f.db, n.queue, f.clock, log, webhook.Options{Secret: secret, Development: true}),
 		Routes: n.routes, Lookups: lookup.New(f.db, tenants, n.routes, f.clock), Treasury: tr, Recovery: n.lost, Clock: f.clock, Log: log, Secret: secret, Development: true})
-	n.Batches = New(Deps{DB: f.db, Ledger: l, Tenants: tenants, Payments: n.payments, Treasury: tr, Jobs: n.queue, Recovery: n.lost, Access: access.New(f.db, f.clock), Routes: n.routes, Clock: f.clock, Log: log, Secret: secret})
+	n.Batches = New(Deps{DB: f.db, Ledger: l, Tenants: tenants, Payments: n.payments, Treasury: tr, Jobs: n.queue, Recovery: n.lost, Access: access.New(f.db, f.clock), Routes: n.routes, Lookups: lookup.New(f.db, tenants, n.routes, f.clock), Clock: f.clock, Log: log, Secret: secret})
 	n.runSets = 1
 	if err := n.routes.Seed(f.t.Context()); err != nil {
 		f.t.Fatal(err)

@@ -3,6 +3,7 @@ package batch
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/jobs"
@@ -10,6 +11,9 @@ import (
 
 // jobKind is the kind of the job that accepts the rows of a batch. Stored; never renamed.
 const jobKind = "batch"
+
+// troubleTime is the pause after an error of our own.
+const troubleTime = 2 * time.Second
 
 // payload is the stored payload of the job.
 type payload struct {
@@ -20,9 +24,22 @@ type payload struct {
 // addJob adds the job of a batch that runs. A batch that is resumed has another job than before: the old one may not have
 // ended yet.
 func (s *Batches) addJob(tx *db.Tx, b Batch) {
+	s.jobs.Add(tx, jobs.Job{ID: b.ID + "/" + strconv.FormatInt(b.version, 10), Kind: jobKind, Subject: b.ID, Payload: payloadOf(b)})
+}
+
+func payloadOf(b Batch) json.RawMessage {
 	text, err := json.Marshal(payload{1, b.Tenant})
 	if err != nil {
 		panic("batch: a payload of strings does not encode: " + err.Error())
 	}
-	s.jobs.Add(tx, jobs.Job{ID: b.ID + "/" + strconv.FormatInt(b.version, 10), Kind: jobKind, Subject: b.ID, Payload: text})
+	return text
+}
+
+// tenantOf returns the tenant of a job.
+func tenantOf(j jobs.Job) string {
+	var p payload
+	if json.Unmarshal(j.Payload, &p) != nil {
+		return ""
+	}
+	return p.Tenant
 }

@@ -28,6 +28,7 @@ func (s *Batches) Mend(ctx context.Context, tenant, id string, line int, g Given
 		if err := s.checkRow(ctx, t, &row); err != nil {
 			return err
 		}
+		b.replaces(old, row)
 		return writeRow(tx, id, row)
 	})
 	return row, err
@@ -40,7 +41,9 @@ func (s *Batches) Drop(ctx context.Context, tenant, id string, line int) error {
 		if err != nil {
 			return err
 		}
+		old := row
 		row.State, row.Problems, row.unsettled = RowDropped, nil, ""
+		b.replaces(old, row)
 		return writeRow(tx, id, row)
 	})
 }
@@ -77,7 +80,9 @@ func (s *Batches) KeepNew(ctx context.Context, tenant, id string) (dropped int, 
 			}
 			dropped += int(n)
 		}
-		return nil
+		c, err := countIn(tx, id)
+		*is.tally = c
+		return err
 	})
 	return dropped, err
 }
@@ -97,24 +102,14 @@ func (s *Batches) edit(ctx context.Context, tenant, id string, change func(tx *d
 		if b.Status != Draft {
 			return problem.New(problem.Invalid, "batch_frozen", "The batch is "+string(b.Status)+": its rows cannot be changed")
 		}
+		if err := b.counted(tx); err != nil {
+			return err
+		}
 		if err := change(tx, b); err != nil {
 			return err
 		}
 		return s.store(tx, b)
 	})
-}
-
-func rowOf(tx *db.Tx, id string, line int) (row Row, err error) {
-	found := false
-	err = tx.Query(selectRow, []any{id, int64(line)}, func(r *db.Row) error {
-		found = true
-		row, err = scanRow(r)
-		return err
-	})
-	if err == nil && !found {
-		err = problem.New(problem.NotFound, "row_not_found", fmt.Sprintf("The batch has no row %d", line))
-	}
-	return row, err
 }
 
 func writeRow(tx *db.Tx, id string, r Row) error { return writeRows(tx, id, []Row{r}) }

@@ -35,7 +35,13 @@ type Row struct {
 	Payment   string              // id of the payout of an accepted row
 	Reason    string              // of a refused row
 	unsettled string              // key of the text that names no network or bank
+
+	Registered string // name under which a provider has the account; empty: none is known
+	Named      NameState
 }
+
+// needsName reports whether the row cannot be paid without a registered name, as every payout to a bank account.
+func (r Row) needsName() bool { return r.Bank != "" && r.Registered == "" }
 
 // PlaceOf returns the name of the network or bank of a row.
 func PlaceOf(r Row) string {

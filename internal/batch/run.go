@@ -2,7 +2,6 @@ package batch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -17,17 +16,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// troubleTime is the pause after an error of our own.
-const troubleTime = 2 * time.Second
-
 func (s *Batches) register() {
-	tenantOf := func(j jobs.Job) string {
-		var p payload
-		if json.Unmarshal(j.Payload, &p) != nil {
-			return ""
-		}
-		return p.Tenant
-	}
 	s.jobs.Register(jobs.Handler{Kind: jobKind, Workers: 4, Tenant: tenantOf, PerTurn: func(string, string) int { return 1 }, Run: func(ctx context.Context, j jobs.Job) jobs.Outcome {
 		return s.run(ctx, tenantOf(j), j.Subject)
 	}})

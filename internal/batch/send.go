@@ -37,7 +37,13 @@ func (s *Batches) Freeze(ctx context.Context, tenantID, id, again string) (f Fro
 	if _, err := f.Status.after(eventRequest); err != nil {
 		return f, err
 	}
+	if f.LooksUp() {
+		return f, errNamesPending
+	}
 	if err := s.freeze(ctx, &f); err != nil {
+		return f, err
+	}
+	if err := s.banksNamed(ctx, f.Batch); err != nil {
 		return f, err
 	}
 	if f.paid, err = s.overlapOf(ctx, f.Batch); err != nil {
@@ -68,6 +74,9 @@ func (s *Batches) RequestIn(tx *db.Tx, f Frozen) error {
 		return err
 	}
 	done.Status, done.RequestedAt = Requested, s.clock.Now()
+	if done.tally.named() > 0 && s.namesAge(done) > nameFresh/2 { // an approver does not wait for the names
+		return s.startNames(tx, done)
+	}
 	return s.store(tx, done)
 }
 
@@ -79,11 +88,11 @@ func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
 		return err
 	}
 	b.Plan, b.Ready, b.Amount, b.Charges = plan, 0, 0, 0
-	sum, digest, bad := sha256.New(), digester{}, 0
+	sum, digest, counts := sha256.New(), digester{}, newCounts()
 	err = s.eachSet(ctx, *b, func(rows []Row) error {
 		for _, r := range rows {
-			if r.State == RowBad {
-				bad++
+			if r.State != RowReady {
+				counts.add(r, 1)
 			}
 		}
 		rows = ready(rows)
@@ -103,6 +112,7 @@ func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
 			f.Largest = max(f.Largest, r.Amount)
 			writeCanonical(sum, *r)
 			digest.add(*r)
+			counts.add(*r, 1)
 			if r.Charges != was {
 				changed = append(changed, storedRow{batch: b.ID, Row: *r})
 			}
@@ -118,13 +128,13 @@ func (s *Batches) freeze(ctx context.Context, f *Frozen) error {
 	switch {
 	case err != nil:
 		return err
-	case bad > 0:
-		return problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d rows cannot be paid: correct or drop them", bad))
+	case counts.Rows[RowBad] > 0:
+		return problem.New(problem.Invalid, "bad_rows", fmt.Sprintf("%d rows cannot be paid: correct or drop them", counts.Rows[RowBad]))
 	case b.Ready == 0:
 		return problem.New(problem.Invalid, "no_rows", "The batch has no rows to pay")
 	}
 	b.blocks, b.Digest = digest.sums()
-	f.sum = sum.Sum(nil)
+	f.sum, b.tally = sum.Sum(nil), &counts
 	return nil
 }
 
@@ -151,6 +161,14 @@ func (s *Batches) Withdraw(tx *db.Tx, tenantID, id string) error {
 	}
 	b.Digest, b.blocks, b.RequestedAt, b.Plan, b.Overlap = "", nil, noTime, 0, 0
 	b.Ready, b.Amount, b.Charges = 0, 0, 0
+	b.namesNext, b.Request = 0, ""
+	if _, err := tx.Exec(forgetChanged, b.ID); err != nil {
+		return err
+	}
+	b.tally = nil
+	if err := b.counted(tx); err != nil {
+		return err
+	}
 	return s.store(tx, b)
 }
 
@@ -177,6 +195,9 @@ func (s *Batches) Start(ctx context.Context, o Order, also func(*db.Tx, Batch) e
 		return err
 	}
 	if err := s.mayStart(ctx, b); err != nil {
+		return err
+	}
+	if err := s.namesStand(ctx, b); err != nil {
 		return err
 	}
 	return s.withOverlap(ctx, b, func(paid overlap) error {

@@ -106,14 +106,16 @@ func (s *Batches) Settle(ctx context.Context, tenantID, id, key, choice string) 
 				return err
 			}
 			for i, old := range rows {
-				old.Given.Network = name
-				rows[i] = cells.row(old.Line, old.Source, old.Given, known)
+				g := old.Given
+				g.Network = name
+				rows[i] = cells.row(old.Line, old.Source, g, known)
 				if rows[i].unsettled != "" {
 					return fmt.Errorf("batch: the choice %q settles nothing", name)
 				}
 				if err := s.checkRow(ctx, t, &rows[i]); err != nil {
 					return err
 				}
+				b.replaces(old, rows[i])
 			}
 			return writeRows(tx, id, rows)
 		})

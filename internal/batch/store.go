@@ -12,14 +12,17 @@ import (
 )
 
 const batchColumns = `id, tenant, mode, name, code, repetition, again, maker, access_key, status, cause, notes, digest, blocks, plan, ready, amount, charges,
-overlap, lines, accepted, rest, next, version, created_at, changed_at, requested_at, started_at, paused_at, ended_at`
+overlap, lines, accepted, rest, next, version, created_at, changed_at, requested_at, started_at, paused_at, ended_at, names_scope, names_next, names_at, tally, request`
 
 func (b *Batch) scan(r *db.Row) error {
-	var notes, blocks string
+	var notes, blocks, tally string
 	err := r.Scan(&b.ID, &b.Tenant, &b.Mode, &b.Name, &b.Code, &b.Repetition, &b.Again, &b.Maker, &b.Key, &b.Status, &b.Cause, &notes, &b.Digest, &blocks, &b.Plan,
 		&b.Ready, &b.Amount, &b.Charges, &b.Overlap, &b.Lines, &b.Accepted, &b.Rest, &b.Next, &b.version,
-		&b.CreatedAt, &b.ChangedAt, &b.RequestedAt, &b.StartedAt, &b.PausedAt, &b.EndedAt)
+		&b.CreatedAt, &b.ChangedAt, &b.RequestedAt, &b.StartedAt, &b.PausedAt, &b.EndedAt, &b.Scope, &b.namesNext, &b.NamesAt, &tally, &b.Request)
 	b.Notes, b.blocks = listed(notes), listed(blocks)
+	if err == nil {
+		b.tally, err = decodeCounts(tally)
+	}
 	return err
 }
 
@@ -32,8 +35,8 @@ func listed(text string) []string {
 }
 
 const (
-	insertBatch = `INSERT INTO batches (id, tenant, mode, name, code, repetition, again, maker, access_key, status, notes, lines, created_at, changed_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'draft', $10, $11, $12, $12)`
+	insertBatch = `INSERT INTO batches (id, tenant, mode, name, code, repetition, again, maker, access_key, status, notes, lines, created_at, changed_at, tally)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'draft', $10, $11, $12, $12, $13)`
 
 	selectBatch = `SELECT ` + batchColumns + ` FROM batches WHERE tenant = $1 AND id = $2`
 
@@ -48,7 +51,8 @@ AND (status IN ('draft', 'requested', 'running', 'paused', 'finished') OR accept
 	// The version guards the locked read.
 	updateBatch = `UPDATE batches SET status = $3, cause = $4, digest = $5, blocks = $6, plan = $7, ready = $8, amount = $9, charges = $10, overlap = $11,
 	code = $12, repetition = $13, again = $14, accepted = $15, rest = $16, next = $17, version = version + 1,
-	changed_at = $18, requested_at = $19, started_at = $20, paused_at = $21, ended_at = $22
+	changed_at = $18, requested_at = $19, started_at = $20, paused_at = $21, ended_at = $22,
+	names_scope = $23, names_next = $24, names_at = $25, tally = $26, request = $27
 WHERE id = $1 AND version = $2`
 
 	listBatches = `SELECT ` + batchColumns + ` FROM batches WHERE tenant = $1 AND id < $2 ORDER BY id DESC LIMIT $3`
@@ -83,7 +87,8 @@ func lock(tx *db.Tx, tenant, id string) (Batch, error) { return one(tx, selectLo
 func (s *Batches) store(tx *db.Tx, b Batch) error {
 	n, err := tx.Exec(updateBatch, b.ID, b.version, b.Status, b.Cause, b.Digest, strings.Join(b.blocks, "\n"), b.Plan, int64(b.Ready), int64(b.Amount), int64(b.Charges),
 		int64(b.Overlap), b.Code, int64(b.Repetition), b.Again, int64(b.Accepted), int64(b.Rest), int64(b.Next),
-		db.Micros(s.clock.Now()), db.Micros(b.RequestedAt), db.Micros(b.StartedAt), db.Micros(b.PausedAt), db.Micros(b.EndedAt))
+		db.Micros(s.clock.Now()), db.Micros(b.RequestedAt), db.Micros(b.StartedAt), db.Micros(b.PausedAt), db.Micros(b.EndedAt),
+		string(b.Scope), int64(b.namesNext), db.Micros(b.NamesAt), encodeCounts(b.tally), b.Request)
 	if err == nil && n != 1 {
 		err = fmt.Errorf("batch: %s changed under its lock", b.ID)
 	}
@@ -108,7 +113,7 @@ func (s *Batches) List(ctx context.Context, tenant, after string, limit int) (li
 }
 
 const (
-	rowColumns = `line, source, state, channel, account, account_name, amount, charges, reference, note, given, problems, payment, reason, bank, unsettled`
+	rowColumns = `line, source, state, channel, account, account_name, amount, charges, reference, note, given, problems, payment, reason, bank, unsettled, registered, named`
 
 	selectRows = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line BETWEEN $2 AND $3 ORDER BY line`
 
@@ -116,7 +121,8 @@ const (
 
 	// Each row comes with its batch, so that the engines look each of them up by the key instead of reading the whole batch.
 	updateRows = `UPDATE batch_rows SET state = r.state, channel = r.channel, bank = r.bank, account = r.account, account_name = r.account_name, amount = r.amount,
-	charges = r.charges, reference = r.reference, note = r.note, given = r.given, problems = r.problems, unsettled = r.unsettled FROM rows($1) AS r
+	charges = r.charges, reference = r.reference, note = r.note, given = r.given, problems = r.problems, unsettled = r.unsettled,
+	registered = r.registered, named = r.named FROM rows($1) AS r
 WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.state IN ('bad', 'ready', 'dropped')`
 
 	updateCharges = `UPDATE batch_rows SET charges = r.charges FROM rows($1) AS r WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line`
@@ -131,7 +137,7 @@ func scanRow(r *db.Row) (row Row, err error) {
 	var given, problems string
 	var payment *string
 	err = r.Scan(&row.Line, &row.Source, &row.State, &row.Channel, &row.Account, &row.Name, &row.Amount, &row.Charges, &row.Reference, &row.Note, &given, &problems, &payment, &row.Reason,
-		&row.Bank, &row.unsettled)
+		&row.Bank, &row.unsettled, &row.Registered, &row.Named)
 	if err != nil {
 		return row, err
 	}
@@ -145,6 +151,20 @@ func scanRow(r *db.Row) (row Row, err error) {
 	}
 	if problems != "" {
 		err = json.Unmarshal([]byte(problems), &row.Problems)
+	}
+	return row, err
+}
+
+// rowOf reads one row, or refuses with NotFound.
+func rowOf(tx *db.Tx, id string, line int) (row Row, err error) {
+	found := false
+	err = tx.Query(selectRow, []any{id, int64(line)}, func(r *db.Row) error {
+		found = true
+		row, err = scanRow(r)
+		return err
+	})
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "row_not_found", fmt.Sprintf("The batch has no row %d", line))
 	}
 	return row, err
 }
@@ -183,6 +203,8 @@ var insertColumns = []db.Column[storedRow]{
 	{Name: "problems", Text: func(r storedRow) string { return encodeProblems(r.Problems) }},
 	{Name: "bank", Text: func(r storedRow) string { return r.Bank }},
 	{Name: "unsettled", Text: func(r storedRow) string { return r.unsettled }},
+	{Name: "registered", Text: func(r storedRow) string { return r.Registered }},
+	{Name: "named", Text: func(r storedRow) string { return string(r.Named) }},
 }
 
 var decidedColumns = []db.Column[storedRow]{
@@ -261,4 +283,32 @@ func (s *Batches) erase(ctx context.Context, tenant, id string, lines int) error
 // ready gives the rows of a set that are to be paid.
 func ready(rows []Row) []Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.State != RowReady })
+}
+
+// counted sets the counts of a batch that another release stored.
+func (b *Batch) counted(tx *db.Tx) error {
+	if b.tally != nil {
+		return nil
+	}
+	c, err := countIn(tx, b.ID)
+	b.tally = &c
+	return err
+}
+
+// replaces counts a row in place of another.
+func (b *Batch) replaces(old, row Row) {
+	b.tally.add(old, -1)
+	b.tally.add(row, 1)
+}
+
+// Count returns the numbers of rows of a batch. Those of a draft or request are kept; others are counted.
+func (s *Batches) Count(ctx context.Context, b Batch) (c Counts, err error) {
+	if b.tally != nil && (b.Status == Draft || b.Status == Requested) {
+		return *b.tally, nil
+	}
+	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
+		c, err = countIn(tx, b.ID)
+		return err
+	})
+	return c, err
 }

@@ -18,6 +18,8 @@ const (
 	unboundFor = 7 * 24 * time.Hour
 	// keepTime is how long the rows of a batch that is over are kept.
 	keepTime = 90 * 24 * time.Hour
+	// lookupDays is for how many days the numbers of lookups are kept.
+	lookupDays = 7
 	// sweptAtOnce bounds what one sweep does of each sort.
 	sweptAtOnce = 50
 )
@@ -56,7 +58,10 @@ func (s *Batches) sweep(ctx context.Context) error {
 		if _, err := tx.Exec(oldParts, before); err != nil {
 			return err
 		}
-		_, err := tx.Exec(oldFiles, before)
+		if _, err := tx.Exec(oldFiles, before); err != nil {
+			return err
+		}
+		_, err := tx.Exec(oldLookups, dayOf(s.clock)-lookupDays)
 		return err
 	}))
 	return errors.Join(err, s.db.Write(ctx, func(tx *db.Tx) error {

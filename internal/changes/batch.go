@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,7 +66,8 @@ var sendBatchRule = Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts
 func (a *Changes) batchKind() Kind {
 	return Kind{Name: KindSendBatch, Title: "Batch of payouts", Rule: sendBatchRule, Check: a.checkBatch, Apply: a.startBatch, Undone: a.withdrawBatch}.by(a.lookBatch, tenantField,
 		Field{Name: "batch", Label: "Batch", Hint: "The id of the batch.", Max: 36, Required: true},
-		Field{Name: "again", Label: "Why rows are paid again", Hint: "Needed where an earlier batch paid rows of this one.", Max: 500})
+		Field{Name: "again", Label: "Reason for paying rows again", Hint: "Needed if an earlier batch paid rows of this one.", Max: 500},
+		Field{Name: fieldDifferent, Label: "Rows with a different registered name", Hint: "Enter their number if there are any.", Max: 6})
 }
 
 func (a *Changes) lookBatch(ctx context.Context, o Order) (Draft, error) {
@@ -82,11 +85,28 @@ func (a *Changes) lookBatch(ctx context.Context, o Order) (Draft, error) {
 		return Draft{Again: &twin}, nil
 	}
 	f, err := a.Batches.Freeze(ctx, t.ID, o.Values["batch"], o.Values["again"])
+	if err == nil {
+		err = confirmed(f.Batch, o.Values[fieldDifferent])
+	}
 	if err != nil {
 		return Draft{}, err
 	}
+	f.Request = o.ID
 	return Draft{Tenant: t.ID, Amount: f.Total(), Sentence: batchSentence(t, f.Batch), Payload: sentBatchOf(f.Batch, f.Largest),
 		Begin: []func(*db.Tx) error{func(tx *db.Tx) error { return a.Batches.RequestIn(tx, f) }}}, nil
+}
+
+// fieldDifferent is the typed number of rows whose registered name differs. Typing the name of each row, as for one payout, does
+// not fit a file; a number that must be right at the moment of the request does.
+const fieldDifferent = "different"
+
+// confirmed refuses rows with a different registered name whose number was not typed.
+func confirmed(b batch.Batch, typed string) error {
+	n := b.Differs()
+	if typed = strings.TrimSpace(typed); n == 0 && typed == "" || typed == strconv.Itoa(n) {
+		return nil
+	}
+	return problem.Field(fieldDifferent, "must be the number of rows whose registered name differs")
 }
 
 func batchSentence(t tenant.Tenant, b batch.Batch) string {
@@ -115,10 +135,37 @@ func (a *Changes) checkBatch(ctx context.Context, r Request) ([]Fact, error) {
 	if p.Overlap > 0 {
 		list = append(list, warning(fmt.Sprintf("An earlier batch paid %d of %d rows in the last 30 days. They are paid again because: %s", p.Overlap, p.Rows, p.Again)))
 	}
+	counts, err := a.Batches.Count(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, nameFacts(counts)...)
 	for _, note := range b.Notes {
 		list = append(list, warning("About the file: "+note))
 	}
 	return list, nil
+}
+
+// nameFacts compares the registered names of the rows with those in the file: differences first.
+func nameFacts(c batch.Counts) (list []Fact) {
+	for _, each := range []struct {
+		state batch.NameState
+		text  string
+	}{
+		{batch.NameChanged, "The registered names of %d rows changed since the request."},
+		{batch.NameDifferent, "%d rows go to people whose registered name differs from the name in the file."},
+		{batch.NameUnknown, "The registered names of %d rows are unknown."},
+		{batch.NameNear, "The registered names of %d rows are only similar to the names in the file."},
+		{batch.NameUnasked, "The registered names of %d rows were not looked up."},
+	} {
+		if n := c.Names[each.state]; n > 0 {
+			list = append(list, warning(fmt.Sprintf(each.text, n)))
+		}
+	}
+	if n := c.Names[batch.NameSame]; n > 0 {
+		list = append(list, Fact{Name: "Names that agree", Value: strconv.Itoa(n)})
+	}
+	return list
 }
 
 // startBatch reserves the money, lets the batch run and ends the request in one transaction.
@@ -157,13 +204,18 @@ func (a *Changes) withdrawBatch(ctx context.Context, act Request, end func(*db.T
 
 // RequestOfBatch finds the waiting request of a batch.
 func (a *Changes) RequestOfBatch(ctx context.Context, tenantID, id string) (r Request, found bool, err error) {
-	list, err := a.Store.List(ctx, Filter{Tenant: tenantID, State: Waiting, AllPlaces: true, Limit: waitingAtOnce})
-	for _, one := range list {
-		if BatchOf(one) == id {
-			return one, true, err
-		}
+	b, err := a.Batches.Get(ctx, tenantID, id)
+	if problem.Is(err, problem.NotFound) || err == nil && b.Status != batch.Requested {
+		return r, false, nil
 	}
-	return r, false, err
+	if err != nil {
+		return r, false, err
+	}
+	r, err = a.Store.Get(ctx, b.Request)
+	if problem.Is(err, problem.NotFound) || err == nil && (r.State != Waiting || BatchOf(r) != id) {
+		return Request{}, false, nil
+	}
+	return r, err == nil, err
 }
 
 // SubmitBatch sends a batch for an API key. It begins at once, unless a line of the account's policy asks for approval: then the
@@ -188,6 +240,7 @@ func (a *Changes) SubmitBatch(ctx context.Context, tenantID, id, key, origin, ag
 	if err != nil {
 		return err
 	}
+	f.Request = act.ID
 	if act.Needs > 0 {
 		return a.Store.Write(ctx, func(tx *db.Tx) error {
 			return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, By{}, sendBatchRule, act))

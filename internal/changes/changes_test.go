@@ -96,7 +96,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	t.Cleanup(func() { texts.Close(); pays.Close() })
 	f.queue, f.routes = queue, routes
 	keys := access.New(d, c)
-	batches := batch.New(batch.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Payments: pays, Treasury: orders, Jobs: queue, Access: keys, Routes: routes, Clock: c, Log: quiet, Secret: secret})
+	batches := batch.New(batch.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Payments: pays, Treasury: orders, Jobs: queue, Access: keys, Routes: routes, Lookups: lookup.New(d, tenants, routes, c), Clock: c, Log: quiet, Secret: secret})
 	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: keys, People: f.people, Batches: batches,
 		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Lookups: lookup.New(d, tenants, routes, c)})
 	f.tx(func(tx *db.Tx) (err error) {

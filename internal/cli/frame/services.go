@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
+	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/reconcile"
@@ -63,7 +64,7 @@ func (o *Opened) Payments(secret config.Secret) *payments.Payments {
 
 // Batches are the files of payouts as commands use them: a server accepts the rows of a batch that begins here.
 func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batches {
-	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.Treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(),
+	return batch.New(batch.Deps{DB: o.DB, Ledger: o.Ledger, Tenants: o.Tenants, Payments: p, Treasury: o.Treasury(), Jobs: o.Jobs(), Recovery: o.Recovery(), Access: o.Access, Routes: o.Routes(), Lookups: lookup.New(o.DB, o.Tenants, o.Routes(), o.Clock),
 		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})
 }
 

@@ -49,18 +49,18 @@ func (ps *Pages) show(v *console.Visit, b batch.Batch, wrong error) (console.Ans
 	}
 	parts := []templ.Component{page.Head(b.Name, "")}
 	if wrong != nil && b.Status != batch.Draft {
-		parts = append(parts, page.Note(page.Bad, "Nothing was done", console.Sentence(problem.From(wrong).Message)))
+		parts = append(parts, page.Note(page.Bad, "Action refused", console.Sentence(problem.From(wrong).Message)))
 	}
 	return console.Answer{Title: b.Name, Wrong: wrong != nil, Body: stack(append(parts, body)...)}, nil
 }
 
 // facts are what every batch shows.
 func facts(b batch.Batch, more ...page.Fact) []page.Fact {
-	list := append([]page.Fact{{Name: "State", Value: page.Mark(badges[b.Status])}}, more...)
+	list := append([]page.Fact{{Name: "Status", Value: page.Mark(badges[b.Status])}}, more...)
 	if b.Again != "" {
-		list = append(list, page.Fact{Name: "Paid again because", Value: page.Text(b.Again)})
+		list = append(list, page.Fact{Name: "Reason for paying again", Value: page.Text(b.Again)})
 	}
-	return append(list, page.Fact{Name: "Made", Value: page.Time(b.CreatedAt)}, page.Fact{Name: "Code", Value: page.ID(b.Code)}, page.Fact{Name: "Id", Value: page.Copyable(b.ID)})
+	return append(list, page.Fact{Name: "Created", Value: page.Time(b.CreatedAt)}, page.Fact{Name: "Code", Value: page.ID(b.Code)}, page.Fact{Name: "ID", Value: page.Copyable(b.ID)})
 }
 
 func sums(b batch.Batch) []page.Fact {
@@ -70,14 +70,14 @@ func sums(b batch.Batch) []page.Fact {
 // shownBad is how many rows with problems the page of a draft shows.
 const shownBad = 100
 
-// draft is the page of a draft: what is to be mended, what an earlier batch paid, what a second look is worth, and the request.
+// draft is the page of a draft: its counts, errors, overlaps with earlier batches, names and warnings, and the form of the request.
 func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Component, error) {
 	n, err := ps.Batches.Count(v.Ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	parts := []templ.Component{page.Panel("The file", page.Facts(facts(b, page.Fact{Name: "To pay", Value: page.Text(fmt.Sprintf("%d of %d rows", n.Rows[batch.RowReady], b.Lines))},
-		page.Fact{Name: "Cannot be paid", Value: page.Text(strconv.Itoa(n.Rows[batch.RowBad]))}, page.Fact{Name: "Dropped", Value: page.Text(strconv.Itoa(n.Rows[batch.RowDropped]))},
+	parts := []templ.Component{page.Panel("Draft", page.Facts(facts(b, page.Fact{Name: "Rows to pay", Value: page.Text(fmt.Sprintf("%d of %d rows", n.Rows[batch.RowReady], b.Lines))},
+		page.Fact{Name: "Rows with errors", Value: page.Text(strconv.Itoa(n.Rows[batch.RowBad]))}, page.Fact{Name: "Dropped rows", Value: page.Text(strconv.Itoa(n.Rows[batch.RowDropped]))},
 		page.Fact{Name: "Amount", Value: page.Money(n.Amount)}, page.Fact{Name: "Fees", Value: page.Money(n.Charges)}, page.Fact{Name: "Total", Value: page.Money(n.Amount + n.Charges)})))}
 	for _, note := range b.Notes {
 		parts = append(parts, page.Note(page.Open, "Notes about the file", console.Sentence(capital(note))))
@@ -95,16 +95,20 @@ func (ps *Pages) draft(v *console.Visit, b batch.Batch, wrong error) (templ.Comp
 	if err != nil {
 		return nil, err
 	}
+	names, err := ps.names(v, b, n)
+	if err != nil {
+		return nil, err
+	}
 	warnings, err := ps.warnings(v, b)
 	if err != nil {
 		return nil, err
 	}
-	parts = append(parts, unsettled, bad, warnings, page.Button(here(v, b)+"/rows", "All rows"))
+	parts = append(parts, unsettled, bad, names, warnings, page.Button(here(v, b)+"/rows", "Show all rows"))
 	if v.Can(roles.RequestPayouts) && !v.Viewing {
-		if n.Rows[batch.RowBad] == 0 && n.Rows[batch.RowReady] > 0 || wrong != nil {
-			parts = append(parts, page.Panel("Request the batch", page.Asking(requestForm(v, b, len(overlaps) > 0, wrong))))
+		if n.Rows[batch.RowBad] == 0 && n.Rows[batch.RowReady] > 0 && !b.LooksUp() || wrong != nil {
+			parts = append(parts, page.Panel("Request", page.Asking(requestForm(v, b, n, len(overlaps) > 0, wrong))))
 		}
-		parts = append(parts, page.Act(here(v, b)+"/discard", "Discard the draft", "danger"))
+		parts = append(parts, page.Act(here(v, b)+"/discard", "Discard draft", "danger"))
 	}
 	return stack(parts...), nil
 }
@@ -115,12 +119,16 @@ func capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-func requestForm(v *console.Visit, b batch.Batch, again bool, wrong error) page.Form {
-	f := page.Form{ID: "request", Action: here(v, b) + "/request", Submit: "Request the batch", Fields: []page.Field{
+func requestForm(v *console.Visit, b batch.Batch, n batch.Counts, again bool, wrong error) page.Form {
+	f := page.Form{ID: "request", Action: here(v, b) + "/request", Submit: "Request batch", Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: uuid.Must(uuid.NewV7()).String()},
-		{Name: "reason", Label: "Reason", Value: v.Given("reason", ""), Max: 500, Required: true, Hint: "Such as salaries of November. The approver sees it."}}}
+		{Name: "reason", Label: "Reason", Value: v.Given("reason", ""), Max: 500, Required: true, Hint: "Enter the purpose, such as salaries of November. The approver sees it."}}}
 	if again {
-		f.Fields = append(f.Fields, page.Field{Name: "again", Label: "Why rows are paid again", Value: v.Given("again", b.Again), Max: 500, Hint: "The approver sees it in red."})
+		f.Fields = append(f.Fields, page.Field{Name: "again", Label: "Reason for paying rows again", Value: v.Given("again", b.Again), Max: 500, Hint: "Fill this in only if rows must be paid a second time. The approver sees it in red."})
+	}
+	if differ := n.Names[batch.NameDifferent]; differ > 0 || v.R.PostFormValue("different") != "" {
+		f.Fields = append(f.Fields, page.Field{Name: "different", Label: "Rows with a different registered name", Value: v.Given("different", ""), Max: 6, Required: differ > 0,
+			Hint: fmt.Sprintf("Type %d to confirm that you checked these rows.", differ)})
 	}
 	if wrong != nil {
 		f = console.Faulty(f, wrong)
@@ -132,15 +140,15 @@ func requestForm(v *console.Visit, b batch.Batch, again bool, wrong error) page.
 func (ps *Pages) overlaps(v *console.Visit, b batch.Batch, n batch.Counts) (parts []templ.Component, err error) {
 	list, err := ps.Batches.Overlaps(v.Ctx, v.Tenant.ID, b.ID)
 	for _, o := range list {
-		when := "waits for approval"
+		title, text := "%d of %d rows (%s) are also in %s", "That batch awaits approval."
 		if !o.StartedAt.IsZero() {
-			when = "on " + o.StartedAt.UTC().Format("2 Jan 2006")
+			title, text = "%d of %d rows (%s) were paid by %s", "That batch started on "+o.StartedAt.UTC().Format("2 Jan 2006")+"."
 		}
-		parts = append(parts, page.Note(page.Bad, fmt.Sprintf("%d of %d rows (%s) were paid by %s", o.Rows, n.Rows[batch.RowReady], page.Cedis(o.Amount), page.Visible(o.Name)), "That batch: "+when+"."),
-			page.Anchor(path(v)+"/"+o.ID, "The batch "+o.Name))
+		parts = append(parts, page.Note(page.Bad, fmt.Sprintf(title, o.Rows, n.Rows[batch.RowReady], page.Cedis(o.Amount), page.Visible(o.Name)), text),
+			page.Anchor(path(v)+"/"+o.ID, "Batch "+o.Name))
 	}
 	if len(parts) > 0 && v.Can(roles.RequestPayouts) && !v.Viewing {
-		parts = append(parts, page.Act(here(v, b)+"/new-rows", "Keep only the new rows", "main"))
+		parts = append(parts, page.Act(here(v, b)+"/new-rows", "Keep only new rows", "main"))
 	}
 	return parts, err
 }
@@ -157,9 +165,9 @@ func (ps *Pages) badRows(v *console.Visit, b batch.Batch, n batch.Counts) (templ
 	for i, r := range rows {
 		results[i].Row = r
 	}
-	title := "Rows that cannot be paid"
+	title := "Rows with errors"
 	if n.Rows[batch.RowBad] > len(rows) {
-		title += fmt.Sprintf(": the first %d of %d", len(rows), n.Rows[batch.RowBad])
+		title += fmt.Sprintf(": first %d of %d", len(rows), n.Rows[batch.RowBad])
 	}
 	return page.Panel(title, page.Table(title, grid(v, b, results))), nil
 }
@@ -176,26 +184,35 @@ func (ps *Pages) warnings(v *console.Visit, b batch.Batch) (templ.Component, err
 		return nil, err
 	}
 	grid := console.Grid(warningColumns, list[:min(len(list), shownBad)], mendsAt(v, b, func(w batch.Warning) int { return w.Line }))
-	return page.Panel("Look at these rows", page.Table("Warnings", grid)), nil
+	return page.Panel("Check these rows", page.Table("Warnings", grid)), nil
 }
 
 // requested is the page of a batch that waits for approval.
 func (ps *Pages) requested(v *console.Visit, b batch.Batch) (templ.Component, error) {
-	parts := []templ.Component{page.Panel("The batch", page.Facts(facts(b, sums(b)...)))}
+	parts := []templ.Component{page.Panel("Batch", page.Facts(facts(b, sums(b)...)))}
 	if b.Overlap > 0 {
-		parts = append(parts, page.Note(page.Bad, fmt.Sprintf("%d of %d rows were paid by an earlier batch", b.Overlap, b.Ready), "They are paid again because: "+b.Again))
+		parts = append(parts, page.Note(page.Bad, fmt.Sprintf("%d of %d rows were paid by an earlier batch", b.Overlap, b.Ready), "Reason for paying again: "+b.Again))
 	}
+	n, err := ps.Batches.Count(v.Ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	names, err := ps.names(v, b, n)
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, names)
 	if v.Can(roles.ReadChanges) {
 		r, found, err := ps.Approvals.Changes.RequestOfBatch(v.Ctx, v.Tenant.ID, b.ID)
 		if err != nil {
 			return nil, err
 		}
 		if found {
-			parts = append(parts, page.Panel("The request", page.Table("The request", approvals.Grid(v, []changes.Request{r}))))
+			parts = append(parts, page.Panel("Change request", page.Table("Change request", approvals.Grid(v, []changes.Request{r}))))
 		}
 	}
 	warnings, err := ps.warnings(v, b)
-	return stack(append(parts, warnings, page.Button(here(v, b)+"/rows", "All rows"))...), err
+	return stack(append(parts, warnings, page.Button(here(v, b)+"/rows", "Show all rows"))...), err
 }
 
 // sent is the page of a batch that has begun.
@@ -206,7 +223,7 @@ func (ps *Pages) sent(v *console.Visit, b batch.Batch) (templ.Component, error) 
 	}
 	decided := min(b.Next-1, b.Lines)
 	text := fmt.Sprintf("%d of %d rows sent: %d paid, %d failed, %d open", b.Accepted, b.Ready, n[book.StatusSuccess], n[book.StatusFailed], n[book.StatusPending])
-	parts := []templ.Component{page.Panel("The batch", page.Facts(facts(b, append(sums(b), page.Fact{Name: "Reserved", Value: page.Money(b.Rest)}, page.Fact{Name: "Began", Value: page.Time(b.StartedAt)},
+	parts := []templ.Component{page.Panel("Batch", page.Facts(facts(b, append(sums(b), page.Fact{Name: "Reserved", Value: page.Money(b.Rest)}, page.Fact{Name: "Started", Value: page.Time(b.StartedAt)},
 		page.Fact{Name: "Ended", Value: page.Time(b.EndedAt)})...)))}
 	if b.Status == batch.Void {
 		return stack(parts...), nil
@@ -223,12 +240,12 @@ func (ps *Pages) sent(v *console.Visit, b batch.Batch) (templ.Component, error) 
 		if why == "" {
 			why = "Cause: " + strings.ReplaceAll(string(b.Cause), "_", " ")
 		}
-		parts = append(parts, page.Note(page.Open, "Paused", why+" It is cancelled after seven days."))
+		parts = append(parts, page.Note(page.Open, "Batch paused", why+" Makola cancels a paused batch after seven days."))
 	}
 	if v.Can(roles.RequestPayouts) && !v.Viewing {
 		parts = append(parts, ps.actions(v, b))
 	}
-	parts = append(parts, page.Button(here(v, b)+"/rows", "All rows"))
+	parts = append(parts, page.Button(here(v, b)+"/rows", "Show all rows"))
 	if v.Can(roles.ExportPayments) {
 		parts = append(parts, buttons(page.Button(here(v, b)+"/results.xlsx", "Results (XLSX)"), page.Button(here(v, b)+"/results.csv", "Results (CSV)")))
 	}
@@ -240,10 +257,10 @@ func (ps *Pages) actions(v *console.Visit, b batch.Batch) templ.Component {
 	at := here(v, b)
 	switch b.Status {
 	case batch.Running:
-		return buttons(page.Act(at+"/pause", "Pause", ""))
+		return buttons(page.Act(at+"/pause", "Pause batch", ""))
 	case batch.Paused:
-		return stack(page.Act(at+"/resume", "Resume", "main"), page.Asking(page.Form{ID: "cancel", Action: at + "/cancel", Submit: "Cancel the rest", Danger: true,
-			Fields: []page.Field{{Name: "reason", Label: "Reason", Max: 500, Required: true, Hint: "The money of rows that were not sent goes back to the wallet."}}}))
+		return stack(page.Act(at+"/resume", "Resume batch", "main"), page.Asking(page.Form{ID: "cancel", Action: at + "/cancel", Submit: "Cancel remaining rows", Danger: true,
+			Fields: []page.Field{{Name: "reason", Label: "Reason", Max: 500, Required: true, Hint: "Enter the reason. The money of rows that were not sent goes back to the wallet."}}}))
 	}
-	return buttons(page.Act(at+"/retry", "Failed rows as a new draft", ""), page.Act(at+"/copy", "All rows as a new draft", ""))
+	return buttons(page.Act(at+"/retry", "Create draft from failed rows", ""), page.Act(at+"/copy", "Create draft from all rows", ""))
 }

@@ -2,7 +2,7 @@
 // rows, request it, follow it, and take its results away.
 //
 // Files: routes.go lists the pages, list.go has all batches of the account, upload.go takes a file, mapping.go asks for its columns, batch.go is the page of a batch,
-// rows.go shows and mends rows, settle.go gives many rows a network or a bank, send.go requests, pauses, resumes and cancels, results.go has the files and drafts of earlier rows.
+// rows.go shows and mends rows, settle.go gives many rows a network or a bank, names.go compares registered names, send.go requests, pauses, resumes and cancels, results.go has the files and drafts of earlier rows.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate
 package batches

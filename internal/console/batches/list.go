@@ -27,7 +27,7 @@ func (ps *Pages) find(v *console.Visit) (batch.Batch, error) {
 
 var badges = map[batch.Status]page.Badge{
 	batch.Draft:     {Tone: page.Plain, Word: "Draft"},
-	batch.Requested: {Tone: page.Open, Word: "Waits for approval"},
+	batch.Requested: {Tone: page.Open, Word: "Awaiting approval"},
 	batch.Running:   {Tone: page.Sent, Word: "Running"},
 	batch.Paused:    {Tone: page.Bad, Word: "Paused"},
 	batch.Finished:  {Tone: page.Good, Word: "Finished"},
@@ -37,23 +37,23 @@ var badges = map[batch.Status]page.Badge{
 
 // causes are the reasons of a pause, with the next step.
 var causes = map[batch.Cause]string{
-	batch.CausePerson:                      "A person paused it.",
-	batch.CauseRecovery:                    "The service was restored from a backup. Ask the operator before you resume: rows may have been paid.",
-	batch.CauseKey:                         "The API key that sends it was revoked. Cancel it, and send the rest with another key.",
-	batch.CauseAltered:                     "Its stored rows are not those that were approved. Cancel it, and tell the operator.",
+	batch.CausePerson:                      "A person paused the batch.",
+	batch.CauseRecovery:                    "The service was restored from a backup. Ask the operator before you resume the batch: rows may have been paid.",
+	batch.CauseKey:                         "The API key of the batch was revoked or has expired. Cancel the batch, and send the remaining rows with another key.",
+	batch.CauseAltered:                     "The stored rows differ from the approved ones. Cancel the batch, and tell the operator.",
 	batch.Cause(payments.CauseBlocked):     "The account is blocked. Ask the operator.",
-	batch.Cause(payments.CauseStopped):     "Payouts of the account are stopped.",
-	batch.Cause(payments.CauseNoRoute):     "No provider serves the network of the next row. Ask the operator.",
-	batch.Cause(payments.CausePaused):      "The operator paused the provider of the next row.",
-	batch.Cause(payments.CauseCircuitOpen): "The provider of the next row fails. Resume when it works again.",
-	batch.Cause(payments.CauseRecovering):  "The service is being restored from a backup. Resume when that is over.",
+	batch.Cause(payments.CauseStopped):     "Payouts of the account are stopped. Ask the operator.",
+	batch.Cause(payments.CauseNoRoute):     "No provider serves the network or bank of the next row. Ask the operator.",
+	batch.Cause(payments.CausePaused):      "The operator paused the provider of the next row. Resume the batch when the provider is back.",
+	batch.Cause(payments.CauseCircuitOpen): "The provider of the next row fails. Resume the batch when the provider works again.",
+	batch.Cause(payments.CauseRecovering):  "The service is being restored from a backup. Resume the batch when the recovery is over.",
 }
 
 // batchColumns are those of the list.
 var batchColumns = []console.Column[batch.Batch]{
 	console.Time("Time", "", func(b batch.Batch) time.Time { return b.CreatedAt }),
 	console.Text("Name", "", func(b batch.Batch) string { return b.Name }),
-	console.Shown("State", func(b batch.Batch) templ.Component { return page.Mark(badges[b.Status]) }),
+	console.Shown("Status", func(b batch.Batch) templ.Component { return page.Mark(badges[b.Status]) }),
 	console.Count("Rows", "", func(b batch.Batch) int64 { return int64(b.Lines) }),
 	console.Shown("Total with fees", total).Laid(page.Display{Right: true, Minor: true}),
 }
@@ -74,7 +74,7 @@ func (ps *Pages) list(v *console.Visit) (console.Answer, error) {
 	}
 	l := page.List{Title: "Batches", Lead: "Payouts to many people by one file.",
 		Actions: v.Actions(roles.RequestPayouts, page.Link{Href: path(v) + "/new", Text: "Upload a file"}),
-		Empty:   page.Empty{Title: "No batches", Text: "Upload a file with a number, a network and an amount in each row. Nothing is paid before you have seen every row."}}
+		Empty:   page.Empty{Title: "No batches", Text: "Upload a file with a number, a network or bank, and an amount in each row. Payouts begin only after you request the batch."}}
 	list = console.Keyed(v, &l, "before", list, func(b batch.Batch) string { return b.ID })
 	l.Grid = console.Grid(batchColumns, list, func(b batch.Batch) string { return path(v) + "/" + b.ID })
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil

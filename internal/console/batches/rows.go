@@ -45,7 +45,8 @@ func rowColumns(v *console.Visit, b batch.Batch, became func(batch.Result) templ
 		console.Text("Network or bank", "", func(r batch.Result) string { return batch.PlaceOf(r.Row) }),
 		console.Shown("Amount", amount).Laid(console.Right),
 		console.Text("Name", "", func(r batch.Result) string { return name(v, b, r.Row) }).Laid(console.Minor),
-		console.Shown("State", became),
+		console.Text("Registered name", "", func(r batch.Result) string { return registered(v, b, r.Row) }).Laid(console.Wide),
+		console.Shown("Status", became),
 	}
 }
 
@@ -87,13 +88,16 @@ func grid(v *console.Visit, b batch.Batch, rows []batch.Result) page.Grid {
 	return console.Grid(rowColumns(v, b, became), rows, mendsAt(v, b, func(r batch.Result) int { return r.Line }))
 }
 
-// state is what a row is, and why it cannot be paid.
+// stateWords are the texts of the states of rows.
+var stateWords = map[batch.RowState]string{batch.RowReady: "Ready", batch.RowDropped: "Dropped", batch.RowRefused: "Refused", batch.RowAccepted: "Sent"}
+
+// state is the state of a row, or the reasons against paying it.
 func state(r batch.Row) string {
 	if r.State != batch.RowBad {
 		if r.Reason != "" {
-			return string(r.State) + ": " + r.Reason
+			return stateWords[r.State] + ": " + r.Reason
 		}
-		return string(r.State)
+		return stateWords[r.State]
 	}
 	var texts []string
 	for _, field := range slices.Sorted(maps.Keys(r.Problems)) {
@@ -108,6 +112,14 @@ const shownRows = 200
 // viewedEvery is how often it is written down that somebody looks at the rows of a batch.
 const viewedEvery = time.Hour
 
+// viewed records that the visitor saw whole numbers and names of a batch.
+func (ps *Pages) viewed(v *console.Visit, b batch.Batch) error {
+	if !whole(v, b) {
+		return nil
+	}
+	return ps.Audit.RecordOnce(v.Ctx, v.Who.Session.ID+" "+b.ID, viewedEvery, v.Entry("batch.rows", v.Tenant.ID, b.ID))
+}
+
 // rows shows the rows of a batch from a line on.
 func (ps *Pages) rows(v *console.Visit) (console.Answer, error) {
 	b, err := ps.find(v)
@@ -120,10 +132,8 @@ func (ps *Pages) rows(v *console.Visit) (console.Answer, error) {
 			return console.Answer{}, problem.Field("from", "must be the number of a row")
 		}
 	}
-	if whole(v, b) {
-		if err := ps.Audit.RecordOnce(v.Ctx, v.Who.Session.ID+" "+b.ID, viewedEvery, v.Entry("batch.rows", v.Tenant.ID, b.ID)); err != nil {
-			return console.Answer{}, err
-		}
+	if err := ps.viewed(v, b); err != nil {
+		return console.Answer{}, err
 	}
 	results, err := ps.Batches.Results(v.Ctx, v.Tenant.ID, b.ID, from)
 	if err != nil {
@@ -169,7 +179,7 @@ func (ps *Pages) askRow(v *console.Visit, b batch.Batch, r batch.Row, wrong erro
 	if !whole(v, b) {
 		g.Number, g.Name = page.Masked(g.Number), ""
 	}
-	f := page.Form{ID: "row", Action: rowPath(v, b, r.Line), Submit: "Save the row"}
+	f := page.Form{ID: "row", Action: rowPath(v, b, r.Line), Submit: "Save row"}
 	for _, in := range []struct{ name, label, value string }{{"number", "Phone or account number", g.Number}, {"network", "Network or bank", g.Network}, {"amount", "Amount in GHS", g.Amount}, {"name", "Name", g.Name},
 		{"reference", "Reference", g.Reference}, {"note", "Note", g.Note}} {
 		f.Fields = append(f.Fields, page.Field{Name: in.name, Label: in.label, Value: in.value, Max: 200, Wrong: strings.Join(r.Problems[in.name], ", ")})
@@ -178,7 +188,7 @@ func (ps *Pages) askRow(v *console.Visit, b batch.Batch, r batch.Row, wrong erro
 		f = console.Faulty(f, wrong)
 	}
 	title := "Row " + strconv.Itoa(r.Line) + " of " + b.Name
-	return console.Answer{Title: title, Wrong: wrong != nil, Body: stack(page.Head(title, ""), page.Asking(f), page.Act(rowPath(v, b, r.Line)+"/drop", "Drop the row", "danger"), page.Anchor(here(v, b), "Back to the batch"))}
+	return console.Answer{Title: title, Wrong: wrong != nil, Body: stack(page.Head(title, ""), page.Asking(f), page.Act(rowPath(v, b, r.Line)+"/drop", "Drop row", "danger"), page.Anchor(here(v, b), "Back to the batch"))}
 }
 
 // mend saves a row, and shows it again where it still cannot be paid.

@@ -67,7 +67,7 @@ func (ps *Pages) request(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	r, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindSendBatch, v.R.PostFormValue("id"),
-		changes.Values{changes.FieldTenant: b.Tenant, "batch": b.ID, "again": v.R.PostFormValue("again")}, v.R.PostFormValue("reason"))
+		changes.Values{changes.FieldTenant: b.Tenant, "batch": b.ID, "again": v.R.PostFormValue("again"), "different": v.R.PostFormValue("different")}, v.R.PostFormValue("reason"))
 	if err == nil && r.Refused != nil {
 		err = r.Refused
 	}
