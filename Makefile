@@ -58,8 +58,8 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 	@MAKOLA_TEST_POSTGRES=$$(scripts/postgres.sh start) $(GO) test ./internal/app -tags mutate -count=1 -timeout 90m -v -run '^TestMutants$$/$(MUTANT)'
 
 # The tests whose matrices the gate cuts to some cases of each kind, and their packages. gate_test.go knows which they are.
-LONG  := ./internal/app ./internal/batch ./internal/changes ./internal/relocation
-WHOLE := ^(TestInABrowserEvery(Screen|Guide)IsFit|TestBadInputToTheConsole|TestNothingOfAnotherTenantIsShownOrDone|TestTheDemoIsMadeWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestMove_interruptedResumesOrIsAbandoned|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$$
+LONG  := ./internal/app ./internal/batch ./internal/changes ./internal/relocation ./internal/reconcile
+WHOLE := ^(TestInABrowserEvery(Screen|Guide)IsFit|TestBadInputToTheConsole|TestNothingOfAnotherTenantIsShownOrDone|TestTheDemoIsMadeWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestMove_interruptedResumesOrIsAbandoned|TestMonth_findsPlantedFaults|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$$
 
 .PHONY: deep
 deep: ## What takes longer than the gate: clients of openapi.json, a release, whole matrices (screens, bad input, faults), all mutants.

@@ -45,6 +45,7 @@ const (
 	pruneEvery    = time.Hour
 	notKnownEvery = 24 * time.Hour
 	expireEvery   = time.Minute // acts that have waited too long
+	matchEvery    = 20 * time.Second
 )
 
 // The intervals of checks of the books. booksCheckTime bounds one check, which reads all its data. A check then rests
@@ -202,7 +203,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})
-	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log})
+	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log, Payments: a.payments.Reader, Account: a.payments.AccountAt})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)
 	if err := a.buildMessaging(); err != nil {
 		return err
@@ -214,6 +215,8 @@ func (a *App) buildParts(ctx context.Context) error {
 	}
 	a.jobs.Periodic("acts-expire", expireEvery, a.changes.Expire)
 	a.jobs.Periodic("statements-sweep", pruneEvery, a.reconcile.Sweep)
+	a.jobs.Periodic("statements-match", matchEvery, a.reconcile.Match)
+	a.jobs.Periodic("statements-recheck", pruneEvery, a.reconcile.Recheck)
 	a.meters = newMeters(a)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -70,4 +71,25 @@ func TestStatementPages_import(t *testing.T) {
 		t.Errorf("a broken file answers %d: %s", p.StatusCode, p.text)
 	}
 	b.want(http.StatusOK, statementsPage, "Bank statement, gcb (test)", "5 May 2026")
+	b.exceptionsHaveOwners()
+}
+
+// exceptionsHaveOwners matches the lines of the test, which no payment has, and takes care of one.
+func (b *browsed) exceptionsHaveOwners() {
+	b.t.Helper()
+	const list = "/ops/exceptions"
+	if err := b.reconcile.Match(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+	p := b.want(http.StatusOK, list, "Only in the statement", "Bank statement, gcb (test)")
+	b.want(http.StatusOK, list+"?kind=amount", "No exception matches these filters")
+	b.want(http.StatusOK, list+"?source=test%2Fbank%2Fgcb&kind=theirs_only&owner=none&least=1.50&most=2.50", "GHS 2.00")
+	b.want(http.StatusUnprocessableEntity, list+"?least=much")
+	here := regexp.MustCompile(`/ops/exceptions/[0-9a-f-]{36}`).FindString(p.text)
+	b.want(http.StatusOK, here, "no payment of ours has this line", "In the statement", "statement.csv, row ", "Imported by", "Take charge")
+	b.leadsTo(b.do(http.MethodPost, here+"/own", nil), here)
+	b.leadsTo(b.do(http.MethodPost, here+"/note", url.Values{"note": {"asked the bank"}}), here)
+	b.want(http.StatusOK, here, "asked the bank", "Give up charge", developerName)
+	b.want(http.StatusOK, list+"?owner=me", "Only in the statement")
+	b.leadsTo(b.do(http.MethodPost, here+"/leave", nil), here)
 }

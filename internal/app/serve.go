@@ -116,7 +116,7 @@ func (a *App) listen(context.Context) error {
 // consoleDeps returns the dependencies of the console's frame.
 func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 	approvals := &approvals.Pages{Changes: a.changes}
-	counts := &ops.Pages{Payments: a.payments, Senders: a.senders, Jobs: a.jobs, Approvals: approvals}
+	counts := &ops.Pages{Reconcile: a.reconcile, Payments: a.payments, Senders: a.senders, Jobs: a.jobs, Approvals: approvals}
 	d := console.Deps{
 		Waiting: counts.Waiting,
 		Hosts:   hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Clock: a.clock, Log: a.callers,
@@ -141,7 +141,7 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Ledger: a.ledger, Payments: a.payments, Rails: a.routes,
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
-	statements := &statements.Pages{Reconcile: a.reconcile, Audit: a.audit}
+	statements := &statements.Pages{Reconcile: a.reconcile, Payments: a.payments, Audit: a.audit}
 	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
 	own := &owntreasury.Pages{Treasury: a.treasury, Ledger: a.ledger, Rails: a.routes, Approvals: approvals}
 	sites = append(sites, own.Routes())

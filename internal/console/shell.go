@@ -68,6 +68,7 @@ var opsNav = []navItem{
 	{funds, "/float", "Float", "f", roles.ReadTreasury},
 	{funds, "/banks", "Bank accounts", "b", roles.ReadTreasury},
 	{funds, "/statements", "Statements", "n", roles.ReadStatements},
+	{funds, "/exceptions", "Exceptions", "x", roles.ReadStatements},
 	{messages, "/messages", "Messages", "m", roles.ReadMessages},
 	{messages, "/senders", "Sender IDs", "i", roles.ReviewSenders},
 	{accounts, "/tenants", "Accounts", "a", roles.ReadTenants},

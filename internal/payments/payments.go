@@ -122,3 +122,6 @@ type Payments struct {
 	rechecks      *recheckQueue
 	clientQueries clientQueries
 }
+
+// AccountAt returns the name of the account at the provider that a payment debits or credits.
+func (p *Payments) AccountAt(pay book.Payment) string { return p.rails.account(pay) }

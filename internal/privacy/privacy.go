@@ -1,6 +1,6 @@
 // Package privacy finds an installation's data about a person, by their mobile number, and erases it. The money
 // stays: amounts, times, references, outcomes, the ledger. The person goes: the number and the name on final
-// payments, the number on final messages, rows of batches, contacts, and the bodies of exchanges with providers, of finished webhooks
+// payments, the number on final messages, rows of batches, lines of statements, contacts, and the bodies of exchanges with providers, of finished webhooks
 // and of their receivers' responses. An open payment or message keeps the number, because work needs it, and is
 // counted, so that the erasure can be repeated later. An opt-out stays, because nothing else would keep the next
 // import from sending a campaign.
@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -37,7 +38,7 @@ type Deps struct {
 
 // Found is one thing that is known of a person.
 type Found struct {
-	What      string // payment, row of a batch, message or contact
+	What      string // payment, row of a batch, line of a statement, message or contact
 	Tenant    string
 	ID        string // of the payment or the contact; of a message that of its campaign
 	Name      string // of the person
@@ -46,7 +47,7 @@ type Found struct {
 	At        time.Time
 }
 
-// Export gives everything that is known of a number, in no order in time: payments, rows of batches, messages, contacts.
+// Export gives everything that is known of a number, in no order in time: payments, rows of batches, lines of statements, messages, contacts.
 func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found) error) error {
 	err := d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error {
 		return each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.PublicStatus(), Reference: p.Reference, At: p.CreatedAt})
@@ -56,6 +57,12 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 	}
 	err = batch.OfNumber(ctx, d.DB, number.International(), func(n batch.Named) error {
 		return each(Found{What: "row of a batch", Tenant: n.Tenant, ID: n.Batch, Name: n.Name, Detail: n.Amount.String() + ", " + string(n.Status), Reference: strconv.Itoa(n.Line), At: n.At})
+	})
+	if err != nil {
+		return err
+	}
+	err = reconcile.OfNumber(ctx, d.DB, Spellings(number), func(l reconcile.Line, _ bool) error {
+		return each(Found{What: "line of a statement", ID: l.ID, Detail: l.Amount.String() + ", " + string(l.Status), Reference: l.TheirID, At: l.At})
 	})
 	if err != nil {
 		return err
@@ -74,7 +81,7 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 // Erasure is the result of an erasure.
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
-	Rows                                    int      // of batches of payouts
+	Rows                                    int      // of batches of payouts, and lines of statements
 	Counters                                int      // of one-time passwords
 	Left                                    int      // payments, messages and rows of batches that are not over, or whose webhooks or receipts are not, and keep the number
 	Copies                                  []string // where earlier bytes of rows may still have the number
@@ -94,6 +101,18 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 	}
 	err = batch.OfNumber(ctx, d.DB, number.International(), func(n batch.Named) error {
 		erased, err := batch.Erase(ctx, d.DB, n)
+		if erased {
+			e.Rows++
+		} else {
+			e.Left++
+		}
+		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	err = reconcile.OfNumber(ctx, d.DB, spellings, func(l reconcile.Line, _ bool) error {
+		erased, err := reconcile.Erase(ctx, d.DB, l.ID)
 		if erased {
 			e.Rows++
 		} else {

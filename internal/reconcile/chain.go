@@ -154,11 +154,11 @@ func (r *reader) span(l Line) {
 // candidates are the readings that are possible before a row was read.
 func (r *reader) candidates() (list []*candidate) {
 	signs := []Sign{SignIn, SignOut, SignBalance}
+	if r.Sign != "" && r.Sign != SignColumns {
+		signs = []Sign{r.Sign}
+	}
 	if _, amount := r.Columns[FieldAmount]; !amount {
 		signs = []Sign{SignColumns}
-	}
-	if r.Sign != "" {
-		signs = []Sign{r.Sign}
 	}
 	for _, sign := range signs {
 		for _, newest := range []bool{false, true} {

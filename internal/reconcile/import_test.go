@@ -9,6 +9,9 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/sheet"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -24,7 +27,15 @@ type fixture struct {
 func newFixture(t *testing.T, d *db.DB) *fixture {
 	t.Helper()
 	c := clock.NewManual(time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC))
-	return &fixture{t, d, c, New(Deps{DB: d, Clock: c, Log: slog.New(slog.DiscardHandler)})}
+	return &fixture{t, d, c, New(Deps{DB: d, Clock: c, Log: slog.New(slog.DiscardHandler), Payments: book.NewReader(d, ledger.New(d, c, "test"), c), Account: accountOf})}
+}
+
+// accountOf is the account of payments at MTN.
+func accountOf(p book.Payment) string {
+	if p.Kind == book.KindCollection {
+		return provider.AccountCollection
+	}
+	return provider.AccountDisbursement
 }
 
 // give imports a text as a file that a person has confirmed.

@@ -7,6 +7,15 @@
 // A file depends only on files that are listed below it:
 //
 //	reconcile.go   construction
+//	run.go         the periodic work
+//	undo.go        matches that a person ends
+//	missing.go     payments that statements do not have
+//	search.go      lines that name no payment
+//	settle.go      lines of banks that are settlements
+//	erasure.go     search for and erasure of a person's number
+//	match.go       lines that name their payment
+//	exceptions.go  differences of the two sides
+//	decide.go      rules about one line and its possible payments
 //	draft.go       files that wait for a person's confirmation
 //	import.go      lines of a file compared with the stored ones, and stored
 //	source.go      accounts at providers and banks
@@ -20,23 +29,31 @@
 package reconcile
 
 import (
+	"context"
 	"log/slog"
+	"time"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
 )
 
 // Deps are the dependencies of Reconcile.
 type Deps struct {
-	DB    *db.DB
-	Clock *clock.Clock
-	Log   *slog.Logger
+	DB       *db.DB
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Payments *book.Reader
+	// Account returns the account at the provider that a payment debits or credits.
+	Account func(book.Payment) string
+	// Closed reports whether a day is closed; nil: every day is open.
+	Closed func(ctx context.Context, day time.Time) (bool, error)
 }
 
 // Reconcile is safe for concurrent use.
-type Reconcile struct{ *store }
+type Reconcile struct{ *matcher }
 
 // New builds the domain.
 func New(d Deps) *Reconcile {
-	return &Reconcile{store: &store{db: d.DB, clock: d.Clock}}
+	return &Reconcile{&matcher{store: &store{db: d.DB, clock: d.Clock}, payments: d.Payments, account: d.Account, closed: d.Closed, log: d.Log}}
 }

@@ -24,7 +24,6 @@ type Source struct {
 	Account  string
 	Mode     tenant.Mode
 	Layout   *Layout // nil: no person has confirmed one yet
-	compared string
 }
 
 // Title names the source for a person.
@@ -83,7 +82,7 @@ func ParseSource(name string) (Source, error) {
 }
 
 const (
-	sourceColumns = `id, profile, provider, account, mode, layout, compared`
+	sourceColumns = `id, profile, provider, account, mode, layout`
 
 	selectSource = `SELECT ` + sourceColumns + ` FROM statement_sources WHERE id = $1`
 
@@ -103,7 +102,7 @@ const (
 
 func (s *Source) scan(r *db.Row) error {
 	var layout string
-	if err := r.Scan(&s.ID, &s.Profile, &s.Provider, &s.Account, &s.Mode, &layout, &s.compared); err != nil || layout == "" {
+	if err := r.Scan(&s.ID, &s.Profile, &s.Provider, &s.Account, &s.Mode, &layout); err != nil || layout == "" {
 		return err
 	}
 	s.Layout = &Layout{}

@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
@@ -32,6 +33,7 @@ type Pages struct {
 	Messaging *messaging.Messaging
 	Senders   *senderid.Store
 	Jobs      *jobs.Queue
+	Reconcile *reconcile.Reconcile // counts of the navigation
 	Rails     *route.Table
 	Approvals *approvals.Pages
 	Records   *records.Pages

@@ -23,6 +23,11 @@ func (ps *Pages) Waiting(p console.Place) (map[string]int, error) {
 		}
 		counts["/stuck"] = len(stuck)
 	}
+	if p.Can(roles.ReadStatements) {
+		if counts["/exceptions"], err = ps.Reconcile.Open(p.Ctx, mostCounted); err != nil {
+			return nil, err
+		}
+	}
 	if p.Can(roles.ReviewSenders) {
 		senders, err := ps.Senders.Waiting(p.Ctx, mostCounted)
 		if err != nil {

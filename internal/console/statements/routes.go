@@ -30,6 +30,15 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodPost, Path: draft + "/discard", Permission: roles.ImportStatements, Handle: ps.discard},
 		{Method: http.MethodGet, Path: base + "/{id}", Permission: roles.ReadStatements, Inputs: []console.Input{{Name: "after", Max: 9}}, Handle: ps.statement},
 	}
+	const one = exceptionsPage + "/{id}"
+	reason := console.Input{Name: "reason", Max: 500}
+	routes = append(routes,
+		console.Route{Method: http.MethodGet, Path: exceptionsPage, Permission: roles.ReadStatements, Inputs: exceptionInputs(), Handle: ps.exceptions},
+		console.Route{Method: http.MethodGet, Path: one, Permission: roles.ReadStatements, Handle: ps.exception},
+		console.Route{Method: http.MethodPost, Path: one + "/own", Permission: roles.ImportStatements, Handle: ps.own},
+		console.Route{Method: http.MethodPost, Path: one + "/leave", Permission: roles.ImportStatements, Handle: ps.leave},
+		console.Route{Method: http.MethodPost, Path: one + "/note", Permission: roles.ImportStatements, Inputs: []console.Input{{Name: "note", Max: 500}}, Handle: ps.note},
+		console.Route{Method: http.MethodPost, Path: one + "/undo", Permission: roles.ImportStatements, Inputs: []console.Input{reason}, Handle: ps.undo})
 	for i := range routes {
 		routes[i].Site = console.Operators
 	}

@@ -11,7 +11,6 @@ CREATE TABLE statement_sources (
   layout TEXT NOT NULL DEFAULT '', -- JSON
   reading TEXT NOT NULL DEFAULT '',
   reading_until INTEGER NOT NULL DEFAULT 0,
-  compared TEXT NOT NULL DEFAULT '', -- the last payment that was looked for among the lines
   created_at INTEGER NOT NULL,
   CHECK ((reading = '') = (reading_until = 0))
 );
@@ -33,6 +32,7 @@ CREATE TABLE statements (
   opening INTEGER NOT NULL, -- balances; zero unless chains
   closing INTEGER NOT NULL,
   chains INTEGER NOT NULL CHECK (chains IN (0, 1)), -- each balance follows from the one before
+  compared INTEGER NOT NULL DEFAULT 0 CHECK (compared IN (0, 1)), -- the payments of its time were looked for
   uploaded_at INTEGER NOT NULL,
   read_at INTEGER NOT NULL DEFAULT 0,
   CHECK ((read_at <> 0) = (state = 'read'))

@@ -35,6 +35,7 @@
 //	unknown.go                  totals of the payments that need an operator
 //	contradictions.go           reports of providers that contradict earlier ones
 //	find.go                     one payment by any of its ids
+//	movements.go                payments by their references at providers and by time, for reconciliation
 //	check.go                    consistency of payments and ledger
 //	payment_row.go              columns of a row: SELECT and INSERT
 //	floats.go                   balances at providers, by account

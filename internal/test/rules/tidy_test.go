@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"console/handsets":  {"console", "console/words", "idempotency", "identity", "ledger", "page", "payments", "payments/book", "roles", "tenant", "webhook"},
 	"console/batches":   {"audit", "batch", "changes", "console", "console/approvals", "page", "payments", "payments/book", "roles", "sheet"},
 	"figures":           {"db", "payments/book"},
-	"console/ops":       {"access", "audit", "changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "roles", "route", "senderid", "sheet", "statement", "tenant", "treasury"},
+	"console/ops":       {"access", "audit", "changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "reconcile", "roles", "route", "senderid", "sheet", "statement", "tenant", "treasury"},
 	"console/records":   {"api", "audit", "changes", "console", "console/approvals", "console/words", "guides", "identity", "ledger", "messaging", "notice", "page", "payments", "payments/book", "provider", "requestlog", "roles", "route", "sheet", "statement", "tenant", "webhook"},
 	"console/settings":  {"access", "changes", "console", "console/approvals", "console/words", "identity", "page", "requestlog", "roles", "tenant", "webhook"},
 	"console/tenant":    {"changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "ledger", "page", "payments", "payments/book", "ratelimit", "roles", "route", "tenant"},
@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"reconcile":         {"db", "jobs", "ledger", "payments", "payments/book", "provider", "sheet", "tenant"},
 	"recovery":          {"db", "sheet"},
 	"relocation":        {"audit", "db", "installation", "jobs/lease"},
-	"privacy":           {"batch", "changes", "contacts", "db", "messaging", "payments/book", "route", "webhook"},
+	"privacy":           {"batch", "changes", "contacts", "db", "messaging", "payments/book", "reconcile", "route", "webhook"},
 	"requestlog":        {"db"},
 	"sealed":            {"db"},
 	"contacts":          {"db", "idempotency", "sheet", "tenant"},
@@ -121,7 +121,7 @@ var mayImport = map[string][]string{
 	"test/simtest":      {"sim"},
 	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
 
-	"console/statements": {"audit", "console", "page", "provider", "reconcile", "roles", "sheet"},
+	"console/statements": {"audit", "console", "page", "payments", "payments/book", "provider", "reconcile", "roles", "sheet"},
 	"console/treasury":   {"changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "roles", "route", "tenant", "treasury"},
 	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
 }

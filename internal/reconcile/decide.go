@@ -1,0 +1,232 @@
+package reconcile
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
+)
+
+// Rule names why a line and a payment are the same movement. Values are stored and never change.
+type Rule string
+
+// The rules, the strongest first.
+const (
+	RuleProviderID Rule = "provider_id" // the provider's id of the payment
+	RuleReference  Rule = "reference"   // our ProviderReference, in the column for it
+	RuleSettlement Rule = "settlement"  // the lines of one settlement add up to it
+	RuleSimilar    Rule = "similar"     // amount, party and time, and nothing else has them
+	RuleNarrative  Rule = "narrative"   // our reference in a text, and amount, direction and time agree
+	RulePerson     Rule = "person"
+)
+
+// Leg is which movement of a payment a line is. Values are stored and never change.
+type Leg string
+
+// The legs.
+const (
+	LegMovement   Leg = "movement"
+	LegReversal   Leg = "reversal"
+	LegSettlement Leg = "settlement"
+)
+
+// Kind is how a statement and our payments differ. Values are stored and never change.
+type Kind string
+
+// The kinds of exceptions.
+const (
+	TheirsOnly Kind = "theirs_only" // a line without a payment
+	OursOnly   Kind = "ours_only"   // a payment that a statement without gaps does not have
+	AmountOff  Kind = "amount"
+	FeeOff     Kind = "fee"
+	StateOff   Kind = "state" // paid there and not here, or the reverse
+	Twice      Kind = "twice" // two lines for one payment
+)
+
+// Kinds returns the kinds of exceptions.
+func Kinds() []Kind { return []Kind{TheirsOnly, OursOnly, AmountOff, FeeOff, StateOff, Twice} }
+
+// ours is a payment as matching needs it.
+type ours struct {
+	ID        string
+	AtRail    string // the provider that the reference was used at
+	Current   bool   // the attempt is the payment's last one
+	Amount    money.Pesewas
+	In        bool // the movement comes in
+	Open      bool
+	Paid      bool // by our books, as far as the provider's money is concerned
+	Upstream  string
+	Party     string
+	From      time.Time // it cannot have moved before
+	Until     time.Time // it may have moved until then
+	Fee       money.Pesewas
+	Reversal  bool // a line of its reversal is matched
+	Movement  string
+	Reversing string // the lines that are matched
+}
+
+// early is how much earlier than our clock a provider's may be.
+const early = 5 * time.Minute
+
+// oursOf returns a payment for matching.
+func oursOf(p book.Payment) ours {
+	until := p.SettledAt
+	if last := p.SubmittableSince(); last.After(until) {
+		until = last
+	}
+	if until.IsZero() {
+		until = p.CreatedAt
+	}
+	return ours{ID: p.ID, AtRail: p.Rail, Current: true, Amount: p.Gross(), In: p.Kind == book.KindCollection, Open: p.Status.Open(), Paid: !p.Status.Open() && p.ProviderState() == provider.Success,
+		Upstream: p.UpstreamID, Party: p.Account, From: p.CreatedAt.Add(-early), Until: until}
+}
+
+// signed returns the amount as a line has it.
+func (o ours) signed() money.Pesewas {
+	if o.In {
+		return o.Amount
+	}
+	return -o.Amount
+}
+
+// leg returns which movement of a payment a line is: one in the other direction takes it back.
+func (o ours) leg(l Line) Leg {
+	if (l.Amount > 0) == o.In {
+		return LegMovement
+	}
+	return LegReversal
+}
+
+// agrees reports whether amount, direction and time of a line are those of the payment.
+func (o ours) agrees(l Line, lag time.Duration) bool {
+	return l.Amount == o.signed() && !l.At.Before(o.From) && !l.At.After(o.Until.Add(lag))
+}
+
+// taken returns the line that has the leg; empty: none.
+func (o ours) taken(leg Leg) string {
+	if leg == LegReversal {
+		return o.Reversing
+	}
+	return o.Movement
+}
+
+// Difference is one way in which the two sides of a match differ.
+type Difference struct {
+	Kind   Kind
+	Amount money.Pesewas // by how much
+	Reason string
+}
+
+// verdict is what a line means.
+type verdict struct {
+	payment     string
+	leg         Leg
+	rule        Rule // empty: no match
+	differences []Difference
+	unmatched   bool // rules that need other payments may still match the line
+}
+
+// byReference decides about a line that names a payment, in the column for it or by the provider's id.
+func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) verdict {
+	v := verdict{payment: o.ID, leg: o.leg(l)}
+	switch {
+	case l.Status == StatusPending:
+		return verdict{}
+	case l.Status == StatusFailed:
+		if o.Paid && o.Movement == "" {
+			v.differences = []Difference{{StateOff, o.Amount, "The provider's statement has the payment as failed, and it succeeded here."}}
+		}
+		return v
+	}
+	if other := o.taken(v.leg); other != "" && other != l.ID {
+		v.differences = []Difference{{Twice, magnitude(l.Amount), "The statement has a second line for the payment. " + paid(v.leg, o)}}
+		return v
+	}
+	v.rule = rule
+	v.differences = compare(l, o, v.leg, lag, now)
+	return v
+}
+
+func paid(leg Leg, o ours) string {
+	if leg == LegReversal {
+		return "It was taken back twice."
+	}
+	if o.In {
+		return "The payer may have paid twice."
+	}
+	return "It may have been paid twice."
+}
+
+// compare returns how a line that moved money differs from the payment that it is matched with.
+func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []Difference) {
+	if off := magnitude(magnitude(l.Amount) - o.Amount); off != 0 && leg == LegMovement {
+		list = append(list, Difference{AmountOff, off, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(o.Amount))})
+	}
+	if off := magnitude(l.Fee - o.Fee); off != 0 && l.FeeKnown && leg == LegMovement {
+		list = append(list, Difference{FeeOff, off, fmt.Sprintf("The statement has a fee of %s, and %s is booked.", cedis(l.Fee), cedis(o.Fee))})
+	}
+	switch {
+	case leg == LegReversal && o.Paid:
+		list = append(list, Difference{StateOff, o.Amount, "The provider took the payment back, and it is successful here."})
+	case leg == LegReversal || o.Reversal && !o.Paid:
+	case !o.Current:
+		list = append(list, Difference{StateOff, o.Amount, "The provider paid an attempt that was given up for another provider. The payment may have been paid twice."})
+	case o.Open && now.Sub(l.At) > lag:
+		list = append(list, Difference{StateOff, o.Amount, "The provider's statement has the payment as paid, and its outcome is unknown here."})
+	case !o.Open && !o.Paid:
+		list = append(list, Difference{StateOff, o.Amount, "The provider's statement has the payment as paid, and it failed here."})
+	}
+	return list
+}
+
+func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }
+
+// bySimilar decides about a line by the payments that have its amount, direction and party within the lag. rivals is how many unmatched
+// lines could be the same payment.
+func bySimilar(l Line, candidates []ours, rivals int, lag time.Duration) (o ours, ok bool) {
+	found := 0
+	for _, c := range candidates {
+		if c.Movement == "" && c.Party != "" && c.Party == l.Party && c.agrees(l, lag) {
+			o, found = c, found+1
+		}
+	}
+	return o, found == 1 && rivals == 1
+}
+
+// byNarrative decides about a line whose text mentions payments. Payers write narratives: a mention matches only if exactly one payment
+// agrees in amount, direction and time. Otherwise the text is a suggestion.
+func byNarrative(l Line, mentions []ours, lag time.Duration) (o ours, ok bool, suggestion string) {
+	found := 0
+	for _, m := range mentions {
+		suggestion = " The text mentions the payment " + m.ID + "."
+		if m.Movement == "" && m.agrees(l, lag) {
+			o, found = m, found+1
+		}
+	}
+	return o, found == 1, suggestion
+}
+
+// unknown returns the exception of a line without a payment.
+func unknown(l Line, suggestion string) []Difference {
+	reason := "No payment of ours has this line."
+	switch {
+	case isReversal(l.Type):
+		reason = "The provider reversed a movement, and no payment of ours has this line."
+	case l.Amount < 0:
+		reason = "Money left the account, and no payment of ours has this line."
+	case l.Amount > 0:
+		reason = "Money came in, and no payment of ours has this line."
+	}
+	return []Difference{{TheirsOnly, magnitude(l.Amount), reason + suggestion}}
+}
+
+// missing returns the exception of a payment that a statement without gaps does not have.
+func missing(o ours) Difference {
+	reason := "The payment succeeded here, and the provider's statement does not have it."
+	if o.Open {
+		reason = "The outcome of the payment is unknown here, and the provider's statement does not have it: it was probably not paid."
+	}
+	return Difference{OursOnly, o.Amount, reason}
+}

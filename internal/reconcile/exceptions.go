@@ -1,0 +1,264 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
+)
+
+// Exception is one way in which a statement and our payments differ.
+type Exception struct {
+	ID        string
+	Source    string
+	Kind      Kind
+	Line      string // empty: there is none
+	Payment   string // empty: there is none
+	Amount    money.Pesewas
+	Reason    string
+	At        time.Time // of the movement
+	OpenedAt  time.Time
+	EndedAt   time.Time // zero: it is open
+	Ending    Ending
+	Owner     string // id of the person who takes care of it
+	OwnerName string
+	Note      string
+}
+
+// Ending is how an exception ended. Values are stored and never change.
+type Ending string
+
+// The endings. A person's ending stays while the difference is the same.
+const (
+	EndedAgreed  Ending = "agreed"   // the two sides agree now
+	EndedBooked  Ending = "booked"   // a difference of fees was booked
+	EndedSuspend Ending = "suspense" // the credit is in suspense
+	EndedWritten Ending = "written_off"
+)
+
+const (
+	exceptionColumns = `id, source, kind, line, payment, amount, reason, at, opened_at, ended_at, ending, owner, owner_name, note`
+
+	selectException = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE id = $1`
+
+	exceptionsOfLines = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE line IN (SELECT value FROM texts($1)) AND line <> '' ORDER BY id`
+
+	exceptionsOfPayments = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' AND ended_at = 0 ORDER BY id`
+
+	everyOfPayments = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' ORDER BY id`
+
+	changeException = `UPDATE statement_exceptions SET amount = $2, reason = $3 WHERE id = $1 AND ended_at = 0`
+
+	endException = `UPDATE statement_exceptions SET ended_at = $2, ending = $3 WHERE id = $1 AND ended_at = 0`
+
+	ownException = `UPDATE statement_exceptions SET owner = $2, owner_name = $3 WHERE id = $1 AND ended_at = 0`
+
+	noteException = `UPDATE statement_exceptions SET note = $2 WHERE id = $1`
+
+	countExceptions = `SELECT count(*) FROM (SELECT 1 FROM statement_exceptions WHERE ended_at = 0 LIMIT $1) AS open`
+
+	openExceptions = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE ended_at = 0 AND source = $1 AND id > $2 ORDER BY id LIMIT $3`
+)
+
+func (e *Exception) scan(r *db.Row) error {
+	return r.Scan(&e.ID, &e.Source, &e.Kind, &e.Line, &e.Payment, &e.Amount, &e.Reason, &e.At, &e.OpenedAt, &e.EndedAt, &e.Ending, &e.Owner, &e.OwnerName, &e.Note)
+}
+
+var insertExceptions = []db.Column[Exception]{
+	{Name: "id", Text: func(e Exception) string { return e.ID }},
+	{Name: "source", Text: func(e Exception) string { return e.Source }},
+	{Name: "kind", Text: func(e Exception) string { return string(e.Kind) }},
+	{Name: "line", Text: func(e Exception) string { return e.Line }},
+	{Name: "payment", Text: func(e Exception) string { return e.Payment }},
+	{Name: "amount", Int: func(e Exception) int64 { return int64(e.Amount) }},
+	{Name: "reason", Text: func(e Exception) string { return e.Reason }},
+	{Name: "at", Time: func(e Exception) time.Time { return e.At }},
+	{Name: "opened_at", Time: func(e Exception) time.Time { return e.OpenedAt }},
+}
+
+func queryExceptions(tx *db.Tx, sql string, args ...any) (list []Exception, err error) {
+	err = tx.Query(sql, args, func(r *db.Row) error {
+		var e Exception
+		err := e.scan(r)
+		list = append(list, e)
+		return err
+	})
+	return list, err
+}
+
+// found are the exceptions of lines and payments as matching finds them in one set.
+type found struct {
+	lines    []string    // that were decided about
+	list     []Exception // without ids
+	payments []string    // that are matched, or have no line to miss
+}
+
+// sync makes the open exceptions of lines and payments those that were found. An exception that a person has ended stays ended while
+// the difference is the same.
+func (s *store) sync(tx *db.Tx, f found) error {
+	stored, err := queryExceptions(tx, exceptionsOfLines, f.lines)
+	if err != nil {
+		return err
+	}
+	now := s.clock.Now()
+	var fresh []Exception
+	kept := map[string]bool{}
+	for _, want := range f.list {
+		same := slices.IndexFunc(stored, func(e Exception) bool {
+			return e.Kind == want.Kind && e.Line == want.Line && e.Payment == want.Payment && (e.EndedAt.IsZero() || e.Ending != EndedAgreed && e.Amount == want.Amount)
+		})
+		if want.Line == "" || same < 0 {
+			want.ID, want.OpenedAt = newID(), now
+			fresh = append(fresh, want)
+			continue
+		}
+		e := stored[same]
+		kept[e.ID] = true
+		if e.EndedAt.IsZero() && (e.Amount != want.Amount || e.Reason != want.Reason) {
+			if _, err := tx.Exec(changeException, e.ID, int64(want.Amount), want.Reason); err != nil {
+				return err
+			}
+		}
+	}
+	missed, err := queryExceptions(tx, exceptionsOfPayments, f.payments)
+	if err != nil {
+		return err
+	}
+	for _, e := range append(stored, missed...) {
+		if kept[e.ID] || !e.EndedAt.IsZero() || e.Line == "" && e.Kind != OursOnly || e.Line != "" && !slices.Contains(f.lines, e.Line) {
+			continue
+		}
+		if _, err := tx.Exec(endException, e.ID, now, string(EndedAgreed)); err != nil {
+			return err
+		}
+	}
+	db.Insert(tx, "statement_exceptions", insertExceptions, fresh)
+	return nil
+}
+
+// Filter narrows the list of exceptions. Zero members are no condition.
+type Filter struct {
+	Source string
+	Kind   Kind
+	Owner  string        // id of a person; "none": nobody
+	Older  time.Duration // opened before that long
+	Least  money.Pesewas
+	Most   money.Pesewas
+	Ended  bool
+	Before string // the id of the last one of the page before
+	Limit  int
+}
+
+// NoOwner is the owner of exceptions that nobody takes care of.
+const NoOwner = "none"
+
+// where writes the conditions of a filter.
+func (f Filter) where(now time.Time) (sql string, args []any) {
+	conditions := []string{"ended_at = 0"}
+	if f.Ended {
+		conditions[0] = "ended_at <> 0"
+	}
+	add := func(condition string, arg any) {
+		args = append(args, arg)
+		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
+	}
+	if f.Source != "" {
+		add("source = $%d", f.Source)
+	}
+	if f.Kind != "" {
+		add("kind = $%d", string(f.Kind))
+	}
+	switch f.Owner {
+	case "":
+	case NoOwner:
+		add("owner = $%d", "")
+	default:
+		add("owner = $%d", f.Owner)
+	}
+	if f.Older > 0 {
+		add("opened_at < $%d", now.Add(-f.Older))
+	}
+	if f.Least > 0 {
+		add("amount >= $%d", int64(f.Least))
+	}
+	if f.Most > 0 {
+		add("amount <= $%d", int64(f.Most))
+	}
+	if f.Before != "" {
+		add("id < $%d", f.Before)
+	}
+	return strings.Join(conditions, " AND "), args
+}
+
+// Exceptions returns exceptions, newest first.
+func (s *store) Exceptions(ctx context.Context, f Filter) (list []Exception, err error) {
+	where, args := f.where(s.clock.Now())
+	sql := fmt.Sprintf(`SELECT %s FROM statement_exceptions WHERE %s ORDER BY id DESC LIMIT $%d`, exceptionColumns, where, len(args)+1)
+	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		list, err = queryExceptions(tx, sql, append(args, int64(f.Limit))...)
+		return err
+	})
+	return list, err
+}
+
+// Exception returns an exception by its id.
+func (s *store) Exception(ctx context.Context, id string) (e Exception, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		e, err = exceptionIn(tx, selectException, id)
+		return err
+	})
+	return e, err
+}
+
+func exceptionIn(tx *db.Tx, sql, id string) (Exception, error) {
+	list, err := queryExceptions(tx, sql, id)
+	if err != nil {
+		return Exception{}, err
+	}
+	if len(list) == 0 {
+		return Exception{}, problem.New(problem.NotFound, "exception_not_found", "Exception not found")
+	}
+	return list[0], nil
+}
+
+// Open counts the open exceptions, up to most.
+func (s *store) Open(ctx context.Context, most int) (n int, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countExceptions, []any{int64(most)}, &n)
+		return err
+	})
+	return n, err
+}
+
+// Own gives an exception to a person who takes care of it; an empty id gives it to nobody.
+func (s *store) Own(ctx context.Context, id, person, name string) error {
+	return s.changeOpen(ctx, ownException, id, person, name)
+}
+
+// maxNote is how many characters a note has.
+const maxNote = 500
+
+// Note stores a note about an exception, in place of the one before.
+func (s *store) Note(ctx context.Context, id, text string) error {
+	text = strings.TrimSpace(text)
+	if len([]rune(text)) > maxNote || !usertext.Storable(strings.NewReplacer("\r", "", "\n", "").Replace(text)) {
+		return problem.Field("note", fmt.Sprintf("must be plain text of at most %d characters", maxNote))
+	}
+	return s.changeOpen(ctx, noteException, id, text)
+}
+
+func (s *store) changeOpen(ctx context.Context, sql string, args ...any) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error {
+		n, err := tx.Exec(sql, args...)
+		if err == nil && n == 0 {
+			err = problem.New(problem.NotFound, "exception_not_found", "The exception is not open any more")
+		}
+		return err
+	})
+}

@@ -1,0 +1,362 @@
+package reconcile
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+)
+
+// matcher decides about stored lines. It moves no money.
+type matcher struct {
+	*store
+	payments *book.Reader
+	account  func(book.Payment) string                              // at the provider
+	closed   func(ctx context.Context, day time.Time) (bool, error) // nil: every day is open
+	log      *slog.Logger
+}
+
+const (
+	// maxRest is how many lines without a named payment are compared with all payments of their days at once.
+	maxRest = 20_000
+	// window is how long before its movement a payment may have been accepted, in addition to the lag.
+	window = 48 * time.Hour
+	// walked is how many payments are read at once.
+	walked = 1000
+)
+
+const (
+	openLines = `SELECT ` + lineColumns + ` FROM statement_lines WHERE source = $1 AND judged = 0 AND id > $2 ORDER BY id LIMIT $3`
+
+	judgeLines = `UPDATE statement_lines SET judged = 1 FROM rows($1) AS r WHERE statement_lines.id = r.id AND statement_lines.version = r.version`
+
+	judgeAgain = `UPDATE statement_lines SET judged = 0 WHERE id IN (SELECT value FROM texts($1))`
+
+	matchesOfLines = `SELECT line, payment, leg, rule FROM statement_matches WHERE line IN (SELECT value FROM texts($1))`
+
+	matchesOfPayments = `SELECT line, payment, leg, rule FROM statement_matches WHERE payment IN (SELECT value FROM texts($1)) AND payment <> ''`
+
+	undoneOfLines = `SELECT line, payment, '', '' FROM statement_undone WHERE line IN (SELECT value FROM texts($1))`
+
+	deleteMatch = `DELETE FROM statement_matches WHERE line = $1`
+
+	deleteSettled = `DELETE FROM statement_settled WHERE by_line = $1`
+
+	// Unmatched lines that have the same party, amount and direction within a time.
+	countRivals = `SELECT count(*) FROM statement_lines WHERE party = $1 AND party <> '' AND amount = $2 AND source = $3 AND status = 'success' AND at BETWEEN $4 AND $5
+AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = statement_lines.id)`
+
+	bookedFees = `SELECT subject, CAST(sum(CASE WHEN leg = '` + legFee + `' THEN amount ELSE -amount END) AS INTEGER) FROM transfers WHERE subject IN (SELECT value FROM texts($1))
+AND leg IN ('` + legFee + `', '` + legFeeBack + `') GROUP BY subject`
+)
+
+// The legs of a line's own transfers. Suspense and what ends it are each booked once.
+const (
+	legFee      = "statement_fee"      // more fee than was booked
+	legFeeBack  = "statement_fee_back" // less fee than was booked
+	legSuspense = "statement_suspense"
+	legFinal    = "statement_final"
+)
+
+// match is one row of matches.
+type match struct {
+	line, payment string
+	leg           Leg
+	rule          Rule
+	at            time.Time
+}
+
+var insertMatches = []db.Column[match]{
+	{Name: "line", Text: func(m match) string { return m.line }},
+	{Name: "payment", Text: func(m match) string { return m.payment }},
+	{Name: "leg", Text: func(m match) string { return string(m.leg) }},
+	{Name: "rule", Text: func(m match) string { return string(m.rule) }},
+	{Name: "maker", Text: func(match) string { return "" }},
+	{Name: "made_at", Time: func(m match) time.Time { return m.at }},
+}
+
+var lineVersions = []db.Column[Line]{
+	{Name: "id", Text: func(l Line) string { return l.ID }},
+	{Name: "version", Int: func(l Line) int64 { return int64(l.Version) }},
+}
+
+func queryMatches(tx *db.Tx, sql string, ids []string) (list []match, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	err = tx.Query(sql, []any{ids}, func(r *db.Row) error {
+		var m match
+		err := r.Scan(&m.line, &m.payment, &m.leg, &m.rule)
+		list = append(list, m)
+		return err
+	})
+	return list, err
+}
+
+// set is some lines of a source with what is known of their payments.
+type set struct {
+	source   Source
+	lines    []Line
+	payments map[string]*ours         // by id
+	named    map[string]*ours         // by the reference of an attempt
+	matched  map[string]match         // by line
+	undone   map[[2]string]bool       // line and payment
+	fees     map[string]money.Pesewas // booked for lines
+	now      time.Time
+	verdicts map[string]verdict
+	again    []string // lines to decide about again: the other leg of their payment was matched
+}
+
+// byName decides about lines that name their payment, and returns those that do not.
+func (m *matcher) byName(ctx context.Context, source Source, lines []Line) (rest []Line, err error) {
+	w, err := m.load(ctx, source, lines)
+	if err != nil {
+		return nil, err
+	}
+	var done []Line
+	for _, l := range lines {
+		if w.decide(l) {
+			done = append(done, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return rest, m.write(ctx, w, done)
+}
+
+// load reads the payments that lines name or are matched with.
+func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, error) {
+	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{},
+		now: m.clock.Now(), verdicts: map[string]verdict{}}
+	ids, references := make([]string, len(lines)), []string{}
+	for i, l := range lines {
+		ids[i] = l.ID
+		if ours := ourReference(l.Reference); ours != "" {
+			references = append(references, ours)
+		}
+		references = append(references, mentioned(l.Text)...)
+	}
+	attempts, err := m.payments.ByReferences(ctx, references)
+	if err != nil {
+		return nil, err
+	}
+	for reference, a := range attempts {
+		if a.Mode != string(source.Mode) {
+			continue
+		}
+		o := w.add(a.Payment)
+		if !a.Current {
+			given := *o
+			given.AtRail, given.Current = a.AtRail, false
+			o = &given
+		}
+		w.named[reference] = o
+	}
+	if err := m.loadMatches(ctx, w, ids); err != nil {
+		return nil, err
+	}
+	return w, m.loadFees(ctx, w, ids)
+}
+
+func (w *set) add(p book.Payment) *ours {
+	if o := w.payments[p.ID]; o != nil {
+		return o
+	}
+	o := oursOf(p)
+	w.payments[p.ID] = &o
+	return &o
+}
+
+// loadMatches reads the matches of lines and payments, and the payments of matches that no line names.
+func (m *matcher) loadMatches(ctx context.Context, w *set, lines []string) error {
+	var own, undone []match
+	if err := m.db.Read(ctx, func(tx *db.Tx) (err error) {
+		if own, err = queryMatches(tx, matchesOfLines, lines); err != nil {
+			return err
+		}
+		undone, err = queryMatches(tx, undoneOfLines, lines)
+		return err
+	}); err != nil {
+		return err
+	}
+	var unnamed []string
+	for _, one := range own {
+		w.matched[one.line] = one
+		if one.payment != "" && w.payments[one.payment] == nil {
+			unnamed = append(unnamed, one.payment)
+		}
+	}
+	for _, one := range undone {
+		w.undone[[2]string{one.line, one.payment}] = true
+	}
+	more, err := m.payments.ByIDs(ctx, unnamed)
+	for _, p := range more {
+		w.add(p)
+	}
+	if err != nil {
+		return err
+	}
+	return m.loadTaken(ctx, w)
+}
+
+// loadTaken reads which lines the payments are matched with.
+func (m *matcher) loadTaken(ctx context.Context, w *set) error {
+	var list []match
+	if err := m.db.Read(ctx, func(tx *db.Tx) (err error) {
+		list, err = queryMatches(tx, matchesOfPayments, idsOf(w.payments))
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, one := range list {
+		w.take(one)
+	}
+	return nil
+}
+
+func idsOf(payments map[string]*ours) []string {
+	ids := make([]string, 0, len(payments))
+	for id := range payments {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// take notes a match at its payment, and at what attempts have of it.
+func (w *set) take(one match) {
+	note := func(o *ours) {
+		if one.leg == LegReversal {
+			o.Reversing, o.Reversal = one.line, true
+		} else {
+			o.Movement = one.line
+		}
+	}
+	note(w.payments[one.payment])
+	for _, o := range w.named {
+		if o.ID == one.payment && o != w.payments[one.payment] {
+			note(o)
+		}
+	}
+}
+
+// loadFees reads the fees that are booked for payments and lines.
+func (m *matcher) loadFees(ctx context.Context, w *set, lines []string) error {
+	fees, err := m.payments.ProviderFees(ctx, idsOf(w.payments))
+	if err != nil {
+		return err
+	}
+	for id, fee := range fees {
+		w.payments[id].Fee = fee
+	}
+	return m.db.Read(ctx, func(tx *db.Tx) error {
+		clear(w.fees)
+		return tx.Query(bookedFees, []any{lines}, func(r *db.Row) error {
+			var line string
+			var fee int64
+			err := r.Scan(&line, &fee)
+			w.fees[line] = money.Pesewas(fee)
+			return err
+		})
+	})
+}
+
+// decide decides about a line that is matched or names a payment. Failed and open lines need no payment.
+func (w *set) decide(l Line) bool {
+	lag := w.source.Lag()
+	if old, is := w.matched[l.ID]; is && old.payment != "" {
+		if o := w.payments[old.payment]; o != nil {
+			w.put(l, byReference(l, w.with(o, l), old.rule, lag, w.now))
+			return true
+		}
+	}
+	reference := ourReference(l.Reference)
+	if o := w.named[reference]; o != nil && reference != "" && o.AtRail == w.source.Provider && !w.undone[[2]string{l.ID, o.ID}] {
+		rule := RuleReference
+		if o.Upstream != "" && o.Upstream == l.TheirID {
+			rule = RuleProviderID
+		}
+		w.put(l, byReference(l, w.with(o, l), rule, lag, w.now))
+		return true
+	}
+	if !l.moves() {
+		w.put(l, verdict{})
+		return true
+	}
+	return w.matched[l.ID].leg == LegSettlement
+}
+
+// with returns a payment with the fees that are booked for it and for a line.
+func (w *set) with(o *ours, l Line) ours {
+	given := *o
+	given.Fee += w.fees[l.ID]
+	return given
+}
+
+// put keeps the verdict about a line and notes the line at its payment.
+func (w *set) put(l Line, v verdict) {
+	w.verdicts[l.ID] = v
+	if v.rule == "" || v.payment == "" {
+		return
+	}
+	if _, was := w.matched[l.ID]; !was {
+		if o := w.payments[v.payment]; v.leg == LegReversal && o.Movement != "" {
+			w.again = append(w.again, o.Movement)
+		}
+	}
+	w.take(match{line: l.ID, payment: v.payment, leg: v.leg})
+}
+
+// write stores the verdicts about lines.
+func (m *matcher) write(ctx context.Context, w *set, lines []Line) error {
+	for part := range slices.Chunk(lines, setLines) {
+		if err := m.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error { return m.writeIn(tx, w, part) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
+	var made []match
+	f := found{}
+	for _, l := range lines {
+		v := w.verdicts[l.ID]
+		f.lines = append(f.lines, l.ID)
+		_, was := w.matched[l.ID]
+		switch {
+		case v.rule != "" && !was:
+			made = append(made, match{l.ID, v.payment, v.leg, v.rule, w.now})
+		case v.rule == "" && was && w.matched[l.ID].leg != LegSettlement:
+			if _, err := tx.Exec(deleteMatch, l.ID); err != nil {
+				return err
+			}
+		}
+		if v.payment != "" {
+			f.payments = append(f.payments, v.payment)
+		}
+		for _, d := range v.differences {
+			f.list = append(f.list, Exception{Source: w.source.ID, Kind: d.Kind, Line: l.ID, Payment: v.payment, Amount: d.Amount, Reason: d.Reason, At: l.At})
+		}
+	}
+	if err := m.sync(tx, f); err != nil {
+		return err
+	}
+	db.Insert(tx, "statement_matches", insertMatches, made)
+	if err := tx.Flush(); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(judgeLines, db.RowsOf(lineVersions, lines)); err != nil {
+		return err
+	}
+	if len(w.again) > 0 {
+		if _, err := tx.Exec(judgeAgain, w.again); err != nil {
+			return err
+		}
+	}
+	return nil
+}

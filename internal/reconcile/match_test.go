@@ -1,0 +1,263 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// collected is a collection of 10.00 at noon of a day before the fixture's.
+func collected(reference string, change func(*row)) row {
+	r := row{id: book.NewID(noon), kind: "collection", reference: reference, account: "233241234567", status: "success", rail: "mtn", amount: 1000, seq: 1, at: noon, settled: noon.Add(time.Second)}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+// moved is a line of MTN's file a minute after noon.
+func moved(id, reference, status, amount, balance string) string {
+	return mtnRow(id, reference, "2026-11-20 12:01:00", status, "FRI:233241234567/MSISDN", "us", amount, "", balance)
+}
+
+// mustFind fails the test unless the open exceptions are of these kinds.
+func (f *fixture) mustFind(kinds ...Kind) []Exception {
+	f.t.Helper()
+	list, err := f.Exceptions(f.t.Context(), Filter{Limit: 100})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	got := map[Kind]int{}
+	for _, e := range list {
+		got[e.Kind]++
+	}
+	want := map[Kind]int{}
+	for _, k := range kinds {
+		want[k]++
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		f.t.Fatalf("open exceptions are %v, want %v: %+v", got, want, list)
+	}
+	return list
+}
+
+// rules returns the rules of all matches.
+func (f *fixture) rules() string {
+	f.t.Helper()
+	var list []string
+	if err := f.db.Read(f.t.Context(), func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(`SELECT rule FROM statement_matches ORDER BY line`, nil, func(r *db.Row) error {
+			var rule string
+			err := r.Scan(&rule)
+			list = append(list, rule)
+			return err
+		})
+	}); err != nil {
+		f.t.Fatal(err)
+	}
+	return strings.Join(list, " ")
+}
+
+// Each named rule matches a line with its payment.
+func TestMatch_rules(t *testing.T) {
+	for name, c := range map[string]struct {
+		pay  func(*row)
+		line string
+		want string
+	}{
+		"the provider's id":   {func(r *row) { r.upstream = "77" }, moved("77", "", "Successful", "10.00", ""), "provider_id"},
+		"both ids":            {func(r *row) { r.upstream = "77" }, moved("77", refA, "Successful", "10.00", ""), "provider_id"},
+		"our reference":       {nil, moved("78", strings.ReplaceAll(refA, "-", ""), "Successful", "10.00", ""), "reference"},
+		"amount and party":    {nil, moved("78", "", "Successful", "10.00", ""), "similar"},
+		"a mention":           {nil, mtnRow("78", "payment "+refA, "2026-11-20 12:01:00", "Successful", "", "us", "10.00", "", ""), ""},
+		"another amount":      {nil, moved("78", "", "Successful", "10.01", ""), ""},
+		"a failed line":       {nil, moved("78", refA, "Failed", "10.00", ""), ""},
+		"another direction":   {nil, moved("78", "", "Successful", "-10.00", ""), ""},
+		"another mode's rail": {func(r *row) { r.rail = "hubtel" }, moved("78", refA, "Successful", "10.00", ""), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				f.pay(collected(refA, c.pay))
+				f.must(mtn, mtnHeading+c.line)
+				f.match()
+				if got := f.rules(); got != c.want {
+					t.Errorf("matched by %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// Two payments of the same amount and party do not match a line by themselves, and neither do two lines one payment.
+func TestMatch_twoCandidates(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.pay(collected(refA, nil), collected(refB, func(r *row) { r.id, r.seq = book.NewID(noon.Add(time.Minute)), 2 }))
+		f.must(mtn, mtnHeading+moved("78", "", "Successful", "10.00", ""))
+		f.match()
+		f.mustFind(TheirsOnly)
+		if got := f.rules(); got != "" {
+			t.Errorf("matched by %q", got)
+		}
+	})
+}
+
+// A later statement completes an earlier one: a payment that was missing is found, and its exception ends.
+func TestMatch_laterStatementCompletes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.pay(collected(refA, nil))
+		begin := mtnRow("1", "", "2026-11-20 11:00:00", "Failed", "a", "b", "1.00", "", "50.00")
+		end := mtnRow("9", "", "2026-11-22 11:00:00", "Failed", "a", "b", "1.00", "", "50.00")
+		f.must(mtn, mtnHeading+begin+end)
+		f.match()
+		f.mustFind(OursOnly)
+		f.must(mtn, mtnHeading+strings.Replace(moved("78", refA, "Successful", "10.00", ""), ",,GHS\n", ",,GHS\n", 1))
+		f.match()
+		f.mustFind()
+		if got := f.rules(); got != "reference" {
+			t.Errorf("matched by %q", got)
+		}
+	})
+}
+
+// A payment is missing only where statements without gaps reach from before it to the lag behind it.
+func TestMatch_missingNeedsTheWholeTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to string
+		balances [2]string
+		want     []Kind
+	}{
+		"the whole time":   {"2026-11-20 11:00:00", "2026-11-21 12:00:01", [2]string{"50.00", "50.00"}, []Kind{OursOnly}},
+		"within the lag":   {"2026-11-20 11:00:00", "2026-11-21 12:00:00", [2]string{"50.00", "50.00"}, nil},
+		"after its begin":  {"2026-11-20 12:00:01", "2026-11-22 12:00:00", [2]string{"50.00", "50.00"}, nil},
+		"without balances": {"2026-11-20 11:00:00", "2026-11-22 12:00:00", [2]string{"", ""}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				f := newFixture(t, d)
+				f.pay(collected(refA, nil))
+				f.must(mtn, mtnHeading+mtnRow("1", "", c.from, "Failed", "a", "b", "1.00", "", c.balances[0])+mtnRow("2", "", c.to, "Failed", "a", "b", "1.00", "", c.balances[1]))
+				f.match()
+				f.mustFind(c.want...)
+			})
+		})
+	}
+}
+
+// A line that its provider changed from failed to successful is decided about again, and moves no money by itself.
+func TestMatch_newVersion(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.pay(collected(refA, func(r *row) { r.status = "failed" }))
+		f.must(mtn, mtnHeading+moved("78", refA, "Failed", "10.00", ""))
+		f.match()
+		f.mustFind()
+		f.must(mtn, mtnHeading+moved("78", refA, "Successful", "10.00", ""))
+		f.match()
+		f.mustFind(StateOff)
+		if n := f.count("transfers"); n != 0 {
+			t.Errorf("%d transfers were made", n)
+		}
+		f.must(mtn, mtnHeading+moved("78", refA, "Failed", "10.00", "")+moved("79", "", "Failed", "1.00", ""))
+		f.match()
+		f.mustFind()
+	})
+}
+
+// A bank's line is the settlement of the movements that add up to it less their fees; within the lag it is in transit.
+func TestMatch_settlement(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		const heading = "Date,Transaction ID,Client Reference,Settlement ID,Amount,Charges\n"
+		if _, err := f.give("test/hubtel/collection", heading+"2026-11-20 12:00:00,1,,S1,60.00,1.00\n2026-11-20 12:00:00,2,,S1,40.00,0.50\n2026-11-20 12:00:00,3,,S2,5.00,0.00\n", Layout{Sign: SignIn}); err != nil {
+			t.Fatal(fields(err))
+		}
+		f.must("test/bank/gcb", "Date,Reference,Details,Debit,Credit\n21/11/2026,S1,HUBTEL,,98.50\n21/11/2026,S2,HUBTEL,,6.00\n24/11/2026,S9,HUBTEL,,7.00\n")
+		f.match()
+		f.mustFind(TheirsOnly, TheirsOnly, TheirsOnly, TheirsOnly) // the three of Hubtel, and S2, whose sum differs
+		if f.count("statement_settled") != 2 || f.rules() != "settlement" {
+			t.Errorf("%d lines are settled, matched by %q", f.count("statement_settled"), f.rules())
+		}
+		f.match()
+		f.clock.Advance(3 * 24 * time.Hour)
+		f.match()
+		f.mustFind(TheirsOnly, TheirsOnly, TheirsOnly, TheirsOnly, TheirsOnly)
+	})
+}
+
+// A match is undone with a reason while its day is open. No rule makes it again, and the payment can be matched with another line.
+func TestUndo_whileTheDayIsOpen(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.pay(collected(refA, nil))
+		f.must(mtn, mtnHeading+moved("78", refA, "Successful", "10.00", ""))
+		f.match()
+		var line string
+		if err := d.Read(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.One(`SELECT line FROM statement_matches`, nil, &line)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Undo(t.Context(), line, "ama", " "); err == nil {
+			t.Error("undone without a reason")
+		}
+		f.closed = func(context.Context, time.Time) (bool, error) { return true, nil }
+		if err := f.Undo(t.Context(), line, "ama", "wrong"); err == nil {
+			t.Error("undone though the day is closed")
+		}
+		f.closed = nil
+		if err := f.Undo(t.Context(), line, "ama", "wrong"); err != nil {
+			t.Fatal(err)
+		}
+		f.match()
+		f.mustFind(TheirsOnly)
+		f.must(mtn, mtnHeading+moved("78", refA, "Successful", "10.00", "")+moved("79", refA, "Successful", "10.00", ""))
+		f.match()
+		f.mustFind(TheirsOnly)
+		if got := f.rules(); got != "reference" {
+			t.Errorf("matched by %q", got)
+		}
+	})
+}
+
+// A person's number leaves the lines of statements once they are decided about; the amounts stay.
+func TestErase_decidedLines(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.must(mtn, mtnHeading+moved("78", "", "Successful", "10.00", "")+moved("79", "", "Failed", "10.00", ""))
+		erase := func() (erased, left int) {
+			if err := OfNumber(t.Context(), d, []string{"233241234567", "0241234567"}, func(l Line, _ bool) error {
+				done, err := Erase(t.Context(), d, l.ID)
+				if done {
+					erased++
+				} else {
+					left++
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			return erased, left
+		}
+		if erased, left := erase(); erased != 0 || left != 2 {
+			t.Errorf("before matching: %d erased, %d left", erased, left)
+		}
+		f.match()
+		if erased, left := erase(); erased != 2 || left != 0 {
+			t.Errorf("after matching: %d erased, %d left", erased, left)
+		}
+		if erased, left := erase(); erased+left != 0 || f.count("statement_lines") != 2 {
+			t.Errorf("again: %d erased, %d left of %d", erased, left, f.count("statement_lines"))
+		}
+	})
+}

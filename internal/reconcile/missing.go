@@ -1,0 +1,159 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+)
+
+const (
+	chainsOfSource = `SELECT id, first_at, last_at, opening, closing, compared FROM statements WHERE source = $1 AND state = 'read' AND chains = 1 ORDER BY first_at, last_at, id`
+
+	comparedStatement = `UPDATE statements SET compared = 1 WHERE id = $1`
+
+	// Statements without balances show nothing about payments that they do not have.
+	skipStatements = `UPDATE statements SET compared = 1 WHERE source = $1 AND compared = 0 AND state = 'read' AND chains = 0`
+)
+
+// span is a time that statements cover without a gap.
+type span struct {
+	from, to         time.Time
+	opening, closing money.Pesewas
+}
+
+// covered joins the spans of statements, which are in the order of their beginning: those that overlap, and those whose balances follow
+// from each other.
+func covered(list []span) (joined []span) {
+	for _, s := range list {
+		if n := len(joined); n > 0 {
+			if last := &joined[n-1]; !s.from.After(last.to) || s.opening == last.closing {
+				if s.to.After(last.to) {
+					last.to, last.closing = s.to, s.closing
+				}
+				continue
+			}
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}
+
+// missing looks for payments that the statements of a source do not have, though they cover their time and the lag behind it. Each
+// statement is looked at once: a later one covers the payments that this one did not reach.
+func (m *matcher) missing(ctx context.Context, source Source) error {
+	if source.Bank() {
+		return nil
+	}
+	var all []span
+	type one struct {
+		id string
+		span
+	}
+	var fresh []one
+	if err := m.db.Read(ctx, func(tx *db.Tx) error {
+		all, fresh = nil, nil
+		return tx.Query(chainsOfSource, []any{source.ID}, func(r *db.Row) error {
+			var s one
+			compared := false
+			err := r.Scan(&s.id, &s.from, &s.to, &s.opening, &s.closing, &compared)
+			all = append(all, s.span)
+			if !compared {
+				fresh = append(fresh, s)
+			}
+			return err
+		})
+	}); err != nil {
+		return err
+	}
+	spans := covered(all)
+	for _, s := range fresh {
+		if err := m.missingIn(ctx, source, s.span, spans); err != nil {
+			return err
+		}
+		if err := m.db.Write(ctx, func(tx *db.Tx) error {
+			_, err := tx.Exec(comparedStatement, s.id)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return m.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(skipStatements, source.ID)
+		return err
+	})
+}
+
+// missingIn looks for the payments of one statement's time.
+func (m *matcher) missingIn(ctx context.Context, source Source, s span, spans []span) error {
+	for after := book.IDAt(s.from.Add(-source.Lag() - window)); after != ""; {
+		list, next, err := m.payments.Between(ctx, after, s.to, walked)
+		if err != nil {
+			return err
+		}
+		var due []ours
+		for _, p := range list {
+			if o, must := m.due(source, p, spans); must {
+				due = append(due, o)
+			}
+		}
+		if err := m.raise(ctx, source, due); err != nil {
+			return err
+		}
+		after = next
+	}
+	return nil
+}
+
+// due reports whether a statement must have a payment: it was sent to the provider, did not fail here, and one span reaches from its
+// acceptance to the lag behind its last movement.
+func (m *matcher) due(source Source, p book.Payment, spans []span) (ours, bool) {
+	if !m.of(source, p) || p.AwaitsApproval() || p.Status == book.StatusWaiting {
+		return ours{}, false
+	}
+	o := oursOf(p)
+	if !o.Open && !o.Paid || o.Open && o.In {
+		return o, false
+	}
+	return o, slices.ContainsFunc(spans, func(s span) bool {
+		return !s.from.After(p.CreatedAt) && !s.to.Before(o.Until.Add(source.Lag()))
+	})
+}
+
+// raise opens an exception for each payment that no line has.
+func (m *matcher) raise(ctx context.Context, source Source, list []ours) error {
+	for part := range slices.Chunk(list, setLines) {
+		ids := make([]string, len(part))
+		for i, o := range part {
+			ids[i] = o.ID
+		}
+		if err := m.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+			matched, err := queryMatches(tx, matchesOfPayments, ids)
+			if err != nil {
+				return err
+			}
+			known, err := queryExceptions(tx, everyOfPayments, ids)
+			if err != nil {
+				return err
+			}
+			var f found
+			for _, o := range part {
+				if slices.ContainsFunc(matched, func(one match) bool { return one.payment == o.ID && one.leg == LegMovement }) ||
+					slices.ContainsFunc(known, func(e Exception) bool {
+						return e.Payment == o.ID && (e.EndedAt.IsZero() || e.Kind == OursOnly && e.Ending != EndedAgreed)
+					}) {
+					continue
+				}
+				d := missing(o)
+				f.list = append(f.list, Exception{Source: source.ID, Kind: d.Kind, Payment: o.ID, Amount: d.Amount, Reason: d.Reason, At: o.Until})
+			}
+			return m.sync(tx, f)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

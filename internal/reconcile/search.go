@@ -1,0 +1,183 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+)
+
+// similarity is what a line and a payment without a reference have in common.
+type similarity struct {
+	party  string
+	amount money.Pesewas
+}
+
+// maxCandidates is how many payments are kept for a line: more than one is none.
+const maxCandidates = 3
+
+// search looks for the payments of lines among all payments of their days.
+type search struct {
+	*set
+	byID      map[string][]string // lines by the provider's id
+	bySimilar map[similarity][]string
+	upstream  map[string][]string // payments by line
+	similar   map[string][]string
+}
+
+// bySearch decides about lines that name no payment: by the provider's id, the settlement, amount and party, or a text that mentions a
+// payment.
+func (m *matcher) bySearch(ctx context.Context, source Source, lines []Line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	w, err := m.load(ctx, source, lines)
+	if err != nil {
+		return err
+	}
+	s := &search{set: w, byID: map[string][]string{}, bySimilar: map[similarity][]string{}, upstream: map[string][]string{}, similar: map[string][]string{}}
+	first, last := s.index()
+	if !source.Bank() {
+		if err := m.walk(ctx, s, first, last); err != nil {
+			return err
+		}
+	}
+	var done []Line
+	for _, l := range lines {
+		decided, err := m.searched(ctx, s, l)
+		if err != nil {
+			return err
+		}
+		if decided {
+			done = append(done, l)
+		}
+	}
+	return m.write(ctx, w, done)
+}
+
+// index sorts the lines by what payments may have in common with them, and returns their first and last time.
+func (s *search) index() (first, last time.Time) {
+	for _, l := range s.lines {
+		if first.IsZero() || l.At.Before(first) {
+			first = l.At
+		}
+		if l.At.After(last) {
+			last = l.At
+		}
+		if l.TheirID != "" {
+			s.byID[l.TheirID] = append(s.byID[l.TheirID], l.ID)
+		}
+		if l.Party != "" {
+			key := similarity{l.Party, l.Amount}
+			s.bySimilar[key] = append(s.bySimilar[key], l.ID)
+		}
+	}
+	return first, last
+}
+
+// walk compares the payments of the lines' days with the lines.
+func (m *matcher) walk(ctx context.Context, s *search, first, last time.Time) error {
+	for after, until := book.IDAt(first.Add(-s.source.Lag()-window)), last.Add(early); after != ""; {
+		list, next, err := m.payments.Between(ctx, after, until, walked)
+		if err != nil {
+			return err
+		}
+		for _, p := range list {
+			if m.of(s.source, p) {
+				s.note(p)
+			}
+		}
+		after = next
+	}
+	if err := m.loadTaken(ctx, s.set); err != nil {
+		return err
+	}
+	return m.loadFees(ctx, s.set, nil)
+}
+
+// of reports whether a payment moves money of a source.
+func (m *matcher) of(s Source, p book.Payment) bool {
+	return p.Rail == s.Provider && p.Mode == string(s.Mode) && m.account(p) == s.Account
+}
+
+// note keeps a payment that lines may be.
+func (s *search) note(p book.Payment) {
+	o := oursOf(p)
+	add := func(to map[string][]string, lines []string) {
+		for _, line := range lines {
+			if len(to[line]) < maxCandidates {
+				to[line] = append(to[line], p.ID)
+				s.add(p)
+			}
+		}
+	}
+	if p.UpstreamID != "" {
+		add(s.upstream, s.byID[p.UpstreamID])
+	}
+	add(s.similar, s.bySimilar[similarity{o.Party, o.signed()}])
+}
+
+// candidates returns payments of a line, but for those of matches that a person has undone.
+func (s *search) candidates(l Line, ids []string) (list []ours) {
+	for _, id := range ids {
+		if !s.undone[[2]string{l.ID, id}] {
+			list = append(list, s.with(s.payments[id], l))
+		}
+	}
+	return list
+}
+
+// searched decides about one line. Within its lag a line of a bank is in transit and stays undecided.
+func (m *matcher) searched(ctx context.Context, s *search, l Line) (decided bool, err error) {
+	lag := s.source.Lag()
+	if list := s.candidates(l, s.upstream[l.ID]); len(list) == 1 {
+		s.put(l, byReference(l, list[0], RuleProviderID, lag, s.now))
+		return true, nil
+	}
+	if settled, err := m.settle(ctx, s.set, l); err != nil || settled {
+		return settled, err
+	}
+	list := s.candidates(l, s.similar[l.ID])
+	rivals := 0
+	if len(list) > 0 {
+		if rivals, err = m.rivals(ctx, s.source, l); err != nil {
+			return false, err
+		}
+	}
+	if o, ok := bySimilar(l, list, rivals, lag); ok {
+		s.put(l, byReference(l, o, RuleSimilar, lag, s.now))
+		return true, nil
+	}
+	o, ok, suggestion := byNarrative(l, s.mentions(l), lag)
+	if ok {
+		s.put(l, byReference(l, o, RuleNarrative, lag, s.now))
+		return true, nil
+	}
+	if s.source.Bank() && s.now.Sub(l.At) <= lag {
+		return false, nil
+	}
+	s.put(l, verdict{differences: unknown(l, suggestion)})
+	return true, nil
+}
+
+// mentions returns the payments that a text or the column for our reference mentions.
+func (s *search) mentions(l Line) (list []ours) {
+	for _, reference := range append(mentioned(l.Text), ourReference(l.Reference)) {
+		if o := s.named[reference]; o != nil && reference != "" && !s.undone[[2]string{l.ID, o.ID}] && o.AtRail == s.source.Provider {
+			list = append(list, s.with(o, l))
+		}
+	}
+	return list
+}
+
+// rivals counts the unmatched lines that could be the same payment, the line itself included.
+func (m *matcher) rivals(ctx context.Context, source Source, l Line) (n int, err error) {
+	lag := source.Lag()
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		_, err := tx.One(countRivals, []any{l.Party, int64(l.Amount), source.ID, l.At.Add(-lag - early), l.At.Add(lag + early)}, &n)
+		return err
+	})
+	return n, err
+}

@@ -1,0 +1,60 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+)
+
+const (
+	// The movements of one settlement at providers of the same mode, which no other line of a bank has.
+	sumOfSettlement = `SELECT count(*), CAST(COALESCE(sum(amount), 0) AS INTEGER), CAST(COALESCE(sum(amount - fee), 0) AS INTEGER) FROM statement_lines
+WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(source, 1, $2) = $3 AND source <> $4
+AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
+
+	insertSettled = `INSERT INTO statement_settled (line, by_line) SELECT id, $5 FROM statement_lines
+WHERE settlement = $1 AND settlement <> '' AND status = 'success' AND substr(source, 1, $2) = $3 AND source <> $4
+AND NOT EXISTS (SELECT 1 FROM statement_settled WHERE line = statement_lines.id)`
+
+	insertMatch = `INSERT INTO statement_matches (line, payment, leg, rule, maker, made_at) VALUES ($1, $2, $3, $4, $5, $6)`
+)
+
+// settle matches a line of a bank with the movements of one settlement: they add up to it, with or without their fees. It reports whether
+// it did.
+func (m *matcher) settle(ctx context.Context, w *set, l Line) (settled bool, err error) {
+	if !w.source.Bank() || l.Settlement == "" || w.undone[[2]string{l.ID, ""}] {
+		return false, nil
+	}
+	mode := string(w.source.Mode) + "/"
+	of := []any{l.Settlement, int64(len(mode)), mode, w.source.ID}
+	err = m.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		settled = false
+		var n int
+		var gross, net int64
+		if _, err := tx.One(sumOfSettlement, of, &n, &gross, &net); err != nil || n == 0 {
+			return err
+		}
+		if l.Amount != money.Pesewas(gross) && l.Amount != money.Pesewas(net) {
+			return nil
+		}
+		rows, err := tx.Exec(insertSettled, append(of, l.ID)...)
+		if err != nil {
+			return err
+		}
+		if rows != int64(n) {
+			return fmt.Errorf("reconcile: the settlement %s changed", l.ID)
+		}
+		if _, err := tx.Exec(insertMatch, l.ID, "", string(LegSettlement), string(RuleSettlement), "", w.now); err != nil {
+			return err
+		}
+		settled = true
+		return nil
+	})
+	if settled {
+		w.matched[l.ID] = match{line: l.ID, leg: LegSettlement}
+		w.verdicts[l.ID] = verdict{rule: RuleSettlement, leg: LegSettlement}
+	}
+	return settled, err
+}

@@ -1,0 +1,78 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
+)
+
+const (
+	selectMatch = `SELECT line, payment, leg, rule, made_at FROM statement_matches WHERE line = $1`
+
+	insertUndone = `INSERT INTO statement_undone (line, payment, reason, actor, at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (line, payment) DO NOTHING`
+)
+
+// Matched is the payment that a line is matched with.
+type Matched struct {
+	Payment string // empty: the line is a settlement
+	Leg     Leg
+	Rule    Rule
+	At      time.Time
+}
+
+// MatchOf returns the match of a line.
+func (m *matcher) MatchOf(ctx context.Context, line string) (one Matched, found bool, err error) {
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		var of string
+		found, err = tx.One(selectMatch, []any{line}, &of, &one.Payment, &one.Leg, &one.Rule, &one.At)
+		return err
+	})
+	return one, found, err
+}
+
+// maxReason is how many characters a reason has.
+const maxReason = 500
+
+// Undo ends the match of a line while its day is open. No money moves, and no rule makes the same match again.
+func (m *matcher) Undo(ctx context.Context, line, actor, reason string) error {
+	reason = strings.TrimSpace(reason)
+	if reason == "" || len([]rune(reason)) > maxReason || !usertext.Storable(reason) {
+		return problem.Field("reason", fmt.Sprintf("is required, in at most %d characters of plain text", maxReason))
+	}
+	l, err := m.Line(ctx, line)
+	if err != nil {
+		return err
+	}
+	if m.closed != nil {
+		if closed, err := m.closed(ctx, l.Day()); err != nil || closed {
+			if err == nil {
+				err = problem.New(problem.Invalid, "day_closed", "The day of the line is closed: its matches stay")
+			}
+			return err
+		}
+	}
+	return m.db.Write(ctx, func(tx *db.Tx) error {
+		list, err := queryMatches(tx, matchesOfLines, []string{line})
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return problem.New(problem.NotFound, "match_not_found", "The line is not matched")
+		}
+		if _, err := tx.Exec(insertUndone, line, list[0].payment, reason, actor, m.clock.Now()); err != nil {
+			return err
+		}
+		for _, sql := range []string{deleteMatch, deleteSettled} {
+			if _, err := tx.Exec(sql, line); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(judgeAgain, []string{line})
+		return err
+	})
+}
