@@ -1,7 +1,8 @@
 // Package approvals has the pages on which people request changes, approve them, and see the policy of how many approvers a change
 // needs. They belong to both sites of the console.
 //
-// Files: routes.go lists the pages, form.go is a form that requests a change, requests.go shows requests and decides about them,
+// Files: routes.go lists the pages, form.go is a form that requests a change, requests.go shows requests and decides about them, alike.go approves like
+// requests together,
 // secrets.go reveals what a change made, policy.go shows the policy, count.go
 // counts requests for the navigation.
 //

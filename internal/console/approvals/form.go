@@ -80,7 +80,7 @@ func (o Form) do(v *console.Visit) (console.Answer, error) {
 	}
 	act, err := o.Ask(v, v.R.PostFormValue("id"))
 	var e *problem.Error
-	if errors.As(err, &e) && e.Code != console.CodeStepUp && slices.Contains(shown, e.Kind) {
+	if errors.As(err, &e) && e.Code != console.CodeStepUp && slices.Contains(shownRefusals, e.Kind) {
 		return console.Answer{Title: o.Title, Wrong: true, Body: orderBody(o.Title, lead, console.Faulty(f, err), false)}, nil
 	}
 	return console.Answer{To: Path(v) + "/" + act.ID}, err

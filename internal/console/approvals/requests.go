@@ -46,6 +46,18 @@ var columns = []console.Column[changes.Request]{
 	console.Time("Requested", "", func(a changes.Request) time.Time { return a.MadeAt }).Laid(console.Under),
 }
 
+// fateColumns are the columns of like requests that were approved together.
+var fateColumns = []console.Column[fate]{
+	console.Text("Change", "", func(f fate) string { return f.request.Sentence }).Laid(console.Link),
+	console.Shown("Status", func(f fate) templ.Component {
+		if f.left != "" && f.request.State == changes.Waiting {
+			return page.Mark(page.Badge{Tone: page.Open, Word: "Not approved"})
+		}
+		return page.Mark(stateBadge(f.request))
+	}),
+	console.Text("Reason", "", func(f fate) string { return f.left }).Laid(console.Under),
+}
+
 // Grid returns change requests as a table.
 func Grid(v *console.Visit, list []changes.Request) page.Grid {
 	return console.Grid(columns, list, func(a changes.Request) string { return Path(v) + "/" + a.ID })
@@ -67,8 +79,8 @@ func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
 	if v.R.URL.RawQuery != "" { // a part of the list, without what it begins with
 		return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 	}
-	forYou, byYou, err := ps.Waiting(v)
-	return console.Answer{Title: l.Title, Body: actsBody(forYou, byYou, l)}, err
+	forYou, byYou, err := ps.waiting(v)
+	return console.Answer{Title: l.Title, Body: actsBody(ps.alikeLinks(v, forYou), Grid(v, forYou), Grid(v, byYou), l)}, err
 }
 
 // actPage is one act with what the visitor may do about it.
@@ -167,11 +179,12 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fact) {
 	rule, _ := ps.Changes.Rule(seen.Kind)
 	personal := seen.Maker == v.Who.Person.ID || v.Can(rule.Check)
+	var warnings []page.Fact // they come first
 	show := func(name string, f changes.Fact) {
 		switch {
 		case f.Personal && !personal:
 		case f.Warning:
-			list = append(list, page.Fact{Name: name, Value: page.Mark(page.Badge{Tone: page.Bad, Word: f.Value})})
+			warnings = append(warnings, page.Fact{Name: name, Value: page.Mark(page.Badge{Tone: page.Bad, Word: f.Value})})
 		default:
 			list = append(list, page.Fact{Name: name, Value: linked(v, f)})
 		}
@@ -189,7 +202,7 @@ func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fac
 	if seen.Refused != nil {
 		show("Warning", changes.Fact{Value: "It would be refused now: " + seen.Refused.Message, Warning: true})
 	}
-	return list
+	return append(warnings, list...)
 }
 
 // linked is the value of a fact, with a link to what it is about where the visitor may open that.
@@ -206,8 +219,8 @@ func linked(v *console.Visit, f changes.Fact) templ.Component {
 	return page.Text(f.Value)
 }
 
-// shown are the kinds of refusals that the page of an act shows.
-var shown = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid, problem.InsufficientFunds, problem.InsufficientCredits}
+// shownRefusals are the kinds of refusals that the page of an act shows.
+var shownRefusals = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid, problem.InsufficientFunds, problem.InsufficientCredits}
 
 // decide does something to the act of the page, and shows the act again where that was refused by a form's field.
 func (ps *Pages) decide(v *console.Visit, do func(by changes.By, id, digest string) error) (console.Answer, error) {
@@ -215,7 +228,7 @@ func (ps *Pages) decide(v *console.Visit, do func(by changes.By, id, digest stri
 	err := do(By(v), v.R.PathValue("id"), v.R.PostFormValue("digest"))
 	var e *problem.Error
 	switch {
-	case !errors.As(err, &e) || e.Code == console.CodeStepUp || !slices.Contains(shown, e.Kind):
+	case !errors.As(err, &e) || e.Code == console.CodeStepUp || !slices.Contains(shownRefusals, e.Kind):
 		return console.Answer{To: v.FormPage}, err
 	case e.Kind == problem.Invalid:
 		return ps.act(v, console.Faulty(rejectForm(v), err), "")
@@ -264,25 +277,29 @@ func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) (page.Grid, error
 
 // Waiting are the acts that wait for the visitor, and those of the visitor that wait for somebody else.
 func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou page.Grid, err error) {
+	check, own, err := ps.waiting(v)
+	return Grid(v, check), Grid(v, own), err
+}
+
+func (ps *Pages) waiting(v *console.Visit) (forYou, byYou []changes.Request, err error) {
 	if !v.Can(roles.ReadChanges) {
-		return forYou, byYou, nil
+		return nil, nil, nil
 	}
 	list, err := ps.Changes.Store.List(v.Ctx, changes.Filter{Place: v.Tenant.ID, State: changes.Waiting, Limit: console.PageRows})
 	if err != nil {
-		return forYou, byYou, err
+		return nil, nil, err
 	}
-	var check, own []changes.Request
 	for _, a := range list {
 		m, err := ps.may(v, a)
 		if err != nil {
-			return forYou, byYou, err
+			return nil, nil, err
 		}
 		switch {
 		case m.approve:
-			check = append(check, a)
+			forYou = append(forYou, a)
 		case m.withdraw:
-			own = append(own, a)
+			byYou = append(byYou, a)
 		}
 	}
-	return Grid(v, check), Grid(v, own), nil
+	return forYou, byYou, nil
 }

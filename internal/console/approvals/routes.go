@@ -15,6 +15,8 @@ func (ps *Pages) Routes(base string) []console.Route {
 	digest, act := console.Input{Name: "digest", Max: mostShown}, base+"/acts/{id}"
 	return []console.Route{
 		{Method: http.MethodGet, Path: base + "/acts", Permission: roles.ReadChanges, Inputs: []console.Input{{Name: "before", Max: 36}, {Name: "state", Max: 12}}, Handle: ps.actList},
+		{Method: http.MethodGet, Path: base + "/acts/alike", Permission: roles.ApproveChanges, Inputs: []console.Input{{Name: "kind", Max: 40}, {Name: "tenant", Max: 36}, {Name: "without", Max: mostLeft}}, Slow: true, Handle: ps.alikePage},
+		{Method: http.MethodPost, Path: base + "/acts/alike", Permission: roles.ApproveChanges, Inputs: []console.Input{{Name: "kind", Max: 40}, {Name: "tenant", Max: 36}, {Name: "shown", Max: mostAlikeShown}}, Slow: true, Handle: ps.approveAlike},
 		{Method: http.MethodGet, Path: act, Permission: roles.ReadChanges, Handle: ps.actPage},
 		{Method: http.MethodPost, Path: act + "/approve", Permission: roles.ApproveChanges, Inputs: []console.Input{digest}, Handle: ps.approveAct},
 		{Method: http.MethodPost, Path: act + "/reject", Permission: roles.ApproveChanges, Inputs: []console.Input{digest, {Name: "note", Max: 500}}, Handle: ps.rejectAct, Resume: ps.resumeReject},
