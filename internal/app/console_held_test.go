@@ -75,7 +75,7 @@ func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
 		}
 		act := app + "/acts/" + bad
 		b.post(http.StatusSeeOther, act+"/reject", "digest", b.want(http.StatusOK, act).hidden(t, "digest"), "note", "Not agreed with the supplier")
-		b.want(http.StatusOK, app+"/payments/"+bad, "Failed", "did not approve")
+		b.want(http.StatusOK, app+"/payments/"+bad, "Failed", "Nobody of the account approved")
 		if text := b.asked("held-payout-0002"); !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, `"not_approved"`) {
 			t.Errorf("the rejected one: %s", text)
 		}

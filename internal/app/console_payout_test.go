@@ -263,3 +263,25 @@ func TestPayout_toADifferingNameIsTyped(t *testing.T) {
 		t.Fatalf("%d payouts were sent", n-before)
 	}
 }
+
+// The form takes a purpose and a reference of the person's own. A reference of another payout is refused at once.
+func TestPayout_hasPurposeAndReference(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	shown, p := b.payForm("amount", "6", "purpose", "Rent of March", "reference", "INV-2026-00417")
+	if !strings.Contains(p.text, "Rent of March") || !strings.Contains(p.text, "INV-2026-00417") {
+		t.Fatalf("the page that asks: %s", p.text)
+	}
+	shown.Set("purpose", p.hidden(t, "purpose"))
+	shown.Set("reference", p.hidden(t, "reference"))
+	to := b.do(http.MethodPost, payoutPage+"/confirm", shown).Header.Get("Location")
+	b.want(http.StatusOK, to, "Rent of March", "INV-2026-00417")
+	if again := b.do(http.MethodPost, payoutPage+"/confirm", shown).Header.Get("Location"); to == "" || again != to {
+		t.Errorf("sent again it leads to %q, not %q", again, to)
+	}
+	form := url.Values{"token": {b.want(http.StatusOK, payoutPage).hidden(t, "token")}, "channel": {"MTN"}, "account_number": {"0240000001"}, "amount": {"6"}, "reference": {"INV-2026-00417"}}
+	if p := b.do(http.MethodPost, payoutPage, form); p.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(p.text, "belongs to another payout") {
+		t.Errorf("%d %s", p.StatusCode, p.text)
+	}
+}

@@ -82,6 +82,9 @@ const (
 // PayoutFacts are what requester and approver should see of a payout: whose the number is and was expected to be, and what may be the
 // same payout. unknown reports that nobody could find out whose the number is.
 func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected string, unknown bool) (list []Fact, err error) {
+	if pay.Reference != "" {
+		list = append(list, Fact{Name: "Reference", Value: reference(pay)})
+	}
 	if expected != "" {
 		list = append(list, Fact{Name: expectedName, Value: expected, Personal: true})
 	}

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,6 +34,8 @@ var payoutFields = []Field{tenantField,
 	{Name: "amount", Label: "Amount (GHS)", Max: 20, Required: true},
 	{Name: "name", Label: "Name of the payee", Hint: "Enter the name that you expect. It is compared with the registered name.", Max: 100},
 	{Name: "account_type", Label: "MTN wallet type", Options: []string{book.AccountSubscriber, book.AccountAgent}, Max: 12},
+	{Name: "purpose", Label: "Purpose", Hint: "What it is for. The payee and the approver may see it.", Max: 64},
+	{Name: "reference", Label: "Your reference", Hint: "Such as the number of an invoice. 12 to 36 letters, digits, dots, dashes or underscores, for one payout. One is made when absent.", Max: 36},
 	{Name: "registered", Label: "Registered name", Hint: "The name that was shown. It is looked up when absent.", Max: 100},
 	{Name: "unnamed", Label: "No registered name was found", Options: []string{Yes}, Max: 3},
 	{Name: "fee", Label: "Fee", Hint: "The fee that was shown. A payout with another fee is refused.", Max: 20}}
@@ -73,7 +76,7 @@ func (o PayoutOrder) Stored() (channel, account string) {
 
 // payoutOf parses the payout of a form. Package payments has the rules of payouts.
 func payoutOf(t tenant.Tenant, v Values) (payments.Payout, error) {
-	p := payments.Payout{Name: v["name"]}
+	p := payments.Payout{Name: v["name"], Label: v["purpose"], Reference: v["reference"]}
 	var bad problem.Fields
 	limit := t.PayoutLimitWallet
 	if bank, is := strings.CutPrefix(v["channel"], ToBank); is {
@@ -111,6 +114,9 @@ func payoutOf(t tenant.Tenant, v Values) (payments.Payout, error) {
 		bad.Add("amount", "must be at most "+limit.String())
 	}
 	p.Amount = amount
+	if p.Reference != "" {
+		bad.Merge(payments.CheckReference("reference", p.Reference))
+	}
 	return p, bad.Err()
 }
 
@@ -148,17 +154,21 @@ func (a *Changes) registered(ctx context.Context, t tenant.Tenant, p payments.Pa
 	return name, name == "" && err == nil, err
 }
 
-// formReference returns the reference of the payout of a form. It is the payout's Idempotency-Key, too.
-func formReference(id string) string {
+// formKey returns the Idempotency-Key of the payout of a form. It is the payout's reference where the person gave none.
+func formKey(id string) string {
 	digits := strings.ReplaceAll(id, "-", "")
 	return "console-" + digits[:min(24, len(digits))]
 }
 
-// PayoutOf finds the payout that a form has made.
-func (a *Changes) PayoutOf(ctx context.Context, tenantID, id string) (pay book.Payment, found bool, err error) {
-	list, err := a.Payments.History(ctx, tenantID, book.Filter{Kind: book.KindPayout, Reference: formReference(id), Page: 1, Size: 1})
-	if err != nil || len(list.Rows) == 0 || list.Rows[0].IdempotencyKey != formReference(id) {
+// PayoutOf finds the payout that a form has made. reference is the person's own; empty: none. One of another payout is refused.
+func (a *Changes) PayoutOf(ctx context.Context, tenantID, id, reference string) (pay book.Payment, found bool, err error) {
+	key := formKey(id)
+	list, err := a.Payments.History(ctx, tenantID, book.Filter{Kind: book.KindPayout, Reference: cmp.Or(reference, key), Page: 1, Size: 1})
+	switch {
+	case err != nil || len(list.Rows) == 0:
 		return pay, false, err
+	case list.Rows[0].IdempotencyKey != key:
+		return pay, false, problem.Field("reference", "belongs to another payout")
 	}
 	return list.Rows[0], true, nil
 }
@@ -169,7 +179,7 @@ func (a *Changes) lookPayout(ctx context.Context, o Order) (Draft, error) {
 	if o.By.Place != o.Values[FieldTenant] || o.By.Machine != "" {
 		return Draft{}, problem.New(problem.Forbidden, "person_needed", a.kinds[KindSendPayout].Instead)
 	}
-	switch pay, found, err := a.PayoutOf(ctx, o.By.Place, o.ID); {
+	switch pay, found, err := a.PayoutOf(ctx, o.By.Place, o.ID, o.Values["reference"]); {
 	case err != nil:
 		return Draft{}, err
 	case found: // the same form again
@@ -187,10 +197,10 @@ func (a *Changes) lookPayout(ctx context.Context, o Order) (Draft, error) {
 	if shown := o.Values["fee"]; shown != "" && shown != order.Fee.String() {
 		return Draft{}, errChanged("The fee")
 	}
-	order.Payout.Reference = formReference(o.ID)
+	order.Payout.Reference = cmp.Or(order.Payout.Reference, formKey(o.ID))
 	facts, err := a.PayoutFacts(ctx, order.payment(t), order.Expected, order.Unnamed)
 	r := payoutRequest(order.payment(t))
-	return Draft{Tenant: t.ID, Sentence: r.Sentence, Amount: r.Amount, Payload: r.Payload, Reason: "Reference " + order.Payout.Reference,
+	return Draft{Tenant: t.ID, Sentence: r.Sentence, Amount: r.Amount, Payload: r.Payload, Reason: cmp.Or(order.Payout.Label, "Reference "+reference(order.payment(t))),
 		Facts: facts, Changes: []audit.Change{{What: "payout", After: "is sent"}},
 		Accept: func(ctx context.Context, plan Plan) (string, error) { return a.acceptPayout(ctx, o, order, plan) }}, err
 }
@@ -224,7 +234,7 @@ func (a *Changes) acceptPayout(ctx context.Context, o Order, order PayoutOrder, 
 		}
 		return held, nil
 	}
-	key := formReference(o.ID)
+	key := formKey(o.ID)
 	pay, _, err := a.Payments.Payout(ctx, idempotency.Caller{Tenant: o.By.Place, IdempotencyKey: key, BodyHash: hex.EncodeToString(sum[:16])}, p)
 	return pay.ID, err
 }

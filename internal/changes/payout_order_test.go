@@ -124,7 +124,7 @@ func TestPayoutOrder_broken(t *testing.T) {
 				})
 				_, err := f.onPage(f.finance, id, Values{"amount": amount})
 				f.faults.Decide(nil)
-				pay, found, lost := f.PayoutOf(t.Context(), f.tenant.ID, id)
+				pay, found, lost := f.PayoutOf(t.Context(), f.tenant.ID, id, "")
 				if lost != nil {
 					t.Fatal(lost)
 				}
@@ -140,6 +140,28 @@ func TestPayoutOrder_broken(t *testing.T) {
 				if !hit {
 					break
 				}
+			}
+		}
+	})
+}
+
+// The purpose is the reason of the request and the description of the payment. The person's own reference is the payment's, for one payout.
+func TestPayoutOrder_ownReference(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		own, id := Values{"purpose": "Rent of March", "reference": "INV-2026-00417"}, newID()
+		r, err := f.onPage(f.finance, id, own)
+		if err != nil || r.State != Waiting || r.Reason != "Rent of March" || r.Facts.List[0] != (Fact{Name: "Reference", Value: "INV-2026-00417"}) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if pay := f.payment(r.ID); pay.Reference != "INV-2026-00417" || pay.Label != "Rent of March" {
+			t.Errorf("%+v", pay)
+		}
+		if again, err := f.onPage(f.finance, id, own); err != nil || again.ID != r.ID {
+			t.Errorf("the form again: %+v, %v", again, err)
+		}
+		for _, bad := range []string{"INV-2026-00417", "INV 17", "short"} {
+			if _, err := f.onPage(f.finance, newID(), Values{"reference": bad}); !problem.Is(err, problem.Invalid) || problem.From(err).Fields["reference"] == nil {
+				t.Errorf("%s: %v", bad, err)
 			}
 		}
 	})

@@ -60,6 +60,13 @@ func checkReference(bad *problem.Fields, field, reference string) {
 	}
 }
 
+// CheckReference refuses a client's reference of another format than requests may have. field names it in the error.
+func CheckReference(field, reference string) error {
+	var bad problem.Fields
+	checkReference(&bad, field, reference)
+	return bad.Err()
+}
+
 func (p *Payments) checkCallback(bad *problem.Fields, url string) {
 	if url == "" {
 		return

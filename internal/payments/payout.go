@@ -18,6 +18,7 @@ type Payout struct {
 	Amount      money.Pesewas
 	Reference   string // the client's
 	Name        string // of the recipient, from the client
+	Label       string // what it is for, which the payee may see; cut when too long
 	CallbackURL string // empty: none
 
 	MSISDN      msisdn.MSISDN
@@ -98,7 +99,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 // names.
 func (r Payout) fill(pay *book.Payment) (field string) {
 	pay.Reference, pay.Amount, pay.CallbackURL = r.Reference, r.Amount, r.CallbackURL
-	pay.AccountName = cut(r.Name, nameLength)
+	pay.AccountName, pay.Label = cut(r.Name, nameLength), cut(r.Label, labelLength)
 	if r.BankID != "" {
 		pay.Channel, pay.BankID, pay.Account = book.ChannelBank, r.BankID, r.AccountNumber
 		return "bank_id"

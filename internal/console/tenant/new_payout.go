@@ -41,7 +41,7 @@ const (
 )
 
 // payoutInputs are the parameters of the form.
-var payoutInputs = []console.Input{{Name: "token", Max: 80}, {Name: "channel", Max: 60}, {Name: "account_number", Max: 30}, {Name: "amount", Max: 20}, {Name: "name", Max: 100}, {Name: "account_type", Max: 12}}
+var payoutInputs = []console.Input{{Name: "token", Max: 80}, {Name: "channel", Max: 60}, {Name: "account_number", Max: 30}, {Name: "amount", Max: 20}, {Name: "name", Max: 100}, {Name: "account_type", Max: 12}, {Name: "purpose", Max: 64}, {Name: "reference", Max: 36}}
 
 // order is a payout in the form of the pages.
 type order struct {
@@ -51,6 +51,8 @@ type order struct {
 	amount      string
 	name        string // the expected name; on the second page the name shown
 	accountType string
+	purpose     string
+	reference   string // the person's own; empty: none
 	fee         string // as shown
 	expected    string // on the second page, the name of the first page
 	unnamed     string // changes.Yes if no registered name was found
@@ -59,7 +61,15 @@ type order struct {
 func orderOf(v *console.Visit) order {
 	value := v.R.PostFormValue
 	return order{token: value("token"), channel: value("channel"), account: strings.TrimSpace(value("account_number")), amount: strings.TrimSpace(value("amount")),
-		name: strings.TrimSpace(value("name")), accountType: value("account_type"), fee: value("fee"), expected: value("expected"), unnamed: value("unnamed")}
+		name: strings.TrimSpace(value("name")), accountType: value("account_type"), purpose: strings.TrimSpace(value("purpose")), reference: strings.TrimSpace(value("reference")), fee: value("fee"), expected: value("expected"), unnamed: value("unnamed")}
+}
+
+// first returns the order as the first page had it, with the expected name.
+func (o order) first() order {
+	if o.fee != "" {
+		o.name = o.expected
+	}
+	return o
 }
 
 func payoutPath(v *console.Visit) string { return "/app/" + v.Tenant.ID + "/payouts/new" }
@@ -105,7 +115,7 @@ func (ps *Pages) formID(v *console.Visit, token string) (id string, old bool, er
 
 // texts returns the fields of the second page in a fixed order.
 func (o order) texts() []string {
-	return []string{o.token, o.channel, o.account, o.amount, o.name, o.accountType, o.fee, o.expected, o.unnamed}
+	return []string{o.token, o.channel, o.account, o.amount, o.name, o.accountType, o.purpose, o.reference, o.fee, o.expected, o.unnamed}
 }
 
 func (ps *Pages) shownCode(v *console.Visit, o order) string {
@@ -132,6 +142,8 @@ func (ps *Pages) payoutForm(v *console.Visit, o order) (page.Form, error) {
 		{Name: "amount", Label: "Amount (GHS)", Value: o.amount, Max: 20, Required: true, Hint: "Enter an amount such as 1250.00. You confirm it on the next page."},
 		{Name: "name", Label: "Name of the payee", Value: o.name, Max: 100, Hint: "Enter the name that you expect. It is compared with the registered name."},
 		{Name: "account_type", Label: "MTN wallet type", Value: o.accountType, Options: []page.Option{{Text: "Unknown"}, {Value: book.AccountSubscriber, Text: "Personal"}, {Value: book.AccountAgent, Text: "Agent"}}},
+		{Name: "purpose", Label: "Purpose", Value: o.purpose, Max: 64, Hint: "Enter what it is for. The approver sees it, and the payee may."},
+		{Name: "reference", Label: "Your reference", Value: o.reference, Max: 36, Hint: "Enter 12 to 36 letters, digits, dots, dashes or underscores, such as INV-2026-00417. Leave empty for a generated reference."},
 	}}, nil
 }
 
@@ -161,7 +173,7 @@ func (ps *Pages) askPayout(v *console.Visit, o order, wrong error) (console.Answ
 // formFields gives an error the names of the form's fields.
 func formFields(err error) error {
 	e := *problem.From(err)
-	names := map[string]string{"bank_id": "channel", "network": "channel", "phone_number": "account_number", "carriermomo_account_type": "account_type"}
+	names := map[string]string{"bank_id": "channel", "network": "channel", "phone_number": "account_number", "carriermomo_account_type": "account_type", "client_reference": "reference"}
 	fields := map[string][]string{}
 	for name, texts := range e.Fields {
 		if known := names[name]; known != "" {
@@ -170,7 +182,7 @@ func formFields(err error) error {
 		fields[name] = append(fields[name], texts...)
 	}
 	for name := range fields { // an error without a field of the form is shown above it
-		if !slices.Contains([]string{"channel", "account_number", "amount", "name", "account_type"}, name) {
+		if !slices.Contains([]string{"channel", "account_number", "amount", "name", "account_type", "purpose", "reference"}, name) {
 			delete(fields, name)
 		}
 	}
@@ -180,7 +192,7 @@ func formFields(err error) error {
 
 // values returns the order as the fields of its kind.
 func (o order) values(t tenant.Tenant) changes.Values {
-	v := changes.Values{changes.FieldTenant: t.ID, "channel": o.channel, "account_number": o.account, "amount": o.amount, "name": o.name, "account_type": o.accountType}
+	v := changes.Values{changes.FieldTenant: t.ID, "channel": o.channel, "account_number": o.account, "amount": o.amount, "name": o.name, "account_type": o.accountType, "purpose": o.purpose, "reference": o.reference}
 	if network, known := msisdn.ParseNetwork(o.channel); !known || network != msisdn.MTN {
 		v["account_type"] = ""
 	}
@@ -220,7 +232,11 @@ func (ps *Pages) confirmPayout(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	if to, err := ps.paidAlready(v, id); to != "" || err != nil {
+	to, err := ps.paidAlready(v, o, id)
+	if problem.Is(err, problem.Invalid) {
+		return ps.askPayout(v, o.first(), err)
+	}
+	if to != "" || err != nil {
 		return console.Answer{To: to}, err
 	}
 	if old {
@@ -288,6 +304,12 @@ func payoutFacts(v *console.Visit, o changes.PayoutOrder, before int64) []page.F
 	if amount >= words.InWords {
 		facts = append(facts, page.Fact{Name: "In words", Value: page.Text(page.Words(amount))})
 	}
+	if o.Payout.Label != "" {
+		facts = append(facts, page.Fact{Name: "Purpose", Value: page.Text(o.Payout.Label)})
+	}
+	if o.Payout.Reference != "" {
+		facts = append(facts, page.Fact{Name: "Your reference", Value: page.Text(o.Payout.Reference)})
+	}
 	return append(facts, page.Fact{Name: "Fee", Value: page.Text(asset.Text(int64(o.Fee)))}, page.Fact{Name: "Total", Value: page.Text(asset.Text(int64(total)))},
 		page.Fact{Name: "Wallet balance now", Value: page.Text(asset.Text(before))}, page.Fact{Name: "Wallet balance after", Value: page.Text(asset.Text(before - int64(total)))})
 }
@@ -296,7 +318,7 @@ func (ps *Pages) confirmForm(v *console.Visit, o order, amount string) page.Form
 	hidden := func(name, value string) page.Field { return page.Field{Name: name, Type: "hidden", Value: value} }
 	f := page.Form{ID: "confirm", Action: payoutPath(v) + "/confirm", Submit: "Send " + amount, Fields: []page.Field{
 		hidden("token", o.token), hidden("channel", o.channel), hidden("account_number", o.account), hidden("amount", o.amount), hidden("name", o.name),
-		hidden("account_type", o.accountType), hidden("fee", o.fee), hidden("expected", o.expected), hidden("unnamed", o.unnamed), hidden("shown", ps.shownCode(v, o))}}
+		hidden("account_type", o.accountType), hidden("purpose", o.purpose), hidden("reference", o.reference), hidden("fee", o.fee), hidden("expected", o.expected), hidden("unnamed", o.unnamed), hidden("shown", ps.shownCode(v, o))}}
 	if o.differs() {
 		f.Danger = true
 		typed := page.Field{Name: "typed", Label: "Type the registered name to send it to this person", Max: 100, Required: true, Auto: "off", Hint: "It is not the name that you expected: " + o.expected + "."}
@@ -314,8 +336,8 @@ func (o order) differs() bool {
 }
 
 // paidAlready returns the page of the payout that a form has made. It is empty if there is none.
-func (ps *Pages) paidAlready(v *console.Visit, id string) (string, error) {
-	pay, found, err := ps.Approvals.Changes.PayoutOf(v.Ctx, v.Tenant.ID, id)
+func (ps *Pages) paidAlready(v *console.Visit, o order, id string) (string, error) {
+	pay, found, err := ps.Approvals.Changes.PayoutOf(v.Ctx, v.Tenant.ID, id, o.reference)
 	if err != nil || !found {
 		return "", err
 	}
@@ -337,7 +359,11 @@ func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 	if subtle.ConstantTimeCompare([]byte(v.R.PostFormValue("shown")), []byte(ps.shownCode(v, o))) != 1 {
 		return console.Answer{}, errForm()
 	}
-	if to, err := ps.paidAlready(v, id); to != "" || err != nil {
+	to, err := ps.paidAlready(v, o, id)
+	if problem.Is(err, problem.Invalid) {
+		return ps.askPayout(v, o.first(), err)
+	}
+	if to != "" || err != nil {
 		return console.Answer{To: to}, err
 	}
 	if old {
@@ -346,10 +372,8 @@ func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	first := o // the first page, which had the expected name
-	first.name = o.expected
 	if o.differs() && !changes.SameName(v.R.PostFormValue("typed"), o.name) {
-		a, err := ps.showPayout(v, first)
+		a, err := ps.showPayout(v, o.first())
 		a.Wrong = true
 		return a, err
 	}
@@ -358,14 +382,14 @@ func (ps *Pages) pay(v *console.Visit) (console.Answer, error) {
 		return console.Answer{To: paymentPath(v, made.ID)}, nil
 	}
 	if problem.From(err).Code == changes.CodeChanged { // the fee has changed since
-		return ps.showPayout(v, first)
+		return ps.showPayout(v, o.first())
 	}
 	// A payout that the provider refused, or that the first of two clicks is sending, has a page.
-	if to, lost := ps.paidAlready(v, id); lost == nil && to != "" {
+	if to, lost := ps.paidAlready(v, o, id); lost == nil && to != "" {
 		return console.Answer{To: to}, nil
 	}
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.InsufficientFunds) || problem.Is(err, problem.Forbidden) {
-		return ps.askPayout(v, first, err)
+		return ps.askPayout(v, o.first(), err)
 	}
 	return console.Answer{}, err
 }
