@@ -31,22 +31,30 @@ func (a *App) buildRails(record func(provider.Exchange)) {
 	if a.sim != nil {
 		accounts = append(accounts, account{tenant.Test, nil, simmtn.Config(a.sim.url), simhubtel.Config(a.sim.url), simpaystack.Config(a.sim.url)})
 	}
+	add := func(r provider.Rail) {
+		for _, l := range a.cfg.ProviderLimits {
+			if l.Provider == r.Name {
+				r.Limits = append(r.Limits, provider.Limit{Operation: l.Operation, Channel: l.Channel, Min: l.Min, Max: l.Max})
+			}
+		}
+		a.rails = append(a.rails, r)
+	}
 	for _, each := range accounts {
 		options := provider.ClientOptions{Mode: string(each.mode), Clock: a.clock, Record: record, Proxy: each.proxy, MaxConns: providerConnections}
 		if each.mtn.Enabled() {
 			adapter := mtnmomo.New(each.mtn, options)
 			a.closers = append(a.closers, adapter.Close)
-			a.rails = append(a.rails, adapter.Rail())
+			add(adapter.Rail())
 		}
 		if each.hubtel.Enabled() {
 			adapter := hubtel.New(each.hubtel, options)
 			a.closers = append(a.closers, adapter.Close)
-			a.rails = append(a.rails, adapter.Rail())
+			add(adapter.Rail())
 		}
 		if each.paystack.Enabled() {
 			adapter := paystack.New(each.paystack, options)
 			a.closers = append(a.closers, adapter.Close)
-			a.rails = append(a.rails, adapter.Rail())
+			add(adapter.Rail())
 		}
 	}
 }

@@ -3,9 +3,9 @@
 // nothing itself. The command line fills it, and package app builds from it.
 //
 // Files: config.go (the server and its storage), production.go (requirements of production), providers.go
-// (credentials of MTN, Hubtel and Paystack), smpp.go (of message centres), smtp.go (of the mail server), secret.go, ring.go
-// (the secret, and master keys in a ring), secret_file.go (files with secrets), retention.go (retention times), peers.go
-// (addresses of providers), egress.go (the proxy of outgoing requests).
+// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), smpp.go (of message centres), smtp.go (of the mail
+// server), secret.go, ring.go (the secret, and master keys in a ring), secret_file.go (files with secrets), retention.go
+// (retention times), peers.go (addresses of providers), egress.go (the proxy of outgoing requests).
 package config
 
 import (
@@ -73,15 +73,16 @@ type Server struct {
 	DrainNotice    *time.Duration `name:"drain-notice" env:"MAKOLA_DRAIN_NOTICE" help:"How long /readyz reports draining before the server refuses requests; longer than the load balancer's check. Without it: 10s in production, none in development."`
 	DrainFor       time.Duration  `name:"drain-for" env:"MAKOLA_DRAIN_FOR" default:"30s" help:"How long requests and jobs may take to finish when the server stops."`
 
-	Egress   Egress    `embed:""`
-	Quotas   Quotas    `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
-	Keep     Retention `embed:"" prefix:"keep-" envprefix:"MAKOLA_KEEP_"`
-	OTPTap   OTPTap    `embed:"" prefix:"otp-tap-" envprefix:"MAKOLA_OTP_TAP_"`
-	MTN      MTN       `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
-	Hubtel   Hubtel    `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
-	Paystack Paystack  `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
-	SMPP     SMPP      `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
-	SMTP     SMTP      `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`
+	Egress         Egress          `embed:""`
+	Quotas         Quotas          `embed:"" prefix:"quota-" envprefix:"MAKOLA_QUOTA_"`
+	Keep           Retention       `embed:"" prefix:"keep-" envprefix:"MAKOLA_KEEP_"`
+	OTPTap         OTPTap          `embed:"" prefix:"otp-tap-" envprefix:"MAKOLA_OTP_TAP_"`
+	MTN            MTN             `embed:"" prefix:"mtn-" envprefix:"MAKOLA_MTN_"`
+	Hubtel         Hubtel          `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
+	ProviderLimits []ProviderLimit `name:"provider-limit" env:"MAKOLA_PROVIDER_LIMITS" placeholder:"PROVIDER:OPERATION:CHANNEL:MIN-MAX" help:"Smallest and largest amount of a provider, such as paystack:disburse_wallet:MTN:1.00-5000.00; * is any. Other amounts go to the next provider of the route. May be repeated."`
+	Paystack       Paystack        `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
+	SMPP           SMPP            `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
+	SMTP           SMTP            `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`
 
 	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder,
 	// never from a flag, where other users of the machine could read it.

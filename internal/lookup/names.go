@@ -3,6 +3,7 @@ package lookup
 import (
 	"context"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/msisdn"
@@ -36,6 +37,30 @@ func (e *Lookups) WalletName(ctx context.Context, tenantID string, network msisd
 	})
 }
 
+// PayeeName asks for the name of the holder of a bank account at the rails that may pay it, best first, by the code with
+// which each pays. rail is the one that answered, and the only one that may pay by this name. Errors are BankName's.
+func (e *Lookups) PayeeName(ctx context.Context, tenantID, bankID, account string) (name, rail string, err error) {
+	if err := e.CheckBankAccount(ctx, bankID, account); err != nil {
+		return "", "", err
+	}
+	t, err := e.tenants.Get(ctx, tenantID)
+	if err != nil {
+		return "", "", err
+	}
+	paying, probe, err := e.routes.Choose(ctx, route.DisburseBank, bankID, t.ID, string(t.Mode))
+	probe.GiveBack(ctx) // nothing is paid here
+	if err != nil {
+		return "", "", servedBank(err)
+	}
+	paying = slices.DeleteFunc(paying, func(r provider.Rail) bool { return r.BankNames == nil })
+	if len(paying) == 0 {
+		return "", "", bankNotServed()
+	}
+	return e.ask(ctx, paying, route.BankName, "account_number", func(ctx context.Context, r provider.Rail) (string, provider.Outcome) {
+		return r.BankNames.BankName(ctx, r.Banks[bankID], account)
+	})
+}
+
 // BankName asks for the name of the holder of a bank account. It refuses what CheckBankAccount refuses, an account that
 // the bank does not know as Invalid on account_number, and is Unavailable where no provider answered.
 func (e *Lookups) BankName(ctx context.Context, tenantID, bankID, account string) (string, error) {
@@ -45,10 +70,15 @@ func (e *Lookups) BankName(ctx context.Context, tenantID, bankID, account string
 	name, err := e.name(ctx, tenantID, route.BankName, bankID, "account_number", func(ctx context.Context, r provider.Rail) (string, provider.Outcome) {
 		return r.BankNames.BankName(ctx, r.Banks[bankID], account)
 	})
+	return name, servedBank(err)
+}
+
+// servedBank names the field of a bank that no provider serves.
+func servedBank(err error) error {
 	if p := problem.From(err); p != nil && p.Code == "not_served" {
-		err = bankNotServed()
+		return bankNotServed()
 	}
-	return name, err
+	return err
 }
 
 func bankNotServed() error { return problem.Field("bank_id", "is not served at the moment") }
@@ -84,6 +114,14 @@ func (e *Lookups) name(ctx context.Context, tenantID string, op route.Operation,
 	if err != nil {
 		return "", err
 	}
+	name, _, err := e.ask(ctx, rails, op, field, ask)
+	return name, err
+}
+
+// ask asks rails in order until one knows the name.
+func (e *Lookups) ask(ctx context.Context, rails []provider.Rail, op route.Operation, field string,
+	ask func(context.Context, provider.Rail) (string, provider.Outcome),
+) (name, rail string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nameTime)
 	defer cancel()
 	for _, r := range rails {
@@ -92,12 +130,12 @@ func (e *Lookups) name(ctx context.Context, tenantID string, op route.Operation,
 		e.routes.Report(r, op, o, e.clock.Since(begun))
 		switch {
 		case o.Class == provider.Accepted && name != "":
-			return name, nil
+			return name, r.Name, nil
 		case o.Class == provider.Rejected:
-			return "", problem.Field(field, "is not known to the "+register(op))
+			return "", "", problem.Field(field, "is not known to the "+register(op))
 		}
 	}
-	return "", problem.New(problem.Unavailable, "name_service_unavailable", "The name cannot be looked up at the moment. Nothing was sent; try again shortly.")
+	return "", "", problem.New(problem.Unavailable, "name_service_unavailable", "The name cannot be looked up at the moment. Nothing was sent; try again shortly.")
 }
 
 // register is who has the names that op asks for.

@@ -271,13 +271,16 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 		return jobs.Outcome{}, false
 	}
 	op, channel := operation(r.row)
-	rails, probe, err := r.f.rails.routes.Choose(ctx, op, channel, r.row.Tenant, r.row.Mode)
+	rails, probe, err := r.f.rails.routes.ChooseFor(ctx, op, channel, r.row.Tenant, r.row.Mode, r.row.Gross())
 	if err != nil {
 		return jobs.Outcome{}, false
 	}
 	r.keepProbe(ctx, probe)
 	for _, rail := range rails {
 		if rail.Name == r.row.Rail || slices.Contains(r.a.tried, rail.Name) {
+			continue
+		}
+		if !r.f.rails.samePayee(ctx, rail, r.row) {
 			continue
 		}
 		row := r.row

@@ -73,8 +73,8 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return p.replayed(old, again, err)
 		}
-		// The bank's name of the holder is used. Without it nothing is debited.
-		if a.Payment.AccountName, err = p.lookups.BankName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
+		// The bank's name of the holder is used, and the rail that returned it pays. Without it nothing is debited.
+		if a.Payment.AccountName, a.Payment.Rail, err = p.lookups.PayeeName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
 			return book.Payment{}, false, err
 		}
 	}

@@ -2,6 +2,7 @@ package payments
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -27,6 +28,7 @@ type shop struct {
 	offers  []provider.Offer
 	outcome provider.Outcome // of names and offers
 	bought  []provider.BundleRequest
+	holder  string // of every account; empty: AKOSUA TEST
 }
 
 func (s *scripted) WalletName(context.Context, msisdn.Network, msisdn.MSISDN) (string, provider.Outcome) {
@@ -43,7 +45,7 @@ func (s *scripted) BankName(context.Context, string, string) (string, provider.O
 
 func (s *shop) name() string {
 	if s.outcome.Class == provider.Accepted {
-		return "AKOSUA TEST"
+		return cmp.Or(s.holder, "AKOSUA TEST")
 	}
 	return ""
 }

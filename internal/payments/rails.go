@@ -2,6 +2,8 @@ package payments
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/payments/book"
@@ -65,12 +67,34 @@ func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (pr
 		probe, err = r.routes.Admit(ctx, pay.Rail, op, channel, pay.Tenant, pay.Mode)
 	} else {
 		var best []provider.Rail
-		if best, probe, err = r.routes.Choose(ctx, op, channel, pay.Tenant, pay.Mode); err == nil {
+		if best, probe, err = r.routes.ChooseFor(ctx, op, channel, pay.Tenant, pay.Mode, pay.Gross()); err == nil {
 			pay.Rail = best[0].Name
 		}
 	}
-	if err != nil && field != "" && problem.From(err).Code == "not_served" {
+	switch {
+	case err == nil:
+	case problem.From(err).Code == "amount_not_served":
+		err = problem.Field("amount", "is not taken by a provider of this channel; send a smaller or a larger one")
+	case field != "" && problem.From(err).Code == "not_served":
 		err = problem.Field(field, "is not served at the moment")
 	}
 	return probe, err
+}
+
+// payeeTime bounds the question for the name of a payee before a payment goes to another rail.
+const payeeTime = 4 * time.Second
+
+// samePayee reports whether a rail may pay a payment that another rail was to pay. A bank account must have the same name
+// by the code with which the rail pays, because a wrong code is the account of somebody else.
+func (r *rails) samePayee(ctx context.Context, rail provider.Rail, pay book.Payment) bool {
+	switch {
+	case pay.Channel != book.ChannelBank:
+		return true
+	case rail.BankNames == nil:
+		return false
+	}
+	ctx, cancel := context.WithTimeout(provider.About(ctx, pay.ID), payeeTime)
+	defer cancel()
+	name, o := rail.BankNames.BankName(ctx, rail.Banks[pay.BankID], pay.Account)
+	return o.Class == provider.Accepted && strings.EqualFold(strings.Join(strings.Fields(name), " "), strings.Join(strings.Fields(pay.AccountName), " "))
 }

@@ -195,6 +195,24 @@ func sameParty(a, b string) bool {
 	return errA == nil && errB == nil && x == y
 }
 
+// Limit is the smallest and the largest amount that a rail takes for an operation on a channel, in pesewas. A zero Max is
+// none. "*" is every operation or channel.
+type Limit struct {
+	Operation, Channel string
+	Min, Max           money.Pesewas
+}
+
+// Takes reports whether the rail's limits allow an amount.
+func (r Rail) Takes(operation, channel string, amount money.Pesewas) bool {
+	for _, l := range r.Limits {
+		about := (l.Operation == "*" || l.Operation == operation) && (l.Channel == "*" || l.Channel == channel)
+		if about && (amount < l.Min || l.Max > 0 && amount > l.Max) {
+			return false
+		}
+	}
+	return true
+}
+
 // unmeasured is the time for which a recovery waits for a rail whose VisibleAfter nobody has measured.
 const unmeasured = time.Hour
 
@@ -234,6 +252,7 @@ type Rail struct {
 	Floats      FloatReader
 	Callbacks   CallbackParser
 	Accounts    Accounts // at the provider, by what moves their money
+	Limits      []Limit  // of amounts
 	// Banks gives the provider's code for each of our bank ids.
 	Banks map[string]string
 }

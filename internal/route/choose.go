@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 )
@@ -30,6 +31,21 @@ var (
 // if those that do are paused or failing. Do not call Choose inside a transaction.
 func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode string) ([]provider.Rail, *Probe, error) {
 	return t.choose(ctx, op, channel, tenant, mode, func(provider.Rail) bool { return true })
+}
+
+// ChooseFor is Choose for an amount. Rails whose limits exclude the amount are left out. If they are all that serve the
+// channel, the code is "amount_not_served".
+func (t *Table) ChooseFor(ctx context.Context, op Operation, channel, tenant, mode string, amount money.Pesewas) ([]provider.Rail, *Probe, error) {
+	excluded := false
+	rails, probe, err := t.choose(ctx, op, channel, tenant, mode, func(r provider.Rail) bool {
+		takes := r.Takes(string(op), channel, amount)
+		excluded = excluded || !takes
+		return takes
+	})
+	if excluded && err != nil && problem.From(err).Code == "not_served" {
+		err = problem.New(problem.Unavailable, "amount_not_served", "No provider takes this amount on this channel")
+	}
+	return rails, probe, err
 }
 
 // Admit checks, as Choose does, whether one rail may be tried for an operation now. A rail without a route to the

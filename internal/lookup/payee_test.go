@@ -1,0 +1,64 @@
+package lookup
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// payer is a rail that pays out and has names by its own codes.
+type payer struct {
+	provider.Disburser
+	rail
+	code string
+}
+
+// The name of a bank account comes from the rail that pays, by its own code, in the order of the route of payouts. Names
+// have a route of their own, which counts for lookups alone.
+func TestPayeeName_fromThePayingRail(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		c, log := clock.NewManual(morning), slog.New(slog.DiscardHandler)
+		first, second, mute := &payer{}, &payer{}, &payer{}
+		routes := route.New(d, c, log, []string{"hubtel", "paystack", "mtn"}, []provider.Rail{
+			{Name: "mtn", Mode: "test", Disburser: mute},
+			{Name: "hubtel", Mode: "test", Disburser: first, BankNames: first},
+			{Name: "paystack", Mode: "test", Disburser: second, BankNames: second},
+		})
+		lookups := New(d, f.tenants, routes, c)
+		change := func(op route.Operation, names ...string) {
+			err := d.Write(t.Context(), func(tx *db.Tx) error {
+				return routes.SetRoute(tx, route.Route{Tenant: route.Any, Mode: route.Any, Operation: op, Channel: route.Any, Providers: names, Actor: "test"})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		change(route.BankName, "hubtel")
+		change(route.DisburseBank, "mtn", "paystack", "hubtel")
+		first.answers(accepted, "AMA BY HUBTEL")
+		second.answers(accepted, "AMA BY PAYSTACK")
+		name, rail, err := lookups.PayeeName(t.Context(), f.shop.ID, f.bank(bank), "1234567")
+		if name != "AMA BY PAYSTACK" || rail != "paystack" || err != nil || first.asked != 0 {
+			t.Errorf("%q of %s, %v; the other was asked %d times", name, rail, err, first.asked)
+		}
+		second.answers(silent, "")
+		if name, rail, err = lookups.PayeeName(t.Context(), f.shop.ID, f.bank(bank), "1234567"); name != "AMA BY HUBTEL" || rail != "hubtel" || err != nil {
+			t.Errorf("while the first is silent: %q of %s, %v", name, rail, err)
+		}
+		second.answers(rejected, "")
+		if _, _, err = lookups.PayeeName(t.Context(), f.shop.ID, f.bank(bank), "1234567"); !problem.Is(err, problem.Invalid) {
+			t.Errorf("an account that is not known: %v", err)
+		}
+		change(route.DisburseBank, "mtn")
+		if _, _, err = lookups.PayeeName(t.Context(), f.shop.ID, f.bank(bank), "1234567"); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a rail without names: %v", err)
+		}
+	})
+}
