@@ -192,7 +192,7 @@ func TestBatchPages_columnsOfAFile(t *testing.T) {
 		p = b.do(http.MethodPost, here, form)
 		b.leadsTo(p, batchesPage+"/")
 		b.want(http.StatusOK, p.Header.Get("Location"), "Line 4 has the total GHS 21.00, which equals the sum of the rows")
-		b.want(http.StatusUnprocessableEntity, here, "The file is not here any more")
+		b.want(http.StatusNotFound, here, "The file is no longer here")
 		p = b.sendsFile("Salaries again", "salaries.csv", []byte(file))
 		b.want(http.StatusOK, p.Header.Get("Location"), "Columns of an earlier file", `value="3" selected`)
 		p = b.sendsFile("Salaries later", "salaries.csv", []byte(strings.Replace(file, "Firm", "Company", 1)))

@@ -15,7 +15,7 @@ import (
 // refusedOnce sends a request of the demo account that is refused, and waits until the log has it.
 func (b *browsed) refusedOnce(key, requestID string) {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.ready.APIURL+"/payment-api/momopay", strings.NewReader(`{"amount":"-1","phone_number":"0241234567x"}`))
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.ready.APIURL+"/payment-api/momopay", strings.NewReader(`{"amount":"-1","phone_number":"0249123456x"}`))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestARefusedRequestIsAPageThatTheSearchFinds(t *testing.T) {
 			t.Fatalf("%s: the search leads to %q", base, to)
 		}
 		p := b.want(http.StatusOK, to, "req_of_demo_0001", "payment-api/momopay", "422 ", "Field amount", "/docs/errors/")
-		if strings.Contains(p.text, "0241234567") {
+		if strings.Contains(p.text, "0249123456") {
 			t.Errorf("%s shows a number", to)
 		}
 		b.want(http.StatusOK, base+"/requests?status=422&endpoint=payment-api/momopay", "payment-api/momopay")

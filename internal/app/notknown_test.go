@@ -30,12 +30,14 @@ func TestWhatProvidersDoNotKnowIsUnderstood(t *testing.T) {
 			t.Fatal(err)
 		}
 		said = said[:0]
+		asked := map[string]int{}
 		for _, s := range list {
 			if s.NotKnown != nil {
 				said = append(said, s)
+				asked[s.Provider]++
 			}
 		}
-		return len(said) == 9 // four operations of MTN, five of Hubtel
+		return asked["mtn"] == 4 && asked["hubtel"] == 5 && asked["paystack"] >= 2 // operations
 	})
 	for _, s := range said {
 		if s.NotKnown.State != route.Understood {

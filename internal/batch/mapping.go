@@ -150,7 +150,7 @@ func (s *Batches) Received(ctx context.Context, tenant, maker, id string) (r Rec
 	case err != nil:
 		return r, err
 	case !found:
-		return r, problem.New(problem.NotFound, "file_not_found", "The file is not here any more: upload it again")
+		return r, problem.New(problem.NotFound, "file_not_found", "The file is no longer here. Upload it again")
 	}
 	return r, json.Unmarshal([]byte(preview), &r.Preview)
 }
@@ -204,7 +204,7 @@ func (f *storedFile) Read(p []byte) (int, error) {
 			return err
 		})
 		if err == nil && !found {
-			err = problem.New(problem.NotFound, "file_not_found", "The file is not here any more: upload it again")
+			err = problem.New(problem.NotFound, "file_not_found", "The file is no longer here. Upload it again")
 		}
 		if err != nil {
 			return 0, err

@@ -42,7 +42,7 @@ var sentences = map[string]string{
 	ReasonReversed:       "The provider reversed the payment. Contact the operator if you did not expect it.",
 	ReasonMismatch:       "The provider's response does not match the payment. The operator checks it.",
 	ReasonResolved:       "The provider did not report the outcome. The operator decided it from the provider's statement.",
-	ReasonNotApproved:    "Nobody of the account approved the payout. Nothing was sent.",
+	ReasonNotApproved:    "People of the account did not approve the payout. Nothing was sent.",
 	ReasonUnknown:        "The provider reported a failure without an explanation.",
 }
 
