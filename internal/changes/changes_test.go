@@ -18,6 +18,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
 	"github.com/makola/makola/internal/db"
@@ -98,7 +99,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	keys := access.New(d, c)
 	batches := batch.New(batch.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Payments: pays, Treasury: orders, Jobs: queue, Access: keys, Routes: routes, Lookups: lookup.New(d, tenants, routes, c), Clock: c, Log: quiet, Secret: secret})
 	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: keys, People: f.people, Batches: batches,
-		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Lookups: lookup.New(d, tenants, routes, c)})
+		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Closing: closing.New(d, f.ledger, c), Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Lookups: lookup.New(d, tenants, routes, c)})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
@@ -40,6 +41,7 @@ type Deps struct {
 	// ShownKey is the key of the hashes of facts that an approver was shown.
 	ShownKey  []byte
 	Treasury  *treasury.Treasury
+	Closing   *closing.Books
 	Payments  *payments.Payments
 	Batches   *batch.Batches
 	Messaging *messaging.Messaging

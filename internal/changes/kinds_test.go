@@ -329,7 +329,7 @@ func operationExamples() map[string]example {
 
 func allExamples() map[string]example {
 	all := map[string]example{}
-	for _, some := range []map[string]example{moneyExamples(), bankExamples(), accountExamples(), peopleExamples(), operationExamples()} {
+	for _, some := range []map[string]example{moneyExamples(), bankExamples(), closingExamples(), accountExamples(), peopleExamples(), operationExamples()} {
 		maps.Copy(all, some)
 	}
 	return all

@@ -156,6 +156,7 @@ var changing = map[string]string{
 	"people disable": "kofi@example.com", "people enable": "kofi@example.com", "people reset": "kofi@example.com",
 	"fees set": "ID --free", "change": "wallet.recover --tenant ID", "key create": "--tenant ID", "key set": "x --tenant ID --daily 1", "key rotate": "x --tenant ID", "keys rotate": "", "key revoke": "x --tenant ID",
 	"wallet fund": "ID 5 --reference r1", "wallet adjust": "ID 5 --reference r2", "wallet transfer": "ID ID 5 --reference r3", "wallet recover": "ID",
+	"day statement": "2026-11-01 bank/gcb=5", "day exception": "2026-11-01 bank/gcb 5 --text cheque", "day close": "2026-11-01", "day reopen": "2026-11-01",
 	"bank add": "gcb --bank GCB --number 1011012345", "bank close": "gcb", "bank open": "gcb=5", "bank sweep": "gcb 5 --reference b1",
 	"bank top-up": "gcb mtn 5 --reference b2", "bank settle": "gcb mtn 5 --reference b3", "bank arrived": "x",
 	"float add": "mtn 5 --reference r4", "payouts resolve": "x --paid", "payouts decide": "x --for house",

@@ -67,6 +67,7 @@ type commands struct {
 	Ledger     funds.Ledger     `cmd:"" group:"Money:" help:"Check the ledger, and print balances and statements."`
 	Statements funds.Statements `cmd:"" group:"Money:" help:"Import statements of providers and banks, and list them."`
 	Providers  funds.Providers  `cmd:"" group:"Money:" help:"Manage providers and routes."`
+	Day        funds.Day        `cmd:"" group:"Money:" help:"Show, close and reopen days of the books, and compare them with statements."`
 	Bank       funds.Bank       `cmd:"" group:"Money:" help:"Manage bank accounts of the company, and money between them and floats."`
 	Catalogue  funds.Catalogue  `cmd:"" group:"Money:" help:"Manage networks, data services and banks."`
 

@@ -210,7 +210,7 @@ var policy = []Grant{
 	{ApproveMoney, "approve or reject credits and corrections of others",
 		nil,
 		[]Role{Owner, Approver}},
-	{ChangeTreasury, "book deposits at providers, settle payments of unknown outcome by statements, and clear suspense, with approval where the policy requires it",
+	{ChangeTreasury, "book deposits at providers, keep bank accounts and close days, settle payments of unknown outcome by statements, and clear suspense, with approval where the policy requires it",
 		nil,
 		[]Role{Owner, Operations, Treasury}},
 	{ReadStatements, "see statements of providers and banks, and where they differ from our payments",

@@ -129,7 +129,7 @@ func (t *Treasury) End(ctx context.Context, seen Transit, to TransitState, fee m
 	}
 	move := Movement{Asset: seen.Asset, From: at, To: ledger.Transit, Amount: seen.Amount - fee, Kind: "own transfer " + string(to), Subject: seen.ID, Leg: "ended"}
 	if fee > 0 {
-		move.Beside = []ledger.Transfer{{Asset: seen.Asset, From: feesOf(seen.Source), To: ledger.Transit, Amount: int64(fee), Subject: seen.ID, Leg: "ended_fee", Kind: "own transfer fee", At: t.clock.Now()}}
+		move.Beside = []ledger.Transfer{{Asset: seen.Asset, From: feesOf(seen.Source), To: ledger.Transit, Amount: int64(fee), Subject: seen.ID, Leg: "ended_fee", Kind: "own transfer fee"}}
 	}
 	guard := func(tx *db.Tx) error {
 		now, err := transitIn(tx, lockTransit, seen.ID)
@@ -184,7 +184,7 @@ func (t *Treasury) Open(ctx context.Context, asset ledger.Asset, list []Opening,
 	transfers := make([]ledger.Transfer, len(list))
 	for i, o := range list {
 		m := Movement{Asset: asset, From: ledger.Bank(o.Bank), To: ledger.Funding, Amount: o.Amount, Kind: "opening", Subject: subject, Leg: "opening " + o.Bank}
-		transfers[i] = m.Transfer(t.clock.Now())
+		transfers[i] = m.Transfer(time.Time{}) // of the same moment as the first one
 	}
 	first := Movement{Asset: asset, From: transfers[0].From, To: transfers[0].To, Amount: money.Pesewas(transfers[0].Amount), Kind: "opening", Subject: subject, Leg: transfers[0].Leg, Beside: transfers[1:]}
 	mark := func(tx *db.Tx) error {
@@ -203,6 +203,15 @@ func (t *Treasury) Open(ctx context.Context, asset ledger.Asset, list []Opening,
 		return nil
 	}
 	return t.Move(ctx, first, reason, actor, append([]func(*db.Tx) error{mark}, also...)...)
+}
+
+const sumBefore = `SELECT CAST(COALESCE(sum(o.amount), 0) AS INTEGER) FROM own_transfers o JOIN transfers s ON s.subject = o.id AND s.leg = 'sent' AND s.at < $2
+	LEFT JOIN transfers e ON e.subject = o.id AND e.leg = 'ended' AND e.at < $2 WHERE o.asset = $1 AND e.subject IS NULL`
+
+// OnTheWayBefore returns the amount of the transfers that were on their way before a time, by the dates of the ledger.
+func OnTheWayBefore(tx *db.Tx, asset ledger.Asset, at time.Time) (sum money.Pesewas, err error) {
+	_, err = tx.One(sumBefore, []any{asset, at}, &sum)
+	return sum, err
 }
 
 // CheckIn compares the money in transit with the transfers that have not ended, inside a transaction that sees one snapshot.

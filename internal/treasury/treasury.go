@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -237,7 +238,8 @@ type Movement struct {
 	Kind     string
 	Subject  string // empty: one of its own
 	Leg      string
-	Beside   []ledger.Transfer // in the same transaction, between accounts that are sums
+	// Beside are booked in the same transaction, between accounts that are sums. One without a time has that of the movement.
+	Beside []ledger.Transfer
 }
 
 // Transfer returns the movement as a transfer of the ledger.
@@ -279,7 +281,13 @@ func (t *Treasury) Move(ctx context.Context, m Movement, reason, actor string, a
 		if err := t.ledger.CheckRoom(tx, first); err != nil {
 			return err
 		}
-		err = page.Add(append([]ledger.Transfer{first}, m.Beside...)...)
+		beside := slices.Clone(m.Beside)
+		for i := range beside {
+			if beside[i].At.IsZero() {
+				beside[i].At = first.At
+			}
+		}
+		err = page.Add(append([]ledger.Transfer{first}, beside...)...)
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ var Needs = map[string]roles.Permission{
 	"change": roles.RequestChanges, "fees set": roles.ChangeTenants,
 	"key create": roles.ChangeKeys, "key set": roles.ChangeKeys, "key rotate": roles.ChangeKeys, "key revoke": roles.ChangeKeys,
 	"wallet fund": roles.ChangeMoney, "wallet adjust": roles.ChangeMoney, "wallet transfer": roles.ChangeMoney, "wallet recover": roles.ChangeMoney,
+	"day statement": roles.ChangeTreasury, "day exception": roles.ChangeTreasury, "day close": roles.ChangeTreasury, "day reopen": roles.ChangeTreasury,
 	"float add": roles.ChangeTreasury,
 	"bank add":  roles.ChangeTreasury, "bank close": roles.ChangeTreasury, "bank open": roles.ChangeTreasury, "bank sweep": roles.ChangeTreasury,
 	"bank top-up": roles.ChangeTreasury, "bank settle": roles.ChangeTreasury, "bank arrived": roles.ChangeTreasury,

@@ -12,6 +12,9 @@ import (
 // Ledger holds the commands of makola ledger.
 type Ledger struct {
 	Check     ledgerCheck     `cmd:"" help:"Check the ledger, payments, messages and batches for contradictions. Fails if there is one."`
+	Funds     ledgerFunds     `cmd:"" help:"Compare what is owed to customers with what is held, at the end of a day."`
+	Journal   ledgerJournal   `cmd:"" help:"Write the journal of a period as a file: date, account code, debit, credit, reference."`
+	Totals    ledgerTotals    `cmd:"" help:"Print debits, credits and balances of a period by account. Fails if they do not tie."`
 	Balance   ledgerBalance   `cmd:"" help:"Print the trial balance."`
 	Statement ledgerStatement `cmd:"" help:"Print an account's statement: opening balance, movements, closing balance."`
 }

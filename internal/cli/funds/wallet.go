@@ -7,6 +7,7 @@
 //	provider_callback.go           the address of a provider's callbacks
 //	fees.go, credits.go            fee plans; SMS credits
 //	ledger.go                      the books
+//	day.go                         days of the books, customer funds and the journal
 //	bank.go                        bank accounts of the company, and money on its way
 //	wallet.go                      wallets and floats
 //	statements.go                  statements of providers and banks

@@ -15,6 +15,17 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: "/ops/banks", Permission: roles.ReadTreasury, Handle: ps.banks},
 		{Method: http.MethodGet, Path: "/ops/banks/transfers", Permission: roles.ReadTreasury, Inputs: []console.Input{{Name: "before", Max: 36}}, Handle: ps.transfers},
 	}
+	mode, day := console.Input{Name: "mode", Max: 4}, console.Input{Name: "day", Max: 10}
+	period := []console.Input{mode, {Name: "from", Max: 10}, {Name: "to", Max: 10}}
+	routes = append(routes,
+		console.Route{Method: http.MethodGet, Path: "/ops/funds", Permission: roles.ReadTreasury, Slow: true, Inputs: []console.Input{mode, day}, Handle: ps.funds},
+		console.Route{Method: http.MethodGet, Path: "/ops/funds.csv", Permission: roles.ReadTreasury, Also: roles.ExportPayments, Inputs: []console.Input{mode, day}, File: true, Handle: ps.fundsFile},
+		console.Route{Method: http.MethodGet, Path: "/ops/journal", Permission: roles.ReadTreasury, Inputs: append([]console.Input{{Name: "account", Max: 120}, {Name: "after", Max: maxCursor}}, period...), Handle: ps.journal},
+		console.Route{Method: http.MethodGet, Path: "/ops/journal.csv", Permission: roles.ReadTreasury, Also: roles.ExportPayments, Inputs: period, File: true, Handle: ps.journalFile},
+		console.Route{Method: http.MethodGet, Path: "/ops/journal/codes", Permission: roles.ReadTreasury, Slow: true, Inputs: period, Handle: ps.codes},
+		console.Route{Method: http.MethodGet, Path: "/ops/days", Permission: roles.ReadTreasury, Inputs: []console.Input{mode}, Handle: ps.days},
+		console.Route{Method: http.MethodGet, Path: "/ops/days/day", Permission: roles.ReadTreasury, Slow: true, Inputs: []console.Input{mode, day}, Handle: ps.day},
+		console.Route{Method: http.MethodGet, Path: "/ops/days/month", Permission: roles.ReadTreasury, Slow: true, Inputs: []console.Input{mode, day}, Handle: ps.month})
 	for _, f := range ps.forms() {
 		routes = append(routes, f.Routes("/ops")...)
 	}
@@ -35,6 +46,11 @@ func (ps *Pages) forms() []approvals.Form {
 		ps.Approvals.Form(changes.KindTopUp, "/banks/top-up", "Send to float", "Book money that left a bank account for a float. It is in transit until you book that it arrived.", floats),
 		ps.Approvals.Form(changes.KindSettle, "/banks/settle", "Send to bank account", "Book money that left a float for a bank account. It is in transit until you book that it arrived.", floats),
 		ps.Approvals.Form(changes.KindEndTransit, "/banks/arrived", "Book the end", "Book where money in transit ended, and what was charged on the way.", nil),
+		ps.Approvals.Form(changes.KindDayStatement, "/days/statement", "Store balances", "The closing balances of the statements of a day, in Accra's time.", nil),
+		ps.Approvals.Form(changes.KindDayException, "/days/exception", "Add exception", "An exception explains a part of the difference between a statement and our books.", nil),
+		ps.Approvals.Form(changes.KindCloseDay, "/days/close", "Close day", "You and the approver sign the figures of the day as they are now. Differences without an exception stay on record as unexplained.", nil),
+		ps.Approvals.Form(changes.KindReopenDay, "/days/reopen", "Reopen day", "The last closed day alone can be opened again. The page of the day lists the reason.", nil),
+		ps.Approvals.Form(changes.KindAccountCode, "/journal/code", "Set code", "The journal writes this code for the account.", nil),
 		ps.Approvals.Form(changes.KindSweep, "/banks/sweep", "Sweep fees", "Book earned fees that left a bank account for the company's own use.", banks),
 	}
 }

@@ -44,8 +44,8 @@ var mayImport = map[string][]string{
 	"cli":               {"*"},
 	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "lookup", "payments", "payments/book", "provider", "recovery", "route", "sheet", "tenant", "treasury"},
 	"cli/accounts":      {"access", "audit", "changes", "cli/frame", "contacts", "db", "identity", "installation", "messaging", "messaging/otp", "payments", "payments/book", "privacy", "roles", "senderid", "sheet", "tenant", "webhook"},
-	"cli/frame":         {"access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "lookup", "messaging", "notice", "payments", "payments/book", "reconcile", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
-	"cli/funds":         {"audit", "changes", "cli/frame", "db", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "reconcile", "roles", "route", "sheet", "statement", "tenant", "treasury", "webhook"},
+	"cli/frame":         {"closing", "access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "lookup", "messaging", "notice", "payments", "payments/book", "reconcile", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
+	"cli/funds":         {"closing", "audit", "changes", "cli/frame", "db", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "reconcile", "roles", "route", "sheet", "statement", "tenant", "treasury", "webhook"},
 	"cli/operations":    {"app", "audit", "backup", "batch", "cli/frame", "db", "installation", "jobs", "jobs/lease", "recovery", "relocation", "sample", "timekeeping"},
 	"sample":            {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":               {"*"},
@@ -67,6 +67,7 @@ var mayImport = map[string][]string{
 	"payments/book":     {"db", "history", "idempotency", "jobs", "jobs/lease", "ledger", "provider", "recovery", "tenant", "webhook"},
 	"statement":         {"ledger", "payments/book", "sheet", "tenant"},
 	"treasury":          {"db", "ledger", "tenant"},
+	"closing":           {"db", "ledger", "sheet", "tenant", "treasury"},
 	"messaging":         {"contacts", "db", "idempotency", "jobs", "ledger", "messaging/delivery", "messaging/otp", "provider", "recovery", "senderid", "tenant"},
 	"messaging/otp":     {"db", "idempotency", "ledger", "tenant"},
 	"lookup":            {"db", "provider", "route", "tenant"},
@@ -74,7 +75,7 @@ var mayImport = map[string][]string{
 	"notice":            {"audit", "db", "identity", "jobs", "roles", "tenant"},
 	"timekeeping":       {"db"},
 	"access":            {"db", "ratelimit"},
-	"changes":           {"access", "audit", "batch", "db", "identity", "idempotency", "jobs", "ledger", "lookup", "messaging", "messaging/otp", "payments", "payments/book", "roles", "route", "sealed", "senderid", "tenant", "treasury", "webhook"},
+	"changes":           {"access", "audit", "batch", "closing", "db", "identity", "idempotency", "jobs", "ledger", "lookup", "messaging", "messaging/otp", "payments", "payments/book", "roles", "route", "sealed", "senderid", "tenant", "treasury", "webhook"},
 	"ratelimit":         {"db"},
 	"installation":      {"db"},
 	"audit":             {"db"},
@@ -122,7 +123,7 @@ var mayImport = map[string][]string{
 	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
 
 	"console/statements": {"audit", "console", "page", "payments", "payments/book", "provider", "reconcile", "roles", "sheet"},
-	"console/treasury":   {"changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "roles", "route", "tenant", "treasury"},
+	"console/treasury":   {"closing", "changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "roles", "route", "tenant", "treasury"},
 	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
 }
 

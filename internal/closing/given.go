@@ -1,0 +1,124 @@
+package closing
+
+import (
+	"context"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Exception explains a part of the difference between a statement and our books.
+type Exception struct {
+	ID      string
+	Account ledger.AccountID
+	Amount  money.Pesewas // their closing balance less ours that it explains
+	Text    string
+	Actor   string
+	At      time.Time
+}
+
+const (
+	selectTheirs = `SELECT account, theirs FROM day_balances WHERE asset = $1 AND day = $2 ORDER BY account`
+	setTheirs    = `INSERT INTO day_balances (asset, day, account, theirs, actor, at) VALUES ($1, $2, $3, $4, $5, $6)
+	ON CONFLICT (asset, day, account) DO UPDATE SET theirs = excluded.theirs, actor = excluded.actor, at = excluded.at`
+	selectExceptions = `SELECT id, account, amount, text, actor, at FROM day_exceptions WHERE asset = $1 AND day = $2 ORDER BY account, at, id`
+	insertException  = `INSERT INTO day_exceptions (id, asset, day, account, amount, text, actor, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+	countExceptions  = `SELECT count(*) FROM day_exceptions WHERE asset = $1 AND day = $2`
+)
+
+// mostExceptions bounds the exceptions of a day.
+const mostExceptions = 500
+
+// given are the balances and exceptions of a day that people typed.
+type given struct {
+	theirs     map[ledger.AccountID]money.Pesewas
+	exceptions map[ledger.AccountID][]Exception
+}
+
+func givenOf(tx *db.Tx, asset ledger.Asset, day Day) (g given, err error) {
+	g = given{map[ledger.AccountID]money.Pesewas{}, map[ledger.AccountID][]Exception{}}
+	err = tx.Query(selectTheirs, []any{asset, int64(day)}, func(r *db.Row) error {
+		var id ledger.AccountID
+		var n money.Pesewas
+		err := r.Scan(&id, &n)
+		g.theirs[id] = n
+		return err
+	})
+	if err != nil {
+		return g, err
+	}
+	err = tx.Query(selectExceptions, []any{asset, int64(day)}, func(r *db.Row) error {
+		var x Exception
+		err := r.Scan(&x.ID, &x.Account, &x.Amount, &x.Text, &x.Actor, &x.At)
+		g.exceptions[x.Account] = append(g.exceptions[x.Account], x)
+		return err
+	})
+	return g, err
+}
+
+// Balance is the closing balance of an account by its statement.
+type Balance struct {
+	Account ledger.AccountID `json:"account"`
+	Amount  money.Pesewas    `json:"pesewas"`
+}
+
+// CheckGiven refuses an account that has no statement. The money in transit has none: the transfers on their way explain it.
+func CheckGiven(field string, id ledger.AccountID) error {
+	if !id.IsFloat() && !id.IsBank() || len(id) > 120 {
+		return problem.Field(field, "must be a float or a bank account, such as float/mtn/disbursement or bank/gcb-main, and is "+string(id))
+	}
+	return nil
+}
+
+// CheckOpen refuses a day that is closed, or has not begun.
+func (b *Books) CheckOpen(ctx context.Context, asset ledger.Asset, day Day) error {
+	return b.db.Read(ctx, func(tx *db.Tx) error { return b.open(tx, asset, day) })
+}
+
+func (b *Books) open(tx *db.Tx, asset ledger.Asset, day Day) error {
+	if day > b.Today() {
+		return problem.Field("day", "has not begun")
+	}
+	closed, err := closedOf(tx, selectClosed, asset, day)
+	if err == nil && closed.Revision > 0 {
+		err = errClosed(day)
+	}
+	return err
+}
+
+func errClosed(day Day) error {
+	return problem.New(problem.Duplicate, "day_closed", day.String()+" is closed")
+}
+
+// SetTheirs stores the closing balances of statements of an open day in tx.
+func (b *Books) SetTheirs(tx *db.Tx, asset ledger.Asset, day Day, list []Balance, actor string) error {
+	if err := b.open(tx, asset, day); err != nil {
+		return err
+	}
+	for _, one := range list {
+		if err := CheckGiven("balances", one.Account); err != nil {
+			return err
+		}
+		tx.Defer(setTheirs, 1, asset, int64(day), one.Account, int64(one.Amount), actor, b.clock.Now())
+	}
+	return nil
+}
+
+// AddException stores an exception of an open day in tx.
+func (b *Books) AddException(tx *db.Tx, asset ledger.Asset, day Day, x Exception) error {
+	if err := b.open(tx, asset, day); err != nil {
+		return err
+	}
+	var n int64
+	if _, err := tx.One(countExceptions, []any{asset, int64(day)}, &n); err != nil {
+		return err
+	}
+	if n >= mostExceptions {
+		return problem.Field("day", "has as many exceptions as a day can have")
+	}
+	tx.Defer(insertException, 1, x.ID, asset, int64(day), x.Account, int64(x.Amount), x.Text, x.Actor, b.clock.Now())
+	return nil
+}
