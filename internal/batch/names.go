@@ -277,7 +277,7 @@ func (s *Batches) lookUp(ctx context.Context, tenant string, rows []Row) []found
 
 func (s *Batches) nameOf(ctx context.Context, tenant string, r Row) (a found) {
 	if r.Bank != "" {
-		a.name, a.err = s.lookups.BankName(ctx, tenant, r.Bank, r.Account)
+		a.name, _, a.err = s.lookups.PayeeName(ctx, tenant, r.Bank, r.Account)
 	} else {
 		a.name, a.err = s.lookups.WalletName(ctx, tenant, msisdn.Network(r.Channel), msisdn.MSISDN(r.Account))
 	}
