@@ -1,0 +1,152 @@
+package batch
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// A cause that appears while a batch runs pauses it. Once the cause is gone the batch is resumed, and pays each row once.
+func TestRun_pausesForEachCause(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.stopped("a")
+		served := func(providers ...string) {
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				return n.routes.SetRoute(tx, route.Route{Tenant: route.Any, Mode: "test", Operation: route.DisburseWallet, Channel: "MTN", Providers: providers, Actor: "ama"})
+			}); err != nil {
+				t.Fatal(err)
+			}
+			f.clock.Advance(2 * time.Second)
+		}
+		for i, each := range []struct {
+			cause       payments.RowCause
+			comes, goes func()
+		}{
+			{payments.CauseBlocked, func() { n.set(tenant.Change{Blocked: new(true)}) }, func() { n.set(tenant.Change{Blocked: new(false)}) }},
+			{payments.CauseStopped, func() { n.set(tenant.Change{PayoutsStopped: new(true)}) }, func() { n.set(tenant.Change{PayoutsStopped: new(false)}) }},
+			{payments.CausePaused, func() { n.pauseRail(true) }, func() { n.pauseRail(false) }},
+			{payments.CauseNoRoute, func() { served() }, func() { served("mtn") }},
+		} {
+			b := n.requested("Salaries "+string(each.cause), fileFrom(i, 150))
+			if err := n.start(b); err != nil {
+				t.Fatal(err)
+			}
+			n.run(t.Context(), b.Tenant, b.ID)
+			each.comes()
+			n.run(t.Context(), b.Tenant, b.ID)
+			if is := n.is(b.ID); is.Status != Paused || is.Cause != Cause(each.cause) || is.Accepted != setRows || is.Rest == 0 {
+				t.Errorf("%s: %s by %q, %d accepted", each.cause, is.Status, is.Cause, is.Accepted)
+			}
+			each.goes()
+			if err := n.Resume(t.Context(), b.Tenant, b.ID, nil); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				n.run(t.Context(), b.Tenant, b.ID)
+			}
+			if is := n.is(b.ID); is.Status != Finished || is.Accepted != 150 || is.Rest != 0 {
+				t.Errorf("%s: %s by %q, %d accepted", each.cause, is.Status, is.Cause, is.Accepted)
+			}
+		}
+		n.sound()
+	})
+}
+
+// A revoked key pauses its batch, which it cannot resume. A key's daily limit counts the whole batch when it starts.
+func TestRun_keyRevokedAndLimited(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.stopped("a")
+		minted, err := n.access.Mint(access.NewKey{Tenant: f.tenant.ID, Scopes: []access.Scope{access.Payout}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		minted.Key.Daily = 1000 * money.Cedi
+		key := minted.Key.ID
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { n.access.CreateKey(tx, minted); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		upload := func(name string, place, rows int) Batch {
+			b, _, err := n.Make(t.Context(), Upload{Tenant: f.tenant.ID, Name: name, Maker: key, Key: key}, given(place, rows))
+			if err == nil {
+				b, err = n.Request(t.Context(), b.Tenant, b.ID, "")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		b, large := upload("Salaries", 1, 150), upload("Bonuses", 2, 200)
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.start(large); !problem.Is(err, problem.Invalid) && !problem.Is(err, problem.Forbidden) {
+			t.Errorf("beyond the daily limit: %v", err)
+		}
+		n.run(t.Context(), b.Tenant, b.ID)
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := n.access.RevokeKey(tx, f.tenant.ID, key)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(10 * time.Second)
+		n.run(t.Context(), b.Tenant, b.ID)
+		if is := n.is(b.ID); is.Status != Paused || is.Cause != CauseKey || is.Accepted != setRows {
+			t.Errorf("%s by %q, %d accepted", is.Status, is.Cause, is.Accepted)
+		}
+		wantCode(t, n.Resume(t.Context(), b.Tenant, b.ID, nil), "key_revoked")
+		wantCode(t, n.start(large), "key_revoked")
+		if err := n.Cancel(t.Context(), b.Tenant, b.ID, "the key was revoked", "ama", nil); err != nil {
+			t.Fatal(err)
+		}
+		n.sound()
+	})
+}
+
+// A transfer limit that falls after the request refuses the rows above it, and their money goes back.
+func TestRun_limitLowered(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.node("a")
+		b := n.requested("Salaries", file(20)) // GHS 2 to GHS 21
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.set(tenant.Change{PayoutLimitWallet: new(11 * money.Cedi)})
+		n.pass(time.Minute)
+		results, err := n.Results(t.Context(), b.Tenant, b.ID, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for _, r := range results {
+			if r.State == RowRefused {
+				refused++
+			}
+		}
+		if is := n.is(b.ID); is.Status != Finished || refused+is.Accepted != 20 || is.Rest != 0 {
+			t.Errorf("%s, %d accepted, %d refused", is.Status, is.Accepted, refused)
+		}
+		n.sound()
+	})
+}
+
+// given are rows of JSON.
+func given(place, rows int) (list []Given) {
+	for i := range rows {
+		list = append(list, Given{Number: fmt.Sprintf("024%03d%04d", place, i+1), Network: "MTN", Amount: strconv.Itoa(i%7 + 1)})
+	}
+	return list
+}
