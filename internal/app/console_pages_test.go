@@ -171,7 +171,7 @@ func TestTheOverviewHasNoPanelThatTheRoleMayNotRead(t *testing.T) {
 	for _, role := range roles.At(roles.InstallationSite) {
 		b.become(string(role)+"@example.com", identity.Membership{Role: role})
 		may := roles.Can(roles.InstallationSite, role, roles.ReadProviders)
-		if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "<h2>Providers</h2>") != may || role == roles.Compliance && may {
+		if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "<h2>Providers paused or failing</h2>") != may || role == roles.Compliance && may {
 			t.Errorf("%s: providers.read is %v: %s", role, may, p.text)
 		}
 	}

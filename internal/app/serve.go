@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
@@ -138,8 +139,12 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 		Requests: a.requests, Routes: a.routes, Approvals: approvals, Statements: a.statements, Notices: a.notices, NumberKey: secrets(identity.NumberKey)}
 	settings := &accountsettings.Pages{Identity: a.identity, Access: a.access, Requests: a.requests, Webhooks: a.webhooks, Approvals: approvals}
 	ops := &ops.Pages{Tenants: a.tenants, Access: a.access, Audit: a.audit, Payments: a.payments, Messaging: a.messaging, Senders: a.senders,
-		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Checks: a.checks}
-	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Ledger: a.ledger, Payments: a.payments, Rails: a.routes,
+		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Checks: a.checks,
+		Figures: a.figures, LastBackup: func(ctx context.Context) (time.Time, bool, error) {
+			last, found, err := backup.Last(ctx, a.db)
+			return last.MadeAt, found, err
+		}}
+	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Ledger: a.ledger, Payments: a.payments, Rails: a.routes, Figures: a.figures, Senders: a.senders,
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
 	statements := &statements.Pages{Reconcile: a.reconcile, Payments: a.payments, Audit: a.audit}

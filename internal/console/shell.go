@@ -101,6 +101,7 @@ var appNav = []navItem{
 	{settings, "/access", "Keys and settings", "k", roles.ReadAccess},
 	{settings, "/people", "People", "l", roles.ReadPeople},
 	{settings, "/policy", "Approval policy", "y", roles.ReadChanges},
+	{system, "/webhooks", "Webhooks", "w", roles.ReadWebhooks},
 	{system, "/requests", "Failed requests", "q", roles.ReadRequests},
 }
 

@@ -339,3 +339,22 @@ func TestPass_twoAtOnceCountOnce(t *testing.T) {
 		f.right("after two passes at once")
 	})
 }
+
+const hold = `UPDATE payments SET escalated_at = $2 WHERE id = $1`
+
+// What is on hold is told by kind, with the payments whose outcome is unknown apart. Payments that ended since the last pass are out.
+func TestHeld_byKindAndOutcome(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := open(t, d)
+		waiting := f.payout()
+		waiting.kind, waiting.status = book.KindTopUp, book.StatusWaiting
+		f.add(f.payout(), f.payout(), f.payout(), waiting)
+		f.sum()
+		f.set(0, book.StatusSuccess, "mtn")
+		f.write(func(tx *db.Tx) error { tx.Defer(hold, 1, f.rows[1].id(), db.Micros(morning)); return nil })
+		list, err := f.Held(t.Context(), "adom")
+		if want := []Held{{Kind: book.KindPayout, N: 1, Amount: 1010}, {Kind: book.KindPayout, Unknown: true, N: 1, Amount: 1010}}; err != nil || !slices.Equal(list, want) {
+			t.Errorf("held are %+v (%v), want %+v", list, err, want)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/provider"
 )
 
 // A Figure counts the payments of one kind, status and rail that were accepted in an hour or a day.
@@ -119,4 +120,33 @@ func (t Total) Rate() (tenths int64, known bool) {
 		return 0, false
 	}
 	return (t.Success*1000 + t.Ended/2) / t.Ended, true
+}
+
+// A Held sums up open payments of an account.
+type Held struct {
+	Kind    book.Kind
+	Awaits  bool // they await the approval of the account's people
+	Unknown bool // their outcome is unknown
+	N       int64
+	Amount  money.Pesewas // with charges
+}
+
+// The outcome of a payment is unknown as its list and its page have it: book.Payment.Unknown.
+const heldOf = `SELECT p.kind, CASE WHEN p.held_until > 0 THEN 1 ELSE 0 END, CASE WHEN p.escalated_at IS NOT NULL OR p.refusal <> '' OR p.class = $2 THEN 1 ELSE 0 END,
+count(*), CAST(sum(p.amount + p.charges) AS BIGINT)
+FROM figures_open AS o JOIN payments AS p ON p.tenant = o.tenant AND p.kind = o.kind AND p.seq = o.seq
+WHERE o.tenant = $1 AND p.status = 'pending' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`
+
+// Held returns the open payments of an account by kind, without top-ups whose payer has not paid yet.
+func (f *Figures) Held(ctx context.Context, tenant string) (list []Held, err error) {
+	err = f.db.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(heldOf, []any{tenant, provider.Unknown.String()}, func(r *db.Row) error {
+			var one Held
+			err := r.Scan(&one.Kind, &one.Awaits, &one.Unknown, &one.N, &one.Amount)
+			list = append(list, one)
+			return err
+		})
+	})
+	return list, err
 }

@@ -95,6 +95,9 @@ func (t *Table) CheckFloat(f *problem.Fields, name, account string) {
 // Rails gives every rail that exists.
 func (t *Table) Rails() []provider.Rail { return slices.Clone(t.rails) }
 
+// Providers gives the name of every provider that has an adapter, with a rail or without.
+func (t *Table) Providers() []string { return slices.Clone(t.names) }
+
 // forget makes the next Choose on this node read the rows of a transaction that has just committed.
 func (t *Table) forget(tx *db.Tx) {
 	tx.AfterCommit(func() {

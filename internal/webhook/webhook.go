@@ -24,6 +24,7 @@
 //	tunnel.go      the same addresses through an egress proxy
 //	secret.go      the secrets by which a tenant's events are signed
 //	reseal.go      secrets under another master key
+//	endpoints.go   addresses of an account with their rates of success
 //	log.go         deliveries and attempts for people, and replays
 //	erasure.go     a person's number, erased from bodies, addresses and responses
 package webhook

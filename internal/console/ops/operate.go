@@ -1,9 +1,7 @@
 package ops
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -13,10 +11,7 @@ import (
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/messaging"
-	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
-	"github.com/makola/makola/internal/payments/book"
-	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -26,72 +21,6 @@ type Check struct {
 	Name   string
 	At     time.Time // zero: not checked yet
 	Faults int64
-}
-
-// overview is the first page of the installation: payments, providers and books that need attention, and the latest payments.
-func (ps *Pages) overview(v *console.Visit) (console.Answer, error) {
-	o := overviewOf{}
-	var err error
-	if v.Can(roles.ReadPayments) {
-		if o.stuck, err = ps.Payments.Stuck(v.Ctx); err != nil {
-			return console.Answer{}, err
-		}
-		found, err := ps.Payments.Latest(v.Ctx, book.LatestFilter{Limit: 8})
-		if err != nil {
-			return console.Answer{}, err
-		}
-		names, err := ps.Records.Names(v, found.Payments)
-		if err != nil {
-			return console.Answer{}, err
-		}
-		o.latest = records.Grid(v, found.Payments, false, names)
-	}
-	if o.providers, err = ps.providers(v); err != nil {
-		return console.Answer{}, err
-	}
-	o.checks = ps.Checks()
-	if o.forYou, o.byYou, err = ps.Approvals.Waiting(v); err != nil {
-		return console.Answer{}, err
-	}
-	live, err := v.Part("overview", 5, overviewPage(v, o))
-	return console.Answer{Title: "Overview", Body: live}, err
-}
-
-// overviewOf is the data of the overview.
-type overviewOf struct {
-	stuck     []book.Payment
-	latest    page.Grid
-	providers []providerLine
-	checks    []Check
-	forYou    page.Grid // change requests that the visitor may approve
-	byYou     page.Grid // the visitor's own that await approval
-}
-
-// sum returns the total amount of the payments that need attention.
-func (o overviewOf) sum() money.Pesewas {
-	var sum money.Pesewas
-	for _, p := range o.stuck {
-		sum += p.Amount
-	}
-	return sum
-}
-
-// ill returns the number of operations that are paused or failing.
-func (o overviewOf) ill() (n int) {
-	for _, p := range o.providers {
-		if p.ill {
-			n++
-		}
-	}
-	return n
-}
-
-// faults returns the number of faults in the last checks.
-func (o overviewOf) faults() (n int64) {
-	for _, c := range o.checks {
-		n += c.Faults
-	}
-	return n
 }
 
 // stuck lists the payments that need attention, oldest first.
@@ -242,56 +171,6 @@ var providerColumns = []console.Column[providerLine]{
 		return page.Time(p.until)
 	}).Laid(console.Minor),
 	console.Text("Reason", "", func(p providerLine) string { return p.why }).Laid(console.Under),
-}
-
-// providerList lists the providers.
-func (ps *Pages) providerList(v *console.Visit) (console.Answer, error) {
-	lines, err := ps.providers(v)
-	if err != nil {
-		return console.Answer{}, err
-	}
-	l := page.List{Title: "Providers", Lead: "The operations of each provider, and whether new work is routed to it.", Grid: console.Grid(providerColumns, lines, nil),
-		Actions: v.Actions(roles.SwitchProviders, page.Link{Href: "/ops/providers/pause", Text: "Pause provider"}, page.Link{Href: "/ops/providers/resume", Text: "Resume provider"}),
-		Empty:   page.Empty{Title: "No providers", Text: "Configure the credentials of a provider to see it here."}}
-	live, err := v.Part("providers", 5, page.Listing(l))
-	return console.Answer{Title: l.Title, Body: live}, err
-}
-
-// floatLine is the balance of one account at a provider.
-type floatLine struct {
-	rail    provider.Rail
-	account string // empty: unassigned
-	held    money.Pesewas
-}
-
-// floatColumns are the columns of the list of floats.
-var floatColumns = []console.Column[floatLine]{
-	console.Text("Provider", "", func(f floatLine) string { return words.ProviderName(f.rail.Name) }),
-	console.Text("Account", "", func(f floatLine) string { return cmp.Or(f.account, "unassigned") }),
-	console.Text("Mode", "", func(f floatLine) string { return words.Mode(tenant.Mode(f.rail.Mode)) }),
-	console.Money("Balance", "", func(f floatLine) money.Pesewas { return f.held }),
-}
-
-// floats lists the balances at providers by our own ledger.
-func (ps *Pages) floats(v *console.Visit) (console.Answer, error) {
-	var lines []floatLine
-	for _, r := range ps.Rails.Rails() {
-		held, err := ps.Payments.Floats(v.Ctx, r.Name, r.Mode)
-		if err != nil {
-			return console.Answer{}, err
-		}
-		for _, account := range append(provider.AccountNames(), "") {
-			amount, used := held[account]
-			if used || slices.Contains(r.Accounts.Names(), account) {
-				lines = append(lines, floatLine{r, account, amount})
-			}
-		}
-	}
-	l := page.List{Title: "Float", Lead: "Balances at providers by our ledger. Unassigned is money booked without an account.", Grid: console.Grid(floatColumns, lines, nil),
-		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: "/ops/float/add", Text: "Book deposit or withdrawal"}),
-		Empty:   page.Empty{Title: "No providers", Text: "Configure the credentials of a provider to see its float here."}}
-	live, err := v.Part("float", 5, page.Listing(l))
-	return console.Answer{Title: l.Title, Body: live}, err
 }
 
 // checkColumns are the columns of the list of checks.

@@ -1,7 +1,8 @@
 // Package ops has the pages of the installation (/ops): the overview, accounts and their payments, providers and floats, routes, jobs,
 // checks and the audit log, and the forms by which operators request changes.
 //
-// Files: routes.go lists the pages. operate.go has the overview, accounts, providers and checks, payments.go the payments of all
+// Files: routes.go lists the pages. overview.go has the overview, operate.go accounts, the state of providers and checks, floats.go
+// balances at providers, their latency and pauses, payments.go the payments of all
 // accounts, audits.go the audit log. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
 // floats, credits and the ends of payments, operation_forms.go those about providers, routes, jobs and fees, wallet.go those about
 // wallets. waiting.go counts what awaits the visitor for the navigation.
@@ -10,11 +11,15 @@
 package ops
 
 import (
+	"context"
+	"time"
+
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/settings"
+	"github.com/makola/makola/internal/figures"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments"
@@ -38,6 +43,9 @@ type Pages struct {
 	Approvals *approvals.Pages
 	Records   *records.Pages
 	Settings  *settings.Pages
+	Figures   *figures.Figures
+	// LastBackup returns the time of the last backup; found is false if none is recorded.
+	LastBackup func(ctx context.Context) (at time.Time, found bool, err error)
 	// Checks returns the results of the last checks of the books.
 	Checks func() []Check
 }

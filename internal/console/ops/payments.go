@@ -50,7 +50,7 @@ func (ps *Pages) allPaymentsFile(v *console.Visit) (console.Answer, error) {
 }
 
 // opsFilters are the parameters of the list of all payments.
-var opsFilters = []string{"tenant", "kind", "status", "provider", "from", "to"}
+var opsFilters = []string{"tenant", "kind", "status", "provider", "from", "to", "least", "most"}
 
 // narrow reads the filters of the list of all payments.
 func (ps *Pages) narrow(v *console.Visit) (book.LatestFilter, error) {
@@ -62,8 +62,16 @@ func (ps *Pages) narrow(v *console.Visit) (book.LatestFilter, error) {
 		return book.LatestFilter{}, err
 	}
 	of, err := v.AccountParam()
-	return book.LatestFilter{Tenant: of, Kind: book.Kind(v.Param("kind")), Status: v.Param("status"), Rail: v.Param("provider"),
-		From: from, To: to, Before: v.Param("before"), Limit: console.PageRows}, err
+	if err != nil {
+		return book.LatestFilter{}, err
+	}
+	f := book.LatestFilter{Tenant: of, Kind: book.Kind(v.Param("kind")), Status: v.Param("status"), Rail: v.Param("provider"),
+		From: from, To: to, Before: v.Param("before"), Limit: console.PageRows}
+	if f.Unknown = f.Status == records.UnknownStatus; f.Unknown {
+		f.Status = ""
+	}
+	f.Least, f.Most, err = records.Amounts(v)
+	return f, err
 }
 
 // allPayments lists the payments of all accounts, newest first and without a total.
@@ -118,5 +126,5 @@ func (ps *Pages) opsFields(v *console.Visit) ([]page.Field, error) {
 		{Name: "kind", Label: "Kind", Options: records.AnyKind, Value: v.Param("kind")},
 		{Name: "status", Label: "Status", Options: records.AnyStatus, Value: v.Param("status")},
 		{Name: "provider", Label: "Provider", Options: providers, Value: v.Param("provider")},
-	}, v.DayFields()...), nil
+	}, append(v.DayFields(), records.AmountFields(v)...)...), nil
 }

@@ -16,9 +16,9 @@ import (
 func (ps *Pages) Routes() []console.Route {
 	before, days := console.Input{Name: "before", Max: 36}, []console.Input{{Name: "from", Max: 10}, {Name: "to", Max: 10}}
 	reason, ofTenant := console.Input{Name: "reason", Max: 500}, console.Input{Name: "tenant", Max: 120}
-	filters := append([]console.Input{before, ofTenant, {Name: "kind", Max: 12}, {Name: "status", Max: 12}, {Name: "provider", Max: 40}, {Name: "newer", Max: 36}, {Name: "seen", Max: 20}}, days...)
+	filters := append([]console.Input{before, ofTenant, {Name: "kind", Max: 12}, {Name: "status", Max: 12}, {Name: "provider", Max: 40}, {Name: "newer", Max: 36}, {Name: "seen", Max: 20}}, append(days, records.AmountInputs...)...)
 	routes := []console.Route{
-		{Method: http.MethodGet, Path: "/ops", Permission: roles.ReadHome, Handle: ps.overview},
+		{Method: http.MethodGet, Path: "/ops", Permission: roles.ReadHome, Inputs: []console.Input{{Name: "mode", Max: 4}}, Handle: ps.overview},
 		{Method: http.MethodGet, Path: "/ops/payments", Permission: roles.ReadPayments, Inputs: filters, Handle: ps.allPayments},
 		{Method: http.MethodGet, Path: "/ops/payments.csv", Permission: roles.ReadPayments, Also: roles.ExportPayments, Inputs: append([]console.Input{records.Preset}, filters...), File: true, Handle: ps.allPaymentsFile},
 		{Method: http.MethodGet, Path: "/ops/payments/{id}", Permission: roles.ReadPayments, Handle: ps.Records.Payment},
@@ -41,7 +41,7 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: "/ops/providers", Permission: roles.ReadProviders, Handle: ps.providerList},
 		{Method: http.MethodGet, Path: "/ops/routes", Permission: roles.ReadProviders, Handle: ps.routeList},
 		{Method: http.MethodGet, Path: "/ops/jobs", Permission: roles.ReadChecks, Inputs: []console.Input{{Name: "after", Max: 36}}, Handle: ps.deadLetters},
-		{Method: http.MethodGet, Path: "/ops/float", Permission: roles.ReadTreasury, Handle: ps.floats},
+		{Method: http.MethodGet, Path: "/ops/float", Permission: roles.ReadTreasury, Inputs: []console.Input{{Name: "ask", Max: 3}}, Handle: ps.floats},
 		{Method: http.MethodGet, Path: "/ops/checks", Permission: roles.ReadChecks, Handle: ps.checks},
 	}
 	for _, o := range ps.walletOrders() {

@@ -33,8 +33,8 @@ func namesOf[T any](ps *Pages, v *console.Visit, list []T, account func(T) strin
 	return names, nil
 }
 
-// Columns returns the columns of payments as far as the visitor may see them: on the pages of a list, and in its files. Lists of one
-// kind leave the kind out of their pages. names has the accounts of a list of several; nil for one account.
+// Columns returns the columns of payments as far as the visitor may see them: on the pages of a list, and in its files. Pages of lists of
+// one kind have fee and net amount in the place of the kind. names has the accounts of a list of several; nil for one account.
 func Columns(v *console.Visit, ofOneKind bool, names map[string]string) []console.Column[book.Payment] {
 	type payment = book.Payment
 	return []console.Column[payment]{
@@ -50,12 +50,24 @@ func Columns(v *console.Visit, ofOneKind bool, names map[string]string) []consol
 		console.Text("Number", "account", func(p payment) string { return Account(v, p.Account) }).Laid(console.Wide),
 		console.Text("", "account_name", func(p payment) string { return accountName(v, p) }),
 		console.Money("Amount", "amount", func(p payment) money.Pesewas { return p.Amount }),
-		console.Money("", "charges", func(p payment) money.Pesewas { return p.Charges }),
+		console.Money("Fee", "charges", func(p payment) money.Pesewas { return p.Charges }).OnPage(ofOneKind).Laid(console.Minor),
+		console.Money("Net", "", net).OnPage(ofOneKind).Laid(console.Wide),
 		console.Text("", "currency", func(payment) string { return "GHS" }),
 		console.Coded("Status", "status", func(p payment) templ.Component { return page.Mark(words.BadgeOf(p)) }, statusWord),
 		console.Text("", "reason", func(p payment) string { return p.Reason }),
 		console.Text("", "id", func(p payment) string { return p.ID }),
 	}
+}
+
+// net returns the effect of a payment on the wallet once it succeeds: an amount received, or paid with its fee.
+func net(p book.Payment) money.Pesewas {
+	switch {
+	case p.Received():
+		return p.Amount
+	case p.Kind == book.KindCollection:
+		return p.Net()
+	}
+	return -(p.Amount + p.Charges)
 }
 
 func statusWord(p book.Payment) string {

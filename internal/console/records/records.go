@@ -2,7 +2,7 @@
 //
 // Files: lists.go and search.go list payments, payment.go shows one with its timeline, whereabouts.go
 // where its money is and what an account sees of it, receipt.go its receipt, campaigns.go has messages, requests.go
-// failed API requests, files.go and bookkeeping.go files for download, balances.go and statement.go balances, filters.go the
+// failed API requests, webhooks.go the webhooks of an account, files.go and bookkeeping.go files for download, charts.go charts of figures, balances.go and statement.go balances, filters.go the
 // parameters of lists, masks.go masked numbers.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate

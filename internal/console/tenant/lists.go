@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/records"
+	"github.com/makola/makola/internal/figures"
+	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
@@ -62,15 +65,24 @@ func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, err
 		if err != nil {
 			return console.Answer{}, err
 		}
+		l := page.List{Title: kind.title, Active: v.Narrowed(listFilters...), Clear: base + kind.path}
+		l.Filters = append([]page.Field{{Name: "status", Label: "Status", Options: records.AnyStatus, Value: v.Param("status")}}, append(v.DayFields(), records.AmountFields(v)...)...)
+		if v.Can(roles.ExportPayments) {
+			l.Files = records.WithBooks(console.FileLinks(base+kind.path, v.FilterQuery(listFilters...)))
+		}
+		if f.Any() {
+			return ps.narrowedPayments(v, l, f)
+		}
 		found, err := ps.Payments.History(v.Ctx, v.Tenant.ID, f)
 		if err != nil {
 			return console.Answer{}, err
 		}
-		l := page.List{Title: kind.title, Active: v.Narrowed("status", "from", "to"), Clear: base + kind.path, Grid: records.Grid(v, found.Rows, true, nil)}
-		l.Filters = append([]page.Field{{Name: "status", Label: "Status", Options: records.AnyStatus, Value: f.Status}}, v.DayFields()...)
+		l.Grid = records.Grid(v, found.Rows, true, nil)
 		if v.Can(roles.ExportPayments) {
 			l.Count = page.Count(found.Total)
-			l.Files = records.WithBooks(console.FileLinks(base+kind.path, v.FilterQuery("status", "from", "to")))
+			if l.Lead, err = ps.totals(v, f); err != nil {
+				return console.Answer{}, err
+			}
 		}
 		pageByNumber(v, &l, found)
 		if found.Page == 1 && !l.Active {
@@ -79,6 +91,58 @@ func (ps *Pages) tenantPayments(n int) func(*console.Visit) (console.Answer, err
 		l.Empty = emptyList(v, found, l.Active, base+kind.path, kind.first, kind.guide)
 		return console.Answer{Title: kind.title, Body: page.Listing(l)}, nil
 	}
+}
+
+// listFilters are the parameters of the lists of payments.
+var listFilters = []string{"status", "from", "to", "least", "most"}
+
+// narrowedPayments lists the payments of an amount, or with an unknown outcome.
+func (ps *Pages) narrowedPayments(v *console.Visit, l page.List, f book.Filter) (console.Answer, error) {
+	found, err := ps.Payments.Narrowed(v.Ctx, v.Tenant.ID, f, v.Param("before"))
+	if err != nil {
+		return console.Answer{}, err
+	}
+	l.Grid = records.Grid(v, found.Payments, true, nil)
+	records.PageByKey(v, &l, found)
+	if v.Can(roles.ExportPayments) && found.More == "" && v.Param("before") == "" {
+		l.Count = page.Count(len(found.Payments))
+		var amount, charges money.Pesewas
+		for _, p := range found.Payments {
+			amount, charges = amount+p.Amount, charges+p.Charges
+		}
+		l.Lead = records.Totals(amount, charges)
+	}
+	l.Empty = page.Empty{Title: "No results", Text: "No payment matches these filters.", Href: l.Clear, Do: "Clear filters"}
+	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
+}
+
+// firstDay is before every payment.
+var firstDay = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// totals returns the sums of the whole filter, which are as complete as the figures.
+func (ps *Pages) totals(v *console.Visit, f book.Filter) (string, error) {
+	span := figures.Span{Tenant: v.Tenant.ID, Mode: string(v.Tenant.Mode), From: f.From, To: v.Now().AddDate(0, 0, 2)}
+	if f.From.IsZero() {
+		span.From = firstDay
+	}
+	if !f.To.IsZero() {
+		span.To = f.To.AddDate(0, 0, 1)
+	}
+	list, err := ps.Figures.Days(v.Ctx, span)
+	if err != nil {
+		return "", err
+	}
+	to, err := ps.Figures.CountedTo(v.Ctx)
+	if err != nil || to.IsZero() {
+		return "", err
+	}
+	var amount, charges money.Pesewas
+	for _, one := range list {
+		if one.Kind == f.Kind && (f.Status == "" || f.Status == book.Payment{Kind: one.Kind, Status: one.Status}.PublicStatus()) {
+			amount, charges = amount+one.Amount, charges+one.Charges
+		}
+	}
+	return records.Totals(amount, charges) + " These sums are complete to " + page.When(to) + ".", nil
 }
 
 func emptyList(v *console.Visit, found book.Page, narrowed bool, clear, first, guide string) page.Empty {
@@ -94,7 +158,13 @@ func emptyList(v *console.Visit, found book.Page, narrowed bool, clear, first, g
 // historyFilter reads the filters of a list.
 func historyFilter(v *console.Visit, kind book.Kind) (book.Filter, error) {
 	f := book.Filter{Kind: kind, Status: v.Param("status"), Size: console.PageRows}
+	if f.Unknown = f.Status == records.UnknownStatus; f.Unknown {
+		f.Status = ""
+	}
 	var err error
+	if f.Least, f.Most, err = records.Amounts(v); err != nil {
+		return f, err
+	}
 	if f.From, f.To, err = v.Days(); err != nil {
 		return f, err
 	}

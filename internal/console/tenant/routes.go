@@ -29,7 +29,8 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: base + "/messages.csv", Permission: roles.ReadMessages, Also: roles.ExportPayments, File: true, Handle: ps.Records.CampaignsFile},
 		{Method: http.MethodGet, Path: base + "/messages/{id}", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "page", Max: 9}}, Handle: ps.Records.Campaign},
 	}
-	filters := []console.Input{{Name: "status", Max: 12}, {Name: "from", Max: 10}, {Name: "to", Max: 10}, {Name: "page", Max: 9}, {Name: "newer", Max: 20}, {Name: "seen", Max: 20}}
+	filters := []console.Input{{Name: "status", Max: 12}, {Name: "from", Max: 10}, {Name: "to", Max: 10}, {Name: "page", Max: 9}, {Name: "newer", Max: 20}, {Name: "seen", Max: 20}, {Name: "before", Max: 20}}
+	filters = append(filters, records.AmountInputs...)
 	for n, kind := range tenantLists {
 		routes = append(routes,
 			console.Route{Method: http.MethodGet, Path: base + kind.path, Permission: roles.ReadPayments, Inputs: filters, Handle: ps.tenantPayments(n)},
@@ -37,6 +38,7 @@ func (ps *Pages) Routes() []console.Route {
 	}
 	routes = append(routes, console.Route{Method: http.MethodGet, Path: base + "/fees", Permission: roles.ReadBalances, Handle: ps.fees})
 	routes = append(routes, ps.Records.StatementRoutes(base)...)
+	routes = append(routes, ps.Records.WebhookRoutes(base)...)
 	routes = append(routes, ps.Approvals.Routes(base)...)
 	routes = append(routes, ps.Approvals.PolicyRoutes(base)...)
 	routes = append(routes, ps.Settings.AccountRoutes(base, append(ps.Approvals.GeneratedForms(roles.TenantSite), ps.Settings.SettingsForm(roles.ChangeSettings, true))...)...)

@@ -10,10 +10,12 @@ import (
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/settings"
+	"github.com/makola/makola/internal/figures"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/ratelimit"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -24,6 +26,8 @@ type Pages struct {
 	Ledger    *ledger.Ledger
 	Payments  *payments.Payments
 	Rails     *route.Table
+	Figures   *figures.Figures
+	Senders   *senderid.Store
 	Approvals *approvals.Pages
 	Records   *records.Pages
 	Settings  *settings.Pages

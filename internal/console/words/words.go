@@ -12,7 +12,6 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/payments/book"
-	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/webhook"
 )
@@ -91,14 +90,16 @@ func BadgeOf(p book.Payment) page.Badge {
 }
 
 // Unknown reports whether a payment is open because its outcome is unknown.
-func Unknown(p book.Payment) bool {
-	open := p.Status == book.StatusPending
-	return open && (!p.EscalatedAt.IsZero() || p.Refusal != book.RefusalNone || p.Classed && p.Class == provider.Unknown)
-}
+func Unknown(p book.Payment) bool { return p.OutcomeUnknown() }
 
 // KindWords name the kinds of payments.
 var KindWords = map[book.Kind]string{
 	book.KindCollection: "Collection", book.KindPayout: "Payout", book.KindTopUp: "Airtime", book.KindBundle: "Data package",
+}
+
+// KindsWords name them in the plural.
+var KindsWords = map[book.Kind]string{
+	book.KindCollection: "Collections", book.KindPayout: "Payouts", book.KindTopUp: "Airtime", book.KindBundle: "Data packages",
 }
 
 // DeliveryBadges are the states of webhooks.
@@ -184,6 +185,23 @@ func OperationWord(operation string) string {
 		return word
 	}
 	return operation
+}
+
+// requestWords name the requests to providers by the operations of their log.
+var requestWords = map[string]string{"collect": "Collection", "requesttopay": "Collection", "disburse": "Payout", "transfer": "Payout", "refund": "Refund", "topup": "Airtime", "bundle": "Data package",
+	"offers": "Data package offers", "wallet_name": "Wallet name", "wallet_active": "Wallet check", "bank_name": "Bank name", "balance": "Balance", "float": "Balance", "token": "Access token"}
+
+// RequestWord names a request to a provider.
+func RequestWord(operation string) string {
+	of, status := strings.CutSuffix(operation, "_status")
+	word := requestWords[of]
+	if word == "" {
+		word = Capital(strings.ReplaceAll(of, "_", " "))
+	}
+	if status {
+		word += " status query"
+	}
+	return word
 }
 
 // CheckWords name the books that are checked.

@@ -36,6 +36,11 @@
 		if (e.target.id === "keys-on") localStorage.setItem("keys", e.target.checked ? "on" : "off");
 	});
 
+	// A printed page has the numbers of its charts.
+	window.addEventListener("beforeprint", () => {
+		for (const numbers of document.querySelectorAll(".chart .numbers")) numbers.open = true;
+	});
+
 	// A menu closes at a click elsewhere, and by Escape.
 	document.addEventListener("click", (e) => {
 		for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(e.target)) menu.open = false;

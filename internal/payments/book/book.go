@@ -29,6 +29,7 @@
 //	request_keys.go             unique keys by which repeated requests are found
 //	erasure.go                  search for and erasure of a person's number and name
 //	latest_payments.go          newest payments of all tenants
+//	narrowed.go                 a tenant's list of one kind, by amount or unknown outcome
 //	search.go                   search among all payments, for operators
 //	payee.go                    payouts of a tenant to one account
 //	history.go                  a tenant's list of one kind, by page and filter
@@ -37,6 +38,7 @@
 //	find.go                     one payment by any of its ids
 //	movements.go                payments by their references at providers and by time, for reconciliation
 //	check.go                    consistency of payments and ledger
+//	narrowing.go                selection by amount or unknown outcome
 //	payment_row.go              columns of a row: SELECT and INSERT
 //	floats.go                   balances at providers, by account
 //	reader.go                   the read-only part

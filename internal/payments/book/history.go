@@ -21,6 +21,7 @@ type Filter struct {
 	From, To  time.Time // UTC days, both inclusive; zero: open
 	Page      int       // from 1; 0 means 1
 	Size      int       // 1 to MaxPageSize; 0 means DefaultPageSize
+	Narrowing           // for Narrowed and Export alone
 }
 
 // Page sizes of a history.
@@ -63,6 +64,7 @@ func (f *Filter) check() error {
 	if !f.From.IsZero() && !f.To.IsZero() && f.To.Before(f.From) {
 		bad.Add("to", "must not be before from")
 	}
+	f.Narrowing.check(&bad)
 	return bad.Err()
 }
 
@@ -216,7 +218,7 @@ func (rd *Reader) Export(ctx context.Context, tenant string, f Filter, each func
 			return err
 		}
 		for _, pay := range rows {
-			if f.Status != "" && pay.PublicStatus() != f.Status || f.Reference != "" && pay.Reference != f.Reference {
+			if f.Status != "" && pay.PublicStatus() != f.Status || f.Reference != "" && pay.Reference != f.Reference || !f.selects(pay) {
 				continue
 			}
 			if err := each(pay); err != nil {

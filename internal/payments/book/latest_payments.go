@@ -8,6 +8,7 @@ import (
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 )
 
 // LatestFilter selects among the newest payments of all tenants. Empty fields match all.
@@ -21,6 +22,7 @@ type LatestFilter struct {
 	To      time.Time // latest time of acceptance, exclusive
 	Before  string    // id; the list continues with older payments
 	Limit   int       // maximum number of rows, 1 to MaxPageSize; 0 means DefaultPageSize
+	Narrowing
 }
 
 // publicStatusSQL is Payment.PublicStatus in SQL.
@@ -28,6 +30,7 @@ const publicStatusSQL = `CASE WHEN status = 'waiting' THEN 'pending' WHEN status
 
 const latestInWindow = `SELECT ` + paymentColumns + ` FROM payments WHERE id < $1 AND id >= $2 AND ($3 = '' OR tenant || '' = $3)
 AND ($4 = '' OR kind || '' = $4) AND ($5 = '' OR ` + publicStatusSQL + ` = $5) AND ($6 = '' OR channel = $6) AND ($7 = '' OR rail = $7)
+AND amount >= $9 AND ($10 = 0 OR amount <= $10) AND ($11 = 0 OR status = 'pending' AND (escalated_at IS NOT NULL OR refusal <> '' OR class = $12))
 ORDER BY id DESC LIMIT $8`
 
 // Latest lists the newest payments of all tenants. One call scans at most 10,000 payments; More is then the id to
@@ -58,7 +61,7 @@ func (rd *Reader) Latest(ctx context.Context, n LatestFilter) (Found, error) {
 			return err
 		}
 		found.Scanned = looked
-		args := []any{top, end, n.Tenant, string(n.Kind), n.Status, n.Channel, n.Rail, n.Limit}
+		args := []any{top, end, n.Tenant, string(n.Kind), n.Status, n.Channel, n.Rail, n.Limit, n.Least, n.Most, boolean(n.Unknown), provider.Unknown.String()}
 		if err := tx.Query(latestInWindow, args, appendPayment(&found.Payments)); err != nil {
 			return err
 		}
@@ -81,6 +84,7 @@ func (n LatestFilter) check() error {
 	if n.Limit < 1 || n.Limit > MaxPageSize {
 		bad.Add("limit", "must be between 1 and 100")
 	}
+	n.Narrowing.check(&bad)
 	return bad.Err()
 }
 

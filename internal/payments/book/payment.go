@@ -129,6 +129,11 @@ type Payment struct {
 // AwaitsApproval reports whether people of the account must approve the payment first.
 func (p Payment) AwaitsApproval() bool { return !p.ApprovalDeadline.IsZero() }
 
+// OutcomeUnknown reports whether the payment is open because its outcome is unknown.
+func (p Payment) OutcomeUnknown() bool {
+	return p.Status == StatusPending && (!p.EscalatedAt.IsZero() || p.Refusal != RefusalNone || p.Classed && p.Class == provider.Unknown)
+}
+
 // ProviderState returns the last state that the provider reported about a final payment. Without a contradiction it
 // is the state of the status.
 func (p Payment) ProviderState() provider.State {
