@@ -46,8 +46,8 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	b.want(http.StatusOK, app+"/access", "No keys yet", "The list is empty", "Create API key")
 	b.post(http.StatusUnprocessableEntity, app+"/keys/new", "id", "x", "reason", "x", "scopes", "everything")
 	act := b.ordered(app+"/keys/new", "scopes", "payout read", "label", "till 4")
-	b.want(http.StatusOK, act, "Waits for a second person", "payout", "till 4", "Withdraw it")
-	b.want(http.StatusOK, app, "Made by you, and not checked yet", act)
+	b.want(http.StatusOK, act, "Awaiting approval", "payout", "till 4", "Withdraw request")
+	b.want(http.StatusOK, app, "Your requests awaiting approval", act)
 	b.post(http.StatusNotFound, act+"/reveal")
 	b.as(operator)
 	b.want(http.StatusNotFound, strings.Replace(act, app, "/ops", 1))
@@ -56,14 +56,14 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	}
 	b.post(http.StatusNotFound, act+"/approve")
 	b.as(admin)
-	b.want(http.StatusOK, app+"/acts", "Waits for your check", act)
+	b.want(http.StatusOK, app+"/acts", "Awaiting your approval", act)
 	b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
-	if p := b.want(http.StatusOK, act, "Done"); strings.Contains(p.text, "Show it") {
+	if p := b.want(http.StatusOK, act, "Applied"); strings.Contains(p.text, "Show the secret") {
 		t.Error("the checker is offered the key")
 	}
 	b.post(http.StatusForbidden, act+"/reveal")
 	b.as(owner)
-	b.want(http.StatusOK, act, "Show it")
+	b.want(http.StatusOK, act, "Show the secret")
 	p := b.post(http.StatusOK, act+"/reveal")
 	_, rest, found := strings.Cut(p.text, "mk_live_")
 	if !found {
@@ -85,7 +85,7 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 	b.as(admin)
 	b.want(http.StatusOK, app+"/access", "owner@adom.example (no longer has a role here)")
 	revoked := b.ordered(app + "/keys/" + caller.KeyID + "/revoke")
-	b.want(http.StatusOK, revoked, "Done")
+	b.want(http.StatusOK, revoked, "Applied")
 	b.clock.Advance(access.Freshness)
 	if _, err := b.access.Authenticate(t.Context(), "mk_live_"+rest[:49]); err == nil {
 		t.Fatal("works still")
@@ -110,7 +110,7 @@ func TestAnAddressThatWasRefusedIsAllowedFromItsPage(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, app+"/addresses", "id", p.hidden(t, "id"), "payout_ips", "203.0.113.9/8", "reason", "x")
 	act := "/app/" + shop.ID + "/acts/" + p.hidden(t, "id")
 	b.post(http.StatusSeeOther, app+"/addresses", "id", p.hidden(t, "id"), "payout_ips", "203.0.113.9", "reason", "the new till").leads(t, act)
-	b.want(http.StatusOK, act, "Done")
+	b.want(http.StatusOK, act, "Applied")
 	b.clock.Advance(access.Freshness)
 	if allowed, err := b.access.PayoutIPAllowed(t.Context(), shop.ID, netip.MustParseAddr("203.0.113.9")); err != nil || !allowed {
 		t.Fatal(allowed, err)
@@ -202,7 +202,7 @@ func TestAPersonIsInvitedOnPages(t *testing.T) {
 	}
 	b.want(http.StatusOK, "/ops/people", "owner@adom.example", "owner at Adom Stores")
 	out := b.ordered("/ops/people/" + people[0].ID + "/disable")
-	b.want(http.StatusOK, out, "Waits for a second person")
+	b.want(http.StatusOK, out, "Awaiting approval")
 }
 
 // Settings of an account: an operator's limits by two people, a block by compliance at once, its own by itself.
@@ -217,14 +217,14 @@ func TestSettingsOfAnAccountOnPages(t *testing.T) {
 	ops := "/ops/tenants/" + shop.ID
 	b.as(maker)
 	b.want(http.StatusOK, ops, "View keys and settings")
-	b.want(http.StatusOK, b.ordered(ops+"/settings", "transfer_limit", "20000.00", "collections", "on"), "Waits for a second person", "20000.00")
-	b.want(http.StatusOK, b.ordered("/ops/tenants/new", "name", "New Shop", "mode", "live", "collections", "on"), "Waits for a second person", "New Shop")
+	b.want(http.StatusOK, b.ordered(ops+"/settings", "transfer_limit", "20000.00", "collections", "on"), "Awaiting approval", "20000.00")
+	b.want(http.StatusOK, b.ordered("/ops/tenants/new", "name", "New Shop", "mode", "live", "collections", "on"), "Awaiting approval", "New Shop")
 	b.as(esi)
 	b.want(http.StatusForbidden, ops+"/settings")
-	b.want(http.StatusOK, b.ordered(ops+"/block", "blocked", "on"), "Done")
+	b.want(http.StatusOK, b.ordered(ops+"/block", "blocked", "on"), "Applied")
 	b.clock.Advance(time.Second)
 	b.as(owner)
-	b.want(http.StatusOK, b.ordered("/app/"+shop.ID+"/settings", "fee_bearer", "customer", "transfer_limit", "1000000.00"), "Done", "fee_bearer")
+	b.want(http.StatusOK, b.ordered("/app/"+shop.ID+"/settings", "fee_bearer", "customer", "transfer_limit", "1000000.00"), "Applied", "fee_bearer")
 	b.clock.Advance(time.Second)
 	after, err := b.tenants.Get(t.Context(), shop.ID)
 	if err != nil || !after.Blocked || after.FeeBearer != "customer" || after.PayoutLimitWallet != shop.PayoutLimitWallet {
@@ -246,7 +246,7 @@ func TestGeneratedPage_requestsAChange(t *testing.T) {
 	b.want(http.StatusOK, "/app/"+shop.ID+"/access", "Low-balance threshold", "none", page)
 	id := b.want(http.StatusOK, page, "Low-balance threshold", "Warn below (GHS)").hidden(t, "id")
 	b.post(http.StatusUnprocessableEntity, page, "id", id, "reason", "payday", "amount", "much")
-	b.want(http.StatusOK, b.ordered(page, "amount", "250.00"), "Done", "from none to GHS 250.00")
+	b.want(http.StatusOK, b.ordered(page, "amount", "250.00"), "Applied", "from none to GHS 250.00")
 	b.want(http.StatusOK, "/app/"+shop.ID+"/access", "GHS 250.00")
 	b.as(finance)
 	b.want(http.StatusForbidden, page)
@@ -278,12 +278,12 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 	approve(b.ordered(app+"/policy", line...))
 	b.want(http.StatusOK, app+"/policy", "This account")
 	act := b.ordered(app+"/keys/new", "scopes", "payout", "daily", "100")
-	b.want(http.StatusOK, act, "Done")
+	b.want(http.StatusOK, act, "Applied")
 	key := regexp.MustCompile(`/keys/([0-9a-f-]+)/daily`).FindStringSubmatch(b.want(http.StatusOK, app+"/access", "/daily").text)[1]
 	b.want(http.StatusOK, app+"/keys/"+key+"/daily", "100.00")
-	b.want(http.StatusOK, b.ordered(app+"/keys/"+key+"/daily", "daily", "40"), "Done") // lower needs no check
+	b.want(http.StatusOK, b.ordered(app+"/keys/"+key+"/daily", "daily", "40"), "Applied") // lower needs no check
 	raise := b.ordered(app+"/keys/"+key+"/daily", "daily", "4000")
-	b.want(http.StatusOK, raise, "Waits for a second person")
+	b.want(http.StatusOK, raise, "Awaiting approval")
 	approve(raise)
 	b.want(http.StatusOK, app+"/keys/"+key+"/daily", "4000.00")
 

@@ -82,20 +82,20 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 		b.post(http.StatusSeeOther, page+"/confirm", form...).leads(t, act)
 	}
 	b.wallet(shop, 0)
-	own := b.want(http.StatusOK, act, "Waits for a second person", "0 of 1", "Withdraw it")
-	if strings.Contains(own.text, "Approve and do it") {
+	own := b.want(http.StatusOK, act, "Awaiting approval", "0 of 1", "Withdraw request")
+	if strings.Contains(own.text, "Approve and apply") {
 		t.Error("the maker is offered to approve")
 	}
-	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Waits for a second person", act)
+	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Awaiting approval", act)
 	digest := regexp.MustCompile(`name="digest" value="([0-9a-f]{64})"`).FindStringSubmatch(own.text)[1]
 	b.post(http.StatusForbidden, act+"/approve", "digest", digest)
 
-	b.want(http.StatusOK, "/ops", "Made by you, and not checked yet", act)
+	b.want(http.StatusOK, "/ops", "Your requests awaiting approval", act)
 	b.as(checker)
-	b.want(http.StatusOK, "/ops", "Waits for your check", act)
+	b.want(http.StatusOK, "/ops", "Awaiting your approval", act)
 	b.want(http.StatusForbidden, page)
 	b.want(http.StatusOK, "/ops/acts?state=waiting", act)
-	p = b.want(http.StatusOK, act, "Approve and do it", "Paid by bank, slip 4711", "ama@example.com")
+	p = b.want(http.StatusOK, act, "Approve and apply", "Paid by bank, slip 4711", "ama@example.com")
 	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", strings.Repeat("0", 64)); !strings.Contains(p.text, "is not what the page showed") {
 		t.Fatal(p.text)
 	}
@@ -105,7 +105,7 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(checker.Key), "back", act).leads(t, act)
 	b.post(http.StatusSeeOther, act+"/approve", "digest", p.hidden(t, "digest")).leads(t, act)
 	b.wallet(shop, 50_000_000)
-	b.want(http.StatusOK, act, "Done", "1 of 1", "kofi@example.com")
+	b.want(http.StatusOK, act, "Applied", "1 of 1", "kofi@example.com")
 	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest); !strings.Contains(p.text, "done already") {
 		t.Fatal(p.text)
 	}
@@ -155,15 +155,15 @@ func TestApprove_isOfferedToWhoMay(t *testing.T) {
 	act := "/ops/acts/" + p.hidden(t, "id")
 	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "Paid by bank, slip 4711").leads(t, act)
 	b.as(barred)
-	if p := b.want(http.StatusOK, act, "You cannot approve this", "Somebody else must approve this"); strings.Contains(p.text, "Approve and do it") {
+	if p := b.want(http.StatusOK, act, "You cannot approve this", "Somebody else must approve this"); strings.Contains(p.text, "Approve and apply") {
 		t.Error("somebody who is barred is offered to approve")
 	}
-	if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "Waits for your check") {
+	if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "Awaiting your approval") {
 		t.Error("it waits for somebody who is barred")
 	}
 	b.as(second)
-	b.want(http.StatusOK, "/ops", "Waits for your check", act)
-	b.want(http.StatusOK, act, "Approve and do it", "approval 1 of this person")
+	b.want(http.StatusOK, "/ops", "Awaiting your approval", act)
+	b.want(http.StatusOK, act, "Approve and apply", "approval 1 of this person")
 }
 
 // While the clock of the node is wrong no page moves money, and what moves none goes on.
@@ -192,7 +192,7 @@ func TestMoneyIsPutIntoAWalletInDevelopment(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
-	b.want(http.StatusOK, b.act(), "Put test GHS 92,500.00 into the wallet of Adom Stores", "Done")
+	b.want(http.StatusOK, b.act(), "Put test GHS 92,500.00 into the wallet of Adom Stores", "Applied")
 }
 
 // An owner changes how many checkers an amount needs, and another person approves that.
@@ -210,7 +210,7 @@ func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "tenant", "nobody")...)
 	act := "/ops/acts/" + id
 	b.post(http.StatusSeeOther, "/ops/policy", append(line, "id", id)...).leads(t, act)
-	b.want(http.StatusOK, act, "Deposit to a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Waits for a second person")
+	b.want(http.StatusOK, act, "Deposit to a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Awaiting approval")
 	b.as(kofi)
 	b.post(http.StatusForbidden, "/ops/policy", line...)
 	b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
@@ -275,7 +275,7 @@ func TestAWalletIsCorrected(t *testing.T) {
 		b.post(http.StatusSeeOther, path+"/confirm", "id", id, "way", p.hidden(t, "way"), "amount", p.hidden(t, "amount"), "reason", "booked twice").leads(t, "/ops/acts/"+id)
 		return b.get("/ops/acts/" + id)
 	}
-	if p := correct("out", "7.50"); !strings.Contains(p.text, "take test GHS 7.50 out of it") || !strings.Contains(p.text, "Done") {
+	if p := correct("out", "7.50"); !strings.Contains(p.text, "take test GHS 7.50 out of it") || !strings.Contains(p.text, "Applied") {
 		t.Error(p.text)
 	}
 	b.wallet(demo, has-750)

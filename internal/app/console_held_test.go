@@ -62,20 +62,20 @@ func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
 		if pay, err := b.payments.Find(t.Context(), small); err != nil || pay.AwaitsApproval() {
 			t.Errorf("below the line: %+v, %v", pay, err)
 		}
-		own := b.want(http.StatusOK, strings.Replace(byPage, "/payments/", "/acts/", 1), "Withdraw it")
-		if strings.Contains(own.text, "Approve and do it") {
+		own := b.want(http.StatusOK, strings.Replace(byPage, "/payments/", "/acts/", 1), "Withdraw request")
+		if strings.Contains(own.text, "Approve and apply") {
 			t.Error("who asked is offered to approve")
 		}
 		name := b.http.Jar.Cookies(mustParse(t, b.base))[0].Name
 		b.http.Jar = held{name: {Name: name, Value: signatory.Token}}
 		for _, id := range []string{good, strings.TrimPrefix(byPage, app+"/payments/")} {
 			act := app + "/acts/" + id
-			b.post(http.StatusSeeOther, act+"/approve", "digest", b.want(http.StatusOK, act, "Approve and do it", app+"/payments/"+id).hidden(t, "digest"))
+			b.post(http.StatusSeeOther, act+"/approve", "digest", b.want(http.StatusOK, act, "Approve and apply", app+"/payments/"+id).hidden(t, "digest"))
 			b.until(app+"/payments/"+id, "Success")
 		}
 		act := app + "/acts/" + bad
 		b.post(http.StatusSeeOther, act+"/reject", "digest", b.want(http.StatusOK, act).hidden(t, "digest"), "note", "Not agreed with the supplier")
-		b.want(http.StatusOK, app+"/payments/"+bad, "Failed", "Nobody of the account approved")
+		b.want(http.StatusOK, app+"/payments/"+bad, "Failed", "did not approve")
 		if text := b.asked("held-payout-0002"); !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, `"not_approved"`) {
 			t.Errorf("the rejected one: %s", text)
 		}
@@ -96,7 +96,7 @@ func TestHeldPayout_showsOriginAndPayee(t *testing.T) {
 		b.call("payment-api/send/bank", `{"amount":"5000","bank_id":"`+b.ready.BankID+`","account_number":"0011223344556","client_reference":"held-origin-0002"`+hook)
 		for _, reference := range []string{"held-origin-0001", "held-origin-0002"} {
 			act := "/app/" + demoTenant + "/acts/" + b.the(reference)
-			if p := b.want(http.StatusOK, act, "Waits for a second person", "Send test GHS 5,000.00 to "); !givenFrom.MatchString(p.text) || !strings.Contains(p.text, "Name of the payee") {
+			if p := b.want(http.StatusOK, act, "Awaiting approval", "Send test GHS 5,000.00 to "); !givenFrom.MatchString(p.text) || !strings.Contains(p.text, "Name of the payee") {
 				t.Errorf("%s: %s", reference, p.text)
 			}
 		}
@@ -104,4 +104,4 @@ func TestHeldPayout_showsOriginAndPayee(t *testing.T) {
 }
 
 // givenFrom is the place of an act that was asked for from this machine.
-var givenFrom = regexp.MustCompile(`<dt>From</dt>\s*<dd>\s*127\.0\.0\.1\s*</dd>`)
+var givenFrom = regexp.MustCompile(`<dt>Requested from</dt>\s*<dd>\s*127\.0\.0\.1\s*</dd>`)

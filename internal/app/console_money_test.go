@@ -61,8 +61,8 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 		b.post(http.StatusUnprocessableEntity, tt.path, append(tt.bad, "id", b.want(http.StatusOK, tt.path).hidden(t, "id"), "reason", "x")...)
 		before := tt.reads()
 		act := b.ordered(tt.path, tt.form...)
-		own := b.want(http.StatusOK, act, "Waits for a second person")
-		if strings.Contains(own.text, "Approve and do it") || tt.reads() != before {
+		own := b.want(http.StatusOK, act, "Awaiting approval")
+		if strings.Contains(own.text, "Approve and apply") || tt.reads() != before {
 			t.Errorf("%s: the maker alone has done it", tt.path)
 		}
 		digest := own.hidden(t, "digest")
@@ -135,12 +135,12 @@ func TestTransfersRoutesAndDeadLettersAreOrderedOnPages(t *testing.T) {
 		b.want(http.StatusOK, tt.from, tt.shows)
 		act := b.ordered(tt.path, tt.form...)
 		if !tt.alone {
-			digest := b.want(http.StatusOK, act, "Waits for a second person").hidden(t, "digest")
+			digest := b.want(http.StatusOK, act, "Awaiting approval").hidden(t, "digest")
 			b.as(checker)
 			b.want(http.StatusForbidden, tt.path)
 			b.post(http.StatusSeeOther, act+"/approve", "digest", digest)
 		}
-		b.want(http.StatusOK, act, "Done")
+		b.want(http.StatusOK, act, "Applied")
 	}
 	b.wallet(shop, 50_00)
 	b.wallet(other, 20_00)
@@ -181,7 +181,7 @@ func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
 	for range 2 { // a double click
 		b.post(http.StatusSeeOther, page+"/resolve", "id", id, "ending", "unpaid", "reason", "statement of 3 March").leads(t, "/ops/acts/"+id)
 	}
-	b.want(http.StatusOK, "/ops/acts/"+id, "Done")
+	b.want(http.StatusOK, "/ops/acts/"+id, "Applied")
 	held, err := b.ledger.Balance(t.Context(), demo.Wallet())
 	if err != nil || held <= before {
 		t.Fatalf("the wallet has %d, had %d, %v", held, before, err)
@@ -191,9 +191,9 @@ func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
 		t.Error("it may be ended once more")
 	}
 	// It was paid after all: the word is taken back, and the house bears it.
-	b.want(http.StatusOK, b.ordered(page+"/contradict", "ending", "paid"), "Done")
+	b.want(http.StatusOK, b.ordered(page+"/contradict", "ending", "paid"), "Applied")
 	b.want(http.StatusOK, page, page+"/decide")
-	b.want(http.StatusOK, b.ordered(page+"/decide", "for", "house"), "Done")
+	b.want(http.StatusOK, b.ordered(page+"/decide", "for", "house"), "Applied")
 	if p := b.get(b.ordered(page+"/decide", "for", "customer")); strings.Contains(p.text, ">Done<") {
 		t.Errorf("it was decided twice: %s", p.text)
 	}
@@ -214,16 +214,16 @@ func TestPricesProvidersAndCampaignsAreChangedOnPages(t *testing.T) {
 		id := b.get(account+"/fees").hidden(t, "id")
 		b.post(http.StatusUnprocessableEntity, account+"/fees", "id", id, "rules", bad, "reason", "contract 12")
 	}
-	b.want(http.StatusOK, b.ordered(account+"/fees", "rules", "payout/BANK=8.00+0.5%"), "Done", "payout/BANK=8.00")
+	b.want(http.StatusOK, b.ordered(account+"/fees", "rules", "payout/BANK=8.00+0.5%"), "Applied", "payout/BANK=8.00")
 	b.want(http.StatusOK, account+"/fees", "payout/BANK=8.00")
-	b.want(http.StatusOK, b.ordered("/ops/fees", "rules", "free"), "Done")
+	b.want(http.StatusOK, b.ordered("/ops/fees", "rules", "free"), "Applied")
 	b.want(http.StatusNotFound, "/ops/tenants/no-such-account/fees")
 
 	b.want(http.StatusOK, "/ops/providers", "/ops/providers/pause", "/ops/providers/resume")
 	b.post(http.StatusUnprocessableEntity, "/ops/providers/pause", "id", b.get("/ops/providers/pause").hidden(t, "id"), "provider", "vodafone", "mode", "test", "operation", "*", "reason", "x")
-	b.want(http.StatusOK, b.ordered("/ops/providers/pause", "provider", "hubtel", "mode", "test", "operation", string(route.TopUp)), "Done")
+	b.want(http.StatusOK, b.ordered("/ops/providers/pause", "provider", "hubtel", "mode", "test", "operation", string(route.TopUp)), "Applied")
 	b.want(http.StatusOK, "/ops/providers", "Paused", "as agreed")
-	b.want(http.StatusOK, b.ordered("/ops/providers/resume", "provider", "hubtel", "mode", "test", "operation", "*"), "Done")
+	b.want(http.StatusOK, b.ordered("/ops/providers/resume", "provider", "hubtel", "mode", "test", "operation", "*"), "Applied")
 	if p := b.get("/ops/providers"); strings.Contains(p.text, "Paused") {
 		t.Error("it is paused still")
 	}
@@ -238,7 +238,7 @@ func TestPricesProvidersAndCampaignsAreChangedOnPages(t *testing.T) {
 	b.want(http.StatusForbidden, "/app/"+b.named("Kejetia").ID+"/messages/"+id+"/stop")
 	b.want(http.StatusNotFound, "/ops/messages/nothing/stop")
 	page := b.get(b.ordered("/app/" + demoTenant + "/messages/" + id + "/stop")).text
-	if !strings.Contains(page, "Done") && !strings.Contains(page, "already") { // it may be through before it is stopped
+	if !strings.Contains(page, "Applied") && !strings.Contains(page, "already") { // it may be through before it is stopped
 		t.Error(page)
 	}
 	b.want(http.StatusOK, "/app/"+demoTenant+"/acts", "Stop the campaign from")

@@ -40,7 +40,7 @@ func TestForm_survivesAStepUp(t *testing.T) {
 	}
 	b.post(http.StatusUnprocessableEntity, "/account/step-up", "code", "000000", "back", path, "kept", asked.hidden(t, "kept"))
 	p := b.post(http.StatusOK, "/account/step-up", "code", b.codeNow(one.Key), "back", path, "kept", asked.hidden(t, "kept"))
-	for _, text := range []string{`value="Adom Stores &amp; Sons"`, `value="New trade name"`, "Nothing was done yet", id} {
+	for _, text := range []string{`value="Adom Stores &amp; Sons"`, `value="New trade name"`, "Not sent yet", id} {
 		if !strings.Contains(p.text, text) {
 			t.Errorf("the form lacks %q: %s", text, p.text)
 		}

@@ -28,7 +28,7 @@ const KindSendBatch = "batch.send"
 // batchLasts is how long the request of a batch waits for its approvers.
 const batchLasts = 72 * time.Hour
 
-// sentBatch is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+// sentBatch is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type sentBatch struct {
 	ID      string        `json:"id"`
 	Tenant  string        `json:"tenant"`
@@ -218,8 +218,8 @@ func (a *Changes) RequestOfBatch(ctx context.Context, tenantID, id string) (r Re
 	return r, err == nil, err
 }
 
-// SubmitBatch sends a batch for an API key. It begins at once, unless a line of the account's policy asks for approval: then the
-// batch is requested. origin is the address of the key's request. A batch that cannot begin stays a draft.
+// SubmitBatch sends a batch for an API key. The batch begins at once, unless a line of the account's policy asks for
+// approval: then it is requested. origin is the address of the key's request. A batch that cannot begin stays a draft.
 func (a *Changes) SubmitBatch(ctx context.Context, tenantID, id, key, origin, again string) error {
 	t, err := a.Tenants.Get(ctx, tenantID)
 	if err != nil {

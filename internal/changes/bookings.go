@@ -21,7 +21,7 @@ func (a *Changes) book(tx *db.Tx, act Request, reference string, key ledger.Key,
 	return err
 }
 
-// under says a reference in an act's sentence.
+// under returns the reference for the sentence of a request.
 func under(reference string) string {
 	if reference == "" {
 		return ""

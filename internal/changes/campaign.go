@@ -15,7 +15,7 @@ import (
 // KindStopCampaign ends a campaign: its messages that are not sent fail, and their credits go back.
 const KindStopCampaign = "campaign.stop"
 
-// stopped is what its maker saw. Its members and their order are what is hashed: they never change.
+// stopped is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type stopped struct {
 	Tenant   string `json:"tenant"`
 	Campaign string `json:"campaign"`
@@ -46,7 +46,7 @@ func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: stopped{t.ID, c.ID}}, nil
 }
 
-// stopKind needs no check where no line of the policy says otherwise: a wrong text goes out while somebody waits.
+// stopKind is light: a wrong text must be stopped at once.
 func (a *Changes) stopKind() Kind {
 	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: roles.StopCampaigns, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p stopped) ([]audit.Change, error) {
 		c, err := a.Messaging.StopCampaign(tx, p.Campaign)

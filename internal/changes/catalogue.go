@@ -13,15 +13,15 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// KindCatalogue changes an entry that clients see, KindBankCode under which code a provider is sent payouts to a bank, and KindPrefix
-// whose numbers a range is taken for, which is a hint: numbers move.
+// KindCatalogue changes an entry that clients see. KindBankCode sets the code under which a provider receives payouts to
+// a bank. KindPrefix sets the network of a range of numbers, which is a hint because numbers can be ported.
 const (
 	KindCatalogue = "catalogue.set"
 	KindBankCode  = "catalogue.bank_code"
 	KindPrefix    = "catalogue.prefix"
 )
 
-// entry is what its maker asked for and saw. Its members and their order are what is hashed: they never change.
+// entry is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type entry struct {
 	Kind     string `json:"kind"`
 	Key      string `json:"key"`
@@ -37,7 +37,7 @@ func (p entry) change() route.CatalogueChange {
 	return route.CatalogueChange{Kind: route.CatalogueKind(p.Kind), Key: p.Key, Provider: p.Provider, Value: p.Value, Edit: route.Edit{ID: p.ID, Name: p.Name, Status: p.Status}}
 }
 
-// becomes says what the entry is changed to.
+// becomes describes the new state of the entry.
 func (p entry) becomes() string {
 	switch route.CatalogueKind(p.Kind) {
 	case route.BankCodeEntry, route.PrefixEntry:
@@ -63,7 +63,7 @@ func (a *Changes) ChangeCatalogue(ctx context.Context, by By, id string, c route
 	return a.Do(ctx, by, KindCatalogue, id, Values{"catalogue": string(c.Kind), "key": c.Key, "id": c.Edit.ID, "name": c.Edit.Name, "status": c.Edit.Status}, reason)
 }
 
-// lookEntry drafts the change of an entry; sentence says it, of what the entry becomes and was.
+// lookEntry drafts the change of an entry. sentence describes it from the new and the old state.
 func (a *Changes) lookEntry(ctx context.Context, p entry, sentence func(p entry) string) (Draft, error) {
 	var err error
 	if p.Was, err = a.Routes.EntryNow(ctx, p.change()); err != nil {

@@ -61,7 +61,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Do requests a change of a kind by the values of its fields, and applies it where it needs no approver. id is that of the form.
+// Do requests a change of a kind with the values of its fields, and applies it if it needs no approver. id is the id of
+// the form.
 func (a *Changes) Do(ctx context.Context, by By, kind, id string, v Values, reason string) (Request, error) {
 	o := Order{By: by, ID: id, Values: v, Reason: reason}
 	d, err := a.look(ctx, kind, o)
@@ -197,8 +198,8 @@ func (a *Changes) atOnce(ctx context.Context, by By, k Kind, r Request, begin ..
 	return done, err
 }
 
-// Approve approves a request that is as a page showed it and, with the last approval that it needs, applies it. shown is as Review
-// gave it. The request that it answers says what became of it.
+// Approve approves a request that is unchanged since a page showed it. With the last approval it applies the request.
+// shown is the digest that Review returned. The returned request has the outcome.
 func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request, error) {
 	act, k, err := a.seen(ctx, by, id, shown)
 	if err == nil && act.State == Waiting {
@@ -233,7 +234,8 @@ func (a *Changes) known(act Request) (Kind, error) {
 	return k, nil
 }
 
-// seen returns an act of the place with the digest of what was shown of it, and its kind. shown is the digest, or as Review gave it.
+// seen returns a request of the place with the digest that was shown, and its kind. shown is a digest, or the text that
+// Review returned.
 func (a *Changes) seen(ctx context.Context, by By, id, shown string) (act Request, k Kind, err error) {
 	digest, _, _ := strings.Cut(shown, ".")
 	if act, err = a.Get(ctx, by.Place, id); err == nil {
@@ -285,8 +287,8 @@ func (a *Changes) check(ctx context.Context, k Kind, r Request) (f Facts, err er
 	return f, err
 }
 
-// unseen refuses an approval where Check finds a warning that neither the page nor the requester showed. shown is as Review gave it; a
-// digest of the request alone stands for what the requester saw.
+// unseen refuses an approval if Check finds a warning that neither the page nor the requester showed. shown is the text
+// that Review returned. A digest of the request alone stands for the requester's facts.
 func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) error {
 	now, err := a.check(ctx, k, r)
 	if err != nil && !slices.Contains(refusals, problem.From(err).Kind) {
@@ -333,7 +335,7 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, act Request) (Request, 
 		return act, err
 	}
 	short := refused.Kind == problem.InsufficientFunds || refused.Kind == problem.InsufficientCredits
-	if by.Machine != "" || short && act.Needs > 0 { // what is missing may come
+	if by.Machine != "" || short && act.Needs > 0 { // the shortage may end
 		return act, refused
 	}
 	if err := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.Rule, act, refused.Message) }); err != nil {
@@ -344,7 +346,7 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, act Request) (Request, 
 	return act, err
 }
 
-// shown returns a request with what it made, for its requester.
+// shown returns a request with its secrets, for its requester.
 func shown(act Request, by By, made []string) Request {
 	if len(made) > 0 && act.Maker == by.id() {
 		act.Secret, act.Code = made[0], strings.Join(made[1:], "")
@@ -370,7 +372,7 @@ func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Reque
 	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Withdraw(tx, by, act) }))
 }
 
-// endUndone ends an act that is not done, and with it what it is about.
+// endUndone ends a request without applying it, and releases its subject.
 func (a *Changes) endUndone(ctx context.Context, k Kind, act Request, end func(*db.Tx) error) error {
 	if k.Undone != nil {
 		return k.Undone(ctx, act, end)
@@ -378,9 +380,9 @@ func (a *Changes) endUndone(ctx context.Context, k Kind, act Request, end func(*
 	return a.Store.Write(ctx, end)
 }
 
-// Expire ends the acts that have waited for too long, and forgets secrets that were shown or have waited for too long. One
-// that cannot be ended now holds up no other, and one of a kind that this server does not know is left to a newer one: it may
-// hold something.
+// Expire ends requests that waited too long, and removes secrets that were shown or waited too long. A request that
+// cannot be ended now delays no other. A request of an unknown kind is left to a newer server, because it may hold
+// something.
 func (a *Changes) Expire(ctx context.Context) error {
 	err := a.Store.Forget(ctx)
 	for last := ""; ; {
@@ -401,10 +403,10 @@ func (a *Changes) Expire(ctx context.Context) error {
 	}
 }
 
-// parts are those of what an act made, in their order.
+// parts are the parts of a secret, in their order.
 var parts = []Part{Secret, Code}
 
-// keep stores what an act made until it has been shown.
+// keep stores a secret until it has been shown.
 func (a *Changes) keep(tx *db.Tx, act Request, made []string) {
 	if a.Seal == nil {
 		return
@@ -414,14 +416,14 @@ func (a *Changes) keep(tx *db.Tx, act Request, made []string) {
 	}
 }
 
-// fingerprint is a keyed hash of a text that was shown. The audit log keeps it, and without the key nobody can try texts.
+// fingerprint returns a keyed hash of a shown text for the audit log. Without the key nobody can guess the text.
 func (a *Changes) fingerprint(text string) string {
 	mac := hmac.New(sha256.New, a.ShownKey)
 	mac.Write([]byte(text)) // never fails
 	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
-// shownOf is what an approval carries: the digest of the request, one of all facts, and one of each warning.
+// shownOf returns the digests that an approval carries: of the request, of all facts, and of each warning.
 func (a *Changes) shownOf(digest string, f Facts) string {
 	parts := []string{digest, a.fingerprint(f.text())}
 	for _, w := range f.Warnings() {

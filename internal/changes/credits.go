@@ -19,29 +19,29 @@ const (
 	KindRefundCredits = "credits.refund"
 )
 
-// creditWorth is what a credit counts at least where the policy asks for an amount: a low price does not lead past a line.
+// creditWorth is the least value of a credit for the amounts of the policy, so that a low price does not avoid a line.
 const creditWorth = 1 // pesewa
 
-// sale is what the maker of an act about SMS credits asked for and saw. Its members and their order are what is hashed: they
-// never change.
+// sale is the payload of a change of SMS credits as the requester saw it. Its members and their order are hashed, so
+// they never change.
 type sale struct {
 	Tenant  string        `json:"tenant"`
 	Name    string        `json:"name"`
 	Mode    string        `json:"mode"`
 	Credits int64         `json:"credits"`
 	Price   money.Pesewas `json:"pesewas"` // paid by the tenant, or given back to it, outside of Makola
-	// Reference is its maker's, which its kind takes once; empty: the act's id stands for it.
+	// Reference is the requester's, and its kind books it once. If it is empty, the request's id takes its place.
 	Reference string `json:"reference,omitempty"`
 }
 
-// SellCredits asks for SMS credits of a tenant, who paid a price for them outside of Makola; 0: they are a gift. id is that
-// of the form; of all such acts under one reference that is not empty one is done.
+// SellCredits requests a sale of SMS credits to a tenant that paid the price outside of Makola. A price of 0 is a gift.
+// id is the id of the form. Of several requests under one reference one is applied.
 func (a *Changes) SellCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindSellCredits, id, ofCredits(reference, tenantID, credits, price), reason)
 }
 
-// RefundCredits asks for SMS credits to be taken back that were sold by mistake or returned, for a price that the tenant got
-// back outside of Makola. It never takes more than there are.
+// RefundCredits requests the return of SMS credits that were sold by mistake or given back, for a price that the tenant
+// received outside of Makola. It never takes more credits than the tenant has.
 func (a *Changes) RefundCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRefundCredits, id, ofCredits(reference, tenantID, credits, price), reason)
 }
@@ -78,7 +78,7 @@ func (a *Changes) lookCredits(sentence string) func(ctx context.Context, o Order
 	}
 }
 
-// checkCredits returns the account's credits, and warns of what may be the same movement; sign is -1 where they are taken back.
+// checkCredits returns the account's credits, and warns of possible repeats. sign is -1 for a return.
 func (a *Changes) checkCredits(sign int64) func(ctx context.Context, r Request) ([]Fact, error) {
 	return func(ctx context.Context, r Request) ([]Fact, error) {
 		p, err := payloadOf[sale](r)

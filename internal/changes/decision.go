@@ -14,14 +14,14 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// ErrMore says that an act needs more approvals than this one, and ErrLast that this one is the last: each sends the
-// caller the other way.
+// ErrMore is returned if a request needs further approvals after this one, and ErrLast if this approval is the last.
+// Each sends the caller to the other function.
 var (
 	ErrMore = errors.New("changes: the act needs more approvals")
 	ErrLast = errors.New("changes: this is the last approval")
 )
 
-// CodeEnded is the code of the refusal of what has ended.
+// CodeEnded is the code of a refusal because the request has ended.
 const CodeEnded = "act_ended"
 
 const (
@@ -29,7 +29,7 @@ const (
 	endAct      = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
 )
 
-// waiting locks an act of the place that waits and is what the caller saw.
+// waiting locks a waiting request of the place. It refuses a request that is not as the caller saw it.
 func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
 	a, err := s.read(tx, lockAct, seen.ID)
 	switch {
@@ -72,7 +72,7 @@ func (s *Store) lockPeople(tx *db.Tx, by By, a Request) (standings, error) {
 	return all, nil
 }
 
-// stands refuses a checker who has not had the right to check since before the act was made.
+// stands refuses an approver who did not have the permission since before the request was made.
 func (s *Store) stands(checker identity.Standing, rule Rule, a Request) error {
 	if err := s.allowed(checker, a.Place, rule.Check); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Store) lapse(people standings, rule Rule, a *Request) {
 	}
 }
 
-// Counted tells of an act that waits which of its checks count at this moment.
+// Counted marks the approvals of a waiting request that count now.
 func (s *Store) Counted(ctx context.Context, rule Rule, a Request) (Request, error) {
 	if a.State != Waiting || len(a.Checks) == 0 {
 		return a, nil
@@ -114,8 +114,8 @@ func (s *Store) Counted(ctx context.Context, rule Rule, a Request) (Request, err
 	return a, err
 }
 
-// mayCheck refuses a person who is not another one than the maker and than those who checked before, with the right to check
-// since before the act was made.
+// mayCheck refuses an approver who is the requester or approved before, or who did not have the permission since before
+// the request was made.
 func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
 		return err
@@ -126,7 +126,7 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Reques
 	return s.apart(tx, by, rule, people, a)
 }
 
-// apart is mayCheck but for the session, which may still need a code.
+// apart is mayCheck without the check of the session, which may still need a code.
 func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.own(people[by.Visitor.Person.ID].Person) {
 		return problem.New(problem.Forbidden, "own_act", "Somebody else must approve this: you requested it, or the API key that did is yours, or was made or rotated by you")
@@ -142,13 +142,13 @@ func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) 
 	return s.independent(tx, by, rule, a)
 }
 
-// Outlook is what an approver's page shows before the approval.
+// Outlook is the part of an approver's page that is about the approver.
 type Outlook struct {
 	Refused error  // why the person may not approve; nil: nothing bars the person
-	Note    string // what others will know of the approval; empty: nothing
+	Note    string // the remark that others will see beside the approval, or empty
 }
 
-// Outlook reads, without locks, whether a person may approve an act that waits, and what the approval will say of the person.
+// Outlook reads, without locks, whether a person may approve a waiting request, and the remark on the person's approval.
 func (s *Store) Outlook(ctx context.Context, by By, rule Rule, a Request) (o Outlook, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		who, err := s.people.StandingNow(tx, by.Visitor.Person.ID, a.Place)
@@ -214,8 +214,9 @@ func (s *Store) check(tx *db.Tx, by By, a *Request) error {
 	return nil
 }
 
-// mayDo refuses a person who cannot do an act: its maker where it needs no check, else the last of its checkers while its maker
-// may still make it; ErrMore where it needs more of them. An act that a key asked for is judged where the key is known.
+// mayDo refuses a person who may not apply a request. If it needs no approver, only its requester may. Otherwise only
+// its last approver may, while the requester still has the permission. It returns ErrMore if further approvals are
+// needed. For a request of a key, the caller that knows the key checks it.
 func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.Needs == 0 {
 		if by.Visitor.Person.ID != a.Maker {
@@ -306,8 +307,8 @@ func (s *Store) Withdraw(tx *db.Tx, by By, seen Request) error {
 	return s.end(tx, by, a, Withdrawn, "")
 }
 
-// Fail ends an act in tx that was refused by what it is about, when somebody who may do it tried. One that has ended
-// meanwhile stays what it is.
+// Fail ends a request in tx that its subject refused when somebody tried to apply it. It leaves a request that has ended
+// as it is.
 func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Request, why string) error {
 	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
 	if err != nil {
@@ -350,7 +351,7 @@ func (s *Store) Expired(ctx context.Context, after string) (list []Request, err 
 	return list, err
 }
 
-// Expire ends, in tx, an act that has waited for too long. One that has ended is left as it is.
+// Expire ends a request in tx that waited too long. It leaves a request that has ended as it is.
 func (s *Store) Expire(tx *db.Tx, seen Request) error {
 	a, err := s.read(tx, lockAct, seen.ID)
 	if err != nil || a.State != Waiting || !s.over(a) {

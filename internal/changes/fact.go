@@ -12,7 +12,8 @@ type Fact struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
 	Warning bool   `json:"warning,omitempty"` // it asks for a second look
-	// Of names what the fact is about, for a link: account, payment or provider, a colon, and its id or name. It may be empty.
+	// Of names the subject of the fact, for a link: account, payment or provider, a colon, and its id or name. It may be
+	// empty.
 	Of string `json:"of,omitempty"`
 	// Personal facts have a person's name: they are for the requester and for those who may approve, and an erasure removes them.
 	Personal bool `json:"personal,omitempty"`

@@ -20,7 +20,7 @@ import (
 // KindFees replaces the fee plan of an account, or the one of all accounts without their own.
 const KindFees = "fees.set"
 
-// fees is what its maker asked for and saw. Its members and their order are what is hashed: they never change.
+// fees is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type fees struct {
 	Tenant string        `json:"tenant"` // tenant.Default: the plan of those without their own
 	Newest int64         `json:"newest"` // version of its own
@@ -124,7 +124,7 @@ func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
 	return append(list, Fact{Name: "Accounts with this plan", Value: strconv.Itoa(total)}), err
 }
 
-// feeExamples show what an amount costs on each channel that either plan names.
+// feeExamples shows the cost of an amount on each channel of either plan.
 func feeExamples(was, then []tenant.Rule) (list []Fact) {
 	type key struct {
 		product tenant.Product
@@ -147,7 +147,7 @@ func feeExamples(was, then []tenant.Rule) (list []Fact) {
 	return list
 }
 
-// feeOf returns what the example costs by a plan.
+// feeOf returns the cost of the example under a plan.
 func feeOf(rules []tenant.Rule, product tenant.Product, channel string) money.Pesewas {
 	for _, want := range []string{channel, tenant.AnyChannel} {
 		for _, r := range rules {

@@ -39,7 +39,7 @@ var (
 	slipField      = Field{Name: "slip", Label: "Slip number", Hint: "The number of the bank's slip. A bank account takes it once.", Max: treasury.MaxSlip}
 )
 
-// Values are what a request was given for the fields of its kind, as texts.
+// Values are the values of a kind's fields, as texts.
 type Values map[string]string
 
 // amount reads an amount in cedis; absent is zero.
@@ -57,7 +57,7 @@ func (v Values) amount(name string) (money.Pesewas, error) {
 	return n, nil
 }
 
-// moved reads the amount of amountField, which is below zero where wayField says out.
+// moved reads the amount of amountField. The amount is negative if wayField is out.
 func (v Values) moved() (money.Pesewas, error) {
 	n, err := v.amount(amountField.Name)
 	if v[wayField.Name] == "out" {
@@ -149,7 +149,7 @@ func checkValues(fields []Field, v Values) error {
 	return bad.Err()
 }
 
-// Form says how a kind is requested, for pages and commands.
+// Form describes how pages and commands request a kind.
 type Form struct {
 	Kind, Title string
 	Request     roles.Permission

@@ -15,12 +15,12 @@ import (
 // KindAddFloat books money that was paid in at a provider, or taken out there.
 const KindAddFloat = "float.add"
 
-// floated is what its maker asked for. Its members and their order are what is hashed: they never change.
+// floated is the payload. Its members and their order are hashed, so they never change.
 type floated struct {
 	Provider string        `json:"provider"`
 	Mode     string        `json:"mode"`
 	Amount   money.Pesewas `json:"pesewas"` // paid in; taken out below zero
-	// Reference is its maker's, which the kind takes once; empty: the act's id stands for it.
+	// Reference is the requester's, and its kind books it once. If it is empty, the request's id takes its place.
 	Reference string `json:"reference,omitempty"`
 	Account   string `json:"account,omitempty"` // at the provider; empty: not assigned to one, as in acts of before
 }
@@ -29,8 +29,8 @@ func (p floated) float() treasury.Float {
 	return treasury.Float{Provider: p.Provider, Account: p.Account, Mode: tenant.Mode(p.Mode)}
 }
 
-// AddFloat asks for money to be booked that was paid in at a provider, or taken out there where the amount is below zero. id
-// is that of the form; of all such acts under one reference that is not empty one is done.
+// AddFloat requests a booking of money that was paid in at a provider, or taken out if the amount is negative. id is the
+// id of the form. Of several requests under one reference one is applied.
 func (a *Changes) AddFloat(ctx context.Context, by By, id, reference string, at treasury.Float, amount money.Pesewas, reason string) (Request, error) {
 	v := Values{"provider": at.Provider, "mode": string(at.Mode), "account": at.Account, referenceField.Name: reference}
 	return a.Do(ctx, by, KindAddFloat, id, moving(v, amount), reason)
@@ -61,7 +61,7 @@ func (a *Changes) lookFloat(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: sentence, Amount: size, Payload: floated{at.Provider, string(at.Mode), amount, reference, at.Account}}, nil
 }
 
-// checkFloat returns what the books say that the provider holds, and warns of what may be the same booking.
+// checkFloat returns the float in our books, and warns of possible repeats.
 func (a *Changes) checkFloat(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[floated](r)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// oneHand reports whether one person may have both accounts: one invited or reset the other alone, or somebody at the same
-// place did so with both.
+// oneHand reports whether one person may control both accounts. Either person invited or reset the other alone, or
+// somebody at the same place invited or reset both.
 func oneHand(holders []identity.Holder, a, b identity.Holder) bool {
 	if a.Sponsor == b.ID || b.Sponsor == a.ID {
 		return true
@@ -20,9 +20,9 @@ func oneHand(holders []identity.Holder, a, b identity.Holder) bool {
 	return a.Sponsor != "" && a.Sponsor == b.Sponsor && slices.ContainsFunc(holders, func(h identity.Holder) bool { return h.ID == a.Sponsor })
 }
 
-// seconds lists who may approve an act as a second person. Whom the requester, or a command without a person, invited or reset
-// alone is none. Somebody whose account may be in the same hand as the requester's is one only where nobody else is: so two
-// people can work, and a third ends it.
+// seconds lists the people who may approve a request as a second person. It leaves out people whom the requester, or a
+// command without a person, invited or reset alone. An account that the requester may control counts only if nobody else
+// may approve. So two people can work, and a third person ends the exception.
 func (s *Store) seconds(holders []identity.Holder, a Request, rule Rule) (list []identity.Holder) {
 	var authors, apart []identity.Holder
 	for _, h := range holders {
@@ -46,8 +46,8 @@ func (s *Store) seconds(holders []identity.Holder, a Request, rule Rule) (list [
 	return list
 }
 
-// others counts the people who may approve an act, those whose accounts may be in one hand as one. In production who has not
-// enrolled a factor is none: an invited person who never came locks nobody out.
+// others counts the possible approvers. Accounts that one person may control count as one. In production people without
+// a second factor do not count, so an unused invitation locks nobody out.
 func (s *Store) others(holders []identity.Holder, a Request, rule Rule) int {
 	var counted []identity.Holder
 	for _, h := range s.seconds(holders, a, rule) {
@@ -82,12 +82,12 @@ func (s *Store) independent(tx *db.Tx, by By, rule Rule, a Request) error {
 	return nil
 }
 
-// firstApprovals is the number of a person's approvals that say where the person comes from.
+// firstApprovals is the number of a person's approvals that carry a remark on who invited the person.
 const firstApprovals = 3
 
 const countChecks = `SELECT count(*) FROM act_checks WHERE checker = $1`
 
-// remark is what others should know of an approval; empty where the approver has approved before.
+// remark returns the remark on an approval, or "" if the approver has approved before.
 func (s *Store) remark(tx *db.Tx, by By, a Request) (string, error) {
 	before := 0
 	if _, err := tx.One(countChecks, []any{by.Visitor.Person.ID}, &before); err != nil || before >= firstApprovals {

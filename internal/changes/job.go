@@ -14,7 +14,7 @@ import (
 // KindRerun gives a dead letter of the queue another life.
 const KindRerun = "job.rerun"
 
-// rerun is what its maker asked for. Its members and their order are what is hashed: they never change.
+// rerun is the payload. Its members and their order are hashed, so they never change.
 type rerun struct {
 	Job     string `json:"job"`
 	Kind    string `json:"kind"`
@@ -35,7 +35,7 @@ func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: sentence, Payload: rerun{j.ID, j.Kind, j.Subject}}, nil
 }
 
-// rerunKind needs no check where no line of the policy says otherwise: a job does again what was decided before.
+// rerunKind is light: a job repeats what was decided before.
 func (a *Changes) rerunKind() Kind {
 	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)

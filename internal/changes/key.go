@@ -36,7 +36,7 @@ var (
 // paying are the scopes with which a key takes money out of the wallet.
 var paying = []access.Scope{access.All, access.Payout, access.Airtime}
 
-// pays says whether a key with these scopes takes money out of the wallet.
+// pays reports whether a key with these scopes can debit the wallet.
 func pays(scopes []access.Scope) bool {
 	return slices.ContainsFunc(paying, func(s access.Scope) bool { return slices.Contains(scopes, s) })
 }
@@ -53,16 +53,16 @@ func ScopesOf(at roles.Site, role roles.Role, mode tenant.Mode) []access.Scope {
 	return access.Scopes()
 }
 
-// KeyOrder says what key to make.
+// KeyOrder describes a new key.
 type KeyOrder struct {
 	Member string         // the person whose key it is, by e-mail address or id; empty: the account's own
-	Label  string         // a free text that tells keys apart
+	Label  string         // a free text to distinguish keys
 	Scopes []access.Scope // none means All
 	Expiry time.Duration  // 0: it works without end
-	Daily  money.Pesewas  // what it may spend in a day; 0: all that is there
+	Daily  money.Pesewas  // the most that it may spend in a day; 0: no limit
 }
 
-// key is what the maker of an act about a key asked for and saw. Its members and their order are what is hashed.
+// key is the payload of a change of a key as the requester saw it. Its members and their order are hashed.
 type key struct {
 	Tenant  string         `json:"tenant"`
 	Mode    string         `json:"mode"`
@@ -215,7 +215,7 @@ func (a *Changes) member(tx *db.Tx, k key) error {
 	return err
 }
 
-// found finds a key of an account, and what an act about it says.
+// found returns a key of an account, and its description for a sentence.
 func (a *Changes) found(ctx context.Context, tenantID, keyID string) (t tenant.Tenant, k key, err error) {
 	if t, err = a.Tenants.Get(ctx, tenantID); err != nil {
 		return t, k, err
@@ -298,7 +298,7 @@ func (a *Changes) revokeKeyKind() Kind {
 	}).by(a.lookRevokeKey, tenantField, keyField).showing(a.checkKey)
 }
 
-// SetKey asks for another limit of what a key spends in a day; 0 is all that is there.
+// SetKey requests another daily limit of a key. 0 means no limit.
 func (a *Changes) SetKey(ctx context.Context, by By, id, tenantID, keyID string, daily money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindSetKey, id, Values{FieldTenant: tenantID, "key": keyID, "daily": daily.String()}, reason)
 }
@@ -323,7 +323,7 @@ func (a *Changes) lookSetKey(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: k, Light: lower || t.Mode == tenant.Test}, nil
 }
 
-// dailyText is what a key may spend in a day, for people.
+// dailyText writes the daily limit of a key for people.
 func dailyText(asset ledger.Asset, daily money.Pesewas) string {
 	if daily == 0 {
 		return "all that is there"
@@ -345,13 +345,14 @@ func (a *Changes) setKeyKind() Kind {
 	}).by(a.lookSetKey, tenantField, keyField, dailyField).showing(a.checkDaily)
 }
 
-// secretOf is what an act about the secret of webhooks is about.
+// secretOf is the subject of a change of the webhook secret.
 type secretOf struct {
 	Tenant string `json:"tenant"`
 	Name   string `json:"name"`
 }
 
-// RotateSecret asks for another secret that signs an account's webhooks; the one before signs beside it for a day.
+// RotateSecret requests a new secret for the signatures of an account's webhooks. For a day the earlier secret signs,
+// too.
 func (a *Changes) RotateSecret(ctx context.Context, by By, id, tenantID, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRotateSecret, id, Values{FieldTenant: tenantID}, reason)
 }
@@ -410,7 +411,7 @@ func (a *Changes) checkNewKey(ctx context.Context, r Request) ([]Fact, error) {
 	return list, nil
 }
 
-// checkKey returns what is known of a key that is there, and refuses one that is not as its requester saw it.
+// checkKey returns the facts about an existing key. It refuses a key that is not as its requester saw it.
 func (a *Changes) checkKey(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[key](r)
 	if err != nil {

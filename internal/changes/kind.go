@@ -36,7 +36,8 @@ type Deps struct {
 	People   *identity.Identity
 	Senders  *senderid.Store
 	Webhooks *webhook.Webhooks
-	// Seal keeps what an act made and is shown to its maker once; nil: it is given to whoever does the act alone.
+	// Seal stores a secret of the change, which its requester is shown once. If it is nil, only the person who applies
+	// the change gets the secret.
 	Seal *config.Sealer
 	// ShownKey is the key of the hashes of facts that an approver was shown.
 	ShownKey  []byte
@@ -56,8 +57,8 @@ type Changes struct {
 	kinds map[string]Kind // by the names under which they are stored
 }
 
-// Finish ends a request in the transaction that applies it; changes are what it changes, in the units of people. secret is what the
-// change made and is shown once, such as the text of a key: for its requester and, where there is one, for its approver.
+// Finish ends a request in the transaction that applies it. changes are the changed values, in the units of people.
+// secret is shown once, such as the text of a key: to the requester and, if there is one, to the approver.
 type Finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 
 // Kind is one kind of change: how it is requested, who requests and approves it, and how it is applied. Another package passes kinds of
@@ -67,18 +68,19 @@ type Kind struct {
 	Title string // a noun, such as "Deposit to a wallet"
 	Rule
 	Fields []Field
-	// Instead says how a kind is requested that no command requests. Empty: makola change does.
+	// Instead names the way to request a kind that has no command. Empty: makola change requests it.
 	Instead string
-	// Look reads the values of the fields and what is there now. It may ask slow parties: no transaction is open.
+	// Look reads the values of the fields and the present state. It may call slow services, because no transaction is
+	// open.
 	Look func(ctx context.Context, o Order) (Draft, error)
-	// Check returns what requester and approver should see besides the sentence. It only reads, and it runs again for each page of an
-	// approver. nil: nothing.
+	// Check returns the facts for requester and approver. It only reads, and runs again for each page of an approver.
+	// nil: no facts.
 	Check func(ctx context.Context, r Request) ([]Fact, error)
-	// Apply opens the transaction that applies the request, or joins one, and runs finish in it. It refuses with changed_since what is
-	// not as the payload has it.
+	// Apply opens the transaction that applies the request, or joins one, and runs finish in it. It refuses with
+	// changed_since if the subject is not as in the payload.
 	Apply func(ctx context.Context, r *Request, finish Finish) error
-	// Undone ends a request that is not applied, with what that means for its subject; end ends the request in the transaction. nil: it
-	// means nothing.
+	// Undone releases the subject of a request that is not applied. end ends the request in the same transaction. nil:
+	// the subject needs no release.
 	Undone func(ctx context.Context, r Request, end func(*db.Tx) error) error
 }
 
@@ -97,7 +99,7 @@ type Draft struct {
 	Sentence string // the payload for people
 	Amount   money.Pesewas
 	Payload  any
-	Light    bool     // it needs no approver where no line says otherwise
+	Light    bool     // needs no approver unless a line of the policy asks for one
 	Again    *Request // the request that the same form made before
 	Reason   string   // in the place of one that the requester did not give
 	// Accept accepts the subject of the request in a transaction of its domain, and returns its id, which is the request's. The
@@ -107,7 +109,7 @@ type Draft struct {
 	// the request needs no approver.
 	Facts   []Fact
 	Changes []audit.Change
-	// Begin runs in the transaction that stores the request, and changes what the request is about: at most one function.
+	// Begin runs in the transaction that stores the request, and changes its subject. At most one function.
 	Begin []func(tx *db.Tx) error
 }
 
@@ -127,7 +129,7 @@ func (a *Changes) Title(name string) string { return cmp.Or(a.kinds[name].Title,
 // maxReason is how many characters a reason may have.
 const maxReason = 500
 
-// noReason stands for the reason that a command without a person did not give.
+// noReason is stored if a command without a person gave no reason.
 const noReason = "none given"
 
 // payloadOf reads the payload of a request.
@@ -179,10 +181,10 @@ func (k Kind) showing(check func(ctx context.Context, r Request) ([]Fact, error)
 	return k
 }
 
-// CodeChanged is the code of the refusal of what is not as its requester saw it.
+// CodeChanged is the code of a refusal because the subject changed after the request.
 const CodeChanged = "changed_since"
 
-// errChanged is the refusal of an act about what is not as its maker saw it.
+// errChanged is returned if the subject is not as the requester saw it.
 func errChanged(what string) error {
 	return problem.New(problem.Invalid, CodeChanged, what+" was changed since this was made")
 }

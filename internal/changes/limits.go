@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The limits of what one person requests that waits for approval: one person's requests bury nobody else's.
+// The limits of one person's waiting requests, so that nobody hides the requests of others among thousands.
 const mostOpen = 50
 
 var requests = identity.Limit{What: "act.make", Most: 30, Of: "requests that wait for approval"}

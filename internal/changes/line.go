@@ -13,14 +13,14 @@ import (
 // MostCheckers is how many checkers an act can need.
 const MostCheckers = 2
 
-// KindSendPayout is a payout that a line of the account's own policy wants to be approved by the account's own people,
-// whether a key or a page asked for it. The act has the payment's id. The money is held from the first moment, and nothing
-// is sent before the last approval; an act that ends otherwise ends the payment, and what was held goes back.
+// KindSendPayout is a payout that needs the approval of the account's own people, by a line of the account's policy. A
+// key or a page requests it. The request has the payment's id. The money is on hold from the start, and nothing is sent
+// before the last approval. If the request ends otherwise, the payment ends and the hold is released.
 const KindSendPayout = "payout.send"
 
-// Line is one line of the policy: acts of a kind that move at least an amount need so many checkers. At the installation a
-// line of a tenant comes before those of everywhere; a tenant's own acts follow its own lines alone. The highest amount
-// comes before lower ones.
+// Line is one line of the policy: requests of a kind that move at least an amount need a number of approvers. At the
+// installation the line of a tenant comes before the line of all tenants. A tenant's own requests follow its own lines
+// only. Higher amounts come first.
 type Line struct {
 	Kind     string
 	Tenant   string // empty: at every tenant

@@ -104,8 +104,9 @@ func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 	return n, err
 }
 
-// decide returns how many checkers an act needs at a place with these holders, and how many others may check it: what the policy says,
-// else one in production, where there is somebody else who may. An act of an API key needs none where no line says otherwise.
+// decide returns how many approvers a request needs at a place with these holders, and how many others may approve it.
+// The policy decides; without a line, production needs one approver if somebody else may approve. A request of an API
+// key needs none without a line.
 func (s *Store) decide(tx *db.Tx, holders []identity.Holder, rule Rule, a Request) (n, there int, err error) {
 	there, line := s.others(holders, a, rule), selectLine
 	if a.Place != roles.Installation {
@@ -130,7 +131,7 @@ func (s *Store) decide(tx *db.Tx, holders []identity.Holder, rule Rule, a Reques
 	return min(there, 1), there, nil
 }
 
-// inForce returns, for people, how many approvers a request would need, and whether nobody else may approve.
+// inForce returns how many approvers a person's request needs, and whether nobody else may approve.
 func (s *Store) inForce(tx *db.Tx, holders []identity.Holder, rule Rule, r Request) (text string, alone bool, err error) {
 	n, there, err := s.decide(tx, holders, rule, r)
 	if problem.Is(err, problem.Forbidden) {

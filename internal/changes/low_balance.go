@@ -15,7 +15,7 @@ import (
 // KindLowBalance sets below which balance of its wallet an account wants to be warned.
 const KindLowBalance = "tenant.low_balance"
 
-// lowBalance is what its requester asked for and saw. Its members and their order are what is hashed: they never change.
+// lowBalance is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type lowBalance struct {
 	Tenant string        `json:"tenant"`
 	Name   string        `json:"name"`
@@ -23,7 +23,7 @@ type lowBalance struct {
 	After  money.Pesewas `json:"after"`
 }
 
-// lowBalanceKind needs no approver where no line of the policy says otherwise: it moves nothing.
+// lowBalanceKind is light: it moves no money.
 func (a *Changes) lowBalanceKind() Kind {
 	apply := func(tx *db.Tx, _ Request, p lowBalance) ([]audit.Change, error) {
 		before, after, err := a.Tenants.Set(tx, p.Tenant, tenant.Change{LowBalance: &p.After})

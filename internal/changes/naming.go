@@ -81,7 +81,7 @@ func mistakable(a, b []rune) bool {
 	return row[len(b)] <= most
 }
 
-// shortID is the end of an id, which tells accounts of near names apart.
+// shortID returns the end of an id, which distinguishes accounts with similar names.
 func shortID(id string) string {
 	if len(id) <= 8 {
 		return id

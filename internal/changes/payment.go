@@ -17,15 +17,15 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// The kinds of acts about payments. KindResolve ends one of unknown outcome by the provider's statement, KindContradict takes
-// such a word back, and KindDecide empties suspense of what a contradicted one left there.
+// The kinds of changes of payments. KindResolve ends a payment of unknown outcome by the provider's statement.
+// KindContradict reverses such a resolution. KindDecide empties suspense of the amount of a contradicted payment.
 const (
 	KindResolve    = "payout.resolve"
 	KindContradict = "payout.contradict"
 	KindDecide     = "payout.decide"
 )
 
-// seen is what the maker of an act saw of a payment. Its members and their order are what is hashed: they never change.
+// seen is the payment as the requester saw it. Its members and their order are hashed, so they never change.
 type seen struct {
 	ID           string        `json:"id"`
 	Tenant       string        `json:"tenant"`
@@ -42,8 +42,8 @@ func seenOf(p book.Payment) seen {
 	return seen{p.ID, p.Tenant, p.Amount, string(p.Status), p.Rail, p.Attempt, p.Submissions, !p.ContradictedAt.IsZero(), p.LastReported}
 }
 
-// unchanged refuses, under the row's lock, a payment that is not as it was seen: a statement says nothing about a submission
-// that came after it.
+// unchanged refuses, under the row's lock, a payment that is not as the requester saw it: a statement proves nothing
+// about a later submission.
 func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 	p, err := a.Payments.Locked(tx, s.ID)
 	if err == nil && seenOf(p) != s {
@@ -52,14 +52,15 @@ func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 	return p, err
 }
 
-// onPayment is the kind of an act about a payment; the payload has a member "payment" with what was seen.
+// onPayment returns the kind of a change of a payment. The payload has a member "payment" with the payment as seen.
 func onPayment[P any](name, title string, apply func(ctx context.Context, act Request, p P, finish Finish) error) Kind {
 	return Kind{Name: name, Title: title, Rule: Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, Apply: func(ctx context.Context, act *Request, finish Finish) error {
 		p, err := payloadOf[P](*act)
 		if err != nil {
 			return err
 		}
-		// A lane answers a caller who leaves before its batch has ended, and would go on with what the caller has left.
+		// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's
+		// values.
 		return apply(context.WithoutCancel(ctx), *act, p, finish)
 	}}
 }
@@ -70,7 +71,7 @@ var (
 	endingField  = Field{Name: "ending", Label: "By the statement", Options: []string{endedPaid, endedUnpaid}, Max: 6, Required: true}
 )
 
-// draftPayment drafts a change of a payment. The sentence gets the payment in words.
+// draftPayment drafts a change of a payment. The sentence gets a description of the payment.
 func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence string, payload any) (Draft, error) {
 	t, err := a.Tenants.Get(ctx, p.Tenant)
 	if err != nil {
@@ -107,14 +108,14 @@ func (a *Changes) WaitingAbout(ctx context.Context, p book.Payment) (about []Req
 	return about, err
 }
 
-// Statement is what a provider's statement says of a payment. The amounts are in pesewas, and nil where it does not tell
-// them; they belong to what was paid.
+// Statement is the line of a provider's statement about a payment. The amounts are in pesewas, and nil if the statement
+// has none. They count for a payment that was paid.
 type Statement struct {
 	Paid            bool
 	Fee, Commission *money.Pesewas // taken by the provider for itself, and given to us
 }
 
-// resolution is what the maker asked for and saw.
+// resolution is the payload as the requester saw it.
 type resolution struct {
 	Payment    seen          `json:"payment"`
 	Paid       bool          `json:"paid"`
@@ -123,14 +124,14 @@ type resolution struct {
 	Commission money.Pesewas `json:"commission"`
 }
 
-// asks says whether two resolutions ask for the same, whatever was seen.
+// asks reports whether two resolutions request the same, whatever their requesters saw.
 func (r resolution) asks(o resolution) bool {
 	r.Payment, o.Payment = seen{ID: r.Payment.ID}, seen{ID: o.Payment.ID}
 	return r == o
 }
 
-// Resolve asks for an open payment to be ended by its provider's statement. id is that of the form, payment our id or the
-// provider's reference.
+// Resolve requests the end of an open payment by its provider's statement. id is the id of the form. payment is our id
+// or the provider's reference.
 func (a *Changes) Resolve(ctx context.Context, by By, id, payment string, s Statement, reason string) (Request, error) {
 	v := Values{"payment": payment, "ending": endingOf(s.Paid)}
 	for name, n := range map[string]*money.Pesewas{"provider_fee": s.Fee, "commission": s.Commission} {
@@ -141,7 +142,7 @@ func (a *Changes) Resolve(ctx context.Context, by By, id, payment string, s Stat
 	return a.Do(ctx, by, KindResolve, id, v, reason)
 }
 
-// The values of the field that says what a statement says.
+// The values of the field for the statement's outcome.
 const (
 	endedPaid   = "paid"
 	endedUnpaid = "unpaid"
@@ -154,7 +155,7 @@ func endingOf(paid bool) string {
 	return endedUnpaid
 }
 
-// resolutionOf reads what a provider's statement says.
+// resolutionOf reads the outcome and amounts of a provider's statement.
 func resolutionOf(v Values) (r resolution, err error) {
 	r = resolution{Paid: v["ending"] == endedPaid}
 	for name, to := range map[string]*money.Pesewas{"provider_fee": &r.Fee, "commission": &r.Commission} {
@@ -228,17 +229,17 @@ func (a *Changes) resolveKind() Kind {
 		Field{Name: "commission", Label: "Commission from the provider", Hint: "In cedis, of a payment that was paid.", Max: 20}).showing(a.checkPayment)
 }
 
-// contradiction is what the maker asked for and saw.
+// contradiction is the payload as the requester saw it.
 type contradiction struct {
 	Payment seen `json:"payment"`
-	Paid    bool `json:"paid"` // what it really was
+	Paid    bool `json:"paid"` // the true outcome
 }
 
 // CodeContradicted is the code of the refusal to contradict a payment that is contradicted.
 const CodeContradicted = "contradicted_before"
 
-// Contradict asks for an operator's word to be taken back by which a payment was ended: paid is what it really was. A
-// rest in suspense, or one that is missing there, is for Decide.
+// Contradict requests the reversal of an operator's resolution of a payment. paid is the true outcome. Decide handles an
+// amount that remains or is missing in suspense.
 func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, paid bool, reason string) (Request, error) {
 	return a.Do(ctx, by, KindContradict, id, Values{"payment": payment, "ending": endingOf(paid)}, reason)
 }
@@ -270,23 +271,23 @@ func (a *Changes) contradictKind() Kind {
 	}).by(a.lookContradict, paymentField, endingField).showing(a.checkPayment)
 }
 
-// Side is who gets what a contradicted payment left in suspense, or bears what is missing there.
+// Side receives the amount that a contradicted payment left in suspense, or pays the amount that is missing there.
 type Side string
 
-// The sides. Provider: its last word is the payment's status again, and the amount goes back as it was.
+// The sides. Provider: the payment gets the provider's last status again, and the amount goes back.
 const (
 	Customer Side = "customer"
 	House    Side = "house"
 	Provider Side = "provider"
 )
 
-// decision is what the maker asked for and saw.
+// decision is the payload as the requester saw it.
 type decision struct {
 	Payment seen `json:"payment"`
 	For     Side `json:"for"`
 }
 
-// Decide asks for suspense to be emptied of what a contradicted payment left there.
+// Decide requests the emptying of suspense for a contradicted payment.
 func (a *Changes) Decide(ctx context.Context, by By, id, payment string, side Side, reason string) (Request, error) {
 	return a.Do(ctx, by, KindDecide, id, Values{"payment": payment, "for": string(side)}, reason)
 }
@@ -313,7 +314,7 @@ func (a *Changes) lookDecide(ctx context.Context, o Order) (Draft, error) {
 	return a.draftPayment(ctx, p, sentence, d)
 }
 
-// decided is what the audit log says of a decision.
+// decided is the audit entry of a decision.
 func decided(p book.Payment, side Side) audit.Change {
 	switch {
 	case p.Kind == book.KindCollection:

@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// heldPayout is what would be sent. Its members and their order are what is hashed: they never change.
+// heldPayout is the payout that would be sent. Its members and their order are hashed, so they never change.
 type heldPayout struct {
 	ID        string        `json:"id"`
 	Tenant    string        `json:"tenant"`
@@ -59,8 +59,8 @@ func (a *Changes) HoldPayout(ctx context.Context, by payments.Requester, pay boo
 	return &payments.PendingApproval{Until: act.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, By{}, sendRule, act) }}, nil
 }
 
-// payoutRequest returns the request of a payout without its requester. It has the payment's id, and no name: who may see the name finds
-// it on the page of the payment, where an erasure removes it.
+// payoutRequest returns the request of a payout without its requester. It has the payment's id and no name. The page of
+// the payment shows the name to people with the permission, and an erasure removes it there.
 func payoutRequest(pay book.Payment) Request {
 	payload, _ := json.Marshal(heldOf(pay)) // texts and numbers never fail
 	return Request{ID: pay.ID, Kind: KindSendPayout, Tenant: pay.Tenant, Place: pay.Tenant, Amount: pay.Amount, Payload: payload,
@@ -79,8 +79,8 @@ const (
 	unnamed      = "Whose this number is could not be found out. Check it with the payee."
 )
 
-// PayoutFacts are what requester and approver should see of a payout: whose the number is and was expected to be, and what may be the
-// same payout. unknown reports that nobody could find out whose the number is.
+// PayoutFacts returns the facts of a payout for requester and approver: the registered and the expected name, and
+// possible repeats. unknown reports that no provider could name the payee.
 func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected string, unknown bool) (list []Fact, err error) {
 	if pay.Reference != "" {
 		list = append(list, Fact{Name: "Reference", Value: reference(pay)})
@@ -118,7 +118,7 @@ func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected st
 	return list, nil
 }
 
-// SameName reports whether two names have the same words, whatever their order and case.
+// SameName reports whether two names have the same parts, in any order and case.
 func SameName(a, b string) bool {
 	words := func(text string) []string {
 		list := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == ',' || r == '.' || r == '-' })
@@ -143,7 +143,7 @@ func (a *Changes) checkPayout(ctx context.Context, r Request) ([]Fact, error) {
 	return a.PayoutFacts(ctx, pay, expected, r.Facts.has(warning(unnamed)))
 }
 
-// byKey says which key asked for an act, and whose it is.
+// byKey describes the key that made a request, and its member.
 func (a *Changes) byKey(ctx context.Context, act *Request, id string) error {
 	k, err := a.Access.Key(ctx, act.Tenant, id)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *Changes) approvePayout(ctx context.Context, act *Request, finish Finish
 	if err != nil {
 		return err
 	}
-	// A lane answers a caller who leaves before its batch has ended, and would go on with what the caller has left.
+	// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's values.
 	return a.Payments.Approve(context.WithoutCancel(ctx), p.ID, func(tx *db.Tx, row book.Payment) error {
 		if heldOf(row) != p {
 			return errChanged("The payout")
@@ -178,7 +178,7 @@ func (a *Changes) approvePayout(ctx context.Context, act *Request, finish Finish
 	})
 }
 
-// keyStands refuses what a key asked for that was revoked since.
+// keyStands refuses the request of a key that was revoked since.
 func (a *Changes) keyStands(tx *db.Tx, act Request) error {
 	if act.Key == "" {
 		return nil
@@ -190,8 +190,8 @@ func (a *Changes) keyStands(tx *db.Tx, act Request) error {
 	return err
 }
 
-// disapprovePayout gives back what was held and ends the act in one transaction. A payout that does not wait any more, because a
-// recovery has found it at a provider, is left as it is.
+// disapprovePayout releases the hold of a payout and ends the request in one transaction. It leaves a payout that no
+// longer waits as it is, because a recovery found it at a provider.
 func (a *Changes) disapprovePayout(ctx context.Context, act Request, end func(*db.Tx) error) error {
 	err := a.Payments.Disapprove(context.WithoutCancel(ctx), act.ID, end)
 	if err != nil && problem.From(err).Code == payments.CodeNotWaiting {

@@ -27,7 +27,7 @@ const ToBank = "bank:"
 // Yes is the value of a field that is set or absent.
 const Yes = "yes"
 
-// payoutFields are those of a payout that a person requests on a page. The last three are what the page showed before.
+// payoutFields are the fields of a payout by a page. The last three hold values that the page showed before.
 var payoutFields = []Field{tenantField,
 	{Name: "channel", Label: "Network or bank", Max: 60, Required: true},
 	{Name: "account_number", Label: "Phone or account number", Max: 30, Required: true},
@@ -45,7 +45,7 @@ func (a *Changes) payoutKind() Kind {
 		Instead: "People of the account send payouts on its page"}.by(a.lookPayout, payoutFields...)
 }
 
-// PayoutOrder is a payout that a person orders on a page, with what was looked up.
+// PayoutOrder is a payout by a page, with its fee and the registered name.
 type PayoutOrder struct {
 	Payout     payments.Payout
 	Fee        money.Pesewas
@@ -120,7 +120,8 @@ func payoutOf(t tenant.Tenant, v Values) (payments.Payout, error) {
 	return p, bad.Err()
 }
 
-// OrderOf returns the payout of a form with its fee and the registered name of the payee, which is looked up unless the form has it.
+// OrderOf returns the payout of a form with its fee and the payee's registered name. It looks the name up if the form
+// has none.
 func (a *Changes) OrderOf(ctx context.Context, t tenant.Tenant, v Values) (o PayoutOrder, err error) {
 	if o.Payout, err = payoutOf(t, v); err != nil {
 		return o, err
@@ -173,8 +174,8 @@ func (a *Changes) PayoutOf(ctx context.Context, tenantID, id, reference string) 
 	return list.Rows[0], true, nil
 }
 
-// lookPayout drafts a payout by a page. The payment is accepted in the transaction that stores the request: it waits for its approvers
-// with the money on hold, or is sent at once.
+// lookPayout drafts a payout by a page. The transaction that stores the request accepts the payment. The payment then
+// waits for approval with its money on hold, or is sent at once.
 func (a *Changes) lookPayout(ctx context.Context, o Order) (Draft, error) {
 	if o.By.Place != o.Values[FieldTenant] || o.By.Machine != "" {
 		return Draft{}, problem.New(problem.Forbidden, "person_needed", a.kinds[KindSendPayout].Instead)

@@ -22,7 +22,7 @@ const (
 	KindReset   = "people.reset"
 )
 
-// person is what the maker of an act about a person asked for and saw. Its members and their order are what is hashed.
+// person is the payload of a change of a person as the requester saw it. Its members and their order are hashed.
 type person struct {
 	Email  string     `json:"email"`
 	Name   string     `json:"name,omitempty"` // of one who is invited
@@ -39,8 +39,9 @@ var (
 
 var peopleRule = Rule{Make: roles.ChangePeople, Check: roles.ApprovePeople}
 
-// mayGive refuses, in the transaction that does an act, roles that its maker may not give or take: each right of such a role
-// is one that the maker has at that place. A person that may make people of the installation may give every role of a tenant.
+// mayGive refuses, in the transaction that applies a request, roles that its requester may not give or take. The
+// requester needs each permission of such a role at that place. A person who may create people of the installation may
+// give every role of a tenant.
 func (a *Changes) mayGive(tx *db.Tx, act Request, all ...identity.Membership) error {
 	if act.byMachine() {
 		return nil
@@ -104,8 +105,8 @@ func (a *Changes) lookPerson(ctx context.Context, place, sentence string, p pers
 	return Draft{Tenant: p.Tenant, Sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), Payload: p}, err
 }
 
-// Invite asks for a role of a person, who is made where there is none with the address. The token of the link for one
-// without a password is the Secret of the act that is done, and its Code is for whoever approves it.
+// Invite requests a role for a person, who is created if nobody has the address. For a person without a password the
+// Secret of the applied request is the token of the link, and its Code is for the approver.
 func (a *Changes) Invite(ctx context.Context, by By, id, email, name string, m identity.Membership, reason string) (Request, error) {
 	return a.Do(ctx, by, KindInvite, id, Values{"email": email, "name": name, FieldTenant: m.Tenant, "role": string(m.Role)}, reason)
 }
@@ -133,8 +134,8 @@ func roleAt(tenantID string) string {
 	return "role at the customer"
 }
 
-// invitation makes a link and a code. Whom a command without a person invites depends on the machine, but for the first person of
-// an installation, who depends on nobody.
+// invitation creates a link and a code. If a command without a person invites, the person depends on the machine. The first
+// person of an installation depends on nobody.
 func (a *Changes) invitation(ctx context.Context, _ person) (identity.Invitation, error) {
 	by := identity.NewInvitation()
 	people, err := a.People.SetUp(ctx)
@@ -144,7 +145,8 @@ func (a *Changes) invitation(ctx context.Context, _ person) (identity.Invitation
 	return by, err
 }
 
-// from completes an invitation: who asked for it and, where nobody else had to approve, that the same person gets link and code.
+// from completes an invitation: its requester, and whether the same person gets link and code because nobody had to
+// approve.
 func from(act Request, by identity.Invitation) identity.Invitation {
 	by.By = act.MakerName
 	switch {
@@ -293,13 +295,13 @@ func (a *Changes) resetKind() Kind {
 // peopleRead is how many people of a place a person is looked for among.
 const peopleRead = 2000
 
-// checkPerson returns what is known of a person, what a new role lets them do, and warns of an address like another one's.
+// checkPerson returns the facts about a person and the permissions of a new role, and warns of a similar address.
 func (a *Changes) checkPerson(ctx context.Context, r Request) (list []Fact, err error) {
 	p, err := payloadOf[person](r)
 	if err != nil {
 		return nil, err
 	}
-	there, err := a.People.Members(ctx, r.Place, "", peopleRead) // those of the place alone: nobody learns of people elsewhere
+	there, err := a.People.Members(ctx, r.Place, "", peopleRead) // of the place only, so that nobody learns of people elsewhere
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +352,7 @@ func personFacts(l identity.Listed, place string) []Fact {
 // powerful are the permissions whose gain is warned of.
 var powerful = []roles.Permission{roles.ChangePeople, roles.ChangePolicy, roles.ChangeMoney, roles.ApproveMoney, roles.ApprovePayouts, roles.RequestPayouts}
 
-// roleFacts show what a role may do that the one before could not, and the other way.
+// roleFacts shows the permissions that a new role adds and removes.
 func roleFacts(site roles.Site, before, after roles.Role) (list []Fact) {
 	var gains, losses []string
 	var power []string

@@ -20,7 +20,7 @@ import (
 // KindPolicy changes how many checkers acts need.
 const KindPolicy = "policy.set"
 
-// lined is what its maker asked for and saw. Its members and their order are what is hashed: they never change.
+// lined is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type lined struct {
 	Kind     string        `json:"kind"`
 	Tenant   string        `json:"tenant"`
@@ -41,8 +41,7 @@ func (a *Changes) policyKind() Kind {
 			{Name: "approvers", Label: "Approvers", Hint: "Write -1 to remove the line.", Options: []string{"0", "1", "2", "-1"}, Max: 2, Required: true}}}
 }
 
-// Kinds are the kinds of acts that are made at a site, of which the policy can say how many checkers they need, with the title of
-// each.
+// Kinds returns the kinds of a site for which the policy can set a number of approvers, with their titles.
 func (a *Changes) Kinds(at roles.Site) map[string]string {
 	titles := map[string]string{}
 	for name, k := range a.kinds {
@@ -53,14 +52,14 @@ func (a *Changes) Kinds(at roles.Site) map[string]string {
 	return titles
 }
 
-// InForce is what the policy asks for from an amount on.
+// InForce is a row of the policy in force: the approvals needed from an amount.
 type InForce struct {
 	Kind, Title string
 	ByKey       bool     // an API key requests it
 	Requesters  []string // e-mail addresses of the people for whom it is so; empty: an API key
 	From        money.Pesewas
 	Text        string // such as "needs one checker from GHS 0.00 on"
-	Alone       bool   // nobody else may approve, so it is applied at once
+	Alone       bool   // nobody else may approve, so the change is applied at once
 }
 
 // requester is somebody whose requests the policy is computed for.
@@ -69,11 +68,11 @@ type requester struct {
 	key      bool
 }
 
-// aKey stands for any API key of an account, whose people may all approve.
+// aKey is any API key of an account. All people of the account may approve its requests.
 var aKey = requester{key: true}
 
-// InForce returns what the policy asks for of requests that somebody, and an API key, makes at a place about an account, as the function
-// computes it that decides about each request. about is empty for the installation itself.
+// InForce returns the policy in force for the requests of somebody, and of an API key, at a place about an account. The
+// function that decides about each request computes it. about is empty for the installation itself.
 func (a *Changes) InForce(ctx context.Context, by By, about string) ([]InForce, error) {
 	return a.inForce(ctx, by.Place, about, func([]identity.Holder, Rule) []requester { return []requester{{id: by.id(), name: by.name()}} })
 }
@@ -125,7 +124,7 @@ func (a *Changes) inForce(ctx context.Context, place, about string, who func([]i
 	return list, err
 }
 
-// inForceOf returns what the policy asks for of a requester's requests, with a row for each amount from which it asks for something else.
+// inForceOf returns the policy in force for a requester, with a row for each amount from which it differs.
 func (s *Store) inForceOf(tx *db.Tx, holders []identity.Holder, k Kind, r Request, one requester, amounts []money.Pesewas) (list []InForce, err error) {
 	before := ""
 	for _, from := range amounts {
@@ -147,7 +146,7 @@ func (s *Store) inForceOf(tx *db.Tx, holders []identity.Holder, k Kind, r Reques
 	return list, nil
 }
 
-// joined adds rows of another requester. A row that is there for somebody else gets the name alone.
+// joined adds the rows of another requester. If a row exists already, it gets the requester's name.
 func joined(rows, of []InForce) []InForce {
 	for _, one := range of {
 		at := slices.IndexFunc(rows, func(r InForce) bool {
@@ -184,8 +183,8 @@ func (a *Changes) Approvers(ctx context.Context, by By, r Request) (n int, err e
 	return n, err
 }
 
-// SetPolicy asks for another line of the policy. id is that of the form. A tenant's people change the policy of their own
-// acts alone.
+// SetPolicy requests a change of a line of the policy. id is the id of the form. A tenant's people change the policy of
+// their own requests only.
 func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reason string) (Request, error) {
 	if l.Own && by.Place == roles.Installation {
 		return Request{}, problem.Field("kind", "is not a kind of act")

@@ -17,7 +17,7 @@ const (
 	KindResume = "provider.resume"
 )
 
-// switched is what its maker asked for. Its members and their order are what is hashed: they never change.
+// switched is the payload. Its members and their order are hashed, so they never change.
 type switched struct {
 	Mode      string `json:"mode"`
 	Provider  string `json:"provider"`
@@ -53,8 +53,7 @@ func (a *Changes) lookSwitch(on bool) func(ctx context.Context, o Order) (Draft,
 	}
 }
 
-// switchKind needs no check where no line of the policy says otherwise: whoever sees a provider fail must not wait for a second
-// person.
+// switchKind is light: a person who sees a provider fail must not wait for a second person.
 func (a *Changes) switchKind(name, title string, on bool) Kind {
 	return written(a, name, title, Rule{Make: roles.SwitchProviders, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, act Request, p switched) ([]audit.Change, error) {
 		change := audit.Change{What: p.Provider + " (" + p.Mode + ") " + p.Operation, Before: "not paused", After: "paused"}

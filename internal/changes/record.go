@@ -94,8 +94,8 @@ func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, err
 	return a, err
 }
 
-// InsertPlanned writes an act that was Planned down, in tx: waiting, or done with changes where it needs no approver. by is empty for an
-// act of a key.
+// InsertPlanned stores a request from Planned in tx: as waiting, or as applied with changes if it needs no approver. by
+// is empty for the request of a key.
 func (s *Store) InsertPlanned(tx *db.Tx, by By, rule Rule, a Request, changes ...audit.Change) error {
 	if a.Key == "" {
 		if err := s.mayMake(tx, by, rule); err != nil {

@@ -13,7 +13,7 @@ import (
 // KindReopen opens a range of numbers again that was closed to a customer's one-time passwords.
 const KindReopen = "otp.reopen"
 
-// reopened is what its maker asked for. Its members and their order are what is hashed: they never change.
+// reopened is the payload. Its members and their order are hashed, so they never change.
 type reopened struct {
 	Tenant string `json:"tenant"`
 	Range  string `json:"range"`
@@ -38,7 +38,7 @@ func (a *Changes) lookReopen(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: reopened{t.ID, prefix}}, nil
 }
 
-// reopenKind needs no check where no line of the policy says otherwise: a range that is still pumped closes by itself.
+// reopenKind is light: a range that is still pumped closes again by itself.
 func (a *Changes) reopenKind() Kind {
 	return written(a, KindReopen, "Reopening of a number range", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p reopened) ([]audit.Change, error) {
 		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)

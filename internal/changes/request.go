@@ -30,10 +30,10 @@ const (
 	Rejected  State = "rejected"
 	Withdrawn State = "withdrawn" // by its maker
 	Expired   State = "expired"
-	Failed    State = "failed" // refused by what it is about
+	Failed    State = "failed" // its subject refused it
 )
 
-// Request is what a person asked for.
+// Request is a change request.
 type Request struct {
 	ID        string // that of the form: a form that is sent twice makes one act
 	Kind      string // such as "wallet.fund"
@@ -43,13 +43,13 @@ type Request struct {
 	Sentence  string // the payload for people
 	Reason    string
 	Maker     string   // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
-	MakerName string   // e-mail address, or what the key is called
+	MakerName string   // e-mail address, or the name of the key
 	Key       string   // the id of the API key that asked; empty: a person did
 	Member    string   // the free text of an older key: a person whom it may name does not check
-	Barred    []string // the ids of the people besides Maker who do not check: who made or rotated the Key, and whose it is
+	Barred    []string // the ids of further people who may not approve: whoever created or rotated the Key, and its member
 	Origin    string   // the address that the maker came from
 	Digest    string
-	Amount    money.Pesewas // what it moves; 0: no money
+	Amount    money.Pesewas // the money that it moves; 0: none
 	Needs     int           // checkers
 	State     State
 	MadeAt    time.Time
@@ -57,16 +57,17 @@ type Request struct {
 	EndedAt   time.Time // zero: it waits
 	Note      string    // why it was rejected, or failed
 	Checks    []Check
-	// Refused is why what the act is about refused it, where that has just happened. It is never stored here: Note is.
+	// Refused is the reason of a refusal by the subject just now. It is never stored here; Note is.
 	Refused *problem.Error
-	// Secret is what the act made and its maker is shown once, and Code what its approver is shown once. They are set where
-	// the maker has just done the act alone, and are never stored here.
+	// Secret is shown once to the requester, and Code once to the approver. They are set when the requester has just
+	// applied the request alone, and are never stored here.
 	Secret, Code string
-	// Facts are what its requester saw besides the sentence.
+	// Facts are the facts that its requester saw.
 	Facts Facts
-	// Actor is who applies it, and Shown what the approver's page showed: set for Apply and Finish alone.
+	// Actor is the person who applies it, and Shown the content of the approver's page. Both are set for Apply and
+	// Finish only.
 	Actor, Shown string
-	// Made is the id of what the change made, such as the payment of a transfer, where that has just happened.
+	// Made is the id of an object that the change just created, such as the payment of a transfer.
 	Made string
 }
 
@@ -74,7 +75,7 @@ type Request struct {
 type Check struct {
 	Person, Name string
 	At           time.Time
-	Note         string // what others should know of it: who invited the approver, and what the approver shares with the requester
+	Note         string // a remark for others: who invited the approver, and what the approver shares with the requester
 	// Lapsed approvals count no longer: who gave one may not check now, or was reset or given the role since the act was made.
 	// Counted fills it in, while the act waits.
 	Lapsed bool
@@ -95,12 +96,13 @@ func (a Request) own(p identity.Person) bool {
 	return p.ID == a.Maker || slices.Contains(a.Barred, p.ID) || identity.Named(a.Member, p)
 }
 
-// Rule says who may make and who may check acts of a kind.
+// Rule holds the permissions to request and to approve a kind.
 type Rule struct {
 	Make, Check roles.Permission
-	// Light acts need no checker where no line of the policy says otherwise.
+	// Light requests need no approver unless a line of the policy asks for one.
 	Light bool
-	// ByKey says that an API key may ask for them. Its acts need no checker where no line of the policy says otherwise.
+	// ByKey reports that API keys may request the kind. Such requests need no approver unless a line of the policy asks
+	// for one.
 	ByKey bool
 	// Lasts is how long one waits for its approvers; zero: Lasts.
 	Lasts time.Duration
@@ -195,7 +197,7 @@ func (a Request) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// same says whether two acts ask for the same, whenever they were made.
+// same reports whether two requests ask for the same, whenever they were made.
 func (a Request) same(b Request) bool {
 	return a.Kind == b.Kind && a.Tenant == b.Tenant && a.Place == b.Place && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Maker == b.Maker
 }

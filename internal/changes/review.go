@@ -11,7 +11,7 @@ import (
 type Review struct {
 	Request
 	Now     Facts          // computed for this page; without any where the request does not wait
-	Refused *problem.Error // why it could not be applied now, as far as Check can tell
+	Refused *problem.Error // why it could not be applied now, if Check finds a reason
 	Shown   string         // what Approve takes: the digest of the request and of Now
 }
 

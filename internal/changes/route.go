@@ -13,10 +13,10 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// KindRoute says which providers serve an operation.
+// KindRoute sets the providers of an operation.
 const KindRoute = "provider.route"
 
-// routed is what its maker asked for and saw. Its members and their order are what is hashed: they never change.
+// routed is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type routed struct {
 	Tenant    string `json:"tenant"` // route.Any: every account without a route of its own
 	Mode      string `json:"mode"`
@@ -87,7 +87,7 @@ func (a *Changes) lookRoute(ctx context.Context, o Order) (Draft, error) {
 	return d, nil
 }
 
-// anyOf writes a value of a route, or what stands for all of them.
+// anyOf writes a value of a route, or a word for all values.
 func anyOf(value, all string) string {
 	if value == route.Any {
 		return all

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The life of a secret that an act made: how long its maker may come for it, and how long the session that was shown it may
-// ask once more.
+// The life of a secret: how long its requester may fetch it, and how long the session that was shown it may fetch it
+// again.
 const (
 	SecretLasts = 24 * time.Hour
 	shownAgain  = time.Minute
@@ -28,8 +28,8 @@ const (
 // Part is one of the secrets that an act makes.
 type Part string
 
-// The parts. The requester is shown the first, such as a link. The code without which a link does not work is shown to an
-// approver, or to the requester where nobody had to approve.
+// The parts. The requester is shown the first, such as a link. The code that the link needs is shown to an approver, or
+// to the requester if nobody had to approve.
 const (
 	Secret Part = ""
 	Code   Part = ".code"
@@ -56,7 +56,7 @@ func ErrShown() error {
 	return problem.New(problem.Gone, "secret_shown", "There is nothing to show: it was shown before, or a day has passed. Make another one.")
 }
 
-// Kept says whether a part of an act's secrets waits for a person.
+// Kept reports whether a part of a request's secrets waits for a person.
 func (s *Store) Kept(ctx context.Context, a Request, p Part, person string) (found bool, err error) {
 	if a.State != Done || !p.For(a, person) {
 		return false, nil
@@ -69,8 +69,8 @@ func (s *Store) Kept(ctx context.Context, a Request, p Part, person string) (fou
 	return found, err
 }
 
-// Reveal gives the person for whom a part of an act's secrets was kept, and who may still request or approve such acts, that
-// part, and writes down that it was shown.
+// Reveal returns a part of a request's secrets to the person for whom it was kept, who must still have the permission to
+// request or approve, and records that it was shown.
 func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Request) (sealed []byte, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		a, err := s.read(tx, lockAct, seen.ID)

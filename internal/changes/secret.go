@@ -14,8 +14,8 @@ func NewSealer(master config.Secret) *config.Sealer {
 	return master.Sealer("secrets of acts")
 }
 
-// Reveal gives what an act that was done made, such as the text of a key, to the person for whom that part was kept. It is shown
-// once: for a minute more to the same session, which may have lost the page.
+// Reveal returns a secret of an applied request, such as the text of a key, to the person for whom it was kept. It is
+// shown once, and for one more minute to the same session, which may have lost the page.
 func (a *Changes) Reveal(ctx context.Context, by By, part Part, id string) (string, error) {
 	act, err := a.Get(ctx, by.Place, id)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	KindRejectSender  = "sender.reject"
 )
 
-// sender is what a reviewer saw. Its members and their order are what is hashed.
+// sender is the sender ID as the reviewer saw it. Its members and their order are hashed.
 type sender struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"`
@@ -51,7 +51,7 @@ func (a *Changes) lookReview(to senderid.Status) func(ctx context.Context, o Ord
 	}
 }
 
-// broughtOver is the sender ID that its maker asked for. Its members and their order are what is hashed.
+// broughtOver is the requested sender ID. Its members and their order are hashed.
 type broughtOver struct {
 	Tenant      string `json:"tenant"`
 	ID          string `json:"id"`
@@ -99,7 +99,7 @@ func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
 	}).by(a.lookReview(to), Field{Name: "sender", Label: "Sender ID", Hint: "The id of the sender ID.", Max: 64, Required: true}).showing(a.checkSender)
 }
 
-// checkSender returns what a sender ID is for, and warns of one like the name of somebody else.
+// checkSender returns the purpose of a sender ID, and warns of a similar name of another account.
 func (a *Changes) checkSender(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[broughtOver](r)
 	if err != nil {

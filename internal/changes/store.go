@@ -123,8 +123,8 @@ func (s *Store) Waiting(ctx context.Context) (n int, err error) {
 // Write runs fn in one transaction, for acts that no domain has a verb for.
 func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return s.db.Write(ctx, fn) }
 
-// Apply is Write for the transaction that applies a request. One that it stores itself is recognised where the answer to COMMIT is
-// lost.
+// Apply is Write for the transaction that applies a request. If the response to COMMIT is lost, a request that it stores
+// itself is recognised.
 func (s *Store) Apply(ctx context.Context, a Request, fn func(*db.Tx) error) error {
 	if !a.byMachine() {
 		return s.db.Write(ctx, fn)
@@ -155,7 +155,7 @@ func (s *Store) insert(tx *db.Tx, a Request) {
 // mayMake refuses a maker whose session or role does not allow it now.
 func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error { return s.Allow(tx, by, rule.Make) }
 
-// Allow refuses, in tx, a visitor whose session, token or role does not allow now what needs a permission at the place.
+// Allow refuses, in tx, a visitor whose session, token or role does not give a permission at the place now.
 func (s *Store) Allow(tx *db.Tx, by By, p roles.Permission) error {
 	if by.Machine != "" {
 		return nil
@@ -181,7 +181,7 @@ func (s *Store) allowed(who identity.Standing, place string, p roles.Permission)
 	return nil
 }
 
-// note writes the entry of what was done to an act.
+// note writes the audit entry of a step of a request.
 func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes []audit.Change) error {
 	before := ""
 	if action != "act.make" {

@@ -19,7 +19,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The kinds of acts about an account itself. KindSettings is that of its own people, who change what is theirs alone.
+// The kinds of changes of an account itself. KindSettings is for the account's own people, who change only their own
+// settings.
 const (
 	KindCreateTenant = "tenant.create"
 	KindTenant       = "tenant.set"
@@ -35,7 +36,7 @@ const (
 	Blocked   = "blocked"
 )
 
-// Setting is one thing that can be set of an account, in the words that commands and pages use.
+// Setting is one setting of an account, with its names on commands and pages.
 type Setting struct {
 	Name    string
 	Label   string
@@ -43,7 +44,7 @@ type Setting struct {
 	Own     bool     // the account's own people may set it
 	get     func(t tenant.Tenant) string
 	set     func(c *tenant.Change, text string) error
-	// restricts says whether a change takes something away, which needs no check; nil: none does.
+	// restricts reports whether a change only takes something away, which needs no approver. nil: no change does.
 	restricts func(before, after string) bool
 }
 
@@ -59,7 +60,7 @@ func word(on bool) string {
 	return "off"
 }
 
-// flag is a setting that is on or off, and restricts with one of the two words.
+// flag returns a setting that is on or off. One of the two values restricts.
 func flag(name, label, restricts string, get func(t tenant.Tenant) bool, at func(c *tenant.Change) **bool) Setting {
 	return Setting{Name: name, Label: label, Options: onOff,
 		get:       func(t tenant.Tenant) string { return word(get(t)) },
@@ -94,7 +95,7 @@ func limit(name, label string, get func(t tenant.Tenant) money.Pesewas, at func(
 	}
 }
 
-// quota is a setting that is a bound of what is stored.
+// quota returns a setting that limits stored objects.
 func quota(name, label string, get func(q tenant.Quotas) tenant.Quota, at func(c *tenant.QuotaChange) **tenant.Quota) Setting {
 	return Setting{Name: name, Label: label,
 		get: func(t tenant.Tenant) string { return get(t.Quotas).String() },
@@ -108,7 +109,7 @@ func quota(name, label string, get func(q tenant.Quotas) tenant.Quota, at func(c
 		}}
 }
 
-// Settings are those of an account beside PayoutIPs, in the order of pages.
+// Settings are the settings of an account except PayoutIPs, in the order of pages.
 func Settings() []Setting {
 	stopped := func(c *tenant.Change, text string) error { off := text == "off"; c.PayoutsStopped = &off; return nil }
 	return []Setting{
@@ -137,14 +138,14 @@ func Settings() []Setting {
 	}
 }
 
-// setting is a value that is set, and what its maker saw before. Its members and their order are what is hashed.
+// setting is a new value, and the value that the requester saw. Its members and their order are hashed.
 type setting struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// settings is what an act about an account sets.
+// settings is the payload of a change of an account.
 type settings struct {
 	Tenant string    `json:"tenant"`
 	Name   string    `json:"name"` // of the account, as its maker saw it
@@ -175,7 +176,7 @@ func spaced(list []netip.Prefix) string {
 	return strings.Join(texts, " ")
 }
 
-// narrower says whether every entry of a list was in the one before.
+// narrower reports whether every entry of a list was in the list before.
 func narrower(before, after string) bool {
 	was, _ := Prefixes(before) // what cannot be read has nothing in it
 	is, err := Prefixes(after)
@@ -232,8 +233,8 @@ func kindOf(place string, set []setting) string {
 	return KindTenant
 }
 
-// SetTenant asks for settings of an account, by their names (Settings, PayoutIPs) and as texts; what is so already is left
-// out. id is that of the form.
+// SetTenant requests settings of an account, by their names (Settings, PayoutIPs) and as texts. It leaves out values
+// that are set already. id is the id of the form.
 func (a *Changes) SetTenant(ctx context.Context, by By, id, tenantID string, values map[string]string, reason string) (Request, error) {
 	v, kind := maps.Clone(Values(values)), KindTenant
 	if by.Place != roles.Installation {
@@ -373,7 +374,7 @@ type newTenant struct {
 	ID   string    `json:"id"`
 	Name string    `json:"name"`
 	Mode string    `json:"mode"`
-	Set  []setting `json:"set"` // what is not as usual
+	Set  []setting `json:"set"` // the settings that differ from the defaults
 }
 
 func (n newTenant) tenant() tenant.Tenant {

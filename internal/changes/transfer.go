@@ -13,14 +13,14 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// KindTransfer moves money between the wallets of two accounts of one mode. KindRecover takes back what an account owes since
-// a reversal, as far as its wallet covers it.
+// KindTransfer moves money between the wallets of two accounts of one mode. KindRecover takes an account's debt after a
+// reversal from its wallet, up to the balance.
 const (
 	KindTransfer = "wallet.transfer"
 	KindRecover  = "wallet.recover"
 )
 
-// transfer is what its maker asked for and saw. Its members and their order are what is hashed: they never change.
+// transfer is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type transfer struct {
 	From      string        `json:"from"`
 	FromName  string        `json:"from_name"`
@@ -30,7 +30,7 @@ type transfer struct {
 	Reference string        `json:"reference,omitempty"`
 }
 
-// debt is what its maker saw that an account owes. Its members and their order are what is hashed: they never change.
+// debt is the debt of an account as the requester saw it. Its members and their order are hashed, so they never change.
 type debt struct {
 	Tenant string        `json:"tenant"`
 	Name   string        `json:"name"`
@@ -83,7 +83,7 @@ func (a *Changes) lookTransfer(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: giver.ID, Amount: amount, Sentence: sentence + under(reference), Payload: transfer{giver.ID, giver.Name, taker.ID, taker.Name, amount, reference}}, nil
 }
 
-// checkTransfer returns the balances of both wallets, and warns of what may be the same transfer.
+// checkTransfer returns the balances of both wallets, and warns of possible repeats.
 func (a *Changes) checkTransfer(ctx context.Context, r Request) (list []Fact, err error) {
 	p, err := payloadOf[transfer](r)
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *Changes) moveBetween(ctx context.Context, act *Request, finish Finish) 
 	return err
 }
 
-// Recover asks for what an account owes to be taken back.
+// Recover requests the recovery of an account's debt from its wallet.
 func (a *Changes) Recover(ctx context.Context, by By, id, tenantID, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRecover, id, Values{FieldTenant: tenantID}, reason)
 }
@@ -175,7 +175,7 @@ func (a *Changes) lookRecover(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Amount: owed, Sentence: sentence, Payload: debt{t.ID, t.Name, owed}}, nil
 }
 
-// checkRecover returns what the account owes and what its wallet covers.
+// checkRecover returns the account's debt and the balance of its wallet.
 func (a *Changes) checkRecover(ctx context.Context, r Request) ([]Fact, error) {
 	t, err := a.Tenants.Get(ctx, r.Tenant)
 	if err != nil {
@@ -189,7 +189,7 @@ func (a *Changes) checkRecover(ctx context.Context, r Request) ([]Fact, error) {
 	return []Fact{{Name: t.Name + " owes now", Value: t.Money().Text(-owed)}, {Name: "In the wallet now", Value: t.Money().Text(wallet)}}, err
 }
 
-// owing is the account of what a tenant owes, which is below zero.
+// owing is the ledger account of a tenant's debt, which is below zero.
 func owing(t tenant.Tenant) ledger.Key {
 	return ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)}
 }
@@ -199,7 +199,7 @@ func (a *Changes) recoverKind() Kind {
 		Look: a.lookRecover, Check: a.checkRecover, Apply: a.takeBack}
 }
 
-// takeBack takes what is owed, if that is not more than its maker saw, and ends the act in one transaction.
+// takeBack takes the debt, if it is not more than the requester saw, and ends the request in one transaction.
 func (a *Changes) takeBack(ctx context.Context, act *Request, finish Finish) error {
 	p, err := payloadOf[debt](*act)
 	if err != nil {

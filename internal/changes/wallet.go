@@ -22,14 +22,14 @@ const (
 	KindAdjust = "wallet.adjust"
 )
 
-// wallet is what the maker of an act about a wallet asked for and saw. Its members and their order are what is hashed: they
+// wallet is the payload of a change of a wallet as the requester saw it. Its members and their order are hashed, so they
 // never change.
 type wallet struct {
 	Tenant string        `json:"tenant"`
 	Name   string        `json:"name"`
 	Mode   string        `json:"mode"`
 	Amount money.Pesewas `json:"pesewas"` // into the wallet; out of it below zero
-	// Reference is its maker's, which its kind takes once; empty: the act's id stands for it.
+	// Reference is the requester's, and its kind books it once. If it is empty, the request's id takes its place.
 	Reference string `json:"reference,omitempty"`
 	Bank      string `json:"bank,omitempty"` // the bank account that received a deposit; empty: it names none
 	Slip      string `json:"slip,omitempty"` // the number of the bank's slip, which the bank account takes once
@@ -63,8 +63,8 @@ func (a *Changes) Fund(ctx context.Context, by By, id, tenantID string, amount m
 	return a.FundUnder(ctx, by, id, "", tenantID, amount, reason)
 }
 
-// FundUnder is Fund under a reference of its maker's, such as the number of a bank slip: of all acts of a kind under one
-// reference one is done.
+// FundUnder is Fund under a reference of the requester's, such as the number of a bank slip. Of several requests of a
+// kind under one reference one is applied.
 func (a *Changes) FundUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: tenantID, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
 }
@@ -173,7 +173,7 @@ func (a *Changes) lookWallet(ctx context.Context, o Order, amount money.Pesewas,
 	return d, nil
 }
 
-// checkWallet returns the wallet's balances, and warns of what may be the same movement.
+// checkWallet returns the wallet's balances, and warns of possible repeats.
 func (a *Changes) checkWallet(ctx context.Context, r Request) ([]Fact, error) {
 	w, err := payloadOf[wallet](r)
 	if err != nil {

@@ -114,7 +114,7 @@ func (ps *Pages) wholeFacts(v *console.Visit, seen changes.Review) []page.Fact {
 		facts = append(facts, page.Fact{Name: "Amount", Value: page.Money(seen.Amount)})
 	}
 	return append(facts, page.Fact{Name: "Reason", Value: page.Text(seen.Reason)}, page.Fact{Name: "Requested by", Value: page.Text(seen.MakerName)},
-		page.Fact{Name: "From", Value: page.Text(seen.Origin)}, page.Fact{Name: "Requested", Value: page.Time(seen.MadeAt)}, page.Fact{Name: "Waits until", Value: page.Time(seen.ExpiresAt)})
+		page.Fact{Name: "Requested from", Value: page.Text(seen.Origin)}, page.Fact{Name: "Requested", Value: page.Time(seen.MadeAt)}, page.Fact{Name: "Expires", Value: page.Time(seen.ExpiresAt)})
 }
 
 // fate is what became of one of the like requests.

@@ -51,7 +51,7 @@ func (o Form) form(v *console.Visit, id, reason string) (page.Form, string, erro
 		}
 		f.Fields = append(f.Fields, more...)
 	}
-	f.Fields = append(f.Fields, page.Field{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "For whoever checks it, and for the audit log."})
+	f.Fields = append(f.Fields, page.Field{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true, Hint: "Approvers and the audit log show it."})
 	return f, lead, nil
 }
 

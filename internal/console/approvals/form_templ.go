@@ -81,7 +81,7 @@ func KeptNote() templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = page.Note(page.Open, "Nothing was done yet", "What you entered is below. Check it, and send it.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Note(page.Open, "Not sent yet", "Check your entries below and send the form.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

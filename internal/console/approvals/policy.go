@@ -53,17 +53,17 @@ func (ps *Pages) lineColumns(v *console.Visit) []console.Column[changes.Line] {
 
 // policyForm asks for another line of the policy: the installation's, or the one of the account's own acts.
 func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, checkers, reason string) page.Form {
-	f := page.Form{ID: "policy", Action: v.Base() + "/policy", Submit: "Change the policy", Fields: []page.Field{
-		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of act", Value: kind},
-		{Name: "amount", Label: "From an amount in cedis on", Value: amount, Max: 20, Required: true},
-		{Name: "checkers", Label: "Needs", Value: checkers, Options: []page.Option{{Value: "1", Text: "One checker"}, {Value: "2", Text: "Two checkers"}, {Value: "0", Text: "No checker"}, {Value: "-1", Text: "As without a line"}}},
+	f := page.Form{ID: "policy", Action: v.Base() + "/policy", Submit: "Request change", Fields: []page.Field{
+		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of change", Value: kind},
+		{Name: "amount", Label: "From amount (GHS)", Value: amount, Max: 20, Required: true},
+		{Name: "checkers", Label: "Approvers", Value: checkers, Options: []page.Option{{Value: "1", Text: "1 approver"}, {Value: "2", Text: "2 approvers"}, {Value: "0", Text: "No approver"}, {Value: "-1", Text: "Remove this line"}}},
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
 	for name, does := range ps.Changes.Kinds(v.PersonSite()) {
 		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
 	}
 	slices.SortFunc(f.Fields[1].Options, func(a, b page.Option) int { return strings.Compare(b.Text, a.Text) })
 	if v.Route.Site == console.Operators {
-		f.Fields = slices.Insert(f.Fields, 2, page.Field{Name: "tenant", Label: "Account", Value: tenant, Max: 36, Hint: "The id of an account; empty: everywhere."})
+		f.Fields = slices.Insert(f.Fields, 2, page.Field{Name: "tenant", Label: "Account", Value: tenant, Max: 36, Hint: "Leave empty for all accounts."})
 	}
 	return f
 }

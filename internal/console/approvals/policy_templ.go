@@ -37,7 +37,7 @@ func policyBody(inForce, lines page.Grid, mayChange bool, f page.Form) templ.Com
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Policy", "How many other people must approve a change. Without a line a change needs one in production, if somebody else may approve it. Restrictions, and requests of an API key, need none. A line of an account comes before those of everywhere, the highest amount before lower ones.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Policy", "How many other people must approve a change. Without a line, production needs one approver if somebody else may approve. Restrictions and requests of API keys need none. Lines of an account come before lines of all accounts, and higher amounts before lower ones.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -52,7 +52,7 @@ func policyBody(inForce, lines page.Grid, mayChange bool, f page.Form) templ.Com
 			}
 		}
 		if mayChange {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<section class=\"panel stack narrow\"><h2>Change it</h2>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<section class=\"panel stack narrow\"><h2>Change the policy</h2>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -29,9 +29,9 @@ func Path(v *console.Visit) string { return v.Base() + "/acts" }
 func stateBadge(a changes.Request) page.Badge {
 	switch a.State {
 	case changes.Waiting:
-		return page.Badge{Tone: page.Open, Word: "Waits for a second person"}
+		return page.Badge{Tone: page.Open, Word: "Awaiting approval"}
 	case changes.Done:
-		return page.Badge{Tone: page.Good, Word: "Done"}
+		return page.Badge{Tone: page.Good, Word: "Applied"}
 	case changes.Failed:
 		return page.Badge{Tone: page.Bad, Word: "Failed"}
 	}
@@ -70,11 +70,11 @@ func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	l := page.List{Title: "Acts", Lead: "What people asked for that moves money or says who may, and what became of it.", Active: f.State != "", Clear: Path(v),
-		Filters: []page.Field{{Name: "state", Label: "State", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(changes.Waiting), Text: "Waiting"},
-			{Value: string(changes.Done), Text: "Done"}, {Value: string(changes.Rejected), Text: "Rejected"}, {Value: string(changes.Withdrawn), Text: "Withdrawn"},
+	l := page.List{Title: "Approvals", Lead: "Changes that need approval, and their outcome.", Active: f.State != "", Clear: Path(v),
+		Filters: []page.Field{{Name: "state", Label: "Status", Value: string(f.State), Options: []page.Option{{Text: "All"}, {Value: string(changes.Waiting), Text: "Waiting"},
+			{Value: string(changes.Done), Text: "Applied"}, {Value: string(changes.Rejected), Text: "Rejected"}, {Value: string(changes.Withdrawn), Text: "Withdrawn"},
 			{Value: string(changes.Expired), Text: "Expired"}, {Value: string(changes.Failed), Text: "Failed"}}}},
-		Empty: page.Empty{Title: "No acts", Text: "What people ask for that moves money or says who may appears here."}}
+		Empty: page.Empty{Title: "No requests", Text: "Changes that people request appear here."}}
 	l.Grid = Grid(v, console.Keyed(v, &l, "before", list, func(a changes.Request) string { return a.ID }))
 	if v.R.URL.RawQuery != "" { // a part of the list, without what it begins with
 		return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
@@ -117,8 +117,8 @@ func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
 func actPath(v *console.Visit) string { return Path(v) + "/" + v.R.PathValue("id") }
 
 func rejectForm(v *console.Visit) page.Form {
-	return page.Form{ID: "reject", Action: actPath(v) + "/reject", Submit: "Reject", Danger: true, Fields: []page.Field{
-		{Name: "digest", Type: "hidden"}, {Name: "note", Label: "Why not", Max: 500, Required: true}}}
+	return page.Form{ID: "reject", Action: actPath(v) + "/reject", Submit: "Reject request", Danger: true, Fields: []page.Field{
+		{Name: "digest", Type: "hidden"}, {Name: "note", Label: "Reason for rejection", Max: 500, Required: true}}}
 }
 
 func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.Answer, error) {
@@ -132,8 +132,8 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 	a := seen.Request
 	a.Shown = seen.Shown
 	reject.Fields[0].Value = a.Digest
-	facts := []page.Fact{{Name: "State", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Made by", Value: page.Text(a.MakerName)}, {Name: "From", Value: page.Text(a.Origin)},
-		{Name: "Made", Value: page.Time(a.MadeAt)}, {Name: "Checks", Value: page.Text(strconv.Itoa(a.Approvals()) + " of " + strconv.Itoa(a.Needs))}}
+	facts := []page.Fact{{Name: "Status", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Requested by", Value: page.Text(a.MakerName)}, {Name: "Requested from", Value: page.Text(a.Origin)},
+		{Name: "Requested", Value: page.Time(a.MadeAt)}, {Name: "Approvals", Value: page.Text(strconv.Itoa(a.Approvals()) + " of " + strconv.Itoa(a.Needs))}}
 	facts = append(facts, ps.factsOf(v, seen)...)
 	for _, c := range a.Checks {
 		by := c.Name + ", " + page.When(c.At)
@@ -141,20 +141,20 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 			by += " (" + c.Note + ")"
 		}
 		if c.Lapsed {
-			by += " (counts no longer: this person may not check it now)"
+			by += " (no longer counts: this person may not approve now)"
 		}
 		facts = append(facts, page.Fact{Name: "Approved by", Value: page.Text(by)})
 	}
 	if a.State == changes.Waiting {
-		facts = append(facts, page.Fact{Name: "Waits until", Value: page.Time(a.ExpiresAt)})
+		facts = append(facts, page.Fact{Name: "Expires", Value: page.Time(a.ExpiresAt)})
 	} else {
 		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
 	}
 	if a.Kind == changes.KindSendPayout && v.Can(roles.ReadPayments) { // the act has the payment's id
-		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.Base()+"/payments/"+a.ID, "its page")})
+		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.Base()+"/payments/"+a.ID, "Open the payout")})
 	}
 	if id := changes.BatchOf(a); id != "" && v.Route.Site == console.Tenants {
-		facts = append(facts, page.Fact{Name: "Batch", Value: page.Anchor(v.Base()+"/batches/"+id, "its page, with all rows")})
+		facts = append(facts, page.Fact{Name: "Batch", Value: page.Anchor(v.Base()+"/batches/"+id, "Open the batch with all rows")})
 	}
 	if a.Note != "" {
 		facts = append(facts, page.Fact{Name: "Note", Value: page.Text(a.Note)})
@@ -170,8 +170,8 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 	if err != nil {
 		return console.Answer{}, err
 	}
-	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "Id", Value: page.Copyable(a.ID)})
-	return console.Answer{Title: "Act", Wrong: v.R.Method != http.MethodGet, Body: actBody(a, actPath(v), may, kept, facts, reject, wrong)}, nil
+	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "ID", Value: page.Copyable(a.ID)})
+	return console.Answer{Title: "Change request", Wrong: v.R.Method != http.MethodGet, Body: actBody(a, actPath(v), may, kept, facts, reject, wrong)}, nil
 }
 
 // factsOf are the facts of a request: as its requester saw them and, while it waits, as they are now. Facts with a name are for the

@@ -11,7 +11,7 @@ type madeOf struct{ path, button string }
 
 // kept lists the secrets of an act that wait for the visitor.
 func (ps *Pages) kept(v *console.Visit, a changes.Request) (list []madeOf, err error) {
-	show, link := "Show it", changes.HasLink(a)
+	show, link := "Show the secret", changes.HasLink(a)
 	if link {
 		show = "Show the link"
 	}
@@ -38,12 +38,12 @@ func (ps *Pages) revealMade(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	a, err := ps.Changes.Get(v.Ctx, v.Tenant.ID, v.R.PathValue("id"))
-	title, lead := "The API key", "It is not stored and will not be shown again. Copy it now to where it is used."
+	title, lead := "API key", "Copy it now. It is not stored and will not be shown again."
 	if changes.HasLink(a) {
 		text = v.PublicURL() + "/first?t=" + text
-		title, lead = "The link", "Send it to the person. It works once, for 24 hours, with a code that whoever approved this tells the person. It will not be shown again."
+		title, lead = "Link", "Send this link to the person. It works once, within 24 hours, with a code that the approver gives to the person. It will not be shown again."
 		if a.Needs == 0 {
-			lead = "Send it to the person. It works once, for 24 hours, with the code that the page of the act shows you, too. It will not be shown again."
+			lead = "Send this link to the person. It works once, within 24 hours, with the code on the page of the request. It will not be shown again."
 		}
 	}
 	return console.Answer{Title: title, Body: page.Revealed(title, lead, []page.Fact{{Name: title, Value: page.Copyable(text)}}, v.FormPage)}, err
@@ -56,7 +56,7 @@ func (ps *Pages) revealCode(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	const title = "The code"
-	return console.Answer{Title: title, Body: page.Revealed(title, "Tell it to the person yourself, such as by a call to a number that you know: not to who requested this. It will not be shown again.",
+	const title = "Code"
+	return console.Answer{Title: title, Body: page.Revealed(title, "Give this code to the person yourself, such as by a call to a number that you know. Do not give it to the requester. It will not be shown again.",
 		[]page.Fact{{Name: title, Value: page.Copyable(code)}}, v.FormPage)}, nil
 }
