@@ -30,6 +30,7 @@ const (
 	Read     Scope = "read"     // balances, histories, statuses, lists
 	Collect  Scope = "collect"  // collections
 	Payout   Scope = "payout"   // transfers to wallets and bank accounts
+	Batches  Scope = "batches"  // batches of payouts
 	Airtime  Scope = "airtime"  // airtime and data packages
 	SMS      Scope = "sms"      // messages, sender IDs
 	OTP      Scope = "otp"      // one-time passwords
@@ -39,7 +40,7 @@ const (
 
 // Scopes gives every scope.
 func Scopes() []Scope {
-	return []Scope{All, Read, Collect, Payout, Airtime, SMS, OTP, Contacts, Webhooks}
+	return []Scope{All, Read, Collect, Payout, Batches, Airtime, SMS, OTP, Contacts, Webhooks}
 }
 
 // Caller is who a request comes from.

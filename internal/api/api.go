@@ -12,7 +12,7 @@
 //	serve.go                       one call: its checks in order (the size of its body first), its answer, its log line
 //	callbacks.go                   requests of providers
 //	pages.go                       pages without a key: the guides, preflights
-//	collections.go, payouts.go, airtime.go, bundles.go, sms.go, contacts.go
+//	collections.go, payouts.go, batches.go, airtime.go, bundles.go, sms.go, contacts.go
 //	                               the endpoints of one product each
 //	history.go                     pages of payments
 //	lists.go                       balances, banks, networks, services, names
@@ -46,6 +46,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/contacts"
@@ -73,6 +75,8 @@ type Deps struct {
 	Tenants    *tenant.Store
 	Ledger     *ledger.Ledger
 	Payments   *payments.Payments
+	Batches    *batch.Batches
+	Changes    *changes.Changes
 	Statements *statement.Reader
 	Lookups    *lookup.Lookups
 	Senders    *senderid.Store

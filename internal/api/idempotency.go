@@ -32,6 +32,9 @@ func (c *call) asker(f *form) idempotency.Caller {
 	}
 	h := sha256.New()
 	h.Write([]byte(c.route.Path + "\n"))
+	for _, param := range c.params {
+		h.Write([]byte(param + "\n"))
+	}
 	if c.r.Method == http.MethodGet {
 		h.Write([]byte(c.r.URL.RawQuery))
 	} else {

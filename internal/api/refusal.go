@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/guides"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/payments/book"
@@ -134,6 +135,10 @@ func (c *call) refusalData(data any) {
 		c.out.Object("data")
 		c.out.Integer("balance", d.Balance)
 		c.out.Integer("smsCost", d.Cost)
+		c.out.End()
+	case batch.Batch:
+		c.out.Object("data")
+		c.out.batch(d)
 		c.out.End()
 	case book.Shortfall:
 		c.out.Object("data")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"github.com/makola/makola/internal/api/wire"
+	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 )
@@ -134,5 +135,37 @@ func (w *writer) row(p book.Payment) {
 	w.Text("status", p.PublicStatus())
 	w.reason(p)
 	w.Time("created_at", p.CreatedAt)
+	w.End()
+}
+
+// batch writes the members of a batch. The sums of a draft are those of its rows that can be paid.
+func (w *writer) batch(b batch.Batch) {
+	w.Text("batch_id", b.ID)
+	w.Text("name", b.Name)
+	w.Text("status", string(b.Status))
+	w.Optional("cause", string(b.Cause))
+	w.Integer("rows", int64(b.Lines))
+	w.Amount("amount", b.Amount)
+	w.Cedis("charges", b.Charges)
+	w.Amount("reserved", b.Rest)
+	w.Moment("created_at", b.CreatedAt)
+	w.Moment("started_at", b.StartedAt)
+	w.Moment("ended_at", b.EndedAt)
+}
+
+// batchRow writes a row of a batch and what became of it.
+func (w *writer) batchRow(r batch.Result) {
+	w.Object("")
+	w.Integer("row", int64(r.Line))
+	w.Text("account_number", r.Account)
+	w.Text("account_name", r.Name)
+	w.Text("channel", r.Channel)
+	w.Optional("bank_id", r.Bank)
+	w.Amount("amount", r.Amount)
+	w.Cedis("charges", r.Charges)
+	w.Text("client_reference", r.Reference)
+	w.Text("note", r.Note)
+	w.Text("status", r.Status)
+	w.Optional("reason", r.Reason)
 	w.End()
 }

@@ -60,6 +60,7 @@ func (a *actor) example(operation string) apitest.Example {
 		}
 		return e
 	}
+	batchPath := map[string]string{"batch_id": "00000000-0000-4000-8000-000000000001"}
 	examples := map[string]apitest.Example{
 		"collect": {Body: map[string]string{"amount": "10.5", "phone_number": phone, "network": `"MTN"`, "transaction_id": reference,
 			"callback_url": `"https://shop.example/hook"`, "reference": `"Order 17"`}},
@@ -70,6 +71,11 @@ func (a *actor) example(operation string) apitest.Example {
 		// The collection does not exist: a good request is a 404.
 		"refund": {Body: map[string]string{"transaction_id": `"00000000-0000-4000-8000-000000000001"`, "amount": `"5.00"`, "client_reference": reference,
 			"reason": `"Out of stock"`, "callback_url": `"https://shop.example/hook"`}},
+		"makeBatch": {Body: map[string]string{"name": `"Salaries"`, "again": `"They were not paid"`, "rows": `[{"account_number":"0240000001","channel":"MTN","amount":"5.00"}]`}},
+		// The batch does not exist: a good request is a 404.
+		"batchStatus": {Path: batchPath}, "batchRows": {Path: batchPath, Query: map[string]string{"status": "failed", "page": "1", "page_size": "10"}},
+		"submitBatch": {Path: batchPath, Body: map[string]string{"again": `"They were not paid"`}}, "pauseBatch": {Path: batchPath, Body: map[string]string{}},
+		"resumeBatch": {Path: batchPath, Body: map[string]string{}}, "cancelBatch": {Path: batchPath, Body: map[string]string{"reason": `"Wrong month"`}},
 		"sendAirtime": {Body: map[string]string{"amount": "5", "phone_number": phone, "network_id": q("network.mtn"), "transaction_id": reference,
 			"callback_url": `"https://shop.example/hook"`}},
 		"buyAirtime": {Body: map[string]string{"amount": "5", "destination": phone, "phoneNumber": phone, "network": `"MTN"`, "network_id": q("network.mtn"), "type": `"momo"`,

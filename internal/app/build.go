@@ -17,6 +17,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/db/postgres"
 	"github.com/makola/makola/internal/figures"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/installation"
 	"github.com/makola/makola/internal/jobs"
@@ -203,7 +204,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.jobs.Periodic("figures", figures.Every, a.figures.Sum)
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
-		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret})
+		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, Answers: idempotency.NewAnswers(a.db, a.clock)})
 	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log, Payments: a.payments.Reader, Account: a.payments.AccountAt})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)
 	if err := a.buildMessaging(); err != nil {

@@ -14,6 +14,10 @@ var unplayed = map[string]string{
 	"webhookReplay": "the payment's reference",
 	"buyData":       "a package's id is good for an hour",
 	"refund":        "the collection must have succeeded",
+	"submitBatch":   "the batch's id",
+	"pauseBatch":    "the batch's id",
+	"resumeBatch":   "the batch's id",
+	"cancelBatch":   "the batch's id",
 }
 
 // TestTheExamplesWorkOnTheDemoAccount sends every example of the OpenAPI document, as the server gives it, with

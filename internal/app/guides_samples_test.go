@@ -21,7 +21,7 @@ import (
 )
 
 // guidePages are those with samples, in the order of reading: each is what a newcomer pastes into one shell.
-var guidePages = []string{"quickstart", "keys", "collecting", "paying-out", "airtime-data", "sms-otp", "webhooks", "idempotency", "errors", "testing"}
+var guidePages = []string{"quickstart", "keys", "collecting", "paying-out", "paying-many", "airtime-data", "sms-otp", "webhooks", "idempotency", "errors", "testing"}
 
 // sample is a block of commands of a page, and the block below it, which shows the answer.
 type sample struct {

@@ -150,7 +150,7 @@ func peopleRules() []mutant {
 			`if !slices.Contains(allowed, s) {`, `if len(allowed) > len(access.Scopes()) {`,
 			byTest("changes", "TestAKeyHasNoMoreThanItsMaker/SQLite")},
 		{"key-pays", "a live key that pays is made by two", "internal/changes/key.go",
-			`var paying = []access.Scope{access.All, access.Payout, access.Airtime}`, `var paying = []access.Scope{access.All, access.Airtime}`,
+			`var paying = []access.Scope{access.All, access.Payout, access.Batches, access.Airtime}`, `var paying = []access.Scope{access.All, access.Batches, access.Airtime}`,
 			byTest("changes", "TestALiveKeyThatPaysIsMadeByTwoPeopleAndShownToItsMakerOnce/SQLite")},
 		{"secret-maker", "what an act made is its maker's", "internal/changes/sealed.go",
 			`if a.Maker != by.Visitor.Person.ID {`, `if a.Maker == "" {`,

@@ -35,6 +35,7 @@ import (
 //	sim POST /transactions/$ext {...}   any other request to the simulator's own interface
 //	prompt 0240000040 approve           answers the newest prompt on a handset
 //	resolve $ext failed                 an operator's word: success or failed
+//	pause hubtel | unpause hubtel       an operator pauses a provider and resumes it
 //	transfer 10.00                      an operator moves money to another tenant's wallet
 //	callback mtn {...}                  a callback by somebody who knows the address
 //	refuse webhooks 2                   the receiver answers 500 so many times
@@ -209,6 +210,8 @@ func simple(word, rest string) (func(*actor), error) {
 		}, err
 	case word == "resolve" && len(fields) == 2:
 		return func(a *actor) { a.resolve(a.fill(fields[0]), fields[1] == "success") }, nil
+	case (word == "pause" || word == "unpause") && len(fields) == 1:
+		return func(a *actor) { a.pauses(rest, word == "pause") }, nil
 	case word == "transfer" && len(fields) == 1:
 		return func(a *actor) { a.transfer(rest) }, nil
 	case word == "let" && len(fields) == 5 && strings.HasSuffix(rest, " in capitals"):

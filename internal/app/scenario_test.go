@@ -29,6 +29,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/sim/smsc"
@@ -357,6 +358,20 @@ func (a *actor) resolve(id string, paid bool) {
 	_, err := a.stage.app.payments.Resolve(context.Background(), id, paid, "the statement says so", "test")
 	a.must(err)
 	a.stage.settle(a.t)
+}
+
+// pauses pauses a provider, or resumes it.
+func (a *actor) pauses(name string, paused bool) {
+	a.t.Helper()
+	routes := a.stage.app.routes
+	a.must(a.stage.app.db.Write(context.Background(), func(tx *db.Tx) error {
+		if paused {
+			return routes.Pause(tx, route.Pause{Mode: string(tenant.Test), Provider: name, Operation: route.Any, Reason: "maintenance", Actor: "ama"})
+		}
+		_, err := routes.Resume(tx, string(tenant.Test), name, route.Any)
+		return err
+	}))
+	a.stage.advance(a.t, 3*time.Second)
 }
 
 // transfer moves money to the wallet of another tenant, which the scenario calls $other.

@@ -11,6 +11,7 @@
 //
 //	build.go       construction
 //	sweep.go       expiry of batches and rows
+//	program.go     requests of API keys
 //	copy.go        drafts from the rows of another batch
 //	results.go     results of the rows
 //	counts.go      counts of rows by status
@@ -28,6 +29,7 @@
 //	recovered.go   batches in a recovery
 //	money.go       transfers of the reserve
 //	job.go         the job of a running batch
+//	answers.go     answers to requests with an Idempotency-Key
 //	store.go       rows of the tables
 //	batch.go       the batch, and the dependencies of the package
 //	tally.go       counts of the rows of a batch
@@ -47,6 +49,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/lookup"
@@ -127,6 +130,7 @@ type Deps struct {
 	Access   *access.Access
 	Routes   *route.Table // its banks
 	Lookups  *lookup.Lookups
+	Answers  *idempotency.Answers // nil: an Idempotency-Key has no effect (tests)
 }
 
 // Batches are the files of payouts of all tenants. It is safe for concurrent use.
@@ -148,6 +152,7 @@ type Batches struct {
 	access   *access.Access
 	routes   *route.Table
 	lookups  *lookup.Lookups
+	answers  *idempotency.Answers
 
 	maxLookups int
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
@@ -24,10 +25,11 @@ import (
 // Upload describes the origin and purpose of a file.
 type Upload struct {
 	Tenant string
-	Name   string // of the batch
-	Maker  string // the id of the person, or of the access key
-	Key    string // the access key that sends it; empty: a person does
-	Again  string // why rows are paid again that an earlier batch paid; empty: they are not
+	Name   string             // of the batch
+	Maker  string             // the id of the person, or of the access key
+	Key    string             // the access key that sends it; empty: a person does
+	Again  string             // why rows are paid again that an earlier batch paid; empty: they are not
+	Once   idempotency.Caller // with the Idempotency-Key of a program's request
 }
 
 // ReadFile creates a draft from a file: CSV or XLSX with the columns of Form. An unreadable file leaves no rows. The
@@ -59,23 +61,6 @@ func (s *Batches) read(ctx context.Context, u Upload, file *sheet.File, o sheet.
 	}
 	rows := &fileRows{table: table, known: known, omit: omit}
 	return s.draft(ctx, u, rows, rows.notes)
-}
-
-// Make is ReadFile for rows that a program gives.
-func (s *Batches) Make(ctx context.Context, u Upload, rows []Given) (b Batch, replayed bool, err error) {
-	if len(rows) > MaxRows {
-		return Batch{}, false, problem.Field("rows", fmt.Sprintf("must be at most %d", MaxRows))
-	}
-	leave, err := s.uploads.enter(u.Tenant)
-	if err != nil {
-		return Batch{}, false, err
-	}
-	defer leave()
-	known, err := s.banksFor(ctx, u.Tenant)
-	if err != nil {
-		return Batch{}, false, err
-	}
-	return s.draft(ctx, u, &givenRows{list: rows, known: known}, func() []string { return nil })
 }
 
 // check refuses an upload that no draft can be made of.
@@ -114,7 +99,7 @@ func (s *Batches) draft(ctx context.Context, u Upload, from source, notes func()
 	kept := false
 	if err == nil {
 		made.Notes = notes()
-		b, replayed, err = s.insert(ctx, made, sum)
+		b, replayed, err = s.insert(ctx, made, sum, u.Once)
 		kept = err == nil && !replayed || errors.Is(err, db.ErrAmbiguous) // a draft of unknown outcome needs its rows if it is there
 	}
 	if !kept {
@@ -229,7 +214,7 @@ func roomForDraft(tx *db.Tx, tenant string) error {
 
 // insert stores a draft under the first code that is free for it. The lock of the tenant's row lets one of two uploads of a
 // file make the draft.
-func (s *Batches) insert(ctx context.Context, b Batch, sum []byte) (is Batch, replayed bool, err error) {
+func (s *Batches) insert(ctx context.Context, b Batch, sum []byte, once idempotency.Caller) (is Batch, replayed bool, err error) {
 	landed := func(tx *db.Tx) (there bool, err error) {
 		is, err = one(tx, selectBatch, b.Tenant, b.ID)
 		if problem.Is(err, problem.NotFound) {
@@ -246,7 +231,7 @@ func (s *Batches) insert(ctx context.Context, b Batch, sum []byte) (is Batch, re
 		if e := problem.From(err); problem.Is(err, problem.Duplicate) {
 			if old := e.Data.(Batch); old.Status == Draft || old.Status == Requested {
 				is, replayed = old, true
-				return nil
+				return s.Keep(tx, once, old)
 			}
 		}
 		if err != nil {
@@ -260,7 +245,10 @@ func (s *Batches) insert(ctx context.Context, b Batch, sum []byte) (is Batch, re
 			strings.Join(is.Notes, "\n"), int64(is.Lines), now, encodeCounts(is.tally)); err != nil {
 			return err
 		}
-		if is, err = one(tx, selectBatch, is.Tenant, is.ID); err != nil || is.tally.Unnamed == 0 {
+		if is, err = one(tx, selectBatch, is.Tenant, is.ID); err != nil {
+			return err
+		}
+		if err := s.Keep(tx, once, is); err != nil || is.tally.Unnamed == 0 {
 			return err
 		}
 		if is, err = lock(tx, is.Tenant, is.ID); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -171,7 +170,7 @@ type reading struct {
 
 var (
 	cells   = reading{msisdn.ParseCell, cellNetwork, cellAmount}
-	members = reading{msisdn.Parse, msisdn.ParseNetwork, money.ParseNumber}
+	members = reading{msisdn.Parse, msisdn.ParseNetwork, money.ParseLenient}
 )
 
 // ownReference is a reference that a row may bring; another text is a note.
@@ -377,19 +376,4 @@ func (f *fileRows) notes() []string {
 		}
 	}
 	return notes
-}
-
-// givenRows are the rows of a request.
-type givenRows struct {
-	list  []Given
-	known banks
-	line  int
-}
-
-func (g *givenRows) next() (Row, error) {
-	if g.line == len(g.list) {
-		return Row{}, io.EOF
-	}
-	g.line++
-	return members.row(g.line, g.line, g.list[g.line-1], g.known), nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
@@ -31,6 +32,11 @@ func (s *Batches) Results(ctx context.Context, tenant, id string, from int) ([]R
 	if err != nil {
 		return nil, err
 	}
+	return s.resultsOf(ctx, b, rows)
+}
+
+// resultsOf adds to rows what became of them.
+func (s *Batches) resultsOf(ctx context.Context, b Batch, rows []Row) ([]Result, error) {
 	var ids []string
 	for _, r := range rows {
 		if r.Payment != "" {
@@ -46,6 +52,76 @@ func (s *Batches) Results(ctx context.Context, tenant, id string, from int) ([]R
 		results[i] = resultOf(b, r, payouts[r.Payment])
 	}
 	return results, nil
+}
+
+// Statuses are the statuses of results.
+func Statuses() []string {
+	return []string{string(RowBad), string(RowReady), string(RowDropped), string(RowRefused), statusReturned, string(book.StatusPending), string(book.StatusSuccess), string(book.StatusFailed)}
+}
+
+// ofStatus are the rows of a state, and of those that are payouts the ones of a status.
+const ofStatus = ` FROM batch_rows r LEFT JOIN payments p ON p.id = r.payment WHERE r.batch = $1 AND r.state = $2
+AND ($3 = '' OR CASE p.status WHEN 'waiting' THEN 'pending' ELSE p.status END = $3)`
+
+const (
+	countOfStatus = `SELECT count(*)` + ofStatus
+
+	linesOfStatus = `SELECT r.line` + ofStatus + ` ORDER BY r.line LIMIT $4 OFFSET $5`
+
+	selectLines = `SELECT ` + rowColumns + ` FROM batch_rows WHERE batch = $1 AND line IN (SELECT line FROM rows($2) AS r) ORDER BY line`
+)
+
+// Find reads a page of the results of a batch with a status; an empty status is every one. Pages count from 1. total is the
+// number of such rows.
+func (s *Batches) Find(ctx context.Context, b Batch, status string, page, size int) (list []Result, total int, err error) {
+	var rows []Row
+	first := (page - 1) * size
+	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
+		if status == "" {
+			total = b.Lines
+			rows, err = rowsIn(tx, b.ID, first+1, first+size)
+			return err
+		}
+		rows, total, err = rowsOfStatus(tx, b, status, first, size)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	list, err = s.resultsOf(ctx, b, rows)
+	return list, total, err
+}
+
+func rowsOfStatus(tx *db.Tx, b Batch, status string, first, size int) (rows []Row, total int, err error) {
+	state, paid := RowState(status), ""
+	switch {
+	case status == statusReturned, status == string(RowReady):
+		if b.EndedAt.IsZero() == (status == statusReturned) {
+			return nil, 0, nil
+		}
+		state = RowReady
+	case status == string(book.StatusPending), status == string(book.StatusSuccess), status == string(book.StatusFailed):
+		state, paid = RowAccepted, status
+	}
+	if _, err := tx.One(countOfStatus, []any{b.ID, state, paid}, &total); err != nil || first >= total {
+		return nil, total, err
+	}
+	var lines []storedRow
+	err = tx.Query(linesOfStatus, []any{b.ID, state, paid, int64(size), int64(first)}, func(r *db.Row) error {
+		row := storedRow{batch: b.ID}
+		err := r.Scan(&row.Line)
+		lines = append(lines, row)
+		return err
+	})
+	if err != nil {
+		return nil, total, err
+	}
+	err = tx.Query(selectLines, []any{b.ID, db.RowsOf(lineColumns, lines)}, func(r *db.Row) error {
+		row, err := scanRow(r)
+		rows = append(rows, row)
+		return err
+	})
+	return rows, total, err
 }
 
 // statusReturned is the status of a row that was not sent: its money went back with the rest.
@@ -67,6 +143,41 @@ func resultOf(b Batch, r Row, pay book.Payment) Result {
 		result.Status, result.At = statusReturned, b.EndedAt
 	}
 	return result
+}
+
+// Numbers are a batch with the numbers of its rows by the statuses of results. The sums of a draft are those of its ready rows.
+type Numbers struct {
+	Batch
+	Rows map[string]int
+}
+
+// Numbers counts the rows of a batch that was read.
+func (s *Batches) Numbers(ctx context.Context, b Batch) (n Numbers, err error) {
+	counted, err := s.Count(ctx, b)
+	if err != nil {
+		return n, err
+	}
+	payouts, err := s.payments.StatusesOfBatch(ctx, b.ID)
+	if err != nil {
+		return n, err
+	}
+	n = Numbers{b, map[string]int{}}
+	for state, rows := range counted.Rows {
+		if state != RowAccepted {
+			n.Rows[string(state)] = rows
+		}
+	}
+	if !b.EndedAt.IsZero() {
+		n.Rows[statusReturned] = n.Rows[string(RowReady)]
+		delete(n.Rows, string(RowReady))
+	}
+	for status, rows := range payouts {
+		n.Rows[string(status)] += rows
+	}
+	if b.Status == Draft {
+		n.Amount, n.Charges = counted.Amount, counted.Charges
+	}
+	return n, nil
 }
 
 // resultColumns are the given columns, and behind them what became of the rows.

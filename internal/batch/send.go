@@ -221,21 +221,49 @@ func (s *Batches) begin(ctx context.Context, b Batch, caller idempotency.Caller,
 		if err := paid.unmoved(tx, is); err != nil {
 			return err
 		}
-		if err := s.payments.SpendToday(tx, caller, is.Total()); err != nil {
+		return s.beginIn(tx, is, caller, also)
+	})
+}
+
+// beginIn starts a batch that was read under its lock, in the transaction that reserves its money.
+func (s *Batches) beginIn(tx *db.Tx, b Batch, caller idempotency.Caller, also func(*db.Tx, Batch) error) error {
+	if err := s.payments.SpendToday(tx, caller, b.Total()); err != nil {
+		return err
+	}
+	var err error
+	if b.Status, err = b.Status.after(eventStart); err != nil {
+		return err
+	}
+	b.Rest, b.StartedAt = b.Total(), s.clock.Now()
+	if err := s.store(tx, b); err != nil {
+		return err
+	}
+	s.addJob(tx, b)
+	if also == nil {
+		return nil
+	}
+	return also(tx, b)
+}
+
+// Submit requests a frozen draft and starts it in one transaction, for a caller whose batches need no approval. also runs in the
+// transaction.
+func (s *Batches) Submit(ctx context.Context, f Frozen, o Order, also func(*db.Tx, Batch) error) error {
+	caller, err := s.sender(ctx, f.Batch)
+	if err != nil {
+		return err
+	}
+	if err := s.mayStart(ctx, f.Batch); err != nil {
+		return err
+	}
+	return s.reserve(ctx, f.Batch, o.Reason, o.Actor, func(tx *db.Tx) error {
+		if err := s.RequestIn(tx, f); err != nil {
 			return err
 		}
-		if is.Status, err = is.Status.after(eventStart); err != nil {
+		b, err := lock(tx, f.Tenant, f.ID)
+		if err != nil {
 			return err
 		}
-		is.Rest, is.StartedAt = is.Total(), s.clock.Now()
-		if err := s.store(tx, is); err != nil {
-			return err
-		}
-		s.addJob(tx, is)
-		if also == nil {
-			return nil
-		}
-		return also(tx, is)
+		return s.beginIn(tx, b, caller, also)
 	})
 }
 

@@ -66,6 +66,7 @@ type Cause string
 // The causes that are no payments.RowCause. Stored; never renamed.
 const (
 	CausePerson   Cause = "person"
+	CauseProgram  Cause = "program" // an API key paused it
 	CauseRecovery Cause = "recovery"
 	CauseKey      Cause = "key_revoked"
 	CauseAltered  Cause = "altered" // its stored rows are not those that were approved

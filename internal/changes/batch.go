@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
@@ -218,44 +219,65 @@ func (a *Changes) RequestOfBatch(ctx context.Context, tenantID, id string) (r Re
 	return r, err == nil, err
 }
 
-// SubmitBatch sends a batch for an API key. The batch begins at once, unless a line of the account's policy asks for
-// approval: then it is requested. origin is the address of the key's request. A batch that cannot begin stays a draft.
-func (a *Changes) SubmitBatch(ctx context.Context, tenantID, id, key, origin, again string) error {
-	t, err := a.Tenants.Get(ctx, tenantID)
-	if err != nil {
-		return err
+// Submission is the request of an API key to send its batch.
+type Submission struct {
+	Caller idempotency.Caller
+	Batch  string
+	Origin string // address of the request
+	Again  string // why rows of an earlier batch are paid again
+}
+
+// SubmitBatch sends a batch for an API key. It begins at once, unless a line of the account's policy asks for approval: then the
+// batch is requested. A batch that cannot begin stays a draft. One that was submitted before is replayed.
+func (a *Changes) SubmitBatch(ctx context.Context, s Submission) (b batch.Batch, replayed bool, err error) {
+	if b, replayed, err = a.Batches.Recall(ctx, s.Caller); replayed || err != nil {
+		return b, replayed, err
 	}
-	b, err := a.Batches.Get(ctx, tenantID, id)
-	if err == nil && b.Key != key { // its daily limit would not count
+	b, err = a.Batches.Get(ctx, s.Caller.Tenant, s.Batch)
+	if err == nil && b.Key != s.Caller.Key { // its daily limit would not count
 		err = problem.New(problem.NotFound, "batch_not_found", "There is no such batch of this key")
 	}
 	if err != nil {
-		return err
+		return b, false, err
 	}
-	f, err := a.Batches.Freeze(ctx, tenantID, id, again)
+	switch b.Status {
+	case batch.Requested, batch.Running, batch.Paused, batch.Finished:
+		return b, true, nil
+	}
+	if err := a.submit(ctx, s); err != nil {
+		return b, false, err
+	}
+	b, err = a.Batches.Get(ctx, b.Tenant, b.ID)
+	return b, false, err
+}
+
+// submit starts a draft of a key, or requests it where it needs approval, each in one transaction.
+func (a *Changes) submit(ctx context.Context, s Submission) error {
+	t, err := a.Tenants.Get(ctx, s.Caller.Tenant)
 	if err != nil {
 		return err
 	}
-	act, err := a.requestByKey(ctx, t, f, key, origin)
+	f, err := a.Batches.Freeze(ctx, t.ID, s.Batch, s.Again)
+	if err != nil {
+		return err
+	}
+	act, err := a.requestByKey(ctx, t, f, s.Caller.Key, s.Origin)
 	if err != nil {
 		return err
 	}
 	f.Request = act.ID
 	if act.Needs > 0 {
 		return a.Store.Write(ctx, func(tx *db.Tx) error {
-			return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, By{}, sendBatchRule, act))
+			return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, By{}, sendBatchRule, act), a.Batches.Keep(tx, s.Caller, f.Batch))
 		})
 	}
-	if err := a.Store.Write(ctx, func(tx *db.Tx) error { return a.Batches.RequestIn(tx, f) }); err != nil {
-		return err
-	}
-	err = a.Batches.Start(context.WithoutCancel(ctx), batch.Order{Tenant: tenantID, ID: id, Digest: f.Digest, Reason: act.Reason, Actor: act.MakerName}, func(tx *db.Tx, _ batch.Batch) error {
-		return a.keyStands(tx, act)
+	order := batch.Order{Tenant: t.ID, ID: f.ID, Digest: f.Digest, Reason: act.Reason, Actor: act.MakerName}
+	return a.Batches.Submit(context.WithoutCancel(ctx), f, order, func(tx *db.Tx, b batch.Batch) error {
+		if err := a.keyStands(tx, act); err != nil {
+			return err
+		}
+		return a.Batches.Keep(tx, s.Caller, b)
 	})
-	if err == nil || errors.Is(err, db.ErrAmbiguous) {
-		return err
-	}
-	return errors.Join(err, a.withdrawBatch(context.WithoutCancel(ctx), act, func(*db.Tx) error { return nil }))
 }
 
 // requestByKey makes the request of a batch that an API key submits. Its Needs are 0 where it needs no approver.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
@@ -149,17 +150,25 @@ func TestBatch_byKey(t *testing.T) {
 			return b
 		}
 		b, large := upload("Salaries", "0201234567", "10"), upload("Winners", "0201234568", "15000")
-		f.refused(f.SubmitBatch(t.Context(), b.Tenant, b.ID, f.keyOf("", ""), "192.0.2.1", ""), problem.NotFound, "batch_not_found")
-		if err := f.SubmitBatch(t.Context(), b.Tenant, b.ID, key, "192.0.2.1", ""); err != nil {
-			t.Fatal(err)
+		submit := func(id, key string) (replayed bool, err error) {
+			_, replayed, err = f.SubmitBatch(t.Context(), Submission{Caller: idempotency.Caller{Tenant: b.Tenant, Key: key}, Batch: id, Origin: "192.0.2.1"})
+			return replayed, err
+		}
+		_, err := submit(b.ID, f.keyOf("", ""))
+		f.refused(err, problem.NotFound, "batch_not_found")
+		for _, again := range []bool{false, true} {
+			if replayed, err := submit(b.ID, key); err != nil || replayed != again {
+				t.Fatal(replayed, err)
+			}
 		}
 		f.batchIs(b, batch.Running)
-		f.refused(f.SubmitBatch(t.Context(), b.Tenant, large.ID, key, "192.0.2.1", ""), problem.InsufficientFunds, "insufficient_wallet_balance")
+		_, err = submit(large.ID, key)
+		f.refused(err, problem.InsufficientFunds, "insufficient_wallet_balance")
 		f.batchIs(large, batch.Draft)
 		f.line(Line{Kind: KindSendBatch, Tenant: f.tenant.ID, Own: true, Checkers: 1})
 		f.clock.Advance(2 * time.Second)
 		waits := upload("Bonuses", "0201234569", "10")
-		if err := f.SubmitBatch(t.Context(), b.Tenant, waits.ID, key, "192.0.2.1", ""); err != nil {
+		if _, err := submit(waits.ID, key); err != nil {
 			t.Fatal(err)
 		}
 		r, found, err := f.RequestOfBatch(t.Context(), b.Tenant, waits.ID)

@@ -34,7 +34,7 @@ var (
 )
 
 // paying are the scopes with which a key takes money out of the wallet.
-var paying = []access.Scope{access.All, access.Payout, access.Airtime}
+var paying = []access.Scope{access.All, access.Payout, access.Batches, access.Airtime}
 
 // pays reports whether a key with these scopes can debit the wallet.
 func pays(scopes []access.Scope) bool {

@@ -79,6 +79,7 @@ var contents = []entry{
 	{"keys", "Keys and addresses"},
 	{"collecting", "Collecting"},
 	{"paying-out", "Paying out"},
+	{"paying-many", "Paying many people"},
 	{"airtime-data", "Airtime and data"},
 	{"sms-otp", "SMS and one-time passwords"},
 	{"webhooks", "Webhooks"},

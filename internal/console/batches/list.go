@@ -38,6 +38,7 @@ var badges = map[batch.Status]page.Badge{
 // causes are the reasons of a pause, with the next step.
 var causes = map[batch.Cause]string{
 	batch.CausePerson:                      "A person paused the batch.",
+	batch.CauseProgram:                     "An API key paused the batch.",
 	batch.CauseRecovery:                    "The service was restored from a backup. Ask the operator before you resume the batch: rows may have been paid.",
 	batch.CauseKey:                         "The API key of the batch was revoked or has expired. Cancel the batch, and send the remaining rows with another key.",
 	batch.CauseAltered:                     "The stored rows differ from the approved ones. Cancel the batch, and tell the operator.",

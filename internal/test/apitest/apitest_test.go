@@ -16,11 +16,11 @@ var samples = map[string]string{
 	"amount": "5.5", "phone": `"0240000000"`, "network": `"MTN"`, "reference": `"order-20260001"`, "wanted": `"order-20260001"`, "email": `"ama@shop.example"`, "url": `"https://shop.example/hook"`,
 	"label": `"Kwame"`, "account": `"0011223344556"`, "id": `"00000000-0000-0000-0000-000000000000"`, "lookup": `"00000000-0000-0000-0000-000000000000"`, "cursor": `"1:x"`, "day": `"2026-01-31"`,
 	"request": `"00000000-0000-0000-0000-000000000000"`, "code": `"1234"`, "message": `"Your order is ready"`, "otp": `"Your code is <%otp_code%>"`, "sender": `"AdomStores"`,
-	"numbers": `["0240000000"]`, "ids": `["00000000-0000-0000-0000-000000000000"]`, "objects": `[{"phone_number":"0240000000"}]`, "number": "5",
+	"numbers": `["0240000000"]`, "ids": `["00000000-0000-0000-0000-000000000000"]`, "objects": `[{"phone_number":"0240000000"}]`, "payees": `[{"account_number":"0240000000","channel":"MTN","amount":5}]`, "number": "5",
 }
 
 // idle are operations whose body may say nothing.
-var idle = []string{"updateContact", "webhookReplay"}
+var idle = []string{"updateContact", "webhookReplay", "submitBatch", "pauseBatch", "resumeBatch", "cancelBatch"}
 
 func sample(o Operation) Example {
 	e := Example{Path: map[string]string{}, Query: map[string]string{}, Body: map[string]string{}}
@@ -55,7 +55,7 @@ func load(t *testing.T) *Document {
 // The document declares every part that the tests need.
 func TestDocument_isComplete(t *testing.T) {
 	kinds := []string{"amount", "phone", "network", "reference", "url", "label", "choice", "account", "id", "lookup", "day", "number", "cursor",
-		"wanted", "email", "request", "code", "message", "otp", "sender", "numbers", "ids", "objects"}
+		"wanted", "email", "request", "code", "message", "otp", "sender", "numbers", "ids", "objects", "payees"}
 	for _, o := range load(t).Operations {
 		if o.ID == "" || o.op.Summary == "" || len(o.op.Tags) != 1 {
 			t.Errorf("%s %s lacks an id, a summary or a tag", o.Method, o.Path)

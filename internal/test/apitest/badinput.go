@@ -193,6 +193,9 @@ func (g *generator) bodyField(f Field) {
 			body.Status = []int{http.StatusNotFound, http.StatusUnprocessableEntity}
 			body.Field = ""
 		}
+		if f.Kind == "payees" { // the field names the row and its member
+			body.Field = ""
+		}
 		if f.Kind == "request" { // a request that is not open gets no other code
 			body.Status = []int{http.StatusUnauthorized, http.StatusUnprocessableEntity}
 			body.Field = ""
@@ -274,6 +277,18 @@ func texts(f Field) map[string]string {
 		lists("a number", "[7]", "null", "[null]", "a string", `["0240000001"]`, "a list", "[[]]", "no number", `[{"first_name":"Ama"}]`, "a bad number", `[{"phone_number":"12345"}]`,
 			"a number as a number", `[{"phone_number":240000001}]`, "NUL", `[{"phone_number":"0240000001","first_name":"A\u0000"}]`,
 			"a member twice", `[{"phone_number":"0240000001","phone_number":"0240000002"}]`, "bad UTF-8", "[{\"phone_number\":\"0240000001\",\"email\":\"\xff\"}]")
+	case "payees":
+		payee := func(member, value string) string {
+			members := map[string]string{"account_number": `"0240000001"`, "channel": `"MTN"`, "amount": `"5.00"`}
+			members[member] = value
+			return `[{"account_number":` + members["account_number"] + `,"channel":` + members["channel"] + `,"amount":` + members["amount"] + `}]`
+		}
+		lists("a number", "[7]", "null", "[null]", "a string", `["0240000001"]`, "a list", "[[]]", "an empty object", "[{}]", "a bad number", payee("account_number", `"12345"`),
+			"a number as a number", payee("account_number", "240000001"), "a number of a spreadsheet", payee("account_number", `"0240000001.0"`), "no network", payee("channel", "null"),
+			"an unknown network", payee("channel", `"GLO"`), "no amount", payee("amount", "null"), "an exponent in a text", payee("amount", `"1e1"`), "half a pesewa", payee("amount", "1.005"),
+			"an amount with a comma", payee("amount", `"1,200.00"`), "too little", payee("amount", "0.49"), "less than nothing", payee("amount", "-1"), "NUL", payee("channel", `"MTN","note":"A\u0000"`),
+			"a short reference", payee("amount", `5,"client_reference":"short"`), "a reference with a space", payee("amount", `5,"client_reference":"salary 2026 11"`),
+			"a member twice", payee("amount", `5,"amount":6`))
 	case "cursor":
 		strs("unknown", ":", "x:", ":x", "-1:x", "yesterday:x", strings.Repeat("1", 5000))
 	case "id", "lookup", "request":
@@ -368,7 +383,8 @@ func (g *generator) pathField(f Field) {
 	for _, v := range []string{"%00", "a%00b", "%ff", "%0a", "%20", "%2e%2e", "..%2f..", "a%2fb", "%F0%9F%98%80", "'%20OR%201=1", strings.Repeat("x", 3000), "unknown-unknown", "%25", "%7b%7d"} {
 		bad("such as "+shorten(v), v)
 	}
-	bad("empty", "")
+	status := []int{http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed} // without its last part it may be another path
+	g.add(Case{Name: f.Name + " empty", URL: g.url(f.Name, ""), Status: status})
 	if f.Kind == "phone" {
 		for _, v := range []string{"12345", "02400000000", "abcdefghij", "+14155550100"} {
 			g.add(Case{Name: f.Name + " such as " + v, URL: g.url(f.Name, v), Status: unprocessable, Field: f.Name})
@@ -418,6 +434,9 @@ func (g *generator) bodies() {
 		"with a comment": good + "// x", "with NaN": good[:len(good)-1] + `,"x":NaN}`, "with a leading zero": good[:len(good)-1] + `,"x":01}`,
 		"that is empty": " ", "with a trailing word": good + " true",
 	} {
+		if body == good { // one without members has no quotes
+			continue
+		}
 		g.add(Case{Name: "body " + what, Body: []byte(body), Status: broken, Code: "malformed_json"})
 	}
 	limit := 64 << 10

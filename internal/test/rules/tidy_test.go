@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"cli/operations":    {"app", "audit", "backup", "batch", "cli/frame", "db", "installation", "jobs", "jobs/lease", "recovery", "relocation", "sample", "timekeeping"},
 	"sample":            {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":               {"*"},
-	"api":               {"access", "api/wire", "contacts", "lookup", "guides", "idempotency", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "provider", "ratelimit", "recovery", "requestlog", "route", "senderid", "statement", "tenant", "webhook"},
+	"api":               {"access", "api/wire", "batch", "changes", "contacts", "lookup", "guides", "idempotency", "jobs", "ledger", "messaging", "messaging/otp", "payments", "payments/book", "provider", "ratelimit", "recovery", "requestlog", "route", "senderid", "statement", "tenant", "webhook"},
 	"api/wire":          {},
 	"console":           {"access", "api", "audit", "identity", "notice", "page", "roles", "sheet", "tenant"},
 	"console/approvals": {"changes", "console", "identity", "ledger", "page", "roles", "tenant"},

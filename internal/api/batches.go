@@ -1,0 +1,267 @@
+package api
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/makola/makola/internal/api/wire"
+	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// Bounds of the texts of batches.
+const (
+	batchNameMax   = 100
+	batchReasonMax = 500
+	batchPage      = 100
+	batchPageMax   = 1000
+	shownFaults    = 100 // faults of rows in one answer
+)
+
+// makeBatch creates a draft of payouts from the rows of the body.
+func makeBatch(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	up := batch.Upload{Tenant: c.caller.Tenant, Maker: c.caller.KeyID, Key: c.caller.KeyID, Name: f.short("name", true, batchNameMax), Again: f.short("again", false, batchReasonMax)}
+	rows := f.payees(batch.MaxRows)
+	up.Once = c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	b, replayed, err := c.api.Batches.Make(c.ctx, up, rows)
+	return c.answerBatch("Batch created successfully", b, replayed, blame(err, "rows", "duplicate_batch"))
+}
+
+// payees reads the rows of a batch. A fault of a row has a field such as rows.2.amount, and rows count from 1.
+func (f *form) payees(most int) []batch.Given {
+	rows := f.objects("rows", most)
+	if len(rows) > most {
+		f.bad("rows", "must be at most "+strconv.Itoa(most))
+		return nil
+	}
+	list := make([]batch.Given, len(rows))
+	bad := rowFaults{form: f}
+	for i, r := range rows {
+		bad.row = i + 1
+		list[i] = batch.Given{Number: bad.text(r, "account_number"), Network: bad.place(r), Amount: bad.cedis(r), Name: bad.text(r, "account_name"),
+			Reference: bad.reference(r), Note: bad.text(r, "note")}
+	}
+	if bad.count > shownFaults {
+		f.bad("rows", "have "+strconv.Itoa(bad.count)+" faults, of which "+strconv.Itoa(shownFaults)+" are shown")
+	}
+	return list
+}
+
+// rowFaults records the faults of the rows of a list.
+type rowFaults struct {
+	form  *form
+	row   int
+	count int
+}
+
+func (b *rowFaults) bad(member, text string) {
+	if b.count++; b.count <= shownFaults {
+		b.form.bad("rows."+strconv.Itoa(b.row)+"."+member, text)
+	}
+}
+
+// text is an optional text of a row on one line.
+func (b *rowFaults) text(r row, member string) string {
+	value := r.Find(member)
+	switch {
+	case value == nil || value[0] == 'n':
+		return ""
+	case value[0] != '"':
+		b.bad(member, notText)
+		return ""
+	}
+	text := strings.TrimSpace(wire.Unquote(value))
+	switch {
+	case wire.HasControl(text, false):
+		b.bad(member, badText)
+	case utf8.RuneCountInString(text) > textMax:
+		b.bad(member, "must be at most "+strconv.Itoa(textMax)+" characters")
+	default:
+		return text
+	}
+	return ""
+}
+
+// place is the network of a row, or the id of its bank.
+func (b *rowFaults) place(r row) string {
+	channel, bank := b.text(r, "channel"), b.text(r, "bank_id")
+	if channel != "" && bank != "" {
+		b.bad("bank_id", "must not be given together with channel")
+	}
+	return cmp.Or(channel, bank)
+}
+
+// cedis is the amount of a row as a text: a JSON number without its exponent, or a numeric string. The domain checks it.
+func (b *rowFaults) cedis(r row) string {
+	value := r.Find("amount")
+	if value == nil || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
+		return b.text(r, "amount")
+	}
+	amount, err := money.ParseNumber(string(value))
+	if err != nil {
+		b.bad("amount", err.Error())
+		return ""
+	}
+	return amount.String()
+}
+
+// reference is the client's own reference of a row.
+func (b *rowFaults) reference(r row) string {
+	text := b.text(r, "client_reference")
+	switch {
+	case text == "":
+	case !wordy(text):
+		b.bad("client_reference", "must consist of letters, digits, dots, underscores and hyphens")
+	case len(text) < referenceMin || len(text) > referenceMax:
+		b.bad("client_reference", "must be 12 to 36 characters long")
+	default:
+		return text
+	}
+	return ""
+}
+
+// batchID is the batch in the path.
+func (f *form) batchID() (string, error) {
+	return f.id("batch_id", problem.New(problem.NotFound, "batch_not_found", "Batch not found"))
+}
+
+// batchOf reads the batch in the path, once the form is good.
+func (c *call) batchOf(f *form) (batch.Batch, error) {
+	id, unknown := f.batchID()
+	if err := f.err(); err != nil {
+		return batch.Batch{}, err
+	}
+	if unknown != nil {
+		return batch.Batch{}, unknown
+	}
+	return c.api.Batches.Get(c.ctx, c.caller.Tenant, id)
+}
+
+// batchStatus answers with a batch and the numbers of its rows.
+func batchStatus(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	b, err := c.batchOf(f)
+	return c.answerBatch("Batch fetched successfully", b, false, err)
+}
+
+// batchRows answers with a page of the rows of a batch, and what became of each.
+func batchRows(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	status := f.choice("status", false, batch.Statuses()...)
+	number, size := f.number("page", 1, 1, maxPage), f.number("page_size", batchPage, 1, batchPageMax)
+	b, err := c.batchOf(f)
+	if err != nil {
+		return err
+	}
+	rows, total, err := c.api.Batches.Find(c.ctx, b, status, number, size)
+	if err != nil {
+		return err
+	}
+	w := c.success("Batch rows fetched successfully")
+	w.List("data")
+	for _, r := range rows {
+		w.batchRow(r)
+	}
+	w.End()
+	query := url.Values{}
+	if status != "" {
+		query.Set("status", status)
+	}
+	if size != batchPage {
+		query.Set("page_size", strconv.Itoa(size))
+	}
+	c.filteredPages(query, number, size, int64(total), len(rows))
+	w.End()
+	return nil
+}
+
+// submitBatch sends a batch of the calling key, or requests its approval.
+func submitBatch(c *call) error {
+	return c.changeBatch("Batch submitted successfully", "again", func(who idempotency.Caller, id, again string) (batch.Batch, bool, error) {
+		return c.api.Changes.SubmitBatch(c.ctx, changes.Submission{Caller: who, Batch: id, Origin: c.origin(), Again: again})
+	})
+}
+
+func pauseBatch(c *call) error {
+	return c.changeBatch("Batch paused successfully", "", func(who idempotency.Caller, id, _ string) (batch.Batch, bool, error) {
+		return c.api.Batches.PauseFor(c.ctx, who, id)
+	})
+}
+
+func resumeBatch(c *call) error {
+	return c.changeBatch("Batch resumed successfully", "", func(who idempotency.Caller, id, _ string) (batch.Batch, bool, error) {
+		return c.api.Batches.ResumeFor(c.ctx, who, id)
+	})
+}
+
+// cancelBatch ends a batch. The money of the rows that are not accepted goes back to the wallet.
+func cancelBatch(c *call) error {
+	return c.changeBatch("Batch cancelled successfully", "reason", func(who idempotency.Caller, id, reason string) (batch.Batch, bool, error) {
+		return c.api.Batches.CancelFor(c.ctx, who, id, reason, "key "+c.caller.KeyID)
+	})
+}
+
+// changeBatch changes the batch in the path, and answers with it. member is an optional text of the body; empty: none.
+func (c *call) changeBatch(message, member string, change func(who idempotency.Caller, id, text string) (batch.Batch, bool, error)) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	id, unknown := f.batchID()
+	text := ""
+	if member != "" {
+		text = f.short(member, false, batchReasonMax)
+	}
+	who := c.asker(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if unknown != nil {
+		return unknown
+	}
+	b, replayed, err := change(who, id, text)
+	return c.answerBatch(message, b, replayed, err)
+}
+
+// answerBatch answers with a batch and the numbers of its rows by their status.
+func (c *call) answerBatch(message string, b batch.Batch, replayed bool, err error) error {
+	if err != nil {
+		return err
+	}
+	n, err := c.api.Batches.Numbers(c.ctx, b)
+	if err != nil {
+		return err
+	}
+	c.replayed(replayed)
+	w := c.success(message)
+	w.Object("data")
+	w.batch(n.Batch)
+	w.Object("counts")
+	for _, status := range slices.Sorted(slices.Values(batch.Statuses())) {
+		w.Integer(status, int64(n.Rows[status]))
+	}
+	w.End()
+	w.End()
+	w.End()
+	return nil
+}

@@ -1,0 +1,193 @@
+package batch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// key makes an API key of the tenant, and its caller.
+func (n *node) key() idempotency.Caller {
+	n.f.t.Helper()
+	minted, err := n.access.Mint(access.NewKey{Tenant: n.f.tenant.ID, Scopes: []access.Scope{access.Batches}})
+	if err == nil {
+		err = n.db.Write(n.f.t.Context(), func(tx *db.Tx) error {
+			n.access.CreateKey(tx, minted)
+			return nil
+		})
+	}
+	if err != nil {
+		n.f.t.Fatal(err)
+	}
+	return idempotency.Caller{Tenant: n.f.tenant.ID, Key: minted.Key.ID}
+}
+
+// people are the rows of a program.
+func people(n int) []Given {
+	list := make([]Given, n)
+	for i := range list {
+		list[i] = Given{Number: fmt.Sprintf("024%07d", i+1), Network: "MTN", Amount: "5.00"}
+	}
+	return list
+}
+
+// byKey makes a batch of a key and submits it.
+func (n *node) byKey(caller idempotency.Caller, name string, rows int) Batch {
+	n.f.t.Helper()
+	b, _, err := n.Make(n.f.t.Context(), Upload{Tenant: caller.Tenant, Maker: caller.Key, Key: caller.Key, Name: name, Once: caller}, people(rows))
+	if err != nil {
+		n.f.t.Fatal(err)
+	}
+	f, err := n.Freeze(n.f.t.Context(), b.Tenant, b.ID, "")
+	if err == nil {
+		err = n.Submit(n.f.t.Context(), f, Order{Reason: "Batch " + name, Actor: "key"}, nil)
+	}
+	if err != nil {
+		n.f.t.Fatal(err)
+	}
+	return n.is(b.ID)
+}
+
+// A key changes batches that a key made. It ends no pause of a person, and changes no batch of people.
+func TestProgram_leavesPeopleAlone(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).stopped("a")
+		caller := n.key()
+		b := n.byKey(caller, "Salaries", 3)
+		if err := n.Pause(t.Context(), b.Tenant, b.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := n.ResumeFor(t.Context(), caller, b.ID)
+		wantCode(t, err, "batch_paused_by_person")
+		if is, replayed, err := n.PauseFor(t.Context(), caller, b.ID); err != nil || !replayed || is.Cause != CausePerson {
+			t.Errorf("paused by a key: %s, %v, %v", is.Cause, replayed, err)
+		}
+		if err := n.Resume(t.Context(), b.Tenant, b.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		if is, _, err := n.PauseFor(t.Context(), caller, b.ID); err != nil || is.Cause != CauseProgram {
+			t.Errorf("paused by a key: %s, %v", is.Cause, err)
+		}
+		if is, _, err := n.ResumeFor(t.Context(), caller, b.ID); err != nil || is.Status != Running {
+			t.Errorf("resumed by a key: %s, %v", is.Status, err)
+		}
+		is, _, err := n.CancelFor(t.Context(), caller, b.ID, "", "key")
+		if err != nil || is.Status != Cancelled || is.Rest != 0 || n.wallet() != funds {
+			t.Errorf("cancelled: %s with %s left, the wallet has %s, %v", is.Status, is.Rest, n.wallet(), err)
+		}
+		theirs := n.requested("Winners", fileFrom(7, 2))
+		if err := n.start(theirs); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = n.PauseFor(t.Context(), caller, theirs.ID)
+		wantCode(t, err, "batch_of_people")
+		_, _, err = n.CancelFor(t.Context(), caller, theirs.ID, "", "key")
+		wantCode(t, err, "batch_of_people")
+		n.sound()
+	})
+}
+
+// A repeated request with the same Idempotency-Key does nothing and returns the batch, also once its rows were sent. Another body with
+// the key is refused, and a refused request leaves its key free.
+func TestProgram_idempotencyKey(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).stopped("a")
+		n.answers = idempotency.NewAnswers(d, n.clock)
+		caller := n.key()
+		caller.IdempotencyKey, caller.BodyHash = "first", "make"
+		bad := people(2)
+		bad[1].Amount = "0.01"
+		up := Upload{Tenant: caller.Tenant, Maker: caller.Key, Key: caller.Key, Name: "Salaries", Once: caller}
+		_, _, err := n.Make(t.Context(), up, bad)
+		if e := problem.From(err); e == nil || len(e.Fields["rows.2.amount"]) != 1 || len(e.Fields) != 1 {
+			t.Fatalf("a bad row is answered %v", err)
+		}
+		b := n.byKey(caller, "Salaries", 2)
+		for range 2 {
+			if again, replayed, err := n.Make(t.Context(), up, people(2)); err != nil || !replayed || again.ID != b.ID {
+				t.Fatalf("repeated: %s, %v, %v", again.ID, replayed, err)
+			}
+		}
+		up.Once.BodyHash = "other"
+		_, _, err = n.Make(t.Context(), up, people(3))
+		wantCode(t, err, "idempotency_key_mismatch")
+		up.Once = idempotency.Caller{Tenant: caller.Tenant, Key: caller.Key}
+		_, _, err = n.Make(t.Context(), up, people(2))
+		if e := wantCode(t, err, "duplicate_batch"); e.Data.(Batch).ID != b.ID {
+			t.Errorf("the duplicate is %+v", e.Data)
+		}
+		pause := caller
+		pause.IdempotencyKey, pause.BodyHash = "pause", "pause"
+		if _, replayed, err := n.PauseFor(t.Context(), pause, b.ID); err != nil || replayed {
+			t.Fatal(replayed, err)
+		}
+		if _, _, err := n.ResumeFor(t.Context(), idempotency.Caller{Tenant: caller.Tenant, Key: caller.Key}, b.ID); err != nil {
+			t.Fatal(err)
+		}
+		if is, replayed, err := n.PauseFor(t.Context(), pause, b.ID); err != nil || !replayed || is.Status != Running {
+			t.Errorf("a repeated pause: %s, %v, %v", is.Status, replayed, err)
+		}
+	})
+}
+
+// A key that is revoked sends nothing more: its draft is refused, and its running batch pauses.
+func TestProgram_keyRevoked(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).stopped("a")
+		caller := n.key()
+		runs := n.byKey(caller, "Salaries", 3)
+		up := Upload{Tenant: caller.Tenant, Maker: caller.Key, Key: caller.Key, Name: "More"}
+		draft, _, err := n.Make(t.Context(), up, people(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := n.access.RevokeKey(tx, caller.Tenant, caller.Key)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		n.clock.Advance(2 * time.Second)
+		f, err := n.Freeze(t.Context(), draft.Tenant, draft.ID, "another time")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, n.Submit(t.Context(), f, Order{Reason: "more", Actor: "key"}, nil), "key_revoked")
+		if err := n.queue.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(5 * time.Second)
+		if is := n.is(runs.ID); is.Status != Paused || is.Cause != CauseKey || is.Accepted != 0 || is.Rest != is.Total() {
+			t.Errorf("the running batch is %s (%s), %d accepted, %s left", is.Status, is.Cause, is.Accepted, is.Rest)
+		}
+		if is := n.is(draft.ID); is.Status != Draft {
+			t.Errorf("the draft is %s", is.Status)
+		}
+		n.sound()
+	})
+}
+
+// Rows are found by what became of them, page by page.
+func TestFind_byStatus(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).node("a")
+		b := n.byKey(n.key(), "Salaries", 5)
+		n.pass(10 * time.Second)
+		b = n.is(b.ID)
+		for status, want := range map[string]int{"": 5, "success": 5, "failed": 0, "pending": 0, "ready": 0, "returned": 0, "bad": 0} {
+			list, total, err := n.Find(t.Context(), b, status, 2, 2)
+			if err != nil || total != want || len(list) != min(max(want-2, 0), 2) {
+				t.Errorf("%q: %d of %d, want %d in all (%v)", status, len(list), total, want, err)
+			}
+			if len(list) == 2 && (list[0].Line != 3 || list[1].Line != 4) {
+				t.Errorf("%q: rows %d and %d", status, list[0].Line, list[1].Line)
+			}
+		}
+	})
+}
