@@ -164,6 +164,7 @@ var changing = map[string]string{
 	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",
 	"webhooks replay": "--tenant ID x", "webhooks secret": "ID", "senders create": "--tenant ID --name Adum", "senders approve": "x", "senders reject": "x",
 	"credits sell": "ID 5 --price 1 --reference r5", "credits refund": "ID 5 --price 1 --reference r6", "campaigns stop": "x", "otp reopen": "ID 0244",
+	"batch check": "ID testdata/salaries.csv", "batch send": "ID testdata/salaries.csv", "batch pause": "ID x", "batch resume": "ID x", "batch cancel": "ID x",
 	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x", "clock accept": "", "privacy erase": "0244123456",
 }
 

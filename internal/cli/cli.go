@@ -62,6 +62,7 @@ type commands struct {
 
 	Wallet     funds.Wallet     `cmd:"" group:"Money:" help:"Show, fund and correct wallets, and move money between them."`
 	Payouts    funds.Payouts    `cmd:"" group:"Money:" help:"Find, show and resolve payments."`
+	Batch      funds.Batch      `cmd:"" group:"Money:" help:"Pay many people by a file: check and send it, follow the batch, and take its results."`
 	Fees       funds.Fees       `cmd:"" group:"Money:" help:"Show and set fee plans."`
 	Float      funds.Float      `cmd:"" group:"Money:" help:"Show floats at providers, and record deposits."`
 	Ledger     funds.Ledger     `cmd:"" group:"Money:" help:"Check the ledger, and print balances and statements."`

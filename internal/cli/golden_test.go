@@ -30,6 +30,7 @@ var variable = []struct {
 }{
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "id"},
 	{regexp.MustCompile(`mk_(live|test)_[0-9A-Za-z_.-]+`), "key"},
+	{regexp.MustCompile(`\([a-z2-7]{13}\) of \d{4}-\d\d-\d\d`), "batch"},
 	{regexp.MustCompile(`/first\?t=[0-9A-Za-z_-]+`), "link"},
 	{regexp.MustCompile(`"code": "[0-9]{8}"`), "code"},
 	{regexp.MustCompile(`"(secret|former)": "[0-9A-Za-z_+/=-]{20,}"`), "secret"},
@@ -275,6 +276,27 @@ const changingCommands = `
 	wallet recover {owing} --reason nothing·left
 	contacts add-group {a} Traders --reason x
 	ledger check -o json
+	batch check {t} testdata/salaries.csv
+	batch check {t} testdata/mistakes.csv
+	batch check {t} testdata/nothing.csv
+	batch check {t} testdata/salaries.csv --column number=Colour
+	batch send {t} testdata/mistakes.csv --reason salaries
+	batch send {t} testdata/salaries.csv --reason salaries
+	wallet fund {t} 100.00 --reason slip --reference batch-1
+	s = batch send {t} testdata/salaries.csv --name Salaries·November --reason salaries -o json
+	batch send {t} testdata/salaries.csv --name Salaries·November --reason salaries
+	batch send {t} testdata/salaries.csv --name Bonus --reason bonus
+	batch list {t}
+	batch status {t} {s}
+	batch pause {t} {s} --reason check
+	batch pause {t} {s} --reason check
+	batch resume {t} {s} --reason checked
+	batch cancel {t} {s}
+	batch cancel {t} {s} --reason wrong·month -o json
+	batch status {t} {s} --wait -o csv
+	batch results {t} {s}
+	batch results {t} {s} --file testdata/results.pdf
+	batch status {t} nothing
 `
 
 func TestCommands_printAsBefore(t *testing.T) {

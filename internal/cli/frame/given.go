@@ -39,6 +39,8 @@ var Needs = map[string]roles.Permission{
 	"float add": roles.ChangeTreasury,
 	"bank add":  roles.ChangeTreasury, "bank close": roles.ChangeTreasury, "bank open": roles.ChangeTreasury, "bank sweep": roles.ChangeTreasury,
 	"bank top-up": roles.ChangeTreasury, "bank settle": roles.ChangeTreasury, "bank arrived": roles.ChangeTreasury,
+	"batch check": roles.RequestChanges, "batch send": roles.RequestChanges,
+	"batch pause": roles.ChangeTreasury, "batch resume": roles.ChangeTreasury, "batch cancel": roles.ChangeTreasury,
 	"payouts resolve": roles.ChangeTreasury, "payouts decide": roles.ChangeTreasury,
 	"providers pause": roles.SwitchProviders, "providers resume": roles.SwitchProviders, "providers route": roles.ChangeMoney,
 	"catalogue set": roles.ChangeTenants, "catalogue bank-code": roles.ChangeTenants, "catalogue prefix": roles.ChangeTenants,
@@ -55,6 +57,7 @@ var Needs = map[string]roles.Permission{
 var moneyCommands = map[string]bool{
 	"wallet fund": true, "wallet adjust": true, "wallet transfer": true, "wallet recover": true, "float add": true,
 	"bank open": true, "bank sweep": true, "bank top-up": true, "bank settle": true, "bank arrived": true,
+	"batch send": true, "batch resume": true, "batch cancel": true,
 	"payouts resolve": true, "payouts decide": true, "credits sell": true, "credits refund": true,
 }
 
