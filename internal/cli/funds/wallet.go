@@ -12,6 +12,7 @@
 //	wallet.go                      wallets and floats
 //	statements.go                  statements of providers and banks
 //	payouts.go                     payments found, listed and resolved
+//	batch.go                       batches of payouts by a file
 //	statement.go                   statements, and the payments in them
 package funds
 
