@@ -36,8 +36,11 @@ var hourly = [24]int{7: 2, 8: 6, 9: 9, 10: 11, 11: 11, 12: 9, 13: 8, 14: 8, 15: 
 func (m *maker) plan(days int) (steps []step) {
 	for n, s := range m.shops {
 		random := rand.New(rand.NewPCG(m.seed, 100+uint64(n))) // a history, not a secret
-		for day := range days {
+		for day := range days + 1 { // the last one is today, if it has begun
 			midnight := m.made.From.AddDate(0, 0, day)
+			if !midnight.Before(m.made.To) {
+				break
+			}
 			steps = append(steps, m.payments(random, s, midnight, day, days)...)
 			steps = append(steps, m.passwords(random, s, midnight)...)
 			steps = append(steps, m.newsletters(random, s, midnight, day)...)
@@ -53,6 +56,7 @@ func (m *maker) plan(days int) (steps []step) {
 	}
 	steps = append(steps, m.senders(days)...)
 	steps = append(steps, m.stuck())
+	steps = slices.DeleteFunc(steps, func(s step) bool { return !s.at.Before(m.made.To) })
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
 	return steps
 }
@@ -68,6 +72,9 @@ func (m *maker) payments(random *rand.Rand, s *shop, midnight time.Time, day, da
 	}
 	slices.SortFunc(times, time.Time.Compare)
 	for _, at := range times {
+		if !at.Before(m.made.To) {
+			break
+		}
 		s.number++
 		o := order{shop: s, kind: s.drawKind(random), reference: fmt.Sprintf("%s-%s-%05d", s.prefix, at.Format("060102"), s.number), who: pick(random, s.people),
 			bank: random.IntN(1_000), pack: random.IntN(1_000), wait: 5*time.Second + time.Duration(random.ExpFloat64()*18*float64(time.Second)).Truncate(time.Millisecond)}
@@ -179,7 +186,7 @@ func (m *maker) stuck() step {
 	s := m.shops[0]
 	m.made.Stuck = 1
 	m.made.Payments++
-	at := m.made.To.Add(-24*time.Hour + 16*time.Hour + 42*time.Minute)
+	at := m.made.To.Truncate(24 * time.Hour).Add(-24*time.Hour + 16*time.Hour + 42*time.Minute)
 	return step{at, func(ctx context.Context) error {
 		s.number++
 		return m.pay(ctx, order{shop: s, kind: walletPayout, reference: fmt.Sprintf("%s-%s-%05d", s.prefix, at.Format("060102"), s.number),

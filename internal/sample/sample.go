@@ -35,7 +35,7 @@ const (
 type Options struct {
 	Folder  string        // of the data, which must not be there or be empty
 	Days    int           // whole UTC days; 0: Days
-	Until   time.Time     // the end of the last day; zero: the beginning of today
+	Until   time.Time     // the end of the last day; zero: now, with the past hours of today
 	Seed    uint64        // the same one makes the same history
 	Secret  config.Secret // the master key; none: the folder gets a development key of its own
 	Version string        // of the program
@@ -65,10 +65,11 @@ func Make(ctx context.Context, o Options) (Made, error) {
 	if o.Days = cmp.Or(o.Days, Days); o.Days < LeastDays || o.Days > MostDays {
 		return Made{}, problem.Field("days", fmt.Sprintf("must be %d to %d", LeastDays, MostDays))
 	}
+	end := o.Until.UTC().Truncate(24 * time.Hour)
 	if o.Until.IsZero() {
-		o.Until = clock.Real().Now()
+		end = clock.Real().Now().UTC().Truncate(time.Hour)
 	}
-	o.Until = o.Until.UTC().Truncate(24 * time.Hour)
+	o.Until = end
 	if o.Progress == nil {
 		o.Progress = func(time.Duration, time.Duration) {}
 	}
@@ -128,7 +129,7 @@ const opens = 5 * time.Hour
 
 // fill makes the history in a place.
 func fill(ctx context.Context, o Options, place string) (made Made, err error) {
-	from := o.Until.AddDate(0, 0, -o.Days)
+	from := o.Until.Truncate(24*time.Hour).AddDate(0, 0, -o.Days)
 	m := &maker{clock: clock.NewManual(from.Add(opens)), seed: o.Seed, faults: map[string]bool{},
 		made: Made{Folder: o.Folder, From: from, To: o.Until}}
 	storage := config.Storage{Data: place}
