@@ -338,6 +338,23 @@ func (a *Access) Keys(ctx context.Context, tenant string) ([]Key, error) {
 	return keys, err
 }
 
+const expiringKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE revoked_at = 0 AND expires_at > $1 AND expires_at < $2 AND replaced_by = '' ORDER BY expires_at, id LIMIT $3`
+
+// Expiring lists the active keys of all tenants that expire within a time and have no successor, at most most.
+func (a *Access) Expiring(ctx context.Context, within time.Duration, most int) (keys []Key, err error) {
+	now := a.clock.Now()
+	err = a.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		keys = nil
+		return tx.Query(expiringKeys, []any{now, now.Add(within), int64(most)}, func(r *db.Row) error {
+			var k Key
+			err := k.scan(r)
+			keys = append(keys, k)
+			return err
+		})
+	})
+	return keys, err
+}
+
 const lockKey = `SELECT ` + keyColumns + `, hash FROM api_keys WHERE tenant = $1 AND id = $2`
 
 func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err error) {

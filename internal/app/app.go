@@ -27,7 +27,7 @@
 //	demo.go                        development: an account with money
 //	simulator.go, simulated.go     the simulator: how it starts; its addresses for clients
 //	banner.go, ready.go            the output of a start, for people and for programs
-//	notices.go                     what notices say of change requests, and the conditions that are watched
+//	notices.go, conditions.go      what notices say of change requests; the conditions that are watched
 //	notify.go                      messages to systemd
 package app
 

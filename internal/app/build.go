@@ -177,7 +177,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
-	a.notices = notice.New(notice.Deps{DB: a.db, Jobs: a.jobs, People: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log, SMTP: a.cfg.SMTP,
+	a.notices = notice.New(notice.Deps{DB: a.db, Jobs: a.jobs, People: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log, SMTP: a.cfg.SMTP, Seal: a.cfg.Secret.Sealer("notice/body"),
 		PublicURL: a.cfg.PublicURL, Request: a.noticeOfRequest, Watch: a.watchConditions})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production, Proxy: a.proxy})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
@@ -211,7 +211,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		return err
 	}
 	a.changes = changes.New(changes.Deps{Store: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
-		Seal: changes.NewSealer(a.cfg.Secret), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: closing.New(a.db, a.ledger, a.clock), Payments: a.payments, Batches: a.batches, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
+		Seal: changes.NewSealer(a.cfg.Secret), MailLink: a.mailLink(), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: closing.New(a.db, a.ledger, a.clock), Payments: a.payments, Batches: a.batches, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
 	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit}).Check(ctx); err != nil {
 		return err
 	}
@@ -407,5 +407,5 @@ func (a *App) checkBook(ctx context.Context, name string, check func(context.Con
 	if len(problems) > 0 {
 		a.log.ErrorContext(ctx, "books do not balance", "book", name, "problems", problems)
 	}
-	return nil
+	return a.reportBook(ctx, name, problems)
 }

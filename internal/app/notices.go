@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console/words"
+	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/roles"
@@ -24,6 +25,9 @@ func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, e
 	rule, _ := a.changes.Rule(r.Kind)
 	n := notice.Request{Place: r.Place, Title: a.changes.Title(r.Kind), Amount: r.Amount, Requester: r.MakerName, Maker: r.Maker, Barred: r.Barred, Approver: rule.Check,
 		Waits: r.State == changes.Waiting && r.Needs > 0, Note: r.Note}
+	if about, is := changes.About(r); is {
+		n.About = about
+	}
 	if last := len(r.Checks) - 1; last >= 0 {
 		n.Decided = r.Checks[last].Person != r.Maker
 	}
@@ -35,9 +39,12 @@ func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, e
 	return n, err
 }
 
-// watchConditions reports the conditions of which people are notified.
-func (a *App) watchConditions(ctx context.Context) error {
-	return a.watchPayments(ctx)
+// mailLink returns how the links of invitations are sent; nil: they are shown to the requester.
+func (a *App) mailLink() func(tx *db.Tx, email, token string) error {
+	if !a.notices.Links() {
+		return nil
+	}
+	return a.notices.Invite
 }
 
 // watchPayments reports the payments whose outcome is unknown past its time.

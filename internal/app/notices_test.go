@@ -1,6 +1,8 @@
 package app
 
 import (
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -61,4 +63,59 @@ func (b *browsed) await(s *mailtest.Server, to string, texts ...string) mailtest
 			b.t.Fatal("no mail came")
 		}
 	}
+}
+
+// A person chooses when to be notified, an owner keeps money and security, and the test arrives. The page of the installation lists what
+// was sent to whom.
+func TestNotices_pages(t *testing.T) {
+	mails := mailtest.Start(t, nil)
+	b := browse(t, mailing(mails))
+	b.signIn(b.ready.SignInURL)
+	b.want(http.StatusOK, "/account", `href="/account/notices"`)
+	b.want(http.StatusOK, "/account/notices", "Approvals", "Once a day", "An owner cannot choose never")
+	b.post(http.StatusUnprocessableEntity, "/account/notices", "money", "never")
+	b.post(http.StatusOK, "/account/notices", "money", "daily", "approvals", "never")
+	b.want(http.StatusOK, "/account/notices", `<option value="never" selected`)
+	b.post(http.StatusOK, "/account/notices/test")
+	b.await(mails, "<"+developerEmail+">", "Test notice")
+	b.until("/ops/notices", "Delivered")
+	b.want(http.StatusOK, "/ops/notices", developerEmail, "Makola: Test notice", "E-mail")
+}
+
+// Without a mail server the pages say that nobody is notified.
+func TestNotices_pagesWithoutMail(t *testing.T) {
+	b := browse(t)
+	b.signIn(b.ready.SignInURL)
+	for _, path := range []string{"/account/notices", "/ops/notices"} {
+		b.want(http.StatusOK, path, "Nobody is notified", "No mail server is configured")
+	}
+	if p := b.do(http.MethodPost, "/account/notices/test", url.Values{}); p.StatusCode != http.StatusBadRequest {
+		t.Errorf("%d %s", p.StatusCode, p.text)
+	}
+}
+
+// A mail server that fails is a red line with its answer.
+func TestNotices_failingChannelIsShown(t *testing.T) {
+	mails := mailtest.Start(t, func(step mailtest.Step, _ int) mailtest.Fault {
+		if step == mailtest.Recipient {
+			return mailtest.Fault{Answer: "451 4.7.1 greylisted for ever"}
+		}
+		return mailtest.Fault{}
+	})
+	b := browse(t, mailing(mails))
+	b.signIn(b.ready.SignInURL)
+	b.post(http.StatusOK, "/account/notices/test")
+	b.until("/ops/notices", "E-mail fails")
+	b.want(http.StatusOK, "/ops/notices", "The last answer")
+}
+
+// A book that does not balance is a mail to the owner.
+func TestNotices_bookIsWrong(t *testing.T) {
+	mails := mailtest.Start(t, nil)
+	b := browse(t, mailing(mails))
+	if err := b.reportBook(t.Context(), bookLedger, []string{"the assets add up to 5"}); err != nil {
+		t.Fatal(err)
+	}
+	b.round()
+	b.await(mails, "<"+developerEmail+">", "A book does not balance", "the assets add up to 5")
 }

@@ -116,6 +116,7 @@ type parts struct {
 	webhooks     *webhook.Webhooks
 	requests     *requestlog.Log
 	notices      *notice.Notices
+	slowlyFrom   time.Duration // from when slow conditions are looked at again, by Elapsed, of the worker of notices
 	routes       *route.Table
 	lookups      *lookup.Lookups
 	treasury     *treasury.Treasury

@@ -121,7 +121,7 @@ func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 	counts := &ops.Pages{Reconcile: a.reconcile, Payments: a.payments, Senders: a.senders, Jobs: a.jobs, Approvals: approvals}
 	d := console.Deps{
 		Waiting: counts.Waiting,
-		Hosts:   hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Clock: a.clock, Log: a.callers,
+		Hosts:   hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Notices: a.notices, Clock: a.clock, Log: a.callers,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
 		Stopped: a.timekeeper.Stopped, Seal: a.cfg.Secret.Sealer(console.SealForms),
@@ -139,7 +139,7 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 		Requests: a.requests, Routes: a.routes, Approvals: approvals, Statements: a.statements, Notices: a.notices, NumberKey: secrets(identity.NumberKey)}
 	settings := &accountsettings.Pages{Identity: a.identity, Access: a.access, Requests: a.requests, Webhooks: a.webhooks, Approvals: approvals}
 	ops := &ops.Pages{Tenants: a.tenants, Access: a.access, Audit: a.audit, Payments: a.payments, Messaging: a.messaging, Senders: a.senders,
-		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Checks: a.checks,
+		Jobs: a.jobs, Rails: a.routes, Approvals: approvals, Records: records, Settings: settings, Notices: a.notices, Checks: a.checks,
 		Figures: a.figures, LastBackup: func(ctx context.Context) (time.Time, bool, error) {
 			last, found, err := backup.Last(ctx, a.db)
 			return last.MadeAt, found, err

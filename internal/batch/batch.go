@@ -25,6 +25,7 @@
 //	names.go       lookup of registered names
 //	overlap.go     rows that earlier batches paid, and other warnings
 //	erasure.go     search for and erasure of a person's number and name
+//	ended.go       batches that ended lately
 //	check.go       consistency of batches and ledger
 //	recovered.go   batches in a recovery
 //	money.go       transfers of the reserve

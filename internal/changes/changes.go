@@ -313,7 +313,9 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, act Request) (Request, 
 		ran = true
 		ended = a.Store.Finish(tx, by, k.Rule, act, changes)
 		if made = secret; ended == nil && by.Machine == "" {
-			a.keep(tx, act, made)
+			if made, ended = a.mailed(tx, act, made); ended == nil {
+				a.keep(tx, act, made)
+			}
 		}
 		return ended
 	})
@@ -406,12 +408,24 @@ func (a *Changes) Expire(ctx context.Context) error {
 // parts are the parts of a secret, in their order.
 var parts = []Part{Secret, Code}
 
+// mailed sends the link of an invitation or a reset to the person, where links are sent by mail. It returns the parts that are shown: the code.
+func (a *Changes) mailed(tx *db.Tx, act Request, made []string) ([]string, error) {
+	email, is := About(act)
+	if a.MailLink == nil || !is || len(made) != len(parts) {
+		return made, nil
+	}
+	return []string{"", made[1]}, a.MailLink(tx, email, made[0])
+}
+
 // keep stores a secret until it has been shown.
 func (a *Changes) keep(tx *db.Tx, act Request, made []string) {
 	if a.Seal == nil {
 		return
 	}
 	for n, text := range made {
+		if text == "" { // sent by mail
+			continue
+		}
 		a.Store.Keep(tx, act, parts[n], a.Seal.Seal([]byte(text), []byte(parts[n].Of(act))))
 	}
 }

@@ -39,6 +39,9 @@ type Deps struct {
 	// Seal stores a secret of the change, which its requester is shown once. If it is nil, only the person who applies
 	// the change gets the secret.
 	Seal *config.Sealer
+	// MailLink sends the link of an invitation or a reset to the person, in the transaction that makes it. nil: the link is shown to the
+	// requester.
+	MailLink func(tx *db.Tx, email, token string) error
 	// ShownKey is the key of the hashes of facts that an approver was shown.
 	ShownKey  []byte
 	Treasury  *treasury.Treasury

@@ -165,6 +165,13 @@ func (a Request) largestPayout() money.Pesewas {
 	return p.Largest
 }
 
+// About returns the e-mail address of the person whom a request changes; is is false for a request of another kind.
+func About(a Request) (email string, is bool) {
+	var p struct{ Email string }
+	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
+	return p.Email, strings.HasPrefix(a.Kind, "people.") && p.Email != ""
+}
+
 // byMachine reports whether a command without a person made the request.
 func (a Request) byMachine() bool { return a.Maker == identity.Machine }
 

@@ -14,6 +14,8 @@
 //	serve.go, observe.go  answer requests and count them
 //	sign.go               signing in and out, and the console's own routes
 //	account.go            one's own account
+//	notices.go            when one is notified
+//	forgotten.go          a new password in place of a forgotten one
 //	kept.go               the contents of a form during a step-up
 //	visit.go, route.go, refusal.go, shell.go, live.go  one request, and the shell around its page
 //	table.go, form.go, subject.go, file.go, cookie.go  what handlers use: columns of lists, parameters, the account, files
@@ -38,6 +40,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/tenant"
 )
 
@@ -46,6 +49,7 @@ type Deps struct {
 	Identity *identity.Identity
 	Tenants  *tenant.Store
 	Audit    *audit.Log
+	Notices  *notice.Notices
 	Clock    *clock.Clock
 	Log      *slog.Logger
 

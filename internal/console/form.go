@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
@@ -146,3 +147,7 @@ func (v *Visit) Whole(name string, most int) (int, error) {
 	}
 	return n, nil
 }
+
+// newPassword is the field for a password that a person chooses.
+var newPassword = page.Field{Name: "password", Label: "New password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "new-password",
+	Hint: "Use at least 12 characters, such as a few unrelated words."}

@@ -12,7 +12,7 @@ import (
 
 // owned are the paths of the console: these, and all paths below those that end in a slash. All other paths belong to
 // the JSON interface.
-var owned = []string{"/", "/account", "/account/", "/first", "/first/again", "/sign-in", "/sign-out", "/theme", "/app", "/app/", "/ops", "/ops/", "/sim", "/sim/", page.Assets}
+var owned = []string{"/", "/account", "/account/", "/first", "/first/again", "/sign-in", "/forgotten", "/forgotten/new", "/sign-out", "/theme", "/app", "/app/", "/ops", "/ops/", "/sim", "/sim/", page.Assets}
 
 // Owns reports whether a path belongs to the console.
 func Owns(path string) bool {

@@ -80,6 +80,7 @@ var opsNav = []navItem{
 	{settings, "/routes", "Routes", "u", roles.ReadProviders},
 	{settings, "/fees", "Default fees", "d", roles.ChangeTenants},
 	{system, "/providers", "Providers", "r", roles.ReadProviders},
+	{system, "/notices", "Notices", "n", roles.ReadChecks},
 	{system, "/checks", "Book checks", "c", roles.ReadChecks},
 	{system, "/jobs", "Failed jobs", "j", roles.ReadChecks},
 	{system, "/requests", "Failed requests", "q", roles.ReadRequests},

@@ -23,8 +23,12 @@ func signRoutes() []Route {
 		{Method: http.MethodPost, Path: "/sign-out", Handle: signOut},
 		{Method: http.MethodPost, Path: "/theme", Inputs: []Input{{"theme", 10}, back}, Handle: setTheme},
 	}
+	routes = append(routes, forgottenRoutes()...)
 	own := []Route{
 		{Method: http.MethodGet, Path: "/account", Handle: account},
+		{Method: http.MethodGet, Path: "/account/notices", Handle: ownNotices},
+		{Method: http.MethodPost, Path: "/account/notices", Inputs: noticeInputs(), Handle: chooseNotices},
+		{Method: http.MethodPost, Path: "/account/notices/test", Handle: testNotice},
 		{Method: http.MethodPost, Path: "/account/password", Inputs: []Input{{"current", identity.MaxPassword + 1}, {"password", identity.MaxPassword + 1}}, Handle: changePassword},
 		{Method: http.MethodPost, Path: "/account/factor", Inputs: []Input{{"current", identity.MaxPassword + 1}}, Handle: beginFactor},
 		{Method: http.MethodGet, Path: "/account/factor", Handle: factorPage},
@@ -63,9 +67,6 @@ func invitationForm(token string) page.Form {
 	return page.Form{ID: "invitation", Action: "/first", Submit: "Set password and sign in", Fields: []page.Field{{Name: "t", Type: "hidden", Value: token},
 		{Name: "code", Label: "Code", Max: 20, Required: true, Auto: "off", Hint: "Enter the eight digits that you received separately from the link. Five wrong codes cancel the invitation."}, newPassword}}
 }
-
-var newPassword = page.Field{Name: "password", Label: "New password", Type: "password", Max: identity.MaxPassword, Required: true, Auto: "new-password",
-	Hint: "Use at least 12 characters, such as a few unrelated words."}
 
 // signInByLink uses a link.
 func signInByLink(v *Visit) (Answer, error) {
@@ -164,7 +165,7 @@ func signInPage(v *Visit) (Answer, error) {
 	if v.console.Development {
 		text = "Open the sign-in link that the server printed when it started."
 	}
-	return Answer{Title: "Sign in", Body: page.Message("Sign in", text, v.waysIn(page.Form{}, local(v.Param("back"))))}, nil
+	return Answer{Title: "Sign in", Body: page.Message("Sign in", text, page.Join(v.waysIn(page.Form{}, local(v.Param("back"))), forgottenLink(v)))}, nil
 }
 
 func signOut(v *Visit) (Answer, error) {

@@ -30,9 +30,11 @@ func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
 }
 
 const (
-	pruneSessions = `DELETE FROM sessions WHERE created_at < $1`
-	pruneLinks    = `DELETE FROM sign_in_links WHERE expires_at < $1`
-	pruneTokens   = `DELETE FROM personal_tokens WHERE expires_at < $1`
+	pruneSessions      = `DELETE FROM sessions WHERE created_at < $1`
+	pruneLinks         = `DELETE FROM sign_in_links WHERE expires_at < $1`
+	prunePasswordLinks = `DELETE FROM password_links WHERE expires_at < $1`
+
+	pruneTokens = `DELETE FROM personal_tokens WHERE expires_at < $1`
 )
 
 // Prune removes sessions, links and personal tokens that ended long ago.
@@ -42,6 +44,7 @@ func (i *Identity) Prune(ctx context.Context) error {
 		tx.Defer(pruneSessions, -1, before)
 		tx.Defer(pruneLinks, -1, before)
 		tx.Defer(pruneTokens, -1, before)
+		tx.Defer(prunePasswordLinks, -1, before)
 		tx.Defer(pruneTries, -1, i.clock.Now())
 		return nil
 	})

@@ -8,6 +8,7 @@
 // Files, each needs only files below it, and no two need each other:
 //
 //	build.go         construction of the service; removal of old sessions and links
+//	forgotten.go     links by which a person chooses a new password
 //	manage.go        changes of one person by another: invite, give a role, disable, reset
 //	links.go         links that work once: to accept an invitation, to sign in
 //	signin.go        sign-in: the password, then the code

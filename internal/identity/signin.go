@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 )
 
@@ -99,7 +100,7 @@ func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token str
 			}
 		}
 		tx.Defer(insertSession, 1, hashToken(token), id, p.person.ID, shorten(a.Agent), now, now, sourceOf(a.From), factorAt, first == 1)
-		return nil
+		return i.noteNetwork(tx, t, p.person, a.From)
 	})
 	return token, err
 }
@@ -109,4 +110,18 @@ func orRefuse(err error) error {
 		err = errAttempt()
 	}
 	return err
+}
+
+const selectAnySession = `SELECT id FROM sessions WHERE person = $1 LIMIT 1`
+
+// noteNetwork writes down a sign-in from a network and a browser that the person has not used within a month. The first sign-in is none.
+func (i *Identity) noteNetwork(tx *db.Tx, t try, p Person, from netip.Addr) error {
+	if t.known {
+		return nil
+	}
+	var session string
+	if found, err := tx.One(selectAnySession, []any{p.ID}, &session); err != nil || !found {
+		return err
+	}
+	return i.note(tx, p, from, audit.Entry{Action: "person.network", Details: changesOf("network", "others", sourceOf(from))})
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -71,6 +72,8 @@ const (
 	sqlListDead = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs
 	WHERE owner = 'dead' AND id > $1 AND ($2 = '' OR kind = $2) AND ($3 = '' OR subject = $3)
 	ORDER BY id LIMIT $4`
+	sqlRetried = `SELECT payload, created_at FROM jobs WHERE kind = $1 AND dead_at = 0 AND tries >= $2 AND created_at < $3 ORDER BY created_at LIMIT $4`
+
 	sqlDeadLetter = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs WHERE id = $1 AND owner = 'dead'`
 )
 
@@ -165,4 +168,26 @@ func (q *Queue) lookAgain() {
 		q.looked = false
 		q.nudge()
 	}
+}
+
+// Retried calls each for the jobs of a kind that failed tries times or more and were added before a time, the oldest first.
+func (q *Queue) Retried(ctx context.Context, kind string, tries int, before time.Time, most int, each func(payload json.RawMessage, added time.Time)) error {
+	type one struct {
+		payload string
+		added   time.Time
+	}
+	var list []one
+	err := q.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(sqlRetried, []any{kind, int64(tries), before, int64(most)}, func(r *db.Row) error {
+			var o one
+			err := r.Scan(&o.payload, &o.added)
+			list = append(list, o)
+			return err
+		})
+	})
+	for _, o := range list {
+		each(json.RawMessage(o.payload), o.added)
+	}
+	return err
 }

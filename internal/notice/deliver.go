@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -96,6 +97,16 @@ func (n *Notices) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 func (n *Notices) attempt(ctx context.Context, m message) error {
 	if m.channel != Email || !n.SMTP.Enabled() {
 		return errors.New("this node has no such channel")
+	}
+	if m.secret {
+		if n.Seal == nil {
+			return errors.New("this node has no master key")
+		}
+		body, err := n.open(m.id, m.body)
+		if err != nil {
+			return fmt.Errorf("%w: its text cannot be opened: %w", errFinal, err)
+		}
+		m.body = body
 	}
 	return n.mail.send(ctx, m)
 }

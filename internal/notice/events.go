@@ -78,6 +78,27 @@ const (
 	RequestFailed   Event = "request.failed"
 
 	PaymentUnknown Event = "payment.unknown"
+	FloatLow       Event = "float.low"
+	BooksWrong     Event = "books.wrong"
+	BatchFinished  Event = "batch.finished"
+
+	CircuitOpen   Event = "circuit.open"
+	CircuitClosed Event = "circuit.closed"
+
+	WebhooksFail  Event = "webhooks.fail"
+	SenderDecided Event = "sender.decided"
+	KeyEnds       Event = "key.ends"
+
+	RecoveryBegan   Event = "recovery.began"
+	BackupOld       Event = "backup.old"
+	CertificateEnds Event = "certificate.ends"
+
+	NewNetwork      Event = "person.network"
+	FactorChanged   Event = "person.factor"
+	PasswordChanged Event = "person.password"
+	RoleChanged     Event = "person.role"
+	KeyChanged      Event = "key.changed"
+	BreakGlass      Event = "break_glass"
 
 	Test Event = "test"
 )
@@ -90,6 +111,7 @@ type eventRule struct {
 	many  string           // the title of several, with %d; empty: the same as one
 	over  Event            // the event of its end; empty: nobody is notified of the end
 	path  string           // of the page at the place, after its base
+	own   bool             // it is about the account of the only reader, whatever the role
 }
 
 // eventRules is the table of all events: its topic, who may see it, and its words.
@@ -101,6 +123,28 @@ var eventRules = map[Event]eventRule{
 	RequestFailed:   {topic: Approvals, needs: roles.ReadChanges, one: "Your change request failed", many: "%d of your change requests failed", path: "/acts"},
 
 	PaymentUnknown: {topic: Money, needs: roles.ReadPayments, one: "The outcome of a payment is unknown", many: "The outcome of %d payments is unknown", path: "/stuck"},
+	FloatLow:       {topic: Money, needs: roles.ReadTreasury, one: "The money at a provider lasts less than a day", many: "The money at %d providers lasts less than a day", path: "/float"},
+	BooksWrong:     {topic: Money, needs: roles.ReadChecks, one: "A book does not balance", many: "%d books do not balance", path: "/checks"},
+	BatchFinished:  {topic: Money, needs: roles.ReadPayments, one: "A batch ended", many: "%d batches ended", path: "/batches"},
+
+	CircuitOpen: {topic: Providers, needs: roles.ReadProviders, one: "The circuit breaker of a provider opened", many: "The circuit breakers of %d operations opened", over: CircuitClosed,
+		path: "/providers"},
+	CircuitClosed: {topic: Providers, needs: roles.ReadProviders, one: "The circuit breaker of a provider closed", many: "The circuit breakers of %d operations closed", path: "/providers"},
+
+	WebhooksFail:  {topic: Accounts, needs: roles.ReadWebhooks, one: "Webhooks have failed for an hour"},
+	SenderDecided: {topic: Accounts, needs: roles.ReadMessages, one: "A sender ID was decided", many: "%d sender IDs were decided", path: "/messages"},
+	KeyEnds:       {topic: Accounts, needs: roles.ReadAccess, one: "An API key expires soon", many: "%d API keys expire soon", path: "/access"},
+
+	RecoveryBegan:   {topic: System, needs: roles.ReadChecks, one: "A recovery began: the database may have gone back in time"},
+	BackupOld:       {topic: System, needs: roles.ReadChecks, one: "The last backup is old"},
+	CertificateEnds: {topic: System, needs: roles.ReadChecks, one: "The certificate of the server ends soon"},
+
+	NewNetwork:      {topic: Security, own: true, one: "You signed in from a new network", many: "You signed in from new networks %d times"},
+	FactorChanged:   {topic: Security, own: true, one: "Your second factor or a recovery code was changed or used"},
+	PasswordChanged: {topic: Security, own: true, one: "Your password was changed"},
+	RoleChanged:     {topic: Security, needs: roles.ReadPeople, one: "A person or a role was changed", many: "People or roles were changed %d times", path: "/people"},
+	KeyChanged:      {topic: Security, needs: roles.ReadAccess, one: "An API key or the webhook secret was changed", many: "API keys or the webhook secret were changed %d times"},
+	BreakGlass:      {topic: Security, needs: roles.ReadAudit, one: "A command was given with --break-glass", many: "%d commands were given with --break-glass", path: "/audit"},
 
 	Test: {topic: System, needs: roles.ReadHome, one: "Test notice"},
 }

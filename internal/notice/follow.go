@@ -7,17 +7,43 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Follow stores the fact of an entry of the audit log, where people are notified of it, in the transaction that writes the entry.
+// Follow stores the facts of an entry of the audit log, where people are notified of it, in the transaction that writes the entry.
 func Follow(tx *db.Tx, e audit.Entry) {
 	raw, _ := e.Details.(json.RawMessage)
-	var d struct{ Act, Kind string }
-	if json.Unmarshal(raw, &d) == nil && d.Act != "" {
-		if event, is := requestEvents[e.Action]; is {
-			Write(tx, e.At, Fact{Event: event, Subject: d.Act})
-		} else if e.Action == d.Kind {
-			Write(tx, e.At, Fact{Event: RequestApproved, Subject: d.Act})
-		}
+	var d struct{ Act, Kind, Sentence string }
+	if json.Unmarshal(raw, &d) != nil {
+		return
 	}
+	if e.BrokeGlass() {
+		Write(tx, e.At, Fact{Event: BreakGlass, Subject: e.ID, Lines: []string{e.Action + " by " + e.Actor + ": " + e.Reason}})
+	}
+	if event, is := ownEvents[e.Action]; is {
+		Write(tx, e.At, Fact{Event: event, Person: e.Person, Subject: e.ID, Lines: []string{"At " + e.At.UTC().Format("2 Jan 2006, 15:04") + " UTC from " + orUnknown(e.Origin)}})
+	}
+	if d.Act == "" {
+		return
+	}
+	if event, is := requestEvents[e.Action]; is {
+		Write(tx, e.At, Fact{Event: event, Subject: d.Act})
+	}
+	if e.Action != d.Kind { // else the request was applied
+		return
+	}
+	Write(tx, e.At, Fact{Event: RequestApproved, Subject: d.Act})
+	switch event := appliedEvents[d.Kind]; event {
+	case "":
+	case RoleChanged:
+		Write(tx, e.At, Fact{Event: event, Subject: d.Act})
+	default:
+		Write(tx, e.At, Fact{Event: event, Place: e.Tenant, Actor: e.Person, Subject: d.Act, Lines: []string{d.Sentence}})
+	}
+}
+
+func orUnknown(origin string) string {
+	if origin == "" {
+		return "an unknown address"
+	}
+	return origin
 }
 
 // requestEvents are the events of change requests, by the action of their entries. An entry whose action is the kind of the request
@@ -27,4 +53,20 @@ var requestEvents = map[string]Event{
 	"act.rejected": RequestRejected,
 	"act.expired":  RequestExpired,
 	"act.failed":   RequestFailed,
+}
+
+// ownEvents are the events of a person's own account, by the action of their entries.
+var ownEvents = map[string]Event{
+	"person.network":        NewNetwork,
+	"person.factor":         FactorChanged,
+	"person.recovery_codes": FactorChanged,
+	"person.recovery_code":  FactorChanged,
+	"person.password":       PasswordChanged,
+}
+
+// appliedEvents are the events of requests that were applied, by the kind of the request.
+var appliedEvents = map[string]Event{
+	"key.create": KeyChanged, "key.rotate": KeyChanged, "key.revoke": KeyChanged, "key.set": KeyChanged, "webhook.rotate": KeyChanged,
+	"people.invite": RoleChanged, "people.role": RoleChanged, "people.reset": RoleChanged, "people.disable": RoleChanged, "people.enable": RoleChanged,
+	"sender.approve": SenderDecided, "sender.reject": SenderDecided,
 }

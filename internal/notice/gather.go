@@ -139,7 +139,7 @@ func (n *Notices) parts(ctx context.Context, p identity.Listed, list []stored) (
 				return nil, err
 			}
 		}
-		if s.over || !roles.Can(roles.SiteOf(s.place), roleAt(p, s.place), s.needs) {
+		if s.over || !eventRules[f.event].own && p.Email != s.about && !roles.Can(roles.SiteOf(s.place), roleAt(p, s.place), s.needs) {
 			continue
 		}
 		if !known {

@@ -15,10 +15,12 @@
 //	sort.go     the readers of facts
 //	gather.go   facts put together into messages
 //	claims.go   conditions that last, each notified once
+//	links.go    messages with a link that works once
 //	deliver.go  the job of a message
 //	read.go     what pages and metrics show
 //	requests.go change requests as readers see them
-//	choices.go  when a person is notified
+//	choose.go   when a person is notified, as the person chooses; test messages
+//	choices.go  choices in force
 //	mail.go     one attempt at a mail server
 //	follow.go   the facts of entries of the audit log
 //	write.go    a fact stored
@@ -75,6 +77,8 @@ type Deps struct {
 	Clock   *clock.Clock
 	Log     *slog.Logger
 	SMTP    config.SMTP
+	// Seal keeps the texts of messages with a link; nil: none are sent.
+	Seal *config.Sealer
 	// PublicURL is the address of this server in links, without a slash at its end; empty: messages have no links.
 	PublicURL string
 	// Request returns a change request as its readers see it.
@@ -96,6 +100,7 @@ func New(d Deps) *Notices {
 	n := &Notices{Deps: d, mail: mailer{d.SMTP}, pauses: pauses}
 	if n.Enabled() {
 		n.Jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: channelOf, PerKey: func(string) int { return perChannel }, Run: n.deliver})
+		n.Jobs.Register(jobs.Handler{Kind: forgottenKind, Workers: 2, Run: n.forgotten})
 		n.Jobs.Periodic(workName, workEvery, n.Work)
 	}
 	return n

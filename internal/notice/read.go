@@ -91,3 +91,30 @@ func (n *Notices) Health(ctx context.Context) (list []Health, err error) {
 	}
 	return list, err
 }
+
+// Message is a message as the page of messages shows it. It has no body.
+type Message struct {
+	ID, Address, Title, Error string
+	Channel                   Channel
+	Topic                     Topic
+	State                     State
+	Tries                     int
+	MadeAt, EndedAt           time.Time // EndedAt is zero while it is not delivered
+}
+
+const selectMessages = `SELECT id, address, title, error, channel, topic, state, tries, made_at, ended_at FROM notice_messages
+	WHERE $1 = '' OR id < $1 ORDER BY id DESC LIMIT $2`
+
+// Messages lists messages, the newest first. before is the id of the last one of the page before; empty: the first page.
+func (n *Notices) Messages(ctx context.Context, before string, limit int) (list []Message, err error) {
+	err = n.DB.Read(ctx, func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(selectMessages, []any{before, int64(limit)}, func(r *db.Row) error {
+			var m Message
+			err := r.Scan(&m.ID, &m.Address, &m.Title, &m.Error, &m.Channel, &m.Topic, &m.State, &m.Tries, &m.MadeAt, &m.EndedAt)
+			list = append(list, m)
+			return err
+		})
+	})
+	return list, err
+}

@@ -20,6 +20,7 @@ type Request struct {
 	Approver  roles.Permission // that an approver needs
 	Waits     bool             // for an approval
 	Decided   bool             // by somebody else than its maker
+	About     string           // the e-mail address of the person whom it changes; empty: none
 	Note      string           // why it was rejected, or failed
 }
 
@@ -39,8 +40,8 @@ func (r Request) text() string {
 	return line(text)
 }
 
-// isRequest reports whether an event is about a change request.
-func (e Event) isRequest() bool { return eventRules[e].topic == Approvals }
+// isRequest reports whether what is known of an event is read from its change request.
+func (e Event) isRequest() bool { return eventRules[e].topic == Approvals || e == RoleChanged }
 
 // standing is what is known of a stored fact now.
 type standing struct {
@@ -48,6 +49,7 @@ type standing struct {
 	person string           // its only reader; empty: everybody who may see it
 	barred []string         // are not notified
 	needs  roles.Permission // that a reader needs
+	about  string           // the e-mail address of one more reader; empty: none
 	lines  []string
 	over   bool // nobody needs to be notified any more
 }
@@ -66,6 +68,10 @@ func (n *Notices) stands(ctx context.Context, f stored) (standing, error) {
 		return s, err
 	}
 	s.place, s.lines = r.Place, []string{r.text()}
+	if f.event == RoleChanged {
+		s.barred, s.about = []string{r.Maker}, r.About
+		return s, nil
+	}
 	if f.event == RequestWaits {
 		s.barred, s.needs, s.over = append(r.Barred, r.Maker), r.Approver, !r.Waits
 		return s, nil

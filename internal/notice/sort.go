@@ -120,13 +120,16 @@ func (n *Notices) readers(ctx context.Context, f stored, seen *audience) ([]read
 	if err != nil || s.over {
 		return nil, err
 	}
+	if rule.own {
+		return n.owner(ctx, f, rule.topic)
+	}
 	holders, err := n.holders(ctx, s.place, seen)
 	if err != nil {
 		return nil, err
 	}
 	var list []reader
 	for _, h := range holders {
-		if !s.reads(h.ID) || !roles.Can(roles.SiteOf(s.place), h.Role, s.needs) {
+		if !s.reads(h.ID) || !roles.Can(roles.SiteOf(s.place), h.Role, s.needs) && h.Email != s.about {
 			continue
 		}
 		if c := inForce(rule.topic, h.Role, seen.choices[h.ID]); c != Never {
@@ -134,6 +137,25 @@ func (n *Notices) readers(ctx context.Context, f stored, seen *audience) ([]read
 		}
 	}
 	return list, nil
+}
+
+// owner returns the person whose own account a fact is about.
+func (n *Notices) owner(ctx context.Context, f stored, t Topic) ([]reader, error) {
+	people, err := n.People.Members(ctx, "", f.person, 1)
+	if err != nil || len(people) == 0 || len(people[0].Memberships) == 0 {
+		return nil, err
+	}
+	var choices map[Topic]Choice
+	err = n.DB.Read(ctx, func(tx *db.Tx) (err error) {
+		choices, err = chosen(tx, f.person)
+		return err
+	})
+	role := people[0].Memberships[0].Role
+	c := inForce(t, role, choices)
+	if err != nil || c == Never {
+		return nil, err
+	}
+	return []reader{{f.id, f.person, role, t, c.due(n.Clock.Now())}}, nil
 }
 
 // reads reports whether a person is to be notified, as far as the role allows it.

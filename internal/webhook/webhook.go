@@ -25,6 +25,7 @@
 //	secret.go      the secrets by which a tenant's events are signed
 //	reseal.go      secrets under another master key
 //	endpoints.go   addresses of an account with their rates of success
+//	failing.go     accounts whose webhooks fail
 //	log.go         deliveries and attempts for people, and replays
 //	erasure.go     a person's number, erased from bodies, addresses and responses
 package webhook

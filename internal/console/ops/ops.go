@@ -3,7 +3,7 @@
 //
 // Files: routes.go lists the pages. overview.go has the overview, operate.go accounts, the state of providers and checks, floats.go
 // balances at providers, their latency and pauses, payments.go the payments of all
-// accounts, audits.go the audit log. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
+// accounts, audits.go the audit log, notices.go the messages to people. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
 // floats, credits and the ends of payments, operation_forms.go those about providers, routes, jobs and fees, wallet.go those about
 // wallets. waiting.go counts what awaits the visitor for the navigation.
 //
@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/figures"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/route"
@@ -46,6 +47,7 @@ type Pages struct {
 	Figures   *figures.Figures
 	// LastBackup returns the time of the last backup; found is false if none is recorded.
 	LastBackup func(ctx context.Context) (at time.Time, found bool, err error)
+	Notices    *notice.Notices
 	// Checks returns the results of the last checks of the books.
 	Checks func() []Check
 }

@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 	"console/handsets":  {"console", "console/words", "idempotency", "identity", "ledger", "page", "payments", "payments/book", "roles", "tenant", "webhook"},
 	"console/batches":   {"audit", "batch", "changes", "console", "console/approvals", "page", "payments", "payments/book", "roles", "sheet"},
 	"figures":           {"db", "payments/book", "provider"},
-	"console/ops":       {"access", "audit", "changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "jobs", "ledger", "messaging", "page", "payments", "payments/book", "provider", "reconcile", "roles", "route", "senderid", "sheet", "statement", "tenant", "treasury"},
+	"console/ops":       {"access", "audit", "changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "jobs", "ledger", "messaging", "notice", "page", "payments", "payments/book", "provider", "reconcile", "roles", "route", "senderid", "sheet", "statement", "tenant", "treasury"},
 	"console/records":   {"api", "audit", "changes", "console", "console/approvals", "console/words", "figures", "guides", "identity", "ledger", "messaging", "notice", "page", "payments", "payments/book", "provider", "requestlog", "roles", "route", "sheet", "statement", "tenant", "webhook"},
 	"console/settings":  {"access", "changes", "console", "console/approvals", "console/words", "identity", "page", "requestlog", "roles", "tenant", "webhook"},
 	"console/tenant":    {"changes", "console", "console/approvals", "console/records", "console/settings", "console/words", "figures", "identity", "ledger", "page", "payments", "payments/book", "ratelimit", "roles", "route", "senderid", "tenant", "webhook"},

@@ -1,0 +1,116 @@
+package notice
+
+import (
+	"context"
+	"slices"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+)
+
+// Chosen is when a person is notified of a topic: by their choice, or by the default of their roles.
+type Chosen struct {
+	Topic        Topic
+	Title, Means string
+	Choice       Choice
+	Kept         bool // never cannot be chosen
+}
+
+// Choices returns the choices of a person for the topics of which the person's roles may learn.
+func (n *Notices) Choices(ctx context.Context, v identity.Visitor) (list []Chosen, err error) {
+	var made map[Topic]Choice
+	err = n.DB.Read(ctx, func(tx *db.Tx) (err error) {
+		made, err = chosen(tx, v.Person.ID)
+		return err
+	})
+	for _, t := range Topics() {
+		if !learns(v, t) {
+			continue
+		}
+		c := Chosen{Topic: t, Choice: Daily, Kept: keeps(v, t)}
+		c.Title, c.Means = t.Title()
+		for _, m := range v.Memberships {
+			if inForce(t, m.Role, nil) == AtOnce {
+				c.Choice = AtOnce
+			}
+		}
+		if choice, there := made[t]; there && (choice != Never || !c.Kept) {
+			c.Choice = choice
+		}
+		list = append(list, c)
+	}
+	return list, err
+}
+
+// learns reports whether a role of a person may see an event of a topic.
+func learns(v identity.Visitor, t Topic) bool {
+	for _, rule := range eventRules {
+		if rule.topic == t && slices.ContainsFunc(v.Memberships, func(m identity.Membership) bool { return v.Can(m.Tenant, rule.needs) }) {
+			return true
+		}
+	}
+	return t == Security
+}
+
+// keeps reports whether a person may not choose never for a topic.
+func keeps(v identity.Visitor, t Topic) bool {
+	return t.Kept() && slices.ContainsFunc(v.Memberships, func(m identity.Membership) bool { return m.Role == roles.Owner })
+}
+
+const (
+	storeChoice = `INSERT INTO notice_choices (person, topic, choice, changed_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (person, topic) DO UPDATE SET choice = excluded.choice, changed_at = excluded.changed_at`
+
+	dropDue = `UPDATE notice_readers SET message = 'none' WHERE person = $1 AND topic = $2 AND message = ''`
+)
+
+// Choose stores the choices of a person. Facts that wait for a message are dropped where the person chose never.
+func (n *Notices) Choose(ctx context.Context, v identity.Visitor, choices map[Topic]Choice) error {
+	var bad problem.Fields
+	for _, t := range Topics() {
+		switch c, given := choices[t]; {
+		case !given:
+		case c != AtOnce && c != Daily && c != Never:
+			bad.Add(string(t), "must be at_once, daily or never")
+		case c == Never && keeps(v, t):
+			bad.Add(string(t), "cannot be never, because you are an owner: choose at once or daily")
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return err
+	}
+	return n.DB.Write(ctx, func(tx *db.Tx) error {
+		for _, t := range Topics() {
+			c, given := choices[t]
+			if !given {
+				continue
+			}
+			tx.Defer(storeChoice, 1, v.Person.ID, string(t), string(c), n.Clock.Now())
+			if c == Never {
+				tx.Defer(dropDue, -1, v.Person.ID, string(t))
+			}
+		}
+		return nil
+	})
+}
+
+// tests limits the test messages of a person.
+var tests = identity.Limit{What: "notice.test", Most: 10, Of: "test notices"}
+
+// SendTest sends a message to a person's own address, whatever the person chose.
+func (n *Notices) SendTest(ctx context.Context, p identity.Person) error {
+	if !n.Enabled() {
+		return problem.New(problem.Refused, "no_channel", "No mail server is configured, so nobody is notified. Ask whoever runs this server to set one up.")
+	}
+	text := compose([]part{{event: Test, things: 1, lines: []string{"Notices of Makola reach this address."}}}, nil, n.PublicURL)
+	m := message{id: newID(), person: p.ID, channel: Email, topic: System, address: p.Email, title: text.title, body: text.body, madeAt: n.Clock.Now()}
+	return n.DB.Write(ctx, func(tx *db.Tx) error {
+		if _, err := n.People.Take(tx, tests, p.ID, m.id, audit.Entry{}); err != nil {
+			return err
+		}
+		return n.add(tx, m)
+	})
+}
