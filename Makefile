@@ -59,7 +59,7 @@ mutate: ## Break each money rule on purpose and see that its test fails (MUTANT=
 
 # The tests whose matrices the gate cuts to some cases of each kind, and their packages. gate_test.go knows which they are.
 LONG  := ./internal/app ./internal/batch ./internal/changes ./internal/relocation ./internal/reconcile
-WHOLE := ^(TestInABrowserEvery(Screen|Guide)IsFit|TestBadInputToTheConsole|TestNothingOfAnotherTenantIsShownOrDone|TestTheDemoIsMadeWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestMove_interruptedResumesOrIsAbandoned|TestMonth_findsPlantedFaults|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits)$$
+WHOLE := ^(TestBrowser_every(Screen|Guide)|TestConsole_badInput|TestConsole_otherTenantsAreHidden|TestDemo_createdWholeOrNotAtAll|TestRun_killedAtEveryBoundary|TestMove_interruptedResumesOrIsAbandoned|TestMonth_findsPlantedFaults|TestKinds_interruptedApplyOnce)$$
 
 .PHONY: deep
 deep: ## What takes longer than the gate: clients of openapi.json, a release, whole matrices (screens, bad input, faults), all mutants.
@@ -71,7 +71,7 @@ deep: ## What takes longer than the gate: clients of openapi.json, a release, wh
 .PHONY: screens
 screens: ## Pictures of every screen, theme and width in build/screens, and that of the README.
 	@mkdir -p build/screens docs/pictures
-	@MAKOLA_TEST_CHROMIUM=$$(scripts/chromium.sh) MAKOLA_SCREENS=$(CURDIR)/build/screens $(GO) test ./internal/app -count=1 -run '^TestInABrowserEvery(Screen|Guide)IsFit$$'
+	@MAKOLA_TEST_CHROMIUM=$$(scripts/chromium.sh) MAKOLA_SCREENS=$(CURDIR)/build/screens $(GO) test ./internal/app -count=1 -run '^TestBrowser_every(Screen|Guide)$$'
 	@cp build/screens/readme-handsets.png docs/pictures/handsets.png
 	@echo build/screens/index.html
 

@@ -48,20 +48,20 @@ go vet -tags mutate ./internal/app
 
 # What is too slow under the race detector: a browser, every wrong input to every page, the built program killed under load, and a lost COMMIT at every
 # step of a delivery or an act, random lives of payments, every word about every payment. They run without it, and so does the whole length of the simulations.
-slow='^(TestInABrowser.*|TestKilled.*|TestBackupsKilled.*|TestRestoresThat.*|TestTheRunbookOf.*|TestAPromotedStandby.*|TestTwoLives.*|TestASynchronousStandby.*|TestStopped.*|TestADebIs.*|TestAnRPM_.*|TestTheImage.*|TestInterrupted.*|TestPaused.*|TestPgBouncer_.*|TestProxies_.*|TestPostgreSQL_.*|TestRevocationReachesEveryNode|TestThePreviousRelease.*|TestManyCallersFewConnections|TestSamplesOfTheGuides.*|TestSend_lostCommitAnswer|TestSend_groupDeletedMeanwhile|TestDeliver_otpOvertakesCampaign|TestBadInputToTheConsole|TestWrongMethodsAndForms.*|TestABrowserWithoutASession.*|TestNothingOfAnotherTenant.*|TestPlantedText.*|TestPayments_random|TestPayout_lostConnections|TestHistory_matchesModel|TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits|TestNoWordAloneMovesMoney|TestTheDemoIsMadeWholeOrNotAtAll|TestAnInstallationMovesTo.*)$'
+slow='^(TestBrowser_.*|TestKilled.*|TestRestore_runbookPaysOnce|TestStandby_.*|TestTwoLives.*|TestStopped.*|TestDeb_.*|TestAnRPM_.*|TestImage_.*|TestInterrupted.*|TestPaused.*|TestPgBouncer_.*|TestProxies_.*|TestPostgreSQL_.*|TestRevocation_reachesEveryNode|TestPreviousRelease_.*|TestLoad_moreCallersThanConnections|TestGuideSamples_.*|TestSend_lostCommitAnswer|TestSend_groupDeletedMeanwhile|TestDeliver_otpOvertakesCampaign|TestConsole_badInput|TestConsole_wrongMethodsAndForms|TestConsole_needsASession|TestConsole_otherTenantsAreHidden|TestConsole_plantedTextIsEscaped|TestPayments_random|TestPayout_lostConnections|TestHistory_matchesModel|TestKinds_interruptedApplyOnce|TestResponses_aloneMoveNoMoney|TestDemo_createdWholeOrNotAtAll)$'
 
 # What measures its own time runs alone.
-timed='^(TestAPrimaryThatHangs|TestACluster.*|TestAMasterKeyIsRotated.*)$'
+timed='^(TestPrimary_hangs|TestCluster_.*|TestMasterKey_rotatedUnderLoadAndKills)$'
 
 # What needs languages and tools that a machine with Go alone lacks; the gate installs them.
 languages='^(TestSamples_(verifySignatures|sendTheRequest)|TestAlertRules_fire)$'
 
 # These wait for real time, or do a thing very often: make quick leaves them to the gate.
-waiting='^(TestTable_memory|TestLog_staysBounded|TestAnswers_takenByNobodyEnd|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'
+waiting='^(TestTable_memory|TestLog_staysBounded|TestAnswers_unreadEndInTime|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'
 
 case " $* " in *" -short "*)
 	step "tests on SQLite alone"
-	exec go test -vet=off -p 4 -timeout 10m "$@" -skip "$slow|$timed|$languages|$waiting|^TestSimulation" ./...
+	exec go test -vet=off -p 4 -timeout 10m "$@" -skip "$slow|$timed|$languages|$waiting|^TestSimulation_" ./...
 esac
 
 scratch=$(mktemp -d)
@@ -136,7 +136,7 @@ both='./internal/db ./internal/db/postgres ./internal/db/sqlite ./internal/jobs 
 alone='./internal/test/rules ./docs ./internal/cli ./internal/sample ./internal/sheet'
 
 # Of internal/app these run on the engine that is named. Everything else there is the same in both steps, and runs in the first.
-engines='^(TestScenarios|TestBadInput|TestTheServerChecksEveryBook|TestClock_setBackStopsMoney|TestClients_thatLeaveMakeNoErrors|TestLiveMoneyMeansProduction|TestASilentSubmitHoldsUpNoOther|TestAnIdempotencyKeyInProgress|TestLog_omitsClientsThatHangUp|TestAccountPages_nothingOfTheInstallation|TestOneReferenceManyTimesAtOnce|TestTheExamplesWorkOnTheDemoAccount|TestAFormThatIsSentAgainIsAnsweredWithAPage|TestATenantWithoutAnythingHasPagesInWords|TestAPayoutWaitsForAnotherOfTheAccountsPeople|TestHeldPayout_showsOriginAndPayee|TestAPayoutThatIsConfirmedTwiceAtOnceIsPaidOnce|TestAPayoutFormIsItsPersonsAndItsTenantsAndShowsWhatIsSent|TestAPayoutFormSaysWhatIsWrong|TestAPayoutToABankAndARefusedOneLeadToTheirPages|TestBatchPages_columnsOfAFile|TestBatchPages_registeredNames|TestBatchPages_fromFileToResults|TestBatchPages_refusedAndRetried)$'
+engines='^(TestScenarios|TestAPI_badInput|TestChecks_findEveryFault|TestClock_setBackStopsMoney|TestClients_thatLeaveMakeNoErrors|TestLiveMoney_needsProduction|TestSMPP_silentSubmitDelaysNoOther|TestIdempotencyKey_inProgress|TestLog_omitsClientsThatHangUp|TestAccountPages_nothingOfTheInstallation|TestReference_concurrentIsPaidOnce|TestExamples_workOnTheDemoAccount|TestConsole_formSentTwice|TestConsole_emptyAccountPages|TestHeldPayout_needsAnotherPerson|TestHeldPayout_showsOriginAndPayee|TestPayoutForm_concurrentConfirmsPayOnce|TestPayoutForm_boundToPersonAndTenant|TestPayoutForm_showsErrors|TestPayoutForm_bankAndRefused|TestBatchPages_columnsOfAFile|TestBatchPages_registeredNames|TestBatchPages_fromFileToResults|TestBatchPages_refusedAndRetried)$'
 
 case " $* " in
 *" -race "*)
@@ -154,10 +154,10 @@ case " $* " in
 	step "of the database and the jobs on both engines; on SQLite without the race detector; what is too slow for it"
 	# Most of the slow ones wait for programs that ask a provider again after up to a minute: so they wait together, and what
 	# computes runs beside them.
-	beside -timeout 40m -parallel 8 -run "$slow|^TestSimulation(Messages)?\$" ./internal/changes ./internal/app ./internal/messaging/... ./internal/payments/...
+	beside -timeout 40m -parallel 8 -run "$slow|^TestSimulation_(payments|messages)\$" ./internal/changes ./internal/app ./internal/messaging/... ./internal/payments/...
 	beside -p 1 -timeout 40m "$unwatched" "$@" -skip "$slow|$timed" $both
 	export MAKOLA_TEST_ENGINES=SQLite
-	tests -p 2 -timeout 40m -skip "$slow|$timed|^TestSimulation" $onSQLite
+	tests -p 2 -timeout 40m -skip "$slow|$timed|^TestSimulation_" $onSQLite
 	tests -timeout 40m -run "$engines" ./internal/app
 	unset MAKOLA_TEST_ENGINES
 	tests -p 2 -timeout 40m $alone

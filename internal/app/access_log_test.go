@@ -18,7 +18,7 @@ import (
 )
 
 // The access log has a line for each answered request, of the interface and of the console, and nothing of people.
-func TestAccessLog(t *testing.T) {
+func TestAccessLog_oneLineARequest(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "access.log")
 	a := startLocal(t, func(c *config.Server) { c.AccessLog = path })

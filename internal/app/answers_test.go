@@ -95,7 +95,7 @@ func withTLS(t *testing.T, change func(*config.Server)) (*App, string) {
 }
 
 // A stream that takes nothing for ten seconds ends, whatever it asked for. Its connection goes on.
-func TestAnswers_takenByNobodyEnd(t *testing.T) {
+func TestAnswers_unreadEndInTime(t *testing.T) {
 	t.Parallel()
 	_, address := withTLS(t, nil)
 	f := newFramed(t, address, 0)

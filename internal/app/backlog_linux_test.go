@@ -13,7 +13,7 @@ import (
 )
 
 // Connections that wait in the kernel when the node stops are accepted and answered, and none is added to them.
-func TestConnectionsThatWaitToBeAcceptedAreAnswered(t *testing.T) {
+func TestStop_answersQueuedConnections(t *testing.T) {
 	t.Parallel()
 	l, err := listen("test", "127.0.0.1:0", false, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Connection", "close")

@@ -14,10 +14,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestBadInput sends every bad request that the OpenAPI document lets one think of, over a real
+// TestAPI_badInput sends every bad request that the OpenAPI document lets one think of, over a real
 // connection, to a whole Makola on both engines. Each is refused in the right words, and at the end the
 // wallet holds what it held, nothing is recorded, and a good request still goes through.
-func TestBadInput(t *testing.T) {
+func TestAPI_badInput(t *testing.T) {
 	document, err := apitest.Load()
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 )
 
 // The first screen has a key that works; the next one has the same key, and unused references.
-func TestTheFirstScreen(t *testing.T) {
+func TestBanner_hasWorkingExamples(t *testing.T) {
 	t.Parallel()
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", Connections: 4, DrainFor: time.Minute, Storage: config.Storage{Data: t.TempDir()}}
 	var screen bytes.Buffer

@@ -14,7 +14,7 @@ import (
 
 // What makola ledger check and makola audit verify would find, a server finds by itself: in the ledger, in the payments,
 // in the messages, in the audit log.
-func TestTheServerChecksEveryBook(t *testing.T) {
+func TestChecks_findEveryFault(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ var printedLink = regexp.MustCompile(`Sign in\s+(http://[^/\s]+)(/first\?t=\S+)`
 
 // A newcomer who starts the built program, opens the link that it prints and does what the pages say has seen a collection
 // approved on a handset, its webhook, the balance and the story of the payment.
-func TestInABrowserANewcomerSeesTheWholeCircle(t *testing.T) {
+func TestBrowser_newcomer(t *testing.T) {
 	t.Parallel()
 	p := start(t, "makola", "serve", "--listen", "127.0.0.1:0", "--data", t.TempDir())
 	var link []string

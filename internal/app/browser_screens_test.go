@@ -236,7 +236,7 @@ func (a *album) close(name string) {
 
 // Every screen in both themes and three widths: nothing serious for axe-core, nothing from elsewhere, no inline script.
 // MAKOLA_SCREENS names a folder for pictures of all of them, with a sheet (index.html) that shows them side by side.
-func TestInABrowserEveryScreenIsFit(t *testing.T) { // alone: beside others it waits for the processor
+func TestBrowser_everyScreen(t *testing.T) { // alone: beside others it waits for the processor
 	b, tab := visitor(t)
 	a := newAlbum(t, tab)
 	a.look(screen{"empty overview", "/ops"}, screen{"empty payments", "/ops/payments"}, screen{"empty all messages", "/ops/messages"}, screen{"empty handsets", "/sim"})
@@ -268,7 +268,7 @@ func (b *browsed) lookInTwo(screens []screen) {
 }
 
 // The guides are held to the same.
-func TestInABrowserEveryGuideIsFit(t *testing.T) { // alone: beside others it waits for the processor
+func TestBrowser_everyGuide(t *testing.T) { // alone: beside others it waits for the processor
 	b := browse(t)
 	a := newAlbum(t, browsertest.Open(t, b.base))
 	a.look(screen{"guide webhooks", "/docs/webhooks"}, screen{"guide error", "/docs/errors/duplicate_reference"}, screen{"no guide", "/docs/nothing"}, screen{"reference", "/docs/reference"})

@@ -8,7 +8,7 @@ import (
 )
 
 // A part of a page follows what happens, without a click, and says when the server is gone.
-func TestInABrowserAPageFollowsAndSaysWhenItCannot(t *testing.T) {
+func TestBrowser_livePart(t *testing.T) {
 	t.Parallel()
 	b, tab := visitor(t)
 	b.signIn(b.nextLink())
@@ -31,7 +31,7 @@ func TestInABrowserAPageFollowsAndSaysWhenItCannot(t *testing.T) {
 	tab.Forgive() // of requests that found no server
 }
 
-func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
+func TestBrowser_keyboard(t *testing.T) {
 	t.Parallel()
 	b, tab := visitor(t)
 	b.signIn(b.nextLink())
@@ -78,7 +78,7 @@ func TestInABrowserKeysLeadThroughTheConsole(t *testing.T) {
 }
 
 // A visitor's choice of colours holds over all pages, also where no script runs.
-func TestInABrowserTheThemeIsChosen(t *testing.T) {
+func TestBrowser_theme(t *testing.T) {
 	t.Parallel()
 	_, tab := visitor(t)
 	tab.Goto("/ops")
@@ -93,7 +93,7 @@ func TestInABrowserTheThemeIsChosen(t *testing.T) {
 }
 
 // A double click asks once, and a tab that was signed out in another one says so.
-func TestInABrowserADoubleClickAsksOnceAndATabKnowsItsSessionIsOver(t *testing.T) {
+func TestBrowser_doubleClickAndEndedSession(t *testing.T) {
 	t.Parallel()
 	b, tab := visitor(t)
 	tab.Goto("/sim")

@@ -54,7 +54,7 @@ func (c *caller) get(path string, header ...string) int {
 
 // A client that opens connections and keeps them takes none from others: the one that was idle for the longest ends, and where
 // all are busy, probes and callbacks are answered still.
-func TestConnectionsAreBounded(t *testing.T) {
+func TestConnections_bounded(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.MaxClients = 3 })
 	address := a.doors.api.net.Addr().String()
@@ -117,7 +117,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 // A request that comes on a new connection while the node stops is answered, because a proxy that has written it sends it nowhere else.
-func TestAConnectionThatCameBeforeTheStopIsAnswered(t *testing.T) {
+func TestStop_answersNewConnections(t *testing.T) {
 	t.Parallel()
 	moment := time.Millisecond
 	a := startLocal(t, func(c *config.Server) { c.DrainNotice = &moment })
@@ -142,7 +142,7 @@ func TestAConnectionThatCameBeforeTheStopIsAnswered(t *testing.T) {
 }
 
 // A client that writes its whole body before it reads gets the refusal of a body that is too large, and no reset.
-func TestABodyThatIsTooLargeIsRefusedReadably(t *testing.T) {
+func TestBody_tooLargeIsAnswered413(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})
 	c := dialed(t, a.doors.api.net.Addr().String())
@@ -160,7 +160,7 @@ func TestABodyThatIsTooLargeIsRefusedReadably(t *testing.T) {
 }
 
 // A client that asks before it writes a large body is refused at once, and never asked for the body.
-func TestABodyThatIsAnnouncedIsRefusedUnread(t *testing.T) {
+func TestBody_expectContinueIsRefused(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})
 	c := dialed(t, a.doors.api.net.Addr().String())
@@ -173,7 +173,7 @@ func TestABodyThatIsAnnouncedIsRefusedUnread(t *testing.T) {
 }
 
 // A query string that cannot be read is told as that, not as missing fields.
-func TestAQueryStringThatCannotBeReadIsNamed(t *testing.T) {
+func TestQuery_malformedIsNamed(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(*config.Server) {})
 	status, said := getWithKey(t, a, "/sms-api/send?sender_id=x&message=Save+100%+now&recipients=0240000001")

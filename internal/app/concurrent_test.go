@@ -35,7 +35,7 @@ func eachStage(t *testing.T, fn func(t *testing.T, s *stage, a *actor)) {
 	}
 }
 
-func TestAnIdempotencyKeyInProgress(t *testing.T) {
+func TestIdempotencyKey_inProgress(t *testing.T) {
 	eachStage(t, func(t *testing.T, s *stage, a *actor) {
 		a.control("POST", "/faults", `{"provider":"mtn","operation":"disburse","fault":"slow","count":1}`)
 		ask := func() *httptest.ResponseRecorder {
@@ -120,7 +120,7 @@ func TestLog_omitsClientsThatHangUp(t *testing.T) {
 	})
 }
 
-func TestOneReferenceManyTimesAtOnce(t *testing.T) {
+func TestReference_concurrentIsPaidOnce(t *testing.T) {
 	const at = 24
 	requests := []struct{ path, body, wallet string }{
 		{"/payment-api/send/mobilemoney", `{"amount":1,"account_number":"0240000001","channel":"MTN","client_reference":"all-at-once-1"}`, "98.9"},

@@ -34,7 +34,7 @@ func (b *browsed) ordered(path string, pairs ...string) string {
 }
 
 // The owner asks for a key that pays, the admin approves, and the owner alone sees it, once.
-func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
+func TestKeyPages_paysNeedsTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -93,7 +93,7 @@ func TestAKeyOfAnAccountIsMadeOnPagesByTwoOfItsPeople(t *testing.T) {
 }
 
 // An address that was refused is allowed from the page that shows it.
-func TestAnAddressThatWasRefusedIsAllowedFromItsPage(t *testing.T) {
+func TestAllowList_fromARefusedRequest(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -118,7 +118,7 @@ func TestAnAddressThatWasRefusedIsAllowedFromItsPage(t *testing.T) {
 }
 
 // The addresses of payouts are on the page of an account for those who may read access, and for no other operator.
-func TestTheAddressesOfPayoutsAreShownToThoseWhoMayReadThem(t *testing.T) {
+func TestAllowList_needsAccessPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
@@ -137,7 +137,7 @@ func TestTheAddressesOfPayoutsAreShownToThoseWhoMayReadThem(t *testing.T) {
 }
 
 // The secret of webhooks is shown to whom the role says, and that it was is in the audit log.
-func TestTheSecretOfWebhooksIsShownAndThatIsWrittenDown(t *testing.T) {
+func TestWebhookSecret_showIsAudited(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -167,7 +167,7 @@ func TestTheSecretOfWebhooksIsShownAndThatIsWrittenDown(t *testing.T) {
 }
 
 // A person is invited on pages, gets the link that the maker saw, and is kept out again.
-func TestAPersonIsInvitedOnPages(t *testing.T) {
+func TestPeoplePages_inviteAndDisable(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -206,7 +206,7 @@ func TestAPersonIsInvitedOnPages(t *testing.T) {
 }
 
 // Settings of an account: an operator's limits by two people, a block by compliance at once, its own by itself.
-func TestSettingsOfAnAccountOnPages(t *testing.T) {
+func TestAccountPages_settings(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -252,7 +252,7 @@ func TestGeneratedPage_requestsAChange(t *testing.T) {
 	b.want(http.StatusForbidden, page)
 }
 
-func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
+func TestAccountPages_policyAndKeyLimit(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop, other := b.live(), b.named("Kejetia")
@@ -301,7 +301,7 @@ func TestAnAccountSetsItsOwnPolicyAndTheLimitOfAKey(t *testing.T) {
 }
 
 // A whole number is shown to whom the role says, one at a time, and that it was is in the audit log.
-func TestAWholeNumberIsShownAndThatIsWrittenDown(t *testing.T) {
+func TestReveal_isAudited(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)

@@ -58,7 +58,7 @@ func (b *browsed) wallet(t tenant.Tenant, want int64) {
 }
 
 // Money goes into a wallet by two people on pages: one makes, another approves, and nothing moves twice.
-func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
+func TestFunding_needsTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -137,7 +137,7 @@ func TestMoneyIsPutIntoAWalletByTwoPeople(t *testing.T) {
 // On a development server one person is enough.
 // The page of a request offers an approval to those alone who may approve it, and shows before it what it will say of the
 // approver.
-func TestApprove_isOfferedToWhoMay(t *testing.T) {
+func TestApprove_offeredWithPermission(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -188,7 +188,7 @@ func TestClock_stopsMoneyOnPages(t *testing.T) {
 	b.wallet(shop, 0)
 }
 
-func TestMoneyIsPutIntoAWalletInDevelopment(t *testing.T) {
+func TestFunding_inDevelopment(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -196,7 +196,7 @@ func TestMoneyIsPutIntoAWalletInDevelopment(t *testing.T) {
 }
 
 // An owner changes how many checkers an amount needs, and another person approves that.
-func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
+func TestPolicy_changeNeedsTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -223,7 +223,7 @@ func TestThePolicyIsChangedByTwoPeople(t *testing.T) {
 }
 
 // A role that was taken away is gone from pages within a second, and from acts at once.
-func TestARoleThatWasTakenAwayDoesNothing(t *testing.T) {
+func TestRole_removedHasNoEffect(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -254,7 +254,7 @@ func TestARoleThatWasTakenAwayDoesNothing(t *testing.T) {
 }
 
 // A wallet is corrected in both directions; what it does not have is not taken.
-func TestAWalletIsCorrected(t *testing.T) {
+func TestWalletPages_correction(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())

@@ -226,7 +226,7 @@ func (b *browsed) good() map[string]string {
 
 // Every route with every parameter spoiled, of the path and of the form: absent, repeated, huge, of the wrong sort, no text. In the
 // gate a parameter takes some of the values.
-func TestBadInputToTheConsole(t *testing.T) {
+func TestConsole_badInput(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		again := func() { b.forget(); b.signIn(b.nextLink()) }
@@ -261,7 +261,7 @@ func TestBadInputToTheConsole(t *testing.T) {
 }
 
 // A method that a route does not have is no page; neither is anything of a form that is no form.
-func TestWrongMethodsAndFormsThatAreNoneAreAnsweredWithAPage(t *testing.T) {
+func TestConsole_wrongMethodsAndForms(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		ids := b.good()
@@ -310,7 +310,7 @@ func (b *browsed) body(method, path, text string) page {
 }
 
 // The same form from two tabs at once and then again from Back: each is answered with a page.
-func TestAFormThatIsSentAgainIsAnsweredWithAPage(t *testing.T) {
+func TestConsole_formSentTwice(t *testing.T) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		ids := b.good()
 		for _, route := range consoleRoutes() {
@@ -332,7 +332,7 @@ func TestAFormThatIsSentAgainIsAnsweredWithAPage(t *testing.T) {
 }
 
 // A browser without a session, with one that is over, or with that of another server, sees no page that asks for one.
-func TestABrowserWithoutASessionSeesNothing(t *testing.T) {
+func TestConsole_needsASession(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		ids := b.good()
@@ -436,7 +436,7 @@ func (b *browsed) crawl(ids map[string]string, from ...string) map[string]page {
 
 // The owner of one tenant tries every id that the owner of another one sees, in every address. In the gate a parameter of a form
 // or a query takes some of the ids, else all.
-func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
+func TestConsole_otherTenantsAreHidden(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		other := "11111111-1111-7111-8111-111111111111"
@@ -498,7 +498,7 @@ func TestNothingOfAnotherTenantIsShownOrDone(t *testing.T) {
 }
 
 // A tenant that has nothing finds on each of its pages what will be there.
-func TestATenantWithoutAnythingHasPagesInWords(t *testing.T) {
+func TestConsole_emptyAccountPages(t *testing.T) {
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		other := "11111111-1111-7111-8111-111111111111"
 		b.become("owner@another.example", identity.Membership{Tenant: other, Role: roles.Owner})
@@ -533,7 +533,7 @@ var planted = map[string][]string{
 
 // Markup, a formula and a turned direction in every field that others can fill: they are text on every page and in
 // every file.
-func TestPlantedTextIsTextOnEveryPage(t *testing.T) {
+func TestConsole_plantedTextIsEscaped(t *testing.T) {
 	t.Parallel()
 	eachCrowd(t, func(t *testing.T, b *browsed) {
 		if err := b.Quiet(t.Context()); err != nil {

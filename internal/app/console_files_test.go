@@ -106,7 +106,7 @@ func TestFiles_ofPayments(t *testing.T) {
 }
 
 // Messages, refused requests and the audit log are files, too, with the filters of their lists and no formula in them.
-func TestListsBesidePaymentsAreFilesToo(t *testing.T) {
+func TestExports_allLists(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -157,7 +157,7 @@ func TestListsBesidePaymentsAreFilesToo(t *testing.T) {
 }
 
 // A list that was taken away is written down once; one that was refused, or whose head alone was asked for, was not taken.
-func TestAFileIsWrittenDownWhenItIsGiven(t *testing.T) {
+func TestExports_areAudited(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -186,7 +186,7 @@ func TestAFileIsWrittenDownWhenItIsGiven(t *testing.T) {
 }
 
 // Who may take files away takes no list that their role does not see.
-func TestAFileNeedsTheRightToItsList(t *testing.T) {
+func TestExports_needPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	app := "/app/" + demoTenant
@@ -210,7 +210,7 @@ func TestAFileNeedsTheRightToItsList(t *testing.T) {
 }
 
 // A campaign is found by its id, on the sites of those who may see it.
-func TestACampaignIsFoundByItsID(t *testing.T) {
+func TestSearch_campaignID(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -227,7 +227,7 @@ func TestACampaignIsFoundByItsID(t *testing.T) {
 }
 
 // An address that no page has is answered between the navigation of its site.
-func TestAStrayAddressKeepsTheNavigation(t *testing.T) {
+func TestNotFound_keepsNavigation(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -239,7 +239,7 @@ func TestAStrayAddressKeepsTheNavigation(t *testing.T) {
 }
 
 // With more accounts than a list can offer, the filter takes an id or a name.
-func TestTheFilterByAccountTakesANameWhereThereAreMany(t *testing.T) {
+func TestAccountFilter_byName(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())

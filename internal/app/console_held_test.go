@@ -39,7 +39,7 @@ func (b *browsed) asked(reference string) string {
 }
 
 // A payout by key and one by a page wait, say so, and go where another of the account's people says so.
-func TestAPayoutWaitsForAnotherOfTheAccountsPeople(t *testing.T) {
+func TestHeldPayout_needsAnotherPerson(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		app := "/app/" + demoTenant
 		signatory := b.holds("5000.00")

@@ -20,7 +20,7 @@ import (
 )
 
 // Float is booked and credits are sold by two people on pages: one makes, another approves.
-func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
+func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -104,7 +104,7 @@ func TestFloatAndCreditsAreBookedByTwoPeople(t *testing.T) {
 
 // Money is moved between wallets, a debt is taken back, a route is changed and a dead letter rerun on pages: by two people where
 // money or its way is concerned.
-func TestTransfersRoutesAndDeadLettersAreOrderedOnPages(t *testing.T) {
+func TestOperationPages_transferRouteDeadLetter(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop, other := b.live(), b.named("Kejetia")
@@ -153,7 +153,7 @@ func TestTransfersRoutesAndDeadLettersAreOrderedOnPages(t *testing.T) {
 
 // A payment whose outcome is unknown is ended by its provider's statement, and the word is taken back and decided about, all
 // from its own page.
-func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
+func TestUnknownPayment_resolvedByStatement(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -203,7 +203,7 @@ func TestAnUnknownPaymentIsEndedByTheStatement(t *testing.T) {
 }
 
 // Fee plans, pauses and the stop of a campaign have their pages, each where it belongs.
-func TestPricesProvidersAndCampaignsAreChangedOnPages(t *testing.T) {
+func TestOperationPages_feesPauseCampaign(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())

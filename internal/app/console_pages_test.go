@@ -42,7 +42,7 @@ func (b *browsed) paid() string {
 	return b.the("handset-0000000001")
 }
 
-func TestAPaymentsPageIsItsWholeStory(t *testing.T) {
+func TestPaymentPage_wholeHistory(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
@@ -54,7 +54,7 @@ func TestAPaymentsPageIsItsWholeStory(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsSentAgainFromThePage(t *testing.T) {
+func TestPaymentPage_resendWebhook(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
@@ -71,7 +71,7 @@ func TestAWebhookIsSentAgainFromThePage(t *testing.T) {
 }
 
 // A webhook from which a person was erased has no button, and neither a page nor a key has it sent again.
-func TestAnErasedWebhookIsNotSentAgain(t *testing.T) {
+func TestErasedWebhook_isNotResent(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
@@ -100,7 +100,7 @@ func TestAnErasedWebhookIsNotSentAgain(t *testing.T) {
 }
 
 // A webhook that a page sends again is written down with who asked; one that is not the payment's is not there.
-func TestAWebhookThatIsSentAgainIsWrittenDown(t *testing.T) {
+func TestResendWebhook_isAudited(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
@@ -142,7 +142,7 @@ func TestAWebhookThatIsSentAgainIsWrittenDown(t *testing.T) {
 }
 
 // What a page of a tenant answers to an operator who looks, its head answers too, and that they looked is written down.
-func TestTheHeadOfAPageThatAnOperatorLooksAtIsAsThePage(t *testing.T) {
+func TestViewAs_headEqualsGet(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	app := "/app/" + demoTenant
@@ -165,7 +165,7 @@ func TestTheHeadOfAPageThatAnOperatorLooksAtIsAsThePage(t *testing.T) {
 }
 
 // The overview has what the role may read elsewhere, and no more.
-func TestTheOverviewHasNoPanelThatTheRoleMayNotRead(t *testing.T) {
+func TestOverview_panelsNeedPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	for _, role := range roles.At(roles.InstallationSite) {
@@ -177,7 +177,7 @@ func TestTheOverviewHasNoPanelThatTheRoleMayNotRead(t *testing.T) {
 	}
 }
 
-func TestAnotherTenantsIdsDoNotExist(t *testing.T) {
+func TestConsole_otherTenantsIDsAre404(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
@@ -200,7 +200,7 @@ func TestAnotherTenantsIdsDoNotExist(t *testing.T) {
 	}
 }
 
-func TestAnOperatorWhoLooksAtATenantsPagesChangesNothing(t *testing.T) {
+func TestViewAs_isReadOnly(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
@@ -217,7 +217,7 @@ func TestAnOperatorWhoLooksAtATenantsPagesChangesNothing(t *testing.T) {
 }
 
 // Numbers are whole where the role allows it, on pages and in files.
-func TestNumbersAreMaskedWhereTheRoleHasNone(t *testing.T) {
+func TestNumbers_maskedWithoutPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	id := b.paid()
@@ -237,7 +237,7 @@ func TestNumbersAreMaskedWhereTheRoleHasNone(t *testing.T) {
 	}
 }
 
-func TestAddressesThatAreWrongAreAnsweredWithAPage(t *testing.T) {
+func TestConsole_wrongAddresses(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.paid()
@@ -258,7 +258,7 @@ func TestAddressesThatAreWrongAreAnsweredWithAPage(t *testing.T) {
 }
 
 // The word "newer" counts, and pages by number and by key go on.
-func TestListsSayWhatIsNewAndGoOn(t *testing.T) {
+func TestLists_newerAndPages(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -282,7 +282,7 @@ func TestListsSayWhatIsNewAndGoOn(t *testing.T) {
 	b.want(http.StatusOK, app+"/collections", "handset-0000000001")
 }
 
-func TestASessionWithoutUseIsOverThoughItsPagePolls(t *testing.T) {
+func TestSession_pollingDoesNotExtendIt(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -294,7 +294,7 @@ func TestASessionWithoutUseIsOverThoughItsPagePolls(t *testing.T) {
 }
 
 // While the database is away every page says so in words, and afterwards it is there again for the same session.
-func TestPagesSayThatTheDatabaseIsAway(t *testing.T) {
+func TestConsole_databaseDown(t *testing.T) {
 	t.Parallel()
 	faults := &db.Faults{}
 	b := browseWith(t, Options{Faults: faults})
@@ -309,7 +309,7 @@ func TestPagesSayThatTheDatabaseIsAway(t *testing.T) {
 }
 
 // Operators see what all accounts send, each with its account; a tenant's people see their own alone.
-func TestOperatorsSeeTheMessagesOfAllAccounts(t *testing.T) {
+func TestMessages_ofAllAccountsForOperators(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
@@ -334,7 +334,7 @@ func TestOperatorsSeeTheMessagesOfAllAccounts(t *testing.T) {
 }
 
 // Requests of pages are in the metrics by the pattern of their path: no id, and nothing that a client makes up, is a label.
-func TestPagesAreInTheMetricsByTheirPattern(t *testing.T) {
+func TestMetrics_pagesByPattern(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())

@@ -61,7 +61,7 @@ func eachPaying(t *testing.T, fn func(t *testing.T, b *browsed)) {
 	})
 }
 
-func TestAPayoutThatIsConfirmedTwiceAtOnceIsPaidOnce(t *testing.T) {
+func TestPayoutForm_concurrentConfirmsPayOnce(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		before := len(b.paidOut())
 		shown, p := b.payForm()
@@ -121,7 +121,7 @@ func TestAPayoutThatIsConfirmedTwiceAtOnceIsPaidOnce(t *testing.T) {
 	})
 }
 
-func TestAPayoutFormIsItsPersonsAndItsTenantsAndShowsWhatIsSent(t *testing.T) {
+func TestPayoutForm_boundToPersonAndTenant(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		before := len(b.paidOut())
 		shown, _ := b.payForm()
@@ -162,7 +162,7 @@ func TestAPayoutFormIsItsPersonsAndItsTenantsAndShowsWhatIsSent(t *testing.T) {
 	})
 }
 
-func TestAPayoutFormSaysWhatIsWrong(t *testing.T) {
+func TestPayoutForm_showsErrors(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		before := len(b.paidOut())
 		for want, fields := range map[string][]string{
@@ -195,7 +195,7 @@ func TestAPayoutFormSaysWhatIsWrong(t *testing.T) {
 }
 
 // A payout that the provider refuses outright leads to its page, which says so; the money is back.
-func TestAPayoutToABankAndARefusedOneLeadToTheirPages(t *testing.T) {
+func TestPayoutForm_bankAndRefused(t *testing.T) {
 	eachPaying(t, func(t *testing.T, b *browsed) {
 		shown, p := b.payForm("channel", "bank:"+b.ready.BankID, "account_number", "0011-2233 44556", "amount", "12.5")
 		if !strings.Contains(p.text, "BANK 0011223344556") {
@@ -216,7 +216,7 @@ func TestAPayoutToABankAndARefusedOneLeadToTheirPages(t *testing.T) {
 }
 
 // In production the second factor is asked for again before the page that asks, and before money leaves.
-func TestAPayoutAsksForTheSecondFactorAgain(t *testing.T) {
+func TestPayoutForm_needsStepUp(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()

@@ -121,7 +121,7 @@ var (
 
 const ownPassword = "correct horse battery"
 
-func TestAConsoleWithoutPeopleSaysThatItIsNotSetUp(t *testing.T) {
+func TestSetup_withoutPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	for _, path := range []string{"/", "/ops", "/app/" + demoTenant, "/first?t=x", "/sign-in", "/account"} {
@@ -136,7 +136,7 @@ func TestAConsoleWithoutPeopleSaysThatItIsNotSetUp(t *testing.T) {
 }
 
 // The first owner of a production server: link, password, app, recovery codes; and then out, and in again.
-func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
+func TestSetup_firstOwner(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	token, code := b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
@@ -196,7 +196,7 @@ func TestTheFirstOwnerOfAProductionServer(t *testing.T) {
 }
 
 // What needs the factor again leads to the page that asks for it, and back.
-func TestWhatNeedsTheFactorAgainAsksForIt(t *testing.T) {
+func TestStepUp_leadsBack(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	token, code := b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
@@ -273,7 +273,7 @@ func TestTokens_waitOnThePage(t *testing.T) {
 	b.post(http.StatusForbidden, "/account/tokens", "name", "the laptop")
 }
 
-func TestAPersonEndsTheirOtherBrowsers(t *testing.T) {
+func TestSessions_endOthers(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	token, code := b.invited("kofi@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Auditor})
@@ -328,7 +328,7 @@ var shownToken = regexp.MustCompile(`<code id="personal-token">(mk_person_[A-Za-
 
 // A person of the installation makes a token for commands after a code of the app, sees it once, and ends it. What a command
 // does without a person is red in the audit log.
-func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
+func TestToken_createdAndRevoked(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	member := identitytest.Join(t, b.db, b.clock, b.identity, "yaa@example.com", identity.Membership{Tenant: b.live().ID, Role: roles.Owner})
@@ -370,7 +370,7 @@ func TestAPersonMakesAndEndsATokenForCommands(t *testing.T) {
 	}
 }
 
-func TestTooManyTriesAreToldWhenToComeAgain(t *testing.T) {
+func TestSignIn_limitNamesTheTime(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	b.invited("ama@example.com", identity.Membership{Tenant: roles.Installation, Role: roles.Owner})
@@ -382,7 +382,7 @@ func TestTooManyTriesAreToldWhenToComeAgain(t *testing.T) {
 	}
 }
 
-func TestTheFirstOwnerOfTheSettings(t *testing.T) {
+func TestSetup_ownerOfTheSettings(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte(ownPassword+"\n"), 0o600); err != nil {
@@ -404,7 +404,7 @@ func TestTheFirstOwnerOfTheSettings(t *testing.T) {
 }
 
 // That an operator looks at a tenant's pages, and that a list is taken away, is in the audit log.
-func TestLookingAndTakingAwayAreInTheAuditLog(t *testing.T) {
+func TestViewAs_isAudited(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()

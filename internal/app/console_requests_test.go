@@ -29,7 +29,7 @@ func (b *browsed) refusedOnce(key, requestID string) {
 	}
 }
 
-func TestARefusedRequestIsAPageThatTheSearchFinds(t *testing.T) {
+func TestRefusedRequest_found(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -57,7 +57,7 @@ func TestARefusedRequestIsAPageThatTheSearchFinds(t *testing.T) {
 }
 
 // What another account was refused is as good as not there, and a role without the permission is not led there by the search.
-func TestRefusedRequestsAreTheTenantsOwn(t *testing.T) {
+func TestRefusedRequest_otherTenantsAreHidden(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.refusedOnce(b.ready.APIKey, "req_of_demo_0002")
@@ -75,7 +75,7 @@ func TestRefusedRequestsAreTheTenantsOwn(t *testing.T) {
 }
 
 // The interface, too, answers an account about its own requests alone.
-func TestTheInterfaceFindsAnAccountsOwnRefusedRequestsAlone(t *testing.T) {
+func TestRefusedRequest_ofTheKeysTenant(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.refusedOnce(b.ready.APIKey, "req_of_demo_0003")

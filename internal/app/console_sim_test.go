@@ -32,7 +32,7 @@ func (b *browsed) until(path, text string) page {
 }
 
 // A visitor of the page of the handsets can ask for money, approve it, and see the signed webhook and the balance.
-func TestTheHandsetsShowTheWholeCircle(t *testing.T) {
+func TestHandsets_collectionToWebhook(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -59,7 +59,7 @@ func TestTheHandsetsShowTheWholeCircle(t *testing.T) {
 	}
 }
 
-func TestALivePartIsSentWhenItChanged(t *testing.T) {
+func TestLivePart_sentWhenChanged(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -83,7 +83,7 @@ func TestALivePartIsSentWhenItChanged(t *testing.T) {
 	b.want(http.StatusUnauthorized, first)
 }
 
-func TestARefusedFormSaysWhichField(t *testing.T) {
+func TestHandsets_formNamesTheField(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -105,7 +105,7 @@ func TestARefusedFormSaysWhichField(t *testing.T) {
 }
 
 // Anybody on this machine may send a webhook here; only what the tenant's secret signed is called valid.
-func TestAForgedWebhookIsNotCalledValid(t *testing.T) {
+func TestHandsets_forgedWebhook(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"/sim/hooks/"+demoTenant, strings.NewReader(`{"status":"<script>success"}`))
@@ -127,7 +127,7 @@ func TestAForgedWebhookIsNotCalledValid(t *testing.T) {
 }
 
 // A webhook is shown to the account that signed it, whatever name its address has.
-func TestAWebhookUnderAFreeNameIsShownToItsSigner(t *testing.T) {
+func TestHandsets_webhookGoesToItsSigner(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -142,7 +142,7 @@ func TestAWebhookUnderAFreeNameIsShownToItsSigner(t *testing.T) {
 	}
 }
 
-func TestFaultsAndTheClockAreSwitchesOfThePage(t *testing.T) {
+func TestHandsets_faultsAndClock(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -164,7 +164,7 @@ func TestFaultsAndTheClockAreSwitchesOfThePage(t *testing.T) {
 	}
 }
 
-func TestTheHandsetsAreForPeopleOfTheInstallation(t *testing.T) {
+func TestHandsets_needInstallationRole(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.become("owner@shop.example", identity.Membership{Tenant: demoTenant, Role: roles.Owner})

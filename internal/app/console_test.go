@@ -54,7 +54,7 @@ func browseWith(t *testing.T, o Options, change ...func(*config.Server)) *browse
 }
 
 // freshStorage is a migrated database without rows, and a data folder. A server that begins with an empty folder is started by
-// TestTheFirstScreen.
+// TestBanner_hasWorkingExamples.
 func freshStorage(t testing.TB, engine db.Engine) config.Storage {
 	t.Helper()
 	s := config.Storage{Data: t.TempDir()}
@@ -160,7 +160,7 @@ func (b *browsed) become(email string, roles ...identity.Membership) {
 	b.signIn("?t=" + token)
 }
 
-func TestTheLinkOfTheFirstScreenSignsInOnce(t *testing.T) {
+func TestBanner_linkSignsInOnce(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.want(http.StatusUnauthorized, "/", "Sign in")
@@ -195,7 +195,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-func TestFormsOfOtherSitesDoNothing(t *testing.T) {
+func TestCSRF_otherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -219,7 +219,7 @@ func filled(path string) string {
 	return regexp.MustCompile(`\{[a-z]+\}`).ReplaceAllString(path, "00000000-0000-7000-8000-000000000000")
 }
 
-func TestEveryPageKeepsOtherSitesOut(t *testing.T) {
+func TestHeaders_ofEveryPage(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	for _, path := range []string{"/", "/sign-in", "/first?t=x", "/ops/nothing"} {
@@ -233,7 +233,7 @@ func TestEveryPageKeepsOtherSitesOut(t *testing.T) {
 	}
 }
 
-func TestThePathsOfTheInterfaceStayTheInterfaces(t *testing.T) {
+func TestPaths_interfaceBeforeConsole(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.ready.SignInURL)
@@ -252,7 +252,7 @@ func TestThePathsOfTheInterfaceStayTheInterfaces(t *testing.T) {
 }
 
 // Each route, to read or to write, answers each role as the policy says, and no other.
-func TestEveryRouteAsksForItsPermission(t *testing.T) {
+func TestRoutes_needTheirPermission(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	try := func(email string, at string, site roles.Site, role roles.Role) {
@@ -291,7 +291,7 @@ func TestEveryRouteAsksForItsPermission(t *testing.T) {
 	}
 }
 
-func TestTheThemeIsRememberedAndLeadsBackHere(t *testing.T) {
+func TestTheme_isRemembered(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	for back, want := range map[string]string{"/sign-in?again=1": "/sign-in?again=1", "https://evil.example": "/", "//evil.example": "/", `/\evil.example`: "/", "": "/"} {
@@ -304,7 +304,7 @@ func TestTheThemeIsRememberedAndLeadsBackHere(t *testing.T) {
 	b.want(http.StatusOK, "/sign-in", `data-theme=""`)
 }
 
-func TestANewLinkIsPrintedInTheTerminalAlone(t *testing.T) {
+func TestBanner_newLinkInTerminalOnly(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	var screen strings.Builder

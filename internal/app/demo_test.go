@@ -22,7 +22,7 @@ import (
 
 // A first start that breaks off anywhere leaves a database on which the next one makes the demo tenant, whose
 // float agrees with the simulator's books.
-func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
+func TestDemo_createdWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	const most = 120 // far more commits than a start has
 	breaks := 0
@@ -97,7 +97,7 @@ func TestTheDemoIsMadeWholeOrNotAtAll(t *testing.T) {
 }
 
 // The key of the demo tenant is told once, by the start that made it: one that finds its address taken makes none.
-func TestABusyAddressCostsNoKey(t *testing.T) {
+func TestDemo_busyAddressCreatesNoKey(t *testing.T) {
 	t.Parallel()
 	c := clock.NewManual(scenarioNow)
 	s, err := simulate(sim.Options{Clock: c}, mtn.Options{}, smsc.Options{EnquireEvery: quietCentre})

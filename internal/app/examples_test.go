@@ -20,9 +20,9 @@ var unplayed = map[string]string{
 	"cancelBatch":   "the batch's id",
 }
 
-// TestTheExamplesWorkOnTheDemoAccount sends every example of the OpenAPI document, as the server gives it, with
+// TestExamples_workOnTheDemoAccount sends every example of the OpenAPI document, as the server gives it, with
 // the demo account's key.
-func TestTheExamplesWorkOnTheDemoAccount(t *testing.T) {
+func TestExamples_workOnTheDemoAccount(t *testing.T) {
 	eachStage(t, func(t *testing.T, s *stage, a *actor) {
 		document, err := apitest.LoadText(plainCall(s.app, http.MethodGet, "/openapi.json", "").Body.Bytes())
 		a.must(err)

@@ -183,7 +183,7 @@ func (s sample) wrong(printed string) string {
 }
 
 // Every sample of the guides works as it is printed: pasted into a shell, page by page, it prints what the page shows.
-func TestSamplesOfTheGuidesPrintWhatThePageShows(t *testing.T) {
+func TestGuideSamples_printAsShown(t *testing.T) {
 	t.Parallel()
 	server := start(t, "makola", "serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data", t.TempDir())
 	count := 0

@@ -19,7 +19,7 @@ import (
 
 // A primary that hangs says nothing to anybody, and five seconds later a standby is in its place: answers come again
 // within 15 s, no request takes more than 10, no probe more than one, and no job is left behind.
-func TestAPrimaryThatHangs(t *testing.T) {
+func TestPrimary_hangs(t *testing.T) {
 	t.Parallel()
 	way, freezer := dbtest.Freezable(t)
 	a := startLocal(t, func(c *config.Server) { c.Database, c.Connections = way, 8 })
@@ -138,7 +138,7 @@ func TestAPrimaryThatHangs(t *testing.T) {
 const slack = 2 * time.Second
 
 // What does not stop is left behind: a node that was told to leave leaves.
-func TestAStopHasAnEnd(t *testing.T) {
+func TestStop_endsInTime(t *testing.T) {
 	t.Parallel()
 	never := make(chan struct{})
 	defer close(never)

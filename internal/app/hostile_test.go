@@ -87,7 +87,7 @@ func startWith(t *testing.T, cfg config.Server, o Options) *App {
 
 // Development mode is never beside live money: credentials make a production server, which says what it lacks, and a
 // database that has live customers is refused before anything is changed in it.
-func TestLiveMoneyMeansProduction(t *testing.T) {
+func TestLiveMoney_needsProduction(t *testing.T) {
 	t.Parallel()
 	local := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", DrainFor: time.Minute}
 	credentials := local
@@ -151,7 +151,7 @@ func asProduction(c config.Server) (config.Server, error) {
 }
 
 // A start that fails takes nothing from a node that runs: neither on its address nor under its name.
-func TestAStartThatFailsTakesNothing(t *testing.T) {
+func TestStart_failureReleasesResources(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
 	node := func(c *config.Server) {
@@ -183,7 +183,7 @@ func TestAStartThatFailsTakesNothing(t *testing.T) {
 }
 
 // Where a proxy ends TLS, a connection that does not come from it is not encrypted, and is refused; probes are answered.
-func TestPlainHTTPComesFromProxiesAlone(t *testing.T) {
+func TestPlainHTTP_trustedProxiesOnly(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) {
 		var err error
@@ -207,7 +207,7 @@ func TestPlainHTTPComesFromProxiesAlone(t *testing.T) {
 }
 
 // A certificate that is renewed on disk is taken up without a restart, and half a renewal changes nothing.
-func TestARenewedCertificateIsTakenUp(t *testing.T) {
+func TestCertificate_renewedIsLoaded(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	cert, key := WriteCertificate(t, folder, 1)
@@ -250,7 +250,7 @@ func TestARenewedCertificateIsTakenUp(t *testing.T) {
 }
 
 // What listens on loopback without a key obeys programs on this machine, and no page that a browser on it has open.
-func TestPagesOfOthersReachNothing(t *testing.T) {
+func TestLoopback_otherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.MetricsListen = "127.0.0.1:0" })
 	metrics := strings.TrimSuffix(a.ready.MetricsURL, "/metrics")
@@ -292,7 +292,7 @@ func TestPagesOfOthersReachNothing(t *testing.T) {
 
 // A development server answers to this machine's names and to those of its settings. A web page that points its own name to
 // loopback reads no demo key, and pays nothing with one.
-func TestForeignHosts_getNothing(t *testing.T) {
+func TestForeignHosts_areRefused(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.PublicURL = "https://pay.example:8443" })
 	site := strings.TrimSuffix(a.ready.APIURL, "/api/v1")
@@ -345,7 +345,7 @@ func statusUnder(t *testing.T, url, host string) int {
 }
 
 // Metrics that others can reach want a token.
-func TestMetricsBehindAToken(t *testing.T) {
+func TestMetrics_needAToken(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, func(c *config.Server) { c.MetricsListen, c.MetricsToken = "127.0.0.1:0", "a-token-of-the-operator" })
 	for _, path := range []string{"/metrics", "/debug/pprof/"} {
@@ -368,7 +368,7 @@ func TestMetricsBehindAToken(t *testing.T) {
 }
 
 // A client of a node that leaves is told with its next answer, and loses no request.
-func TestDrainingLosesNoRequest(t *testing.T) {
+func TestDraining_losesNoRequest(t *testing.T) {
 	t.Parallel()
 	cert, key := WriteCertificate(t, t.TempDir(), 1)
 	a := startLocal(t, func(c *config.Server) { c.DrainNotice, c.TLSCert, c.TLSKey = new(24*time.Hour), cert, key })
@@ -420,7 +420,7 @@ func TestDrainingLosesNoRequest(t *testing.T) {
 }
 
 // A key with a daily limit spends it on payouts and airtime together and no more; collections go on.
-func TestAKeyWithADailyLimit(t *testing.T) {
+func TestDailyLimit_ofAKey(t *testing.T) {
 	t.Parallel()
 	a := startLocal(t, nil)
 	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant, Daily: 2 * money.Cedi})
@@ -467,7 +467,7 @@ func TestAKeyWithADailyLimit(t *testing.T) {
 
 // Two hundred bodies that never end, from somebody without a key, are refused before they are read: by connections of
 // their own, and as streams of one.
-func TestBodiesWithoutAKeyCostNoMemory(t *testing.T) {
+func TestBody_withoutAKeyIsNotRead(t *testing.T) {
 	t.Parallel()
 	cert, key := WriteCertificate(t, t.TempDir(), 1)
 	a := startLocal(t, func(c *config.Server) { c.TLSCert, c.TLSKey = cert, key })
@@ -528,7 +528,7 @@ func getWithKey(t *testing.T, a *App, path string) (status int, text string) {
 }
 
 // A database that takes no writes, such as one on a full disk, answers what only reads, though the general limit cannot be counted.
-func TestReadsGoOnWhereNothingCanBeWritten(t *testing.T) {
+func TestReads_workOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	faults, limit := &db.Faults{}, int64(100)
 	cfg := config.Server{Environment: "development", Listen: "127.0.0.1:0", MetricsListen: "off", Storage: freshStorage(t, db.SQLite), DrainFor: time.Minute, GeneralLimit: &limit}

@@ -58,9 +58,9 @@ func (m mutant) broken(t *testing.T) string {
 	return strings.Replace(string(text), m.from, m.to, 1)
 }
 
-// TestMutantsFit holds the table to the tree, so that it cannot rot between two runs of `make mutate`:
+// TestMutants_fitTheTree holds the table to the tree, so that it cannot rot between two runs of `make mutate`:
 // each text is where it is broken, what becomes of it is Go, and each judge exists.
-func TestMutantsFit(t *testing.T) {
+func TestMutants_fitTheTree(t *testing.T) {
 	all := mutants()
 	if len(all) < 25 {
 		t.Errorf("only %d rules are broken", len(all))

@@ -16,7 +16,7 @@ import (
 )
 
 // Two nodes share one PostgreSQL: what a killed node leaves is taken over and ended by the other.
-func TestKilledNodeIsTakenOver(t *testing.T) {
+func TestKilled_nodeIsTakenOver(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim)
@@ -34,7 +34,7 @@ func TestKilledNodeIsTakenOver(t *testing.T) {
 }
 
 // A paused node loses its lease and its work; when it wakes up it must do no harm and go on.
-func TestPausedNodeDoesNoHarm(t *testing.T) {
+func TestPaused_nodeDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim)
@@ -65,7 +65,7 @@ func adopted(t testing.TB, p *process) bool {
 }
 
 // A revoked key is refused by the other node within a second of real time, plus the time of a request.
-func TestRevocationReachesEveryNode(t *testing.T) {
+func TestRevocation_reachesEveryNode(t *testing.T) {
 	t.Parallel()
 	sim, where := startSim(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim)
@@ -82,7 +82,7 @@ func TestRevocationReachesEveryNode(t *testing.T) {
 }
 
 // Ten times as many callers as database connections: no caller stalls and none is told a 5xx.
-func TestManyCallersFewConnections(t *testing.T) {
+func TestLoad_moreCallersThanConnections(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	server := where.serve(t, "makola", sim, "--connections", "4")

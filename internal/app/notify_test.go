@@ -18,7 +18,7 @@ import (
 )
 
 // systemd is told when a server is ready, that it lives, and that it stops before it drains.
-func TestASupervisorIsToldOfALife(t *testing.T) {
+func TestSystemd_notified(t *testing.T) {
 	t.Parallel()
 	folder, err := os.MkdirTemp("", "notify") // a socket's path is short
 	if err != nil {
@@ -78,7 +78,7 @@ func settings(t *testing.T, flags ...string) (s config.Server) {
 }
 
 // The unit is read here, and by systemd-analyze where there is one.
-func TestTheUnitOfSystemdFitsTheServer(t *testing.T) {
+func TestSystemd_unitMatchesTheServer(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/makola.service")
 	if err != nil {

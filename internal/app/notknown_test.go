@@ -10,9 +10,9 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// TestWhatProvidersDoNotKnowIsUnderstood: at its start a server asks every status interface for a reference that nobody
+// TestNotKnown_checkedAtStart: at its start a server asks every status interface for a reference that nobody
 // has. What the simulated providers answer is understood.
-func TestWhatProvidersDoNotKnowIsUnderstood(t *testing.T) {
+func TestNotKnown_checkedAtStart(t *testing.T) {
 	t.Parallel()
 	a, err := Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true, DrainFor: time.Minute}, Options{})
 	if err != nil {

@@ -33,7 +33,7 @@ type listed struct {
 
 // A backup that was killed under load leaves nothing that looks whole; what looks whole can be restored, with books that
 // add up; and a restore never touches the database of the server that runs.
-func TestBackupsKilledUnderLoad(t *testing.T) {
+func TestKilled_backupUnderLoad(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -95,7 +95,7 @@ func (s site) killed(t *testing.T, after time.Duration, args ...string) {
 }
 
 // A restore that was killed leaves no database, or one that knows that it was restored.
-func TestRestoresThatAreKilled(t *testing.T) {
+func TestKilled_restore(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {

@@ -70,7 +70,7 @@ func (s site) mark(t *testing.T) (mark installation.Mark) {
 
 // An installation whose server was killed under load moves to PostgreSQL by a command that is killed again and again. Its work
 // goes on there: each payout is paid once or goes back, and the old folder is refused.
-func TestAnInstallationMovesToPostgreSQLUnderKills(t *testing.T) {
+func TestKilled_moveToPostgreSQL(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.SQLite)
 	server := where.serve(t, "makola on SQLite", sim)

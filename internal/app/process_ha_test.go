@@ -173,7 +173,7 @@ func (s *service) away() (gap time.Duration) {
 // Three nodes of the release before, behind haproxy, on a cluster under Patroni: they are upgraded one by one, the primary is lost
 // while its synchronous standby receives nothing, primary and standby change places, a node is killed and another one paused. What was
 // accepted is there and paid once, and no request fails during the upgrade.
-func TestAClusterUnderPatroniLosesNoPayout(t *testing.T) {
+func TestCluster_patroniLosesNoPayout(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t)
 	sim, in := startSim(t), newInbox(t)

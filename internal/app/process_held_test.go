@@ -115,7 +115,7 @@ func (d *desk) decides(tenant, reference string, approve bool) {
 
 // Payouts wait, people approve every other one and reject the rest, and the server is killed again and again meanwhile: each is paid
 // once or goes back, and its act says which.
-func TestKilledWhilePeopleDecideAboutPayouts(t *testing.T) {
+func TestKilled_duringApprovals(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {

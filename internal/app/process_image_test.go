@@ -15,7 +15,7 @@ import (
 )
 
 // The image has no shell and no user with rights: a server starts in it, keeps its data, and its health check says so.
-func TestTheImageServesAndSaysThatItIsWell(t *testing.T) {
+func TestImage_servesAndIsHealthy(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("buildah"); err != nil {
 		t.Fatal("buildah is not here; scripts/tools.sh gets it")

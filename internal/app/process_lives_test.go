@@ -167,7 +167,7 @@ func sendText(api *client, sender string, n int) (answer, error) {
 
 // A database that goes back in time under every kind of load, with providers in trouble, other routes and pauses in both
 // lives: one of its backups is restored, and clients send all again in another order, while new requests come, too.
-func TestTwoLivesOfARestorePayNothingTwice(t *testing.T) {
+func TestTwoLives_restore(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestTwoLivesOfARestorePayNothingTwice(t *testing.T) {
 
 // The same with an asynchronous standby that is promoted: it lacks what the primary committed since the standby got nothing
 // more. The server runs on.
-func TestTwoLivesOfAStandbyPayNothingTwice(t *testing.T) {
+func TestTwoLives_standby(t *testing.T) {
 	t.Parallel()
 	c := startCouple(t)
 	where := site{engine: db.Postgres, data: t.TempDir(), url: c.url()}
@@ -293,7 +293,7 @@ func everyProduct(t *testing.T, server *process) []product {
 
 // A database that goes on is no recovery, and no provider is asked anything because of it: a plain restart, a data folder
 // that was moved, a new node without a folder, and a failover to a synchronous standby.
-func TestTwoLivesThatAreOneBeginNoRecovery(t *testing.T) {
+func TestTwoLives_unchangedDatabase(t *testing.T) {
 	t.Parallel()
 	key := []string{"MAKOLA_MASTER_KEY=" + strings.Repeat("8e", 32)}
 	moved := func(t *testing.T, where site) site {

@@ -45,7 +45,7 @@ var candidate = sync.OnceValues(func() ([]string, error) {
 })
 
 // A package is installed beside this machine's own, upgraded, removed and purged: settings and key are made once and outlive it.
-func TestADebIsInstalledUpgradedAndRemoved(t *testing.T) {
+func TestDeb_installUpgradeRemove(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for _, folder := range []string{"info", "updates"} {

@@ -146,7 +146,7 @@ const killsOfEverything = 5
 // Every product, through both rails, while the server dies again and again. A provider that refuses
 // duplicates in no words of its own leaves what was under way for an operator, whose statement is the
 // simulator's book.
-func TestKilledUnderEveryProduct(t *testing.T) {
+func TestKilled_everyProduct(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {

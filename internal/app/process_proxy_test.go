@@ -107,7 +107,7 @@ func (s *slowest) p99() time.Duration {
 
 // Two nodes behind a proxy are stopped and started one after the other, under payouts of clients that keep their connections: no
 // request fails, and each payout is paid once.
-func TestStoppedBehindAProxyLosesNoRequest(t *testing.T) {
+func TestStopped_behindAProxy(t *testing.T) {
 	t.Parallel()
 	for _, p := range proxies {
 		t.Run(p.program, func(t *testing.T) {

@@ -104,7 +104,7 @@ func floats(t testing.TB, where site, sim *process, api *client) map[string]floa
 
 // The page for a restore, word by word, after a mixed load of which a part came after the backup: all of it is sent again
 // in another order and with other routes. Everything is paid once, nothing is lost, and the floats agree as they did.
-func TestTheRunbookOfARestorePaysNothingTwice(t *testing.T) {
+func TestRestore_runbookPaysOnce(t *testing.T) {
 	t.Parallel()
 	steps := runbook(t)
 	if len(steps) != 3 {

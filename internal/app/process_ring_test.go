@@ -35,7 +35,7 @@ const (
 
 // The runbook of a rotation, with two servers under load that are restarted at each step, and a rotation that is killed again and
 // again: no payout and no webhook is lost, every secret is what it was, and the old key can go.
-func TestAMasterKeyIsRotatedUnderLoadAndKills(t *testing.T) {
+func TestMasterKey_rotatedUnderLoadAndKills(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	folder := t.TempDir()

@@ -160,7 +160,7 @@ func (l *smsLoad) send(caller, n int) {
 
 // Nothing that was accepted is lost or charged wrongly when the server is killed with submits under way,
 // and no handset has anything twice unless the installation asked for it; a one-time password never.
-func TestKilledWhileSending(t *testing.T) {
+func TestKilled_whileSending(t *testing.T) {
 	t.Parallel()
 	for _, run := range []struct {
 		name   string

@@ -18,7 +18,7 @@ import (
 const again = "interrupt again to stop at once"
 
 // The first interrupt drains, which may take long, and says so; the second one ends the process.
-func TestInterruptedTwiceTheProcessEnds(t *testing.T) {
+func TestInterrupted_twiceEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	where := newSite(t, db.SQLite)
 	server := start(t, "makola", append([]string{"serve", "--listen", "127.0.0.1:0", "--drain-notice", "24h"}, where.args()...)...)
@@ -39,7 +39,7 @@ func TestInterruptedTwiceTheProcessEnds(t *testing.T) {
 }
 
 // The folder's lock proves that an earlier server is gone, so that its lease ends with the start of the next one.
-func TestKilledServerLeavesNoLease(t *testing.T) {
+func TestKilled_serverLeavesNoLease(t *testing.T) {
 	t.Parallel()
 	sim, where := startSim(t), newSite(t, db.SQLite)
 	where.serve(t, "first", sim).kill()

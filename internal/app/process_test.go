@@ -201,7 +201,7 @@ func (in *inbox) statuses(reference string) []string {
 	return all
 }
 
-func TestKilledUnderLoad(t *testing.T) {
+func TestKilled_underLoad(t *testing.T) {
 	t.Parallel() // a test that is not would wait for its subtests before the next one begins
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestKilledUnderLoad(t *testing.T) {
 }
 
 // A graceful stop under load ends every request in flight with an answer, and leaves.
-func TestStoppedUnderLoad(t *testing.T) {
+func TestStopped_underLoad(t *testing.T) {
 	t.Parallel()
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
 	first := where.serve(t, "first", sim, "--drain-for", "5m") // however slow the machine is

@@ -40,9 +40,9 @@ var paidAndRefused = []struct {
 {"message": "*", "data": {"ext_transaction_id": "$id", "...": 0}}`, "provider $id collection success\nwallet 100.9"},
 }
 
-// TestNoWordAloneMovesMoney: whatever a provider answers to what it has done, on each of its hosts, the question behind
+// TestResponses_aloneMoveNoMoney: whatever a provider answers to what it has done, on each of its hosts, the question behind
 // it tells the truth: nothing is refunded and nothing waits for an operator.
-func TestNoWordAloneMovesMoney(t *testing.T) {
+func TestResponses_aloneMoveNoMoney(t *testing.T) {
 	t.Parallel()
 	document, err := apitest.Load()
 	if err != nil {

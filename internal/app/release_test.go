@@ -102,7 +102,7 @@ const answeredAtLeast = 60
 
 // The release before runs on the tables of this one, beside this one and alone, and finds nothing wrong with them: a
 // version is rolled out, and rolled back, node by node.
-func TestThePreviousReleaseRunsOnTheNewTables(t *testing.T) {
+func TestPreviousRelease_runsOnNewTables(t *testing.T) {
 	t.Parallel()
 	path := previousRelease(t)
 	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)

@@ -12,7 +12,7 @@ import (
 
 // A server whose ring lacks a key under which something is sealed says so instead of failing later, one webhook at a time.
 // With the key behind the new one it starts, and with the first key gone altogether it is another installation's.
-func TestAServerWithoutANeededKeyDoesNotStart(t *testing.T) {
+func TestRing_missingKeyStopsTheStart(t *testing.T) {
 	t.Parallel()
 	old, fresh := strings.Repeat("ab", config.SecretBytes), strings.Repeat("cd", config.SecretBytes)
 	ring := func(text string) config.Secret {

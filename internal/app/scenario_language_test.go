@@ -428,7 +428,7 @@ func (a *actor) callback(name, body string) {
 	a.t.Fatalf("line %d: no rail is called %s", a.line, name)
 }
 
-func TestTheLanguageOfScenarios(t *testing.T) {
+func TestScenarioLanguage_parses(t *testing.T) {
 	all, err := parseScenarios(strings.Join([]string{
 		"# remark", "== One", "covers 4.8/404 3/x", "tenant fund=1.00", "POST /a/$b x2", "Accept: x", "{", ` "a": 1`, "}", "=> 200", `{"x":"*"}`,
 		"== Two", "advance 3s", `webhook {"a":`, `1}`, "no webhook",

@@ -39,7 +39,7 @@ func promises(t *testing.T) map[string]string {
 	return all
 }
 
-func TestEveryPromiseHasAScenario(t *testing.T) {
+func TestScenarios_coverEveryPromise(t *testing.T) {
 	promised := promises(t)
 	covered := map[string]bool{}
 	titles := map[string]bool{}

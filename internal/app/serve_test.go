@@ -29,7 +29,7 @@ import (
 
 // The probes carry a request id like every answer, and the last answer that a request may get leaves before
 // its connection is given up.
-func TestProbesAndTimes(t *testing.T) {
+func TestProbes_haveRequestIDs(t *testing.T) {
 	a := &App{draining: make(chan struct{})}
 	close(a.draining)
 	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable} {
@@ -47,7 +47,7 @@ func TestProbesAndTimes(t *testing.T) {
 }
 
 // Pages without a key answer HEAD as GET, and the guides are compressed. Their style sheet may be kept for good.
-func TestPublicPagesHaveAHead(t *testing.T) {
+func TestPublicPages_answerHead(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	for path, status := range map[string]int{"/docs": http.StatusOK, "/docs/reference": http.StatusOK, "/openapi.json": http.StatusOK, "/docs/nothing": http.StatusNotFound} {
@@ -70,7 +70,7 @@ func TestPublicPagesHaveAHead(t *testing.T) {
 }
 
 // A node whose storage is low stays ready and says so: a proxy that takes it out would stop the money, too.
-func TestANodeWithLowStorageStaysReady(t *testing.T) {
+func TestReady_withLowStorage(t *testing.T) {
 	t.Parallel()
 	for reserve, want := range map[int64]string{
 		0:       `{"message":"ready"}`,
@@ -143,7 +143,7 @@ func askReady(a *App) (status int, body string) {
 }
 
 // Profiles are for who is on this machine.
-func TestProfilesAreLocal(t *testing.T) {
+func TestProfiles_loopbackOnly(t *testing.T) {
 	handler := (&meters{registry: prometheus.NewRegistry()}).handler()
 	for from, want := range map[string]int{"127.0.0.1:5000": http.StatusOK, "[::1]:5000": http.StatusOK, "192.0.2.1:5000": http.StatusNotFound} {
 		r := httptest.NewRequest(http.MethodGet, "/debug/pprof/goroutine?debug=1", nil)
@@ -163,7 +163,7 @@ func (s stuck) Describe(d chan<- *prometheus.Desc) { d <- queueDead }
 func (s stuck) Collect(chan<- prometheus.Metric)   { s.asked <- struct{}{}; <-s.let }
 
 // A scrape, or a profile, holds up no stop: its time is for customers' requests.
-func TestAScrapeDoesNotHoldUpAStop(t *testing.T) {
+func TestStop_notDelayedByAScrape(t *testing.T) {
 	figure := stuck{make(chan struct{}), make(chan struct{})}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(figure)
@@ -191,7 +191,7 @@ func TestAScrapeDoesNotHoldUpAStop(t *testing.T) {
 
 // A start that fails ends what it has started within the time for draining: a job of an earlier run may be with a
 // receiver that does not answer.
-func TestAStartThatFailsEndsInTime(t *testing.T) {
+func TestStart_failureEndsInTime(t *testing.T) {
 	a := &App{cfg: config.Server{DrainFor: time.Hour}, draining: make(chan struct{})}
 	interrupted, end := context.WithCancel(t.Context())
 	end()
@@ -211,7 +211,7 @@ func TestAStartThatFailsEndsInTime(t *testing.T) {
 }
 
 // A public URL may end in a slash: the addresses that providers call are its own and no others.
-func TestThePublicURLMayEndInASlash(t *testing.T) {
+func TestPublicURL_trailingSlash(t *testing.T) {
 	secret, err := config.NewSecret(make([]byte, config.SecretBytes))
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestThePublicURLMayEndInASlash(t *testing.T) {
 }
 
 // net/http's own complaints, such as of a handshake that failed, are lines of the log like all others.
-func TestComplaintsOfListenersAreLinesOfTheLog(t *testing.T) {
+func TestLog_hasListenerErrors(t *testing.T) {
 	var log bytes.Buffer
 	a := &App{log: slog.New(slog.NewJSONHandler(&log, nil)), draining: make(chan struct{})}
 	l, err := listen("a listener", "127.0.0.1:0", false, http.NotFoundHandler())
@@ -270,7 +270,7 @@ func TestSMPP_logIsBounded(t *testing.T) {
 	}
 }
 
-func TestBoundedLog_countsWhatItLeavesOut(t *testing.T) {
+func TestBoundedLog_countsOmitted(t *testing.T) {
 	var log bytes.Buffer
 	few := fewLines(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	var minutes []func()
@@ -326,7 +326,7 @@ func (m *meters) read(t *testing.T, name string, labels ...string) float64 {
 }
 
 // A node says how many requests it answers now, and how its deliveries went.
-func TestANodeIsMeasured(t *testing.T) {
+func TestMetrics_ofANode(t *testing.T) {
 	t.Parallel()
 	a, err := Start(t.Context(), config.Server{Environment: "development", Listen: "127.0.0.1:0", Ephemeral: true, DrainFor: time.Minute}, Options{})
 	if err != nil {

@@ -39,7 +39,7 @@ const (
 	moreTextRounds = 16
 )
 
-func TestSimulationMessages(t *testing.T) {
+func TestSimulation_messages(t *testing.T) {
 	eachSimulation(t, "messages", func(t *testing.T, engine db.Engine, run simulationRun) {
 		s := newTexting(t, engine, run.seed)
 		for s.rounds < cmp.Or(run.length, simulationTextRounds) && !t.Failed() {

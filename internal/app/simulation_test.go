@@ -99,7 +99,7 @@ func eachSimulation(t *testing.T, simulation string, one func(t *testing.T, engi
 	}
 }
 
-func TestSimulation(t *testing.T) {
+func TestSimulation_payments(t *testing.T) {
 	eachSimulation(t, "payments", func(t *testing.T, engine db.Engine, run simulationRun) {
 		w := newWorld(t, engine, run.seed, nil)
 		for w.asked < cmp.Or(run.length, *simulationOps) && !t.Failed() {

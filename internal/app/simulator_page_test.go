@@ -13,7 +13,7 @@ import (
 )
 
 // A reader of the page can make the simulator misbehave in every way that it knows.
-func TestThePageExplainsEveryFault(t *testing.T) {
+func TestSimulatorPage_explainsEveryFault(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../guides/pages/testing.md")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestScreen_hubtelAsOnThePage(t *testing.T) {
 }
 
 // A reader of the page, or of the first screen, can point a client of MTN's sandbox at the simulator.
-func TestThePageAndTheScreenTellMTNsCredentials(t *testing.T) {
+func TestSimulatorPage_hasMTNCredentials(t *testing.T) {
 	t.Parallel()
 	page, err := guides.New(guides.Values{Document: openapi.For("", "", ""), MTN: "http://127.0.0.1:8191/mtn"}).Page("/docs/testing")
 	if err != nil {

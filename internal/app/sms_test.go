@@ -103,7 +103,7 @@ func (s *smsSite) send(through *App, to msisdn.MSISDN, text string) {
 
 // One node of two has the connections; what the other accepts goes out through it, and when it leaves the
 // other connects. A simulator that starts again at another address is found.
-func TestOneNodeSendsForAll(t *testing.T) {
+func TestSMPP_oneNodeSendsForAll(t *testing.T) {
 	t.Parallel()
 	site, storage := newSMSSite(t), freshStorage(t, db.Postgres)
 	first := site.node("first", storage)
@@ -134,7 +134,7 @@ func TestOneNodeSendsForAll(t *testing.T) {
 }
 
 // A message centre that does not answer one submit of a campaign holds up none of the others.
-func TestASilentSubmitHoldsUpNoOther(t *testing.T) {
+func TestSMPP_silentSubmitDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestASilentSubmitHoldsUpNoOther(t *testing.T) {
 }
 
 // Live messages go through the configured binds and nowhere else; without any they are refused.
-func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
+func TestSMPP_liveUsesConfiguredBinds(t *testing.T) {
 	t.Parallel()
 	operator, err := simulate(sim.Options{}, mtn.Options{}, smsc.Options{})
 	if err != nil {
@@ -239,7 +239,7 @@ func TestLiveMessagesGoThroughTheConfiguredBinds(t *testing.T) {
 	}
 }
 
-func TestBindsAreReadFromTheirFile(t *testing.T) {
+func TestSMPP_bindsFromTheirFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "binds.json")
 	write := func(text string) config.SMPP {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

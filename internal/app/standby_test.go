@@ -300,7 +300,7 @@ func (c *couple) promote() {
 
 // An asynchronous standby that is promoted lacks what it did not get: the same as a restored backup. What it got is there,
 // and the program goes on with it.
-func TestAPromotedStandbyLacksWhatItDidNotGet(t *testing.T) {
+func TestStandby_asynchronousBeginsRecovery(t *testing.T) {
 	t.Parallel()
 	c, sim, in := startCouple(t), startSim(t), newInbox(t)
 	where := site{engine: db.Postgres, data: t.TempDir(), url: c.url()}
@@ -365,7 +365,7 @@ func (c *client) post(t *testing.T, path string, body any) {
 }
 
 // A synchronous standby lacks nothing that was acknowledged.
-func TestASynchronousStandbyLacksNothing(t *testing.T) {
+func TestStandby_synchronousIsComplete(t *testing.T) {
 	t.Parallel()
 	c := startCouple(t)
 	c.synchronous()

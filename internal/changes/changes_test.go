@@ -184,7 +184,7 @@ func (f *fixture) entries() (list []audit.Entry) {
 	return all
 }
 
-func TestWhatNeedsACheckIsDoneByAnotherPersonOnce(t *testing.T) {
+func TestApprove_appliedOnceByAnother(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
 		if act.State != Waiting || act.Needs != 1 || act.Sentence != "Put GHS 500,000.00 into the wallet of Adom Stores (live)" {
@@ -214,7 +214,7 @@ func TestWhatNeedsACheckIsDoneByAnotherPersonOnce(t *testing.T) {
 	})
 }
 
-func TestWithoutAnotherPersonItIsDoneAtOnce(t *testing.T) {
+func TestDo_aloneIsAppliedAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, false)
 		id := newID()
@@ -235,7 +235,7 @@ func TestWithoutAnotherPersonItIsDoneAtOnce(t *testing.T) {
 	})
 }
 
-func TestAFormThatIsSentTwiceMakesOneAct(t *testing.T) {
+func TestRequest_sameFormTwice(t *testing.T) {
 	each(t, func(f *fixture) {
 		id := newID()
 		var all sync.WaitGroup
@@ -267,7 +267,7 @@ func TestAFormThatIsSentTwiceMakesOneAct(t *testing.T) {
 	})
 }
 
-func TestTwoCheckersAtOnceDoItOnce(t *testing.T) {
+func TestApprove_concurrentAppliesOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
 		var won atomic.Int64
@@ -292,7 +292,7 @@ func TestTwoCheckersAtOnceDoItOnce(t *testing.T) {
 }
 
 // An act that needs two checkers is done by the second, whichever way they come.
-func TestTwoApprovalsAreTwoPeoples(t *testing.T) {
+func TestApprove_twoNeedTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.line(Line{Kind: KindFund, Checkers: 2})
 		one, both := f.fund(), f.fund()
@@ -322,7 +322,7 @@ func TestTwoApprovalsAreTwoPeoples(t *testing.T) {
 }
 
 // These people cannot check: each tries an act that another person made, and nothing is moved.
-func TestWhoMayNotCheckDoesNot(t *testing.T) {
+func TestApprove_refusedWithoutPermission(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
 		other := f.join("yaw@example.com", roles.Operations) // may make, not check
@@ -364,7 +364,7 @@ func TestWhoMayNotCheckDoesNot(t *testing.T) {
 	})
 }
 
-func TestAPersonWhoWasResetSinceDoesNotCheck(t *testing.T) {
+func TestApprove_refusedAfterReset(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
 		f.clock.Advance(time.Second)
@@ -379,7 +379,7 @@ func TestAPersonWhoWasResetSinceDoesNotCheck(t *testing.T) {
 
 // An approval counts while who gave it may check: where two are needed, one of somebody who was disabled, reset or lost the
 // role since needs another person beside the second.
-func TestAnApprovalCountsOnlyWhileItsGiverMayCheck(t *testing.T) {
+func TestApproval_lapsesWithPermission(t *testing.T) {
 	for name, fall := range map[string]func(f *fixture, tx *db.Tx) error{
 		"disabled": func(f *fixture, tx *db.Tx) error { _, err := f.people.Disable(tx, "kofi@example.com"); return err },
 		"reset": func(f *fixture, tx *db.Tx) error {
@@ -427,7 +427,7 @@ func TestAnApprovalCountsOnlyWhileItsGiverMayCheck(t *testing.T) {
 }
 
 // A maker who lost the right since does not have it done either.
-func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
+func TestApply_requesterLostTheRole(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
 		f.tx(func(tx *db.Tx) error {
@@ -451,7 +451,7 @@ func TestAnActOfAMakerWithoutTheRoleIsNotDone(t *testing.T) {
 }
 
 // What the maker saw has changed: the act is not done, and says why.
-func TestAnActWhoseSubjectChangedFails(t *testing.T) {
+func TestApply_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		act := f.fund()
 		f.tx(func(tx *db.Tx) error {
@@ -473,7 +473,7 @@ func TestAnActWhoseSubjectChangedFails(t *testing.T) {
 }
 
 // A row that was changed beside the program is not done.
-func TestAnActThatWasChangedInTheDatabaseIsNotDone(t *testing.T) {
+func TestApply_tamperedRow(t *testing.T) {
 	for _, column := range []string{"payload = replace(payload, '50000000', '50000001')", "sentence = 'Put GHS 1.00'", "maker = 'x'", "reason = 'x'", "tenant = ''", "made_at = made_at - 1", "pesewas = 1", "needs = 0"} {
 		t.Run(column, func(t *testing.T) {
 			each(t, func(f *fixture) {
@@ -489,7 +489,7 @@ func TestAnActThatWasChangedInTheDatabaseIsNotDone(t *testing.T) {
 	}
 }
 
-func TestAnActIsRejectedWithdrawnOrExpires(t *testing.T) {
+func TestRequest_rejectedWithdrawnExpired(t *testing.T) {
 	each(t, func(f *fixture) {
 		rejected, withdrawn, expired := f.fund(), f.fund(), f.fund()
 		if _, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, " "); !problem.Is(err, problem.Invalid) {
@@ -529,8 +529,8 @@ func TestAnActIsRejectedWithdrawnOrExpires(t *testing.T) {
 	})
 }
 
-// TestAnActOfANewerServerIsLeftToIt: this server does not know what an act of the kind holds, so it ends none.
-func TestAnActOfANewerServerIsLeftToIt(t *testing.T) {
+// TestRequest_ofANewerServer: this server does not know what an act of the kind holds, so it ends none.
+func TestRequest_ofANewerServer(t *testing.T) {
 	each(t, func(f *fixture) {
 		rule, _ := f.Rule(KindFund)
 		act, err := f.Store.Make(f.t.Context(), f.maker, rule, Request{ID: newID(), Kind: "newer.kind", Tenant: f.tenant.ID, Payload: []byte("{}"), Sentence: "Something new", Reason: "new", Amount: 50_000_000})
@@ -553,8 +553,8 @@ func TestAnActOfANewerServerIsLeftToIt(t *testing.T) {
 	})
 }
 
-// TestATextIsCountedInCharacters as its message says, and not in bytes: of Twi and Ewe many letters have two.
-func TestATextIsCountedInCharacters(t *testing.T) {
+// TestText_countedInCharacters as its message says, and not in bytes: of Twi and Ewe many letters have two.
+func TestText_countedInCharacters(t *testing.T) {
 	each(t, func(f *fixture) {
 		reason, reference := strings.Repeat("\u025b", maxReason), strings.Repeat("\u0254", MaxReference)
 		act, err := f.SellCredits(f.t.Context(), f.maker, newID(), reference, f.tenant.ID, 1_000_000, 50_000_000, reason)
@@ -582,7 +582,7 @@ func TestATextIsCountedInCharacters(t *testing.T) {
 }
 
 // Whatever breaks off at each boundary of the database, an approved act is done once or waits, never half.
-func TestAnApprovalThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
+func TestApprove_interruptedAppliesOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		times := int64(0)
 		for n := range 75 {
@@ -629,7 +629,7 @@ func TestAnApprovalThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
 }
 
 // A correction takes no more than the wallet has when it is approved.
-func TestACorrectionIsDoneOnceOrWaits(t *testing.T) {
+func TestCorrection_upToTheBalance(t *testing.T) {
 	each(t, func(f *fixture) {
 		adjust := func(amount money.Pesewas, reason string) Request {
 			f.t.Helper()
@@ -668,7 +668,7 @@ func TestACorrectionIsDoneOnceOrWaits(t *testing.T) {
 
 // What was done stands beside the database as well: a database that went back in time has forgotten it. What waits or was
 // refused has changed nothing.
-func TestWhatWasDoneIsNotedBesideTheDatabase(t *testing.T) {
+func TestJournal_hasAppliedChanges(t *testing.T) {
 	each(t, func(f *fixture) {
 		noted := func() []audit.Noted {
 			f.t.Helper()

@@ -28,7 +28,7 @@ func (f *fixture) works(text string) bool {
 	return err == nil && c.Tenant == f.tenant.ID
 }
 
-func TestALiveKeyThatPaysIsMadeByTwoPeopleAndShownToItsMakerOnce(t *testing.T) {
+func TestKeyCreate_payingNeedsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.key(f.maker, access.Payout, access.Read)
 		f.asked(act, err, KindCreateKey, 1)
@@ -77,7 +77,7 @@ func TestALiveKeyThatPaysIsMadeByTwoPeopleAndShownToItsMakerOnce(t *testing.T) {
 	})
 }
 
-func TestAKeyThatTakesNothingIsMadeAtOnce(t *testing.T) {
+func TestKeyCreate_collectingIsImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.key(f.maker, access.Read, access.Collect)
 		f.asked(act, err, KindCreateKey, 0)
@@ -95,7 +95,7 @@ func TestAKeyThatTakesNothingIsMadeAtOnce(t *testing.T) {
 }
 
 // Nobody gives a key what their role does not give them, and what they are is looked at when it is made.
-func TestAKeyHasNoMoreThanItsMaker(t *testing.T) {
+func TestKeyCreate_scopesOfTheRequester(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		developer, finance := f.member("dev@adom.example", f.tenant.ID, roles.Developer), f.member("fin@adom.example", f.tenant.ID, roles.Finance)
@@ -127,7 +127,7 @@ func TestAKeyHasNoMoreThanItsMaker(t *testing.T) {
 	})
 }
 
-func TestAKeyIsRotatedAndRevoked(t *testing.T) {
+func TestKey_rotatedAndRevoked(t *testing.T) {
 	each(t, func(f *fixture) {
 		other := f.shop("Other Shop")
 		act, err := f.key(f.maker, access.Payout)
@@ -171,7 +171,7 @@ func TestAKeyIsRotatedAndRevoked(t *testing.T) {
 	})
 }
 
-func TestAKeyIsRevokedAtOnce(t *testing.T) {
+func TestKeyRevoke_isImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.key(f.maker, access.Read)
 		f.asked(act, err, KindCreateKey, 0)
@@ -188,7 +188,7 @@ func TestAKeyIsRevokedAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheSecretOfWebhooksIsChangedByItsOwnPeople(t *testing.T) {
+func TestWebhookSecret_changedByItsPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		developer, support := f.member("dev@adom.example", f.tenant.ID, roles.Developer), f.member("sup@adom.example", f.tenant.ID, roles.Support)
 		f.clock.Advance(time.Second)
@@ -207,7 +207,7 @@ func TestTheSecretOfWebhooksIsChangedByItsOwnPeople(t *testing.T) {
 	})
 }
 
-func TestASenderIDIsReviewedOnce(t *testing.T) {
+func TestSenderID_reviewedOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		s, _, err := f.Senders.Request(t.Context(), idempotency.Caller{Tenant: f.tenant.ID}, "ADOM", "receipts")
 		if err != nil {
@@ -233,7 +233,7 @@ func TestASenderIDIsReviewedOnce(t *testing.T) {
 }
 
 // A secret that was sealed under another master key is not shown as something else.
-func TestASecretOfAnotherMasterKeyIsNotShown(t *testing.T) {
+func TestSecret_otherMasterKeyIsHidden(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.key(f.maker, access.Read)
 		f.asked(act, err, KindCreateKey, 0)
@@ -248,7 +248,7 @@ func TestASecretOfAnotherMasterKeyIsNotShown(t *testing.T) {
 }
 
 // A session that has ended, or whose maker has lost the role, is shown nothing.
-func TestASecretIsShownToWhoeverMayStillMakeIt(t *testing.T) {
+func TestSecret_needsPermissionWhenShown(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.key(f.maker, access.Read)
 		f.asked(act, err, KindCreateKey, 0)

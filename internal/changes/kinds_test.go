@@ -335,7 +335,7 @@ func allExamples() map[string]example {
 	return all
 }
 
-func TestEveryKindHasAnExample(t *testing.T) {
+func TestKinds_haveAnExample(t *testing.T) {
 	want, got := slices.Sorted(maps.Keys(New(Deps{}).kinds)), slices.Sorted(maps.Keys(allExamples()))
 	if !slices.Equal(want, got) {
 		t.Fatalf("the kinds are %v, and there are examples of %v", want, got)
@@ -344,7 +344,7 @@ func TestEveryKindHasAnExample(t *testing.T) {
 
 // Whatever breaks off at each boundary of the database, an approved act of every kind is done once or waits, never half.
 // In the gate an act breaks off at every boundary for one kind of each sort, and at its COMMITs for the others.
-func TestAnActOfEveryKindThatBreaksOffIsDoneOnceOrWaits(t *testing.T) {
+func TestKinds_interruptedApplyOnce(t *testing.T) {
 	for name, e := range allExamples() {
 		t.Run(name, func(t *testing.T) {
 			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {

@@ -40,7 +40,7 @@ func TestMachine_appliesAtOnce(t *testing.T) {
 }
 
 // The user of a machine approves, rejects and withdraws nothing that a person requested.
-func TestMachine_decidesNothing(t *testing.T) {
+func TestMachine_approvesNoRequest(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 50*money.Cedi, "slip 17")
 		if err != nil || act.State != Waiting {

@@ -11,7 +11,7 @@ import (
 )
 
 // A fee plan that was changed since an act was made is not replaced by it: its maker saw another one.
-func TestAFeePlanIsNotReplacedByWhatSawAnotherOne(t *testing.T) {
+func TestFeePlan_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		plan := func(flat money.Pesewas) []tenant.Rule { return []tenant.Rule{{Product: tenant.Payout, Flat: flat}} }
 		ask := func(owner string, flat money.Pesewas) Request {
@@ -50,7 +50,7 @@ func TestAFeePlanIsNotReplacedByWhatSawAnotherOne(t *testing.T) {
 }
 
 // A provider is paused by one person, at once, and only one that there is.
-func TestAProviderIsPausedAtOnce(t *testing.T) {
+func TestPause_isImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
 		if err := f.routes.Seed(t.Context()); err != nil {
 			t.Fatal(err)

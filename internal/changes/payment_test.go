@@ -122,7 +122,7 @@ func (f *fixture) sound() {
 	}
 }
 
-func TestAnUnknownPayoutIsEndedByTwoPeopleOnce(t *testing.T) {
+func TestResolve_needsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		for i, pay := range f.unknown(2) {
 			paid, had := i == 0, f.wallet()
@@ -176,7 +176,7 @@ func TestAnUnknownPayoutIsEndedByTwoPeopleOnce(t *testing.T) {
 }
 
 // A statement does not tell of what left for the provider after it.
-func TestAPaymentThatChangedSinceIsNotEnded(t *testing.T) {
+func TestResolve_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		for i, pay := range f.unknown(3) {
 			act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "not in the statement")
@@ -195,7 +195,7 @@ func TestAPaymentThatChangedSinceIsNotEnded(t *testing.T) {
 	})
 }
 
-func TestAPaymentThatMayBeOnItsWayIsNotEnded(t *testing.T) {
+func TestResolve_refusedInFlight(t *testing.T) {
 	each(t, func(f *fixture) {
 		pay := f.unknown(1)[0]
 		f.tx(func(tx *db.Tx) error {
@@ -221,7 +221,7 @@ func TestAPaymentThatMayBeOnItsWayIsNotEnded(t *testing.T) {
 }
 
 // What a provider took and gave is booked as the statement has it.
-func TestCostsBelongToWhatWasPaid(t *testing.T) {
+func TestResolve_booksProviderCosts(t *testing.T) {
 	each(t, func(f *fixture) {
 		pay := f.unknown(1)[0]
 		fee, commission, below := money.Pesewas(30), money.Pesewas(5), money.Pesewas(-1)
@@ -263,7 +263,7 @@ func (f *fixture) contradicted(pay book.Payment, paid bool) {
 	}
 }
 
-func TestAWordIsTakenBackAndSuspenseEmptiedOnce(t *testing.T) {
+func TestReopen_emptiesSuspenseOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		for i, pay := range f.unknown(4) {
 			paid, side := i%2 == 0, []Side{Customer, House}[i/2]
@@ -313,7 +313,7 @@ func TestAWordIsTakenBackAndSuspenseEmptiedOnce(t *testing.T) {
 }
 
 // The provider's word that came since may give the amount to another side.
-func TestSuspenseThatChangedSinceIsLeft(t *testing.T) {
+func TestSuspense_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		pay := f.unknown(1)[0]
 		f.resolved(pay, true)
@@ -369,7 +369,7 @@ func TestFloat_bookedInItsAccount(t *testing.T) {
 	})
 }
 
-func TestFloatIsBookedOnce(t *testing.T) {
+func TestFloat_bookedOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		treasurer := f.join("esi@example.com", roles.Treasury)
 		f.clock.Advance(time.Second)
@@ -425,7 +425,7 @@ func TestFloatIsBookedOnce(t *testing.T) {
 	})
 }
 
-func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
+func TestCredits_soldAndReturnedOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		credits := func() int64 {
 			n, err := f.ledger.Balance(t.Context(), f.tenant.SMSCredits())
@@ -484,7 +484,7 @@ func TestCreditsAreSoldAndTakenBackOnce(t *testing.T) {
 }
 
 // Credits without a price are worth something all the same, where the policy asks for an amount.
-func TestALowPriceDoesNotLeadPastThePolicy(t *testing.T) {
+func TestCredits_lowPriceNeedsApproval(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.line(Line{Kind: KindSellCredits, Checkers: 0})
 		f.line(Line{Kind: KindSellCredits, From: 10_000, Checkers: 1})

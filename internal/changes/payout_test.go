@@ -88,7 +88,7 @@ func eachTeam(t *testing.T, checkers int, fn func(f *team)) {
 	})
 }
 
-func TestAHeldPayoutIsApprovedOnceByAnotherPerson(t *testing.T) {
+func TestHeldPayout_approvedOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.rail.pending = true
 		had := f.wallet()
@@ -130,7 +130,7 @@ func TestAHeldPayoutIsApprovedOnceByAnotherPerson(t *testing.T) {
 
 // By a page, a key, another account, the installation, a role that cannot, or one that came later: nothing is approved by whoever
 // asked, or by those who may not.
-func TestWhoAskedForAPayoutDoesNotApproveIt(t *testing.T) {
+func TestHeldPayout_notByItsRequester(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		byPage, err := f.onPage(f.admin, newID(), nil)
 		if err != nil || byPage.State != Waiting || byPage.Maker != f.admin.Visitor.Person.ID || byPage.MakerName != "admin@adom.example" || byPage.Origin != "192.0.2.9" {
@@ -174,7 +174,7 @@ func TestWhoAskedForAPayoutDoesNotApproveIt(t *testing.T) {
 	})
 }
 
-func TestAHeldPayoutEndsOneWayAndWhatWasHeldGoesBack(t *testing.T) {
+func TestHeldPayout_endReleasesTheHold(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		had := f.wallet()
 		key := f.keyOf("", f.owner.Visitor.Person.ID)
@@ -238,7 +238,7 @@ func TestExpire_clockSetForward(t *testing.T) {
 }
 
 // What the domain refuses fails the act, and with it the payout: nothing stays held.
-func TestAHeldPayoutOfARevokedKeyOrAStoppedAccountIsNotSent(t *testing.T) {
+func TestHeldPayout_revokedOrStopped(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		had := f.wallet()
 		key := f.keyOf("", "")
@@ -267,7 +267,7 @@ func TestAHeldPayoutOfARevokedKeyOrAStoppedAccountIsNotSent(t *testing.T) {
 	})
 }
 
-func TestALineSaysWhichPayoutsWait(t *testing.T) {
+func TestHeldPayout_policyLine(t *testing.T) {
 	eachTeam(t, 2, func(f *team) {
 		key := f.keyOf("", "")
 		small := f.order()
@@ -314,7 +314,7 @@ func TestALineSaysWhichPayoutsWait(t *testing.T) {
 }
 
 // Whatever breaks off at each boundary of the database, a payout that is not approved goes back once or waits.
-func TestARejectionThatBreaksOffGivesBackOnceOrWaits(t *testing.T) {
+func TestReject_interruptedReleasesOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		key, had := f.keyOf("", ""), f.wallet()
 		for n := range mostBoundaries {
@@ -378,7 +378,7 @@ func TestKeyText_namesTheApprover(t *testing.T) {
 
 // Who made a key, who rotated it and whose it is approve nothing that it requests. The member is compared by id: another
 // address since changes nothing. A label names nobody.
-func TestKeyHolders_approveNothing(t *testing.T) {
+func TestKeyHolders_cannotApprove(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		here := func(by By) By { by.Place = f.tenant.ID; return by }
 		second := f.member("second@adom.example", f.tenant.ID, roles.Admin)

@@ -26,7 +26,7 @@ func (f *fixture) failed(act Request, err error) {
 	}
 }
 
-func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
+func TestInvite_needsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		f.clock.Advance(time.Second)
@@ -54,7 +54,7 @@ func TestAPersonIsInvitedByTwoAndTheLinkIsTheMakers(t *testing.T) {
 	})
 }
 
-func TestNobodyGivesARightThatTheyLack(t *testing.T) {
+func TestRole_grantsNoMoreThanOwn(t *testing.T) {
 	eachAlone(t, func(f *fixture) {
 		other := f.shop("Other Shop")
 		boss := f.join("boss@example.com", roles.Owner)
@@ -104,7 +104,7 @@ func TestNobodyGivesARightThatTheyLack(t *testing.T) {
 	})
 }
 
-func TestNobodyChangesThemselves(t *testing.T) {
+func TestRole_notOfOneself(t *testing.T) {
 	eachAlone(t, func(f *fixture) {
 		boss := f.join("boss@example.com", roles.Owner)
 		f.failed(f.SetRole(f.t.Context(), boss, newID(), "boss@example.com", identity.Membership{Role: roles.Support}, roles.Owner, "x"))
@@ -113,7 +113,7 @@ func TestNobodyChangesThemselves(t *testing.T) {
 	})
 }
 
-func TestAPersonIsDisabledAndEnabledAndARoleThatChangedSinceIsLeft(t *testing.T) {
+func TestPeople_disableEnableAndChangedRole(t *testing.T) {
 	each(t, func(f *fixture) {
 		boss := f.join("boss@example.com", roles.Owner)
 		sup := f.join("sup@example.com", roles.Support)
@@ -139,7 +139,7 @@ func TestAPersonIsDisabledAndEnabledAndARoleThatChangedSinceIsLeft(t *testing.T)
 }
 
 // Whoever was reset since an act was made does not check it, though the reset was an act itself.
-func TestAResetByAnActKeepsFromOlderActs(t *testing.T) {
+func TestReset_excludesOlderRequests(t *testing.T) {
 	each(t, func(f *fixture) {
 		boss := f.join("boss@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
@@ -201,7 +201,7 @@ func (f *fixture) again(link, code string) By {
 
 // Whoever is given the link of an invitation becomes the person, with all that they are: a customer's people get none for
 // somebody who is anything elsewhere, nor do they put such a person on their own list. And nobody invites themselves.
-func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
+func TestInviteLink_needsEveryPermission(t *testing.T) {
 	eachAlone(t, func(f *fixture) {
 		other := f.shop("Other Shop")
 		mallory := f.member("mallory@other.example", other.ID, roles.Owner)
@@ -253,7 +253,7 @@ func TestALinkIsGivenToThoseAloneWhoMayGiveAllThatThePersonIs(t *testing.T) {
 }
 
 // A person who was invited and never came checks nothing, and so no act waits for them.
-func TestWhoNeverCameIsNotWaitedFor(t *testing.T) {
+func TestApprovers_withoutUnusedInvitations(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, true)
 		shop := f.shop("Other Shop")

@@ -34,7 +34,7 @@ func (f *fixture) own(by By, checkers int) (Request, error) {
 	return f.SetPolicy(f.t.Context(), by, newID(), Line{Kind: KindPolicy, Checkers: checkers}, "as agreed")
 }
 
-func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
+func TestPlace_tenantsOwnPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		other := f.shop("Other Shop")
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
@@ -90,7 +90,7 @@ func TestATenantsActIsMadeAndCheckedByItsOwnPeople(t *testing.T) {
 	})
 }
 
-func TestATenantsPeopleActAboutTheirOwnAccountAlone(t *testing.T) {
+func TestPlace_ownAccountOnly(t *testing.T) {
 	each(t, func(f *fixture) {
 		other := f.shop("Other Shop")
 		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
@@ -112,7 +112,7 @@ func TestATenantsPeopleActAboutTheirOwnAccountAlone(t *testing.T) {
 }
 
 // How many may check is counted among the tenant's own people, and lines of the installation are not theirs.
-func TestATenantsPolicyIsAboutItsOwnPeople(t *testing.T) {
+func TestPlace_tenantPolicy(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.join("boss@example.com", roles.Owner)
 		f.line(Line{Kind: KindPolicy, Checkers: 2})
@@ -144,7 +144,7 @@ func TestATenantsPolicyIsAboutItsOwnPeople(t *testing.T) {
 }
 
 // Whoever may make or check acts of a kind may reach the pages on which that is done.
-func TestWhoMayMakeOrCheckReachesThePages(t *testing.T) {
+func TestPlace_permissionsReachPages(t *testing.T) {
 	for name, k := range New(Deps{}).kinds {
 		for _, site := range []roles.Site{roles.TenantSite, roles.InstallationSite} {
 			for _, r := range roles.At(site) {

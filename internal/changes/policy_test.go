@@ -24,7 +24,7 @@ func (f *fixture) needs(amount money.Pesewas) int {
 	return act.Needs
 }
 
-func TestThePolicySaysHowManyCheckersAnAmountNeeds(t *testing.T) {
+func TestPolicy_approversByAmount(t *testing.T) {
 	each(t, func(f *fixture) {
 		if n := f.needs(1); n != 1 {
 			f.t.Fatalf("without a line: %d", n)
@@ -51,7 +51,7 @@ func TestThePolicySaysHowManyCheckersAnAmountNeeds(t *testing.T) {
 	})
 }
 
-func TestAPolicyThatThePeopleCannotSatisfyIsRefused(t *testing.T) {
+func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, false) // one maker, nobody else
 		rule, _ := f.Rule(KindFund)
@@ -91,7 +91,7 @@ func TestAPolicyThatThePeopleCannotSatisfyIsRefused(t *testing.T) {
 }
 
 // The policy is changed by two people, too.
-func TestThePolicyIsAnAct(t *testing.T) {
+func TestPolicy_changeNeedsApproval(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.join("owner@example.com", roles.Owner)
 		f.clock.Advance(time.Second)

@@ -87,7 +87,7 @@ func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
 }
 
 // A preview has the sentence and the facts of the request, and stores nothing.
-func TestPreview_storesNothing(t *testing.T) {
+func TestPreview_storesNoRow(t *testing.T) {
 	each(t, func(f *fixture) {
 		r, err := f.Preview(t.Context(), f.maker, KindAdjust, Values{FieldTenant: f.tenant.ID, "way": "out", "amount": "5"})
 		if err != nil || !strings.HasPrefix(r.Sentence, "Correct the wallet of Adom Stores") || !warned(r.Facts, "has only GHS 0.00") {

@@ -55,7 +55,7 @@ func (f *fixture) now() tenant.Tenant {
 	return t
 }
 
-func TestAnAccountIsMadeByTwoPeople(t *testing.T) {
+func TestTenantCreate_needsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		id := newID()
 		values := map[string]string{"collections": "on", "transfer_limit": "200.00", PayoutIPs: "10.0.0.0/8 192.0.2.1", "quota_contacts": "7"}
@@ -92,7 +92,7 @@ func TestAnAccountIsMadeByTwoPeople(t *testing.T) {
 }
 
 // What gives more waits for a second person; what only takes away is done at once.
-func TestWhatOnlyRestrictsAnAccountIsDoneAtOnce(t *testing.T) {
+func TestTenantSet_restrictionIsImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
 		act, err := f.set(f.maker, "transfer_limit", "20000.00", "collections", "on")
 		f.asked(act, err, KindTenant, 1)
@@ -122,7 +122,7 @@ func TestWhatOnlyRestrictsAnAccountIsDoneAtOnce(t *testing.T) {
 	})
 }
 
-func TestComplianceBlocksAndDoesNothingElse(t *testing.T) {
+func TestTenantSet_complianceOnlyBlocks(t *testing.T) {
 	each(t, func(f *fixture) {
 		by := f.join("esi@example.com", roles.Compliance)
 		act, err := f.set(by, Blocked, "on")
@@ -143,7 +143,7 @@ func TestComplianceBlocksAndDoesNothingElse(t *testing.T) {
 	})
 }
 
-func TestSettingsThatWereChangedSinceAreLeftAlone(t *testing.T) {
+func TestTenantSet_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		one, err := f.set(f.maker, "transfer_limit", "20000.00")
 		f.asked(one, err, KindTenant, 1)
@@ -172,7 +172,7 @@ func TestSettingsThatWereChangedSinceAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestATenantsPeopleChangeWhatIsTheirsAlone(t *testing.T) {
+func TestTenantSet_ownSettingsOnly(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		developer := f.member("dev@adom.example", f.tenant.ID, roles.Developer)

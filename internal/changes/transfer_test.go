@@ -34,7 +34,7 @@ func (f *fixture) checked(act Request, err error) Request {
 	return done
 }
 
-func TestMoneyBetweenTwoWalletsIsMovedByTwoPeople(t *testing.T) {
+func TestTransfer_needsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		other := f.shop("Kejetia")
 		if err := f.Treasury.Fund(t.Context(), f.tenant.ID, 1000, "before the test", "ama"); err != nil {
@@ -97,7 +97,7 @@ func (f *fixture) test() (t tenant.Tenant) {
 }
 
 // No more is taken back than its maker saw that it is owed.
-func TestWhatIsOwedIsTakenBackAsItWasSeen(t *testing.T) {
+func TestRecover_upToTheAmountSeen(t *testing.T) {
 	each(t, func(f *fixture) {
 		if _, err := f.Recover(t.Context(), f.maker, newID(), f.tenant.ID, "as agreed"); problem.From(err) == nil || problem.From(err).Code != "nothing_owed" {
 			t.Error(err)
@@ -124,7 +124,7 @@ func TestWhatIsOwedIsTakenBackAsItWasSeen(t *testing.T) {
 }
 
 // A route that was changed since an act was made is not replaced by it.
-func TestARouteIsNotReplacedByWhatSawAnotherOne(t *testing.T) {
+func TestRoute_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		if err := f.routes.Seed(t.Context()); err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestARouteIsNotReplacedByWhatSawAnotherOne(t *testing.T) {
 }
 
 // A dead letter is given another life by one person, at once, and once.
-func TestADeadLetterIsGivenAnotherLifeAtOnce(t *testing.T) {
+func TestDeadLetter_rerunOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		job := f.deadLetter()
 		act, err := f.Rerun(t.Context(), f.maker, newID(), job, "the receiver is back")
@@ -172,7 +172,7 @@ func TestADeadLetterIsGivenAnotherLifeAtOnce(t *testing.T) {
 }
 
 // An entry of the catalogue that was changed since an act was made is not replaced by it: its maker saw another one.
-func TestACatalogueEntryIsNotReplacedByWhatSawAnotherOne(t *testing.T) {
+func TestCatalogue_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		change := func(code string) route.CatalogueChange {
 			return route.CatalogueChange{Kind: route.BankCodeEntry, Key: f.bank(), Provider: "hubtel", Value: code}

@@ -24,7 +24,7 @@ func (f *fixture) bearing(by By) By {
 	return by
 }
 
-func TestAPersonalTokenMakesAndNeverChecks(t *testing.T) {
+func TestToken_requestsOnly(t *testing.T) {
 	each(t, func(f *fixture) {
 		maker, checker := f.bearing(f.maker), f.bearing(f.first)
 		f.clock.Advance(identity.StepUpLasts * 2) // the factor was given when the token was made
@@ -57,7 +57,7 @@ func (f *fixture) twoApproved(act Request, err error) Request {
 }
 
 // An order that a wallet has no room for is refused when it is asked for, and fails with the limit when it is approved.
-func TestOrders_beyondWhatAWalletHolds(t *testing.T) {
+func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 	each(t, func(f *fixture) {
 		first, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, money.Most, "paid by bank")
 		second, again := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "paid by bank")
@@ -90,7 +90,7 @@ func TestOrders_beyondWhatAWalletHolds(t *testing.T) {
 }
 
 // Two acts under one reference wait, which happens when they are made at once: one of them is done.
-func TestOfTwoActsUnderOneReferenceOneIsDone(t *testing.T) {
+func TestReference_twoRequestsApplyOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		var made []Request
 		for _, reason := range []string{"paid by bank", "paid by bank, as the slip says"} {
