@@ -92,4 +92,10 @@ func (b *browsed) exceptionsHaveOwners() {
 	b.want(http.StatusOK, here, "asked the bank", "Give up charge", developerName)
 	b.want(http.StatusOK, list+"?owner=me", "Only in the statement")
 	b.leadsTo(b.do(http.MethodPost, here+"/leave", nil), here)
+	id := here[strings.LastIndex(here, "/")+1:]
+	form := b.want(http.StatusOK, list+"/write-off?exception="+id, "Request the write-off", id)
+	p = b.do(http.MethodPost, list+"/write-off", url.Values{"id": {form.hidden(b.t, "id")}, "exception": {id}, "reason": {"the bank's mistake"}})
+	b.leadsTo(p, "/ops/acts/") // nobody else may approve: it is applied at once
+	b.want(http.StatusOK, p.Header.Get("Location"), "Write off an exception of GHS", "statement.csv, row ")
+	b.want(http.StatusOK, here, "Written off")
 }

@@ -147,7 +147,7 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 	accounts := &accounts.Pages{Tenants: a.tenants, Limits: a.limits, Ledger: a.ledger, Payments: a.payments, Rails: a.routes, Figures: a.figures, Senders: a.senders,
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
-	statements := &statements.Pages{Reconcile: a.reconcile, Payments: a.payments, Audit: a.audit}
+	statements := &statements.Pages{Approvals: approvals, Reconcile: a.reconcile, Payments: a.payments, Audit: a.audit}
 	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
 	own := &owntreasury.Pages{Treasury: a.treasury, Books: closing.New(a.db, a.ledger, a.clock), Ledger: a.ledger, Rails: a.routes, Approvals: approvals}
 	sites = append(sites, own.Routes())

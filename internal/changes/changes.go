@@ -20,6 +20,7 @@
 //	payout.go       a payout that awaits approval
 //	transfer.go, float.go, credits.go, payment.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
 //	closing.go      days of the books closed, and the codes of accounts
+//	write_off.go    exceptions of statements written off
 //	bank.go, transit.go  bank accounts of the company, and money on its way
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key
@@ -114,7 +115,7 @@ func (a *Changes) requestOf(o Order, d Draft) (Request, error) {
 		return Request{}, problem.New(problem.NotFound, "tenant_not_found", "Account not found")
 	}
 	text, err := json.Marshal(d.Payload)
-	return Request{ID: o.ID, Kind: d.Kind, Tenant: d.Tenant, Place: o.By.Place, Payload: text, Sentence: d.Sentence, Reason: o.Reason, Amount: d.Amount}, err
+	return Request{ID: o.ID, Kind: d.Kind, Tenant: d.Tenant, Place: o.By.Place, Payload: text, Sentence: d.Sentence, Reason: o.Reason, Amount: d.Amount, Barred: d.Barred}, err
 }
 
 // make writes a request down, and applies it where it needs no approver.

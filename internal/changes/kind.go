@@ -20,6 +20,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/tenant"
@@ -47,6 +48,7 @@ type Deps struct {
 	Treasury  *treasury.Treasury
 	Closing   *closing.Books
 	Payments  *payments.Payments
+	Reconcile *reconcile.Reconcile
 	Batches   *batch.Batches
 	Messaging *messaging.Messaging
 	Routes    *route.Table
@@ -102,6 +104,7 @@ type Draft struct {
 	Sentence string // the payload for people
 	Amount   money.Pesewas
 	Payload  any
+	Barred   []string // ids of the people, besides the requester, who may not approve it
 	Light    bool     // needs no approver unless a line of the policy asks for one
 	Again    *Request // the request that the same form made before
 	Reason   string   // in the place of one that the requester did not give

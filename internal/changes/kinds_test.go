@@ -315,6 +315,14 @@ func operationExamples() map[string]example {
 		KindPrefix: {ask: func(x *examples, id string) (Request, error) {
 			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
 		}},
+		KindWriteOff: {ask: func(x *examples, id string) (Request, error) {
+			exception := newID()
+			x.tx(func(tx *db.Tx) error {
+				_, err := tx.Exec(`INSERT INTO statement_exceptions (id, source, kind, line, payment, amount, reason, at, opened_at) VALUES ($1, 'live/mtn/collection', 'theirs_only', $1, '', 500, 'Money came in.', 1, 1)`, exception)
+				return err
+			})
+			return x.Do(x.t.Context(), x.boss, KindWriteOff, id, Values{"exception": exception}, "the bank's mistake")
+		}},
 		KindReopen: {ask: func(x *examples, id string) (Request, error) {
 			return x.ReopenRange(x.t.Context(), x.boss, id, x.tenant.ID, x.closedRange(), "it was a test of theirs")
 		}},

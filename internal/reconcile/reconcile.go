@@ -9,6 +9,7 @@
 //	reconcile.go   construction
 //	run.go         the periodic work
 //	undo.go        matches that a person ends
+//	resolve.go     exceptions that one request is about, and their end
 //	missing.go     payments that statements do not have
 //	search.go      lines that name no payment
 //	settle.go      lines of banks that are settlements

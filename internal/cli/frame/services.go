@@ -92,7 +92,7 @@ func (o *Opened) Approvals() *changes.Store {
 // Changes returns the changes of the caller. A secret of a change is printed and not stored.
 func (o *Opened) Changes(secret config.Secret) *changes.Changes {
 	return changes.New(changes.Deps{Store: o.Approvals(), Ledger: o.Ledger, Tenants: o.Tenants, Access: o.Access, People: o.People, Senders: o.Senders(), Webhooks: o.Webhooks(secret),
-		Treasury: o.Treasury(), Closing: closing.New(o.DB, o.Ledger, o.Clock), Routes: o.Routes(), Jobs: o.Jobs()})
+		Treasury: o.Treasury(), Closing: closing.New(o.DB, o.Ledger, o.Clock), Routes: o.Routes(), Reconcile: o.Reconcile(), Jobs: o.Jobs()})
 }
 
 // Sealed returns the tables with texts sealed under the keys of the ring.

@@ -96,21 +96,42 @@ func narrow(v *console.Visit) (f reconcile.Filter, err error) {
 
 // exceptionFields are the inputs of the filters.
 func (ps *Pages) exceptionFields(v *console.Visit) ([]page.Field, error) {
-	known, err := ps.Reconcile.Sources(v.Ctx)
-	sources := []page.Option{{Value: "", Text: "All"}}
-	for _, s := range known {
-		sources = append(sources, page.Option{Value: s.ID, Text: s.Title()})
-	}
-	kinds := []page.Option{{Value: "", Text: "All"}}
-	for _, k := range reconcile.Kinds() {
-		kinds = append(kinds, page.Option{Value: string(k), Text: kindTexts[k]})
-	}
+	sources, err := ps.sources(v, "All")
+	kinds := kindOptions("All")
 	return []page.Field{
 		{Name: "source", Label: "Account", Options: sources, Value: v.Param("source")}, {Name: "kind", Label: "Difference", Options: kinds, Value: v.Param("kind")},
 		{Name: "owner", Label: "Owner", Options: anyOwner, Value: v.Param("owner")}, {Name: "older", Label: "Age", Options: anyAge, Value: v.Param("older")},
 		{Name: "least", Label: "Amount from", Value: v.Param("least"), Max: 20}, {Name: "most", Label: "Amount to", Value: v.Param("most"), Max: 20},
 		{Name: "state", Label: "State", Options: anyState, Value: v.Param("state")},
 	}, err
+}
+
+// sources are the options of accounts with statements, behind one for none of them.
+func (ps *Pages) sources(v *console.Visit, none string) ([]page.Option, error) {
+	known, err := ps.Reconcile.Sources(v.Ctx)
+	options := []page.Option{{Value: "", Text: none}}
+	for _, s := range known {
+		options = append(options, page.Option{Value: s.ID, Text: s.Title()})
+	}
+	return options, err
+}
+
+// kindOptions are the options of kinds of exceptions, behind one for none of them.
+func kindOptions(none string) []page.Option {
+	options := []page.Option{{Value: "", Text: none}}
+	for _, k := range reconcile.Kinds() {
+		options = append(options, page.Option{Value: string(k), Text: kindTexts[k]})
+	}
+	return options
+}
+
+// The choices of a write-off. One exception needs neither.
+func (ps *Pages) writtenSources(v *console.Visit) ([]page.Option, error) {
+	return ps.sources(v, "That of the exception")
+}
+
+func writtenKinds(*console.Visit) ([]page.Option, error) {
+	return kindOptions("That of the exception"), nil
 }
 
 // exceptions lists the exceptions.
@@ -128,7 +149,8 @@ func (ps *Pages) exceptions(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	l := page.List{Title: "Exceptions", Lead: "Where statements of providers and banks differ from our payments.", Filters: fields, Active: v.Narrowed(exceptionFilters...), Clear: exceptionsPage,
-		Empty: page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
+		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
+		Empty:   page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
 	if l.Active {
 		l.Empty = page.Empty{Title: "No results", Text: "No exception matches these filters.", Href: exceptionsPage, Do: "Clear filters"}
 	}
@@ -168,6 +190,9 @@ func (ps *Pages) show(v *console.Visit, e reconcile.Exception, wrong error) (con
 	parts := []templ.Component{page.Head(title, e.Reason), page.Panel("The difference", page.Facts(exceptionFacts(e, v.Now()))), page.Columns(theirs, ours)}
 	if v.Can(roles.ImportStatements) && e.EndedAt.IsZero() {
 		parts = append(parts, ps.care(v, e, wrong)...)
+	}
+	if v.Can(roles.ChangeTreasury) && e.EndedAt.IsZero() {
+		parts = append(parts, page.Button(exceptionsPage+"/write-off?exception="+e.ID, "Write off"))
 	}
 	return console.Answer{Title: title, Wrong: wrong != nil, Body: page.Join(append(parts, page.Anchor(exceptionsPage, "All exceptions"))...)}, nil
 }

@@ -3,7 +3,9 @@ package statements
 import (
 	"net/http"
 
+	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
+	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/sheet"
@@ -39,6 +41,9 @@ func (ps *Pages) Routes() []console.Route {
 		console.Route{Method: http.MethodPost, Path: one + "/leave", Permission: roles.ImportStatements, Handle: ps.leave},
 		console.Route{Method: http.MethodPost, Path: one + "/note", Permission: roles.ImportStatements, Inputs: []console.Input{{Name: "note", Max: 500}}, Handle: ps.note},
 		console.Route{Method: http.MethodPost, Path: one + "/undo", Permission: roles.ImportStatements, Inputs: []console.Input{reason}, Handle: ps.undo})
+	routes = append(routes, ps.Approvals.Form(changes.KindWriteOff, "/exceptions/write-off", "Request the write-off",
+		"Ends exceptions without moving money, one or all of an account and kind up to an amount. Nobody who imported their lines approves it.",
+		approvals.Choices{"source": ps.writtenSources, "kind": writtenKinds}).Routes("/ops")...)
 	for i := range routes {
 		routes[i].Site = console.Operators
 	}

@@ -7,6 +7,7 @@ package statements
 
 import (
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/reconcile"
 )
@@ -16,4 +17,5 @@ type Pages struct {
 	Reconcile *reconcile.Reconcile
 	Payments  *payments.Payments
 	Audit     *audit.Log
+	Approvals *approvals.Pages
 }

@@ -75,7 +75,7 @@ var mayImport = map[string][]string{
 	"notice":            {"audit", "db", "identity", "jobs", "roles", "tenant"},
 	"timekeeping":       {"db"},
 	"access":            {"db", "ratelimit"},
-	"changes":           {"access", "audit", "batch", "closing", "db", "identity", "idempotency", "jobs", "ledger", "lookup", "messaging", "messaging/otp", "payments", "payments/book", "roles", "route", "sealed", "senderid", "tenant", "treasury", "webhook"},
+	"changes":           {"access", "audit", "batch", "closing", "db", "identity", "idempotency", "jobs", "ledger", "lookup", "messaging", "messaging/otp", "payments", "payments/book", "reconcile", "roles", "route", "sealed", "senderid", "tenant", "treasury", "webhook"},
 	"ratelimit":         {"db"},
 	"installation":      {"db"},
 	"audit":             {"db"},
@@ -122,7 +122,7 @@ var mayImport = map[string][]string{
 	"test/simtest":      {"sim"},
 	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
 
-	"console/statements": {"audit", "console", "page", "payments", "payments/book", "provider", "reconcile", "roles", "sheet"},
+	"console/statements": {"audit", "changes", "console", "console/approvals", "page", "payments", "payments/book", "provider", "reconcile", "roles", "sheet"},
 	"console/treasury":   {"closing", "changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "roles", "route", "tenant", "treasury"},
 	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
 }

@@ -1,0 +1,142 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
+	"github.com/makola/makola/internal/roles"
+)
+
+// KindWriteOff ends exceptions of statements with a reason. It moves no money.
+const KindWriteOff = "statement.write_off"
+
+// writeOff is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+type writeOff struct {
+	IDs    []string      `json:"ids"`
+	Sum    money.Pesewas `json:"pesewas"`
+	Digest string        `json:"digest"` // of the exceptions and the versions of their lines
+}
+
+// exceptionKinds are the kinds of exceptions as texts.
+func exceptionKinds() (list []string) {
+	for _, k := range reconcile.Kinds() {
+		list = append(list, string(k))
+	}
+	return list
+}
+
+func (a *Changes) writeOffKind() Kind {
+	return written(a, KindWriteOff, "Write-off of exceptions", Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, func(tx *db.Tx, _ Request, p writeOff) ([]audit.Change, error) {
+		change := audit.Change{What: fmt.Sprintf("%d exceptions of %s", len(p.IDs), p.Sum), Before: "open", After: "written off"}
+		return []audit.Change{change}, a.Reconcile.WriteOff(tx, p.IDs, p.Digest)
+	}).by(a.lookWriteOff,
+		Field{Name: "exception", Label: "Exception", Hint: "The id of one exception. Leave empty to choose several by the fields below.", Max: 36},
+		Field{Name: "source", Label: "Account of the statements", Hint: "Such as live/mtn/collection.", Max: 60},
+		Field{Name: "kind", Label: "Difference", Options: exceptionKinds(), Max: 12},
+		Field{Name: "most", Label: "Largest amount in cedis", Hint: "Exceptions of larger amounts stay open.", Max: 20}).showing(a.checkWriteOff)
+}
+
+func (a *Changes) lookWriteOff(ctx context.Context, o Order) (Draft, error) {
+	n, err := a.selectExceptions(ctx, o.Values)
+	if err != nil {
+		return Draft{}, err
+	}
+	p := writeOff{Sum: n.Sum, Digest: n.Digest}
+	for _, e := range n.List {
+		p.IDs = append(p.IDs, e.ID)
+	}
+	sentence := fmt.Sprintf("Write off %d exceptions, %s in all", len(p.IDs), cedis(n.Sum))
+	if len(p.IDs) == 1 {
+		sentence = fmt.Sprintf("Write off an exception of %s: %s", cedis(n.Sum), strings.TrimSuffix(n.List[0].Reason, "."))
+	}
+	return Draft{Sentence: sentence, Amount: n.Sum, Payload: p, Barred: n.Uploaders()}, nil
+}
+
+// cedis writes an amount whose money, live or test, is that of its statement.
+func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }
+
+// selectExceptions finds one exception, or all that the fields select.
+func (a *Changes) selectExceptions(ctx context.Context, v Values) (reconcile.Selection, error) {
+	if id := v["exception"]; id != "" {
+		return a.Reconcile.Selected(ctx, []string{id})
+	}
+	most, err := v.amount("most")
+	var bad problem.Fields
+	bad.Merge(err)
+	for _, name := range []string{"source", "kind"} {
+		if v[name] == "" {
+			bad.Add(name, "is required, unless you name one exception")
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return reconcile.Selection{}, err
+	}
+	return a.Reconcile.Select(ctx, reconcile.Filter{Source: v["source"], Kind: reconcile.Kind(v["kind"]), Most: most})
+}
+
+// checkWriteOff returns the files with their rows and uploaders, and the payment of a single exception with its provider's last answer.
+func (a *Changes) checkWriteOff(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[writeOff](r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.Reconcile.Selected(ctx, p.IDs)
+	switch {
+	case err != nil:
+		return nil, err
+	case n.Digest != p.Digest:
+		return nil, errChanged("An exception")
+	}
+	list := []Fact{{Name: "Exceptions", Value: strconv.Itoa(len(n.List))}, {Name: "Sum", Value: cedis(n.Sum)}}
+	list = append(list, fileFacts(n)...)
+	if len(n.List) > 1 {
+		return list, nil
+	}
+	e := n.List[0]
+	list = append(list, Fact{Name: "Account", Value: e.Source}, Fact{Name: "Difference", Value: e.Reason})
+	if e.Payment == "" {
+		return list, nil
+	}
+	found, err := a.Payments.ByIDs(ctx, []string{e.Payment})
+	pay := found[e.Payment]
+	list = append(list, Fact{Name: "Payment", Value: reference(pay), Of: ofPayment(pay.ID)}, Fact{Name: "Provider's last answer", Value: lastAnswer(pay)})
+	return list, err
+}
+
+// maxFiles is how many files the facts name.
+const maxFiles = 5
+
+// fileFacts name the files and the people who imported them.
+func fileFacts(n reconcile.Selection) (list []Fact) {
+	seen := map[string]bool{}
+	for _, f := range n.Files {
+		value := f.Name + ", imported by " + f.UploaderName
+		if len(n.List) == 1 && f.Row > 0 {
+			value = fmt.Sprintf("%s, row %d, imported by %s", f.Name, f.Row, f.UploaderName)
+		}
+		if seen[value] {
+			continue
+		}
+		if seen[value] = true; len(list) == maxFiles {
+			return append(list, Fact{Name: "File", Value: "and others"})
+		}
+		list = append(list, Fact{Name: "File", Value: value})
+	}
+	return list
+}
+
+// lastAnswer returns what the provider reported last of a payment: success or failed.
+func lastAnswer(p book.Payment) string {
+	if p.Status.Open() {
+		return "not final"
+	}
+	return p.ProviderState().String()
+}

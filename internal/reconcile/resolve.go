@@ -1,0 +1,133 @@
+package reconcile
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// MaxSelected is the maximum number of exceptions that one request is about.
+const MaxSelected = 500
+
+// Selection is the open exceptions that one request is about, as the requester saw them.
+type Selection struct {
+	List   []Exception // in the order of their ids
+	Sum    money.Pesewas
+	Digest string // of the exceptions with the versions of their lines
+	Files  []File // that brought the lines
+}
+
+// File is a statement file with the person who imported it. That person approves no resolution of its lines.
+type File struct {
+	Name, Uploader, UploaderName string
+	Row                          int // of a line
+}
+
+const (
+	filesOfLines = `SELECT statement_lines.id, statement_lines.version, statement_lines.file_row, statements.file_name, statements.uploader, statements.uploader_name
+FROM statement_lines JOIN statements ON statements.id = statement_lines.statement WHERE statement_lines.id IN (SELECT value FROM texts($1)) ORDER BY statement_lines.id`
+
+	uploadersOfVersions = `SELECT DISTINCT statements.file_name, statements.uploader, statements.uploader_name
+FROM statement_versions JOIN statements ON statements.id = statement_versions.statement WHERE statement_versions.line IN (SELECT value FROM texts($1)) ORDER BY 1, 2, 3`
+
+	selectExceptions = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE id IN (SELECT value FROM texts($1)) AND ended_at = 0 ORDER BY id`
+)
+
+// Select returns the open exceptions of a filter, all of them or none: more than MaxSelected are refused.
+func (s *store) Select(ctx context.Context, f Filter) (Selection, error) {
+	f.Ended, f.Before, f.Limit = false, "", MaxSelected+1
+	list, err := s.Exceptions(ctx, f)
+	switch {
+	case err != nil:
+		return Selection{}, err
+	case len(list) > MaxSelected:
+		return Selection{}, problem.New(problem.Invalid, "too_many_exceptions", fmt.Sprintf("More than %d exceptions match: narrow the filter", MaxSelected))
+	}
+	ids := make([]string, len(list))
+	for i, e := range list {
+		ids[i] = e.ID
+	}
+	return s.Selected(ctx, ids)
+}
+
+// Selected returns the exceptions with these ids. An exception that has ended is left out.
+func (s *store) Selected(ctx context.Context, ids []string) (n Selection, err error) {
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		n, err = selection(tx, selectExceptions, ids)
+		return err
+	})
+	if err == nil && len(n.List) == 0 {
+		err = problem.New(problem.NotFound, "exception_not_found", "There is no such open exception")
+	}
+	return n, err
+}
+
+func selection(tx *db.Tx, sql string, ids []string) (n Selection, err error) {
+	if n.List, err = queryExceptions(tx, sql, ids); err != nil {
+		return n, err
+	}
+	lines := []string{}
+	for _, e := range n.List {
+		n.Sum += e.Amount
+		if e.Line != "" {
+			lines = append(lines, e.Line)
+		}
+	}
+	versions := map[string]int{}
+	if err := tx.Query(filesOfLines, []any{lines}, func(r *db.Row) error {
+		var line string
+		var version int
+		var f File
+		err := r.Scan(&line, &version, &f.Row, &f.Name, &f.Uploader, &f.UploaderName)
+		versions[line] = version
+		n.Files = append(n.Files, f)
+		return err
+	}); err != nil {
+		return n, err
+	}
+	err = tx.Query(uploadersOfVersions, []any{lines}, func(r *db.Row) error {
+		var f File
+		err := r.Scan(&f.Name, &f.Uploader, &f.UploaderName)
+		n.Files = append(n.Files, f)
+		return err
+	})
+	sum := sha256.New()
+	for _, e := range n.List {
+		fmt.Fprintf(sum, "%s %s %s %s %d %d\n", e.ID, e.Kind, e.Line, e.Payment, e.Amount, versions[e.Line])
+	}
+	n.Digest = hex.EncodeToString(sum.Sum(nil))
+	return n, err
+}
+
+// Uploaders returns the ids of the people who imported the files.
+func (n Selection) Uploaders() (ids []string) {
+	for _, f := range n.Files {
+		if f.Uploader != "" && !slices.Contains(ids, f.Uploader) {
+			ids = append(ids, f.Uploader)
+		}
+	}
+	return ids
+}
+
+// WriteOff ends exceptions without moving money. It refuses if one of them is not as the digest has it.
+func (s *store) WriteOff(tx *db.Tx, ids []string, digest string) error {
+	n, err := selection(tx, selectExceptions+` FOR UPDATE`, ids)
+	if err != nil {
+		return err
+	}
+	if n.Digest != digest || len(n.List) != len(ids) {
+		return problem.New(problem.Invalid, "changed_since", "An exception has changed or ended since this was requested")
+	}
+	for _, id := range ids {
+		if _, err := tx.Exec(endException, id, s.clock.Now(), string(EndedWritten)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/test/dbtest"
+)
+
+// Exceptions are written off as they were selected, by nobody who imported their lines, and stay ended while the difference is the same.
+func TestWriteOff_asSelected(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		text := mtnHeading
+		for i := range 3 {
+			text += moved(fmt.Sprint(70+i), "", "Successful", fmt.Sprintf("%d.00", i+1), "")
+		}
+		f.must(mtn, text)
+		f.match()
+		n, err := f.Select(t.Context(), Filter{Source: mtn, Kind: TheirsOnly, Most: 200})
+		if err != nil || len(n.List) != 2 || n.Sum != 300 || fmt.Sprint(n.Uploaders()) != "[person]" {
+			t.Fatalf("selected %+v, %v", n, err)
+		}
+		ids := []string{n.List[0].ID, n.List[1].ID}
+		writeOff := func(digest string) error {
+			return d.Write(t.Context(), func(tx *db.Tx) error { return f.WriteOff(tx, ids, digest) })
+		}
+		if err := writeOff("another"); !problem.Is(err, problem.Invalid) {
+			t.Errorf("another digest: %v", err)
+		}
+		f.mustFind(TheirsOnly, TheirsOnly, TheirsOnly)
+		if err := writeOff(n.Digest); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeOff(n.Digest); !problem.Is(err, problem.Invalid) {
+			t.Errorf("a second time: %v", err)
+		}
+		if err := f.Recheck(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.mustFind(TheirsOnly)
+		if n := f.count("statement_exceptions"); n != 3 {
+			t.Errorf("%d exceptions are stored", n)
+		}
+	})
+}
+
+// A line that its provider has changed since the selection is not written off.
+func TestWriteOff_lineThatChanged(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.must(mtn, mtnHeading+moved("70", "", "Successful", "1.00", ""))
+		f.match()
+		n, err := f.Select(t.Context(), Filter{Source: mtn, Kind: TheirsOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.must(mtn, mtnHeading+moved("70", "", "Successful", "9.00", ""))
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return f.WriteOff(tx, []string{n.List[0].ID}, n.Digest) }); !problem.Is(err, problem.Invalid) {
+			t.Errorf("written off with %v", err)
+		}
+	})
+}
+
+// The tables let a line and a payment's movement be matched once.
+func TestMatches_tableGuards(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		add := func(line, payment string) error {
+			return d.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.Exec(insertMatch, line, payment, string(LegMovement), string(RuleReference), "", f.clock.Now())
+				return err
+			})
+		}
+		if err := add("a", "p"); err != nil {
+			t.Fatal(err)
+		}
+		for _, pair := range [][2]string{{"a", "q"}, {"b", "p"}} {
+			if err := add(pair[0], pair[1]); !errors.Is(err, db.ErrUnique) {
+				t.Errorf("line %s and payment %s: %v", pair[0], pair[1], err)
+			}
+		}
+	})
+}
