@@ -14,7 +14,7 @@ import (
 
 // Payouts by Paystack alone, to a wallet and to a bank: paid, refused, held for an OTP. Its event settles them, because the
 // simulated dashboard has the address of this server.
-func TestPaystackPayouts(t *testing.T) {
+func TestPaystack_payouts(t *testing.T) {
 	t.Parallel()
 	document, err := apitest.Load()
 	if err != nil {

@@ -64,7 +64,7 @@ func written[T any](t testing.TB, format Format, columns []Column[T], rows []T) 
 }
 
 // CSV is for programs: a mark, CR LF, every text in quotes and inert, numbers and times as they are.
-func TestWriter_CSV(t *testing.T) {
+func TestWriter_csv(t *testing.T) {
 	t.Parallel()
 	const want = markUTF8 + `"number","name","amount","count","at","day"` + "\r\n" +
 		`"0241000001","Ama;'=1+2;x",12.50,7,2026-11-26T12:34:56Z,2026-11-26` + "\r\n" +
@@ -186,7 +186,7 @@ func cellAt(t *testing.T, file []byte, name string) Cell {
 }
 
 // XLSX is for people: texts of digits are texts, amounts numbers, times dates, and nothing is a formula.
-func TestWriter_XLSX(t *testing.T) {
+func TestWriter_xlsx(t *testing.T) {
 	t.Parallel()
 	wantBook(t, written(t, XLSX, paidColumns, hostile), false)
 }
