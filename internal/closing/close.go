@@ -178,6 +178,13 @@ func (b *Books) ClosedDays(ctx context.Context, asset ledger.Asset, first, last 
 	return closed, err
 }
 
+// IsClosed reports whether the day of a time is closed.
+func (b *Books) IsClosed(ctx context.Context, asset ledger.Asset, at time.Time) (bool, error) {
+	day := DayOf(at)
+	closed, err := b.ClosedDays(ctx, asset, day, day)
+	return closed[day], err
+}
+
 // CheckReopen refuses a day that is not the last closed one.
 func CheckReopen(last Closed, day Day) error {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 )
@@ -15,8 +16,8 @@ import (
 type matcher struct {
 	*store
 	payments *book.Reader
-	account  func(book.Payment) string                              // at the provider
-	closed   func(ctx context.Context, day time.Time) (bool, error) // nil: every day is open
+	account  func(book.Payment) string                                                 // at the provider
+	closed   func(ctx context.Context, asset ledger.Asset, at time.Time) (bool, error) // nil: every day is open
 	log      *slog.Logger
 }
 

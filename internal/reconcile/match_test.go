@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/test/dbtest"
 )
@@ -211,7 +212,7 @@ func TestUndo_whileTheDayIsOpen(t *testing.T) {
 		if err := f.Undo(t.Context(), line, "ama", " "); err == nil {
 			t.Error("undone without a reason")
 		}
-		f.closed = func(context.Context, time.Time) (bool, error) { return true, nil }
+		f.closed = func(context.Context, ledger.Asset, time.Time) (bool, error) { return true, nil }
 		if err := f.Undo(t.Context(), line, "ama", "wrong"); err == nil {
 			t.Error("undone though the day is closed")
 		}

@@ -36,6 +36,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/payments/book"
 )
 
@@ -47,8 +48,8 @@ type Deps struct {
 	Payments *book.Reader
 	// Account returns the account at the provider that a payment debits or credits.
 	Account func(book.Payment) string
-	// Closed reports whether a day is closed; nil: every day is open.
-	Closed func(ctx context.Context, day time.Time) (bool, error)
+	// Closed reports whether the day of a time is closed for a kind of money; nil: every day is open.
+	Closed func(ctx context.Context, asset ledger.Asset, at time.Time) (bool, error)
 }
 
 // Reconcile is safe for concurrent use.

@@ -38,6 +38,22 @@ func (m *matcher) MatchOf(ctx context.Context, line string) (one Matched, found 
 // maxReason is how many characters a reason has.
 const maxReason = 500
 
+// open refuses a line whose day is closed.
+func (m *matcher) open(ctx context.Context, l Line) error {
+	if m.closed == nil {
+		return nil
+	}
+	source, err := m.Source(ctx, l.Source)
+	if err != nil {
+		return err
+	}
+	closed, err := m.closed(ctx, source.Ledger().Asset, l.At)
+	if err == nil && closed {
+		err = problem.New(problem.Invalid, "day_closed", "The day of the line is closed. Reopen the day to undo its matches")
+	}
+	return err
+}
+
 // Undo ends the match of a line while its day is open. No money moves, and no rule makes the same match again.
 func (m *matcher) Undo(ctx context.Context, line, actor, reason string) error {
 	reason = strings.TrimSpace(reason)
@@ -48,13 +64,8 @@ func (m *matcher) Undo(ctx context.Context, line, actor, reason string) error {
 	if err != nil {
 		return err
 	}
-	if m.closed != nil {
-		if closed, err := m.closed(ctx, l.Day()); err != nil || closed {
-			if err == nil {
-				err = problem.New(problem.Invalid, "day_closed", "The day of the line is closed: its matches stay")
-			}
-			return err
-		}
+	if err := m.open(ctx, l); err != nil {
+		return err
 	}
 	return m.db.Write(ctx, func(tx *db.Tx) error {
 		list, err := queryMatches(tx, matchesOfLines, []string{line})
