@@ -15,7 +15,8 @@ import (
 // Lag is how long after its end a day can be closed: every transaction that was under way at midnight has ended then.
 const Lag = time.Hour
 
-// Signed is what two people sign: the figures of a day. Its members and their order are what is hashed: they never change.
+// Signed is the part of a day's figures that two people sign. Its members and their order are hashed, so they never
+// change.
 type Signed struct {
 	Asset    string          `json:"asset"`
 	Day      Day             `json:"day"`
@@ -38,7 +39,7 @@ type SignedAccount struct {
 	Explained money.Pesewas  `json:"explained"`
 }
 
-// Sign returns what is signed of the figures.
+// Sign returns the part of the figures that is signed.
 func (f Figures) Sign() Signed {
 	s := Signed{Asset: string(f.Asset), Day: f.Day, Previous: f.Previous.Revision, Revision: f.Times + 1, Owed: f.Funds.Owed, Held: f.Funds.Held}
 	for _, a := range f.Accounts {
@@ -79,9 +80,9 @@ const (
 	insertReopen  = `INSERT INTO reopened_days (asset, day, revision, act, reason, actor, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 )
 
-// Close closes a day in tx with its figures. Movements since the figures were read cannot change them: they are dated later, or belong to
-// the next day as late ones. A day that was closed meanwhile, a day before that was opened again, and statements or exceptions that
-// changed are refused.
+// Close closes a day in tx with its figures. Movements since the figures were read cannot change them: they are dated
+// later, or belong to the next day as late ones. It refuses if the day was closed meanwhile, an earlier day was
+// reopened, or statements or exceptions changed.
 func (b *Books) Close(tx *db.Tx, f Figures, act string) error {
 	if err := b.Closable(f); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // Code is the accountant's code of an account of the ledger, or of a class of accounts such as wallet:*.
 type Code struct {
 	Account ledger.AccountID
-	Code    string // empty: the account's own name stands for it
+	Code    string // empty: the account's own name
 }
 
 // Codes map accounts to the accountant's codes.

@@ -262,7 +262,7 @@ func (b *Books) openings(tx *db.Tx, f Figures, at func(ledger.AccountID) *Accoun
 	return err
 }
 
-// mostLate bounds the closed days in which late movements are looked for. Older ones are in the sum alone.
+// mostLate bounds the closed days that are searched for late movements. Older ones are in the sum only.
 const mostLate = 62
 
 // lateMoves adds the movements that were dated into closed days after these were signed, by day and kind.

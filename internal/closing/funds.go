@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Side says on which side of the comparison an account stands.
+// Side is the side of the comparison on which an account is.
 type Side string
 
 // The sides. Own accounts are neither: they explain a surplus or a shortfall.
@@ -40,7 +40,8 @@ type FundsLine struct {
 	Amount  money.Pesewas
 }
 
-// Funds compares what we owe to customers with what we hold, at the end of a day, or now on a day that runs.
+// Funds compares the money that we owe to customers with the money that we hold, at the end of a day, or now for the
+// present day.
 type Funds struct {
 	Asset   ledger.Asset
 	Day     Day

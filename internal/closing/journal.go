@@ -117,7 +117,8 @@ func (b *Books) Each(ctx context.Context, p Period, each func(Line) error) error
 	}
 }
 
-// Rows reads one page of the transfers of an account on the days of a period. after is the last transfer of the page before; nil begins.
+// Rows reads one page of the transfers of an account on the days of a period. after is the last transfer of the page
+// before, or nil for the first page.
 func (b *Books) Rows(ctx context.Context, p Period, account ledger.AccountID, after *ledger.Transfer, limit int) ([]ledger.Transfer, error) {
 	s := p.span()
 	s.Account = account

@@ -16,7 +16,6 @@ import (
 type payer struct {
 	provider.Disburser
 	rail
-	code string
 }
 
 // The name of a bank account comes from the rail that pays, by its own code, in the order of the route of payouts. Names

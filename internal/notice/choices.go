@@ -9,7 +9,7 @@ import (
 
 const selectChoices = `SELECT topic, choice FROM notice_choices WHERE person = $1`
 
-// chosen reads what a person chose.
+// chosen reads a person's choices.
 func chosen(tx *db.Tx, person string) (map[Topic]Choice, error) {
 	all := map[Topic]Choice{}
 	err := tx.Query(selectChoices, []any{person}, func(r *db.Row) error {

@@ -11,7 +11,7 @@ import (
 
 // Condition is something that lasts, such as a payment whose outcome is unknown.
 type Condition struct {
-	Name  string // tells it from the others of its event
+	Name  string // distinguishes conditions of the same event
 	Place string // whose people are notified
 	Line  string
 }
@@ -36,8 +36,8 @@ var claimColumns = []db.Column[claim]{
 	{Name: "notice", Text: func(c claim) string { return c.notice }},
 }
 
-// Report stores the conditions of an event that last now. Those that are new are notified, together at each place, and claimed in the
-// same transaction. part tells the reporters of an event apart, where several report different conditions.
+// Report stores the present conditions of an event. It notifies new ones, together at each place, and claims them in
+// the same transaction. part distinguishes reporters of an event that report different conditions.
 func (n *Notices) Report(ctx context.Context, e Event, part string, now []Condition) error {
 	if !n.Enabled() {
 		return nil

@@ -109,12 +109,12 @@ type eventRule struct {
 	needs roles.Permission // at the place, unless the notice names its only reader or the finder of its readers decides
 	one   string           // the title of one
 	many  string           // the title of several, with %d; empty: the same as one
-	over  Event            // the event of its end; empty: nobody is notified of the end
+	over  Event            // the event of its end; empty: none is sent
 	path  string           // of the page at the place, after its base
 	own   bool             // it is about the account of the only reader, whatever the role
 }
 
-// eventRules is the table of all events: its topic, who may see it, and its words.
+// eventRules is the table of all events with topic, readers and words.
 var eventRules = map[Event]eventRule{
 	RequestWaits:    {topic: Approvals, needs: roles.ReadChanges, one: "A change request awaits your approval", many: "%d change requests await your approval", path: "/acts"},
 	RequestApproved: {topic: Approvals, needs: roles.ReadChanges, one: "Your change request was approved", many: "%d of your change requests were approved", path: "/acts"},

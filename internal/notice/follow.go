@@ -46,8 +46,8 @@ func orUnknown(origin string) string {
 	return origin
 }
 
-// requestEvents are the events of change requests, by the action of their entries. An entry whose action is the kind of the request
-// stands for one that was applied.
+// requestEvents maps the actions of audit entries to events of change requests. An entry whose action is the kind of
+// the request records one that was applied.
 var requestEvents = map[string]Event{
 	"act.make":     RequestWaits,
 	"act.rejected": RequestRejected,

@@ -36,8 +36,8 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 )
 
-// unread stands in place of the id of a message for facts that became untrue before they were in one, or that their reader may not
-// see any more.
+// unread takes the place of a message's id for facts that ended before they were sent, or that their reader may no
+// longer see.
 const unread = "none"
 
 // due is a person with facts of a topic that are due.
@@ -82,7 +82,7 @@ func (n *Notices) gather(ctx context.Context) error {
 	return failed
 }
 
-// tell makes the message of a person about a topic, unless the person got one a short time ago.
+// tell makes a message for a person about a topic, unless the person got one recently.
 func (n *Notices) tell(ctx context.Context, d due, now time.Time) (made bool, err error) {
 	people, err := n.People.Members(ctx, "", d.person, 1)
 	if err != nil {
@@ -127,8 +127,8 @@ func (n *Notices) tell(ctx context.Context, d due, now time.Time) (made bool, er
 	})
 }
 
-// parts groups facts by event and place, in the order in which they came, without those that are over or that the person may not see
-// any more. Beyond the lines that a message lists, facts are counted without another look.
+// parts groups facts by event and place, in order of arrival. It leaves out facts that ended, or that the person may
+// no longer see. Facts beyond the lines of a message are only counted.
 func (n *Notices) parts(ctx context.Context, p identity.Listed, list []stored) (parts []part, err error) {
 	at := map[string]int{}
 	for _, f := range list {
@@ -179,7 +179,7 @@ func (n *Notices) names(ctx context.Context, parts []part) (map[string]string, e
 	return names, nil
 }
 
-// take puts facts into a message. It fails as a whole where another node took one of them meanwhile.
+// take assigns facts to a message. It fails as a whole if another node took one of them.
 func take(tx *db.Tx, person, message string, list []stored) {
 	ids := make([]string, len(list))
 	for i, f := range list {

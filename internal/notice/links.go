@@ -25,8 +25,8 @@ func errNoLinks() error {
 	return problem.New(problem.Refused, "no_mail", "This server sends no mail. Ask an operator to reset your credentials.")
 }
 
-// Forgotten takes a request for a new password. It does the same for every address, so neither its answer nor its time shows whether an
-// account exists: a job looks for the person later.
+// Forgotten accepts a request for a new password. It does the same for every address, so neither response nor time
+// reveals whether an account exists. A job looks for the person later.
 func (n *Notices) Forgotten(ctx context.Context, email string, from netip.Addr) error {
 	if !n.Links() {
 		return errNoLinks()

@@ -68,7 +68,7 @@ const (
 	dailyAt = 7
 )
 
-// Deps is what notices stand on.
+// Deps are the dependencies of Notices.
 type Deps struct {
 	DB      *db.DB
 	Jobs    *jobs.Queue
@@ -106,7 +106,7 @@ func New(d Deps) *Notices {
 	return n
 }
 
-// Enabled reports whether a channel is configured. Without one nobody is notified.
+// Enabled reports whether a channel is configured. Without a channel no notice is sent.
 func (n *Notices) Enabled() bool { return len(n.Channels()) > 0 }
 
 // Channels returns the channels that are configured.
@@ -134,7 +134,7 @@ const (
 	pruneClaims   = `DELETE FROM notice_claims WHERE (event, part, name) IN (SELECT event, part, name FROM notice_claims WHERE ended_at > 0 AND ended_at < $1 ORDER BY ended_at LIMIT $2)`
 )
 
-// Prune removes what is older than keepFor.
+// Prune removes rows older than keepFor.
 func (n *Notices) Prune(ctx context.Context) error {
 	before := n.Clock.Now().Add(-keepFor)
 	return errors.Join(

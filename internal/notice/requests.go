@@ -40,10 +40,10 @@ func (r Request) text() string {
 	return line(text)
 }
 
-// isRequest reports whether what is known of an event is read from its change request.
+// isRequest reports whether the facts of an event come from its change request.
 func (e Event) isRequest() bool { return eventRules[e].topic == Approvals || e == RoleChanged }
 
-// standing is what is known of a stored fact now.
+// standing is the present state of a stored fact.
 type standing struct {
 	place  string
 	person string           // its only reader; empty: everybody who may see it
@@ -54,7 +54,7 @@ type standing struct {
 	over   bool // nobody needs to be notified any more
 }
 
-// stands returns what is known of a fact now.
+// stands returns the present state of a fact.
 func (n *Notices) stands(ctx context.Context, f stored) (standing, error) {
 	s := standing{place: f.place, person: f.person, barred: []string{f.actor}, needs: eventRules[f.event].needs, lines: f.lines}
 	if !f.event.isRequest() {

@@ -98,7 +98,7 @@ func (n *Notices) sort(ctx context.Context) error {
 	}
 }
 
-// storeReaders stores the readers of facts. Another node that sorted one of the facts meanwhile makes it fail as a whole.
+// storeReaders stores the readers of facts. It fails as a whole if another node sorted one of the facts.
 func (n *Notices) storeReaders(ctx context.Context, sorted []string, readers []reader) error {
 	if len(sorted) == 0 {
 		return nil

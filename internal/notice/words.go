@@ -25,7 +25,7 @@ func Name(text string) string {
 	return `"` + strings.ReplaceAll(cut(flat(text), mostName), `"`, "'") + `"`
 }
 
-// digits matches what may be a whole phone, account or card number. An amount has at most three digits between its separators.
+// digits matches a possible phone, account or card number. An amount has at most three digits between its separators.
 var digits = regexp.MustCompile(`\d(?:[ \-]?\d){6,}`)
 
 // uuids keeps ids out of the search for numbers.

@@ -15,9 +15,9 @@ type Fact struct {
 	Place   string // whose people read it: a tenant's id, or roles.Installation
 	Person  string // its only reader; empty: everybody at the place who may see it
 	Actor   string // the id of the person who did it, who is not notified
-	Subject string // the id of what it is about
+	Subject string // the id of the subject
 	Lines   []string
-	Things  int // how many facts of the same event it stands for; 0: one
+	Things  int // the number of facts of the same event that it represents; 0: one
 }
 
 const insertNotice = `INSERT INTO notices (id, event, place, person, actor, subject, lines, things, made_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`

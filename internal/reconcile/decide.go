@@ -125,7 +125,6 @@ type verdict struct {
 	leg         Leg
 	rule        Rule // empty: no match
 	differences []Difference
-	unmatched   bool // rules that need other payments may still match the line
 }
 
 // byReference decides about a line that names a payment, in the column for it or by the provider's id.

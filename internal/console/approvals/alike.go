@@ -16,7 +16,7 @@ import (
 const (
 	// mostAlike is how many requests one press approves.
 	mostAlike = 50
-	// mostAlikeShown bounds the text of what the page showed of them, in characters: a form has at most 32 KiB.
+	// mostAlikeShown bounds the text with what the page showed, in characters: a form has at most 32 KiB.
 	mostAlikeShown = 24_000
 	// mostLeft bounds the text with the ids of the requests that the visitor leaves out.
 	mostLeft = mostAlike * 37

@@ -11,7 +11,7 @@ package approvals
 
 import "github.com/makola/makola/internal/changes"
 
-// Pages has the handlers of the pages, and what they need.
+// Pages has the handlers of the pages and their dependencies.
 type Pages struct {
 	// Changes is the door through which people change something.
 	Changes *changes.Changes

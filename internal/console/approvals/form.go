@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Form is a form by which somebody asks for an act. Its page asks for the second factor first; its form has the id of the
-// act, so that one that is sent twice makes one act.
+// Form is a form that requests a change. Its page asks for the second factor first. The form contains the id of the
+// request, so a form that is sent twice makes one request.
 type Form struct {
 	Path   string // under the base of its site
 	Title  string
@@ -66,7 +66,7 @@ func (o Form) page(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: o.Title, Body: orderBody(o.Title, lead, f, false)}, nil
 }
 
-// resume shows the form with what the person entered before the code.
+// resume shows the form again with the entries from before the code.
 func (o Form) resume(v *console.Visit) (console.Answer, error) {
 	f, lead, err := o.form(v, v.R.PostFormValue("id"), v.R.PostFormValue("reason"))
 	return console.Answer{Title: o.Title, Body: orderBody(o.Title, lead, f, true)}, err
@@ -94,7 +94,7 @@ func OfAccount(text string) func(v *console.Visit) (string, error) {
 	}
 }
 
-// templated are the kinds whose pages say more than their fields do.
+// templated are the kinds whose pages have more than their fields.
 var templated = []string{changes.KindFund, changes.KindAdjust, changes.KindTransfer, changes.KindRecover, changes.KindAddFloat, changes.KindSellCredits, changes.KindRefundCredits,
 	changes.KindFees, changes.KindRoute, changes.KindCreateSender, changes.KindReopen, changes.KindPolicy, changes.KindTenant, changes.KindBlock, changes.KindSettings, changes.KindAddresses,
 	changes.KindCreateKey, changes.KindRotateKey, changes.KindRevokeKey, changes.KindSetKey, changes.KindRotateSecret, changes.KindInvite, changes.KindRole, changes.KindSendBatch}

@@ -90,7 +90,7 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 	return console.Answer{Title: "Policy", Body: policyBody(console.Grid(inForceColumns, inForce, nil), console.Grid(ps.lineColumns(v), lines, nil), v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
 }
 
-// resumePolicy shows the form with what the person entered before the code.
+// resumePolicy shows the form again with the entries from before the code.
 func (ps *Pages) resumePolicy(v *console.Visit) (console.Answer, error) {
 	value := v.R.PostFormValue
 	return ps.policy(v, ps.policyForm(v, value("id"), value("kind"), value("tenant"), value("amount"), value("checkers"), value("reason")))

@@ -25,7 +25,7 @@ func By(v *console.Visit) changes.By {
 // Path is where the acts of the visit's place are.
 func Path(v *console.Visit) string { return v.Base() + "/acts" }
 
-// stateBadge says what became of an act.
+// stateBadge returns the badge of a request's state.
 func stateBadge(a changes.Request) page.Badge {
 	switch a.State {
 	case changes.Waiting:
@@ -83,12 +83,12 @@ func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: l.Title, Body: actsBody(ps.alikeLinks(v, forYou), Grid(v, forYou), Grid(v, byYou), l)}, err
 }
 
-// actPage is one act with what the visitor may do about it.
+// actPage shows one request with the actions that the visitor may take.
 func (ps *Pages) actPage(v *console.Visit) (console.Answer, error) {
 	return ps.act(v, rejectForm(v), "")
 }
 
-// may is what a visitor may do about an act, as far as the page can tell.
+// may holds the actions that a visitor may take on a request, as far as the page can check them.
 type may struct {
 	approve, withdraw, again bool
 	barred                   string // why the visitor, whose role approves such acts, may not approve this one
@@ -205,7 +205,7 @@ func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fac
 	return append(warnings, list...)
 }
 
-// linked is the value of a fact, with a link to what it is about where the visitor may open that.
+// linked returns the value of a fact, linked to its subject if the visitor may open it.
 func linked(v *console.Visit, f changes.Fact) templ.Component {
 	kind, id, _ := strings.Cut(f.Of, ":")
 	switch {

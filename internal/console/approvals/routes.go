@@ -7,10 +7,11 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// mostShown is how long the text of what an approval's page showed may be, in characters.
+// mostShown bounds the text with what an approval's page showed, in characters.
 const mostShown = 1000
 
-// Routes are the acts of a site, under its base. The kind says, in the transaction, which role may check it.
+// Routes returns the pages of a site's change requests, under its base. The kind checks the approver's role in the
+// transaction.
 func (ps *Pages) Routes(base string) []console.Route {
 	digest, act := console.Input{Name: "digest", Max: mostShown}, base+"/acts/{id}"
 	return []console.Route{

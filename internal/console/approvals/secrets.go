@@ -30,7 +30,7 @@ func (ps *Pages) kept(v *console.Visit, a changes.Request) (list []madeOf, err e
 	return list, nil
 }
 
-// revealMade shows the maker of an act what it made: the text of a key, or a link.
+// revealMade shows the requester the secret of a change: the text of a key, or a link.
 func (ps *Pages) revealMade(v *console.Visit) (console.Answer, error) {
 	v.FormPage = actPath(v)
 	text, err := ps.Changes.Reveal(v.Ctx, By(v), changes.Secret, v.R.PathValue("id"))

@@ -136,7 +136,7 @@ func requestForm(v *console.Visit, b batch.Batch, n batch.Counts, again bool, wr
 	return f
 }
 
-// overlaps says what earlier batches paid; the first button keeps the rest alone.
+// overlaps lists the rows that earlier batches paid. The first button keeps only the others.
 func (ps *Pages) overlaps(v *console.Visit, b batch.Batch, n batch.Counts) (parts []templ.Component, err error) {
 	list, err := ps.Batches.Overlaps(v.Ctx, v.Tenant.ID, b.ID)
 	for _, o := range list {
@@ -177,7 +177,7 @@ var warningColumns = []console.Column[batch.Warning]{
 	console.Text("Warning", "", func(w batch.Warning) string { return w.Field + " " + w.Text }),
 }
 
-// warnings shows what is worth a second look in the first 1,000 rows.
+// warnings lists the warnings of the first 1,000 rows.
 func (ps *Pages) warnings(v *console.Visit, b batch.Batch) (templ.Component, error) {
 	list, err := ps.Batches.Warnings(v.Ctx, v.Tenant.ID, b.ID, 1)
 	if err != nil || len(list) == 0 {

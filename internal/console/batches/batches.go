@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/payments"
 )
 
-// Pages has the handlers of the pages, and what they need.
+// Pages has the handlers of the pages and their dependencies.
 type Pages struct {
 	Batches   *batch.Batches
 	Payments  *payments.Payments

@@ -50,7 +50,7 @@ func rowColumns(v *console.Visit, b batch.Batch, became func(batch.Result) templ
 	}
 }
 
-// amount is what was given where that is no amount.
+// amount returns the amount of a row, or the given text if it is not an amount.
 func amount(r batch.Result) templ.Component {
 	if r.Amount == 0 {
 		return page.Text(r.Given.Amount)
@@ -73,7 +73,7 @@ func mendsAt[T any](v *console.Visit, b batch.Batch, line func(T) int) func(T) s
 	return func(row T) string { return rowPath(v, b, line(row)) }
 }
 
-// grid shows rows. Those of a draft lead to the page on which they are mended.
+// grid returns rows as a table. Rows of a draft link to the page that mends them.
 func grid(v *console.Visit, b batch.Batch, rows []batch.Result) page.Grid {
 	became := func(r batch.Result) templ.Component {
 		if r.State != batch.RowAccepted { // what became of the payout is what people look for

@@ -86,7 +86,7 @@ type dayView struct {
 
 func (d dayView) title() string { return d.Day.Begin().Format("Monday 2 January 2006") }
 
-// status says in a sentence what became of the day.
+// status describes the state of the day in a sentence.
 func (d dayView) status() string {
 	of := words.Mode(d.mode) + " money. "
 	if d.Closed.Revision > 0 {
@@ -136,7 +136,7 @@ func (ps *Pages) day(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: d.title(), Body: dayPage(d)}, nil
 }
 
-// reasonOf says why a day cannot be closed.
+// reasonOf returns why a day cannot be closed.
 func reasonOf(err error) string {
 	p := problem.From(err)
 	if why := p.Fields["day"]; len(why) > 0 {

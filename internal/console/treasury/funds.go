@@ -87,7 +87,7 @@ type fundsView struct {
 	owed, held, own page.Grid
 }
 
-// when says of which moment the figures are.
+// when describes the moment of the figures.
 func (f fundsView) when() string {
 	if f.Running {
 		return "As of now, " + page.When(f.At) + "."
@@ -103,7 +103,7 @@ func (f fundsView) sums() []page.Fact {
 	return []page.Fact{{Name: "Owed to customers", Value: page.Money(f.Funds.Owed)}, {Name: "Held", Value: page.Money(f.Funds.Held)}, result}
 }
 
-// funds compares what we owe to customers with what we hold.
+// funds compares the money that we owe to customers with the money that we hold.
 func (ps *Pages) funds(v *console.Visit) (console.Answer, error) {
 	mode, f, err := ps.fundsOf(v)
 	if err != nil {
