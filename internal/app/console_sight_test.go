@@ -20,6 +20,8 @@ func TestAccountPages_nothingOfTheInstallation(t *testing.T) {
 		if err != nil || p.Status != book.StatusSuccess || p.UpstreamID == "" {
 			t.Fatalf("the payment of this test: %+v, %v", p, err)
 		}
+		form := b.want(http.StatusOK, "/ops/payments/"+paid, "New note")
+		b.post(http.StatusSeeOther, "/ops/payments/"+paid+"/notes", "id", form.hidden(t, "id"), "note", "operators-own-note")
 		b.become("owner@adom.example", identity.Membership{Tenant: demoTenant, Role: roles.Owner})
 		pages := b.crawl(map[string]string{"tenant": demoTenant, "id": paid})
 		own := 0
@@ -28,7 +30,7 @@ func TestAccountPages_nothingOfTheInstallation(t *testing.T) {
 				continue
 			}
 			own++
-			for _, word := range []string{"hubtel", "mtnmomo", "provider's fee", "provider_fee", "commission", "float", "clearing at", "revenue"} {
+			for _, word := range []string{"hubtel", "mtnmomo", "provider's fee", "provider_fee", "commission", "float", "clearing at", "revenue", "operators-own-note", "payment.note"} {
 				if at := strings.Index(strings.ToLower(p.text), word); at >= 0 {
 					t.Errorf("%s has %q: %.200s", path, word, p.text[max(0, at-80):])
 				}

@@ -84,7 +84,18 @@ func TestErase_keepsTheMoney(t *testing.T) {
 			number, name := someoneWhoWasPaid(t, w)
 			local := "0" + strings.TrimPrefix(number, "233")
 			w.run(exitOK, "contacts", "optout", tenant, local, "--reason", "asked")
+			if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+				_, err := tx.Exec(`INSERT INTO payment_notes (payment, id, author, author_name, at, text) SELECT id, 'n', 'p', 'Ama', 5, 'called ' || account FROM payments WHERE account = $1`, number)
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
 			before := w.list("privacy", "export", local)
+			if !slices.ContainsFunc(before, func(f map[string]any) bool {
+				return f["what"] == "note on a payment" && f["detail"] == "called "+number
+			}) {
+				t.Fatalf("the export lacks the note: %v", before)
+			}
 			if !slices.ContainsFunc(before, func(f map[string]any) bool { return f["what"] == "payment" && f["name"] == name }) {
 				t.Fatalf("the export has %v", before)
 			}

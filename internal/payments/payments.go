@@ -10,6 +10,7 @@
 //
 //	build.go                construction
 //	operator.go             operators' decisions: resolutions, transfers, suspense
+//	notes.go                operators' notes about payments, and who takes care of a payment
 //	claims.go               payments that operators claim a provider has, adopted in a recovery
 //	approval.go             payouts that await approval by people of their account
 //	payout_rows.go          payouts of a batch, paid from its reserve

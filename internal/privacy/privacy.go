@@ -1,6 +1,6 @@
 // Package privacy finds an installation's data about a person, by their mobile number, and erases it. The money
 // stays: amounts, times, references, outcomes, the ledger. The person goes: the number and the name on final
-// payments, the number on final messages, rows of batches, lines of statements, contacts, and the bodies of exchanges with providers, of finished webhooks
+// payments, the notes about them, the number on final messages, rows of batches, lines of statements, contacts, and the bodies of exchanges with providers, of finished webhooks
 // and of their receivers' responses. An open payment or message keeps the number, because work needs it, and is
 // counted, so that the erasure can be repeated later. An opt-out stays, because nothing else would keep the next
 // import from sending a campaign.
@@ -38,7 +38,7 @@ type Deps struct {
 
 // Found is one thing that is known of a person.
 type Found struct {
-	What      string // payment, row of a batch, line of a statement, message or contact
+	What      string // payment, note on a payment, row of a batch, line of a statement, message or contact
 	Tenant    string
 	ID        string // of the payment or the contact; of a message that of its campaign
 	Name      string // of the person
@@ -47,10 +47,19 @@ type Found struct {
 	At        time.Time
 }
 
-// Export gives everything that is known of a number, in no order in time: payments, rows of batches, lines of statements, messages, contacts.
+// Export gives everything that is known of a number, in no order in time: payments with their notes, rows of batches, lines of statements, messages, contacts.
 func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found) error) error {
 	err := d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error {
-		return each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.PublicStatus(), Reference: p.Reference, At: p.CreatedAt})
+		if err := each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.PublicStatus(), Reference: p.Reference, At: p.CreatedAt}); err != nil {
+			return err
+		}
+		notes, _, err := d.Payments.Notes(ctx, p.ID)
+		for _, n := range notes {
+			if err := each(Found{What: "note on a payment", Tenant: p.Tenant, ID: p.ID, Detail: n.Text, At: n.At}); err != nil {
+				return err
+			}
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -176,7 +185,10 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 			}
 			book.EraseAddress(tx, one.ID, spellings...)
 		}
-		book.EraseParty(tx, p)
+		book.EraseParty(tx, p) // before the notes: it keeps new ones out
+		for _, one := range both {
+			book.EraseNotes(tx, one.ID)
+		}
 		changes.EraseFacts(tx, p.ID)
 		return d.Routes.EraseExchanges(tx, p.ID)
 	})

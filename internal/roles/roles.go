@@ -78,6 +78,7 @@ const (
 	ReadTransfers  Permission = "transfers.read"
 	ReadWebhooks   Permission = "webhooks.read"
 	ReplayWebhooks Permission = "webhooks.replay"
+	NotePayments   Permission = "payments.note"
 	ReadMessages   Permission = "messages.read"
 	ReadRequests   Permission = "requests.read"
 	ReadBalances   Permission = "balances.read"
@@ -162,6 +163,9 @@ var policy = []Grant{
 	{ReplayWebhooks, "send a webhook again",
 		[]Role{Owner, Admin, Developer},
 		[]Role{Owner, Operations}},
+	{NotePayments, "add notes to payments, and take charge of payments that need attention",
+		nil,
+		[]Role{Owner, Operations, Compliance, Treasury, Support}},
 	{ReadMessages, "see campaigns and the status of their messages",
 		[]Role{Owner, Admin, Marketing, Developer, Support, Auditor},
 		[]Role{Owner, Operations, Approver, Compliance, Support, Auditor}},

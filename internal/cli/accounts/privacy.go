@@ -76,7 +76,7 @@ type privacyErase struct {
 }
 
 // tablesOfPeople have rows from which an erasure takes a number.
-const tablesOfPeople = "payments, messages, parts, campaigns, otps, otp_counters, early_receipts, contacts, provider_exchanges, webhook_events, webhook_attempts"
+const tablesOfPeople = "payments, payment_notes, messages, parts, campaigns, otps, otp_counters, early_receipts, contacts, provider_exchanges, webhook_events, webhook_attempts"
 
 // Run erases, after the audit log has that it begins: the person of a token is looked at there. Earlier bytes of the rows are
 // removed once this process has closed the database.

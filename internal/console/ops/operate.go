@@ -2,13 +2,11 @@ package ops
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
 
 	"github.com/makola/makola/internal/console"
-	"github.com/makola/makola/internal/console/records"
 	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/page"
@@ -21,22 +19,6 @@ type Check struct {
 	Name   string
 	At     time.Time // zero: not checked yet
 	Faults int64
-}
-
-// stuck lists the payments that need attention, oldest first.
-func (ps *Pages) stuck(v *console.Visit) (console.Answer, error) {
-	list, err := ps.Payments.Stuck(v.Ctx)
-	if err != nil {
-		return console.Answer{}, err
-	}
-	names, err := ps.Records.Names(v, list)
-	if err != nil {
-		return console.Answer{}, err
-	}
-	l := page.List{Title: "Needs attention", Lead: "Open payments with an unknown outcome, oldest first. Their money is on hold; do not pay again.", Count: strconv.Itoa(len(list)), Grid: records.Grid(v, list, false, names),
-		Empty: page.Empty{Title: "Nothing needs attention", Text: "Every payment is settled, or its provider still has time."}}
-	live, err := v.Part("stuck", 5, page.Listing(l))
-	return console.Answer{Title: l.Title, Body: live}, err
 }
 
 // tenantColumns are the columns of the list of accounts.

@@ -2,7 +2,7 @@
 // checks and the audit log, and the forms by which operators request changes.
 //
 // Files: routes.go lists the pages. overview.go has the overview, operate.go accounts, the state of providers and checks, floats.go
-// balances at providers, their latency and pauses, payments.go the payments of all
+// balances at providers, their latency and pauses, attention.go the payments that need attention, payments.go the payments of all
 // accounts, audits.go the audit log, notices.go the messages to people. account_forms.go has the forms about accounts and sender IDs, money_forms.go those about
 // floats, credits and the ends of payments, operation_forms.go those about providers, routes, jobs and fees, wallet.go those about
 // wallets. waiting.go counts what awaits the visitor for the navigation.

@@ -8,6 +8,7 @@ import (
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/records"
+	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/treasury"
 )
@@ -27,7 +28,10 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodPost, Path: "/ops/payments/{id}/ask", Permission: roles.ReadPayments, Handle: ps.Records.Ask},
 		{Method: http.MethodGet, Path: "/ops/payments/{id}/receipt", Permission: roles.ReadPayments, Handle: ps.Records.Receipt},
 		{Method: http.MethodGet, Path: "/ops/search", Permission: roles.ReadPayments, Inputs: []console.Input{before, {Name: "q", Max: 200}}, Handle: ps.Records.Search},
-		{Method: http.MethodGet, Path: "/ops/stuck", Permission: roles.ReadPayments, Handle: ps.stuck},
+		{Method: http.MethodPost, Path: "/ops/payments/{id}/notes", Permission: roles.ReadPayments, Also: roles.NotePayments, Inputs: []console.Input{{Name: "id", Max: 36}, {Name: "note", Max: book.MaxNote}}, Handle: ps.Records.AddNote},
+		{Method: http.MethodPost, Path: "/ops/payments/{id}/take", Permission: roles.ReadPayments, Also: roles.NotePayments, Inputs: []console.Input{{Name: "list", Max: 1}}, Handle: ps.Records.Take},
+		{Method: http.MethodPost, Path: "/ops/payments/{id}/release", Permission: roles.ReadPayments, Also: roles.NotePayments, Inputs: []console.Input{{Name: "owner", Max: 36}, {Name: "list", Max: 1}}, Handle: ps.Records.Release},
+		{Method: http.MethodGet, Path: "/ops/stuck", Permission: roles.ReadPayments, Inputs: []console.Input{{Name: "owner", Max: 36}}, Handle: ps.stuck},
 		{Method: http.MethodGet, Path: "/ops/messages", Permission: roles.ReadMessages, Inputs: []console.Input{before, ofTenant}, Handle: ps.Records.AllCampaigns},
 		{Method: http.MethodGet, Path: "/ops/messages.csv", Permission: roles.ReadMessages, Also: roles.ExportPayments, Inputs: []console.Input{ofTenant}, File: true, Handle: ps.Records.CampaignsFile},
 		{Method: http.MethodGet, Path: "/ops/messages/{id}", Permission: roles.ReadMessages, Inputs: []console.Input{{Name: "page", Max: 9}}, Handle: ps.Records.Campaign},

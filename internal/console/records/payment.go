@@ -78,6 +78,8 @@ type story struct {
 	next      time.Time          // of the next status query
 	waiting   page.Grid          // change requests about it
 	links     []page.Link        // to forms about it
+	notes     []book.Note        // of operators
+	owner     book.Owner
 }
 
 // delivered is a webhook with its failed attempts.
@@ -120,7 +122,7 @@ func (ps *Pages) Payment(v *console.Visit) (console.Answer, error) {
 		every = 1
 	}
 	live, err := v.Part("story", every, storyPage(v, s))
-	return console.Answer{Title: words.KindWords[p.Kind] + " " + ReferenceOf(v, p), Body: live}, err
+	return console.Answer{Title: words.KindWords[p.Kind] + " " + ReferenceOf(v, p), Body: page.Join(live, ps.addNote(v, p))}, err
 }
 
 // story reads the parts of a payment's page that the visitor may see.
@@ -136,6 +138,9 @@ func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
 	s.tenant = t.Name
 	if v.Route.Site == console.Operators { // all operators see the number of queries, some their contents
 		if s.exchanges, err = ps.Routes.Exchanges(v.Ctx, p.ID); err != nil {
+			return s, err
+		}
+		if s.notes, s.owner, err = ps.Payments.Notes(v.Ctx, p.ID); err != nil {
 			return s, err
 		}
 		if s.notified, err = ps.Notices.Notified(v.Ctx, notice.PaymentUnknown, p.ID); err != nil {

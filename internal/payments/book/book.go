@@ -18,6 +18,7 @@
 //	provider_costs.go           fees and commissions of providers
 //	batch.go                    state of one transaction; postings of a transition
 //	rechecks.go                 status queries due for final payments
+//	notes.go                    notes of operators about payments, and who takes care of a payment
 //	book.go                     the book with its hooks
 //	committers.go, row_reader.go
 //	                            group commits of requests, and grouped reads of rows

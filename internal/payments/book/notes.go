@@ -1,0 +1,205 @@
+package book
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
+)
+
+// Limits of notes.
+const (
+	MaxNote  = 500 // characters
+	maxNotes = 100 // of one payment
+)
+
+// Note is a note of an operator about a payment. Accounts never see it.
+type Note struct {
+	Payment    string
+	ID         string // given by the form, so that a form sent twice is one note
+	Author     string // id of the person
+	AuthorName string
+	At         time.Time
+	Text       string
+}
+
+// Owner is the person who takes care of a payment that needs attention. The zero value is nobody.
+type Owner struct {
+	Person string // id
+	Name   string
+	At     time.Time
+}
+
+// Care is the owner of a payment and the newest note about it.
+type Care struct {
+	Owner Owner
+	Note  Note
+}
+
+const (
+	noteColumns = `n.payment, n.id, n.author, n.author_name, n.at, n.text`
+
+	selectNotes = `SELECT ` + noteColumns + ` FROM payment_notes n WHERE n.payment = $1 ORDER BY n.at DESC, n.id DESC LIMIT $2`
+
+	selectOwner = `SELECT person, name, at FROM payment_owners WHERE payment = $1`
+
+	ownersOfStuck = `SELECT o.payment, o.person, o.name, o.at FROM payments p JOIN payment_owners o ON o.payment = p.id WHERE p.escalated_at IS NOT NULL`
+
+	newestNotesOfStuck = `SELECT ` + noteColumns + ` FROM payments p JOIN payment_notes n ON n.payment = p.id WHERE p.escalated_at IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM payment_notes later WHERE later.payment = n.payment AND (later.at > n.at OR later.at = n.at AND later.id > n.id))`
+
+	// lockParty fails for a payment whose party is erased. It orders a note and the erasure, which changes the same row.
+	lockParty = `UPDATE payments SET account = account WHERE id = $1 AND account <> $2`
+
+	countNotes = `SELECT count(*) FROM payment_notes WHERE payment = $1`
+
+	insertNote = `INSERT INTO payment_notes (payment, id, author, author_name, at, text) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (payment, id) DO NOTHING`
+
+	takePayment = `INSERT INTO payment_owners (payment, person, name, at) SELECT id, $2, $3, $4 FROM payments WHERE id = $1 AND escalated_at IS NOT NULL
+		ON CONFLICT (payment) DO NOTHING`
+
+	releasePayment = `DELETE FROM payment_owners WHERE payment = $1 AND person = $2`
+
+	eraseNotes = `UPDATE payment_notes SET text = $2 WHERE payment = $1`
+)
+
+func (n *Note) scan(r *db.Row) error {
+	return r.Scan(&n.Payment, &n.ID, &n.Author, &n.AuthorName, &n.At, &n.Text)
+}
+
+// Notes returns the notes about a payment, newest first, and its owner.
+func (rd *Reader) Notes(ctx context.Context, payment string) (list []Note, owner Owner, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		list, owner = nil, Owner{}
+		err := tx.Query(selectNotes, []any{payment, int64(maxNotes)}, func(r *db.Row) error {
+			var n Note
+			err := n.scan(r)
+			list = append(list, n)
+			return err
+		})
+		if err == nil {
+			_, err = tx.One(selectOwner, []any{payment}, &owner.Person, &owner.Name, &owner.At)
+		}
+		return err
+	})
+	return list, owner, err
+}
+
+// CareOfStuck returns the owners and the newest notes of the payments that need attention, by payment. Payments
+// without both are absent.
+func (rd *Reader) CareOfStuck(ctx context.Context) (all map[string]Care, err error) {
+	err = rd.db.Read(ctx, func(tx *db.Tx) error {
+		all = map[string]Care{}
+		err := tx.Query(ownersOfStuck, nil, func(r *db.Row) error {
+			var id string
+			var c Care
+			err := r.Scan(&id, &c.Owner.Person, &c.Owner.Name, &c.Owner.At)
+			all[id] = c
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Query(newestNotesOfStuck, nil, func(r *db.Row) error {
+			var n Note
+			err := n.scan(r)
+			c := all[n.Payment]
+			c.Note = n
+			all[n.Payment] = c
+			return err
+		})
+	})
+	return all, err
+}
+
+// AddNote stores a note and runs also in the same transaction. A note that is stored already stays as it is. A payment
+// whose party is erased takes no notes, because nothing would erase them again.
+func (bk *Book) AddNote(ctx context.Context, n Note, also func(*db.Tx) error) error {
+	n.Text, n.At = strings.TrimSpace(n.Text), bk.clock.Now()
+	if n.Text == "" || len([]rune(n.Text)) > MaxNote || !usertext.Storable(n.Text) {
+		return problem.Field("note", fmt.Sprintf("must be text of 1 to %d characters on one line", MaxNote))
+	}
+	if _, err := uuid.Parse(n.ID); err != nil {
+		return problem.Field("note", "was sent by an incomplete form: reload the page")
+	}
+	return bk.db.Write(ctx, func(tx *db.Tx) error {
+		open, err := tx.Exec(lockParty, n.Payment, Erased)
+		if err != nil {
+			return err
+		}
+		if open == 0 {
+			return problem.New(problem.Gone, "payment_erased", "Personal data was erased from this payment. It takes no more notes.")
+		}
+		var count int64
+		if _, err := tx.One(countNotes, []any{n.Payment}, &count); err != nil {
+			return err
+		}
+		if count >= maxNotes {
+			return problem.Field("note", fmt.Sprintf("is one too many: a payment has at most %d", maxNotes))
+		}
+		added, err := tx.Exec(insertNote, n.Payment, n.ID, n.Author, n.AuthorName, n.At, n.Text)
+		if err != nil || added == 0 {
+			return err
+		}
+		return also(tx)
+	})
+}
+
+// errOwned refuses a change of an owner who is another person now.
+func errOwned(name string) error {
+	return problem.New(problem.Duplicate, "payment_has_owner", "This payment is assigned to "+name+". Reload the page.")
+}
+
+// Take makes a person the owner of a payment that needs attention and has no owner, and runs also in the same
+// transaction. It does nothing if the person is the owner already.
+func (bk *Book) Take(ctx context.Context, payment string, o Owner, also func(*db.Tx) error) error {
+	return bk.db.Write(ctx, func(tx *db.Tx) error {
+		taken, err := tx.Exec(takePayment, payment, o.Person, o.Name, bk.clock.Now())
+		switch {
+		case err != nil:
+			return err
+		case taken == 1:
+			return also(tx)
+		}
+		var now Owner
+		found, err := tx.One(selectOwner, []any{payment}, &now.Person, &now.Name, &now.At)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return problem.New(problem.Duplicate, "payment_needs_no_attention", "This payment needs no attention any more")
+		case now.Person != o.Person:
+			return errOwned(now.Name)
+		}
+		return nil
+	})
+}
+
+// Release takes a payment from its owner, who must be the given person, and runs also in the same transaction. It does
+// nothing if nobody owns the payment.
+func (bk *Book) Release(ctx context.Context, payment, person string, also func(*db.Tx) error) error {
+	return bk.db.Write(ctx, func(tx *db.Tx) error {
+		released, err := tx.Exec(releasePayment, payment, person)
+		switch {
+		case err != nil:
+			return err
+		case released == 1:
+			return also(tx)
+		}
+		var now Owner
+		found, err := tx.One(selectOwner, []any{payment}, &now.Person, &now.Name, &now.At)
+		if err == nil && found {
+			err = errOwned(now.Name)
+		}
+		return err
+	})
+}
+
+// EraseNotes replaces the texts of the notes about a payment.
+func EraseNotes(tx *db.Tx, payment string) { tx.Defer(eraseNotes, -1, payment, Erased) }
