@@ -117,3 +117,25 @@ func TestNeedsAttention_ownerAndFilter(t *testing.T) {
 		b.post(http.StatusUnprocessableEntity, "/ops/payments/"+b.the("handset-0000000001")+"/take") // it has ended
 	})
 }
+
+// The audit log is found by words and days, on its page and in its file.
+func TestAuditLog_filters(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.nextLink())
+	entry := audit.Entry{Actor: "kofi@example.com", Action: "tenant.set", Tenant: demoTenant, Subject: demoTenant, Reason: "contract of Takoradi"}
+	if err := b.audit.Record(t.Context(), entry); err != nil {
+		t.Fatal(err)
+	}
+	for query, found := range map[string]bool{"words=takoradi+KOFI": true, "words=takoradi+ama": false, "from=2001-01-01": true, "to=2001-01-01": false, "words=takoradi&from=2001-01-01&actor=kofi%40example.com": true} {
+		for _, path := range []string{"/ops/audit?", "/ops/audit.csv?"} {
+			if p := b.want(http.StatusOK, path+query); strings.Contains(p.text, "contract of Takoradi") != found {
+				t.Errorf("%s%s: %s", path, query, p.text)
+			}
+		}
+	}
+	b.want(http.StatusOK, "/ops/audit?to=2001-01-01", "No entry matches these filters")
+	b.want(http.StatusUnprocessableEntity, "/ops/audit?from=yesterday")
+	b.want(http.StatusUnprocessableEntity, "/ops/audit?words=a+b+c+d+e+f+g+h+i")
+	b.want(http.StatusUnprocessableEntity, "/ops/audit.csv?words=a+b+c+d+e+f+g+h+i")
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/problem"
 )
 
 // Log is the audit log. It is safe for concurrent use.
@@ -210,7 +211,10 @@ type Filter struct {
 	Action  string
 	Subject string // the thing acted on; a tenant should be named with it
 	Before  string // only entries older than the one with this id
-	Limit   int    // at most so many, 100 when zero
+	Words   string // only entries whose texts contain each of these words, in any case
+	From    time.Time
+	To      time.Time // the first moment after the entries
+	Limit   int       // at most so many, 100 when zero
 }
 
 // entryColumns are the columns of an entry, for scan.
@@ -226,17 +230,52 @@ func scan(r *db.Row, e *Entry, more ...any) error {
 const selectEntries = `SELECT ` + entryColumns + `, coalesce(c.number, 0)
 	FROM audit_log a LEFT JOIN audit_chain c ON c.tenant = a.tenant AND c.entry = a.id
 	WHERE ($1 = '' OR a.tenant = $1) AND ($2 = '' OR a.actor = $2) AND ($3 = '' OR a.action = $3) AND ($4 = '' OR a.id < $4)
-	AND ($6 = '' OR a.subject = $6) ORDER BY a.id DESC LIMIT $5`
+	AND ($6 = '' OR a.subject = $6) AND (a.at >= $7 OR $7 = 0) AND (a.at < $8 OR $8 = 0)%s ORDER BY a.id DESC LIMIT $5`
+
+// hasWord selects entries with a word in any of their texts.
+const hasWord = ` AND lower(a.actor || ' ' || a.origin || ' ' || a.action || ' ' || a.subject || ' ' || a.reason || ' ' || a.details) LIKE $%d ESCAPE '!'`
+
+// maxWords is the maximum number of words of a filter.
+const maxWords = 8
+
+var escapeWord = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
+
+// Valid returns an error for a filter that List refuses.
+func (f Filter) Valid() error {
+	if len(strings.Fields(f.Words)) > maxWords {
+		return problem.Field("words", fmt.Sprintf("must be at most %d words", maxWords))
+	}
+	return nil
+}
+
+// query returns the statement of a filter with its arguments.
+func (f Filter) query() (sql string, args []any, err error) {
+	if err := f.Valid(); err != nil {
+		return "", nil, err
+	}
+	words := strings.Fields(strings.ToLower(f.Words))
+	args = []any{f.Tenant, f.Actor, f.Action, f.Before, f.Limit, f.Subject, f.From, f.To}
+	var conditions strings.Builder
+	for _, w := range words {
+		args = append(args, "%"+escapeWord.Replace(w)+"%")
+		fmt.Fprintf(&conditions, hasWord, len(args))
+	}
+	return fmt.Sprintf(selectEntries, conditions.String()), args, nil
+}
 
 // List gives entries, newest first. Their Details are json.RawMessage.
 func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
 	}
+	sql, args, err := f.query()
+	if err != nil {
+		return nil, err
+	}
 	var entries []Entry
-	err := l.db.Read(ctx, func(tx *db.Tx) error {
+	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		entries = nil
-		return tx.Query(selectEntries, []any{f.Tenant, f.Actor, f.Action, f.Before, f.Limit, f.Subject}, func(r *db.Row) error {
+		return tx.Query(sql, args, func(r *db.Row) error {
 			var e Entry
 			err := scan(r, &e, &e.Link)
 			entries = append(entries, e)

@@ -47,6 +47,8 @@ func TestList_filters(t *testing.T) {
 		}{
 			{Filter{Tenant: "t1"}, 2}, {Filter{Actor: "cli:ama"}, 2}, {Filter{Action: "key.revoke"}, 1},
 			{Filter{Tenant: "t1", Actor: "cli:ama"}, 1}, {Filter{Limit: 1}, 1},
+			{Filter{Words: "ASKED tenant"}, 1}, {Filter{Words: "ama mtn"}, 1}, {Filter{Words: "ama revoke"}, 0}, {Filter{Words: "t_nant"}, 0}, {Filter{Words: "%"}, 0}, {Filter{Words: `"x":1`}, 1},
+			{Filter{From: start.Add(time.Second)}, 2}, {Filter{To: start.Add(time.Second)}, 1}, {Filter{From: start.Add(time.Second), To: start.Add(2 * time.Second), Words: "kofi"}, 1},
 			{Filter{Before: all[0].ID}, 2}, {Filter{Before: all[2].ID}, 0}, {Filter{Tenant: "t2"}, 0},
 		} {
 			if got, err := a.List(t.Context(), c.filter); err != nil || len(got) != c.want {

@@ -16,18 +16,24 @@ import (
 
 // auditList lists the entries of the audit log, newest first.
 func (ps *Pages) auditList(v *console.Visit) (console.Answer, error) {
-	f := auditFilter(v)
+	f, err := auditFilter(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
 	list, err := ps.Audit.List(v.Ctx, f)
 	if err != nil {
 		return console.Answer{}, err
 	}
 	l := page.List{Title: "Audit log", Lead: "Actions of people, on pages and on the command line. Entries are chained, so that a later change to one is detected.",
-		Active: f.Actor != "" || f.Action != "" || f.Tenant != "", Clear: "/ops/audit",
-		Filters: []page.Field{{Name: "actor", Label: "Person", Value: f.Actor, Max: 254}, {Name: "action", Label: "Action", Value: f.Action, Max: 60}, {Name: "tenant", Label: "Account's ID", Value: f.Tenant, Max: 36}},
+		Active: v.Narrowed(auditFilters...), Clear: "/ops/audit",
+		Filters: append([]page.Field{{Name: "words", Label: "Words", Value: f.Words, Max: maxWords}, {Name: "actor", Label: "Person", Value: f.Actor, Max: 254}, {Name: "action", Label: "Action", Value: f.Action, Max: 60}, {Name: "tenant", Label: "Account's ID", Value: f.Tenant, Max: 36}}, v.DayFields()...),
 		Empty:   page.Empty{Title: "No entries", Text: "Changes, exports and views as an account appear here."}}
+	if l.Active {
+		l.Empty = page.Empty{Title: "No results", Text: "No entry matches these filters.", Href: "/ops/audit", Do: "Clear filters"}
+	}
 	list = console.Keyed(v, &l, "before", list, func(e audit.Entry) string { return e.ID })
 	if v.Can(roles.ExportPayments) {
-		l.Files = console.FileLinks("/ops/audit", v.FilterQuery("actor", "action", "tenant"))
+		l.Files = console.FileLinks("/ops/audit", v.FilterQuery(auditFilters...))
 	}
 	l.Grid = console.Grid(auditColumns(ps.accountNames(v, list)), list, nil)
 	return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
@@ -44,9 +50,26 @@ func (ps *Pages) accountNames(v *console.Visit, list []audit.Entry) map[string]s
 	return names
 }
 
+// maxWords is the maximum number of characters of the filter by words.
+const maxWords = 200
+
+// auditFilters are the parameters of the audit log.
+var auditFilters = []string{"words", "actor", "action", "tenant", "from", "to"}
+
+// auditInputs are the inputs of these.
+var auditInputs = []console.Input{{Name: "words", Max: maxWords}, {Name: "actor", Max: 254}, {Name: "action", Max: 60}, {Name: "tenant", Max: 36}, {Name: "from", Max: 10}, {Name: "to", Max: 10}}
+
 // auditFilter reads the filters of the audit log.
-func auditFilter(v *console.Visit) audit.Filter {
-	return audit.Filter{Actor: v.Param("actor"), Action: v.Param("action"), Tenant: v.Param("tenant"), Before: v.Param("before"), Limit: console.PageRows + 1}
+func auditFilter(v *console.Visit) (audit.Filter, error) {
+	from, to, err := v.Days()
+	if !to.IsZero() {
+		to = to.AddDate(0, 0, 1)
+	}
+	f := audit.Filter{Words: v.Param("words"), Actor: v.Param("actor"), Action: v.Param("action"), Tenant: v.Param("tenant"), From: from, To: to, Before: v.Param("before"), Limit: console.PageRows + 1}
+	if err == nil {
+		err = f.Valid()
+	}
+	return f, err
 }
 
 // actorOf names the person of an entry. A break-glass command is red.
@@ -75,8 +98,11 @@ func changeTexts(e audit.Entry) string {
 
 // auditFile returns the audit log as a file, with the filters of its list.
 func (ps *Pages) auditFile(v *console.Visit) (console.Answer, error) {
-	f := auditFilter(v)
-	return console.Exported(v, v.FileName("audit", f.Tenant, time.Time{}, time.Time{}), auditColumns(nil), func(each func(audit.Entry) error) error {
+	f, err := auditFilter(v)
+	if err != nil {
+		return console.Answer{}, err
+	}
+	return console.Exported(v, v.FileName("audit", f.Tenant, f.From, dayBefore(f.To)), auditColumns(nil), func(each func(audit.Entry) error) error {
 		return console.ByPage(func(e audit.Entry) string { return e.ID }, func(before string, limit int) ([]audit.Entry, error) {
 			f.Before, f.Limit = before, limit
 			return ps.Audit.List(v.Ctx, f)
