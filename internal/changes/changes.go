@@ -16,6 +16,7 @@
 //	kinds.go        the table of all kinds
 //	wallet.go       money funded to a wallet or adjusted in it
 //	batch.go        a batch of payouts sent
+//	refund.go       a refund that a person requests on a page
 //	payout_order.go a payout that a person requests on a page
 //	payout.go       a payout that awaits approval
 //	transfer.go, float.go, credits.go, payment.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
@@ -36,8 +37,8 @@
 //	limits.go       how many requests a person may have open
 //	independent.go  who counts as a second person
 //	store.go        the rows of requests, and what a person may do at a place
-//	line.go         a line of the policy
 //	request.go      a request, its states and its digest
+//	line.go         a line of the policy
 //	fact.go         what requester and approver should see besides the sentence
 package changes
 

@@ -34,6 +34,8 @@ func TestFacts_ofEveryKind(t *testing.T) {
 				if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
 					x.rail.pending = true
 					x.payouts = x.unknown(1)
+				} else if name == KindRefund {
+					x.payouts = x.collected(1)
 				} else if name == KindSendPayout {
 					x.paying(1)
 				} else {

@@ -129,6 +129,9 @@ func moneyExamples() map[string]example {
 		KindSendPayout: {own: true, has: clearingKey, by: 0, ask: func(x *examples, _ string) (Request, error) {
 			return x.heldPayout(x.someKey())
 		}},
+		KindRefund: {own: true, has: clearingKey, by: 0, ask: func(x *examples, id string) (Request, error) {
+			return x.Do(x.t.Context(), x.owner, KindRefund, id, Values{FieldTenant: x.tenant.ID, "collection": x.next()}, "goods returned")
+		}},
 		KindSendBatch: {own: true, has: reserveKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
 			b := x.draft(fmt.Sprintf("Salaries %d", x.n), fmt.Sprintf("020%07d,TELECEL,10", x.n))
 			return x.Do(x.t.Context(), x.owner, KindSendBatch, id, Values{FieldTenant: x.tenant.ID, "batch": b.ID}, "salaries")
@@ -383,6 +386,9 @@ func (x *examples) breakOff(name string, e example) {
 	if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
 		x.rail.pending = true
 		x.payouts = x.unknown(most)
+	} else if name == KindRefund {
+		x.rail.pending = true
+		x.payouts = x.collected(most)
 	} else if name == KindSendPayout || name == KindSendBatch {
 		x.paying(2 * most)
 	} else {

@@ -18,6 +18,10 @@ const MostCheckers = 2
 // before the last approval. If the request ends otherwise, the payment ends and the hold is released.
 const KindSendPayout = "payout.send"
 
+// KindRefund is a refund of a collection that a person of the account requests on its page. The request has the id of the refund, which is
+// a payout. The policy's line of payouts counts for it, too.
+const KindRefund = "payment.refund"
+
 // Line is one line of the policy: requests of a kind that move at least an amount need a number of approvers. At the
 // installation the line of a tenant comes before the line of all tenants. A tenant's own requests follow its own lines
 // only. Higher amounts come first.

@@ -166,15 +166,20 @@ func (a *Changes) approvePayout(ctx context.Context, act *Request, finish Finish
 	if err != nil {
 		return err
 	}
+	return a.release(ctx, *act, "payout", func(row book.Payment) bool { return heldOf(row) == p }, finish)
+}
+
+// release lets the payment of a request go, if it is the same as when it was requested.
+func (a *Changes) release(ctx context.Context, act Request, what string, same func(row book.Payment) bool, finish Finish) error {
 	// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's values.
-	return a.Payments.Approve(context.WithoutCancel(ctx), p.ID, func(tx *db.Tx, row book.Payment) error {
-		if heldOf(row) != p {
-			return errChanged("The payout")
+	return a.Payments.Approve(context.WithoutCancel(ctx), act.ID, func(tx *db.Tx, row book.Payment) error {
+		if !same(row) {
+			return errChanged("The " + what)
 		}
-		if err := a.keyStands(tx, *act); err != nil {
+		if err := a.keyStands(tx, act); err != nil {
 			return err
 		}
-		return finish(tx, []audit.Change{{What: "payout", Before: "waits for approval", After: "is sent"}})
+		return finish(tx, []audit.Change{{What: what, Before: "waits for approval", After: "is sent"}})
 	})
 }
 

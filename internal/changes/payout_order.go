@@ -214,28 +214,38 @@ func (a *Changes) acceptPayout(ctx context.Context, o Order, order PayoutOrder, 
 	gone := ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptWithin)
 	defer cancel()
-	asked, err := json.Marshal(o.Values)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(asked)
 	p := order.Payout
 	p.Gone = gone
 	p.Requester.Plan = func(ctx context.Context, pay book.Payment) (*payments.PendingApproval, error) {
 		if pay.Charges != order.Fee {
 			return nil, errChanged("The fee")
 		}
-		r, write, err := plan(ctx, payoutRequest(pay))
-		if err != nil {
-			return nil, err
-		}
-		held := &payments.PendingApproval{Write: write}
-		if r.Needs > 0 {
-			held.Until = r.ExpiresAt
-		}
-		return held, nil
+		return plan.pending(ctx, payoutRequest(pay))
 	}
-	key := formKey(o.ID)
-	pay, _, err := a.Payments.Payout(ctx, idempotency.Caller{Tenant: o.By.Place, IdempotencyKey: key, BodyHash: hex.EncodeToString(sum[:16])}, p)
+	caller, err := o.caller()
+	if err != nil {
+		return "", err
+	}
+	pay, _, err := a.Payments.Payout(ctx, caller, p)
 	return pay.ID, err
+}
+
+// caller returns who a payment of a form is accepted for. The form's id makes its Idempotency-Key.
+func (o Order) caller() (idempotency.Caller, error) {
+	asked, err := json.Marshal(o.Values)
+	sum := sha256.Sum256(asked)
+	return idempotency.Caller{Tenant: o.By.Place, IdempotencyKey: formKey(o.ID), BodyHash: hex.EncodeToString(sum[:16])}, err
+}
+
+// pending returns how long the payment of a request waits, and what stores the request with it.
+func (p Plan) pending(ctx context.Context, r Request) (*payments.PendingApproval, error) {
+	r, write, err := p(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	held := &payments.PendingApproval{Write: write}
+	if r.Needs > 0 {
+		held.Until = r.ExpiresAt
+	}
+	return held, nil
 }

@@ -157,9 +157,12 @@ func (a Request) reference() string {
 	return p.Reference
 }
 
-// largestPayout returns the amount of the largest payout of a batch: the policy's line of payouts counts for it, too. It is zero for a
-// request of another kind.
+// largestPayout returns the amount of a refund, or of the largest payout of a batch: the policy's line of payouts counts for it, too. It is
+// zero for a request of another kind.
 func (a Request) largestPayout() money.Pesewas {
+	if a.Kind == KindRefund {
+		return a.Amount
+	}
 	var p struct{ Largest money.Pesewas }
 	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
 	return p.Largest

@@ -118,6 +118,46 @@ func (p *Payments) refundOf(of book.Payment, c idempotency.Caller, t tenant.Tena
 	return a
 }
 
+// PlannedRefund returns the refund of a collection that Refund would accept now, with its way and charges, or its refusal. amount 0 is all
+// that is left.
+func (p *Payments) PlannedRefund(ctx context.Context, of book.Payment, amount money.Pesewas) (refund book.Payment, err error) {
+	t, err := p.tenants.Get(ctx, of.Tenant)
+	if err != nil {
+		return refund, err
+	}
+	sums, err := p.Refunds(ctx, of.ID)
+	if err != nil {
+		return refund, err
+	}
+	var topUp *book.Payment
+	if of.Child != "" {
+		pay, err := p.Find(ctx, of.Child)
+		if err != nil {
+			return refund, err
+		}
+		topUp = &pay
+	}
+	left := sums.Left(of)
+	if amount == 0 {
+		amount = left
+	}
+	switch err := book.Refundable(of, topUp, sums, amount); {
+	case err != nil:
+		return refund, err
+	case left < MinRefund:
+		return refund, problem.New(problem.Invalid, "not_refundable", left.String()+" is left of the collection: a refund is at least "+MinRefund.String())
+	case amount < MinRefund:
+		return refund, problem.Field("amount", "must be at least "+MinRefund.String())
+	case t.Blocked:
+		return refund, tenant.Blocked()
+	case t.PayoutsStopped:
+		return refund, tenant.NoPayouts()
+	}
+	refund = p.refundOf(of, idempotency.Caller{Tenant: t.ID}, t, Refund{Amount: amount}).Payment
+	refund.Charges, refund.Plan, err = p.tenants.Fee(ctx, t.ID, tenant.Refund, refund.Channel, amount, p.clock.Now())
+	return refund, err
+}
+
 // airtimeRefund returns the refund to the payer of failed airtime, for an account that wants it. nil: the wallet keeps
 // the money, also where the refund cannot be accepted now. In a recovery it may return an error, which delays the end
 // of the top-up: the refund may have been sent before the restore.

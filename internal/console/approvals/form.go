@@ -27,6 +27,8 @@ type Form struct {
 	Lead   func(v *console.Visit) (string, error)
 	Fields func(v *console.Visit) ([]page.Field, error)
 	Ask    func(v *console.Visit, id string) (changes.Request, error)
+	// Then returns the page that follows a request. nil: that of the request.
+	Then func(v *console.Visit, made changes.Request) string
 }
 
 // Routes are the page of an order and what its form sends.
@@ -82,6 +84,9 @@ func (o Form) do(v *console.Visit) (console.Answer, error) {
 	var e *problem.Error
 	if errors.As(err, &e) && e.Code != console.CodeStepUp && slices.Contains(shownRefusals, e.Kind) {
 		return console.Answer{Title: o.Title, Wrong: true, Body: orderBody(o.Title, lead, console.Faulty(f, err), false)}, nil
+	}
+	if err == nil && o.Then != nil {
+		return console.Answer{To: o.Then(v, act)}, nil
 	}
 	return console.Answer{To: Path(v) + "/" + act.ID}, err
 }

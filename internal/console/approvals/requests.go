@@ -150,8 +150,8 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 	} else {
 		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
 	}
-	if a.Kind == changes.KindSendPayout && v.Can(roles.ReadPayments) { // the act has the payment's id
-		facts = append(facts, page.Fact{Name: "Payout", Value: page.Anchor(v.Base()+"/payments/"+a.ID, "Open the payout")})
+	if text := map[string]string{changes.KindSendPayout: "Payout", changes.KindRefund: "Refund"}[a.Kind]; text != "" && v.Can(roles.ReadPayments) { // the act has the payment's id
+		facts = append(facts, page.Fact{Name: text, Value: page.Anchor(v.Base()+"/payments/"+a.ID, "Open the "+strings.ToLower(text))})
 	}
 	if id := changes.BatchOf(a); id != "" && v.Route.Site == console.Tenants {
 		facts = append(facts, page.Fact{Name: "Batch", Value: page.Anchor(v.Base()+"/batches/"+id, "Open the batch with all rows")})

@@ -80,6 +80,7 @@ type story struct {
 	links     []page.Link        // to forms about it
 	notes     []book.Note        // of operators
 	owner     book.Owner
+	noRefund  string             // why the visitor, who refunds collections, cannot refund this one
 }
 
 // delivered is a webhook with its failed attempts.
@@ -129,6 +130,9 @@ func (ps *Pages) Payment(v *console.Visit) (console.Answer, error) {
 func (ps *Pages) story(v *console.Visit, p book.Payment) (s story, err error) {
 	s = story{payment: p, base: v.Base(), next: ps.Payments.NextQuery(p), links: ps.paymentLinks(v, p)}
 	if s.waiting, err = ps.waitingAbout(v, p); err != nil {
+		return s, err
+	}
+	if err := ps.offerRefund(v, &s); err != nil {
 		return s, err
 	}
 	t, err := ps.Tenants.Get(v.Ctx, p.Tenant)

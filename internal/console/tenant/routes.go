@@ -43,6 +43,7 @@ func (ps *Pages) Routes() []console.Route {
 	routes = append(routes, ps.Approvals.PolicyRoutes(base)...)
 	routes = append(routes, ps.Settings.AccountRoutes(base, append(ps.Approvals.GeneratedForms(roles.TenantSite), ps.Settings.SettingsForm(roles.ChangeSettings, true))...)...)
 	routes = append(routes, ps.Records.StopForm().Routes(base)...)
+	routes = append(routes, ps.Records.RefundForm().Routes(base)...)
 	routes = append(routes, ps.Settings.PeopleRoutes(base)...)
 	for i := range routes {
 		routes[i].Site = console.Tenants

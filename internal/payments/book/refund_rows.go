@@ -15,6 +15,9 @@ type RefundSums struct {
 	FoundPaid money.Pesewas // failed, then found paid
 }
 
+// Left returns what can still be refunded of a collection with these refunds.
+func (s RefundSums) Left(of Payment) money.Pesewas { return max(0, of.Amount-of.Refunded-s.FoundPaid) }
+
 const refundSums = `SELECT refund_of, CAST(sum(CASE WHEN refund_open <> 0 THEN 1 ELSE 0 END) AS INTEGER),
 CAST(sum(CASE WHEN status <> 'failed' AND refund_way = 'rail' THEN amount ELSE 0 END) AS INTEGER),
 CAST(sum(CASE WHEN status = 'failed' AND turned_at IS NOT NULL AND last_word <> 'failed' THEN amount ELSE 0 END) AS INTEGER)
@@ -56,7 +59,7 @@ func (rd *Reader) RefundsOf(ctx context.Context, collection string, limit int) (
 // Refundable returns the refusal of a refund of a collection, if any. topUp is the top-up that the collection paid for, or nil.
 func Refundable(of Payment, topUp *Payment, sums RefundSums, amount money.Pesewas) error {
 	refuse := func(text string) error { return problem.New(problem.Invalid, "not_refundable", text) }
-	left := max(0, of.Amount-of.Refunded-sums.FoundPaid)
+	left := sums.Left(of)
 	switch {
 	case of.Kind != KindCollection || of.Status != StatusSuccess:
 		return refuse("The collection is " + of.PublicStatus() + ": only a successful one can be refunded")

@@ -1,0 +1,162 @@
+package changes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/roles"
+)
+
+var refundFields = []Field{tenantField,
+	{Name: "collection", Label: "Collection", Hint: "The id of the collection, or its reference.", Max: 64, Required: true},
+	{Name: "amount", Label: "Amount (GHS)", Hint: "All that is left of the collection when absent.", Max: 20}}
+
+func (a *Changes) refundKind() Kind {
+	return Kind{Name: KindRefund, Title: "Refund by a page", Rule: Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts}, Check: a.checkRefund, Apply: a.approveRefund, Undone: a.disapprovePayout,
+		Instead: "People of the account refund a collection on its page"}.by(a.lookRefund, refundFields...)
+}
+
+// heldRefund is the refund that would be sent. Its members and their order are hashed, so they never change.
+type heldRefund struct {
+	heldPayout
+	Collection string         `json:"collection"`
+	Way        book.RefundWay `json:"way"`
+}
+
+func heldRefundOf(p book.Payment) heldRefund { return heldRefund{heldOf(p), p.RefundOf, p.RefundWay} }
+
+// refundRequest returns the request of a refund without its requester. It has the refund's id and no name.
+func refundRequest(of, refund book.Payment) Request {
+	payload, _ := json.Marshal(heldRefundOf(refund)) // texts and numbers never fail
+	return Request{ID: refund.ID, Kind: KindRefund, Tenant: refund.Tenant, Place: refund.Tenant, Amount: refund.Amount, Payload: payload,
+		Sentence: fmt.Sprintf("Refund %s of the collection %s to %s, with a fee of %s", worth(refund, refund.Amount), reference(of), masked(refund), worth(refund, refund.Charges))}
+}
+
+// lookRefund drafts a refund by a page. The transaction that stores the request accepts the refund. The refund then waits
+// for approval with its money on hold, or is sent at once.
+func (a *Changes) lookRefund(ctx context.Context, o Order) (Draft, error) {
+	if o.By.Place != o.Values[FieldTenant] || o.By.Machine != "" {
+		return Draft{}, problem.New(problem.Forbidden, "person_needed", a.kinds[KindRefund].Instead)
+	}
+	of, found, err := a.Payments.Collection(ctx, o.By.Place, o.Values["collection"])
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}
+	if err != nil {
+		return Draft{}, err
+	}
+	switch pay, found, err := a.PayoutOf(ctx, o.By.Place, o.ID, ""); {
+	case err != nil:
+		return Draft{}, err
+	case found && pay.RefundOf != of.ID:
+		return Draft{}, problem.Field("id", "is that of another payment: open the form again")
+	case found: // the same form again
+		again, err := a.accepted(ctx, KindRefund, o.By.Place, pay.ID)
+		return Draft{Again: &again}, err
+	}
+	amount, err := o.Values.amount("amount")
+	if err == nil && o.Values["amount"] != "" && amount < payments.MinRefund {
+		err = problem.Field("amount", "must be at least "+payments.MinRefund.String())
+	}
+	if err != nil {
+		return Draft{}, err
+	}
+	planned, err := a.Payments.PlannedRefund(ctx, of, amount)
+	if err != nil {
+		return Draft{}, err
+	}
+	facts, err := a.refundFacts(ctx, of, planned)
+	r := refundRequest(of, planned)
+	return Draft{Tenant: of.Tenant, Sentence: r.Sentence, Amount: r.Amount, Payload: r.Payload, Facts: facts, Changes: []audit.Change{{What: "refund", After: "is sent"}},
+		Accept: func(ctx context.Context, plan Plan) (string, error) { return a.acceptRefund(ctx, o, of, planned, plan) }}, err
+}
+
+// acceptRefund accepts a refund as it was planned and, unless it waits, submits it.
+func (a *Changes) acceptRefund(ctx context.Context, o Order, of, planned book.Payment, plan Plan) (string, error) {
+	gone := ctx.Done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptWithin)
+	defer cancel()
+	caller, err := o.caller()
+	if err != nil {
+		return "", err
+	}
+	r := payments.Refund{Collection: of.ID, Amount: planned.Amount, Reference: formKey(o.ID), Reason: strings.TrimSpace(o.Reason), Gone: gone}
+	r.Requester.Plan = func(ctx context.Context, refund book.Payment) (*payments.PendingApproval, error) {
+		switch {
+		case refund.Charges != planned.Charges:
+			return nil, errChanged("The fee")
+		case refund.RefundWay != planned.RefundWay:
+			return nil, errChanged("The way of the refund")
+		}
+		return plan.pending(ctx, refundRequest(of, refund))
+	}
+	refund, _, err := a.Payments.Refund(ctx, caller, r)
+	return refund.ID, err
+}
+
+// refundLooks is how many refunds of a collection are looked at.
+const refundLooks = 100
+
+// refundFacts returns the facts of a refund for requester and approver. refund has no id before it is accepted.
+func (a *Changes) refundFacts(ctx context.Context, of, refund book.Payment) ([]Fact, error) {
+	sums, err := a.Payments.Refunds(ctx, of.ID)
+	if err != nil {
+		return nil, err
+	}
+	before, err := a.Payments.RefundsOf(ctx, of.ID, refundLooks)
+	if err != nil {
+		return nil, err
+	}
+	left := sums.Left(of)
+	if refund.ID != "" {
+		left += refund.Amount
+	}
+	way := "a payout to the payer's number"
+	if refund.RefundWay == book.RefundByRail {
+		way = "the provider's own refund"
+	}
+	list := []Fact{{Name: "Collection", Value: reference(of), Of: ofPayment(of.ID)}, {Name: "Status of the collection", Value: of.PublicStatus()}, {Name: "Collected", Value: worth(of, of.Amount)},
+		{Name: "Left to refund", Value: worth(of, left)}, {Name: "Payer", Value: masked(of)}, {Name: "Way", Value: way}, {Name: "Fee", Value: worth(refund, refund.Charges)}}
+	if !of.ContradictedAt.IsZero() {
+		list = append(list, warning("The provider reports the collection as reversed."))
+	}
+	var earlier money.Pesewas
+	for _, b := range before {
+		if b.ID != refund.ID && b.Status != book.StatusFailed {
+			earlier += b.Amount
+		}
+	}
+	if earlier += sums.FoundPaid; earlier > 0 {
+		list = append(list, warning(worth(of, earlier)+" of this collection was refunded before. Is this another refund?"))
+	}
+	return list, nil
+}
+
+// checkRefund computes the facts of a refund that waits again.
+func (a *Changes) checkRefund(ctx context.Context, r Request) ([]Fact, error) {
+	refund, err := a.Payments.Find(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	of, err := a.Payments.Find(ctx, refund.RefundOf)
+	if err != nil {
+		return nil, err
+	}
+	return a.refundFacts(ctx, of, refund)
+}
+
+// approveRefund lets the refund go and ends the request in one transaction.
+func (a *Changes) approveRefund(ctx context.Context, r *Request, finish Finish) error {
+	p, err := payloadOf[heldRefund](*r)
+	if err != nil {
+		return err
+	}
+	return a.release(ctx, *r, "refund", func(row book.Payment) bool { return heldRefundOf(row) == p }, finish)
+}
