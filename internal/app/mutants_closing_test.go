@@ -2,7 +2,7 @@ package app
 
 // closingRules: bank accounts, slips and the close of days.
 func closingRules() []mutant {
-	const tables = "internal/db/migrations/0084_closing.sql"
+	const tables = "internal/db/migrations/0078_closing.sql"
 	return []mutant{
 		{"slip-once", "a slip of a bank account pays once", "internal/treasury/banks.go",
 			`if err != nil || n == 1 {`, `if err != nil || n <= 1 {`,
@@ -10,7 +10,7 @@ func closingRules() []mutant {
 		{"slip-one-form", "the number of a slip has one form", "internal/treasury/banks.go",
 			`return strings.TrimLeft(key, "0")`, `return strings.TrimLeft(key+number, "0")`,
 			byTest("treasury", "TestSlip_paysOnce/SQLite")},
-		{"slip-in-the-table", "the table itself takes a slip once", "internal/db/migrations/0080_treasury_banks.sql",
+		{"slip-in-the-table", "the table itself takes a slip once", "internal/db/migrations/0075_treasury_banks.sql",
 			`PRIMARY KEY (bank, slip)`, `PRIMARY KEY (bank, slip, act)`,
 			byTest("treasury", "TestSlip_uniqueBySchema/SQLite")},
 		{"transit-ends-once", "money in transit ends once", "internal/treasury/transit.go",

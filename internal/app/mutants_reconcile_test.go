@@ -16,7 +16,7 @@ func reconcileRules() []mutant {
 		{"match-twice", "a second line for a payment is an exception", decide,
 			`other != "" && other != l.ID {`, `other == "none" {`,
 			byTest("reconcile", "TestByReference_differences")},
-		{"match-payment-once", "the table lets a payment's movement be matched once", "internal/db/migrations/0078_reconcile.sql",
+		{"match-payment-once", "the table lets a payment's movement be matched once", "internal/db/migrations/0074_reconcile.sql",
 			`CREATE UNIQUE INDEX statement_matches_payment`, `CREATE INDEX statement_matches_payment`,
 			byTest("reconcile", "TestMatches_tableGuards/SQLite")},
 		{"missing-within-lag", "a payment is missing only when the statement reaches the lag behind it", "internal/reconcile/missing.go",
