@@ -548,7 +548,7 @@ func TestDocument_servedWithoutKey(t *testing.T) {
 }
 
 // operatorCodes are codes that only the command line, or the work in the background, can meet.
-var operatorCodes = []string{"tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
+var operatorCodes = []string{"payment_has_owner", "payment_erased", "payment_needs_no_attention", "tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
 	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists", "claim_not_known", "range_not_closed", "payment_waits", "batch_in_progress", "reserve_short"}
 
 // The guides explain every code and reason that the code uses.

@@ -67,7 +67,7 @@ func TestDays_closedByTwoPeople(t *testing.T) {
 		t.Errorf("the journal: %s", file.text)
 	}
 	b.want(http.StatusOK, "/ops/funds.csv"+of, `"surplus"`)
-	code := b.ordered("/ops/journal/code", "account", "wallet:*", "code", "2100")
+	code := b.ordered("/ops/journal/code", "account", "wallet:*", "accountant_code", "2100")
 	b.want(http.StatusOK, code)
 	b.want(http.StatusOK, "/ops/journal/codes?mode=live", "2100", "Ties")
 }

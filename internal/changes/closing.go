@@ -84,7 +84,7 @@ func (a *Changes) closingKinds() []Kind {
 		}).by(a.lookReopenDay, modeField, dayField).showing(a.checkReopenDay),
 		written(a, KindAccountCode, "Code of an account", light, a.doAccountCode).by(a.lookAccountCode,
 			Field{Name: "account", Label: "Account", Hint: "An account of the ledger, such as bank/gcb-main, or all of a class, such as wallet:*.", Max: 120, Required: true},
-			Field{Name: "code", Label: "Accountant's code", Hint: "Leave empty for the account's own name.", Max: 40}).showing(a.checkAccountCode),
+			Field{Name: "accountant_code", Label: "Accountant's code", Hint: "Leave empty for the account's own name.", Max: 40}).showing(a.checkAccountCode),
 	}
 }
 
@@ -308,7 +308,7 @@ func (a *Changes) checkReopenDay(ctx context.Context, r Request) ([]Fact, error)
 }
 
 func (a *Changes) lookAccountCode(ctx context.Context, o Order) (Draft, error) {
-	c := closing.Code{Account: ledger.AccountID(o.Values["account"]), Code: strings.TrimSpace(o.Values["code"])}
+	c := closing.Code{Account: ledger.AccountID(o.Values["account"]), Code: strings.TrimSpace(o.Values["accountant_code"])}
 	if err := closing.CheckCode(c); err != nil {
 		return Draft{}, err
 	}

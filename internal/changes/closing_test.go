@@ -54,7 +54,7 @@ func closingExamples() map[string]example {
 			return x.request(KindReopenDay, id, "mode", "live", "day", x.closeNext().String())
 		}},
 		KindAccountCode: {ask: func(x *examples, id string) (Request, error) {
-			return x.request(KindAccountCode, id, "account", "wallet:*", "code", fmt.Sprintf("21%02d", x.n))
+			return x.request(KindAccountCode, id, "account", "wallet:*", "accountant_code", fmt.Sprintf("21%02d", x.n))
 		}},
 	}
 }

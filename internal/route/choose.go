@@ -43,7 +43,7 @@ func (t *Table) ChooseFor(ctx context.Context, op Operation, channel, tenant, mo
 		return takes
 	})
 	if excluded && err != nil && problem.From(err).Code == "not_served" {
-		err = problem.New(problem.Unavailable, "amount_not_served", "No provider takes this amount on this channel")
+		err = problem.New(problem.Invalid, "amount_not_served", "No provider takes this amount on this channel")
 	}
 	return rails, probe, err
 }

@@ -93,7 +93,7 @@ func (ps *Pages) alikePage(v *console.Visit) (console.Answer, error) {
 		list = append(list, whole{a.Sentence, ps.wholeFacts(v, seen), Path(v) + "/" + a.ID, l.path(v, append(slices.Clone(without), a.ID)...)})
 	}
 	if len(list) == 0 {
-		return console.Answer{To: Path(v)}, nil
+		return console.Answer{Title: "Approvals", Body: page.Head("Approvals", "No requests of this kind await your approval.")}, nil
 	}
 	lead := fmt.Sprintf("%d requests. Each is approved by itself, and left waiting if it changed.", len(list))
 	if total > 0 {

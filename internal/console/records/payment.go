@@ -80,7 +80,7 @@ type story struct {
 	links     []page.Link        // to forms about it
 	notes     []book.Note        // of operators
 	owner     book.Owner
-	noRefund  string             // why the visitor, who refunds collections, cannot refund this one
+	noRefund  string // why the visitor, who refunds collections, cannot refund this one
 }
 
 // delivered is a webhook with its failed attempts.

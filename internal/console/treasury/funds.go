@@ -269,7 +269,7 @@ func (ps *Pages) codes(v *console.Visit) (console.Answer, error) {
 			if code == string(t.Account) {
 				code = ""
 			}
-			return "/ops/journal/code?" + query("account", string(t.Account), "code", code)
+			return "/ops/journal/code?" + query("account", string(t.Account), "accountant_code", code)
 		}
 	}
 	l := page.List{Title: "Accountant's codes", Lead: "Each account with the code that the journal writes for it, and its totals. An account without a code has its own name.",
