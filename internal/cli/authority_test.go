@@ -32,10 +32,11 @@ import (
 // reads are the commands that change nothing of an installation, or that are there for one without a server or without
 // people: whoever gives those owns the machine.
 var reads = map[string]string{
-	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "account": "list show", "people": "list", "approvals": "list show kinds",
-	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement",
-	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
+	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "account": "list show", "people": "list", "approvals": "list show kinds policy",
+	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement funds journal totals",
+	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges callback", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
 	"campaigns": "list messages", "otp": "ranges", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
+	"batch": "check list status results", "statements": "list", "day": "show month", "bank": "list transfers",
 	"clock": "steps", "recovery": "status access begin open skip allow dismiss claim claims end",
 }
 
@@ -164,7 +165,8 @@ var changing = map[string]string{
 	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",
 	"webhooks replay": "--tenant ID x", "webhooks secret": "ID", "senders create": "--tenant ID --name Adum", "senders approve": "x", "senders reject": "x",
 	"credits sell": "ID 5 --price 1 --reference r5", "credits refund": "ID 5 --price 1 --reference r6", "campaigns stop": "x", "otp reopen": "ID 0244",
-	"batch check": "ID testdata/salaries.csv", "batch send": "ID testdata/salaries.csv", "batch pause": "ID x", "batch resume": "ID x", "batch cancel": "ID x",
+	"statements import": "FILE --source live/mtn/collection",
+	"batch check":       "ID testdata/salaries.csv", "batch send": "ID testdata/salaries.csv", "batch pause": "ID x", "batch resume": "ID x", "batch cancel": "ID x",
 	"contacts add-group": "ID Traders", "contacts import": "ID FILE --group x", "contacts optout": "ID 0244123456", "contacts optin": "ID 0244123456", "jobs rerun": "x", "clock accept": "", "privacy erase": "0244123456",
 }
 

@@ -39,7 +39,7 @@ var Needs = map[string]roles.Permission{
 	"float add": roles.ChangeTreasury,
 	"bank add":  roles.ChangeTreasury, "bank close": roles.ChangeTreasury, "bank open": roles.ChangeTreasury, "bank sweep": roles.ChangeTreasury,
 	"bank top-up": roles.ChangeTreasury, "bank settle": roles.ChangeTreasury, "bank arrived": roles.ChangeTreasury,
-	"batch check": roles.RequestChanges, "batch send": roles.RequestChanges,
+	"batch send":  roles.RequestChanges,
 	"batch pause": roles.ChangeTreasury, "batch resume": roles.ChangeTreasury, "batch cancel": roles.ChangeTreasury,
 	"payouts resolve": roles.ChangeTreasury, "payouts decide": roles.ChangeTreasury,
 	"providers pause": roles.SwitchProviders, "providers resume": roles.SwitchProviders, "providers route": roles.ChangeMoney,
