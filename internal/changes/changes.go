@@ -205,7 +205,9 @@ func (a *Changes) atOnce(ctx context.Context, by By, k Kind, r Request, begin ..
 func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request, error) {
 	act, k, err := a.seen(ctx, by, id, shown)
 	if err == nil && act.State == Waiting {
-		err = a.unseen(ctx, k, act, shown)
+		if err = a.unseen(ctx, k, act, shown); err != nil && a.ended(ctx, act.ID) {
+			err = nil // the warning is about this request, which somebody else applied just now: the transaction refuses it
+		}
 	}
 	if err != nil {
 		return act, err
@@ -225,6 +227,12 @@ func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request
 		last = false
 	}
 	return act, err
+}
+
+// ended reports whether a request no longer waits.
+func (a *Changes) ended(ctx context.Context, id string) bool {
+	r, err := a.Store.Get(ctx, id)
+	return err == nil && r.State != Waiting
 }
 
 // known returns the kind of an act, and refuses one that this server does not know.
