@@ -9,10 +9,7 @@ package guides
 
 import (
 	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -23,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/makola/makola/internal/page"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
@@ -158,21 +156,11 @@ func (r *renderer) addAssets() error {
 		if err != nil {
 			return fmt.Errorf("guides: %w", err)
 		}
-		sum := sha256.Sum256(text)
-		end := path.Ext(name)
-		at := Prefix + "/" + strings.TrimSuffix(name, end) + "." + hex.EncodeToString(sum[:6]) + end
-		r.assets[end] = at
-		r.all[at] = Page{http.StatusOK, kind, text, compressed(text), true}
+		at := Prefix + "/" + page.Hashed(name, text)
+		r.assets[path.Ext(name)] = at
+		r.all[at] = Page{http.StatusOK, kind, text, page.Compress(text), true}
 	}
 	return nil
-}
-
-func compressed(text []byte) []byte {
-	var small bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level exists
-	_, _ = w.Write(text)                                      // memory takes everything
-	_ = w.Close()
-	return small.Bytes()
 }
 
 // renderer collects the pages of one installation.
@@ -235,7 +223,7 @@ func (r *renderer) lay(name, title string, status int, body template.HTML) error
 	} else {
 		r.index = append(r.index, sections(at, title, string(body))...)
 	}
-	r.all[at] = Page{Status: status, Kind: kindHTML, Text: text, Small: compressed(text)}
+	r.all[at] = Page{Status: status, Kind: kindHTML, Text: text, Small: page.Compress(text)}
 	return nil
 }
 

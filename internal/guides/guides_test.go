@@ -15,7 +15,7 @@ func newGuides() *Guides {
 	return New(Values{URL: "http://127.0.0.1:8080", Document: openapi.Document, Key: "mk_test_demo", Sender: "the-sender", Bank: "the-bank"})
 }
 
-func page(t *testing.T, g *Guides, at string) string {
+func pageAt(t *testing.T, g *Guides, at string) string {
 	t.Helper()
 	p, err := g.Page(at)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestGuides_everyPageExists(t *testing.T) {
 		paths = append(paths, Prefix+"/errors/"+c.Name)
 	}
 	for _, at := range paths {
-		text := page(t, g, at)
+		text := pageAt(t, g, at)
 		for _, left := range regexp.MustCompile(`@[a-z]+@|<!-- raw HTML omitted -->`).FindAllString(text, -1) {
 			t.Errorf("%s has %s", at, left)
 		}
@@ -113,7 +113,7 @@ func TestGuides_idsAreUnique(t *testing.T) {
 
 func TestReference_hasEveryEndpoint(t *testing.T) {
 	t.Parallel()
-	text := page(t, newGuides(), Prefix+"/reference")
+	text := pageAt(t, newGuides(), Prefix+"/reference")
 	paths, _, _ := bytes.Cut(openapi.Document, []byte(`"x-webhooks"`))
 	operations := regexp.MustCompile(`"operationId": "([A-Za-z]+)"`).FindAllSubmatch(paths, -1)
 	if len(operations) < 35 {
@@ -134,7 +134,7 @@ func TestReference_hasEveryEndpoint(t *testing.T) {
 // The page on webhooks names every member of every body, and every header.
 func TestWebhooks_everyMemberIsNamed(t *testing.T) {
 	t.Parallel()
-	text := page(t, newGuides(), Prefix+"/webhooks")
+	text := pageAt(t, newGuides(), Prefix+"/webhooks")
 	_, hooks, _ := strings.Cut(string(openapi.Document), `"x-webhooks"`)
 	hooks, _, _ = strings.Cut(hooks, `"components"`)
 	members := regexp.MustCompile(`(?s)"[A-Za-z]+Event": \{[^{]*"required": \[([^\]]*)\]`).FindAllStringSubmatch(string(openapi.Document), -1)
@@ -196,7 +196,7 @@ func TestSearch_findsSections(t *testing.T) {
 // The reference shows the limits of fields, the fields of responses, samples in five languages and every webhook.
 func TestReference_showsResponsesAndSamples(t *testing.T) {
 	t.Parallel()
-	text := page(t, newGuides(), Prefix+"/reference")
+	text := pageAt(t, newGuides(), Prefix+"/reference")
 	for _, want := range []string{
 		`<code>data.ext_transaction_id</code>`, `<code>data[].created_at</code>`, `string (date-time)`, `At most 2000 characters.`, `<a href="#collect">`,
 		`<summary>curl</summary>`, `<summary>JavaScript</summary>`, `<summary>PHP</summary>`, `<summary>Python</summary>`, `<summary>Go</summary>`,

@@ -46,14 +46,20 @@ func loadAssets() map[string]asset {
 		if err != nil {
 			panic(err) // the program was built without its files
 		}
-		sum := sha256.Sum256(text)
-		end := path.Ext(name)
-		all[name] = asset{url: Assets + strings.TrimSuffix(name, end) + "." + hex.EncodeToString(sum[:6]) + end, kind: kind, text: text, small: compress(text)}
+		all[name] = asset{url: Assets + Hashed(name, text), kind: kind, text: text, small: Compress(text)}
 	}
 	return all
 }
 
-func compress(text []byte) []byte {
+// Hashed returns the name of a file with a hash of its content before the extension, so that a browser may keep the file.
+func Hashed(name string, text []byte) string {
+	sum := sha256.Sum256(text)
+	end := path.Ext(name)
+	return strings.TrimSuffix(name, end) + "." + hex.EncodeToString(sum[:6]) + end
+}
+
+// Compress returns a text compressed by gzip.
+func Compress(text []byte) []byte {
 	var small bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&small, gzip.BestCompression) // the level exists
 	_, _ = w.Write(text)                                      // memory takes everything

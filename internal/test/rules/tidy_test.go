@@ -97,7 +97,7 @@ var mayImport = map[string][]string{
 	"jobs":              {"db", "jobs/lease", "jobs/scheduler"},
 	"jobs/lease":        {"db"},
 	"jobs/scheduler":    {},
-	"guides":            {},
+	"guides":            {"page"},
 	"provider":          {},
 	"provider/mtnmomo":  {"provider"},
 	"provider/hubtel":   {"provider"},
