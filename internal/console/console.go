@@ -18,7 +18,7 @@
 //	forgotten.go          a new password in place of a forgotten one
 //	kept.go               the contents of a form during a step-up
 //	visit.go, route.go, refusal.go, shell.go, live.go  one request, and the shell around its page
-//	table.go, form.go, subject.go, file.go, cookie.go  what handlers use: columns of lists, parameters, the account, files
+//	table.go, form.go, subject.go, upload.go, file.go, cookie.go  what handlers use: columns of lists, parameters, the account, files
 //	console.go, watch.go, place.go  dependencies, session watching, sites
 //
 // The *_templ.go files are generated from the .templ files.

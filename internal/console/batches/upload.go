@@ -1,12 +1,7 @@
 package batches
 
 import (
-	"errors"
-	"io"
-	"mime/multipart"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/console"
@@ -50,45 +45,18 @@ func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	parts, err := v.R.MultipartReader()
-	if err != nil {
-		return console.Answer{}, errForm(err)
-	}
 	name := ""
-	for {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			return ps.ask(v, name, problem.Field("file", "is required")), nil
+	part, err := v.Upload(maxText, func(field, text string) {
+		if field == "name" {
+			name = text
 		}
-		if err != nil {
-			return console.Answer{}, errForm(err)
-		}
-		if part.FormName() == "file" {
-			return ps.read(v, name, part)
-		}
-		text, err := io.ReadAll(io.LimitReader(part, maxText))
-		if err != nil {
-			return console.Answer{}, errForm(err)
-		}
-		if part.FormName() == "name" {
-			name = strings.TrimSpace(string(text))
-		}
+	})
+	switch {
+	case err != nil:
+		return console.Answer{}, err
+	case part == nil:
+		return ps.ask(v, name, problem.Field("file", "is required")), nil
 	}
-}
-
-func errForm(err error) error {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return problem.Wrap(err, problem.Invalid, "file_too_large", "The file must be at most 20 MB: divide it")
-	}
-	return problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive whole. Go back and send it again.")
-}
-
-// readTime is how long a file may take to arrive.
-const readTime = 55 * time.Second
-
-func (ps *Pages) read(v *console.Visit, name string, part *multipart.Part) (console.Answer, error) {
-	_ = http.NewResponseController(v.W).SetReadDeadline(time.Now().Add(readTime)) // a connection without one keeps its own
 	r, err := ps.Batches.Receive(v.Ctx, batch.Upload{Tenant: v.Tenant.ID, Name: name, Maker: v.Who.Person.ID}, part)
 	switch {
 	case err == nil:
@@ -96,11 +64,7 @@ func (ps *Pages) read(v *console.Visit, name string, part *multipart.Part) (cons
 	case problem.Is(err, problem.Invalid), problem.Is(err, problem.InProgress), problem.Is(err, problem.Forbidden):
 		return ps.ask(v, name, err), nil
 	}
-	var broken *http.MaxBytesError
-	if errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return console.Answer{}, errForm(err)
-	}
-	return console.Answer{}, err
+	return console.Answer{}, console.BrokenUpload(err)
 }
 
 // template gives an empty file with the right headings.

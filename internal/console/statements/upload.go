@@ -2,12 +2,6 @@ package statements
 
 import (
 	"cmp"
-	"errors"
-	"io"
-	"mime/multipart"
-	"net/http"
-	"strings"
-	"time"
 
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/page"
@@ -90,50 +84,23 @@ func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	if err := v.NeedFactor(); err != nil {
 		return console.Answer{}, err
 	}
-	parts, err := v.R.MultipartReader()
-	if err != nil {
-		return console.Answer{}, errForm(err)
-	}
 	var u uploaded
-	for {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			return ps.asking(v, u, problem.Field("file", "is required"))
-		}
-		if err != nil {
-			return console.Answer{}, errForm(err)
-		}
-		if part.FormName() == "file" {
-			return ps.read(v, u, part)
-		}
-		text, err := io.ReadAll(io.LimitReader(part, maxText))
-		if err != nil {
-			return console.Answer{}, errForm(err)
-		}
-		switch value := strings.TrimSpace(string(text)); part.FormName() {
+	part, err := v.Upload(maxText, func(field, text string) {
+		switch field {
 		case "source":
-			u.source = value
+			u.source = text
 		case "bank":
-			u.bank = value
+			u.bank = text
 		case "mode":
-			u.mode = value
+			u.mode = text
 		}
+	})
+	switch {
+	case err != nil:
+		return console.Answer{}, err
+	case part == nil:
+		return ps.asking(v, u, problem.Field("file", "is required"))
 	}
-}
-
-func errForm(err error) error {
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return problem.Wrap(err, problem.Invalid, "file_too_large", "The file must be at most 20 MB: divide it")
-	}
-	return problem.Wrap(err, problem.Malformed, "form_unreadable", "The form did not arrive whole. Go back and send it again.")
-}
-
-// readTime is how long a file may take to arrive.
-const readTime = 55 * time.Second
-
-func (ps *Pages) read(v *console.Visit, u uploaded, part *multipart.Part) (console.Answer, error) {
-	_ = http.NewResponseController(v.W).SetReadDeadline(time.Now().Add(readTime)) // a connection without one keeps its own
 	file, err := sheet.Open(part)
 	if err == nil {
 		defer func() { _ = file.Close() }() // a copy that stays is the system's to remove
@@ -145,11 +112,7 @@ func (ps *Pages) read(v *console.Visit, u uploaded, part *multipart.Part) (conso
 	if problem.Is(err, problem.Invalid) || problem.Is(err, problem.InProgress) {
 		return ps.asking(v, u, err)
 	}
-	var broken *http.MaxBytesError
-	if errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return console.Answer{}, errForm(err)
-	}
-	return console.Answer{}, err
+	return console.Answer{}, console.BrokenUpload(err)
 }
 
 // take imports a file of a known source, or keeps the first one of another. It returns the page to go on with.
