@@ -205,14 +205,14 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.later(func(context.Context) error { a.payments.Close(); return nil })
 	a.batches = batch.New(batch.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Payments: a.payments, Treasury: a.treasury, Jobs: a.jobs, Recovery: a.recovery, Access: a.access, Routes: a.routes, Lookups: a.lookups,
 		Clock: a.clock, Log: a.log, Secret: a.cfg.Secret, Answers: idempotency.NewAnswers(a.db, a.clock)})
-	books := closing.New(a.db, a.ledger, a.clock)
-	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log, Payments: a.payments.Reader, Account: a.payments.AccountAt, Closed: books.IsClosed})
+	a.closing = closing.New(a.db, a.ledger, a.clock)
+	a.reconcile = reconcile.New(reconcile.Deps{DB: a.db, Clock: a.clock, Log: a.log, Payments: a.payments.Reader, Account: a.payments.AccountAt, Closed: a.closing.IsClosed})
 	approvals := changes.NewStore(a.db, a.clock, a.audit, a.identity, a.production)
 	if err := a.buildMessaging(); err != nil {
 		return err
 	}
 	a.changes = changes.New(changes.Deps{Store: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
-		Seal: changes.NewSealer(a.cfg.Secret), MailLink: a.mailLink(), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: books, Payments: a.payments, Batches: a.batches, Reconcile: a.reconcile, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
+		Seal: changes.NewSealer(a.cfg.Secret), MailLink: a.mailLink(), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: a.closing, Payments: a.payments, Batches: a.batches, Reconcile: a.reconcile, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
 	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit}).Check(ctx); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/batch"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
+	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/contacts"
@@ -123,6 +124,7 @@ type parts struct {
 	payments     *payments.Payments
 	batches      *batch.Batches
 	reconcile    *reconcile.Reconcile
+	closing      *closing.Books
 	senders      *senderid.Store
 	contacts     *contacts.Store
 	messaging    *messaging.Messaging

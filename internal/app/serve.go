@@ -13,7 +13,6 @@ import (
 
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/backup"
-	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
 	"github.com/makola/makola/internal/console/batches"
@@ -149,7 +148,7 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
 	statements := &statements.Pages{Approvals: approvals, Reconcile: a.reconcile, Payments: a.payments, Audit: a.audit}
 	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
-	own := &owntreasury.Pages{Treasury: a.treasury, Books: closing.New(a.db, a.ledger, a.clock), Ledger: a.ledger, Rails: a.routes, Approvals: approvals}
+	own := &owntreasury.Pages{Treasury: a.treasury, Books: a.closing, Ledger: a.ledger, Rails: a.routes, Approvals: approvals}
 	sites = append(sites, own.Routes())
 	if !a.production {
 		handsets := &handsets.Pages{Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Simulator: a.sim.control}
