@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -36,7 +35,6 @@ type Mapping struct {
 
 const (
 	previewRows = 10
-	partBytes   = 512 << 10
 	fileTime    = time.Hour
 	maxMappings = 50 // of an account
 )
@@ -103,23 +101,16 @@ func (s *Batches) dropParts(ctx context.Context, r Received) error {
 // keepFile stores the parts of a file, and then the file.
 func (s *Batches) keepFile(ctx context.Context, r *Received, content io.Reader) error {
 	ctx = db.Bulk(ctx, r.Tenant)
-	part := make([]byte, partBytes)
-	for {
-		n, err := io.ReadFull(content, part)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	parts, err := sheet.Split(content, func(number int, part []byte) error {
+		return s.db.Write(ctx, func(tx *db.Tx) error {
+			_, err := tx.Exec(insertPart, r.ID, int64(number), part)
 			return err
-		}
-		r.parts++
-		if err := s.db.Write(ctx, func(tx *db.Tx) error {
-			_, err := tx.Exec(insertPart, r.ID, int64(r.parts), part[:n])
-			return err
-		}); err != nil {
-			return err
-		}
+		})
+	})
+	if err != nil {
+		return err
 	}
+	r.parts = parts
 	preview, err := json.Marshal(r.Preview)
 	if err != nil {
 		return fmt.Errorf("batch: encoding a preview: %w", err)
@@ -174,7 +165,7 @@ func (s *Batches) opened(ctx context.Context, r Received, do func(*sheet.File) e
 		return err
 	}
 	defer leave()
-	file, err := sheet.Open(&storedFile{ctx: ctx, batches: s, of: r})
+	file, err := sheet.Open(sheet.Joined(r.parts, func(number int) ([]byte, error) { return s.part(ctx, r, number) }))
 	if err != nil {
 		return err
 	}
@@ -182,36 +173,17 @@ func (s *Batches) opened(ctx context.Context, r Received, do func(*sheet.File) e
 	return do(file)
 }
 
-// storedFile reads the parts of a file.
-type storedFile struct {
-	ctx     context.Context
-	batches *Batches
-	of      Received
-	part    int
-	ahead   bytes.Reader
-}
-
-func (f *storedFile) Read(p []byte) (int, error) {
-	for f.ahead.Len() == 0 {
-		if f.part == f.of.parts {
-			return 0, io.EOF
-		}
-		f.part++
-		var content []byte
-		found := false
-		err := f.batches.db.Read(db.Bulk(f.ctx, f.of.Tenant), func(tx *db.Tx) (err error) {
-			found, err = tx.One(selectPart, []any{f.of.ID, int64(f.part)}, &content)
-			return err
-		})
-		if err == nil && !found {
-			err = problem.New(problem.NotFound, "file_not_found", "The file is no longer here. Upload it again")
-		}
-		if err != nil {
-			return 0, err
-		}
-		f.ahead.Reset(content)
+// part reads a part of a stored file.
+func (s *Batches) part(ctx context.Context, r Received, number int) (content []byte, err error) {
+	found := false
+	err = s.db.Read(db.Bulk(ctx, r.Tenant), func(tx *db.Tx) (err error) {
+		found, err = tx.One(selectPart, []any{r.ID, int64(number)}, &content)
+		return err
+	})
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "file_not_found", "The file is no longer here. Upload it again")
 	}
-	return f.ahead.Read(p)
+	return content, err
 }
 
 // Confirm creates a draft from a received file by the columns that its maker chose, and remembers them for files with the

@@ -1,11 +1,9 @@
 package reconcile
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -28,7 +26,6 @@ type Draft struct {
 const (
 	maxDrafts = 10
 	draftTime = 24 * time.Hour
-	partBytes = 1 << 20
 )
 
 const (
@@ -73,22 +70,14 @@ func (s *store) Keep(ctx context.Context, u Upload, file *sheet.File) (d Draft, 
 		return d, problem.New(problem.Invalid, "too_many_drafts", fmt.Sprintf("%d files wait to be confirmed: confirm or discard one first", drafts))
 	}
 	d = Draft{ID: newID(), Source: source.ID, FileName: usertext.Cut(usertext.Visible(u.FileName), 100), Maker: u.By, MadeAt: s.clock.Now()}
-	from := file.Content()
-	for part := make([]byte, partBytes); ; {
-		n, err := io.ReadFull(from, part)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-			return d, fmt.Errorf("reconcile: reading the file: %w", err)
-		}
-		if err := s.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-			_, err := tx.Exec(insertPart, d.ID, int64(d.parts), part[:n])
+	d.parts, err = sheet.Split(file.Content(), func(number int, part []byte) error {
+		return s.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+			_, err := tx.Exec(insertPart, d.ID, int64(number), part)
 			return err
-		}); err != nil {
-			return d, err
-		}
-		d.parts++
+		})
+	})
+	if err != nil {
+		return d, fmt.Errorf("reconcile: keeping a file: %w", err)
 	}
 	return d, s.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(insertDraft, d.ID, d.Source, d.FileName, d.Maker, int64(d.parts), d.MadeAt)
@@ -111,46 +100,28 @@ func (s *store) OpenDraft(ctx context.Context, id, person string) (d Draft, file
 	if err != nil {
 		return d, nil, err
 	}
-	file, err = sheet.Open(&parts{ctx: ctx, store: s, draft: d})
+	file, err = sheet.Open(sheet.Joined(d.parts, func(number int) ([]byte, error) { return s.part(ctx, d, number) }))
 	return d, file, err
 }
 
-// parts reads the file of a draft.
-type parts struct {
-	ctx   context.Context
-	store *store
-	draft Draft
-	next  int
-	bytes.Reader
-}
-
-func (p *parts) Read(into []byte) (int, error) {
-	for p.Len() == 0 {
-		if p.next == p.draft.parts {
-			return 0, io.EOF
-		}
-		var part []byte
-		found := false
-		if err := p.store.db.Read(db.Bulk(p.ctx, ""), func(tx *db.Tx) (err error) {
-			found, err = tx.One(selectPart, []any{p.draft.ID, int64(p.next)}, &part)
-			return err
-		}); err != nil {
-			return 0, err
-		}
-		if !found {
-			return 0, problem.New(problem.NotFound, "draft_not_found", "The file is not there any more")
-		}
-		p.next++
-		p.Reset(part)
+// part reads a part of the file of a draft.
+func (s *store) part(ctx context.Context, d Draft, number int) (part []byte, err error) {
+	found := false
+	err = s.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
+		found, err = tx.One(selectPart, []any{d.ID, int64(number)}, &part)
+		return err
+	})
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "draft_not_found", "The file is not there any more")
 	}
-	return p.Reader.Read(into)
+	return part, err
 }
 
 // Discard deletes a draft.
 func (s *store) Discard(ctx context.Context, d Draft) error {
 	return s.db.Write(context.WithoutCancel(ctx), func(tx *db.Tx) error {
 		for number := range d.parts {
-			if _, err := tx.Exec(deletePart, d.ID, int64(number)); err != nil {
+			if _, err := tx.Exec(deletePart, d.ID, int64(number+1)); err != nil {
 				return err
 			}
 		}

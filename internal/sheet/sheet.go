@@ -11,7 +11,7 @@
 // A cell of a workbook is its stored value, never the displayed text. A value that a spreadsheet has damaged is
 // refused where it is used: an error, a date instead of a text, a number of more digits than a spreadsheet keeps.
 //
-// Files: sheet.go (a file), preview.go (its beginning), rows.go (its rows as they are), table.go (a form, its columns and its rows), headings.go, text.go and records.go (CSV),
+// Files: sheet.go (a file), preview.go (its beginning), rows.go (its rows as they are), split.go (its parts in a database), table.go (a form, its columns and its rows), headings.go, text.go and records.go (CSV),
 // workbook.go, part.go, cells.go, numbers.go and styles.go (XLSX), columns.go, write_csv.go and write_xlsx.go (downloads).
 package sheet
 
