@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -58,6 +59,99 @@ func TestRun_pausesForEachCause(t *testing.T) {
 			if is := n.is(b.ID); is.Status != Finished || is.Accepted != 150 || is.Rest != 0 {
 				t.Errorf("%s: %s by %q, %d accepted", each.cause, is.Status, is.Cause, is.Accepted)
 			}
+		}
+		n.sound()
+	})
+}
+
+// A bank that is switched off pauses the batch before its row, and no row is refused. Once it is on again the batch is resumed.
+func TestRun_bankSwitchedOff(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.banks = true
+		n := f.node("a")
+		banks, err := n.Banks(t.Context(), f.tenant.ID)
+		if err != nil || len(banks) == 0 {
+			t.Fatal(banks, err)
+		}
+		status := func(status string) {
+			if err := d.Write(t.Context(), func(tx *db.Tx) error {
+				return n.routes.EditBank(tx, banks[0].Code, route.Edit{Status: status})
+			}); err != nil {
+				t.Fatal(err)
+			}
+			f.clock.Advance(time.Minute)
+		}
+		b, err := n.upload("Suppliers", "number,bank,amount\n0241234567,MTN,30\n0011220033,"+banks[0].Name+",10\n0241234568,MTN,20\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Second)
+		if b, err = n.Request(t.Context(), b.Tenant, b.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		status(route.Inactive)
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		if is := n.is(b.ID); is.Status != Paused || is.Cause != Cause(payments.CauseNoRoute) || is.Accepted != 1 || is.Next != 2 {
+			t.Errorf("%s by %q, %d accepted, the next row is %d", is.Status, is.Cause, is.Accepted, is.Next)
+		}
+		status(route.Active)
+		if err := n.Resume(t.Context(), b.Tenant, b.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		if is := n.is(b.ID); is.Status != Finished || is.Accepted != 3 || n.wallet() != funds-b.Total() {
+			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, n.wallet())
+		}
+		n.sound()
+	})
+}
+
+// A provider that does not take requests opens its circuit. The batch waits for a short time, then pauses with this cause. Once the
+// provider works again, the batch is resumed, and each row is paid once.
+func TestRun_circuitOpens(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.bank.answer = func(string, string) provider.Outcome {
+			return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable}
+		}
+		n := f.node("a")
+		first := n.requested("Salaries", fileFrom(1, 20))
+		if err := n.start(first); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(3 * time.Second)
+		second := n.requested("Bonuses", fileFrom(2, 20))
+		if err := n.start(second); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Second)
+		if is := n.is(second.ID); is.Status != Running || is.Accepted != 0 {
+			t.Errorf("shortly after the opening: %s by %q, %d accepted", is.Status, is.Cause, is.Accepted)
+		}
+		n.pass(10 * time.Minute)
+		paused := n.is(second.ID)
+		if paused.Status != Paused || paused.Cause != Cause(payments.CauseCircuitOpen) || paused.Accepted == 20 {
+			t.Errorf("minutes after the opening: %s by %q, %d accepted", paused.Status, paused.Cause, paused.Accepted)
+		}
+		f.bank.mu.Lock()
+		f.bank.answer = nil
+		f.bank.mu.Unlock()
+		n.pass(10 * time.Minute)
+		if err := n.Resume(t.Context(), second.Tenant, second.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(10 * time.Minute)
+		for _, b := range []Batch{first, second} {
+			if is := n.is(b.ID); is.Status != Finished || is.Accepted != 20 {
+				t.Errorf("%s: %s by %q, %d accepted", is.Name, is.Status, is.Cause, is.Accepted)
+			}
+		}
+		if paid, amount := f.bank.sum(); paid != 40 || amount != first.Amount+second.Amount || n.wallet() != funds-first.Total()-second.Total() {
+			t.Errorf("%d rows were paid, GHS %s; the wallet has %s", paid, amount, n.wallet())
 		}
 		n.sound()
 	})

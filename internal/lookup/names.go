@@ -83,6 +83,15 @@ func servedBank(err error) error {
 
 func bankNotServed() error { return problem.Field("bank_id", "is not served at the moment") }
 
+// BankServed refuses a bank that an operator switched off, with the code "not_served". It does not ask for a provider.
+func (e *Lookups) BankServed(ctx context.Context, bankID string) error {
+	bank, found, err := e.routes.Bank(ctx, bankID)
+	if err == nil && found && bank.Status != route.Active {
+		err = problem.New(problem.Unavailable, "not_served", "The bank is not served at the moment")
+	}
+	return err
+}
+
 // CheckBankAccount checks an account number and a bank without asking a provider. An impossible number, or a bank
 // that is unknown or not served, is Invalid on account_number or bank_id.
 func (e *Lookups) CheckBankAccount(ctx context.Context, bankID, account string) error {

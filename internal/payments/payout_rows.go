@@ -47,7 +47,7 @@ type RowCause string
 const (
 	CauseBlocked     RowCause = "account_blocked"
 	CauseStopped     RowCause = "payouts_stopped"
-	CauseNoRoute     RowCause = "no_route"        // no provider serves the channel
+	CauseNoRoute     RowCause = "no_route"        // no provider serves the channel, or its bank is switched off
 	CausePaused      RowCause = "provider_paused" // an operator paused every provider of the channel
 	CauseCircuitOpen RowCause = "circuit_open"
 	CauseRecovering  RowCause = "recovering"
@@ -126,11 +126,13 @@ func (p *Payments) SpendToday(tx *db.Tx, c idempotency.Caller, amount money.Pese
 
 // prepareRow does everything for a row that needs no lock. refused is final; err is not.
 func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row Row) (a *request, refused *problem.Error, err error) {
-	if err := p.checkPayout(ctx, t, row.Payout); err != nil {
-		if e := problem.From(err); e.Kind == problem.Invalid || e.Kind == problem.NotFound {
-			return nil, e, nil
+	if row.BankID != "" {
+		if err := p.lookups.BankServed(ctx, row.BankID); err != nil {
+			return nil, nil, err
 		}
-		return nil, nil, err
+	}
+	if err := p.checkPayout(ctx, t, row.Payout); err != nil {
+		return finalOrNot(err)
 	}
 	pay := newPayment(idempotency.Caller{Tenant: t.ID, Key: r.Caller.Key}, t, book.KindPayout)
 	row.fill(&pay)
@@ -139,10 +141,18 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit} {
 		if err := step(ctx, a); err != nil {
 			a.probe.GiveBack(ctx)
-			return nil, nil, err
+			return finalOrNot(err)
 		}
 	}
 	return a, nil, nil
+}
+
+// finalOrNot returns the results of prepareRow for an error: a wrong row is refused, and any other may be tried again.
+func finalOrNot(err error) (a *request, refused *problem.Error, notNow error) {
+	if e := problem.From(err); e != nil && (e.Kind == problem.Invalid || e.Kind == problem.NotFound) {
+		return nil, e, nil
+	}
+	return nil, nil, err
 }
 
 // draw accepts the prepared rows and stores all results.

@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
@@ -139,6 +140,21 @@ func TestPayRows_stopsAtCause(t *testing.T) {
 			n.set(tenant.Change{PayoutsStopped: new(false), Blocked: new(false)})
 		}
 		f.check(90*money.Cedi - 10)
+	})
+}
+
+// An amount that no provider of the channel takes refuses its row alone. The rows behind it are accepted.
+func TestPayRows_amountNotServed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Disburser: h.first, Limits: []provider.Limit{{Operation: "*", Channel: "*", Max: 20 * money.Cedi}}}}
+		n := h.node("a")
+		f := n.newFile(100 * money.Cedi)
+		done, cause, err := f.PayRows(t.Context(), f.rows(f.row(10*money.Cedi), f.row(30*money.Cedi), f.row(20*money.Cedi)))
+		if err != nil || done != 3 || cause != "" || f.results[0].Refused != nil || f.results[1].Refused == nil || f.results[2].Refused != nil {
+			t.Fatalf("%d rows done, %q, %v: %+v", done, cause, err, f.results)
+		}
+		f.check(70*money.Cedi - 20)
 	})
 }
 

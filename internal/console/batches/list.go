@@ -44,7 +44,7 @@ var causes = map[batch.Cause]string{
 	batch.CauseAltered:                     "The stored rows differ from the approved ones. Cancel the batch, and tell the operator.",
 	batch.Cause(payments.CauseBlocked):     "The account is blocked. Ask the operator.",
 	batch.Cause(payments.CauseStopped):     "Payouts of the account are stopped. Ask the operator.",
-	batch.Cause(payments.CauseNoRoute):     "No provider serves the network or bank of the next row. Ask the operator.",
+	batch.Cause(payments.CauseNoRoute):     "The network or bank of the next row is switched off, or no provider serves it. Ask the operator.",
 	batch.Cause(payments.CausePaused):      "The operator paused the provider of the next row. Resume the batch when the provider is back.",
 	batch.Cause(payments.CauseCircuitOpen): "The provider of the next row fails. Resume the batch when the provider works again.",
 	batch.Cause(payments.CauseRecovering):  "The service is being restored from a backup. Resume the batch when the recovery is over.",
