@@ -71,7 +71,7 @@ type Key struct {
 	RevokedAt  time.Time     // zero: not revoked
 	ReplacedBy string        // the key that a rotation made
 	Daily      money.Pesewas // limit of the key's spending in a day; 0: none
-	Maker      string        // the id of the person who made it and has seen its text; empty: not known
+	Creator    string        // the id of the person who made it and has seen its text; empty: not known
 }
 
 // State returns active, expired or revoked.
@@ -169,7 +169,7 @@ const selectKeyByHash = `SELECT ` + keyColumns + ` FROM api_keys WHERE hash = $1
 func (k *Key) scan(r *db.Row) error {
 	var scopes string
 	var daily int64
-	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker, &k.Person, &k.Label)
+	err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Creator, &k.Person, &k.Label)
 	k.Daily = money.Pesewas(daily)
 	for _, s := range strings.Fields(scopes) {
 		k.Scopes = append(k.Scopes, Scope(s))
@@ -314,7 +314,7 @@ func (a *Access) CreateKey(tx *db.Tx, m Minted) {
 		scopes[i] = string(s)
 	}
 	tx.Defer(insertKey, 1, k.ID, k.Tenant, k.Hint, k.Member, strings.Join(scopes, " "),
-		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, int64(k.Daily), k.Maker, k.Person, k.Label, hash)
+		k.CreatedAt, k.ExpiresAt, k.RevokedAt, k.ReplacedBy, int64(k.Daily), k.Creator, k.Person, k.Label, hash)
 	tx.AfterCommit(func() { a.keys.Forget(hash) })
 }
 
@@ -363,7 +363,7 @@ func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err 
 		found = true
 		var scopes string
 		var daily int64
-		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Maker, &k.Person, &k.Label, &hash)
+		err := r.Scan(&k.ID, &k.Tenant, &k.Hint, &k.Member, &scopes, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.ReplacedBy, &daily, &k.Creator, &k.Person, &k.Label, &hash)
 		k.Daily = money.Pesewas(daily)
 		for _, s := range strings.Fields(scopes) {
 			k.Scopes = append(k.Scopes, Scope(s))
@@ -405,9 +405,9 @@ func (a *Access) Holders(ctx context.Context, tenant, id string) (people []strin
 	err = a.db.Read(ctx, func(tx *db.Tx) error {
 		people = nil
 		return tx.Query(selectHolders, []any{tenant, id}, func(r *db.Row) error {
-			var maker, person string
-			err := r.Scan(&maker, &person)
-			for _, p := range []string{maker, person} {
+			var creator, person string
+			err := r.Scan(&creator, &person)
+			for _, p := range []string{creator, person} {
 				if p != "" && !slices.Contains(people, p) {
 					people = append(people, p)
 				}

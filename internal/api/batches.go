@@ -31,7 +31,7 @@ func makeBatch(c *call) error {
 	if err != nil {
 		return err
 	}
-	up := batch.Upload{Tenant: c.caller.Tenant, Maker: c.caller.KeyID, Key: c.caller.KeyID, Name: f.short("name", true, batchNameMax), Again: f.short("again", false, batchReasonMax)}
+	up := batch.Upload{Tenant: c.caller.Tenant, Requester: c.caller.KeyID, Key: c.caller.KeyID, Name: f.short("name", true, batchNameMax), Again: f.short("again", false, batchReasonMax)}
 	rows := f.payees(batch.MaxRows)
 	up.Once = c.asker(f)
 	if err := f.err(); err != nil {

@@ -72,7 +72,7 @@ func (b *browsed) furnish() []screen {
 	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"120"}})
 	b.until("/ops/payments/"+lost, "/ops/payments/"+lost+"/resolve")
 	failed := b.the("payout-of-november-02")
-	act := b.act()
+	request := b.request()
 	b.holds("7000.00")
 	held := b.waits("payout-of-november-03", "7500")
 	campaigns, err := b.messaging.Campaigns(b.t.Context(), demoTenant, "", 1)
@@ -91,7 +91,7 @@ func (b *browsed) furnish() []screen {
 		{"account access", "/ops/tenants/" + demoTenant + "/access"}, {"own access", app + "/access"}, {"key form", app + "/keys/new"}, {"addresses form", app + "/addresses"}, {"settings form", app + "/settings"},
 		{"account form", "/ops/tenants/new"}, {"people", "/ops/people"}, {"own people", app + "/people"}, {"invitation form", "/ops/people/invite"}, {"senders", "/ops/senders"}, {"fees form", "/ops/tenants/" + demoTenant + "/fees"}, {"pause form", "/ops/providers/pause"}, {"routes", "/ops/routes"}, {"statements", "/ops/statements"}, {"statement form", "/ops/statements/new"}, {"exceptions", "/ops/exceptions"}, {"route form", "/ops/routes/set"}, {"dead letters", "/ops/jobs"}, {"transfer form", "/ops/tenants/" + demoTenant + "/transfer"}, {"debt form", "/ops/tenants/" + demoTenant + "/recover"}, {"new payout", app + "/payouts/new"}, {"checks", "/ops/checks"}, {"search", "/ops/search?q=0240000040"}, {"search nothing", "/ops/search?q=nothing-like-this"},
 		{"home", app}, {"collections", app + "/collections"}, {"no match", app + "/collections?status=invalid"}, {"payouts", app + "/payouts"}, {"statement", app + "/statement"}, {"own fees", app + "/fees"}, {"webhooks", app + "/webhooks"}, {"unknown payouts", app + "/payouts?status=unknown"}, {"receipt", app + "/payments/" + paid + "/receipt"}, {"account statement", "/ops/tenants/" + demoTenant + "/statement?balance=sms"}, {"held payout", app + "/payments/" + held}, {"act of a held payout", app + "/acts/" + held}, {"all held payout", "/ops/payments/" + held}, {"own payment", app + "/payments/" + paid},
-		{"all messages", "/ops/messages"}, {"all campaign", "/ops/messages/" + campaigns[0].ID}, {"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"requests", "/ops/requests"}, {"request", refused}, {"own requests", app + "/requests"}, {"own acts", app + "/acts"}, {"act", act}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"own notices", "/account/notices"}, {"notices", "/ops/notices"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
+		{"all messages", "/ops/messages"}, {"all campaign", "/ops/messages/" + campaigns[0].ID}, {"messages", app + "/messages"}, {"campaign", app + "/messages/" + campaigns[0].ID}, {"fund", "/ops/tenants/" + demoTenant + "/fund"}, {"adjust", "/ops/tenants/" + demoTenant + "/adjust"}, {"acts", "/ops/acts"}, {"policy", "/ops/policy"}, {"audit log", "/ops/audit"}, {"requests", "/ops/requests"}, {"request", refused}, {"own requests", app + "/requests"}, {"own acts", app + "/acts"}, {"act", request}, {"sign in", "/sign-in"}, {"own account", "/account"}, {"own notices", "/account/notices"}, {"notices", "/ops/notices"}, {"second factor", "/account/factor"}, {"step-up", "/account/step-up"},
 	}...)
 }
 
@@ -110,7 +110,7 @@ func (b *browsed) unused() string {
 }
 
 // act puts money into the demo account's wallet, and gives the page of the act.
-func (b *browsed) act() string {
+func (b *browsed) request() string {
 	b.t.Helper()
 	p := b.do(http.MethodPost, "/ops/tenants/"+demoTenant+"/fund/confirm", url.Values{"id": {uuid.Must(uuid.NewV7()).String()}, "amount": {"92500.00"}, "reason": {"Paid by bank, slip 4711"}})
 	if p.StatusCode != http.StatusSeeOther {

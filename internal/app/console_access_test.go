@@ -45,26 +45,26 @@ func TestKeyPages_paysNeedsTwoPeople(t *testing.T) {
 	b.as(owner)
 	b.want(http.StatusOK, app+"/access", "No keys yet", "The list is empty", "Create API key")
 	b.post(http.StatusUnprocessableEntity, app+"/keys/new", "id", "x", "reason", "x", "scopes", "everything")
-	act := b.ordered(app+"/keys/new", "scopes", "payout read", "label", "till 4")
-	b.want(http.StatusOK, act, "Awaiting approval", "payout", "till 4", "Withdraw request")
-	b.want(http.StatusOK, app, "Your requests awaiting approval", act)
-	b.post(http.StatusNotFound, act+"/reveal")
+	request := b.ordered(app+"/keys/new", "scopes", "payout read", "label", "till 4")
+	b.want(http.StatusOK, request, "Awaiting approval", "payout", "till 4", "Withdraw request")
+	b.want(http.StatusOK, app, "Your requests awaiting approval", request)
+	b.post(http.StatusNotFound, request+"/reveal")
 	b.as(operator)
-	b.want(http.StatusNotFound, strings.Replace(act, app, "/ops", 1))
+	b.want(http.StatusNotFound, strings.Replace(request, app, "/ops", 1))
 	if p := b.want(http.StatusOK, "/ops/acts"); strings.Contains(p.text, "till 4") {
 		t.Error("an account's own act is on the page of the installation")
 	}
-	b.post(http.StatusNotFound, act+"/approve")
+	b.post(http.StatusNotFound, request+"/approve")
 	b.as(admin)
-	b.want(http.StatusOK, app+"/acts", "Awaiting your approval", act)
-	b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
-	if p := b.want(http.StatusOK, act, "Applied"); strings.Contains(p.text, "Show the secret") {
+	b.want(http.StatusOK, app+"/acts", "Awaiting your approval", request)
+	b.post(http.StatusSeeOther, request+"/approve", "digest", b.get(request).hidden(t, "digest")).leads(t, request)
+	if p := b.want(http.StatusOK, request, "Applied"); strings.Contains(p.text, "Show the secret") {
 		t.Error("the checker is offered the key")
 	}
-	b.post(http.StatusForbidden, act+"/reveal")
+	b.post(http.StatusForbidden, request+"/reveal")
 	b.as(owner)
-	b.want(http.StatusOK, act, "Show the secret")
-	p := b.post(http.StatusOK, act+"/reveal")
+	b.want(http.StatusOK, request, "Show the secret")
+	p := b.post(http.StatusOK, request+"/reveal")
 	_, rest, found := strings.Cut(p.text, "mk_live_")
 	if !found {
 		t.Fatal(p.text)
@@ -74,7 +74,7 @@ func TestKeyPages_paysNeedsTwoPeople(t *testing.T) {
 		t.Fatalf("%+v, %v", caller, err)
 	}
 	b.clock.Advance(time.Minute)
-	b.post(http.StatusGone, act+"/reveal")
+	b.post(http.StatusGone, request+"/reveal")
 	b.want(http.StatusOK, app+"/access", "till 4", "Active", "owner@adom.example")
 	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
 		_, _, err := b.identity.SetRole(tx, "owner@adom.example", identity.Membership{Tenant: shop.ID})
@@ -108,9 +108,9 @@ func TestAllowList_fromARefusedRequest(t *testing.T) {
 	b.want(http.StatusOK, app+"/access", "203.0.113.9", app+"/addresses?add=203.0.113.9")
 	p := b.want(http.StatusOK, app+"/addresses?add=203.0.113.9", `value="203.0.113.9"`)
 	b.post(http.StatusUnprocessableEntity, app+"/addresses", "id", p.hidden(t, "id"), "payout_ips", "203.0.113.9/8", "reason", "x")
-	act := "/app/" + shop.ID + "/acts/" + p.hidden(t, "id")
-	b.post(http.StatusSeeOther, app+"/addresses", "id", p.hidden(t, "id"), "payout_ips", "203.0.113.9", "reason", "the new till").leads(t, act)
-	b.want(http.StatusOK, act, "Applied")
+	request := "/app/" + shop.ID + "/acts/" + p.hidden(t, "id")
+	b.post(http.StatusSeeOther, app+"/addresses", "id", p.hidden(t, "id"), "payout_ips", "203.0.113.9", "reason", "the new till").leads(t, request)
+	b.want(http.StatusOK, request, "Applied")
 	b.clock.Advance(access.Freshness)
 	if allowed, err := b.access.PayoutIPAllowed(t.Context(), shop.ID, netip.MustParseAddr("203.0.113.9")); err != nil || !allowed {
 		t.Fatal(allowed, err)
@@ -174,20 +174,20 @@ func TestPeoplePages_inviteAndDisable(t *testing.T) {
 	boss, kofi := b.joins("boss@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	b.as(boss)
-	act := b.ordered("/ops/people/invite", "email", "Owner@adom.example", "name", "Ama <b>", "role", "owner", "tenant", shop.ID)
+	request := b.ordered("/ops/people/invite", "email", "Owner@adom.example", "name", "Ama <b>", "role", "owner", "tenant", shop.ID)
 	b.as(kofi)
-	b.post(http.StatusSeeOther, act+"/approve", "digest", b.want(http.StatusOK, act, "Ama &lt;b&gt;").hidden(t, "digest")).leads(t, act)
-	b.post(http.StatusForbidden, act+"/reveal")
-	b.want(http.StatusOK, act, "Show the code", "approval 1 of this person")
-	if code := b.post(http.StatusOK, act+"/code"); !regexp.MustCompile(`>[0-9]{8}<`).MatchString(code.text) {
+	b.post(http.StatusSeeOther, request+"/approve", "digest", b.want(http.StatusOK, request, "Ama &lt;b&gt;").hidden(t, "digest")).leads(t, request)
+	b.post(http.StatusForbidden, request+"/reveal")
+	b.want(http.StatusOK, request, "Show the code", "approval 1 of this person")
+	if code := b.post(http.StatusOK, request+"/code"); !regexp.MustCompile(`>[0-9]{8}<`).MatchString(code.text) {
 		t.Error(code.text)
 	}
 	b.as(boss)
-	if page := b.want(http.StatusOK, act, "Show the link"); strings.Contains(page.text, "Show the code") {
+	if page := b.want(http.StatusOK, request, "Show the link"); strings.Contains(page.text, "Show the code") {
 		t.Error("the requester is offered the code")
 	}
-	b.post(http.StatusForbidden, act+"/code")
-	p := b.post(http.StatusOK, act+"/reveal")
+	b.post(http.StatusForbidden, request+"/code")
+	p := b.post(http.StatusOK, request+"/reveal")
 	_, token, found := strings.Cut(p.text, "https://makola.example/first?t=")
 	if !found {
 		t.Fatal(p.text)
@@ -210,12 +210,12 @@ func TestAccountPages_settings(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, esi := b.joins("ama@example.com", roles.Operations), b.joins("esi@example.com", roles.Compliance)
+	requester, esi := b.joins("ama@example.com", roles.Operations), b.joins("esi@example.com", roles.Compliance)
 	b.joins("kofi@example.com", roles.Approver)
 	owner := b.enlists("owner@adom.example", shop.ID, roles.Owner)
 	b.clock.Advance(identity.Freshness)
 	ops := "/ops/tenants/" + shop.ID
-	b.as(maker)
+	b.as(requester)
 	b.want(http.StatusOK, ops, "View keys and settings")
 	b.want(http.StatusOK, b.ordered(ops+"/settings", "transfer_limit", "20000.00", "collections", "on"), "Awaiting approval", "20000.00")
 	b.want(http.StatusOK, b.ordered("/ops/tenants/new", "name", "New Shop", "mode", "live", "collections", "on"), "Awaiting approval", "New Shop")
@@ -260,10 +260,10 @@ func TestAccountPages_policyAndKeyLimit(t *testing.T) {
 	foreign, operator := b.enlists("owner@kejetia.example", other.ID, roles.Owner), b.joins("boss@example.com", roles.Owner)
 	b.clock.Advance(identity.Freshness)
 	app := "/app/" + shop.ID
-	approve := func(act string) {
+	approve := func(request string) {
 		t.Helper()
 		b.as(admin)
-		b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest"))
+		b.post(http.StatusSeeOther, request+"/approve", "digest", b.get(request).hidden(t, "digest"))
 		b.clock.Advance(time.Second)
 		b.as(owner)
 	}
@@ -277,8 +277,8 @@ func TestAccountPages_policyAndKeyLimit(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, app+"/policy", "id", page.hidden(t, "id"), "kind", "wallet.fund", "amount", "0.00", "checkers", "0", "reason", "x")
 	approve(b.ordered(app+"/policy", line...))
 	b.want(http.StatusOK, app+"/policy", "This account")
-	act := b.ordered(app+"/keys/new", "scopes", "payout", "daily", "100")
-	b.want(http.StatusOK, act, "Applied")
+	request := b.ordered(app+"/keys/new", "scopes", "payout", "daily", "100")
+	b.want(http.StatusOK, request, "Applied")
 	key := regexp.MustCompile(`/keys/([0-9a-f-]+)/daily`).FindStringSubmatch(b.want(http.StatusOK, app+"/access", "/daily").text)[1]
 	b.want(http.StatusOK, app+"/keys/"+key+"/daily", "100.00")
 	b.want(http.StatusOK, b.ordered(app+"/keys/"+key+"/daily", "daily", "40"), "Applied") // lower needs no check

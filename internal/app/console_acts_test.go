@@ -62,10 +62,10 @@ func TestFunding_needsTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, checker := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
+	requester, approver := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	page := "/ops/tenants/" + shop.ID + "/fund"
-	b.as(maker)
+	b.as(requester)
 	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Fund wallet")
 	b.want(http.StatusOK, page, "Adom Stores")
 	b.post(http.StatusUnprocessableEntity, page, "amount", "-5", "reason", "x")
@@ -77,54 +77,54 @@ func TestFunding_needsTwoPeople(t *testing.T) {
 	}
 	b.wallet(shop, 0)
 	form := []string{"id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "Paid by bank, slip 4711"}
-	act := "/ops/acts/" + p.hidden(t, "id")
+	request := "/ops/acts/" + p.hidden(t, "id")
 	for range 2 { // a double click
-		b.post(http.StatusSeeOther, page+"/confirm", form...).leads(t, act)
+		b.post(http.StatusSeeOther, page+"/confirm", form...).leads(t, request)
 	}
 	b.wallet(shop, 0)
-	own := b.want(http.StatusOK, act, "Awaiting approval", "0 of 1", "Withdraw request")
+	own := b.want(http.StatusOK, request, "Awaiting approval", "0 of 1", "Withdraw request")
 	if strings.Contains(own.text, "Approve and apply") {
 		t.Error("the maker is offered to approve")
 	}
-	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Awaiting approval", act)
+	b.want(http.StatusOK, "/ops/tenants/"+shop.ID, "Awaiting approval", request)
 	digest := regexp.MustCompile(`name="digest" value="([0-9a-f]{64})"`).FindStringSubmatch(own.text)[1]
-	b.post(http.StatusForbidden, act+"/approve", "digest", digest)
+	b.post(http.StatusForbidden, request+"/approve", "digest", digest)
 
-	b.want(http.StatusOK, "/ops", "Your requests awaiting approval", act)
-	b.as(checker)
-	b.want(http.StatusOK, "/ops", "Awaiting your approval", act)
+	b.want(http.StatusOK, "/ops", "Your requests awaiting approval", request)
+	b.as(approver)
+	b.want(http.StatusOK, "/ops", "Awaiting your approval", request)
 	b.want(http.StatusForbidden, page)
-	b.want(http.StatusOK, "/ops/acts?state=waiting", act)
-	p = b.want(http.StatusOK, act, "Approve and apply", "Paid by bank, slip 4711", "ama@example.com")
-	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", strings.Repeat("0", 64)); !strings.Contains(p.text, "is not what the page showed") {
+	b.want(http.StatusOK, "/ops/acts?state=waiting", request)
+	p = b.want(http.StatusOK, request, "Approve and apply", "Paid by bank, slip 4711", "ama@example.com")
+	if p := b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", strings.Repeat("0", 64)); !strings.Contains(p.text, "is not what the page showed") {
 		t.Fatal(p.text)
 	}
-	b.post(http.StatusUnprocessableEntity, act+"/reject", "digest", digest, "note", "")
+	b.post(http.StatusUnprocessableEntity, request+"/reject", "digest", digest, "note", "")
 	b.clock.Advance(identity.StepUpLasts)
-	b.post(http.StatusSeeOther, act+"/approve", "digest", digest).leads(t, "/account/step-up?back="+strings.ReplaceAll(act, "/", "%2F"))
-	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(checker.Key), "back", act).leads(t, act)
-	b.post(http.StatusSeeOther, act+"/approve", "digest", p.hidden(t, "digest")).leads(t, act)
+	b.post(http.StatusSeeOther, request+"/approve", "digest", digest).leads(t, "/account/step-up?back="+strings.ReplaceAll(request, "/", "%2F"))
+	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(approver.Key), "back", request).leads(t, request)
+	b.post(http.StatusSeeOther, request+"/approve", "digest", p.hidden(t, "digest")).leads(t, request)
 	b.wallet(shop, 50_000_000)
-	b.want(http.StatusOK, act, "Applied", "1 of 1", "kofi@example.com")
-	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest); !strings.Contains(p.text, "done already") {
+	b.want(http.StatusOK, request, "Applied", "1 of 1", "kofi@example.com")
+	if p := b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", digest); !strings.Contains(p.text, "done already") {
 		t.Fatal(p.text)
 	}
 	b.wallet(shop, 50_000_000)
 
-	b.as(maker)
+	b.as(requester)
 	b.want(http.StatusSeeOther, page) // five minutes are over for the maker, too
-	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(maker.Key), "back", page).leads(t, page)
+	b.post(http.StatusSeeOther, "/account/step-up", "code", b.codeNow(requester.Key), "back", page).leads(t, page)
 	p = b.post(http.StatusOK, page, "amount", "500000.00", "reason", "another slip")
 	if !strings.Contains(p.text, "Is this another one?") {
 		t.Error("the same amount again is not warned of")
 	}
 	b.clock.Advance(time.Second)
-	act = "/ops/acts/" + p.hidden(t, "id")
-	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", "500000.00", "reason", "another slip").leads(t, act)
-	b.post(http.StatusSeeOther, act+"/withdraw", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
-	b.want(http.StatusOK, act, "Withdrawn")
+	request = "/ops/acts/" + p.hidden(t, "id")
+	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", "500000.00", "reason", "another slip").leads(t, request)
+	b.post(http.StatusSeeOther, request+"/withdraw", "digest", b.get(request).hidden(t, "digest")).leads(t, request)
+	b.want(http.StatusOK, request, "Withdrawn")
 	b.wallet(shop, 50_000_000)
-	b.as(checker)
+	b.as(approver)
 	b.want(http.StatusOK, "/ops/audit?tenant="+shop.ID, "act.withdrawn", "wallet.fund", "kofi@example.com", "198.51.100.4", "GHS 0.00 → GHS 500,000.00", "Paid by bank, slip 4711")
 	if p := b.want(http.StatusOK, "/ops/audit?action=wallet.fund"); strings.Contains(p.text, "act.withdrawn") {
 		t.Error("the filter does not narrow")
@@ -141,29 +141,29 @@ func TestApprove_offeredWithPermission(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, barred, second := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver), b.joins("esi@example.com", roles.Approver)
+	requester, barred, second := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver), b.joins("esi@example.com", roles.Approver)
 	if err := b.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(`UPDATE people SET sponsor = $1 WHERE id = $2`, maker.Person.ID, barred.Person.ID)
+		_, err := tx.Exec(`UPDATE people SET sponsor = $1 WHERE id = $2`, requester.Person.ID, barred.Person.ID)
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.Advance(identity.Freshness)
-	b.as(maker)
+	b.as(requester)
 	page := "/ops/tenants/" + shop.ID + "/fund"
 	p := b.post(http.StatusOK, page, "amount", "500000", "reason", "Paid by bank, slip 4711")
-	act := "/ops/acts/" + p.hidden(t, "id")
-	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "Paid by bank, slip 4711").leads(t, act)
+	request := "/ops/acts/" + p.hidden(t, "id")
+	b.post(http.StatusSeeOther, page+"/confirm", "id", p.hidden(t, "id"), "amount", p.hidden(t, "amount"), "reason", "Paid by bank, slip 4711").leads(t, request)
 	b.as(barred)
-	if p := b.want(http.StatusOK, act, "You cannot approve this", "Somebody else must approve this"); strings.Contains(p.text, "Approve and apply") {
+	if p := b.want(http.StatusOK, request, "You cannot approve this", "Somebody else must approve this"); strings.Contains(p.text, "Approve and apply") {
 		t.Error("somebody who is barred is offered to approve")
 	}
 	if p := b.want(http.StatusOK, "/ops"); strings.Contains(p.text, "Awaiting your approval") {
 		t.Error("it waits for somebody who is barred")
 	}
 	b.as(second)
-	b.want(http.StatusOK, "/ops", "Awaiting your approval", act)
-	b.want(http.StatusOK, act, "Approve and apply", "approval 1 of this person")
+	b.want(http.StatusOK, "/ops", "Awaiting your approval", request)
+	b.want(http.StatusOK, request, "Approve and apply", "approval 1 of this person")
 }
 
 // While the clock of the node is wrong no page moves money, and what moves none goes on.
@@ -192,7 +192,7 @@ func TestFunding_inDevelopment(t *testing.T) {
 	t.Parallel()
 	b := browse(t)
 	b.signIn(b.nextLink())
-	b.want(http.StatusOK, b.act(), "Put test GHS 92,500.00 into the wallet of Adom Stores", "Applied")
+	b.want(http.StatusOK, b.request(), "Put test GHS 92,500.00 into the wallet of Adom Stores", "Applied")
 }
 
 // An owner changes how many checkers an amount needs, and another person approves that.
@@ -208,12 +208,12 @@ func TestPolicy_changeNeedsTwoPeople(t *testing.T) {
 	id := b.want(http.StatusOK, "/ops/policy", "In force").hidden(t, "id")
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "amount", "x")...)
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "tenant", "nobody")...)
-	act := "/ops/acts/" + id
-	b.post(http.StatusSeeOther, "/ops/policy", append(line, "id", id)...).leads(t, act)
-	b.want(http.StatusOK, act, "Deposit to a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Awaiting approval")
+	request := "/ops/acts/" + id
+	b.post(http.StatusSeeOther, "/ops/policy", append(line, "id", id)...).leads(t, request)
+	b.want(http.StatusOK, request, "Deposit to a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Awaiting approval")
 	b.as(kofi)
 	b.post(http.StatusForbidden, "/ops/policy", line...)
-	b.post(http.StatusSeeOther, act+"/approve", "digest", b.get(act).hidden(t, "digest")).leads(t, act)
+	b.post(http.StatusSeeOther, request+"/approve", "digest", b.get(request).hidden(t, "digest")).leads(t, request)
 	b.want(http.StatusOK, "/ops/policy", "2 checkers", "GHS 1,000.00")
 	b.as(owner)
 	fund := "/ops/tenants/" + shop.ID + "/fund"
@@ -227,15 +227,15 @@ func TestRole_removedHasNoEffect(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, kofi := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
+	requester, kofi := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	fund := "/ops/tenants/" + shop.ID + "/fund"
-	b.as(maker)
+	b.as(requester)
 	p := b.post(http.StatusOK, fund, "amount", "5", "reason", "x")
-	act := "/ops/acts/" + p.hidden(t, "id")
+	request := "/ops/acts/" + p.hidden(t, "id")
 	b.post(http.StatusSeeOther, fund+"/confirm", "id", p.hidden(t, "id"), "amount", "5.00", "reason", "x")
 	b.as(kofi)
-	digest := b.want(http.StatusOK, act).hidden(t, "digest")
+	digest := b.want(http.StatusOK, request).hidden(t, "digest")
 	err := b.db.Write(t.Context(), func(tx *db.Tx) error {
 		_, _, err := b.identity.SetRole(tx, "kofi@example.com", identity.Membership{Role: roles.Support})
 		return err
@@ -244,12 +244,12 @@ func TestRole_removedHasNoEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The page still knows the role of a moment ago; the transaction does not.
-	if p := b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest); !strings.Contains(p.text, "does not have the permission") {
+	if p := b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", digest); !strings.Contains(p.text, "does not have the permission") {
 		t.Fatal(p.text)
 	}
 	b.clock.Advance(identity.Freshness)
-	b.post(http.StatusForbidden, act+"/approve", "digest", digest)
-	b.want(http.StatusForbidden, act)
+	b.post(http.StatusForbidden, request+"/approve", "digest", digest)
+	b.want(http.StatusForbidden, request)
 	b.wallet(shop, 0)
 }
 

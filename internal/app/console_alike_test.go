@@ -22,7 +22,7 @@ func (b *browsed) funds(t tenant.Tenant, amount, reason string) string {
 }
 
 // alikeShop is an account with requests: three deposits to its wallet, and one to another account's.
-func alikeShop(t *testing.T, fn func(b *browsed, shop tenant.Tenant, maker, approver identitytest.One, ids []string)) {
+func alikeShop(t *testing.T, fn func(b *browsed, shop tenant.Tenant, requester, approver identitytest.One, ids []string)) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
@@ -33,16 +33,16 @@ func alikeShop(t *testing.T, fn func(b *browsed, shop tenant.Tenant, maker, appr
 	}); err != nil {
 		t.Fatal(err)
 	}
-	maker, approver := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
+	requester, approver := b.joins("ama@example.com", roles.Operations), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
-	b.as(maker)
+	b.as(requester)
 	ids := []string{b.funds(shop, "100", "slip 1"), b.funds(shop, "200", "slip 2"), b.funds(shop, "400", "slip 3"), b.funds(other, "800", "slip 4")}
-	fn(b, shop, maker, approver, ids)
+	fn(b, shop, requester, approver, ids)
 }
 
 // Like requests are listed whole and approved one by one by one press. What changed since is left and listed with its reason.
 func TestAlike_approvedOneByOne(t *testing.T) {
-	alikeShop(t, func(b *browsed, shop tenant.Tenant, maker, approver identitytest.One, ids []string) {
+	alikeShop(t, func(b *browsed, shop tenant.Tenant, requester, approver identitytest.One, ids []string) {
 		page := "/ops/acts/alike?kind=wallet.fund&tenant=" + shop.ID
 		b.as(approver)
 		b.want(http.StatusOK, "/ops/acts", "Like requests", strings.ReplaceAll(page, "&", "&amp;"), "Deposit to a wallet, Adom Stores")
@@ -55,7 +55,7 @@ func TestAlike_approvedOneByOne(t *testing.T) {
 			t.Error("what was left out is listed")
 		}
 		shown := p.hidden(t, "shown")
-		b.as(maker)
+		b.as(requester)
 		b.post(http.StatusSeeOther, "/ops/acts/"+ids[1]+"/withdraw", "digest", b.want(http.StatusOK, "/ops/acts/"+ids[1]).hidden(t, "digest"))
 		b.as(approver)
 		stranger := b.want(http.StatusOK, "/ops/acts/"+ids[3]).hidden(t, "digest")
@@ -77,12 +77,12 @@ func TestAlike_approvedOneByOne(t *testing.T) {
 
 // One press for many asks for the second factor as an approval of one does, and its guards are those of one.
 func TestAlike_guards(t *testing.T) {
-	alikeShop(t, func(b *browsed, shop tenant.Tenant, maker, approver identitytest.One, ids []string) {
+	alikeShop(t, func(b *browsed, shop tenant.Tenant, requester, approver identitytest.One, ids []string) {
 		page := "/ops/acts/alike?kind=wallet.fund&tenant=" + shop.ID
 		b.as(approver)
 		shown := b.want(http.StatusOK, page).hidden(t, "shown")
 		form := []string{"kind", "wallet.fund", "tenant", shop.ID, "shown", shown}
-		b.as(maker)
+		b.as(requester)
 		b.post(http.StatusForbidden, "/ops/acts/alike", form...)
 		second := b.joins("efua@example.com", roles.Owner)
 		b.clock.Advance(identity.Freshness)

@@ -17,7 +17,7 @@ func TestBankAccounts_byTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, checker := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
+	requester, approver := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	held := func(id ledger.AccountID) int64 {
 		n, err := b.ledger.Balance(t.Context(), ledger.Key{Asset: ledger.GHS, ID: id})
@@ -26,13 +26,13 @@ func TestBankAccounts_byTwoPeople(t *testing.T) {
 		}
 		return -n
 	}
-	approve := func(act string) {
-		b.as(checker)
-		digest := b.want(http.StatusOK, act).hidden(t, "digest")
-		b.post(http.StatusSeeOther, act+"/approve", "digest", digest)
-		b.as(maker)
+	approve := func(request string) {
+		b.as(approver)
+		digest := b.want(http.StatusOK, request).hidden(t, "digest")
+		b.post(http.StatusSeeOther, request+"/approve", "digest", digest)
+		b.as(requester)
 	}
-	b.as(maker)
+	b.as(requester)
 	b.want(http.StatusOK, "/ops/banks", "No bank accounts")
 	approve(b.ordered("/ops/banks/add", "name", "gcb-main", "mode", "live", "bank", "GCB Bank", "number", "1011 0123 4567"))
 	list := b.want(http.StatusOK, "/ops/banks", "gcb-main", "••••••••4567")
@@ -48,8 +48,8 @@ func TestBankAccounts_byTwoPeople(t *testing.T) {
 	if !strings.Contains(confirm.text, "SLP 7") {
 		t.Error("the page of confirmation does not show the slip")
 	}
-	act := b.post(http.StatusSeeOther, fund+"/confirm", append(deposit, "id", confirm.hidden(t, "id"))...).Header.Get("Location")
-	approve(act)
+	request := b.post(http.StatusSeeOther, fund+"/confirm", append(deposit, "id", confirm.hidden(t, "id"))...).Header.Get("Location")
+	approve(request)
 	if n := held("bank/gcb-main"); n != 50_00 {
 		t.Errorf("the bank account has %d", n)
 	}

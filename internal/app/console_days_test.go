@@ -34,17 +34,17 @@ func TestDays_closedByTwoPeople(t *testing.T) {
 	}
 	today := closing.DayOf(b.clock.Now())
 	b.clock.Advance(today.End().Add(2 * closing.Lag).Sub(b.clock.Now()))
-	maker, checker := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
+	requester, approver := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	day := today.String()
 	of := "?mode=live&day=" + day
-	approve := func(act string) {
-		b.as(checker)
-		digest := b.want(http.StatusOK, act).hidden(t, "digest")
-		b.post(http.StatusSeeOther, act+"/approve", "digest", digest)
-		b.as(maker)
+	approve := func(request string) {
+		b.as(approver)
+		digest := b.want(http.StatusOK, request).hidden(t, "digest")
+		b.post(http.StatusSeeOther, request+"/approve", "digest", digest)
+		b.as(requester)
 	}
-	b.as(maker)
+	b.as(requester)
 	b.want(http.StatusOK, "/ops/days/day"+of, "Statements are missing", "Bank account gcb-main", "Enter statements")
 	b.post(http.StatusSeeOther, "/ops/days/statement", "id", b.want(http.StatusOK, "/ops/days/statement").hidden(t, "id"), "reason", "bank", "mode", "live", "day", day, "balances", "bank/gcb-main=68.00 float/mtn=")
 	b.want(http.StatusOK, "/ops/days/day"+of, "Unexplained −GHS 2.00")

@@ -69,12 +69,12 @@ func TestHeldPayout_needsAnotherPerson(t *testing.T) {
 		name := b.http.Jar.Cookies(mustParse(t, b.base))[0].Name
 		b.http.Jar = held{name: {Name: name, Value: signatory.Token}}
 		for _, id := range []string{good, strings.TrimPrefix(byPage, app+"/payments/")} {
-			act := app + "/acts/" + id
-			b.post(http.StatusSeeOther, act+"/approve", "digest", b.want(http.StatusOK, act, "Approve and apply", app+"/payments/"+id).hidden(t, "digest"))
+			request := app + "/acts/" + id
+			b.post(http.StatusSeeOther, request+"/approve", "digest", b.want(http.StatusOK, request, "Approve and apply", app+"/payments/"+id).hidden(t, "digest"))
 			b.until(app+"/payments/"+id, "Success")
 		}
-		act := app + "/acts/" + bad
-		b.post(http.StatusSeeOther, act+"/reject", "digest", b.want(http.StatusOK, act).hidden(t, "digest"), "note", "Not agreed with the supplier")
+		request := app + "/acts/" + bad
+		b.post(http.StatusSeeOther, request+"/reject", "digest", b.want(http.StatusOK, request).hidden(t, "digest"), "note", "Not agreed with the supplier")
 		b.want(http.StatusOK, app+"/payments/"+bad, "Failed", "did not approve")
 		if text := b.asked("held-payout-0002"); !strings.Contains(text, `"status":"failed"`) || !strings.Contains(text, `"not_approved"`) {
 			t.Errorf("the rejected one: %s", text)
@@ -95,8 +95,8 @@ func TestHeldPayout_showsOriginAndPayee(t *testing.T) {
 		b.call("payment-api/send/mobilemoney", `{"amount":"5000","channel":"MTN","account_number":"0240000051","client_reference":"held-origin-0001"`+hook)
 		b.call("payment-api/send/bank", `{"amount":"5000","bank_id":"`+b.ready.BankID+`","account_number":"0011223344556","client_reference":"held-origin-0002"`+hook)
 		for _, reference := range []string{"held-origin-0001", "held-origin-0002"} {
-			act := "/app/" + demoTenant + "/acts/" + b.the(reference)
-			if p := b.want(http.StatusOK, act, "Awaiting approval", "Send test GHS 5,000.00 to "); !givenFrom.MatchString(p.text) || !strings.Contains(p.text, "Name of the payee") {
+			request := "/app/" + demoTenant + "/acts/" + b.the(reference)
+			if p := b.want(http.StatusOK, request, "Awaiting approval", "Send test GHS 5,000.00 to "); !givenFrom.MatchString(p.text) || !strings.Contains(p.text, "Name of the payee") {
 				t.Errorf("%s: %s", reference, p.text)
 			}
 		}

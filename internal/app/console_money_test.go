@@ -24,7 +24,7 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop := b.live()
-	maker, checker := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
+	requester, approver := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	float := func(account string) func() int64 {
 		return func() int64 {
@@ -56,27 +56,27 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 		{account, account + "/credits/sell", []string{"credits", "20000", "price", "700"}, []string{"credits", "0", "price", "700"}, credits, 20_000},
 		{account, account + "/credits/refund", []string{"credits", "20000", "price", "700"}, []string{"credits", "many"}, credits, 0},
 	} {
-		b.as(maker)
+		b.as(requester)
 		b.want(http.StatusOK, tt.from, tt.path)
 		b.post(http.StatusUnprocessableEntity, tt.path, append(tt.bad, "id", b.want(http.StatusOK, tt.path).hidden(t, "id"), "reason", "x")...)
 		before := tt.reads()
-		act := b.ordered(tt.path, tt.form...)
-		own := b.want(http.StatusOK, act, "Awaiting approval")
+		request := b.ordered(tt.path, tt.form...)
+		own := b.want(http.StatusOK, request, "Awaiting approval")
 		if strings.Contains(own.text, "Approve and apply") || tt.reads() != before {
 			t.Errorf("%s: the maker alone has done it", tt.path)
 		}
 		digest := own.hidden(t, "digest")
-		b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest)
-		b.as(checker)
+		b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", digest)
+		b.as(approver)
 		b.want(http.StatusForbidden, tt.path)
-		b.post(http.StatusSeeOther, act+"/approve", "digest", digest)
-		b.post(http.StatusUnprocessableEntity, act+"/approve", "digest", digest) // a double click
+		b.post(http.StatusSeeOther, request+"/approve", "digest", digest)
+		b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", digest) // a double click
 		if n := tt.reads(); n != tt.want {
 			t.Errorf("%s: it is %d, want %d", tt.path, n, tt.want)
 		}
 	}
 	// An amount above what an account holds is refused with the limit.
-	b.as(maker)
+	b.as(requester)
 	for path, form := range map[string][]string{
 		account + "/fund/confirm": nil, account + "/adjust/confirm": {"way", "in"},
 		"/ops/float/add":          {"provider", "mtn", "mode", "live", "way", "in"},
@@ -88,7 +88,7 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 		}
 	}
 	// The reference of the slip is taken.
-	b.as(maker)
+	b.as(requester)
 	// The page lists each account of a configured provider, and what is in none.
 	for at, amount := range map[treasury.Float]money.Pesewas{{Provider: "mtn", Mode: tenant.Test}: 123_00, {Provider: "mtn", Account: "disbursement", Mode: tenant.Test}: 456_00} {
 		if err := b.treasury.AddFloat(t.Context(), at, amount, "paid in", "ama"); err != nil {
@@ -96,8 +96,8 @@ func TestFloatAndCredits_needTwoPeople(t *testing.T) {
 		}
 	}
 	b.want(http.StatusOK, "/ops/float", "collection", "disbursement", "GHS 456.00", "unassigned", "GHS 123.00")
-	act := b.ordered("/ops/float/add", "provider", "mtn", "mode", "live", "way", "in", "amount", "1", "reference", "slip 1")
-	if p := b.get(act); !strings.Contains(p.text, "Failed") && !strings.Contains(p.text, "Waits") || held() != 900_000 {
+	request := b.ordered("/ops/float/add", "provider", "mtn", "mode", "live", "way", "in", "amount", "1", "reference", "slip 1")
+	if p := b.get(request); !strings.Contains(p.text, "Failed") && !strings.Contains(p.text, "Waits") || held() != 900_000 {
 		t.Errorf("the same slip again: %s", p.text)
 	}
 }
@@ -108,7 +108,7 @@ func TestOperationPages_transferRouteDeadLetter(t *testing.T) {
 	t.Parallel()
 	b := produce(t)
 	shop, other := b.live(), b.named("Kejetia")
-	maker, checker := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
+	requester, approver := b.joins("ama@example.com", roles.Owner), b.joins("kofi@example.com", roles.Approver)
 	b.clock.Advance(identity.Freshness)
 	job := uuid.Must(uuid.NewV7()).String()
 	owe := treasury.Movement{Asset: shop.Money(), From: ledger.Receivable(shop.ID), To: ledger.Funding, Amount: 30_00, Kind: "reversed"}
@@ -131,20 +131,20 @@ func TestOperationPages_transferRouteDeadLetter(t *testing.T) {
 		{"/ops/routes", shop.ID, "/ops/routes/drop", []string{"operation", "disburse_wallet", "channel", "MTN", "mode", "live", "tenant", shop.ID}, false},
 		{"/ops/jobs", "was &lt;gone&gt;", "/ops/jobs/" + job + "/rerun", nil, true},
 	} {
-		b.as(maker)
+		b.as(requester)
 		b.want(http.StatusOK, tt.from, tt.shows)
-		act := b.ordered(tt.path, tt.form...)
+		request := b.ordered(tt.path, tt.form...)
 		if !tt.alone {
-			digest := b.want(http.StatusOK, act, "Awaiting approval").hidden(t, "digest")
-			b.as(checker)
+			digest := b.want(http.StatusOK, request, "Awaiting approval").hidden(t, "digest")
+			b.as(approver)
 			b.want(http.StatusForbidden, tt.path)
-			b.post(http.StatusSeeOther, act+"/approve", "digest", digest)
+			b.post(http.StatusSeeOther, request+"/approve", "digest", digest)
 		}
-		b.want(http.StatusOK, act, "Applied")
+		b.want(http.StatusOK, request, "Applied")
 	}
 	b.wallet(shop, 50_00)
 	b.wallet(other, 20_00)
-	b.as(maker)
+	b.as(requester)
 	b.want(http.StatusOK, "/ops/jobs", "No failed jobs")
 	b.want(http.StatusNotFound, "/ops/jobs/"+job+"/rerun")
 	b.post(http.StatusUnprocessableEntity, account+"/transfer", "id", job, "reason", "x", "to", shop.ID, "amount", "1")

@@ -28,15 +28,15 @@ func TestRefundPage_approvedByAnother(t *testing.T) {
 		if again := b.post(http.StatusSeeOther, form, "id", id, "amount", "15.00", "reason", "goods returned").Header.Get("Location"); again != refund {
 			t.Errorf("the form again leads to %q, not %q", again, refund)
 		}
-		act := strings.Replace(refund, "/payments/", "/acts/", 1)
-		b.want(http.StatusOK, refund, "Awaiting approval", "Nothing was sent", act, "goods returned")
+		request := strings.Replace(refund, "/payments/", "/acts/", 1)
+		b.want(http.StatusOK, refund, "Awaiting approval", "Nothing was sent", request, "goods returned")
 		if p := b.want(http.StatusOK, collection, "It cannot be refunded. Another refund of the collection is still open."); strings.Contains(p.text, form) {
 			t.Error("the page offers another refund")
 		}
 		if p := b.post(http.StatusUnprocessableEntity, form, "id", uuid.Must(uuid.NewV7()).String(), "amount", "1.00", "reason", "goods returned"); !strings.Contains(p.text, "Another refund of the collection is still open") {
 			t.Errorf("a second refund: %s", p.text)
 		}
-		if p := b.want(http.StatusOK, act, "Withdraw request"); strings.Contains(p.text, "Approve and apply") {
+		if p := b.want(http.StatusOK, request, "Withdraw request"); strings.Contains(p.text, "Approve and apply") {
 			t.Error("the requester is offered to approve")
 		}
 		name := b.http.Jar.Cookies(mustParse(t, b.base))[0].Name
@@ -45,8 +45,8 @@ func TestRefundPage_approvedByAnother(t *testing.T) {
 			t.Error("somebody who requests no payouts is offered a refund")
 		}
 		b.want(http.StatusForbidden, form)
-		p := b.want(http.StatusOK, act, "Refund test GHS 15.00 of the collection refunded-page-1 to MTN 233****0001, with a fee of test GHS ", "Approve and apply", "Left to refund", "test GHS 20.00", collection, refund)
-		b.post(http.StatusSeeOther, act+"/approve", "digest", p.hidden(t, "digest"))
+		p := b.want(http.StatusOK, request, "Refund test GHS 15.00 of the collection refunded-page-1 to MTN 233****0001, with a fee of test GHS ", "Approve and apply", "Left to refund", "test GHS 20.00", collection, refund)
+		b.post(http.StatusSeeOther, request+"/approve", "digest", p.hidden(t, "digest"))
 		b.until(refund, ">Success<")
 		b.want(http.StatusOK, collection, "Refunded", "15.00")
 		list, err := b.payments.RefundsOf(t.Context(), strings.TrimPrefix(collection, app+"/payments/"), 10)

@@ -201,7 +201,7 @@ var (
 	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "How old the oldest entry of the audit log is that is not in its chain; 0 when all are.", nil, nil)
 	auditHead       = prometheus.NewDesc("makola_audit_head", "Number of the last link of the audit chain, which only grows.", nil, nil)
 	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Entries of the last 24 hours in the audit log of commands that were given with --break-glass.", nil, nil)
-	actsWaiting     = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
+	requestsWaiting = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
 	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "How old the oldest notice is that its channel has not delivered; 0 when there is none.", []string{"channel"}, nil)
 	noticesFailed   = prometheus.NewDesc("makola_notices_failed", "Notices of the last 24 hours that were given up, or that the other side refused for good.", []string{"channel"}, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset, in pesewas, or in credits for SMS; must be 0.", []string{"asset"}, nil)
@@ -209,7 +209,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, actsWaiting, brokeGlass, noticesWaiting, noticesFailed} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, requestsWaiting, brokeGlass, noticesWaiting, noticesFailed} {
 		to <- d
 	}
 }
@@ -274,7 +274,7 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	waiting, err := s.app.changes.Store.Waiting(ctx)
 	s.complain(err)
 	if err == nil {
-		gauge(actsWaiting, float64(waiting))
+		gauge(requestsWaiting, float64(waiting))
 	}
 	broke, err := s.app.audit.BrokeGlassSince(ctx, s.app.clock.Now().Add(-24*time.Hour))
 	s.complain(err)

@@ -29,7 +29,7 @@ func closingRules() []mutant {
 			`previous = day - 1`, `previous <= day - 1`,
 			byTest("closing", "TestClose_guardedBySchema/SQLite")},
 		{"close-as-signed", "a day is closed with the statements and exceptions that were signed", "internal/closing/close.go",
-			`if err := sameGiven(tx, f); err != nil {`, `if err := sameGiven(tx, f); err != nil && act == "" {`,
+			`if err := sameGiven(tx, f); err != nil {`, `if err := sameGiven(tx, f); err != nil && request == "" {`,
 			byTest("closing", "TestDay_differenceIsExplained/SQLite")},
 		{"close-late", "a transfer dated into a closed day is listed once", "internal/closing/day.go",
 			`at(a.ID).Opening = a.Closing`, `at(a.ID).Opening = a.Closing + a.Late`,

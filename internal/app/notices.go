@@ -23,13 +23,13 @@ func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, e
 		return notice.Request{}, err
 	}
 	rule, _ := a.changes.Rule(r.Kind)
-	n := notice.Request{Place: r.Place, Title: a.changes.Title(r.Kind), Amount: r.Amount, Requester: r.MakerName, Maker: r.Maker, Barred: r.Barred, Approver: rule.Check,
+	n := notice.Request{Place: r.Place, Title: a.changes.Title(r.Kind), Amount: r.Amount, Requester: r.RequesterName, RequesterID: r.Requester, Barred: r.Barred, Approver: rule.Check,
 		Waits: r.State == changes.Waiting && r.Needs > 0, Note: r.Note}
 	if about, is := changes.About(r); is {
 		n.About = about
 	}
 	if last := len(r.Checks) - 1; last >= 0 {
-		n.Decided = r.Checks[last].Person != r.Maker
+		n.Decided = r.Checks[last].Person != r.Requester
 	}
 	if r.Tenant == "" || r.Tenant == r.Place { // the account of the page itself is named with the title
 		return n, nil

@@ -95,20 +95,20 @@ func (d *desk) decides(tenant, reference string, approve bool) {
 		d.t.Errorf("%s is not found: %s", reference, text)
 		return
 	}
-	act := app + "/acts/" + id
+	request := app + "/acts/" + id
 	for {
-		status, _, text := d.ask(act, nil)
+		status, _, text := d.ask(request, nil)
 		digest := hiddenDigest.FindStringSubmatch(text)
 		if digest == nil {
 			if status != http.StatusOK {
-				d.t.Errorf("%s: %d %s", act, status, text)
+				d.t.Errorf("%s: %d %s", request, status, text)
 			}
 			return
 		}
 		if approve {
-			d.ask(act+"/approve", url.Values{"digest": {digest[1]}})
+			d.ask(request+"/approve", url.Values{"digest": {digest[1]}})
 		} else {
-			d.ask(act+"/reject", url.Values{"digest": {digest[1]}, "note": {"not agreed"}})
+			d.ask(request+"/reject", url.Values{"digest": {digest[1]}, "note": {"not agreed"}})
 		}
 	}
 }

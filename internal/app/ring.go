@@ -25,14 +25,14 @@ type Sealed struct {
 
 // KeyUse is a master key, by its name, and how much is sealed under it.
 type KeyUse struct {
-	Name                          string
-	Active, InRing, Reference     bool
-	Webhooks, Factors, ActSecrets int64
-	AuditKeys                     int64 // of the audit chain, which has one
+	Name                              string
+	Active, InRing, Reference         bool
+	Webhooks, Factors, RequestSecrets int64
+	AuditKeys                         int64 // of the audit chain, which has one
 }
 
 // Total is all that is sealed under the key.
-func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.ActSecrets + k.AuditKeys }
+func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.RequestSecrets + k.AuditKeys }
 
 // Keys counts the rows that are sealed under each key: those of the ring in their order, the separate reference key,
 // then keys that the ring lacks.
@@ -68,7 +68,7 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	keys := make([]KeyUse, len(names))
 	for i, name := range names {
 		keys[i] = KeyUse{Name: name, Active: i == 0, InRing: i < len(ring), Reference: name == s.Ring.Reference(),
-			Webhooks: webhooks[name], Factors: factors[name], ActSecrets: secrets[name], AuditKeys: chain[name]}
+			Webhooks: webhooks[name], Factors: factors[name], RequestSecrets: secrets[name], AuditKeys: chain[name]}
 	}
 	return keys, nil
 }
@@ -83,7 +83,7 @@ func (s Sealed) Check(ctx context.Context) error {
 		if !k.InRing && k.Total() > 0 {
 			return problem.New(problem.Invalid, "master_key_missing", fmt.Sprintf(
 				"The ring of master keys lacks key %s, under which %d webhook secrets, %d second factors, %d secrets of acts and %d keys of the audit chain are sealed: put it back behind the others in %s or %s, and remove it when makola keys status counts 0 for it",
-				k.Name, k.Webhooks, k.Factors, k.ActSecrets, k.AuditKeys, config.EnvMasterKeyFile, config.EnvMasterKey))
+				k.Name, k.Webhooks, k.Factors, k.RequestSecrets, k.AuditKeys, config.EnvMasterKeyFile, config.EnvMasterKey))
 		}
 	}
 	return nil

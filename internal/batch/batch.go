@@ -71,7 +71,7 @@ type Batch struct {
 	Code       string
 	Repetition int    // 0, or which repetition of the same rows it is
 	Again      string // reason to pay rows of an earlier batch again; empty: none
-	Maker      string // who gave the file: the id of a person, or of an access key
+	Requester  string // who gave the file: the id of a person, or of an access key
 	Key        string // the access key that sends it; empty: a person does
 	Status     Status
 	Cause      Cause // of a pause

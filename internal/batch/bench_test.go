@@ -28,7 +28,7 @@ func BenchmarkDraft(b *testing.B) {
 					b.ReportMetric(time.Since(lap).Seconds(), what)
 					lap = time.Now()
 				}
-				made, _, err := n.ReadFile(b.Context(), Upload{Tenant: f.tenant.ID, Name: "Salaries", Maker: "ama"}, strings.NewReader(text.String()), sheet.Options{})
+				made, _, err := n.ReadFile(b.Context(), Upload{Tenant: f.tenant.ID, Name: "Salaries", Requester: "ama"}, strings.NewReader(text.String()), sheet.Options{})
 				if err != nil {
 					b.Fatal(err)
 				}

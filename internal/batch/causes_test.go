@@ -172,7 +172,7 @@ func TestRun_keyRevokedAndLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		upload := func(name string, place, rows int) Batch {
-			b, _, err := n.Make(t.Context(), Upload{Tenant: f.tenant.ID, Name: name, Maker: key, Key: key}, given(place, rows))
+			b, _, err := n.Make(t.Context(), Upload{Tenant: f.tenant.ID, Name: name, Requester: key, Key: key}, given(place, rows))
 			if err == nil {
 				b, err = n.Request(t.Context(), b.Tenant, b.ID, "")
 			}

@@ -24,12 +24,12 @@ import (
 
 // Upload describes the origin and purpose of a file.
 type Upload struct {
-	Tenant string
-	Name   string             // of the batch
-	Maker  string             // the id of the person, or of the access key
-	Key    string             // the access key that sends it; empty: a person does
-	Again  string             // why rows are paid again that an earlier batch paid; empty: they are not
-	Once   idempotency.Caller // with the Idempotency-Key of a program's request
+	Tenant    string
+	Name      string             // of the batch
+	Requester string             // the id of the person, or of the access key
+	Key       string             // the access key that sends it; empty: a person does
+	Again     string             // why rows are paid again that an earlier batch paid; empty: they are not
+	Once      idempotency.Caller // with the Idempotency-Key of a program's request
 }
 
 // ReadFile creates a draft from a file: CSV or XLSX with the columns of Form. An unreadable file leaves no rows. The
@@ -94,7 +94,7 @@ func (s *Batches) draft(ctx context.Context, u Upload, from source, notes func()
 	if err := s.db.Read(ctx, func(tx *db.Tx) error { return roomForDraft(tx, t.ID) }); err != nil {
 		return Batch{}, false, err
 	}
-	made := Batch{ID: book.NewID(s.clock.Now()), Tenant: t.ID, Mode: string(t.Mode), Name: u.Name, Maker: u.Maker, Key: u.Key, Again: u.Again, Status: Draft, tally: new(newCounts())}
+	made := Batch{ID: book.NewID(s.clock.Now()), Tenant: t.ID, Mode: string(t.Mode), Name: u.Name, Requester: u.Requester, Key: u.Key, Again: u.Again, Status: Draft, tally: new(newCounts())}
 	sum, err := s.storeRows(ctx, t, &made, from)
 	kept := false
 	if err == nil {
@@ -241,7 +241,7 @@ func (s *Batches) insert(ctx context.Context, b Batch, sum []byte, once idempote
 			return err
 		}
 		now := db.Micros(s.clock.Now())
-		if _, err := tx.Exec(insertBatch, is.ID, is.Tenant, is.Mode, is.Name, is.Code, int64(is.Repetition), is.Again, is.Maker, is.Key,
+		if _, err := tx.Exec(insertBatch, is.ID, is.Tenant, is.Mode, is.Name, is.Code, int64(is.Repetition), is.Again, is.Requester, is.Key,
 			strings.Join(is.Notes, "\n"), int64(is.Lines), now, encodeCounts(is.tally)); err != nil {
 			return err
 		}

@@ -104,7 +104,7 @@ func TestDraft_sameFileOnce(t *testing.T) {
 		if old := wantCode(t, err, "duplicate_batch").Data.(Batch); old.ID != b.ID {
 			t.Errorf("the duplicate is of %s", old.ID)
 		}
-		again, _, err := n.ReadFile(t.Context(), Upload{Tenant: b.Tenant, Name: b.Name, Maker: "ama", Again: "a second salary"}, strings.NewReader(file(20)), sheet.Options{})
+		again, _, err := n.ReadFile(t.Context(), Upload{Tenant: b.Tenant, Name: b.Name, Requester: "ama", Again: "a second salary"}, strings.NewReader(file(20)), sheet.Options{})
 		if err != nil || again.Code == b.Code || again.Repetition != 1 {
 			t.Fatalf("again: %+v (%v)", again, err)
 		}

@@ -249,7 +249,7 @@ func fileFrom(place, n int) string {
 // upload makes a draft of a CSV.
 func (n *node) upload(name, text string) (Batch, error) {
 	n.f.t.Helper()
-	b, _, err := n.ReadFile(n.f.t.Context(), Upload{Tenant: n.f.tenant.ID, Name: name, Maker: "ama"}, strings.NewReader(text), sheet.Options{})
+	b, _, err := n.ReadFile(n.f.t.Context(), Upload{Tenant: n.f.tenant.ID, Name: name, Requester: "ama"}, strings.NewReader(text), sheet.Options{})
 	return b, err
 }
 

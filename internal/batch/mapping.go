@@ -18,11 +18,11 @@ import (
 
 // Received is an uploaded file that waits until its maker confirms its columns. It is deleted with that, or after an hour.
 type Received struct {
-	ID, Tenant, Maker string
-	Name              string // of the batch
-	Preview           sheet.Preview
-	CreatedAt         time.Time
-	parts             int
+	ID, Tenant, Requester string
+	Name                  string // of the batch
+	Preview               sheet.Preview
+	CreatedAt             time.Time
+	parts                 int
 }
 
 // Mapping is a person's choice of the contents of a file.
@@ -84,7 +84,7 @@ func (s *Batches) Receive(ctx context.Context, u Upload, from io.Reader) (r Rece
 		return r, err
 	}
 	now := s.clock.Now()
-	r = Received{ID: book.NewID(now), Tenant: u.Tenant, Maker: u.Maker, Name: u.Name, Preview: *preview, CreatedAt: now}
+	r = Received{ID: book.NewID(now), Tenant: u.Tenant, Requester: u.Requester, Name: u.Name, Preview: *preview, CreatedAt: now}
 	if err := s.keepFile(ctx, &r, file.Content()); err != nil {
 		return r, errors.Join(err, s.dropParts(context.WithoutCancel(ctx), r))
 	}
@@ -117,22 +117,22 @@ func (s *Batches) keepFile(ctx context.Context, r *Received, content io.Reader) 
 	}
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		for _, sql := range []string{deletePartsOf, deleteFilesOf} {
-			if _, err := tx.Exec(sql, r.Tenant, r.Maker); err != nil {
+			if _, err := tx.Exec(sql, r.Tenant, r.Requester); err != nil {
 				return err
 			}
 		}
-		_, err := tx.Exec(insertFile, r.ID, r.Tenant, r.Maker, r.Name, int64(r.parts), string(preview), db.Micros(r.CreatedAt))
+		_, err := tx.Exec(insertFile, r.ID, r.Tenant, r.Requester, r.Name, int64(r.parts), string(preview), db.Micros(r.CreatedAt))
 		return err
 	})
 }
 
 // Received finds a file that its maker uploaded within the last hour.
-func (s *Batches) Received(ctx context.Context, tenant, maker, id string) (r Received, err error) {
+func (s *Batches) Received(ctx context.Context, tenant, requester, id string) (r Received, err error) {
 	var preview string
 	found := false
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		r = Received{Tenant: tenant, Maker: maker}
-		return tx.Query(selectFile, []any{tenant, maker, id}, func(row *db.Row) error {
+		r = Received{Tenant: tenant, Requester: requester}
+		return tx.Query(selectFile, []any{tenant, requester, id}, func(row *db.Row) error {
 			found = true
 			return row.Scan(&r.ID, &r.Name, &r.parts, &preview, &r.CreatedAt)
 		})
@@ -189,7 +189,7 @@ func (s *Batches) part(ctx context.Context, r Received, number int) (content []b
 // Confirm creates a draft from a received file by the columns that its maker chose, and remembers them for files with the
 // same headings. Its results are those of ReadFile. The file is kept if there is no draft.
 func (s *Batches) Confirm(ctx context.Context, u Upload, id string, m Mapping) (b Batch, replayed bool, err error) {
-	r, err := s.Received(ctx, u.Tenant, u.Maker, id)
+	r, err := s.Received(ctx, u.Tenant, u.Requester, id)
 	if err != nil {
 		return Batch{}, false, err
 	}
@@ -263,10 +263,10 @@ func (s *Batches) remember(ctx context.Context, r Received, m Mapping) error {
 		if _, err := tx.Exec(dropMappings, r.Tenant, int64(maxMappings)); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(deletePartsOf, r.Tenant, r.Maker); err != nil {
+		if _, err := tx.Exec(deletePartsOf, r.Tenant, r.Requester); err != nil {
 			return err
 		}
-		_, err := tx.Exec(deleteFilesOf, r.Tenant, r.Maker)
+		_, err := tx.Exec(deleteFilesOf, r.Tenant, r.Requester)
 		return err
 	})
 }

@@ -18,15 +18,15 @@ import (
 )
 
 // receive uploads a file for a person who confirms its columns.
-func (n *node) receive(maker, name string, content []byte) (Received, error) {
+func (n *node) receive(requester, name string, content []byte) (Received, error) {
 	n.f.t.Helper()
-	return n.Receive(n.f.t.Context(), Upload{Tenant: n.f.tenant.ID, Name: name, Maker: maker}, bytes.NewReader(content))
+	return n.Receive(n.f.t.Context(), Upload{Tenant: n.f.tenant.ID, Name: name, Requester: requester}, bytes.NewReader(content))
 }
 
 // confirm makes a draft of a received file.
 func (n *node) confirm(r Received, m Mapping) (Batch, error) {
 	n.f.t.Helper()
-	b, _, err := n.Confirm(n.f.t.Context(), Upload{Tenant: r.Tenant, Maker: r.Maker}, r.ID, m)
+	b, _, err := n.Confirm(n.f.t.Context(), Upload{Tenant: r.Tenant, Requester: r.Requester}, r.ID, m)
 	return b, err
 }
 

@@ -40,7 +40,7 @@ func people(n int) []Given {
 // byKey makes a batch of a key and submits it.
 func (n *node) byKey(caller idempotency.Caller, name string, rows int) Batch {
 	n.f.t.Helper()
-	b, _, err := n.Make(n.f.t.Context(), Upload{Tenant: caller.Tenant, Maker: caller.Key, Key: caller.Key, Name: name, Once: caller}, people(rows))
+	b, _, err := n.Make(n.f.t.Context(), Upload{Tenant: caller.Tenant, Requester: caller.Key, Key: caller.Key, Name: name, Once: caller}, people(rows))
 	if err != nil {
 		n.f.t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestProgram_idempotencyKey(t *testing.T) {
 		caller.IdempotencyKey, caller.BodyHash = "first", "make"
 		bad := people(2)
 		bad[1].Amount = "0.01"
-		up := Upload{Tenant: caller.Tenant, Maker: caller.Key, Key: caller.Key, Name: "Salaries", Once: caller}
+		up := Upload{Tenant: caller.Tenant, Requester: caller.Key, Key: caller.Key, Name: "Salaries", Once: caller}
 		_, _, err := n.Make(t.Context(), up, bad)
 		if e := problem.From(err); e == nil || len(e.Fields["rows.2.amount"]) != 1 || len(e.Fields) != 1 {
 			t.Fatalf("a bad row is answered %v", err)
@@ -142,7 +142,7 @@ func TestProgram_keyRevoked(t *testing.T) {
 		n := newFixture(t, d).stopped("a")
 		caller := n.key()
 		runs := n.byKey(caller, "Salaries", 3)
-		up := Upload{Tenant: caller.Tenant, Maker: caller.Key, Key: caller.Key, Name: "More"}
+		up := Upload{Tenant: caller.Tenant, Requester: caller.Key, Key: caller.Key, Name: "More"}
 		draft, _, err := n.Make(t.Context(), up, people(1))
 		if err != nil {
 			t.Fatal(err)

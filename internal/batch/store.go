@@ -16,7 +16,7 @@ overlap, lines, accepted, rest, next, version, created_at, changed_at, requested
 
 func (b *Batch) scan(r *db.Row) error {
 	var notes, blocks, tally string
-	err := r.Scan(&b.ID, &b.Tenant, &b.Mode, &b.Name, &b.Code, &b.Repetition, &b.Again, &b.Maker, &b.Key, &b.Status, &b.Cause, &notes, &b.Digest, &blocks, &b.Plan,
+	err := r.Scan(&b.ID, &b.Tenant, &b.Mode, &b.Name, &b.Code, &b.Repetition, &b.Again, &b.Requester, &b.Key, &b.Status, &b.Cause, &notes, &b.Digest, &blocks, &b.Plan,
 		&b.Ready, &b.Amount, &b.Charges, &b.Overlap, &b.Lines, &b.Accepted, &b.Rest, &b.Next, &b.version,
 		&b.CreatedAt, &b.ChangedAt, &b.RequestedAt, &b.StartedAt, &b.PausedAt, &b.EndedAt, &b.Scope, &b.namesNext, &b.NamesAt, &tally, &b.Request)
 	b.Notes, b.blocks = listed(notes), listed(blocks)

@@ -194,12 +194,12 @@ func (a *Changes) checkOpenings(ctx context.Context, r Request) ([]Fact, error) 
 // assetOf returns the money of a mode.
 func assetOf(mode string) ledger.Asset { return tenant.Tenant{Mode: tenant.Mode(mode)}.Money() }
 
-func (a *Changes) openBanks(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[openings](*act)
+func (a *Changes) openBanks(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[openings](*request)
 	if err != nil {
 		return err
 	}
-	return a.Treasury.Open(ctx, assetOf(p.Mode), p.List, act.ID, act.Reason, act.Actor, func(tx *db.Tx) error {
+	return a.Treasury.Open(ctx, assetOf(p.Mode), p.List, request.ID, request.Reason, request.Actor, func(tx *db.Tx) error {
 		var list []audit.Change
 		for _, o := range p.List {
 			list = append(list, audit.Change{What: "opening balance of " + o.Bank, After: assetOf(p.Mode).Text(int64(o.Amount))})
@@ -248,13 +248,13 @@ func (a *Changes) checkSweep(ctx context.Context, r Request) ([]Fact, error) {
 	return slices.Concat(fees, held, alike), err
 }
 
-func (a *Changes) sweep(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[swept](*act)
+func (a *Changes) sweep(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[swept](*request)
 	if err != nil {
 		return err
 	}
 	b := treasury.Bank{Name: p.Bank, Mode: tenant.Mode(p.Mode)}
-	return a.Treasury.Sweep(ctx, b, p.Amount, act.Reason, act.Actor, func(tx *db.Tx) error {
+	return a.Treasury.Sweep(ctx, b, p.Amount, request.Reason, request.Actor, func(tx *db.Tx) error {
 		change, err := a.heldChange(tx, "bank account "+p.Bank, b.Key(), -p.Amount)
 		if err == nil {
 			err = finish(tx, []audit.Change{change})
@@ -262,7 +262,7 @@ func (a *Changes) sweep(ctx context.Context, act *Request, finish Finish) error 
 		if err != nil {
 			return err
 		}
-		return a.book(tx, *act, p.Reference, b.Key(), -int64(p.Amount))
+		return a.book(tx, *request, p.Reference, b.Key(), -int64(p.Amount))
 	})
 }
 

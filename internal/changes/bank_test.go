@@ -80,10 +80,10 @@ func bankExamples() map[string]example {
 func TestFund_namesItsBank(t *testing.T) {
 	each(t, func(f *fixture) {
 		deposit := func(bank, slip string) (Request, error) {
-			return f.FundFrom(f.t.Context(), f.maker, newID(), Deposit{Tenant: f.tenant.ID, Amount: 500, Bank: bank, Slip: slip}, "paid in, "+bank+slip)
+			return f.FundFrom(f.t.Context(), f.requester, newID(), Deposit{Tenant: f.tenant.ID, Amount: 500, Bank: bank, Slip: slip}, "paid in, "+bank+slip)
 		}
-		if act, err := deposit("", ""); err != nil || act.State != Waiting {
-			f.t.Fatal(act, err)
+		if request, err := deposit("", ""); err != nil || request.State != Waiting {
+			f.t.Fatal(request, err)
 		}
 		if _, err := deposit("gcb", "1"); !problem.Is(err, problem.Invalid) {
 			f.t.Error("an unknown bank account", err)
@@ -122,9 +122,9 @@ func TestFund_namesItsBank(t *testing.T) {
 // A deposit that waited without a bank account is refused once there is one.
 func TestFund_bankAddedMeanwhile(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
+		request := f.fund()
 		f.account("gcb")
-		done, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		done, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		if err != nil || done.State != Failed || problem.From(done.Refused).Code != "changed_since" {
 			f.t.Fatalf("%+v, %v", done, err)
 		}
@@ -138,15 +138,15 @@ func TestTransit_needsTreasury(t *testing.T) {
 		f.account("gcb")
 		x := &examples{fixture: f}
 		x.boss = f.join("efua-t@example.com", roles.Treasury)
-		if act, err := x.request(KindTopUp, newID(), "bank", "gcb", "provider", "hubtel", "amount", "5"); err != nil || act.Needs != 1 {
-			f.t.Error(act, err)
+		if request, err := x.request(KindTopUp, newID(), "bank", "gcb", "provider", "hubtel", "amount", "5"); err != nil || request.Needs != 1 {
+			f.t.Error(request, err)
 		}
 		x.boss = f.join("support@example.com", roles.Support)
 		if _, err := x.request(KindTopUp, newID(), "bank", "gcb", "provider", "hubtel", "amount", "6"); !problem.Is(err, problem.Forbidden) {
 			f.t.Error(err)
 		}
 		for _, bad := range [][]string{{"bank", "absa", "provider", "hubtel", "amount", "5"}, {"bank", "gcb", "provider", "nobody", "amount", "5"}, {"bank", "gcb", "provider", "hubtel", "amount", "0"}} {
-			x.boss = f.maker
+			x.boss = f.requester
 			if _, err := x.request(KindSettle, newID(), bad...); !problem.Is(err, problem.Invalid) {
 				f.t.Errorf("%v: %v", bad, err)
 			}

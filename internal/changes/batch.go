@@ -72,8 +72,8 @@ func (a *Changes) batchKind() Kind {
 }
 
 func (a *Changes) lookBatch(ctx context.Context, o Order) (Draft, error) {
-	if act, err := a.Get(ctx, o.By.Place, o.ID); err == nil && act.Maker == o.By.id() && BatchOf(act) == o.Values["batch"] { // the same form again
-		return Draft{Again: &act}, nil
+	if request, err := a.Get(ctx, o.By.Place, o.ID); err == nil && request.Requester == o.By.id() && BatchOf(request) == o.Values["batch"] { // the same form again
+		return Draft{Again: &request}, nil
 	}
 	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *Changes) lookBatch(ctx context.Context, o Order) (Draft, error) {
 	switch twin, found, err := a.RequestOfBatch(ctx, t.ID, o.Values["batch"]); {
 	case err != nil:
 		return Draft{}, err
-	case found && twin.Maker == o.By.id() && twin.Place == o.By.Place:
+	case found && twin.Requester == o.By.id() && twin.Place == o.By.Place:
 		return Draft{Again: &twin}, nil
 	}
 	f, err := a.Batches.Freeze(ctx, t.ID, o.Values["batch"], o.Values["again"])
@@ -170,18 +170,18 @@ func nameFacts(c batch.Counts) (list []Fact) {
 }
 
 // startBatch reserves the money, lets the batch run and ends the request in one transaction.
-func (a *Changes) startBatch(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[sentBatch](*act)
+func (a *Changes) startBatch(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[sentBatch](*request)
 	if err != nil {
 		return err
 	}
-	order := batch.Order{Tenant: p.Tenant, ID: p.ID, Digest: p.Digest, Reason: act.Reason, Actor: act.Actor}
-	act.Made = p.ID
+	order := batch.Order{Tenant: p.Tenant, ID: p.ID, Digest: p.Digest, Reason: request.Reason, Actor: request.Actor}
+	request.Made = p.ID
 	return a.Batches.Start(context.WithoutCancel(ctx), order, func(tx *db.Tx, b batch.Batch) error {
 		if sentBatchOf(b, p.Largest) != p {
 			return errChanged("The batch")
 		}
-		if err := a.keyStands(tx, *act); err != nil {
+		if err := a.keyStands(tx, *request); err != nil {
 			return err
 		}
 		return finish(tx, []audit.Change{{What: "batch " + b.Name, Before: "requested", After: "runs, with " + ledger.GHS.Text(int64(b.Total())) + " reserved"}})
@@ -189,8 +189,8 @@ func (a *Changes) startBatch(ctx context.Context, act *Request, finish Finish) e
 }
 
 // withdrawBatch makes the batch a draft again and ends the request in one transaction. A batch that a recovery ended stays ended.
-func (a *Changes) withdrawBatch(ctx context.Context, act Request, end func(*db.Tx) error) error {
-	p, err := payloadOf[sentBatch](act)
+func (a *Changes) withdrawBatch(ctx context.Context, request Request, end func(*db.Tx) error) error {
+	p, err := payloadOf[sentBatch](request)
 	if err != nil {
 		return err
 	}
@@ -261,19 +261,19 @@ func (a *Changes) submit(ctx context.Context, s Submission) error {
 	if err != nil {
 		return err
 	}
-	act, err := a.requestByKey(ctx, t, f, s.Caller.Key, s.Origin)
+	request, err := a.requestByKey(ctx, t, f, s.Caller.Key, s.Origin)
 	if err != nil {
 		return err
 	}
-	f.Request = act.ID
-	if act.Needs > 0 {
+	f.Request = request.ID
+	if request.Needs > 0 {
 		return a.Store.Write(ctx, func(tx *db.Tx) error {
-			return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, By{}, sendBatchRule, act), a.Batches.Keep(tx, s.Caller, f.Batch))
+			return errors.Join(a.Batches.RequestIn(tx, f), a.Store.InsertPlanned(tx, By{}, sendBatchRule, request), a.Batches.Keep(tx, s.Caller, f.Batch))
 		})
 	}
-	order := batch.Order{Tenant: t.ID, ID: f.ID, Digest: f.Digest, Reason: act.Reason, Actor: act.MakerName}
+	order := batch.Order{Tenant: t.ID, ID: f.ID, Digest: f.Digest, Reason: request.Reason, Actor: request.RequesterName}
 	return a.Batches.Submit(context.WithoutCancel(ctx), f, order, func(tx *db.Tx, b batch.Batch) error {
-		if err := a.keyStands(tx, act); err != nil {
+		if err := a.keyStands(tx, request); err != nil {
 			return err
 		}
 		return a.Batches.Keep(tx, s.Caller, b)
@@ -281,16 +281,16 @@ func (a *Changes) submit(ctx context.Context, s Submission) error {
 }
 
 // requestByKey makes the request of a batch that an API key submits. Its Needs are 0 where it needs no approver.
-func (a *Changes) requestByKey(ctx context.Context, t tenant.Tenant, f batch.Frozen, key, origin string) (act Request, err error) {
-	act = Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: KindSendBatch, Tenant: t.ID, Place: t.ID, Amount: f.Total(), Origin: origin, Reason: "Batch " + f.Name, Sentence: batchSentence(t, f.Batch)}
-	if err := a.byKey(ctx, &act, key); err != nil {
-		return act, err
+func (a *Changes) requestByKey(ctx context.Context, t tenant.Tenant, f batch.Frozen, key, origin string) (request Request, err error) {
+	request = Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: KindSendBatch, Tenant: t.ID, Place: t.ID, Amount: f.Total(), Origin: origin, Reason: "Batch " + f.Name, Sentence: batchSentence(t, f.Batch)}
+	if err := a.byKey(ctx, &request, key); err != nil {
+		return request, err
 	}
-	if act.Payload, err = json.Marshal(sentBatchOf(f.Batch, f.Largest)); err != nil {
-		return act, err
+	if request.Payload, err = json.Marshal(sentBatchOf(f.Batch, f.Largest)); err != nil {
+		return request, err
 	}
-	if act.Facts, err = a.check(ctx, a.kinds[KindSendBatch], act); err != nil {
-		return act, err
+	if request.Facts, err = a.check(ctx, a.kinds[KindSendBatch], request); err != nil {
+		return request, err
 	}
-	return a.Store.Planned(ctx, sendBatchRule, act)
+	return a.Store.Planned(ctx, sendBatchRule, request)
 }

@@ -45,7 +45,7 @@ func TestBatch_changesBeforeApproval(t *testing.T) {
 			{"stopped", func() { set(tenant.Change{PayoutsStopped: new(true)}) }, func() { set(tenant.Change{PayoutsStopped: new(false)}) }, Failed, batch.Draft},
 			{"role", func() { role(roles.Developer) }, func() { role(roles.Admin) }, Waiting, batch.Requested},
 			{"policy", func() {
-				f.line(Line{Kind: KindSendBatch, Tenant: f.tenant.ID, Own: true, From: money.Cedi, Checkers: 2})
+				f.line(Line{Kind: KindSendBatch, Tenant: f.tenant.ID, Own: true, From: money.Cedi, Approvers: 2})
 			}, func() {}, Waiting, batch.Requested},
 		} {
 			b := f.draft("Batch "+each.name, "0201234567,TELECEL,10")

@@ -17,7 +17,7 @@ import (
 func (f *fixture) draft(name string, rows ...string) batch.Batch {
 	f.t.Helper()
 	text := "number,network,amount\n" + strings.Join(rows, "\n") + "\n"
-	b, _, err := f.Batches.ReadFile(f.t.Context(), batch.Upload{Tenant: f.tenant.ID, Name: name, Maker: "ama"}, strings.NewReader(text), sheet.Options{})
+	b, _, err := f.Batches.ReadFile(f.t.Context(), batch.Upload{Tenant: f.tenant.ID, Name: name, Requester: "ama"}, strings.NewReader(text), sheet.Options{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestBatch_stricterLineWins(t *testing.T) {
 		f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		f.member("signatory@adom.example", f.tenant.ID, roles.Signatory)
 		f.paying(20)
-		f.line(Line{Kind: KindSendBatch, Tenant: f.tenant.ID, Own: true, From: 50 * money.Cedi, Checkers: 2})
-		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 20 * money.Cedi, Checkers: 2})
+		f.line(Line{Kind: KindSendBatch, Tenant: f.tenant.ID, Own: true, From: 50 * money.Cedi, Approvers: 2})
+		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 20 * money.Cedi, Approvers: 2})
 		f.clock.Advance(2 * time.Second)
 		for rows, want := range map[string]int{
 			"0201234567,TELECEL,10":                                               1,
@@ -143,7 +143,7 @@ func TestBatch_byKey(t *testing.T) {
 		f.clock.Advance(2 * time.Second)
 		key := f.keyOf("", owner.Visitor.Person.ID)
 		upload := func(name, number, amount string) batch.Batch {
-			b, _, err := f.Batches.Make(t.Context(), batch.Upload{Tenant: f.tenant.ID, Name: name, Maker: key, Key: key}, []batch.Given{{Number: number, Network: "TELECEL", Amount: amount}})
+			b, _, err := f.Batches.Make(t.Context(), batch.Upload{Tenant: f.tenant.ID, Name: name, Requester: key, Key: key}, []batch.Given{{Number: number, Network: "TELECEL", Amount: amount}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestBatch_byKey(t *testing.T) {
 		_, err = submit(large.ID, key)
 		f.refused(err, problem.InsufficientFunds, "insufficient_wallet_balance")
 		f.batchIs(large, batch.Draft)
-		f.line(Line{Kind: KindSendBatch, Tenant: f.tenant.ID, Own: true, Checkers: 1})
+		f.line(Line{Kind: KindSendBatch, Tenant: f.tenant.ID, Own: true, Approvers: 1})
 		f.clock.Advance(2 * time.Second)
 		waits := upload("Bonuses", "0201234569", "10")
 		if _, err := submit(waits.ID, key); err != nil {

@@ -10,13 +10,13 @@ import (
 )
 
 // BenchmarkAnAct is money that goes into a wallet by two people: it is made, and approved.
-func BenchmarkAnAct(b *testing.B) {
+func BenchmarkChange(b *testing.B) {
 	for _, e := range dbtest.Engines() {
 		b.Run(e.String(), func(b *testing.B) {
 			f := install(b, dbtest.Open(b, e), nil, true)
 			for b.Loop() {
-				act := f.fund()
-				if _, err := f.Approve(b.Context(), f.first, act.ID, act.Digest); err != nil {
+				request := f.fund()
+				if _, err := f.Approve(b.Context(), f.first, request.ID, request.Digest); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -13,8 +13,8 @@ import (
 )
 
 // book takes the reference of an act's maker, or else the act's id, once for its kind.
-func (a *Changes) book(tx *db.Tx, act Request, reference string, key ledger.Key, amount int64) error {
-	err := a.Ledger.Book(tx, ledger.Booking{Kind: act.Kind, Reference: cmp.Or(reference, act.ID), Account: key, Amount: amount, Act: act.ID})
+func (a *Changes) book(tx *db.Tx, request Request, reference string, key ledger.Key, amount int64) error {
+	err := a.Ledger.Book(tx, ledger.Booking{Kind: request.Kind, Reference: cmp.Or(reference, request.ID), Account: key, Amount: amount, Act: request.ID})
 	if taken := (*ledger.TakenError)(nil); errors.As(err, &taken) {
 		return problem.Wrap(err, problem.Duplicate, "reference_taken", fmt.Sprintf("Nothing was moved: the reference %s was taken before, at %s", taken.By.Reference, taken.By.At.UTC().Format(time.RFC3339)))
 	}
@@ -75,9 +75,9 @@ func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount i
 		switch {
 		case other.ID == r.ID || other.Kind != r.Kind:
 		case other.reference() != "" && other.reference() == r.reference():
-			list = append(list, warning(fmt.Sprintf("Another request under the reference %q waits, made by %s at %s.", r.reference(), other.MakerName, at(other.MadeAt))))
+			list = append(list, warning(fmt.Sprintf("Another request under the reference %q waits, made by %s at %s.", r.reference(), other.RequesterName, at(other.MadeAt))))
 		case other.Amount == r.Amount && other.Tenant == r.Tenant:
-			list = append(list, warning(fmt.Sprintf("Another request for the same amount waits, made by %s at %s.", other.MakerName, at(other.MadeAt))))
+			list = append(list, warning(fmt.Sprintf("Another request for the same amount waits, made by %s at %s.", other.RequesterName, at(other.MadeAt))))
 		}
 	}
 	return list, err
@@ -87,11 +87,11 @@ func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount i
 const waitingAtOnce = 1000
 
 // WaitingUnder finds the request of a kind about a tenant that waits under a reference.
-func (a *Changes) WaitingUnder(ctx context.Context, kind, tenantID, reference string) (act Request, found bool, err error) {
+func (a *Changes) WaitingUnder(ctx context.Context, kind, tenantID, reference string) (request Request, found bool, err error) {
 	list, err := a.Store.List(ctx, Filter{Tenant: tenantID, State: Waiting, Limit: waitingAtOnce})
-	for _, act := range list {
-		if act.Kind == kind && act.reference() == reference {
-			return act, true, nil
+	for _, request := range list {
+		if request.Kind == kind && request.reference() == reference {
+			return request, true, nil
 		}
 	}
 	return Request{}, false, err

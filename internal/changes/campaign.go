@@ -48,7 +48,7 @@ func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
 
 // stopKind is light: a wrong text must be stopped at once.
 func (a *Changes) stopKind() Kind {
-	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: roles.StopCampaigns, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p stopped) ([]audit.Change, error) {
+	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: roles.StopCampaigns, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p stopped) ([]audit.Change, error) {
 		c, err := a.Messaging.StopCampaign(tx, p.Campaign)
 		if err == nil && c.Tenant != p.Tenant {
 			err = errChanged("The account")

@@ -112,7 +112,7 @@ func (a *Changes) catalogueKinds() []Kind {
 }
 
 func (a *Changes) catalogueKind(name, title string, light bool) Kind {
-	return written(a, name, title, Rule{Make: roles.ChangeTenants, Check: roles.ApproveMoney, Light: light}, func(tx *db.Tx, act Request, p entry) ([]audit.Change, error) {
+	return written(a, name, title, Rule{Make: roles.ChangeTenants, Check: roles.ApproveMoney, Light: light}, func(tx *db.Tx, request Request, p entry) ([]audit.Change, error) {
 		c := p.change()
 		was, err := a.Routes.EntryIn(tx, c, " FOR UPDATE")
 		if err != nil {

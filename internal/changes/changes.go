@@ -149,13 +149,13 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 	if o.By.Machine != "" {
 		return a.atOnce(ctx, o.By, k, request, d.Begin...)
 	}
-	act, err := a.Store.Make(ctx, o.By, k.Rule, request, d.Begin...)
-	if err != nil || act.Needs > 0 || act.State != Waiting {
-		return act, err
+	request, err = a.Store.Make(ctx, o.By, k.Rule, request, d.Begin...)
+	if err != nil || request.Needs > 0 || request.State != Waiting {
+		return request, err
 	}
-	done, err := a.do(ctx, o.By, k, act)
+	done, err := a.do(ctx, o.By, k, request)
 	if err != nil && problem.From(err).Code == CodeEnded { // by the same form, at the same moment
-		return a.Store.Get(ctx, act.ID)
+		return a.Store.Get(ctx, request.ID)
 	}
 	return done, err
 }
@@ -164,7 +164,7 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 func (a *Changes) accept(ctx context.Context, by By, k Kind, r Request, d Draft) (Request, error) {
 	plan := func(ctx context.Context, of Request) (Request, func(*db.Tx) error, error) {
 		of.Reason, of.Facts = r.Reason, r.Facts
-		of.Maker, of.MakerName, of.Origin, of.Place = by.id(), by.name(), by.Origin, by.Place
+		of.Requester, of.RequesterName, of.Origin, of.Place = by.id(), by.name(), by.Origin, by.Place
 		planned, err := a.Store.Planned(ctx, k.Rule, of)
 		return planned, func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, by, k.Rule, planned, d.Changes...) }, err
 	}
@@ -203,30 +203,30 @@ func (a *Changes) atOnce(ctx context.Context, by By, k Kind, r Request, begin ..
 // Approve approves a request that is unchanged since a page showed it. With the last approval it applies the request.
 // shown is the digest that Review returned. The returned request has the outcome.
 func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request, error) {
-	act, k, err := a.seen(ctx, by, id, shown)
-	if err == nil && act.State == Waiting {
-		if err = a.unseen(ctx, k, act, shown); err != nil && a.ended(ctx, act.ID) {
+	request, k, err := a.seen(ctx, by, id, shown)
+	if err == nil && request.State == Waiting {
+		if err = a.unseen(ctx, k, request, shown); err != nil && a.ended(ctx, request.ID) {
 			err = nil // the warning is about this request, which somebody else applied just now: the transaction refuses it
 		}
 	}
 	if err != nil {
-		return act, err
+		return request, err
 	}
-	act.Shown = shown
-	last := act.Approvals()+1 >= act.Needs
+	request.Shown = shown
+	last := request.Approvals()+1 >= request.Needs
 	for range 2 { // somebody else may check at the same moment
 		if !last {
-			if err = a.Store.Approve(ctx, by, k.Rule, act); !errors.Is(err, ErrLast) {
-				return a.after(ctx, act, err)
+			if err = a.Store.Approve(ctx, by, k.Rule, request); !errors.Is(err, ErrLast) {
+				return a.after(ctx, request, err)
 			}
 		}
 		var done Request
-		if done, err = a.do(ctx, by, k, act); !errors.Is(err, ErrMore) {
+		if done, err = a.do(ctx, by, k, request); !errors.Is(err, ErrMore) {
 			return done, err
 		}
 		last = false
 	}
-	return act, err
+	return request, err
 }
 
 // ended reports whether a request no longer waits.
@@ -236,8 +236,8 @@ func (a *Changes) ended(ctx context.Context, id string) bool {
 }
 
 // known returns the kind of an act, and refuses one that this server does not know.
-func (a *Changes) known(act Request) (Kind, error) {
-	k, known := a.kinds[act.Kind]
+func (a *Changes) known(request Request) (Kind, error) {
+	k, known := a.kinds[request.Kind]
 	if !known {
 		return Kind{}, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
 	}
@@ -246,39 +246,39 @@ func (a *Changes) known(act Request) (Kind, error) {
 
 // seen returns a request of the place with the digest that was shown, and its kind. shown is a digest, or the text that
 // Review returned.
-func (a *Changes) seen(ctx context.Context, by By, id, shown string) (act Request, k Kind, err error) {
+func (a *Changes) seen(ctx context.Context, by By, id, shown string) (request Request, k Kind, err error) {
 	digest, _, _ := strings.Cut(shown, ".")
-	if act, err = a.Get(ctx, by.Place, id); err == nil {
-		k, err = a.known(act)
+	if request, err = a.Get(ctx, by.Place, id); err == nil {
+		k, err = a.known(request)
 	}
 	if err == nil {
-		act.Digest = digest
+		request.Digest = digest
 	}
-	return act, k, err
+	return request, k, err
 }
 
 // Get finds an act of a place.
 func (a *Changes) Get(ctx context.Context, place, id string) (Request, error) {
-	act, err := a.Store.Get(ctx, id)
-	if err == nil && act.Place != place {
+	request, err := a.Store.Get(ctx, id)
+	if err == nil && request.Place != place {
 		err = errNotFound()
 	}
 	if err != nil {
 		return Request{}, err
 	}
-	k, known := a.kinds[act.Kind]
+	k, known := a.kinds[request.Kind]
 	if !known {
-		return act, nil
+		return request, nil
 	}
-	return a.Store.Counted(ctx, k.Rule, act)
+	return a.Store.Counted(ctx, k.Rule, request)
 }
 
 // after reads an act anew.
-func (a *Changes) after(ctx context.Context, act Request, err error) (Request, error) {
+func (a *Changes) after(ctx context.Context, request Request, err error) (Request, error) {
 	if err != nil {
-		return act, err
+		return request, err
 	}
-	return a.Store.Get(ctx, act.ID)
+	return a.Store.Get(ctx, request.ID)
 }
 
 // refusals are the kinds of problems by which a domain refuses an act for good.
@@ -315,16 +315,16 @@ func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) e
 
 // do does an act. An act whose end is refused stays as it is; one that the domain refuses becomes
 // failed.
-func (a *Changes) do(ctx context.Context, by By, k Kind, act Request) (Request, error) {
+func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Request, error) {
 	var ended error // of the last run of the transaction
 	ran, made := false, []string(nil)
-	act.Actor = by.name()
-	err := k.Apply(ctx, &act, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
+	request.Actor = by.name()
+	err := k.Apply(ctx, &request, func(tx *db.Tx, changes []audit.Change, secret ...string) error {
 		ran = true
-		ended = a.Store.Finish(tx, by, k.Rule, act, changes)
+		ended = a.Store.Finish(tx, by, k.Rule, request, changes)
 		if made = secret; ended == nil && by.Machine == "" {
-			if made, ended = a.mailed(tx, act, made); ended == nil {
-				a.keep(tx, act, made)
+			if made, ended = a.mailed(tx, request, made); ended == nil {
+				a.keep(tx, request, made)
 			}
 		}
 		return ended
@@ -334,60 +334,60 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, act Request) (Request, 
 	}
 	switch {
 	case err == nil:
-		done, err := a.after(ctx, act, nil)
-		done.Made = act.Made
+		done, err := a.after(ctx, request, nil)
+		done.Made = request.Made
 		return shown(done, by, made), err
 	case ended != nil:
-		return act, err
+		return request, err
 	case errors.Is(err, db.ErrAmbiguous):
-		return act, problem.Wrap(err, problem.Unavailable, "outcome_unknown", "The database's answer was lost. Open the act: it says whether it was done.")
+		return request, problem.Wrap(err, problem.Unavailable, "outcome_unknown", "The database's answer was lost. Open the act: it says whether it was done.")
 	}
 	var refused *problem.Error
 	if !errors.As(err, &refused) || !slices.Contains(refusals, refused.Kind) {
-		return act, err
+		return request, err
 	}
 	short := refused.Kind == problem.InsufficientFunds || refused.Kind == problem.InsufficientCredits
-	if by.Machine != "" || short && act.Needs > 0 { // the shortage may end
-		return act, refused
+	if by.Machine != "" || short && request.Needs > 0 { // the shortage may end
+		return request, refused
 	}
-	if err := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.Rule, act, refused.Message) }); err != nil {
-		return act, err
+	if err := a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Fail(tx, by, k.Rule, request, refused.Message) }); err != nil {
+		return request, err
 	}
-	act, err = a.after(ctx, act, nil)
-	act.Refused = refused
-	return act, err
+	request, err = a.after(ctx, request, nil)
+	request.Refused = refused
+	return request, err
 }
 
 // shown returns a request with its secrets, for its requester.
-func shown(act Request, by By, made []string) Request {
-	if len(made) > 0 && act.Maker == by.id() {
-		act.Secret, act.Code = made[0], strings.Join(made[1:], "")
+func shown(request Request, by By, made []string) Request {
+	if len(made) > 0 && request.Requester == by.id() {
+		request.Secret, request.Code = made[0], strings.Join(made[1:], "")
 	}
-	return act
+	return request
 }
 
 // Reject ends an act that waits, by somebody who may check it.
 func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Request, error) {
-	act, k, err := a.seen(ctx, by, id, digest)
+	request, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
-		return act, err
+		return request, err
 	}
-	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.Rule, act, why) }))
+	return a.after(ctx, request, a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.Rule, request, why) }))
 }
 
 // Withdraw ends an act that waits, by its maker.
 func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Request, error) {
-	act, k, err := a.seen(ctx, by, id, digest)
+	request, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
-		return act, err
+		return request, err
 	}
-	return a.after(ctx, act, a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Withdraw(tx, by, act) }))
+	return a.after(ctx, request, a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Withdraw(tx, by, request) }))
 }
 
 // endUndone ends a request without applying it, and releases its subject.
-func (a *Changes) endUndone(ctx context.Context, k Kind, act Request, end func(*db.Tx) error) error {
+func (a *Changes) endUndone(ctx context.Context, k Kind, request Request, end func(*db.Tx) error) error {
 	if k.Undone != nil {
-		return k.Undone(ctx, act, end)
+		return k.Undone(ctx, request, end)
 	}
 	return a.Store.Write(ctx, end)
 }
@@ -402,14 +402,14 @@ func (a *Changes) Expire(ctx context.Context) error {
 		if failed != nil || len(list) == 0 {
 			return errors.Join(err, failed)
 		}
-		for _, act := range list {
-			last = act.ID
-			k, unknown := a.known(act)
+		for _, request := range list {
+			last = request.ID
+			k, unknown := a.known(request)
 			if unknown != nil {
 				continue
 			}
-			if failed := a.endUndone(ctx, k, act, func(tx *db.Tx) error { return a.Store.Expire(tx, act) }); failed != nil {
-				err = errors.Join(err, fmt.Errorf("changes: %s has waited for too long and could not be ended: %w", act.ID, failed))
+			if failed := a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Expire(tx, request) }); failed != nil {
+				err = errors.Join(err, fmt.Errorf("changes: %s has waited for too long and could not be ended: %w", request.ID, failed))
 			}
 		}
 	}
@@ -419,8 +419,8 @@ func (a *Changes) Expire(ctx context.Context) error {
 var parts = []Part{Secret, Code}
 
 // mailed sends the link of an invitation or a reset to the person, where links are sent by mail. It returns the parts that are shown: the code.
-func (a *Changes) mailed(tx *db.Tx, act Request, made []string) ([]string, error) {
-	email, is := About(act)
+func (a *Changes) mailed(tx *db.Tx, request Request, made []string) ([]string, error) {
+	email, is := About(request)
 	if a.MailLink == nil || !is || len(made) != len(parts) {
 		return made, nil
 	}
@@ -428,7 +428,7 @@ func (a *Changes) mailed(tx *db.Tx, act Request, made []string) ([]string, error
 }
 
 // keep stores a secret until it has been shown.
-func (a *Changes) keep(tx *db.Tx, act Request, made []string) {
+func (a *Changes) keep(tx *db.Tx, request Request, made []string) {
 	if a.Seal == nil {
 		return
 	}
@@ -436,7 +436,7 @@ func (a *Changes) keep(tx *db.Tx, act Request, made []string) {
 		if text == "" { // sent by mail
 			continue
 		}
-		a.Store.Keep(tx, act, parts[n], a.Seal.Seal([]byte(text), []byte(parts[n].Of(act))))
+		a.Store.Keep(tx, request, parts[n], a.Seal.Seal([]byte(text), []byte(parts[n].Of(request))))
 	}
 }
 

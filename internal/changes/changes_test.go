@@ -50,20 +50,20 @@ var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 // fixture is a production installation with a customer, a maker and two checkers.
 type fixture struct {
 	*Changes
-	t                    testing.TB
-	db                   *db.DB
-	faults               *db.Faults
-	clock                *clock.Clock
-	people               *identity.Identity
-	log                  *audit.Log
-	journal              audit.Journal
-	ledger               *ledger.Ledger
-	queue                *jobs.Queue
-	routes               *route.Table
-	rail                 *silent
-	tenant               tenant.Tenant
-	maker, first, second By
-	funded               int // how often the maker was made to ask for money
+	t                        testing.TB
+	db                       *db.DB
+	faults                   *db.Faults
+	clock                    *clock.Clock
+	people                   *identity.Identity
+	log                      *audit.Log
+	journal                  audit.Journal
+	ledger                   *ledger.Ledger
+	queue                    *jobs.Queue
+	routes                   *route.Table
+	rail                     *silent
+	tenant                   tenant.Tenant
+	requester, first, second By
+	funded                   int // how often the maker was made to ask for money
 }
 
 func each(t *testing.T, fn func(f *fixture)) {
@@ -104,7 +104,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err
 	})
-	f.maker = f.join("ama@example.com", roles.Operations)
+	f.requester = f.join("ama@example.com", roles.Operations)
 	if production {
 		f.first, f.second = f.join("kofi@example.com", roles.Approver), f.join("efua@example.com", roles.Approver)
 		c.Advance(time.Second)
@@ -143,11 +143,11 @@ func (f *fixture) fund() Request {
 	if f.funded%20 == 0 { // requests of many hours
 		f.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM person_uses"); return err })
 	}
-	act, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 50_000_000, reason)
+	request, err := f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, 50_000_000, reason)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return act
+	return request
 }
 
 // has fails the test unless the wallet has so many times GHS 500,000.00.
@@ -168,11 +168,11 @@ func (f *fixture) refused(err error, kind problem.Kind, code string) {
 
 func (f *fixture) is(id string, state State) Request {
 	f.t.Helper()
-	act, err := f.Store.Get(f.t.Context(), id)
-	if err != nil || act.State != state {
-		f.t.Fatalf("%+v, %v; want %s", act, err, state)
+	request, err := f.Store.Get(f.t.Context(), id)
+	if err != nil || request.State != state {
+		f.t.Fatalf("%+v, %v; want %s", request, err, state)
 	}
-	return act
+	return request
 }
 
 func (f *fixture) entries() (list []audit.Entry) {
@@ -186,24 +186,24 @@ func (f *fixture) entries() (list []audit.Entry) {
 
 func TestApprove_appliedOnceByAnother(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
-		if act.State != Waiting || act.Needs != 1 || act.Sentence != "Put GHS 500,000.00 into the wallet of Adom Stores (live)" {
-			f.t.Fatalf("%+v", act)
+		request := f.fund()
+		if request.State != Waiting || request.Needs != 1 || request.Sentence != "Put GHS 500,000.00 into the wallet of Adom Stores (live)" {
+			f.t.Fatalf("%+v", request)
 		}
 		f.has(0)
-		_, err := f.Approve(f.t.Context(), f.maker, act.ID, act.Digest)
+		_, err := f.Approve(f.t.Context(), f.requester, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "own_act")
-		done, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		done, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		if err != nil || done.State != Done || len(done.Checks) != 1 || done.Checks[0].Name != "kofi@example.com" {
 			f.t.Fatalf("%+v, %v", done, err)
 		}
 		f.has(1)
 		for _, by := range []By{f.first, f.second} {
-			_, err = f.Approve(f.t.Context(), by, act.ID, act.Digest)
+			_, err = f.Approve(f.t.Context(), by, request.ID, request.Digest)
 			f.refused(err, problem.Duplicate, "act_ended")
 		}
 		f.has(1)
-		if _, found, err := f.ledger.Booked(f.t.Context(), KindFund, act.ID); err != nil || !found {
+		if _, found, err := f.ledger.Booked(f.t.Context(), KindFund, request.ID); err != nil || !found {
 			f.t.Fatal("not booked under the act", err)
 		}
 		log := f.entries()
@@ -221,9 +221,9 @@ func TestDo_aloneIsAppliedAtOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				act, err := f.Fund(context.WithoutCancel(t.Context()), f.maker, id, f.tenant.ID, 50_000_000, "paid by bank")
-				if err != nil || act.State != Done || act.Needs != 0 {
-					t.Errorf("%+v, %v", act, err)
+				request, err := f.Fund(context.WithoutCancel(t.Context()), f.requester, id, f.tenant.ID, 50_000_000, "paid by bank")
+				if err != nil || request.State != Done || request.Needs != 0 {
+					t.Errorf("%+v, %v", request, err)
 				}
 			})
 		}
@@ -241,13 +241,13 @@ func TestRequest_sameFormTwice(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				if act, err := f.Fund(context.WithoutCancel(f.t.Context()), f.maker, id, f.tenant.ID, 50_000_000, "paid by bank"); err != nil || act.ID != id {
-					f.t.Error(act, err)
+				if request, err := f.Fund(context.WithoutCancel(f.t.Context()), f.requester, id, f.tenant.ID, 50_000_000, "paid by bank"); err != nil || request.ID != id {
+					f.t.Error(request, err)
 				}
 			})
 		}
 		all.Wait()
-		_, err := f.Fund(f.t.Context(), f.maker, id, f.tenant.ID, 50_000_001, "paid by bank")
+		_, err := f.Fund(f.t.Context(), f.requester, id, f.tenant.ID, 50_000_001, "paid by bank")
 		f.refused(err, problem.Duplicate, "act_exists")
 		other := f.join("yaw@example.com", roles.Operations)
 		_, err = f.Fund(f.t.Context(), other, id, f.tenant.ID, 50_000_000, "paid by bank")
@@ -255,13 +255,13 @@ func TestRequest_sameFormTwice(t *testing.T) {
 		if list, err := f.Store.List(f.t.Context(), Filter{Limit: 10}); err != nil || len(list) != 1 {
 			f.t.Fatal(list, err)
 		}
-		if _, err := f.Fund(f.t.Context(), f.maker, "1", f.tenant.ID, 1, "x"); !problem.Is(err, problem.Invalid) {
+		if _, err := f.Fund(f.t.Context(), f.requester, "1", f.tenant.ID, 1, "x"); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
-		if _, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 1, "  "); !problem.Is(err, problem.Invalid) {
+		if _, err := f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, 1, "  "); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
-		if _, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
+		if _, err := f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
 	})
@@ -269,12 +269,12 @@ func TestRequest_sameFormTwice(t *testing.T) {
 
 func TestApprove_concurrentAppliesOnce(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
+		request := f.fund()
 		var won atomic.Int64
 		var all sync.WaitGroup
 		for _, by := range []By{f.first, f.second, f.first, f.second} {
 			all.Go(func() {
-				_, err := f.Approve(context.WithoutCancel(f.t.Context()), by, act.ID, act.Digest)
+				_, err := f.Approve(context.WithoutCancel(f.t.Context()), by, request.ID, request.Digest)
 				if err == nil {
 					won.Add(1)
 				} else if !problem.Is(err, problem.Duplicate) {
@@ -287,24 +287,24 @@ func TestApprove_concurrentAppliesOnce(t *testing.T) {
 			f.t.Fatalf("%d approvals did it", won.Load())
 		}
 		f.has(1)
-		f.is(act.ID, Done)
+		f.is(request.ID, Done)
 	})
 }
 
 // An act that needs two checkers is done by the second, whichever way they come.
 func TestApprove_twoNeedTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
-		f.line(Line{Kind: KindFund, Checkers: 2})
+		f.line(Line{Kind: KindFund, Approvers: 2})
 		one, both := f.fund(), f.fund()
 		for range 2 {
-			act, err := f.Approve(f.t.Context(), f.first, one.ID, one.Digest)
-			if err == nil && (act.State != Waiting || len(act.Checks) != 1) || err != nil && problem.From(err).Code != "checked_before" {
-				f.t.Fatalf("%+v, %v", act, err)
+			request, err := f.Approve(f.t.Context(), f.first, one.ID, one.Digest)
+			if err == nil && (request.State != Waiting || len(request.Checks) != 1) || err != nil && problem.From(err).Code != "checked_before" {
+				f.t.Fatalf("%+v, %v", request, err)
 			}
 		}
 		f.has(0)
-		if act, err := f.Approve(f.t.Context(), f.second, one.ID, one.Digest); err != nil || act.State != Done || len(act.Checks) != 2 {
-			f.t.Fatalf("%+v, %v", act, err)
+		if request, err := f.Approve(f.t.Context(), f.second, one.ID, one.Digest); err != nil || request.State != Done || len(request.Checks) != 2 {
+			f.t.Fatalf("%+v, %v", request, err)
 		}
 		f.has(1)
 		var all sync.WaitGroup
@@ -324,7 +324,7 @@ func TestApprove_twoNeedTwoPeople(t *testing.T) {
 // These people cannot check: each tries an act that another person made, and nothing is moved.
 func TestApprove_refusedWithoutPermission(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
+		request := f.fund()
 		other := f.join("yaw@example.com", roles.Operations) // may make, not check
 		late := f.join("late@example.com", roles.Approver)   // has the role since after the act
 		change := func(fn func(tx *db.Tx) error) { f.clock.Advance(time.Second); f.tx(fn) }
@@ -336,23 +336,23 @@ func TestApprove_refusedWithoutPermission(t *testing.T) {
 		}
 		try := func(by By, kind problem.Kind, code string) {
 			f.t.Helper()
-			_, err := f.Approve(f.t.Context(), by, act.ID, act.Digest)
+			_, err := f.Approve(f.t.Context(), by, request.ID, request.Digest)
 			f.refused(err, kind, code)
-			_, err = f.Reject(f.t.Context(), by, act.ID, act.Digest, "no")
+			_, err = f.Reject(f.t.Context(), by, request.ID, request.Digest, "no")
 			f.refused(err, kind, code)
-			f.is(act.ID, Waiting)
+			f.is(request.ID, Waiting)
 			f.has(0)
 		}
 		try(other, problem.Forbidden, "not_allowed")
 		try(late, problem.Forbidden, "role_younger")
-		try(f.maker, problem.Forbidden, "own_act")
+		try(f.requester, problem.Forbidden, "own_act")
 		set("ama@example.com", roles.Owner) // the maker becomes somebody who may check
-		try(f.maker, problem.Forbidden, "own_act")
+		try(f.requester, problem.Forbidden, "own_act")
 		set("kofi@example.com", roles.Support)
 		try(f.first, problem.Forbidden, "not_allowed")
 		set("kofi@example.com", roles.Approver) // and has it again, too late for this act
 		try(f.first, problem.Forbidden, "role_younger")
-		_, err := f.Approve(f.t.Context(), f.second, act.ID, strings.Repeat("0", 64))
+		_, err := f.Approve(f.t.Context(), f.second, request.ID, strings.Repeat("0", 64))
 		f.refused(err, problem.InProgress, "act_changed")
 		f.clock.Advance(identity.StepUpLasts)
 		try(f.second, problem.Forbidden, "step_up_needed")
@@ -366,13 +366,13 @@ func TestApprove_refusedWithoutPermission(t *testing.T) {
 
 func TestApprove_refusedAfterReset(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
+		request := f.fund()
 		f.clock.Advance(time.Second)
 		f.tx(func(tx *db.Tx) error {
 			tx.Defer("UPDATE people SET reset_at = $1 WHERE email = 'kofi@example.com'", 1, f.clock.Now())
 			return nil
 		})
-		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		_, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "reset_since")
 	})
 }
@@ -402,22 +402,22 @@ func TestApproval_lapsesWithPermission(t *testing.T) {
 			each(t, func(f *fixture) {
 				third := f.join("abena@example.com", roles.Approver)
 				f.clock.Advance(time.Second)
-				f.line(Line{Kind: KindFund, Checkers: 2})
-				act := f.fund()
-				if after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil || after.State != Waiting {
+				f.line(Line{Kind: KindFund, Approvers: 2})
+				request := f.fund()
+				if after, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest); err != nil || after.State != Waiting {
 					f.t.Fatalf("%s: %+v, %v", name, after, err)
 				}
 				f.clock.Advance(time.Second)
 				f.tx(func(tx *db.Tx) error { return fall(f, tx) })
-				if after, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest); err != nil || after.State != Waiting {
+				if after, err := f.Approve(f.t.Context(), f.second, request.ID, request.Digest); err != nil || after.State != Waiting {
 					f.t.Errorf("%s: by the second it is %s, %v", name, after.State, err)
 				}
 				f.has(0)
-				shown, err := f.Get(f.t.Context(), roles.Installation, act.ID)
+				shown, err := f.Get(f.t.Context(), roles.Installation, request.ID)
 				if err != nil || shown.Approvals() != 1 || len(shown.Checks) != 2 || !shown.Checks[0].Lapsed || shown.Checks[1].Lapsed {
 					f.t.Errorf("%s: %+v, %v", name, shown.Checks, err)
 				}
-				if after, err := f.Approve(f.t.Context(), third, act.ID, act.Digest); err != nil || after.State != Done {
+				if after, err := f.Approve(f.t.Context(), third, request.ID, request.Digest); err != nil || after.State != Done {
 					f.t.Errorf("%s: by the third it is %s, %v", name, after.State, err)
 				}
 				f.has(1)
@@ -429,21 +429,21 @@ func TestApproval_lapsesWithPermission(t *testing.T) {
 // A maker who lost the right since does not have it done either.
 func TestApply_requesterLostTheRole(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
+		request := f.fund()
 		f.tx(func(tx *db.Tx) error {
 			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: roles.Support})
 			return err
 		})
-		_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		_, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.tx(func(tx *db.Tx) error { _, err := f.people.Disable(tx, "ama@example.com"); return err })
-		_, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		_, err = f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.has(0)
-		if _, err := f.Reject(f.t.Context(), f.first, act.ID, act.Digest, "its maker has left"); err != nil {
+		if _, err := f.Reject(f.t.Context(), f.first, request.ID, request.Digest, "its maker has left"); err != nil {
 			f.t.Fatal(err)
 		}
-		_, err = f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, 1, "x")
+		_, err = f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, 1, "x")
 		f.refused(err, problem.Unauthenticated, "not_signed_in")
 		_, err = f.Fund(f.t.Context(), f.first, newID(), f.tenant.ID, 1, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
@@ -453,12 +453,12 @@ func TestApply_requesterLostTheRole(t *testing.T) {
 // What the maker saw has changed: the act is not done, and says why.
 func TestApply_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
+		request := f.fund()
 		f.tx(func(tx *db.Tx) error {
 			tx.Defer("UPDATE tenants SET name = 'Another Shop' WHERE id = $1", 1, f.tenant.ID)
 			return nil
 		})
-		after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		after, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		if err != nil || after.State != Failed || !strings.Contains(after.Note, "Another Shop") {
 			f.t.Fatalf("%+v, %v", after, err)
 		}
@@ -467,7 +467,7 @@ func TestApply_changedSince(t *testing.T) {
 			f.t.Fatalf("%+v", log[0])
 		}
 		other := f.fund()
-		_, err = f.Approve(f.t.Context(), f.maker, other.ID, other.Digest)
+		_, err = f.Approve(f.t.Context(), f.requester, other.ID, other.Digest)
 		f.refused(err, problem.Forbidden, "own_act") // whoever may not do it does not make it fail
 	})
 }
@@ -477,9 +477,9 @@ func TestApply_tamperedRow(t *testing.T) {
 	for _, column := range []string{"payload = replace(payload, '50000000', '50000001')", "sentence = 'Put GHS 1.00'", "maker = 'x'", "reason = 'x'", "tenant = ''", "made_at = made_at - 1", "pesewas = 1", "needs = 0"} {
 		t.Run(column, func(t *testing.T) {
 			each(t, func(f *fixture) {
-				act := f.fund()
+				request := f.fund()
 				f.tx(func(tx *db.Tx) error { tx.Defer("UPDATE acts SET "+column, 1); return nil })
-				_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+				_, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 				if err == nil {
 					f.t.Errorf("%s: done", column)
 				}
@@ -495,14 +495,14 @@ func TestRequest_rejectedWithdrawnExpired(t *testing.T) {
 		if _, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, " "); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
-		act, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, "not on the bank's statement")
-		if err != nil || act.State != Rejected || act.Note != "not on the bank's statement" {
-			f.t.Fatalf("%+v, %v", act, err)
+		request, err := f.Reject(f.t.Context(), f.first, rejected.ID, rejected.Digest, "not on the bank's statement")
+		if err != nil || request.State != Rejected || request.Note != "not on the bank's statement" {
+			f.t.Fatalf("%+v, %v", request, err)
 		}
 		_, err = f.Withdraw(f.t.Context(), f.first, withdrawn.ID, withdrawn.Digest)
 		f.refused(err, problem.Forbidden, "not_your_act")
-		if act, err := f.Withdraw(f.t.Context(), f.maker, withdrawn.ID, withdrawn.Digest); err != nil || act.State != Withdrawn {
-			f.t.Fatalf("%+v, %v", act, err)
+		if request, err := f.Withdraw(f.t.Context(), f.requester, withdrawn.ID, withdrawn.Digest); err != nil || request.State != Withdrawn {
+			f.t.Fatalf("%+v, %v", request, err)
 		}
 		if err := f.Expire(f.t.Context()); err != nil {
 			f.t.Fatal(err)
@@ -518,8 +518,8 @@ func TestRequest_rejectedWithdrawnExpired(t *testing.T) {
 			f.t.Fatal(err)
 		}
 		f.is(expired.ID, Expired)
-		for _, act := range []Request{rejected, withdrawn, expired} {
-			_, err := f.Approve(f.t.Context(), f.second, act.ID, act.Digest)
+		for _, request := range []Request{rejected, withdrawn, expired} {
+			_, err := f.Approve(f.t.Context(), f.second, request.ID, request.Digest)
 			f.refused(err, problem.Duplicate, "act_ended")
 		}
 		f.has(0)
@@ -533,22 +533,22 @@ func TestRequest_rejectedWithdrawnExpired(t *testing.T) {
 func TestRequest_ofANewerServer(t *testing.T) {
 	each(t, func(f *fixture) {
 		rule, _ := f.Rule(KindFund)
-		act, err := f.Store.Make(f.t.Context(), f.maker, rule, Request{ID: newID(), Kind: "newer.kind", Tenant: f.tenant.ID, Payload: []byte("{}"), Sentence: "Something new", Reason: "new", Amount: 50_000_000})
-		if err != nil || act.Needs == 0 {
-			f.t.Fatalf("%+v, %v", act, err)
+		request, err := f.Store.Make(f.t.Context(), f.requester, rule, Request{ID: newID(), Kind: "newer.kind", Tenant: f.tenant.ID, Payload: []byte("{}"), Sentence: "Something new", Reason: "new", Amount: 50_000_000})
+		if err != nil || request.Needs == 0 {
+			f.t.Fatalf("%+v, %v", request, err)
 		}
-		_, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+		_, err = f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 		f.refused(err, problem.InProgress, "kind_unknown")
-		_, err = f.Reject(f.t.Context(), f.first, act.ID, act.Digest, "no")
+		_, err = f.Reject(f.t.Context(), f.first, request.ID, request.Digest, "no")
 		f.refused(err, problem.InProgress, "kind_unknown")
-		_, err = f.Withdraw(f.t.Context(), f.maker, act.ID, act.Digest)
+		_, err = f.Withdraw(f.t.Context(), f.requester, request.ID, request.Digest)
 		f.refused(err, problem.InProgress, "kind_unknown")
 		known := f.fund()
 		f.clock.Advance(Lasts)
 		if err := f.Expire(f.t.Context()); err != nil {
 			f.t.Fatal(err)
 		}
-		f.is(act.ID, Waiting)
+		f.is(request.ID, Waiting)
 		f.is(known.ID, Expired)
 	})
 }
@@ -557,22 +557,22 @@ func TestRequest_ofANewerServer(t *testing.T) {
 func TestText_countedInCharacters(t *testing.T) {
 	each(t, func(f *fixture) {
 		reason, reference := strings.Repeat("\u025b", maxReason), strings.Repeat("\u0254", MaxReference)
-		act, err := f.SellCredits(f.t.Context(), f.maker, newID(), reference, f.tenant.ID, 1_000_000, 50_000_000, reason)
-		if err != nil || act.Reason != reason {
+		request, err := f.SellCredits(f.t.Context(), f.requester, newID(), reference, f.tenant.ID, 1_000_000, 50_000_000, reason)
+		if err != nil || request.Reason != reason {
 			f.t.Fatal(err)
 		}
-		if _, err := f.SellCredits(f.t.Context(), f.maker, newID(), reference+"x", f.tenant.ID, 1, 1, reason); !slices.Equal(problem.From(err).FieldNames(), []string{"reference"}) {
+		if _, err := f.SellCredits(f.t.Context(), f.requester, newID(), reference+"x", f.tenant.ID, 1, 1, reason); !slices.Equal(problem.From(err).FieldNames(), []string{"reference"}) {
 			f.t.Errorf("a longer reference: %v", err)
 		}
-		if _, err := f.SellCredits(f.t.Context(), f.maker, newID(), "", f.tenant.ID, 1, 1, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"reason"}) {
+		if _, err := f.SellCredits(f.t.Context(), f.requester, newID(), "", f.tenant.ID, 1, 1, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"reason"}) {
 			f.t.Errorf("a longer reason: %v", err)
 		}
-		if _, err := f.Reject(f.t.Context(), f.first, act.ID, act.Digest, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"note"}) {
+		if _, err := f.Reject(f.t.Context(), f.first, request.ID, request.Digest, reason+"x"); !slices.Equal(problem.From(err).FieldNames(), []string{"note"}) {
 			f.t.Errorf("a longer note: %v", err)
 		}
-		if act.Needs > 0 {
-			act, err = f.Reject(f.t.Context(), f.first, act.ID, act.Digest, reason)
-			if err != nil || act.Note != reason {
+		if request.Needs > 0 {
+			request, err = f.Reject(f.t.Context(), f.first, request.ID, request.Digest, reason)
+			if err != nil || request.Note != reason {
 				f.t.Error(err)
 			}
 		} else {
@@ -586,7 +586,7 @@ func TestApprove_interruptedAppliesOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		times := int64(0)
 		for n := range 75 {
-			act := f.fund()
+			request := f.fund()
 			kind := []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}[n%3]
 			left := int64(n / 3)
 			f.faults.Decide(func(db.Boundary) db.Fault {
@@ -595,9 +595,9 @@ func TestApprove_interruptedAppliesOnce(t *testing.T) {
 				}
 				return db.FaultNone
 			})
-			_, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+			_, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 			f.faults.Decide(nil)
-			now, getErr := f.Store.Get(f.t.Context(), act.ID)
+			now, getErr := f.Store.Get(f.t.Context(), request.ID)
 			if getErr != nil {
 				f.t.Fatal(getErr)
 			}
@@ -605,11 +605,11 @@ func TestApprove_interruptedAppliesOnce(t *testing.T) {
 				f.t.Fatalf("fault %d: said to be done, and is %s", n, now.State)
 			}
 			if now.State == Waiting {
-				if _, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil {
+				if _, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest); err != nil {
 					f.t.Fatalf("fault %d: %v", n, err)
 				}
 			}
-			f.is(act.ID, Done)
+			f.is(request.ID, Done)
 			times++
 			f.has(times)
 		}
@@ -633,20 +633,20 @@ func TestCorrection_upToTheBalance(t *testing.T) {
 	each(t, func(f *fixture) {
 		adjust := func(amount money.Pesewas, reason string) Request {
 			f.t.Helper()
-			act, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, amount, reason)
+			request, err := f.Adjust(f.t.Context(), f.requester, newID(), f.tenant.ID, amount, reason)
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			return act
+			return request
 		}
 		in, out, again := adjust(50_000_000, "booked twice"), adjust(-50_000_000, "booked twice"), adjust(-50_000_000, "and a third time")
 		if in.Sentence != "Correct the wallet of Adom Stores (live): put GHS 500,000.00 into it" ||
 			out.Sentence != "Correct the wallet of Adom Stores (live): take GHS 500,000.00 out of it" || out.Amount != 50_000_000 {
 			f.t.Fatalf("%+v\n%+v", in, out)
 		}
-		approve := func(act Request, want State, times int64) {
+		approve := func(request Request, want State, times int64) {
 			f.t.Helper()
-			after, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+			after, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 			if err != nil || after.State != want {
 				f.t.Fatalf("%+v, %v", after, err)
 			}
@@ -660,7 +660,7 @@ func TestCorrection_upToTheBalance(t *testing.T) {
 		_, err := f.Approve(f.t.Context(), f.first, again.ID, again.Digest)
 		f.refused(err, problem.InsufficientFunds, problem.From(err).Code)
 		f.is(again.ID, Waiting) // until the money is there
-		if _, err := f.Adjust(f.t.Context(), f.maker, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
+		if _, err := f.Adjust(f.t.Context(), f.requester, newID(), f.tenant.ID, 0, "x"); !problem.Is(err, problem.Invalid) {
 			f.t.Fatal(err)
 		}
 	})
@@ -678,15 +678,15 @@ func TestJournal_hasAppliedChanges(t *testing.T) {
 			}
 			return slices.DeleteFunc(list, func(n audit.Noted) bool { return strings.HasPrefix(n.Action, "person.") }) // how they signed in
 		}
-		act := f.fund()
+		request := f.fund()
 		if list := noted(); len(list) != 0 {
 			f.t.Errorf("what waits is noted: %+v", list)
 		}
-		if _, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil {
+		if _, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest); err != nil {
 			f.t.Fatal(err)
 		}
 		list := noted()
-		if len(list) != 1 || list[0].Subject != act.ID || list[0].Tenant != f.tenant.ID || list[0].Actor != "kofi@example.com" || list[0].At.IsZero() {
+		if len(list) != 1 || list[0].Subject != request.ID || list[0].Tenant != f.tenant.ID || list[0].Actor != "kofi@example.com" || list[0].At.IsZero() {
 			f.t.Fatalf("noted is %+v", list)
 		}
 		f.tx(func(tx *db.Tx) error {

@@ -67,20 +67,20 @@ func (a *Changes) closingKinds() []Kind {
 	light := rule
 	light.Light = true
 	return []Kind{
-		written(a, KindDayStatement, "Closing balances of statements", light, func(tx *db.Tx, act Request, p dayStatement) ([]audit.Change, error) {
+		written(a, KindDayStatement, "Closing balances of statements", light, func(tx *db.Tx, request Request, p dayStatement) ([]audit.Change, error) {
 			var list []audit.Change
 			for _, one := range p.List {
 				list = append(list, audit.Change{What: string(one.Account) + " on " + p.Day.String(), After: assetOf(p.Mode).Text(int64(one.Amount))})
 			}
-			return list, a.Closing.SetTheirs(tx, assetOf(p.Mode), p.Day, p.List, act.MakerName)
+			return list, a.Closing.SetTheirs(tx, assetOf(p.Mode), p.Day, p.List, request.RequesterName)
 		}).by(a.lookDayStatement, modeField, dayField,
 			Field{Name: "balances", Label: "Balances", Hint: "An account and its closing balance in cedis, such as bank/gcb-main=12500.00. Separate several by spaces.", Max: MaxBalances, Required: true}).showing(a.checkDayStatement),
 		written(a, KindDayException, "Exception of a day", light, a.doDayException).by(a.lookDayException, modeField, dayField,
 			Field{Name: "account", Label: "Account", Hint: "Such as bank/gcb-main.", Max: 120, Required: true}, Field{Name: "way", Label: "The statement has", Options: []string{"more", "less"}, Max: 4, Required: true},
 			amountField, Field{Name: "text", Label: "Explanation", Hint: "Such as a cheque that the bank has not paid yet.", Max: 300, Required: true}).showing(a.checkDayException),
 		{Name: KindCloseDay, Title: "Close of a day", Rule: rule, Look: a.lookCloseDay, Check: a.checkCloseDay, Apply: a.doCloseDay, Fields: []Field{modeField, dayField}},
-		written(a, KindReopenDay, "Reopening of a day", rule, func(tx *db.Tx, act Request, p dayReopen) ([]audit.Change, error) {
-			return []audit.Change{{What: "day " + p.Day.String(), Before: "closed", After: "open"}}, a.Closing.Reopen(tx, assetOf(p.Mode), p.Day, p.Revision, act.ID, act.Reason, act.MakerName)
+		written(a, KindReopenDay, "Reopening of a day", rule, func(tx *db.Tx, request Request, p dayReopen) ([]audit.Change, error) {
+			return []audit.Change{{What: "day " + p.Day.String(), Before: "closed", After: "open"}}, a.Closing.Reopen(tx, assetOf(p.Mode), p.Day, p.Revision, request.ID, request.Reason, request.RequesterName)
 		}).by(a.lookReopenDay, modeField, dayField).showing(a.checkReopenDay),
 		written(a, KindAccountCode, "Code of an account", light, a.doAccountCode).by(a.lookAccountCode,
 			Field{Name: "account", Label: "Account", Hint: "An account of the ledger, such as bank/gcb-main, or all of a class, such as wallet:*.", Max: 120, Required: true},
@@ -198,8 +198,8 @@ func (a *Changes) checkDayException(ctx context.Context, r Request) ([]Fact, err
 	return []Fact{warning("No statement of " + p.Account + " was given for this day.")}, err
 }
 
-func (a *Changes) doDayException(tx *db.Tx, act Request, p dayException) ([]audit.Change, error) {
-	x := closing.Exception{ID: act.ID, Account: ledger.AccountID(p.Account), Amount: p.Amount, Text: p.Text, Actor: act.MakerName}
+func (a *Changes) doDayException(tx *db.Tx, request Request, p dayException) ([]audit.Change, error) {
+	x := closing.Exception{ID: request.ID, Account: ledger.AccountID(p.Account), Amount: p.Amount, Text: p.Text, Actor: request.RequesterName}
 	return []audit.Change{{What: "exception of " + p.Account + " on " + p.Day.String(), After: assetOf(p.Mode).Text(int64(p.Amount)) + ": " + p.Text}}, a.Closing.AddException(tx, assetOf(p.Mode), p.Day, x)
 }
 
@@ -269,13 +269,13 @@ func (a *Changes) checkCloseDay(ctx context.Context, r Request) ([]Fact, error) 
 }
 
 // doCloseDay closes the day if its figures are those that were signed, and ends the act in one transaction.
-func (a *Changes) doCloseDay(ctx context.Context, act *Request, finish Finish) error {
-	f, err := a.signable(ctx, *act)
+func (a *Changes) doCloseDay(ctx context.Context, request *Request, finish Finish) error {
+	f, err := a.signable(ctx, *request)
 	if err != nil {
 		return err
 	}
-	return a.Store.Apply(ctx, *act, func(tx *db.Tx) error {
-		if err := a.Closing.Close(tx, f, act.ID); err != nil {
+	return a.Store.Apply(ctx, *request, func(tx *db.Tx) error {
+		if err := a.Closing.Close(tx, f, request.ID); err != nil {
 			return err
 		}
 		return finish(tx, []audit.Change{{What: "day " + f.Day.String(), Before: "open", After: "closed"}})
@@ -331,8 +331,8 @@ func (a *Changes) checkAccountCode(ctx context.Context, r Request) ([]Fact, erro
 	return becomes("Code", cmp.Or(p.Was, "none"), cmp.Or(p.Code, "none")), err
 }
 
-func (a *Changes) doAccountCode(tx *db.Tx, act Request, p accountCode) ([]audit.Change, error) {
-	was, err := a.Closing.SetCode(tx, closing.Code{Account: ledger.AccountID(p.Account), Code: p.Code}, act.MakerName)
+func (a *Changes) doAccountCode(tx *db.Tx, request Request, p accountCode) ([]audit.Change, error) {
+	was, err := a.Closing.SetCode(tx, closing.Code{Account: ledger.AccountID(p.Account), Code: p.Code}, request.RequesterName)
 	if err == nil && was != p.Was {
 		err = errChanged("The code")
 	}

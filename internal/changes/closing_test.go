@@ -67,35 +67,35 @@ func TestCloseDay_signedByTwoPeople(t *testing.T) {
 		x.boss = f.join("treasurer@example.com", roles.Treasury)
 		day := closing.DayOf(start) - 1
 		ask := func() Request {
-			act, err := x.request(KindCloseDay, newID(), "mode", "live", "day", day.String())
-			if err != nil || act.State != Waiting || act.Needs != 1 {
-				f.t.Fatal(act, err)
+			request, err := x.request(KindCloseDay, newID(), "mode", "live", "day", day.String())
+			if err != nil || request.State != Waiting || request.Needs != 1 {
+				f.t.Fatal(request, err)
 			}
-			return act
+			return request
 		}
 		if _, err := x.request(KindCloseDay, newID(), "mode", "live", "day", closing.DayOf(start).String()); !problem.Is(err, problem.Invalid) {
 			f.t.Error("a day that runs", err)
 		}
-		act := ask()
-		if _, err := f.Approve(f.t.Context(), x.boss, act.ID, act.Digest); problem.From(err).Code != "own_act" && !problem.Is(err, problem.Forbidden) {
+		request := ask()
+		if _, err := f.Approve(f.t.Context(), x.boss, request.ID, request.Digest); problem.From(err).Code != "own_act" && !problem.Is(err, problem.Forbidden) {
 			f.t.Error(err)
 		}
 		f.tx(func(tx *db.Tx) error {
 			return f.Closing.SetTheirs(tx, ledger.GHS, day, []closing.Balance{{Account: "bank/gcb", Amount: money.Cedi}}, "yaa")
 		})
-		if done, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err == nil && done.State == Done {
+		if done, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest); err == nil && done.State == Done {
 			f.t.Error("other figures were signed", done)
 		}
-		act = ask()
-		seen, err := f.Review(f.t.Context(), f.first.Place, act.ID)
+		request = ask()
+		seen, err := f.Review(f.t.Context(), f.first.Place, request.ID)
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		done, err := f.Approve(f.t.Context(), f.first, act.ID, seen.Shown)
+		done, err := f.Approve(f.t.Context(), f.first, request.ID, seen.Shown)
 		if err != nil || done.State != Done {
 			f.t.Fatalf("%+v, %v", done, err)
 		}
-		if last, err := f.Closing.LastClosed(f.t.Context(), ledger.GHS); err != nil || last.Day != day || last.Act != act.ID {
+		if last, err := f.Closing.LastClosed(f.t.Context(), ledger.GHS); err != nil || last.Day != day || last.Act != request.ID {
 			f.t.Error(last, err)
 		}
 	})

@@ -100,8 +100,8 @@ func (a *Changes) checkCredits(sign int64) func(ctx context.Context, r Request) 
 
 // creditsKind moves credits under the act's id; sign is -1 where they are taken back.
 func (a *Changes) creditsKind(name, title, sentence string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) Kind {
-	return written(a, name, title, Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, act Request, p sale) ([]audit.Change, error) {
-		after, err := move(a.Messaging, tx, p.Tenant, act.ID, p.Credits)
+	return written(a, name, title, Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, request Request, p sale) ([]audit.Change, error) {
+		after, err := move(a.Messaging, tx, p.Tenant, request.ID, p.Credits)
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (a *Changes) creditsKind(name, title, sentence string, sign int64, move fun
 			return nil, errChanged("The name of the account")
 		}
 		key := t.SMSCredits()
-		if err := a.book(tx, act, p.Reference, key, sign*p.Credits); err != nil {
+		if err := a.book(tx, request, p.Reference, key, sign*p.Credits); err != nil {
 			return nil, err
 		}
 		return []audit.Change{{What: "SMS credits of " + t.Name, Before: key.Asset.Text(after - sign*p.Credits), After: key.Asset.Text(after)},

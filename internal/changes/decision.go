@@ -26,12 +26,12 @@ const CodeEnded = "act_ended"
 
 const (
 	insertCheck = `INSERT INTO act_checks (act, checker, name, at, note) VALUES ($1, $2, $3, $4, $5)`
-	endAct      = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
+	endRequest  = `UPDATE acts SET state = $3, ended_at = $4, note = $5 WHERE id = $1 AND digest = $2 AND state = 'waiting'`
 )
 
 // waiting locks a waiting request of the place. It refuses a request that is not as the caller saw it.
 func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
-	a, err := s.read(tx, lockAct, seen.ID)
+	a, err := s.read(tx, lockRequest, seen.ID)
 	switch {
 	case err != nil:
 		return a, err
@@ -55,7 +55,7 @@ type standings map[string]identity.Standing
 func (s *Store) lockPeople(tx *db.Tx, by By, a Request) (standings, error) {
 	ids := []string{by.Visitor.Person.ID}
 	if a.Key == "" && a.Needs > 0 {
-		ids = append(ids, a.Maker)
+		ids = append(ids, a.Requester)
 	}
 	for _, c := range a.Checks {
 		ids = append(ids, c.Person)
@@ -73,14 +73,14 @@ func (s *Store) lockPeople(tx *db.Tx, by By, a Request) (standings, error) {
 }
 
 // stands refuses an approver who did not have the permission since before the request was made.
-func (s *Store) stands(checker identity.Standing, rule Rule, a Request) error {
-	if err := s.allowed(checker, a.Place, rule.Check); err != nil {
+func (s *Store) stands(approver identity.Standing, rule Rule, a Request) error {
+	if err := s.allowed(approver, a.Place, rule.Check); err != nil {
 		return err
 	}
-	if !checker.RoleAt.Before(a.MadeAt) {
+	if !approver.RoleAt.Before(a.MadeAt) {
 		return problem.New(problem.Forbidden, "role_younger", "Your role is younger than this act. Somebody else must check it.")
 	}
-	if !checker.ResetAt.Before(a.MadeAt) {
+	if !approver.ResetAt.Before(a.MadeAt) {
 		return problem.New(problem.Forbidden, "reset_since", "Your account was reset since this act was made. Somebody else must check it.")
 	}
 	return nil
@@ -219,13 +219,13 @@ func (s *Store) check(tx *db.Tx, by By, a *Request) error {
 // needed. For a request of a key, the caller that knows the key checks it.
 func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.Needs == 0 {
-		if by.Visitor.Person.ID != a.Maker {
+		if by.Visitor.Person.ID != a.Requester {
 			return problem.New(problem.Forbidden, "not_your_act", "Only its maker can do an act that needs no check")
 		}
 		return s.mayMake(tx, by, rule)
 	}
 	if a.Key == "" {
-		if err := s.allowed(people[a.Maker], a.Place, rule.Make); err != nil {
+		if err := s.allowed(people[a.Requester], a.Place, rule.Make); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audi
 			return err
 		}
 	}
-	tx.Defer(endAct, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
+	tx.Defer(endRequest, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
 	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }
 
@@ -273,7 +273,7 @@ func (s *Store) finishAtOnce(tx *db.Tx, by By, a Request, changes []audit.Change
 // end ends an act without doing it.
 func (s *Store) end(tx *db.Tx, by By, a Request, to State, note string) error {
 	a.Note = note
-	tx.Defer(endAct, 1, a.ID, a.Digest, string(to), s.clock.Now(), note)
+	tx.Defer(endRequest, 1, a.ID, a.Digest, string(to), s.clock.Now(), note)
 	return s.note(tx, by, a, "act."+string(to), string(to), nil)
 }
 
@@ -301,7 +301,7 @@ func (s *Store) Withdraw(tx *db.Tx, by By, seen Request) error {
 	if err := s.people.InForce(tx, by.Visitor); err != nil {
 		return err
 	}
-	if a.Maker != by.Visitor.Person.ID {
+	if a.Requester != by.Visitor.Person.ID {
 		return problem.New(problem.Forbidden, "not_your_act", "Only its maker can withdraw an act")
 	}
 	return s.end(tx, by, a, Withdrawn, "")
@@ -335,7 +335,7 @@ func (s *Store) overBefore() time.Time {
 // expiredAtOnce acts are read at once.
 const expiredAtOnce = 100
 
-const selectExpired = `SELECT ` + actColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 AND id > $2 ORDER BY id LIMIT $3`
+const selectExpired = `SELECT ` + requestColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 AND id > $2 ORDER BY id LIMIT $3`
 
 // Expired lists, in the order of their ids, some of the acts after one that have waited for too long.
 func (s *Store) Expired(ctx context.Context, after string) (list []Request, err error) {
@@ -353,7 +353,7 @@ func (s *Store) Expired(ctx context.Context, after string) (list []Request, err 
 
 // Expire ends a request in tx that waited too long. It leaves a request that has ended as it is.
 func (s *Store) Expire(tx *db.Tx, seen Request) error {
-	a, err := s.read(tx, lockAct, seen.ID)
+	a, err := s.read(tx, lockRequest, seen.ID)
 	if err != nil || a.State != Waiting || !s.over(a) {
 		return err
 	}

@@ -26,9 +26,9 @@ func TestFacts_ofEveryKind(t *testing.T) {
 				x := &examples{fixture: install(t, d, nil, true), n: 1}
 				x.boss = x.join("boss@example.com", roles.Owner)
 				x.owner, x.admin = x.member("owner@adom.example", x.tenant.ID, roles.Owner), x.member("admin@adom.example", x.tenant.ID, roles.Admin)
-				line, checker := Line{Kind: name, Checkers: 1}, x.first
+				line, approver := Line{Kind: name, Approvers: 1}, x.first
 				if e.own {
-					line.Tenant, line.Own, checker = x.tenant.ID, true, x.admin
+					line.Tenant, line.Own, approver = x.tenant.ID, true, x.admin
 				}
 				x.line(line)
 				if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
@@ -42,21 +42,21 @@ func TestFacts_ofEveryKind(t *testing.T) {
 					x.done(x.Treasury.Fund(t.Context(), x.tenant.ID, 100*money.Cedi, "before the test", "ama"))
 				}
 				x.clock.Advance(tenant.Freshness)
-				act, err := e.ask(x, newID())
+				request, err := e.ask(x, newID())
 				x.done(err)
-				if strings.Contains(act.Sentence, x.tenant.ID) {
-					t.Errorf("the sentence has an id: %s", act.Sentence)
+				if strings.Contains(request.Sentence, x.tenant.ID) {
+					t.Errorf("the sentence has an id: %s", request.Sentence)
 				}
-				own := slices.DeleteFunc(slices.Clone(act.Facts.List), func(f Fact) bool { return strings.HasPrefix(f.Of, "account:") })
+				own := slices.DeleteFunc(slices.Clone(request.Facts.List), func(f Fact) bool { return strings.HasPrefix(f.Of, "account:") })
 				if len(own) == 0 && !slices.Contains(without, name) {
 					t.Error("the request has no facts")
 				}
-				seen, err := x.Review(t.Context(), checker.Place, act.ID)
+				seen, err := x.Review(t.Context(), approver.Place, request.ID)
 				x.done(err)
 				if seen.Refused != nil {
 					t.Error(seen.Refused)
 				}
-				for _, f := range act.Facts.List {
+				for _, f := range request.Facts.List {
 					if !seen.Now.has(f) {
 						t.Errorf("the approver does not see %+v", f)
 					}
@@ -72,11 +72,11 @@ func TestNearNames_areWarnedOf(t *testing.T) {
 		twin := f.shop("ADOM Store")
 		f.shop("Kejetia Traders")
 		f.clock.Advance(tenant.Freshness)
-		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
-		if err != nil || !strings.Contains(act.Sentence, "Adom Stores (live, id …"+shortID(f.tenant.ID)+")") || !warned(act.Facts, "ADOM Store (id …"+shortID(twin.ID)+")") {
-			t.Fatalf("%s: %+v, %v", act.Sentence, act.Facts, err)
+		request, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
+		if err != nil || !strings.Contains(request.Sentence, "Adom Stores (live, id …"+shortID(f.tenant.ID)+")") || !warned(request.Facts, "ADOM Store (id …"+shortID(twin.ID)+")") {
+			t.Fatalf("%s: %+v, %v", request.Sentence, request.Facts, err)
 		}
-		if warned(act.Facts, "Kejetia") {
+		if warned(request.Facts, "Kejetia") {
 			t.Error("another name is warned of")
 		}
 	})
@@ -87,16 +87,16 @@ func TestShown_isKeyed(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.shop("ADOM Store")
 		f.clock.Advance(tenant.Freshness)
-		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
+		request, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := f.Review(t.Context(), roles.Installation, act.ID)
+		seen, err := f.Review(t.Context(), roles.Installation, request.ID)
 		if err != nil || len(seen.Now.Warnings()) == 0 {
 			t.Fatalf("%+v, %v", seen.Now, err)
 		}
 		f.ShownKey = []byte("another key")
-		other, err := f.Review(t.Context(), roles.Installation, act.ID)
+		other, err := f.Review(t.Context(), roles.Installation, request.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,10 +104,10 @@ func TestShown_isKeyed(t *testing.T) {
 		if len(one) != 3 || len(two) != 3 || one[0] != two[0] || one[1] == two[1] || one[2] == two[2] {
 			t.Errorf("%s and %s", seen.Shown, other.Shown)
 		}
-		if _, err := f.Changes.Approve(t.Context(), f.first, act.ID, other.Shown); err != nil {
+		if _, err := f.Changes.Approve(t.Context(), f.first, request.ID, other.Shown); err != nil {
 			t.Fatal(err)
 		}
-		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund, Subject: act.ID})
+		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund, Subject: request.ID})
 		details, marshalErr := json.Marshal(log)
 		if err != nil || marshalErr != nil || len(log) != 1 || !strings.Contains(string(details), other.Shown) {
 			t.Errorf("%s, %v", details, err)

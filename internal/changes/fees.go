@@ -88,7 +88,7 @@ func (a *Changes) lookFees(ctx context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) feesKind() Kind {
-	return written(a, KindFees, "Fee plan", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess}, func(tx *db.Tx, act Request, p fees) ([]audit.Change, error) {
+	return written(a, KindFees, "Fee plan", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess}, func(tx *db.Tx, request Request, p fees) ([]audit.Change, error) {
 		err := a.Tenants.ReplaceFeePlan(tx, p.Tenant, p.Newest, p.From, p.Rules)
 		return []audit.Change{{What: "fee plan", Before: p.Was, After: tenant.PlanText(p.Rules)}}, err
 	}).by(a.lookFees, Field{Name: FieldTenant, Label: "Account", Hint: "The id of the account. Leave empty for all accounts without a plan of their own.", Max: 64},

@@ -78,14 +78,14 @@ func (a *Changes) checkFloat(ctx context.Context, r Request) ([]Fact, error) {
 
 // doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the
 // balance of its float.
-func (a *Changes) doFloat(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[floated](*act)
+func (a *Changes) doFloat(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[floated](*request)
 	if err != nil {
 		return err
 	}
 	at := p.float()
 	key := at.Key()
-	return a.Treasury.AddFloat(ctx, at, p.Amount, act.Reason, act.Actor, func(tx *db.Tx) error {
+	return a.Treasury.AddFloat(ctx, at, p.Amount, request.Reason, request.Actor, func(tx *db.Tx) error {
 		balance, err := a.Ledger.BalanceIn(tx, key)
 		if err != nil {
 			return err
@@ -93,6 +93,6 @@ func (a *Changes) doFloat(ctx context.Context, act *Request, finish Finish) erro
 		if err := finish(tx, []audit.Change{{What: "float at " + at.String(), Before: key.Asset.Text(-balance), After: key.Asset.Text(-balance + int64(p.Amount))}}); err != nil {
 			return err
 		}
-		return a.book(tx, *act, p.Reference, key, int64(p.Amount))
+		return a.book(tx, *request, p.Reference, key, int64(p.Amount))
 	})
 }

@@ -26,7 +26,7 @@ func oneHand(holders []identity.Holder, a, b identity.Holder) bool {
 func (s *Store) seconds(holders []identity.Holder, a Request, rule Rule) (list []identity.Holder) {
 	var authors, apart []identity.Holder
 	for _, h := range holders {
-		dependent := h.Sponsor == identity.Machine || h.Sponsor != "" && (h.Sponsor == a.Maker || slices.Contains(a.Barred, h.Sponsor))
+		dependent := h.Sponsor == identity.Machine || h.Sponsor != "" && (h.Sponsor == a.Requester || slices.Contains(a.Barred, h.Sponsor))
 		switch {
 		case a.own(h.Person):
 			authors = append(authors, h)
@@ -93,7 +93,7 @@ func (s *Store) remark(tx *db.Tx, by By, a Request) (string, error) {
 	if _, err := tx.One(countChecks, []any{by.Visitor.Person.ID}, &before); err != nil || before >= firstApprovals {
 		return "", err
 	}
-	with, err := s.people.Acquainted(tx, by.Visitor, a.Maker)
+	with, err := s.people.Acquainted(tx, by.Visitor, a.Requester)
 	if err != nil {
 		return "", err
 	}

@@ -47,35 +47,35 @@ func (f *fixture) comes(link, code string) By {
 // brings has a person invite another one, whom approver approves where somebody must, and who then comes.
 func (f *fixture) brings(by By, approver *By, email string, role roles.Role) By {
 	f.t.Helper()
-	act, err := f.invite(by, email, identity.Membership{Role: role})
+	request, err := f.invite(by, email, identity.Membership{Role: role})
 	if approver == nil {
-		f.asked(act, err, KindInvite, 0)
-		return f.comes(act.Secret, act.Code)
+		f.asked(request, err, KindInvite, 0)
+		return f.comes(request.Secret, request.Code)
 	}
-	f.asked(act, err, KindInvite, 1)
-	f.approved(*approver, act)
-	link, err := f.Reveal(f.t.Context(), by, Secret, act.ID)
+	f.asked(request, err, KindInvite, 1)
+	f.approved(*approver, request)
+	link, err := f.Reveal(f.t.Context(), by, Secret, request.ID)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return f.comes(link, f.code(*approver, act))
+	return f.comes(link, f.code(*approver, request))
 }
 
 // pays has somebody ask for money in a wallet.
 func (f *fixture) pays(by By) Request {
 	f.t.Helper()
-	act, err := f.Fund(f.t.Context(), by, newID(), f.tenant.ID, 50_000_000, "paid by bank")
+	request, err := f.Fund(f.t.Context(), by, newID(), f.tenant.ID, 50_000_000, "paid by bank")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return act
+	return request
 }
 
 // outlook is what the page of an act shows a person before an approval.
-func (f *fixture) outlook(by By, act Request) Outlook {
+func (f *fixture) outlook(by By, request Request) Outlook {
 	f.t.Helper()
-	rule, _ := f.Rule(act.Kind)
-	o, err := f.Store.Outlook(f.t.Context(), by, rule, act)
+	rule, _ := f.Rule(request.Kind)
+	o, err := f.Store.Outlook(f.t.Context(), by, rule, request)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -92,22 +92,22 @@ func TestRequester_isNotTheSecondPerson(t *testing.T) {
 		f.asked(invited, err, KindInvite, 1)
 		reset, err := f.Reset(t.Context(), boss, newID(), "kofi@example.com", "lost the phone")
 		f.asked(reset, err, KindReset, 1)
-		for _, act := range []Request{invited, reset} {
-			f.approved(other, act)
-			link, err := f.Reveal(t.Context(), boss, Secret, act.ID)
+		for _, request := range []Request{invited, reset} {
+			f.approved(other, request)
+			link, err := f.Reveal(t.Context(), boss, Secret, request.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = f.Reveal(t.Context(), boss, Code, act.ID)
+			_, err = f.Reveal(t.Context(), boss, Code, request.ID)
 			f.refused(err, problem.Forbidden, "not_your_act")
-			_, err = f.Reveal(t.Context(), other, Secret, act.ID)
+			_, err = f.Reveal(t.Context(), other, Secret, request.ID)
 			f.refused(err, problem.Forbidden, "not_your_act")
 			if _, err := f.people.Accept(t.Context(), link, "00000000", identitytest.Password, "a test", netip.Addr{}); err == nil {
 				t.Error("the link works without the code")
 			}
-			f.comes(link, f.code(other, act))
+			f.comes(link, f.code(other, request))
 			f.clock.Advance(time.Minute)
-			_, err = f.Reveal(t.Context(), other, Code, act.ID)
+			_, err = f.Reveal(t.Context(), other, Code, request.ID)
 			f.refused(err, problem.Gone, "secret_shown")
 		}
 	})
@@ -119,33 +119,33 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 	eachLone(t, func(f *alone) {
 		boss := f.boss
 		second := f.brings(boss, nil, "second@example.com", roles.Owner)
-		if act := f.pays(boss); act.State != Done || act.Needs != 0 {
-			t.Fatalf("of the first of two people: %+v", act)
+		if request := f.pays(boss); request.State != Done || request.Needs != 0 {
+			t.Fatalf("of the first of two people: %+v", request)
 		}
-		act := f.pays(second)
-		if act.State != Waiting || act.Needs != 1 {
-			t.Fatalf("of the second of two people: %+v", act)
+		request := f.pays(second)
+		if request.State != Waiting || request.Needs != 1 {
+			t.Fatalf("of the second of two people: %+v", request)
 		}
-		f.approved(boss, act)
+		f.approved(boss, request)
 
 		third := f.brings(second, &boss, "third@example.com", roles.Owner)
-		act = f.pays(boss)
-		if act.Needs != 1 {
-			t.Fatalf("with a third person: %+v", act)
+		request = f.pays(boss)
+		if request.Needs != 1 {
+			t.Fatalf("with a third person: %+v", request)
 		}
-		if o := f.outlook(second, act); problem.From(o.Refused).Code != "not_independent" || o.Note != "" {
+		if o := f.outlook(second, request); problem.From(o.Refused).Code != "not_independent" || o.Note != "" {
 			t.Errorf("the page of who is barred shows %+v", o)
 		}
-		if o := f.outlook(third, act); o.Refused != nil {
+		if o := f.outlook(third, request); o.Refused != nil {
 			t.Errorf("the page of who may approve shows %+v", o)
 		}
-		_, err := f.Approve(t.Context(), second, act.ID, act.Digest)
+		_, err := f.Approve(t.Context(), second, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
-		f.approved(third, act)
-		act = f.pays(second) // whom the first may be
-		_, err = f.Approve(t.Context(), boss, act.ID, act.Digest)
+		f.approved(third, request)
+		request = f.pays(second) // whom the first may be
+		_, err = f.Approve(t.Context(), boss, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
-		f.approved(third, act)
+		f.approved(third, request)
 
 		// Where two approvals are needed, the first and the second count as one.
 		f.tx(func(tx *db.Tx) error {
@@ -155,12 +155,12 @@ func TestInvitedAlone_isNoSecondPerson(t *testing.T) {
 		_, err = f.Fund(t.Context(), third, newID(), f.tenant.ID, 50_000_000, "paid by bank")
 		f.refused(err, problem.Forbidden, "too_few_people")
 		fourth := f.brings(boss, &third, "fourth@example.com", roles.Owner)
-		act = f.pays(third)
-		f.approved(boss, act)
-		_, err = f.Approve(t.Context(), second, act.ID, act.Digest)
+		request = f.pays(third)
+		f.approved(boss, request)
+		_, err = f.Approve(t.Context(), second, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
-		f.approved(fourth, act)
-		f.is(act.ID, Done)
+		f.approved(fourth, request)
+		f.is(request.ID, Done)
 		f.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM act_policy"); return err })
 
 		// A reset that a third person approves makes the second one independent.
@@ -186,15 +186,15 @@ func TestBreakGlass_makesNoSecondPerson(t *testing.T) {
 			return err
 		})
 		shell := f.comes(by.Token, by.Code)
-		if act := f.pays(f.boss); act.State != Done || act.Needs != 0 {
-			t.Fatalf("%+v", act)
+		if request := f.pays(f.boss); request.State != Done || request.Needs != 0 {
+			t.Fatalf("%+v", request)
 		}
 		f.approved(f.boss, f.pays(shell))
 		third := f.brings(shell, &f.boss, "third@example.com", roles.Owner)
-		act := f.pays(f.boss)
-		_, err := f.Approve(t.Context(), shell, act.ID, act.Digest)
+		request := f.pays(f.boss)
+		_, err := f.Approve(t.Context(), shell, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "not_independent")
-		f.approved(third, act)
+		f.approved(third, request)
 	})
 }
 
@@ -209,17 +209,17 @@ func TestReinvitation_isJudgedAnew(t *testing.T) {
 			_, _, err := f.people.Invite(tx, by, "new@example.com", "New", identity.Membership{Role: roles.Approver})
 			return err
 		})
-		act, err := f.Reset(t.Context(), boss, newID(), "new@example.com", "the link was lost")
-		f.asked(act, err, KindReset, 1)
-		f.approved(other, act)
+		request, err := f.Reset(t.Context(), boss, newID(), "new@example.com", "the link was lost")
+		f.asked(request, err, KindReset, 1)
+		f.approved(other, request)
 		if _, err := f.people.Accept(t.Context(), by.Token, by.Code, identitytest.Password, "a test", netip.Addr{}); err == nil {
 			t.Error("the first link works")
 		}
-		link, err := f.Reveal(t.Context(), boss, Secret, act.ID)
+		link, err := f.Reveal(t.Context(), boss, Secret, request.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.approved(f.comes(link, f.code(other, act)), f.pays(boss))
+		f.approved(f.comes(link, f.code(other, request)), f.pays(boss))
 	})
 }
 
@@ -231,11 +231,11 @@ func TestFirstApprovals_nameTheInviter(t *testing.T) {
 		third := f.brings(boss, &other, "third@example.com", roles.Owner)
 		var notes []string
 		for range 4 {
-			act := f.pays(boss)
-			before := f.outlook(third, act)
-			act = f.approved(third, act)
-			notes = append(notes, act.Checks[0].Note)
-			if before.Note != act.Checks[0].Note || before.Refused != nil {
+			request := f.pays(boss)
+			before := f.outlook(third, request)
+			request = f.approved(third, request)
+			notes = append(notes, request.Checks[0].Note)
+			if before.Note != request.Checks[0].Note || before.Refused != nil {
 				t.Errorf("before the approval the page says %+v", before)
 			}
 		}
@@ -248,8 +248,8 @@ func TestFirstApprovals_nameTheInviter(t *testing.T) {
 			return err
 		})
 		fourth := f.brings(boss, &other, "fourth@example.com", roles.Owner)
-		if act := f.approved(fourth, f.pays(boss)); act.Checks[0].Note != "approval 1 of this person, invited or reset by boss@example.com" {
-			t.Errorf("of another network and browser: %q", act.Checks[0].Note)
+		if request := f.approved(fourth, f.pays(boss)); request.Checks[0].Note != "approval 1 of this person, invited or reset by boss@example.com" {
+			t.Errorf("of another network and browser: %q", request.Checks[0].Note)
 		}
 		if !slices.ContainsFunc(f.entries(), func(e audit.Entry) bool { return strings.Contains(fmt.Sprintf("%s", e.Details), want) }) {
 			t.Error("the audit log does not say so")

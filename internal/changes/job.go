@@ -37,7 +37,7 @@ func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
 
 // rerunKind is light: a job repeats what was decided before.
 func (a *Changes) rerunKind() Kind {
-	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, act Request, p rerun) ([]audit.Change, error) {
+	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, request Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)
 	}).by(a.lookRerun, Field{Name: "job", Label: "Job", Hint: "The id of the failed job.", Max: 64, Required: true}).showing(a.checkRerun)
 }

@@ -102,15 +102,15 @@ func within(at roles.Site, role roles.Role, mode tenant.Mode, scopes []access.Sc
 }
 
 // makerWithin refuses, in the transaction that does an act, scopes beyond those of what its maker is now.
-func (a *Changes) makerWithin(tx *db.Tx, act Request, k key) error {
-	if act.byMachine() {
+func (a *Changes) requesterWithin(tx *db.Tx, request Request, k key) error {
+	if request.byMachine() {
 		return nil
 	}
-	maker, err := a.People.Standing(tx, act.Maker, act.Place)
+	requester, err := a.People.Standing(tx, request.Requester, request.Place)
 	if err != nil {
 		return err
 	}
-	return within(roles.SiteOf(act.Place), maker.Role, tenant.Mode(k.Mode), k.Scopes)
+	return within(roles.SiteOf(request.Place), requester.Role, tenant.Mode(k.Mode), k.Scopes)
 }
 
 // CreateKey asks for an API key of an account. Its text is the Secret of the act that is done.
@@ -189,15 +189,15 @@ func spends(t tenant.Tenant, daily money.Pesewas) string {
 func (a *Changes) createKeyKind() Kind {
 	return secretly(a, KindCreateKey, "New API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess},
 		func(_ context.Context, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
-		func(tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
-			err := a.makerWithin(tx, act, k)
+		func(tx *db.Tx, request Request, k key, m access.Minted) ([]audit.Change, []string, error) {
+			err := a.requesterWithin(tx, request, k)
 			if err == nil && k.Person != "" {
 				err = a.member(tx, k)
 			}
 			if err != nil {
 				return nil, nil, err
 			}
-			m.Key.Maker = act.person()
+			m.Key.Creator = request.person()
 			a.Access.CreateKey(tx, m)
 			return []audit.Change{{What: "key", After: m.Key.Hint}, {What: "id", After: m.Key.ID}, {What: "scopes", After: listed(k.Scopes)}}, []string{m.Text}, nil
 		}).by(a.lookCreateKey, tenantField,
@@ -264,11 +264,11 @@ func (a *Changes) lookRotateKey(ctx context.Context, o Order) (Draft, error) {
 func (a *Changes) rotateKeyKind() Kind {
 	return secretly(a, KindRotateKey, "Replacement of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess},
 		func(_ context.Context, k key) (access.Minted, error) { return a.Access.Mint(k.order()) },
-		func(tx *db.Tx, act Request, k key, m access.Minted) ([]audit.Change, []string, error) {
-			if err := a.makerWithin(tx, act, k); err != nil {
+		func(tx *db.Tx, request Request, k key, m access.Minted) ([]audit.Change, []string, error) {
+			if err := a.requesterWithin(tx, request, k); err != nil {
 				return nil, nil, err
 			}
-			m.Key.Maker = act.person()
+			m.Key.Creator = request.person()
 			old, err := a.Access.Rotate(tx, k.Tenant, k.ID, m, time.Duration(k.Overlap)*time.Second)
 			if err == nil && old.Daily != k.Before {
 				err = errChanged("What the key may spend in a day")
@@ -292,7 +292,7 @@ func (a *Changes) lookRevokeKey(ctx context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) revokeKeyKind() Kind {
-	return written(a, KindRevokeKey, "Revocation of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
+	return written(a, KindRevokeKey, "Revocation of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, k key) ([]audit.Change, error) {
 		_, err := a.Access.RevokeKey(tx, k.Tenant, k.ID)
 		return []audit.Change{{What: "key " + k.Hint, Before: "works", After: "revoked"}}, err
 	}).by(a.lookRevokeKey, tenantField, keyField).showing(a.checkKey)
@@ -332,8 +332,8 @@ func dailyText(asset ledger.Asset, daily money.Pesewas) string {
 }
 
 func (a *Changes) setKeyKind() Kind {
-	return written(a, KindSetKey, "Daily limit of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess}, func(tx *db.Tx, act Request, k key) ([]audit.Change, error) {
-		if err := a.makerWithin(tx, act, k); err != nil {
+	return written(a, KindSetKey, "Daily limit of an API key", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess}, func(tx *db.Tx, request Request, k key) ([]audit.Change, error) {
+		if err := a.requesterWithin(tx, request, k); err != nil {
 			return nil, err
 		}
 		old, _, err := a.Access.SetDaily(tx, k.Tenant, k.ID, k.Daily)
@@ -367,7 +367,7 @@ func (a *Changes) lookRotateSecret(ctx context.Context, o Order) (Draft, error) 
 }
 
 func (a *Changes) rotateSecretKind() Kind {
-	return written(a, KindRotateSecret, "New webhook secret", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p secretOf) ([]audit.Change, error) {
+	return written(a, KindRotateSecret, "New webhook secret", Rule{Make: roles.ChangeKeys, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p secretOf) ([]audit.Change, error) {
 		_, err := a.Webhooks.RotateSecret(tx, p.Tenant)
 		return []audit.Change{{What: "secret of webhooks", Before: "the one before, for a day", After: "a new one"}}, err
 	}).by(a.lookRotateSecret, tenantField)

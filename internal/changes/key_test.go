@@ -30,30 +30,30 @@ func (f *fixture) works(text string) bool {
 
 func TestKeyCreate_payingNeedsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.key(f.maker, access.Payout, access.Read)
-		f.asked(act, err, KindCreateKey, 1)
-		_, err = f.Reveal(t.Context(), f.maker, Secret, act.ID)
+		request, err := f.key(f.requester, access.Payout, access.Read)
+		f.asked(request, err, KindCreateKey, 1)
+		_, err = f.Reveal(t.Context(), f.requester, Secret, request.ID)
 		f.refused(err, problem.NotFound, "act_not_found")
 		f.clock.Advance(time.Second)
-		done := f.approved(f.first, act)
+		done := f.approved(f.first, request)
 		if done.State != Done || done.Secret != "" {
 			t.Fatalf("the checker has %+v", done)
 		}
-		_, err = f.Reveal(t.Context(), f.first, Secret, act.ID)
+		_, err = f.Reveal(t.Context(), f.first, Secret, request.ID)
 		f.refused(err, problem.Forbidden, "not_your_act")
-		elsewhere := f.maker
+		elsewhere := f.requester
 		elsewhere.Place = f.tenant.ID
-		_, err = f.Reveal(t.Context(), elsewhere, Secret, act.ID)
+		_, err = f.Reveal(t.Context(), elsewhere, Secret, request.ID)
 		f.refused(err, problem.NotFound, "act_not_found")
-		text, err := f.Reveal(t.Context(), f.maker, Secret, act.ID)
+		text, err := f.Reveal(t.Context(), f.requester, Secret, request.ID)
 		if err != nil || !f.works(text) || !strings.HasPrefix(text, "mk_live_") {
 			t.Fatal(err)
 		}
-		if again, err := f.Reveal(t.Context(), f.maker, Secret, act.ID); err != nil || again != text { // the page was lost on its way
+		if again, err := f.Reveal(t.Context(), f.requester, Secret, request.ID); err != nil || again != text { // the page was lost on its way
 			t.Fatal(err)
 		}
 		f.clock.Advance(time.Minute)
-		_, err = f.Reveal(t.Context(), f.maker, Secret, act.ID)
+		_, err = f.Reveal(t.Context(), f.requester, Secret, request.ID)
 		f.refused(err, problem.Gone, "secret_shown")
 		shown := 0
 		for _, e := range f.entries() {
@@ -79,17 +79,17 @@ func TestKeyCreate_payingNeedsTwoPeople(t *testing.T) {
 
 func TestKeyCreate_collectingIsImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.key(f.maker, access.Read, access.Collect)
-		f.asked(act, err, KindCreateKey, 0)
-		if !f.works(act.Secret) {
+		request, err := f.key(f.requester, access.Read, access.Collect)
+		f.asked(request, err, KindCreateKey, 0)
+		if !f.works(request.Secret) {
 			t.Fatal("the maker has no key")
 		}
-		if text, err := f.Reveal(t.Context(), f.maker, Secret, act.ID); err != nil || text != act.Secret {
+		if text, err := f.Reveal(t.Context(), f.requester, Secret, request.ID); err != nil || text != request.Secret {
 			t.Fatal(err)
 		}
 		for _, scopes := range [][]access.Scope{nil, {access.All}, {access.Airtime}, {access.Read, access.Payout}} {
-			act, err := f.key(f.maker, scopes...)
-			f.asked(act, err, KindCreateKey, 1)
+			request, err := f.key(f.requester, scopes...)
+			f.asked(request, err, KindCreateKey, 1)
 		}
 	})
 }
@@ -106,8 +106,8 @@ func TestKeyCreate_scopesOfTheRequester(t *testing.T) {
 		}
 		_, err := f.key(finance, access.Read)
 		f.refused(err, problem.Forbidden, "scope_beyond")
-		act, err := f.key(developer, access.Read, access.Webhooks)
-		f.asked(act, err, KindCreateKey, 0)
+		request, err := f.key(developer, access.Read, access.Webhooks)
+		f.asked(request, err, KindCreateKey, 0)
 		paying, err := f.key(admin, access.Payout)
 		f.asked(paying, err, KindCreateKey, 1)
 		keys, err := f.Access.Keys(t.Context(), f.tenant.ID)
@@ -130,11 +130,11 @@ func TestKeyCreate_scopesOfTheRequester(t *testing.T) {
 func TestKey_rotatedAndRevoked(t *testing.T) {
 	each(t, func(f *fixture) {
 		other := f.shop("Other Shop")
-		act, err := f.key(f.maker, access.Payout)
-		f.asked(act, err, KindCreateKey, 1)
+		request, err := f.key(f.requester, access.Payout)
+		f.asked(request, err, KindCreateKey, 1)
 		f.clock.Advance(time.Second)
-		f.approved(f.first, act)
-		old, err := f.Reveal(t.Context(), f.maker, Secret, act.ID)
+		f.approved(f.first, request)
+		old, err := f.Reveal(t.Context(), f.requester, Secret, request.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,21 +143,21 @@ func TestKey_rotatedAndRevoked(t *testing.T) {
 			t.Fatal(keys, err)
 		}
 		id := keys[0].ID
-		act, err = f.SetKey(t.Context(), f.maker, newID(), f.tenant.ID, id, 500_00, "a bound")
-		f.asked(act, err, KindSetKey, 0)
-		act, err = f.SetKey(t.Context(), f.maker, newID(), f.tenant.ID, id, 600_00, "more")
-		f.asked(act, err, KindSetKey, 1)
-		_, err = f.RotateKey(t.Context(), f.maker, newID(), f.tenant.ID, id, 8*24*time.Hour, "x")
+		request, err = f.SetKey(t.Context(), f.requester, newID(), f.tenant.ID, id, 500_00, "a bound")
+		f.asked(request, err, KindSetKey, 0)
+		request, err = f.SetKey(t.Context(), f.requester, newID(), f.tenant.ID, id, 600_00, "more")
+		f.asked(request, err, KindSetKey, 1)
+		_, err = f.RotateKey(t.Context(), f.requester, newID(), f.tenant.ID, id, 8*24*time.Hour, "x")
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
-		_, err = f.RotateKey(t.Context(), f.maker, newID(), other.ID, id, time.Hour, "x")
+		_, err = f.RotateKey(t.Context(), f.requester, newID(), other.ID, id, time.Hour, "x")
 		f.refused(err, problem.NotFound, "key_not_found")
-		_, err = f.RevokeKey(t.Context(), f.maker, newID(), other.ID, id, "x")
+		_, err = f.RevokeKey(t.Context(), f.requester, newID(), other.ID, id, "x")
 		f.refused(err, problem.NotFound, "key_not_found")
-		act, err = f.RotateKey(t.Context(), f.maker, newID(), f.tenant.ID, id, time.Hour, "every year")
-		f.asked(act, err, KindRotateKey, 1)
+		request, err = f.RotateKey(t.Context(), f.requester, newID(), f.tenant.ID, id, time.Hour, "every year")
+		f.asked(request, err, KindRotateKey, 1)
 		f.clock.Advance(time.Second)
-		f.approved(f.first, act)
-		text, err := f.Reveal(t.Context(), f.maker, Secret, act.ID)
+		f.approved(f.first, request)
+		text, err := f.Reveal(t.Context(), f.requester, Secret, request.ID)
 		if err != nil || !f.works(text) || !f.works(old) {
 			t.Fatal(err)
 		}
@@ -173,16 +173,16 @@ func TestKey_rotatedAndRevoked(t *testing.T) {
 
 func TestKeyRevoke_isImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.key(f.maker, access.Read)
-		f.asked(act, err, KindCreateKey, 0)
+		request, err := f.key(f.requester, access.Read)
+		f.asked(request, err, KindCreateKey, 0)
 		keys, err := f.Access.Keys(t.Context(), f.tenant.ID)
 		if err != nil || len(keys) != 1 {
 			t.Fatal(keys, err)
 		}
-		gone, err := f.RevokeKey(t.Context(), f.maker, newID(), f.tenant.ID, keys[0].ID, "leaked")
+		gone, err := f.RevokeKey(t.Context(), f.requester, newID(), f.tenant.ID, keys[0].ID, "leaked")
 		f.asked(gone, err, KindRevokeKey, 0)
 		f.clock.Advance(access.Freshness)
-		if f.works(act.Secret) {
+		if f.works(request.Secret) {
 			t.Fatal("works still")
 		}
 	})
@@ -198,8 +198,8 @@ func TestWebhookSecret_changedByItsPeople(t *testing.T) {
 		}
 		_, err = f.RotateSecret(t.Context(), support, newID(), f.tenant.ID, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
-		act, err := f.RotateSecret(t.Context(), developer, newID(), f.tenant.ID, "a laptop was lost")
-		f.asked(act, err, KindRotateSecret, 0)
+		request, err := f.RotateSecret(t.Context(), developer, newID(), f.tenant.ID, "a laptop was lost")
+		f.asked(request, err, KindRotateSecret, 0)
 		after, err := f.Webhooks.Secret(t.Context(), f.tenant.ID)
 		if err != nil || after.Current == before.Current || after.Former != before.Current {
 			t.Fatal(err)
@@ -220,14 +220,14 @@ func TestSenderID_reviewedOnce(t *testing.T) {
 		if !problem.Is(err, problem.NotFound) {
 			t.Fatal(err)
 		}
-		act, err := f.ReviewSender(t.Context(), esi, newID(), s.ID, senderid.Approved, "the name of the shop")
-		f.asked(act, err, KindApproveSender, 0)
+		request, err := f.ReviewSender(t.Context(), esi, newID(), s.ID, senderid.Approved, "the name of the shop")
+		f.asked(request, err, KindApproveSender, 0)
 		if s, err = f.Senders.Find(t.Context(), s.ID); err != nil || s.Status != senderid.Approved || s.Reviewer != "esi@example.com" {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		act, err = f.ReviewSender(t.Context(), esi, newID(), s.ID, senderid.Rejected, "no")
-		if err != nil || act.State != Failed {
-			t.Fatalf("%+v, %v", act, err)
+		request, err = f.ReviewSender(t.Context(), esi, newID(), s.ID, senderid.Rejected, "no")
+		if err != nil || request.State != Failed {
+			t.Fatalf("%+v, %v", request, err)
 		}
 	})
 }
@@ -235,14 +235,14 @@ func TestSenderID_reviewedOnce(t *testing.T) {
 // A secret that was sealed under another master key is not shown as something else.
 func TestSecret_otherMasterKeyIsHidden(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.key(f.maker, access.Read)
-		f.asked(act, err, KindCreateKey, 0)
+		request, err := f.key(f.requester, access.Read)
+		f.asked(request, err, KindCreateKey, 0)
 		other, err := config.NewSecret([]byte(strings.Repeat("x", config.SecretBytes)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.Seal = NewSealer(other)
-		_, err = f.Reveal(t.Context(), f.maker, Secret, act.ID)
+		_, err = f.Reveal(t.Context(), f.requester, Secret, request.ID)
 		f.refused(err, problem.Unavailable, "secret_unreadable")
 	})
 }
@@ -250,13 +250,13 @@ func TestSecret_otherMasterKeyIsHidden(t *testing.T) {
 // A session that has ended, or whose maker has lost the role, is shown nothing.
 func TestSecret_needsPermissionWhenShown(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.key(f.maker, access.Read)
-		f.asked(act, err, KindCreateKey, 0)
+		request, err := f.key(f.requester, access.Read)
+		f.asked(request, err, KindCreateKey, 0)
 		f.tx(func(tx *db.Tx) error {
 			_, _, err := f.people.SetRole(tx, "ama@example.com", identity.Membership{Role: roles.Support})
 			return err
 		})
-		_, err = f.Reveal(t.Context(), f.maker, Secret, act.ID)
+		_, err = f.Reveal(t.Context(), f.requester, Secret, request.ID)
 		f.refused(err, problem.Forbidden, "not_allowed")
 	})
 }

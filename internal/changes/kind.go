@@ -147,17 +147,17 @@ func payloadOf[P any](r Request) (p P, err error) {
 }
 
 // written makes a kind whose work is done in a transaction of its own; work makes no secret.
-func written[P any](a *Changes, name, title string, rule Rule, work func(tx *db.Tx, act Request, p P) (changes []audit.Change, err error)) Kind {
-	return secretly(a, name, title, rule, func(context.Context, P) (string, error) { return "", nil }, func(tx *db.Tx, act Request, p P, _ string) ([]audit.Change, []string, error) {
-		changes, err := work(tx, act, p)
+func written[P any](a *Changes, name, title string, rule Rule, work func(tx *db.Tx, request Request, p P) (changes []audit.Change, err error)) Kind {
+	return secretly(a, name, title, rule, func(context.Context, P) (string, error) { return "", nil }, func(tx *db.Tx, request Request, p P, _ string) ([]audit.Change, []string, error) {
+		changes, err := work(tx, request, p)
 		return changes, nil, err
 	})
 }
 
 // secretly is written for a kind that makes a secret. prepare runs once before the transaction, which may run twice.
-func secretly[P, S any](a *Changes, name, title string, rule Rule, prepare func(ctx context.Context, p P) (S, error), work func(tx *db.Tx, act Request, p P, s S) (changes []audit.Change, made []string, err error)) Kind {
-	return Kind{Name: name, Title: title, Rule: rule, Apply: func(ctx context.Context, act *Request, finish Finish) error {
-		p, err := payloadOf[P](*act)
+func secretly[P, S any](a *Changes, name, title string, rule Rule, prepare func(ctx context.Context, p P) (S, error), work func(tx *db.Tx, request Request, p P, s S) (changes []audit.Change, made []string, err error)) Kind {
+	return Kind{Name: name, Title: title, Rule: rule, Apply: func(ctx context.Context, request *Request, finish Finish) error {
+		p, err := payloadOf[P](*request)
 		if err != nil {
 			return err
 		}
@@ -165,8 +165,8 @@ func secretly[P, S any](a *Changes, name, title string, rule Rule, prepare func(
 		if err != nil {
 			return err
 		}
-		return a.Store.Apply(ctx, *act, func(tx *db.Tx) error {
-			changes, made, err := work(tx, *act, p, s)
+		return a.Store.Apply(ctx, *request, func(tx *db.Tx) error {
+			changes, made, err := work(tx, *request, p, s)
 			if err != nil {
 				return err
 			}

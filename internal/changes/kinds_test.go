@@ -201,7 +201,7 @@ func accountExamples() map[string]example {
 func peopleExamples() map[string]example {
 	return map[string]example{
 		KindPolicy: {ask: func(x *examples, id string) (Request, error) {
-			return x.SetPolicy(x.t.Context(), x.boss, id, Line{Kind: KindFund, From: money.Pesewas(1_000_000 + x.n), Checkers: 1}, "as agreed")
+			return x.SetPolicy(x.t.Context(), x.boss, id, Line{Kind: KindFund, From: money.Pesewas(1_000_000 + x.n), Approvers: 1}, "as agreed")
 		}},
 		KindInvite: {ask: func(x *examples, id string) (Request, error) {
 			return x.Invite(x.t.Context(), x.boss, id, fmt.Sprintf("new%d@example.com", x.n), "Somebody", identity.Membership{Role: roles.Support}, "helps out")
@@ -378,9 +378,9 @@ func (x *examples) breakOff(name string, e example) {
 	if whole {
 		most = mostBoundaries
 	}
-	line, checker := Line{Kind: name, Checkers: 1}, x.first
+	line, approver := Line{Kind: name, Approvers: 1}, x.first
 	if e.own {
-		line.Tenant, line.Own, checker = x.tenant.ID, true, x.admin
+		line.Tenant, line.Own, approver = x.tenant.ID, true, x.admin
 	}
 	x.line(line)
 	if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
@@ -398,14 +398,14 @@ func (x *examples) breakOff(name string, e example) {
 	// Statements break off in one way each, in turn; a COMMIT in each way.
 	ways, commits := []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict}, 0
 	for n := range most {
-		hit, commit := x.brokenOff(name, e, checker, n, ways[n%len(ways)], !whole)
+		hit, commit := x.brokenOff(name, e, approver, n, ways[n%len(ways)], !whole)
 		if !hit {
 			break
 		}
 		if commit {
 			commits++
-			x.brokenOff(name, e, checker, n, ways[(n+1)%len(ways)], !whole)
-			x.brokenOff(name, e, checker, n, ways[(n+2)%len(ways)], !whole)
+			x.brokenOff(name, e, approver, n, ways[(n+1)%len(ways)], !whole)
+			x.brokenOff(name, e, approver, n, ways[(n+2)%len(ways)], !whole)
 		}
 	}
 	if x.n < 4 || x.n >= most || commits == 0 {
@@ -416,16 +416,16 @@ func (x *examples) breakOff(name string, e example) {
 
 // brokenOff makes an act and breaks its approval off at a boundary, or at a COMMIT alone, and says whether there was one,
 // and whether it was a COMMIT.
-func (x *examples) brokenOff(name string, e example, checker By, boundary int, kind db.Fault, commits bool) (hit, commit bool) {
+func (x *examples) brokenOff(name string, e example, approver By, boundary int, kind db.Fault, commits bool) (hit, commit bool) {
 	t := x.t
 	t.Helper()
 	if x.n++; x.n%20 == 0 { // requests of many hours
 		x.tx(func(tx *db.Tx) error { _, err := tx.Exec("DELETE FROM person_uses"); return err })
 	}
 	x.clock.Advance(tenant.Freshness)
-	act, err := e.ask(x, newID())
-	if err != nil || act.Kind != name || act.State != Waiting || act.Needs != 1 {
-		t.Fatalf("%d: %+v, %v", x.n, act, err)
+	request, err := e.ask(x, newID())
+	if err != nil || request.Kind != name || request.State != Waiting || request.Needs != 1 {
+		t.Fatalf("%d: %+v, %v", x.n, request, err)
 	}
 	has := func() (n int64) {
 		if e.has != nil {
@@ -434,7 +434,7 @@ func (x *examples) brokenOff(name string, e example, checker By, boundary int, k
 		}
 		return n
 	}
-	seen, err := x.Review(t.Context(), checker.Place, act.ID)
+	seen, err := x.Review(t.Context(), approver.Place, request.ID)
 	x.done(err)
 	before, left := has(), boundary
 	x.faults.Decide(func(b db.Boundary) db.Fault {
@@ -447,22 +447,22 @@ func (x *examples) brokenOff(name string, e example, checker By, boundary int, k
 		}
 		return db.FaultNone
 	})
-	_, err = x.Changes.Approve(t.Context(), checker, act.ID, seen.Shown)
+	_, err = x.Changes.Approve(t.Context(), approver, request.ID, seen.Shown)
 	x.faults.Decide(nil)
-	now, getErr := x.Store.Get(t.Context(), act.ID)
+	now, getErr := x.Store.Get(t.Context(), request.ID)
 	x.done(getErr)
 	if now.State == Waiting {
 		if err == nil || has() != before {
 			t.Fatalf("%d: it waits, and %d became %d: %v", x.n, before, has(), err)
 		}
-		if _, err := x.Approve(t.Context(), checker, act.ID, act.Digest); err != nil {
+		if _, err := x.Approve(t.Context(), approver, request.ID, request.Digest); err != nil {
 			t.Fatalf("%d: %v", x.n, err)
 		}
 	}
-	if now = x.is(act.ID, Done); has() != before+e.by {
+	if now = x.is(request.ID, Done); has() != before+e.by {
 		t.Fatalf("%d: %d became %d, want %d more", x.n, before, has(), e.by)
 	}
-	log, err := x.log.List(t.Context(), audit.Filter{Action: name, Subject: act.ID})
+	log, err := x.log.List(t.Context(), audit.Filter{Action: name, Subject: request.ID})
 	x.done(err)
 	if len(log) != 1 {
 		t.Fatalf("%d: %d entries say that it was done", x.n, len(log))

@@ -22,11 +22,11 @@ const (
 
 // limit refuses, in tx, more requests of a person than somebody can check. key names the request.
 func (s *Store) limit(tx *db.Tx, a Request, key string) error {
-	if _, err := s.people.Take(tx, requests, a.Maker, key, audit.Entry{}); err != nil { // it locks the person, so that requests come one by one
+	if _, err := s.people.Take(tx, requests, a.Requester, key, audit.Entry{}); err != nil { // it locks the person, so that requests come one by one
 		return err
 	}
 	open := 0
-	_, err := tx.One(countOpen, []any{a.Maker}, &open)
+	_, err := tx.One(countOpen, []any{a.Requester}, &open)
 	if err == nil && open >= mostOpen {
 		err = problem.New(problem.RateLimited, "too_many_open", fmt.Sprintf("%d of your requests wait for approval. Wait until some are approved, or withdraw some.", mostOpen))
 	}
@@ -36,9 +36,9 @@ func (s *Store) limit(tx *db.Tx, a Request, key string) error {
 // twin finds the request of the same person for the same, for the same reason, that still waits for as many approvals.
 func (s *Store) twin(tx *db.Tx, a Request) (twin Request, found bool, err error) {
 	id := ""
-	if found, err = tx.One(findTwin, []any{a.Maker, a.Kind, a.Tenant, a.Place, string(a.Payload), a.Reason, a.Needs, s.clock.Now()}, &id); err != nil || !found {
+	if found, err = tx.One(findTwin, []any{a.Requester, a.Kind, a.Tenant, a.Place, string(a.Payload), a.Reason, a.Needs, s.clock.Now()}, &id); err != nil || !found {
 		return Request{}, false, err
 	}
-	twin, err = s.read(tx, selectAct, id)
+	twin, err = s.read(tx, selectRequest, id)
 	return twin, true, err
 }

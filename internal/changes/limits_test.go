@@ -24,7 +24,7 @@ func TestRequests_areLimitedForEachPerson(t *testing.T) {
 			for range 4 {
 				all.Go(func() {
 					for i := range n / 4 {
-						_, err := f.Fund(context.WithoutCancel(t.Context()), f.maker, newID(), f.tenant.ID, 1_00, newID()+strconv.Itoa(i))
+						_, err := f.Fund(context.WithoutCancel(t.Context()), f.requester, newID(), f.tenant.ID, 1_00, newID()+strconv.Itoa(i))
 						if err == nil {
 							count.Add(1)
 						} else if !problem.Is(err, problem.RateLimited) {
@@ -39,22 +39,22 @@ func TestRequests_areLimitedForEachPerson(t *testing.T) {
 		if n := flood(40); n != 30 {
 			t.Errorf("%d requests in the first hour", n)
 		}
-		_, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1_00, "one more")
+		_, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 1_00, "one more")
 		f.refused(err, problem.RateLimited, "too_many_of_a_person")
 		other := f.join("yaw@example.com", roles.Operations)
 		if _, err := f.Fund(t.Context(), other, newID(), f.tenant.ID, 1_00, "of another"); err != nil {
 			t.Error(err)
 		}
 		f.clock.Advance(time.Hour)
-		f.maker = f.join("kwame@example.com", roles.Operations) // the session of the first has ended
+		f.requester = f.join("kwame@example.com", roles.Operations) // the session of the first has ended
 		f.tx(func(tx *db.Tx) error {
-			_, err := tx.Exec("UPDATE acts SET maker = $1 WHERE maker_name = 'ama@example.com'", f.maker.Visitor.Person.ID)
+			_, err := tx.Exec("UPDATE acts SET maker = $1 WHERE maker_name = 'ama@example.com'", f.requester.Visitor.Person.ID)
 			return err
 		})
 		if n := flood(40); n != 20 {
 			t.Errorf("%d more requests while 30 wait", n)
 		}
-		_, err = f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1_00, "one more")
+		_, err = f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 1_00, "one more")
 		f.refused(err, problem.RateLimited, "too_many_open")
 	})
 }
@@ -64,17 +64,17 @@ func TestRequests_theSameAgain(t *testing.T) {
 	each(t, func(f *fixture) {
 		ask := func(by By, reason string) Request {
 			t.Helper()
-			act, err := f.Fund(t.Context(), by, newID(), f.tenant.ID, 50_000_000, reason)
+			request, err := f.Fund(t.Context(), by, newID(), f.tenant.ID, 50_000_000, reason)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return act
+			return request
 		}
-		first := ask(f.maker, "slip 17")
-		if again := ask(f.maker, "slip 17"); again.ID != first.ID || again.Digest != first.Digest {
+		first := ask(f.requester, "slip 17")
+		if again := ask(f.requester, "slip 17"); again.ID != first.ID || again.Digest != first.Digest {
 			t.Errorf("the same again is another request: %+v", again)
 		}
-		if slip := ask(f.maker, "slip 18"); slip.ID == first.ID {
+		if slip := ask(f.requester, "slip 18"); slip.ID == first.ID {
 			t.Error("another slip is the same request")
 		}
 		other := f.join("yaw@example.com", roles.Operations)
@@ -82,7 +82,7 @@ func TestRequests_theSameAgain(t *testing.T) {
 			t.Error("another person's is the same request")
 		}
 		f.approved(f.first, first)
-		if next := ask(f.maker, "slip 17"); next.ID == first.ID {
+		if next := ask(f.requester, "slip 17"); next.ID == first.ID {
 			t.Error("what was done is the same request")
 		}
 		f.has(1)
@@ -94,7 +94,7 @@ func TestHeldPayouts_areRequestsOfAPerson(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		plan := func(n int, key string) error {
 			_, err := f.Store.Planned(t.Context(), sendRule, Request{ID: newID(), Kind: KindSendPayout, Tenant: f.tenant.ID, Place: f.tenant.ID, Amount: 10 * money.Cedi,
-				Maker: f.owner.Visitor.Person.ID, Key: key, Payload: []byte(`{"reference":"` + strconv.Itoa(n) + `"}`)})
+				Requester: f.owner.Visitor.Person.ID, Key: key, Payload: []byte(`{"reference":"` + strconv.Itoa(n) + `"}`)})
 			return err
 		}
 		for n := range 30 {

@@ -11,7 +11,7 @@ import (
 )
 
 // MostCheckers is how many checkers an act can need.
-const MostCheckers = 2
+const MostApprovers = 2
 
 // KindSendPayout is a payout that needs the approval of the account's own people, by a line of the account's policy. A
 // key or a page requests it. The request has the payment's id. The money is on hold from the start, and nothing is sent
@@ -26,18 +26,18 @@ const KindRefund = "payment.refund"
 // installation the line of a tenant comes before the line of all tenants. A tenant's own requests follow its own lines
 // only. Higher amounts come first.
 type Line struct {
-	Kind     string
-	Tenant   string // empty: at every tenant
-	Own      bool   // for the acts of the tenant's own people, instead of those of the installation about it
-	From     money.Pesewas
-	Checkers int
+	Kind      string
+	Tenant    string // empty: at every tenant
+	Own       bool   // for the acts of the tenant's own people, instead of those of the installation about it
+	From      money.Pesewas
+	Approvers int
 }
 
 // Default is in the place of Checkers for a line that is taken away.
 const Default = -1
 
 // Checkers names a number of checkers for people.
-func Checkers(n int) string {
+func Approvers(n int) string {
 	switch n {
 	case Default:
 		return "as without a line"
@@ -74,7 +74,7 @@ func loadOwnLines(ctx context.Context, d *db.DB, of ownKind) (lines []Line, err 
 		lines = nil
 		return tx.Query(selectOwnLines, []any{of.kind, of.tenant}, func(r *db.Row) error {
 			l := Line{Kind: of.kind, Tenant: of.tenant, Own: true}
-			err := r.Scan(&l.From, &l.Checkers)
+			err := r.Scan(&l.From, &l.Approvers)
 			lines = append(lines, l)
 			return err
 		})

@@ -33,7 +33,7 @@ func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
 		lines = nil
 		return tx.Query(selectPolicy, nil, func(r *db.Row) error {
 			var l Line
-			err := r.Scan(&l.Kind, &l.Tenant, &l.From, &l.Checkers, &l.Own)
+			err := r.Scan(&l.Kind, &l.Tenant, &l.From, &l.Approvers, &l.Own)
 			lines = append(lines, l)
 			return err
 		})
@@ -44,7 +44,7 @@ func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
 // SetLine sets a line of the policy or takes it away, in tx. rule is that of the line's kind. A line that the people of the
 // place cannot satisfy is refused: each who may make such acts must have enough others who may check.
 func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
-	if l.From < 0 || l.Checkers < Default || l.Checkers > MostCheckers {
+	if l.From < 0 || l.Approvers < Default || l.Approvers > MostApprovers {
 		return Default, problem.Field("checkers", "must be 0, 1 or 2, from an amount that is not below zero")
 	}
 	lock, set, drop := lockLine, setLine, dropLine
@@ -61,7 +61,7 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	if l.Own {
 		tx.AfterCommit(func() { s.ownLines.Forget(ownKind{l.Kind, l.Tenant}) })
 	}
-	if l.Checkers == Default {
+	if l.Approvers == Default {
 		tx.Defer(drop, -1, l.Kind, l.Tenant, int64(l.From))
 		return before, nil
 	}
@@ -74,11 +74,11 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 		if !roles.Can(roles.SiteOf(place), h.Role, rule.Make) {
 			continue
 		}
-		if there := s.others(holders, Request{Place: place, Maker: h.ID}, rule); there < l.Checkers {
-			return before, problem.New(problem.Forbidden, "policy_locks_out", fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, there, Checkers(l.Checkers)))
+		if there := s.others(holders, Request{Place: place, Requester: h.ID}, rule); there < l.Approvers {
+			return before, problem.New(problem.Forbidden, "policy_locks_out", fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, there, Approvers(l.Approvers)))
 		}
 	}
-	tx.Defer(set, 1, l.Kind, l.Tenant, int64(l.From), l.Checkers)
+	tx.Defer(set, 1, l.Kind, l.Tenant, int64(l.From), l.Approvers)
 	return before, nil
 }
 
@@ -88,7 +88,7 @@ func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pes
 	lines, err := s.ownLines.Get(ctx, ownKind{kind, tenant})
 	for _, l := range lines {
 		if amount >= l.From {
-			return l.Checkers > 0, err
+			return l.Approvers > 0, err
 		}
 	}
 	return false, err
@@ -122,7 +122,7 @@ func (s *Store) decide(tx *db.Tx, holders []identity.Holder, rule Rule, a Reques
 	case err != nil:
 		return 0, there, err
 	case found && n > there:
-		return 0, there, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This needs %s, and there are %d others who may check it", Checkers(n), there))
+		return 0, there, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This needs %s, and there are %d others who may check it", Approvers(n), there))
 	case found:
 		return n, there, nil
 	case !s.production || rule.Light || a.Key != "":
@@ -137,5 +137,5 @@ func (s *Store) inForce(tx *db.Tx, holders []identity.Holder, rule Rule, r Reque
 	if problem.Is(err, problem.Forbidden) {
 		return "is refused: " + problem.From(err).Message, false, nil
 	}
-	return "needs " + Checkers(n), s.production && n == 0 && there == 0 && !rule.Light && r.Key == "", err
+	return "needs " + Approvers(n), s.production && n == 0 && there == 0 && !rule.Light && r.Key == "", err
 }

@@ -14,9 +14,9 @@ func TestLowBalance_isSetByFields(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
 		of := func(amount string) Values { return Values{FieldTenant: f.tenant.ID, "amount": amount} }
-		act, err := f.Do(t.Context(), owner, KindLowBalance, newID(), of("250.00"), "payday")
-		if err != nil || act.State != Done || act.Sentence != "Set the low-balance threshold of Adom Stores (live) from none to GHS 250.00" {
-			t.Fatalf("%+v, %v", act, err)
+		request, err := f.Do(t.Context(), owner, KindLowBalance, newID(), of("250.00"), "payday")
+		if err != nil || request.State != Done || request.Sentence != "Set the low-balance threshold of Adom Stores (live) from none to GHS 250.00" {
+			t.Fatalf("%+v, %v", request, err)
 		}
 		if now, err := f.Tenants.Get(t.Context(), f.tenant.ID); err != nil || now.LowBalance != 250*money.Cedi {
 			t.Fatalf("%+v, %v", now, err)
@@ -29,7 +29,7 @@ func TestLowBalance_isSetByFields(t *testing.T) {
 		if _, err := f.Do(t.Context(), owner, KindLowBalance, newID(), of("-1"), "payday"); !problem.Is(err, problem.Invalid) {
 			t.Error(err)
 		}
-		if _, err := f.Do(t.Context(), f.maker, KindLowBalance, newID(), of("1"), "not mine"); !problem.Is(err, problem.Forbidden) {
+		if _, err := f.Do(t.Context(), f.requester, KindLowBalance, newID(), of("1"), "not mine"); !problem.Is(err, problem.Forbidden) {
 			t.Error(err)
 		}
 		if _, err := f.Do(t.Context(), owner, "wallet.spend", newID(), Values{}, "no kind"); !problem.Is(err, problem.NotFound) {

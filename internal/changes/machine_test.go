@@ -17,11 +17,11 @@ var machine = By{Machine: audit.BreakGlass + "root", Origin: "a machine", Place:
 // refusal stores nothing.
 func TestMachine_appliesAtOnce(t *testing.T) {
 	each(t, func(f *fixture) {
-		f.line(Line{Kind: KindFund, Checkers: 2})
+		f.line(Line{Kind: KindFund, Approvers: 2})
 		id := newID()
-		act, err := f.Fund(t.Context(), machine, id, f.tenant.ID, 50*money.Cedi, "the bank closes")
-		if err != nil || act.State != Done || act.Needs != 0 || act.MakerName != machine.Machine || act.Maker != identity.Machine {
-			t.Fatalf("%+v, %v", act, err)
+		request, err := f.Fund(t.Context(), machine, id, f.tenant.ID, 50*money.Cedi, "the bank closes")
+		if err != nil || request.State != Done || request.Needs != 0 || request.RequesterName != machine.Machine || request.Requester != identity.Machine {
+			t.Fatalf("%+v, %v", request, err)
 		}
 		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund})
 		if err != nil || len(log) != 1 || !log[0].BrokeGlass() || log[0].Subject != id || log[0].Person != "" {
@@ -42,20 +42,20 @@ func TestMachine_appliesAtOnce(t *testing.T) {
 // The user of a machine approves, rejects and withdraws nothing that a person requested.
 func TestMachine_approvesNoRequest(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 50*money.Cedi, "slip 17")
-		if err != nil || act.State != Waiting {
-			t.Fatalf("%+v, %v", act, err)
+		request, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 50*money.Cedi, "slip 17")
+		if err != nil || request.State != Waiting {
+			t.Fatalf("%+v, %v", request, err)
 		}
 		for name, decide := range map[string]func() error{
-			"approve":  func() error { _, err := f.Approve(t.Context(), machine, act.ID, act.Digest); return err },
-			"reject":   func() error { _, err := f.Reject(t.Context(), machine, act.ID, act.Digest, "no"); return err },
-			"withdraw": func() error { _, err := f.Withdraw(t.Context(), machine, act.ID, act.Digest); return err },
+			"approve":  func() error { _, err := f.Approve(t.Context(), machine, request.ID, request.Digest); return err },
+			"reject":   func() error { _, err := f.Reject(t.Context(), machine, request.ID, request.Digest, "no"); return err },
+			"withdraw": func() error { _, err := f.Withdraw(t.Context(), machine, request.ID, request.Digest); return err },
 		} {
 			if err := decide(); err == nil {
 				t.Errorf("the machine may %s", name)
 			}
 		}
-		if now, err := f.Get(t.Context(), roles.Installation, act.ID); err != nil || now.State != Waiting {
+		if now, err := f.Get(t.Context(), roles.Installation, request.ID); err != nil || now.State != Waiting {
 			t.Errorf("%+v, %v", now, err)
 		}
 	})

@@ -16,11 +16,11 @@ func TestFeePlan_changedSince(t *testing.T) {
 		plan := func(flat money.Pesewas) []tenant.Rule { return []tenant.Rule{{Product: tenant.Payout, Flat: flat}} }
 		ask := func(owner string, flat money.Pesewas) Request {
 			t.Helper()
-			act, err := f.SetFees(t.Context(), f.maker, newID(), owner, plan(flat), time.Time{}, "contract 12")
-			if err != nil || act.State != Waiting {
-				t.Fatalf("%s, %v", act.State, err)
+			request, err := f.SetFees(t.Context(), f.requester, newID(), owner, plan(flat), time.Time{}, "contract 12")
+			if err != nil || request.State != Waiting {
+				t.Fatalf("%s, %v", request.State, err)
 			}
-			return act
+			return request
 		}
 		charged := func(want money.Pesewas) {
 			t.Helper()
@@ -29,8 +29,8 @@ func TestFeePlan_changedSince(t *testing.T) {
 			}
 		}
 		first, second, all := ask(f.tenant.ID, 25), ask(f.tenant.ID, 99), ask(tenant.Default, 50)
-		for _, act := range []Request{all, first} { // the default plan is another one
-			if done, err := f.Approve(t.Context(), f.first, act.ID, act.Digest); err != nil || done.State != Done {
+		for _, request := range []Request{all, first} { // the default plan is another one
+			if done, err := f.Approve(t.Context(), f.first, request.ID, request.Digest); err != nil || done.State != Done {
 				t.Fatalf("%s, %v", done.State, err)
 			}
 			f.clock.Advance(time.Second)
@@ -42,7 +42,7 @@ func TestFeePlan_changedSince(t *testing.T) {
 		}
 		charged(25)
 		for _, bad := range [][]tenant.Rule{{{Product: "airtime", Flat: 1}}, {{Product: tenant.Payout, Flat: -1}}, {{Product: tenant.Payout}, {Product: tenant.Payout}}} {
-			if _, err := f.SetFees(t.Context(), f.maker, newID(), f.tenant.ID, bad, time.Time{}, "x"); !problem.Is(err, problem.Invalid) {
+			if _, err := f.SetFees(t.Context(), f.requester, newID(), f.tenant.ID, bad, time.Time{}, "x"); !problem.Is(err, problem.Invalid) {
 				t.Errorf("%v: %v", bad, err)
 			}
 		}
@@ -55,22 +55,22 @@ func TestPause_isImmediate(t *testing.T) {
 		if err := f.routes.Seed(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		act, err := f.Pause(t.Context(), f.maker, newID(), "live", "hubtel", route.Any, "their maintenance")
-		if err != nil || act.State != Done {
-			t.Fatalf("%s, %v", act.State, err)
+		request, err := f.Pause(t.Context(), f.requester, newID(), "live", "hubtel", route.Any, "their maintenance")
+		if err != nil || request.State != Done {
+			t.Fatalf("%s, %v", request.State, err)
 		}
 		if _, _, err := f.routes.Choose(t.Context(), route.DisburseWallet, "MTN", f.tenant.ID, "live"); problem.From(err).Code != "provider_unavailable" {
 			t.Errorf("while it is paused: %v", err)
 		}
 		f.clock.Advance(time.Second)
-		if act, err = f.Resume(t.Context(), f.maker, newID(), "live", "hubtel", route.Any, "it is over"); err != nil || act.State != Done {
-			t.Fatalf("%s, %v", act.State, err)
+		if request, err = f.Resume(t.Context(), f.requester, newID(), "live", "hubtel", route.Any, "it is over"); err != nil || request.State != Done {
+			t.Fatalf("%s, %v", request.State, err)
 		}
 		if _, _, err := f.routes.Choose(t.Context(), route.DisburseWallet, "MTN", f.tenant.ID, "live"); err != nil {
 			t.Errorf("after it was resumed: %v", err)
 		}
 		for _, bad := range [][3]string{{"real", "hubtel", route.Any}, {"live", "vodafone", route.Any}, {"live", "hubtel", "dance"}} {
-			if _, err := f.Pause(t.Context(), f.maker, newID(), bad[0], bad[1], route.Operation(bad[2]), "x"); !problem.Is(err, problem.Invalid) {
+			if _, err := f.Pause(t.Context(), f.requester, newID(), bad[0], bad[1], route.Operation(bad[2]), "x"); !problem.Is(err, problem.Invalid) {
 				t.Errorf("%v: %v", bad, err)
 			}
 		}

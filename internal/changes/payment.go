@@ -53,15 +53,15 @@ func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 }
 
 // onPayment returns the kind of a change of a payment. The payload has a member "payment" with the payment as seen.
-func onPayment[P any](name, title string, apply func(ctx context.Context, act Request, p P, finish Finish) error) Kind {
-	return Kind{Name: name, Title: title, Rule: Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, Apply: func(ctx context.Context, act *Request, finish Finish) error {
-		p, err := payloadOf[P](*act)
+func onPayment[P any](name, title string, apply func(ctx context.Context, request Request, p P, finish Finish) error) Kind {
+	return Kind{Name: name, Title: title, Rule: Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, Apply: func(ctx context.Context, request *Request, finish Finish) error {
+		p, err := payloadOf[P](*request)
 		if err != nil {
 			return err
 		}
 		// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's
 		// values.
-		return apply(context.WithoutCancel(ctx), *act, p, finish)
+		return apply(context.WithoutCancel(ctx), *request, p, finish)
 	}}
 }
 
@@ -88,21 +88,21 @@ func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence str
 
 // sent finds the act that a form has made before: the payment is not as the form showed it where that was done.
 func sent[P comparable](ctx context.Context, a *Changes, o Order, kind string, same func(P) bool) (Request, bool) {
-	act, err := a.Get(ctx, o.By.Place, o.ID)
+	request, err := a.Get(ctx, o.By.Place, o.ID)
 	var p P
-	if err != nil || act.Maker != o.By.id() || act.Kind != kind || act.Reason != strings.TrimSpace(o.Reason) || json.Unmarshal(act.Payload, &p) != nil {
+	if err != nil || request.Requester != o.By.id() || request.Kind != kind || request.Reason != strings.TrimSpace(o.Reason) || json.Unmarshal(request.Payload, &p) != nil {
 		return Request{}, false
 	}
-	return act, same(p)
+	return request, same(p)
 }
 
 // WaitingAbout are the acts that wait about a payment.
 func (a *Changes) WaitingAbout(ctx context.Context, p book.Payment) (about []Request, err error) {
 	list, err := a.Store.List(ctx, Filter{Tenant: p.Tenant, State: Waiting, Limit: waitingAtOnce})
-	for _, act := range list {
+	for _, request := range list {
 		var payload struct{ Payment seen }
-		if json.Unmarshal(act.Payload, &payload) == nil && payload.Payment.ID == p.ID {
-			about = append(about, act)
+		if json.Unmarshal(request.Payload, &payload) == nil && payload.Payment.ID == p.ID {
+			about = append(about, request)
 		}
 	}
 	return about, err
@@ -183,8 +183,8 @@ func (a *Changes) lookResolve(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	r.Payment = seenOf(p)
-	if act, was := sent(ctx, a, o, KindResolve, r.asks); was {
-		return Draft{Again: &act}, nil
+	if request, was := sent(ctx, a, o, KindResolve, r.asks); was {
+		return Draft{Again: &request}, nil
 	}
 	if err := a.Payments.Resolvable(p, r.Paid); err != nil {
 		return Draft{}, err
@@ -207,7 +207,7 @@ func paidWord(paid bool) string {
 }
 
 func (a *Changes) resolveKind() Kind {
-	return onPayment(KindResolve, "End of a payment by its provider's statement", func(ctx context.Context, act Request, r resolution, finish Finish) (err error) {
+	return onPayment(KindResolve, "End of a payment by its provider's statement", func(ctx context.Context, request Request, r resolution, finish Finish) (err error) {
 		also := func(tx *db.Tx) error {
 			p, err := a.unchanged(tx, r.Payment)
 			if err != nil {
@@ -220,9 +220,9 @@ func (a *Changes) resolveKind() Kind {
 			return finish(tx, changes)
 		}
 		if r.Costs {
-			_, err = a.Payments.ResolvePaid(ctx, r.Payment.ID, r.Fee, r.Commission, act.Reason, act.Actor, also)
+			_, err = a.Payments.ResolvePaid(ctx, r.Payment.ID, r.Fee, r.Commission, request.Reason, request.Actor, also)
 		} else {
-			_, err = a.Payments.Resolve(ctx, r.Payment.ID, r.Paid, act.Reason, act.Actor, also)
+			_, err = a.Payments.Resolve(ctx, r.Payment.ID, r.Paid, request.Reason, request.Actor, also)
 		}
 		return err
 	}).by(a.lookResolve, paymentField, endingField, Field{Name: "provider_fee", Label: "Fee of the provider", Hint: "In cedis, of a payment that was paid.", Max: 20},
@@ -250,8 +250,8 @@ func (a *Changes) lookContradict(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	c := contradiction{seenOf(p), o.Values["ending"] == endedPaid}
-	if act, was := sent(ctx, a, o, KindContradict, func(before contradiction) bool { return before.Payment.ID == p.ID && before.Paid == c.Paid }); was {
-		return Draft{Again: &act}, nil
+	if request, was := sent(ctx, a, o, KindContradict, func(before contradiction) bool { return before.Payment.ID == p.ID && before.Paid == c.Paid }); was {
+		return Draft{Again: &request}, nil
 	}
 	if c.Payment.Contradicted {
 		return Draft{}, problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
@@ -260,8 +260,8 @@ func (a *Changes) lookContradict(ctx context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) contradictKind() Kind {
-	return onPayment(KindContradict, "Reversal of an end by statement", func(ctx context.Context, act Request, c contradiction, finish Finish) error {
-		_, err := a.Payments.Contradict(ctx, c.Payment.ID, c.Paid, act.Reason, act.Actor, func(tx *db.Tx) error {
+	return onPayment(KindContradict, "Reversal of an end by statement", func(ctx context.Context, request Request, c contradiction, finish Finish) error {
+		_, err := a.Payments.Contradict(ctx, c.Payment.ID, c.Paid, request.Reason, request.Actor, func(tx *db.Tx) error {
 			if _, err := a.unchanged(tx, c.Payment); err != nil {
 				return err
 			}
@@ -299,8 +299,8 @@ func (a *Changes) lookDecide(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	d := decision{seenOf(p), side}
-	if act, was := sent(ctx, a, o, KindDecide, func(before decision) bool { return before.Payment.ID == p.ID && before.For == side }); was {
-		return Draft{Again: &act}, nil
+	if request, was := sent(ctx, a, o, KindDecide, func(before decision) bool { return before.Payment.ID == p.ID && before.For == side }); was {
+		return Draft{Again: &request}, nil
 	}
 	sentence := fmt.Sprintf("Give %s that {payment} left in suspense to the %s", worth(p, p.Amount), side)
 	switch {
@@ -326,7 +326,7 @@ func decided(p book.Payment, side Side) audit.Change {
 }
 
 func (a *Changes) decideKind() Kind {
-	return onPayment(KindDecide, "Decision about suspense", func(ctx context.Context, act Request, d decision, finish Finish) error {
+	return onPayment(KindDecide, "Decision about suspense", func(ctx context.Context, request Request, d decision, finish Finish) error {
 		also := func(tx *db.Tx) error {
 			p, err := a.unchanged(tx, d.Payment)
 			if err != nil {
@@ -335,9 +335,9 @@ func (a *Changes) decideKind() Kind {
 			return finish(tx, []audit.Change{decided(p, d.For)})
 		}
 		if d.For == Provider {
-			return a.Payments.Uphold(ctx, d.Payment.ID, act.Reason, act.Actor, also)
+			return a.Payments.Uphold(ctx, d.Payment.ID, request.Reason, request.Actor, also)
 		}
-		return a.Payments.Decide(ctx, d.Payment.ID, d.For == Customer, act.Reason, act.Actor, also)
+		return a.Payments.Decide(ctx, d.Payment.ID, d.For == Customer, request.Reason, request.Actor, also)
 	}).by(a.lookDecide, paymentField, Field{Name: "for", Label: "For", Options: []string{string(Customer), string(House), string(Provider)}, Max: 8, Required: true}).showing(a.checkPayment)
 }
 

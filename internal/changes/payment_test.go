@@ -127,12 +127,12 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 		for i, pay := range f.unknown(2) {
 			paid, had := i == 0, f.wallet()
 			id := newID()
-			act, err := f.Resolve(t.Context(), f.maker, id, pay.ProviderReference, Statement{Paid: paid}, "statement of 3 March")
-			f.asked(act, err, KindResolve, 1)
-			if act.Tenant != f.tenant.ID || act.Amount != 10*money.Cedi || !strings.Contains(act.Sentence, "the payout "+pay.Reference+" of Adom Stores (live) as "+paidWord(paid)+" by the statement of hubtel: GHS 10.00") {
-				t.Fatalf("%+v", act)
+			request, err := f.Resolve(t.Context(), f.requester, id, pay.ProviderReference, Statement{Paid: paid}, "statement of 3 March")
+			f.asked(request, err, KindResolve, 1)
+			if request.Tenant != f.tenant.ID || request.Amount != 10*money.Cedi || !strings.Contains(request.Sentence, "the payout "+pay.Reference+" of Adom Stores (live) as "+paidWord(paid)+" by the statement of hubtel: GHS 10.00") {
+				t.Fatalf("%+v", request)
 			}
-			if strings.Contains(act.Sentence, "233201234567") || strings.Contains(string(act.Payload), "233201234567") {
+			if strings.Contains(request.Sentence, "233201234567") || strings.Contains(string(request.Payload), "233201234567") {
 				t.Error("a whole number is in the act")
 			}
 			if f.payment(pay.ID).Status != book.StatusPending || f.wallet() != had {
@@ -142,7 +142,7 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 			var all sync.WaitGroup
 			for _, by := range []By{f.first, f.second, f.first, f.second} {
 				all.Go(func() {
-					_, err := f.Approve(context.WithoutCancel(t.Context()), by, act.ID, act.Digest)
+					_, err := f.Approve(context.WithoutCancel(t.Context()), by, request.ID, request.Digest)
 					if err == nil {
 						won.Add(1)
 					} else if !problem.Is(err, problem.Duplicate) {
@@ -151,7 +151,7 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 				})
 			}
 			all.Wait()
-			f.is(act.ID, Done)
+			f.is(request.ID, Done)
 			want, now := had, "success"
 			if !paid {
 				want, now = had+pay.Amount+pay.Charges, "failed"
@@ -159,16 +159,16 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 			if is := f.payment(pay.ID); won.Load() != 1 || is.PublicStatus() != now || is.Note != "statement of 3 March" || f.wallet() != want {
 				t.Fatalf("%d approvals, %+v, the wallet has %s, want %s", won.Load(), is, f.wallet(), want)
 			}
-			if e := f.entries()[0]; e.Action != KindResolve || e.Subject != act.ID || e.Changes()[0] != (audit.Change{What: "status", Before: "pending", After: now}) {
+			if e := f.entries()[0]; e.Action != KindResolve || e.Subject != request.ID || e.Changes()[0] != (audit.Change{What: "status", Before: "pending", After: now}) {
 				t.Fatalf("%+v", e)
 			}
 			// The form again, and another one about what is final.
-			if same, err := f.Resolve(t.Context(), f.maker, id, pay.ID, Statement{Paid: paid}, "statement of 3 March"); err != nil || same.ID != id || same.State != Done {
+			if same, err := f.Resolve(t.Context(), f.requester, id, pay.ID, Statement{Paid: paid}, "statement of 3 March"); err != nil || same.ID != id || same.State != Done {
 				t.Errorf("%+v, %v", same, err)
 			}
-			_, err = f.Resolve(t.Context(), f.maker, id, pay.ID, Statement{Paid: !paid}, "statement of 3 March")
+			_, err = f.Resolve(t.Context(), f.requester, id, pay.ID, Statement{Paid: !paid}, "statement of 3 March")
 			f.refused(err, problem.Duplicate, "payment_final")
-			_, err = f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{Paid: paid}, "again")
+			_, err = f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{Paid: paid}, "again")
 			f.refused(err, problem.Duplicate, "payment_final")
 		}
 		f.sound()
@@ -179,17 +179,17 @@ func TestResolve_needsTwoPeople(t *testing.T) {
 func TestResolve_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		for i, pay := range f.unknown(3) {
-			act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "not in the statement")
-			f.asked(act, err, KindResolve, 1)
+			request, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "not in the statement")
+			f.asked(request, err, KindResolve, 1)
 			f.tx(func(tx *db.Tx) error {
 				tx.Defer([]string{"UPDATE payments SET posts = posts + 1 WHERE id = $1", "UPDATE payments SET attempt = attempt + 1 WHERE id = $1",
 					"UPDATE payments SET rail = 'mtn' WHERE id = $1"}[i], 1, pay.ID)
 				return nil
 			})
 			had := f.wallet()
-			act = f.approved(f.first, act)
-			if act.State != Failed || !strings.Contains(act.Note, "changed") || f.payment(pay.ID).Status != book.StatusPending || f.wallet() != had {
-				t.Fatalf("%d: %+v", i, act)
+			request = f.approved(f.first, request)
+			if request.State != Failed || !strings.Contains(request.Note, "changed") || f.payment(pay.ID).Status != book.StatusPending || f.wallet() != had {
+				t.Fatalf("%d: %+v", i, request)
 			}
 		}
 	})
@@ -202,21 +202,21 @@ func TestResolve_refusedInFlight(t *testing.T) {
 			tx.Defer("UPDATE payments SET sending_at = $2 WHERE id = $1", 1, pay.ID, f.clock.Now())
 			return nil
 		})
-		_, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x")
+		_, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "x")
 		f.refused(err, problem.InProgress, "payment_in_progress")
 		f.clock.Advance(2 * time.Minute)
-		_, err = f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x") // the time of the clock is not enough
+		_, err = f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "x") // the time of the clock is not enough
 		f.refused(err, problem.InProgress, "payment_in_progress")
 		f.waited()
-		act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{}, "x")
-		f.asked(act, err, KindResolve, 1)
+		request, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{}, "x")
+		f.asked(request, err, KindResolve, 1)
 		f.tx(func(tx *db.Tx) error {
 			tx.Defer("UPDATE payments SET sending_at = $2 WHERE id = $1", 1, pay.ID, f.clock.Now())
 			return nil
 		})
-		_, err = f.Approve(t.Context(), f.first, act.ID, act.Digest) // it is only too soon: the act waits
+		_, err = f.Approve(t.Context(), f.first, request.ID, request.Digest) // it is only too soon: the act waits
 		f.refused(err, problem.InProgress, "payment_in_progress")
-		f.is(act.ID, Waiting)
+		f.is(request.ID, Waiting)
 	})
 }
 
@@ -226,16 +226,16 @@ func TestResolve_booksProviderCosts(t *testing.T) {
 		pay := f.unknown(1)[0]
 		fee, commission, below := money.Pesewas(30), money.Pesewas(5), money.Pesewas(-1)
 		for _, s := range []Statement{{Fee: &fee}, {Commission: &fee}, {Paid: true, Fee: &below}, {Paid: true, Commission: &below}} {
-			_, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, s, "x")
+			_, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, s, "x")
 			f.refused(err, problem.Invalid, problem.CodeInvalidFields)
 		}
-		act, err := f.Resolve(t.Context(), f.maker, newID(), pay.ID, Statement{Paid: true, Fee: &fee, Commission: &commission}, "line 7")
-		f.asked(act, err, KindResolve, 1)
-		if !strings.HasSuffix(act.Sentence, "GHS 10.00; the provider took GHS 0.30 and gave us GHS 0.05") {
-			t.Error(act.Sentence)
+		request, err := f.Resolve(t.Context(), f.requester, newID(), pay.ID, Statement{Paid: true, Fee: &fee, Commission: &commission}, "line 7")
+		f.asked(request, err, KindResolve, 1)
+		if !strings.HasSuffix(request.Sentence, "GHS 10.00; the provider took GHS 0.30 and gave us GHS 0.05") {
+			t.Error(request.Sentence)
 		}
-		if act = f.approved(f.first, act); act.State != Done {
-			t.Fatalf("%+v", act)
+		if request = f.approved(f.first, request); request.State != Done {
+			t.Fatalf("%+v", request)
 		}
 		n, err := f.ledger.Balance(t.Context(), ledger.Key{Asset: pay.Money(), ID: ledger.ProviderFees("hubtel")})
 		if err != nil || n != 30 && n != -30 {
@@ -248,18 +248,18 @@ func TestResolve_booksProviderCosts(t *testing.T) {
 // resolved makes an unknown payout and has two people end it.
 func (f *fixture) resolved(pay book.Payment, paid bool) {
 	f.t.Helper()
-	act, err := f.Resolve(f.t.Context(), f.maker, newID(), pay.ID, Statement{Paid: paid}, "statement")
-	f.asked(act, err, KindResolve, 1)
-	f.approved(f.first, act)
+	request, err := f.Resolve(f.t.Context(), f.requester, newID(), pay.ID, Statement{Paid: paid}, "statement")
+	f.asked(request, err, KindResolve, 1)
+	f.approved(f.first, request)
 }
 
 // contradicted has two people take the word back.
 func (f *fixture) contradicted(pay book.Payment, paid bool) {
 	f.t.Helper()
-	act, err := f.Contradict(f.t.Context(), f.maker, newID(), pay.ID, paid, "read the wrong line")
-	f.asked(act, err, KindContradict, 1)
-	if act = f.approved(f.first, act); act.State != Done {
-		f.t.Fatalf("%+v", act)
+	request, err := f.Contradict(f.t.Context(), f.requester, newID(), pay.ID, paid, "read the wrong line")
+	f.asked(request, err, KindContradict, 1)
+	if request = f.approved(f.first, request); request.State != Done {
+		f.t.Fatalf("%+v", request)
 	}
 }
 
@@ -267,23 +267,23 @@ func TestReopen_emptiesSuspenseOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		for i, pay := range f.unknown(4) {
 			paid, side := i%2 == 0, []Side{Customer, House}[i/2]
-			_, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, side, "x")
+			_, err := f.Decide(t.Context(), f.requester, newID(), pay.ID, side, "x")
 			f.refused(err, problem.Invalid, "nothing_in_suspense")
 			f.resolved(pay, paid)
-			wrong, err := f.Contradict(t.Context(), f.maker, newID(), pay.ID, paid, "x") // it was ended so
+			wrong, err := f.Contradict(t.Context(), f.requester, newID(), pay.ID, paid, "x") // it was ended so
 			f.asked(wrong, err, KindContradict, 1)
 			f.failed(f.approved(f.first, wrong), nil)
-			late, err := f.Contradict(t.Context(), f.maker, newID(), pay.ID, !paid, "x")
+			late, err := f.Contradict(t.Context(), f.requester, newID(), pay.ID, !paid, "x")
 			f.asked(late, err, KindContradict, 1)
 			f.contradicted(pay, !paid)
 			f.failed(f.approved(f.first, late), nil) // which is nothing any more
-			_, err = f.Contradict(t.Context(), f.maker, newID(), pay.ID, !paid, "x")
+			_, err = f.Contradict(t.Context(), f.requester, newID(), pay.ID, !paid, "x")
 			f.refused(err, problem.Duplicate, "contradicted_before")
 
 			had := f.wallet()
-			one, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, side, "as agreed")
+			one, err := f.Decide(t.Context(), f.requester, newID(), pay.ID, side, "as agreed")
 			f.asked(one, err, KindDecide, 1)
-			two, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, House, "the other way")
+			two, err := f.Decide(t.Context(), f.requester, newID(), pay.ID, House, "the other way")
 			f.asked(two, err, KindDecide, 1)
 			if one = f.approved(f.first, one); one.State != Done {
 				t.Fatalf("%+v", one)
@@ -304,9 +304,9 @@ func TestReopen_emptiesSuspenseOnce(t *testing.T) {
 				t.Fatalf("suspense has %d, %v", n, err)
 			}
 		}
-		_, err := f.Decide(t.Context(), f.maker, newID(), newID(), Customer, "x")
+		_, err := f.Decide(t.Context(), f.requester, newID(), newID(), Customer, "x")
 		f.refused(err, problem.NotFound, "payment_not_found")
-		_, err = f.Decide(t.Context(), f.maker, newID(), newID(), "us", "x")
+		_, err = f.Decide(t.Context(), f.requester, newID(), newID(), "us", "x")
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
 		f.sound()
 	})
@@ -319,20 +319,20 @@ func TestSuspense_changedSince(t *testing.T) {
 		f.resolved(pay, true)
 		f.contradicted(pay, false)
 		had := f.wallet()
-		act, err := f.Decide(t.Context(), f.maker, newID(), pay.ID, Customer, "as agreed")
-		f.asked(act, err, KindDecide, 1)
+		request, err := f.Decide(t.Context(), f.requester, newID(), pay.ID, Customer, "as agreed")
+		f.asked(request, err, KindDecide, 1)
 		f.tx(func(tx *db.Tx) error {
 			tx.Defer("UPDATE payments SET last_word = 'success' WHERE id = $1", 1, pay.ID)
 			return nil
 		})
-		f.failed(f.approved(f.first, act), nil)
+		f.failed(f.approved(f.first, request), nil)
 		if f.wallet() != had {
 			t.Fatal("paid out")
 		}
-		act, err = f.Decide(t.Context(), f.maker, newID(), pay.ID, Provider, "it came back to its word")
-		f.asked(act, err, KindDecide, 1)
-		if act = f.approved(f.first, act); act.State != Done || f.wallet() != had {
-			t.Fatalf("%+v", act)
+		request, err = f.Decide(t.Context(), f.requester, newID(), pay.ID, Provider, "it came back to its word")
+		f.asked(request, err, KindDecide, 1)
+		if request = f.approved(f.first, request); request.State != Done || f.wallet() != had {
+			t.Fatalf("%+v", request)
 		}
 		f.sound()
 	})
@@ -343,15 +343,15 @@ func TestFloat_bookedInItsAccount(t *testing.T) {
 	each(t, func(f *fixture) {
 		treasurer := f.join("esi@example.com", roles.Treasury)
 		at := treasury.Float{Provider: "hubtel", Account: "disbursement", Mode: tenant.Live}
-		act, err := f.AddFloat(t.Context(), treasurer, newID(), "slip 1", at, 700, "transfer of 3 March")
-		f.asked(act, err, KindAddFloat, 1)
-		if want := `{"provider":"hubtel","mode":"live","pesewas":700,"reference":"slip 1","account":"disbursement"}`; string(act.Payload) != want {
-			t.Errorf("the payload is %s", act.Payload)
+		request, err := f.AddFloat(t.Context(), treasurer, newID(), "slip 1", at, 700, "transfer of 3 March")
+		f.asked(request, err, KindAddFloat, 1)
+		if want := `{"provider":"hubtel","mode":"live","pesewas":700,"reference":"slip 1","account":"disbursement"}`; string(request.Payload) != want {
+			t.Errorf("the payload is %s", request.Payload)
 		}
-		if want := "Book that GHS 7.00 (live) were paid in at hubtel disbursement, reference \"slip 1\""; act.Sentence != want {
-			t.Errorf("the sentence is %q", act.Sentence)
+		if want := "Book that GHS 7.00 (live) were paid in at hubtel disbursement, reference \"slip 1\""; request.Sentence != want {
+			t.Errorf("the sentence is %q", request.Sentence)
 		}
-		f.approved(f.first, act)
+		f.approved(f.first, request)
 		if n, err := f.ledger.Balance(t.Context(), at.Key()); err != nil || n != -700 || at.Key().ID != "float/hubtel/disbursement" {
 			t.Errorf("%s has %d, %v", at.Key().ID, n, err)
 		}
@@ -381,19 +381,19 @@ func TestFloat_bookedOnce(t *testing.T) {
 			return n
 		}
 		for i, amount := range []money.Pesewas{50_000, -20_000} {
-			act, err := f.AddFloat(t.Context(), treasurer, newID(), "", treasury.Float{Provider: "hubtel", Mode: tenant.Live}, amount, "transfer of 3 March")
-			f.asked(act, err, KindAddFloat, 1)
-			if want := []string{"Book that GHS 500.00 (live) were paid in at hubtel", "Book that GHS 200.00 (live) were taken out at hubtel"}[i]; act.Sentence != want || act.Amount <= 0 || act.Tenant != "" {
-				t.Fatalf("%+v", act)
+			request, err := f.AddFloat(t.Context(), treasurer, newID(), "", treasury.Float{Provider: "hubtel", Mode: tenant.Live}, amount, "transfer of 3 March")
+			f.asked(request, err, KindAddFloat, 1)
+			if want := []string{"Book that GHS 500.00 (live) were paid in at hubtel", "Book that GHS 200.00 (live) were taken out at hubtel"}[i]; request.Sentence != want || request.Amount <= 0 || request.Tenant != "" {
+				t.Fatalf("%+v", request)
 			}
 			had := float()
-			f.approved(f.first, act)
-			_, err = f.Approve(t.Context(), f.second, act.ID, act.Digest)
+			f.approved(f.first, request)
+			_, err = f.Approve(t.Context(), f.second, request.ID, request.Digest)
 			f.refused(err, problem.Duplicate, "act_ended")
 			if float() != had-int64(amount) {
 				t.Errorf("the float went from %d to %d", had, float())
 			}
-			if b, found, err := f.ledger.Booked(t.Context(), KindAddFloat, act.ID); err != nil || !found || b.Amount != int64(amount) || b.Act != act.ID {
+			if b, found, err := f.ledger.Booked(t.Context(), KindAddFloat, request.ID); err != nil || !found || b.Amount != int64(amount) || b.Act != request.ID {
 				t.Errorf("%+v, %v", b, err)
 			}
 		}
@@ -434,7 +434,7 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 			}
 			return n
 		}
-		sell, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1000, 3500, "paid by bank")
+		sell, err := f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 1000, 3500, "paid by bank")
 		f.asked(sell, err, KindSellCredits, 1)
 		if !strings.HasPrefix(sell.Sentence, "Give 1,000") && !strings.HasPrefix(sell.Sentence, "Give 1000") || !strings.HasSuffix(sell.Sentence, "to Adom Stores (live) for GHS 35.00") {
 			t.Error(sell.Sentence)
@@ -446,9 +446,9 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 		if credits() != 1000 {
 			t.Fatal(credits())
 		}
-		back, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned")
+		back, err := f.RefundCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 600, 2100, "returned")
 		f.asked(back, err, KindRefundCredits, 1)
-		more, err := f.RefundCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 600, 2100, "returned again")
+		more, err := f.RefundCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 600, 2100, "returned again")
 		f.asked(more, err, KindRefundCredits, 1)
 		if back = f.approved(f.first, back); back.State != Done || credits() != 400 {
 			t.Fatalf("%+v, %d", back, credits())
@@ -463,7 +463,7 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 		if credits() != 400 {
 			t.Fatal(credits())
 		}
-		renamed, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 5, 0, "a gift")
+		renamed, err := f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 5, 0, "a gift")
 		f.asked(renamed, err, KindSellCredits, 1)
 		f.tx(func(tx *db.Tx) error {
 			tx.Defer("UPDATE tenants SET name = 'Another Shop' WHERE id = $1", 1, f.tenant.ID)
@@ -474,10 +474,10 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 			t.Fatal(credits())
 		}
 		for _, n := range []int64{0, -1, 1_000_000_001} {
-			_, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, n, 1, "x")
+			_, err = f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, n, 1, "x")
 			f.refused(err, problem.Invalid, problem.CodeInvalidFields)
 		}
-		_, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1, -1, "x")
+		_, err = f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 1, -1, "x")
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
 		f.sound()
 	})
@@ -486,13 +486,13 @@ func TestCredits_soldAndReturnedOnce(t *testing.T) {
 // Credits without a price are worth something all the same, where the policy asks for an amount.
 func TestCredits_lowPriceNeedsApproval(t *testing.T) {
 	each(t, func(f *fixture) {
-		f.line(Line{Kind: KindSellCredits, Checkers: 0})
-		f.line(Line{Kind: KindSellCredits, From: 10_000, Checkers: 1})
-		act, err := f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 9_999, 0, "a gift")
-		f.asked(act, err, KindSellCredits, 0)
-		act, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 10_000, 0, "a gift")
-		f.asked(act, err, KindSellCredits, 1)
-		act, err = f.SellCredits(t.Context(), f.maker, newID(), "", f.tenant.ID, 1, 10_000, "dear")
-		f.asked(act, err, KindSellCredits, 1)
+		f.line(Line{Kind: KindSellCredits, Approvers: 0})
+		f.line(Line{Kind: KindSellCredits, From: 10_000, Approvers: 1})
+		request, err := f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 9_999, 0, "a gift")
+		f.asked(request, err, KindSellCredits, 0)
+		request, err = f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 10_000, 0, "a gift")
+		f.asked(request, err, KindSellCredits, 1)
+		request, err = f.SellCredits(t.Context(), f.requester, newID(), "", f.tenant.ID, 1, 10_000, "dear")
+		f.asked(request, err, KindSellCredits, 1)
 	})
 }

@@ -43,20 +43,20 @@ func (a *Changes) HoldPayout(ctx context.Context, by payments.Requester, pay boo
 	if err != nil || !asked {
 		return nil, err
 	}
-	act := payoutRequest(pay)
-	act.Origin, act.Reason = by.Origin, "Reference "+reference(pay)
-	if err := a.byKey(ctx, &act, pay.Key); err != nil {
+	request := payoutRequest(pay)
+	request.Origin, request.Reason = by.Origin, "Reference "+reference(pay)
+	if err := a.byKey(ctx, &request, pay.Key); err != nil {
 		return nil, err
 	}
-	act.Facts.At = a.Store.now()
-	if act.Facts.List, err = a.PayoutFacts(ctx, pay, "", false); err != nil {
+	request.Facts.At = a.Store.now()
+	if request.Facts.List, err = a.PayoutFacts(ctx, pay, "", false); err != nil {
 		return nil, err
 	}
-	act, err = a.Store.Planned(ctx, sendRule, act)
-	if err != nil || act.Needs == 0 {
+	request, err = a.Store.Planned(ctx, sendRule, request)
+	if err != nil || request.Needs == 0 {
 		return nil, err
 	}
-	return &payments.PendingApproval{Until: act.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, By{}, sendRule, act) }}, nil
+	return &payments.PendingApproval{Until: request.ExpiresAt, Write: func(tx *db.Tx) error { return a.Store.InsertPlanned(tx, By{}, sendRule, request) }}, nil
 }
 
 // payoutRequest returns the request of a payout without its requester. It has the payment's id and no name. The page of
@@ -144,39 +144,39 @@ func (a *Changes) checkPayout(ctx context.Context, r Request) ([]Fact, error) {
 }
 
 // byKey describes the key that made a request, and its member.
-func (a *Changes) byKey(ctx context.Context, act *Request, id string) error {
-	k, err := a.Access.Key(ctx, act.Tenant, id)
+func (a *Changes) byKey(ctx context.Context, request *Request, id string) error {
+	k, err := a.Access.Key(ctx, request.Tenant, id)
 	if err != nil {
 		return err
 	}
-	act.Key, act.Maker, act.MakerName = k.ID, k.Maker, "key "+k.Hint
+	request.Key, request.Requester, request.RequesterName = k.ID, k.Creator, "key "+k.Hint
 	if k.Member != "" {
-		act.MakerName += " of " + k.Member
+		request.RequesterName += " of " + k.Member
 	}
 	if k.Person == "" { // an older key's text may mean somebody
-		act.Member = k.Member
+		request.Member = k.Member
 	}
-	act.Barred, err = a.Access.Holders(ctx, act.Tenant, id)
+	request.Barred, err = a.Access.Holders(ctx, request.Tenant, id)
 	return err
 }
 
 // approvePayout lets the payout go and ends the act in one transaction.
-func (a *Changes) approvePayout(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[heldPayout](*act)
+func (a *Changes) approvePayout(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[heldPayout](*request)
 	if err != nil {
 		return err
 	}
-	return a.release(ctx, *act, "payout", func(row book.Payment) bool { return heldOf(row) == p }, finish)
+	return a.release(ctx, *request, "payout", func(row book.Payment) bool { return heldOf(row) == p }, finish)
 }
 
 // release lets the payment of a request go, if it is the same as when it was requested.
-func (a *Changes) release(ctx context.Context, act Request, what string, same func(row book.Payment) bool, finish Finish) error {
+func (a *Changes) release(ctx context.Context, request Request, what string, same func(row book.Payment) bool, finish Finish) error {
 	// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's values.
-	return a.Payments.Approve(context.WithoutCancel(ctx), act.ID, func(tx *db.Tx, row book.Payment) error {
+	return a.Payments.Approve(context.WithoutCancel(ctx), request.ID, func(tx *db.Tx, row book.Payment) error {
 		if !same(row) {
 			return errChanged("The " + what)
 		}
-		if err := a.keyStands(tx, act); err != nil {
+		if err := a.keyStands(tx, request); err != nil {
 			return err
 		}
 		return finish(tx, []audit.Change{{What: what, Before: "waits for approval", After: "is sent"}})
@@ -184,11 +184,11 @@ func (a *Changes) release(ctx context.Context, act Request, what string, same fu
 }
 
 // keyStands refuses the request of a key that was revoked since.
-func (a *Changes) keyStands(tx *db.Tx, act Request) error {
-	if act.Key == "" {
+func (a *Changes) keyStands(tx *db.Tx, request Request) error {
+	if request.Key == "" {
 		return nil
 	}
-	k, err := a.Access.LockedKey(tx, act.Tenant, act.Key)
+	k, err := a.Access.LockedKey(tx, request.Tenant, request.Key)
 	if err == nil && !k.RevokedAt.IsZero() {
 		err = problem.New(problem.Forbidden, "key_revoked", "The API key that asked for this was revoked since")
 	}
@@ -197,8 +197,8 @@ func (a *Changes) keyStands(tx *db.Tx, act Request) error {
 
 // disapprovePayout releases the hold of a payout and ends the request in one transaction. It leaves a payout that no
 // longer waits as it is, because a recovery found it at a provider.
-func (a *Changes) disapprovePayout(ctx context.Context, act Request, end func(*db.Tx) error) error {
-	err := a.Payments.Disapprove(context.WithoutCancel(ctx), act.ID, end)
+func (a *Changes) disapprovePayout(ctx context.Context, request Request, end func(*db.Tx) error) error {
+	err := a.Payments.Disapprove(context.WithoutCancel(ctx), request.ID, end)
 	if err != nil && problem.From(err).Code == payments.CodeNotWaiting {
 		return a.Store.Write(ctx, end)
 	}

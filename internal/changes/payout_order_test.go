@@ -71,7 +71,7 @@ func TestPayoutOrder_waits(t *testing.T) {
 func TestPayoutOrder_atOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.rail.pending = true
-		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, Checkers: 0})
+		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, Approvers: 0})
 		id := newID()
 		r, err := f.onPage(f.finance, id, Values{"amount": "4.99"})
 		if err != nil || r.State != Done || r.Needs != 0 || r.EndedAt.IsZero() {
@@ -98,7 +98,7 @@ func TestPayoutOrder_refused(t *testing.T) {
 		f.refused(err, problem.Invalid, CodeChanged)
 		_, err = f.onPage(f.signatory, newID(), nil)
 		f.refused(err, problem.Forbidden, "not_allowed")
-		_, err = f.Do(t.Context(), f.maker, KindSendPayout, newID(), Values{FieldTenant: f.tenant.ID, "channel": "TELECEL", "account_number": "0201234567", "amount": "10.00"}, "x")
+		_, err = f.Do(t.Context(), f.requester, KindSendPayout, newID(), Values{FieldTenant: f.tenant.ID, "channel": "TELECEL", "account_number": "0201234567", "amount": "10.00"}, "x")
 		f.refused(err, problem.Forbidden, "person_needed")
 		_, err = f.Do(t.Context(), By{Machine: "root", Place: roles.Installation}, KindSendPayout, newID(), Values{FieldTenant: f.tenant.ID, "channel": "TELECEL", "account_number": "0201234567", "amount": "10.00"}, "x")
 		f.refused(err, problem.Forbidden, "person_needed")
@@ -111,7 +111,7 @@ func TestPayoutOrder_refused(t *testing.T) {
 // Whatever breaks off at each boundary of the database, there is a payout with its request, or neither.
 func TestPayoutOrder_broken(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
-		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, Checkers: 0})
+		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, Approvers: 0})
 		for _, amount := range []string{"4.99", "10.00"} {
 			for n := range mostBoundaries {
 				hit, left, id := false, n, newID()

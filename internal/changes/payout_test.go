@@ -51,21 +51,21 @@ func TestHeldPayout_masksItsReference(t *testing.T) {
 		if err != nil || !pay.AwaitsApproval() {
 			t.Fatalf("%+v, %v", pay, err)
 		}
-		act, err := f.Store.Get(t.Context(), pay.ID)
-		if err != nil || strings.Contains(act.Reason, "0201234567") || act.Reason != "Reference ****rch" {
-			t.Errorf("%q, %v", act.Reason, err)
+		request, err := f.Store.Get(t.Context(), pay.ID)
+		if err != nil || strings.Contains(request.Reason, "0201234567") || request.Reason != "Reference ****rch" {
+			t.Errorf("%q, %v", request.Reason, err)
 		}
 	})
 }
 
 // keyOf makes a key of the account, for a member and by a maker.
-func (f *fixture) keyOf(member, maker string) string {
+func (f *fixture) keyOf(member, requester string) string {
 	f.t.Helper()
 	m, err := f.Access.Mint(access.NewKey{Tenant: f.tenant.ID, Live: true, Member: member, Scopes: []access.Scope{access.Payout}})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	m.Key.Maker = maker
+	m.Key.Creator = requester
 	f.tx(func(tx *db.Tx) error { f.Access.CreateKey(tx, m); return nil })
 	return m.Key.ID
 }
@@ -76,13 +76,13 @@ type team struct {
 	owner, admin, signatory, finance By
 }
 
-func eachTeam(t *testing.T, checkers int, fn func(f *team)) {
+func eachTeam(t *testing.T, approvers int, fn func(f *team)) {
 	each(t, func(f *fixture) {
 		m := &team{fixture: f}
 		m.owner, m.admin = f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		m.signatory, m.finance = f.member("signatory@adom.example", f.tenant.ID, roles.Signatory), f.member("finance@adom.example", f.tenant.ID, roles.Finance)
 		f.paying(20)
-		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 5 * money.Cedi, Checkers: checkers})
+		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 5 * money.Cedi, Approvers: approvers})
 		f.clock.Advance(2 * time.Second)
 		fn(m)
 	})
@@ -92,12 +92,12 @@ func TestHeldPayout_approvedOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		f.rail.pending = true
 		had := f.wallet()
-		act, err := f.heldPayout(f.keyOf("", f.owner.Visitor.Person.ID))
-		if err != nil || act.Kind != KindSendPayout || act.State != Waiting || act.Needs != 1 || act.Amount != 10*money.Cedi || act.Place != f.tenant.ID || act.Maker != f.owner.Visitor.Person.ID ||
-			!strings.HasPrefix(act.MakerName, "key mk_live_") || act.Sentence != "Send GHS 10.00 to TELECEL 233****4567, with a fee of GHS 0.10" {
-			t.Fatalf("%+v, %v", act, err)
+		request, err := f.heldPayout(f.keyOf("", f.owner.Visitor.Person.ID))
+		if err != nil || request.Kind != KindSendPayout || request.State != Waiting || request.Needs != 1 || request.Amount != 10*money.Cedi || request.Place != f.tenant.ID || request.Requester != f.owner.Visitor.Person.ID ||
+			!strings.HasPrefix(request.RequesterName, "key mk_live_") || request.Sentence != "Send GHS 10.00 to TELECEL 233****4567, with a fee of GHS 0.10" {
+			t.Fatalf("%+v, %v", request, err)
 		}
-		if strings.Contains(string(act.Payload), "233201234567") {
+		if strings.Contains(string(request.Payload), "233201234567") {
 			t.Error("a whole number is in the act")
 		}
 		if f.wallet() != had-10*money.Cedi-10 {
@@ -107,7 +107,7 @@ func TestHeldPayout_approvedOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for _, by := range []By{f.admin, f.signatory, f.admin, f.signatory} {
 			all.Go(func() {
-				done, err := f.Approve(context.WithoutCancel(t.Context()), by, act.ID, act.Digest)
+				done, err := f.Approve(context.WithoutCancel(t.Context()), by, request.ID, request.Digest)
 				if err == nil && done.State == Done {
 					won.Add(1)
 				} else if !problem.Is(err, problem.Duplicate) {
@@ -116,12 +116,12 @@ func TestHeldPayout_approvedOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		f.is(act.ID, Done)
-		if pay := f.payment(act.ID); won.Load() != 1 || pay.AwaitsApproval() || pay.Status != book.StatusPending {
+		f.is(request.ID, Done)
+		if pay := f.payment(request.ID); won.Load() != 1 || pay.AwaitsApproval() || pay.Status != book.StatusPending {
 			t.Errorf("%d approvals, %+v", won.Load(), pay)
 		}
 		log := f.entries()
-		if log[0].Action != KindSendPayout || log[0].Changes()[0] != (audit.Change{What: "payout", Before: "waits for approval", After: "is sent"}) || log[1].Action != "act.make" || log[1].Actor != act.MakerName || log[1].Person != "" {
+		if log[0].Action != KindSendPayout || log[0].Changes()[0] != (audit.Change{What: "payout", Before: "waits for approval", After: "is sent"}) || log[1].Action != "act.make" || log[1].Actor != request.RequesterName || log[1].Person != "" {
 			t.Errorf("%+v", log[:2])
 		}
 		f.sound()
@@ -133,7 +133,7 @@ func TestHeldPayout_approvedOnce(t *testing.T) {
 func TestHeldPayout_notByItsRequester(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		byPage, err := f.onPage(f.admin, newID(), nil)
-		if err != nil || byPage.State != Waiting || byPage.Maker != f.admin.Visitor.Person.ID || byPage.MakerName != "admin@adom.example" || byPage.Origin != "192.0.2.9" {
+		if err != nil || byPage.State != Waiting || byPage.Requester != f.admin.Visitor.Person.ID || byPage.RequesterName != "admin@adom.example" || byPage.Origin != "192.0.2.9" {
 			t.Fatal(byPage, err)
 		}
 		byKey, err := f.heldPayout(f.keyOf("Owner@adom.example", f.admin.Visitor.Person.ID))
@@ -143,14 +143,14 @@ func TestHeldPayout_notByItsRequester(t *testing.T) {
 		other := f.shop("Other Shop")
 		stranger, operator := f.member("admin@other.example", other.ID, roles.Admin), f.join("boss@example.com", roles.Owner)
 		late := f.member("late@adom.example", f.tenant.ID, roles.Signatory)
-		refused := func(by By, act Request, place, code string) {
+		refused := func(by By, request Request, place, code string) {
 			t.Helper()
 			by.Place = place
-			_, err := f.Approve(t.Context(), by, act.ID, act.Digest)
+			_, err := f.Approve(t.Context(), by, request.ID, request.Digest)
 			if e := problem.From(err); e == nil || e.Code != code {
 				t.Errorf("%s: %v, want %s", by.Visitor.Person.Email, err, code)
 			}
-			f.is(act.ID, Waiting)
+			f.is(request.ID, Waiting)
 		}
 		here := f.tenant.ID
 		refused(f.admin, byPage, here, "own_act")
@@ -165,8 +165,8 @@ func TestHeldPayout_notByItsRequester(t *testing.T) {
 		stale := byKey
 		stale.Digest = strings.Repeat("0", 64)
 		refused(f.signatory, stale, here, "act_changed")
-		for _, act := range []Request{byPage, byKey} {
-			if done, err := f.Approve(t.Context(), f.signatory, act.ID, act.Digest); err != nil || done.State != Done {
+		for _, request := range []Request{byPage, byKey} {
+			if done, err := f.Approve(t.Context(), f.signatory, request.ID, request.Digest); err != nil || done.State != Done {
 				t.Error(done, err)
 			}
 		}
@@ -178,36 +178,36 @@ func TestHeldPayout_endReleasesTheHold(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		had := f.wallet()
 		key := f.keyOf("", f.owner.Visitor.Person.ID)
-		for name, end := range map[State]func(act Request) error{
-			Rejected: func(act Request) error {
-				_, err := f.Reject(t.Context(), f.signatory, act.ID, act.Digest, "not agreed")
+		for name, end := range map[State]func(request Request) error{
+			Rejected: func(request Request) error {
+				_, err := f.Reject(t.Context(), f.signatory, request.ID, request.Digest, "not agreed")
 				return err
 			},
-			Withdrawn: func(act Request) error {
-				_, err := f.Withdraw(t.Context(), f.admin, act.ID, act.Digest)
+			Withdrawn: func(request Request) error {
+				_, err := f.Withdraw(t.Context(), f.admin, request.ID, request.Digest)
 				f.refused(err, problem.Forbidden, "not_your_act")
-				_, err = f.Withdraw(t.Context(), f.owner, act.ID, act.Digest)
+				_, err = f.Withdraw(t.Context(), f.owner, request.ID, request.Digest)
 				return err
 			},
-			Expired: func(act Request) error {
+			Expired: func(request Request) error {
 				f.tx(func(tx *db.Tx) error {
-					tx.Defer("UPDATE acts SET expires_at = $2 WHERE id = $1", 1, act.ID, f.clock.Now())
+					tx.Defer("UPDATE acts SET expires_at = $2 WHERE id = $1", 1, request.ID, f.clock.Now())
 					return nil
 				})
-				_, err := f.Approve(t.Context(), f.signatory, act.ID, act.Digest)
+				_, err := f.Approve(t.Context(), f.signatory, request.ID, request.Digest)
 				f.refused(err, problem.Gone, "act_expired")
 				return f.Expire(t.Context())
 			},
 		} {
-			act, err := f.heldPayout(key)
+			request, err := f.heldPayout(key)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := end(act); err != nil {
+			if err := end(request); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			f.is(act.ID, name)
-			if pay := f.payment(act.ID); pay.Status != book.StatusFailed || pay.Reason != provider.ReasonNotApproved || f.wallet() != had {
+			f.is(request.ID, name)
+			if pay := f.payment(request.ID); pay.Status != book.StatusFailed || pay.Reason != provider.ReasonNotApproved || f.wallet() != had {
 				t.Errorf("%s: %+v, the wallet has %s of %s", name, pay, f.wallet(), had)
 			}
 			if err := f.Expire(t.Context()); err != nil || f.wallet() != had {
@@ -221,7 +221,7 @@ func TestHeldPayout_endReleasesTheHold(t *testing.T) {
 // A clock that is set forward ends no payout that waits for its approval. It expires when nobody approved it within a day after.
 func TestExpire_clockSetForward(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
-		act, err := f.heldPayout(f.keyOf("", f.owner.Visitor.Person.ID))
+		request, err := f.heldPayout(f.keyOf("", f.owner.Visitor.Person.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestExpire_clockSetForward(t *testing.T) {
 			if err := f.Expire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			f.is(act.ID, is)
+			f.is(request.ID, is)
 			f.clock.Advance(Lasts)
 		}
 		f.sound()
@@ -243,7 +243,7 @@ func TestHeldPayout_revokedOrStopped(t *testing.T) {
 		had := f.wallet()
 		key := f.keyOf("", "")
 		for i, note := range []string{"revoked", "Payouts"} {
-			act, err := f.heldPayout(key)
+			request, err := f.heldPayout(key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,10 +255,10 @@ func TestHeldPayout_revokedOrStopped(t *testing.T) {
 				f.Tenants.StopPayouts(tx, f.tenant.ID)
 				return nil
 			})
-			if done, err := f.Approve(t.Context(), f.signatory, act.ID, act.Digest); err != nil || done.State != Failed || !strings.Contains(done.Note, note) {
+			if done, err := f.Approve(t.Context(), f.signatory, request.ID, request.Digest); err != nil || done.State != Failed || !strings.Contains(done.Note, note) {
 				t.Errorf("%+v, %v", done, err)
 			}
-			if pay := f.payment(act.ID); pay.Status != book.StatusFailed || f.wallet() != had {
+			if pay := f.payment(request.ID); pay.Status != book.StatusFailed || f.wallet() != had {
 				t.Errorf("%+v, the wallet has %s", pay, f.wallet())
 			}
 			key = f.keyOf("", "")
@@ -275,19 +275,19 @@ func TestHeldPayout_policyLine(t *testing.T) {
 		if pay, _, err := f.Payments.Payout(t.Context(), f.byKey(key), small); err != nil || pay.AwaitsApproval() {
 			t.Errorf("below the line: %+v, %v", pay, err)
 		}
-		act, err := f.heldPayout(key)
-		if err != nil || act.Needs != 2 {
-			t.Fatal(act, err)
+		request, err := f.heldPayout(key)
+		if err != nil || request.Needs != 2 {
+			t.Fatal(request, err)
 		}
 		for _, by := range []By{f.signatory, f.admin} {
-			if pay := f.payment(act.ID); !pay.AwaitsApproval() {
+			if pay := f.payment(request.ID); !pay.AwaitsApproval() {
 				t.Error("it went with one approval of two")
 			}
-			if _, err := f.Approve(t.Context(), by, act.ID, act.Digest); err != nil {
+			if _, err := f.Approve(t.Context(), by, request.ID, request.Digest); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if pay := f.payment(act.ID); pay.AwaitsApproval() {
+		if pay := f.payment(request.ID); pay.AwaitsApproval() {
 			t.Errorf("%+v", pay)
 		}
 		// Where too few people are left, nothing is taken that nobody could approve.
@@ -305,7 +305,7 @@ func TestHeldPayout_policyLine(t *testing.T) {
 		if f.wallet() != had {
 			t.Errorf("the wallet has %s of %s", f.wallet(), had)
 		}
-		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 5 * money.Cedi, Checkers: Default})
+		f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: 5 * money.Cedi, Approvers: Default})
 		f.clock.Advance(2 * time.Second)
 		if pay, _, err := f.Payments.Payout(t.Context(), f.byKey(key), order); err != nil || pay.AwaitsApproval() {
 			t.Errorf("without a line: %+v, %v", pay, err)
@@ -318,7 +318,7 @@ func TestReject_interruptedReleasesOnce(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		key, had := f.keyOf("", ""), f.wallet()
 		for n := range mostBoundaries {
-			act, err := f.heldPayout(key)
+			request, err := f.heldPayout(key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -330,21 +330,21 @@ func TestReject_interruptedReleasesOnce(t *testing.T) {
 				}
 				return db.FaultNone
 			})
-			_, err = f.Reject(t.Context(), f.signatory, act.ID, act.Digest, "not agreed")
+			_, err = f.Reject(t.Context(), f.signatory, request.ID, request.Digest, "not agreed")
 			f.faults.Decide(nil)
-			now, getErr := f.Store.Get(t.Context(), act.ID)
+			now, getErr := f.Store.Get(t.Context(), request.ID)
 			if getErr != nil {
 				t.Fatal(getErr)
 			}
-			if pay := f.payment(act.ID); pay.AwaitsApproval() != (now.State == Waiting) {
+			if pay := f.payment(request.ID); pay.AwaitsApproval() != (now.State == Waiting) {
 				t.Fatalf("%d: the act is %s, and the payout %+v: %v", n, now.State, pay, err)
 			}
 			if now.State == Waiting {
-				if _, err := f.Reject(t.Context(), f.signatory, act.ID, act.Digest, "not agreed"); err != nil {
+				if _, err := f.Reject(t.Context(), f.signatory, request.ID, request.Digest, "not agreed"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if f.is(act.ID, Rejected); f.wallet() != had {
+			if f.is(request.ID, Rejected); f.wallet() != had {
 				t.Fatalf("%d: the wallet has %s of %s", n, f.wallet(), had)
 			}
 			if !hit {
@@ -362,15 +362,15 @@ func TestReject_interruptedReleasesOnce(t *testing.T) {
 func TestKeyText_namesTheApprover(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		for _, text := range []string{"Owner@adom.example", "Admin <owner@adom.example>", "owner\u200b@adom.example", "\u043ewner@adom.example"} {
-			act, err := f.heldPayout(f.keyOf(text, f.admin.Visitor.Person.ID))
+			request, err := f.heldPayout(f.keyOf(text, f.admin.Visitor.Person.ID))
 			if err != nil {
 				t.Fatal(err)
 			}
 			by := f.owner
 			by.Place = f.tenant.ID
-			_, err = f.Approve(t.Context(), by, act.ID, act.Digest)
+			_, err = f.Approve(t.Context(), by, request.ID, request.Digest)
 			f.refused(err, problem.Forbidden, "own_act")
-			f.is(act.ID, Waiting)
+			f.is(request.ID, Waiting)
 		}
 		f.sound()
 	})
@@ -384,16 +384,16 @@ func TestKeyHolders_cannotApprove(t *testing.T) {
 		second := f.member("second@adom.example", f.tenant.ID, roles.Admin)
 		f.clock.Advance(time.Second)
 		order := KeyOrder{Member: " Signatory@adom.example", Label: "second's till", Scopes: []access.Scope{access.Payout}}
-		act, err := f.CreateKey(t.Context(), here(f.owner), newID(), f.tenant.ID, order, "till")
-		f.asked(act, err, KindCreateKey, 1)
-		f.approved(here(f.admin), act)
+		request, err := f.CreateKey(t.Context(), here(f.owner), newID(), f.tenant.ID, order, "till")
+		f.asked(request, err, KindCreateKey, 1)
+		f.approved(here(f.admin), request)
 		keys, err := f.Access.Keys(t.Context(), f.tenant.ID)
 		if err != nil || len(keys) != 1 || keys[0].Person != f.signatory.Visitor.Person.ID || keys[0].Label != "second's till" {
 			t.Fatalf("%+v, %v", keys, err)
 		}
-		act, err = f.RotateKey(t.Context(), here(f.admin), newID(), f.tenant.ID, keys[0].ID, time.Hour, "yearly")
-		f.asked(act, err, KindRotateKey, 1)
-		f.approved(here(f.owner), act)
+		request, err = f.RotateKey(t.Context(), here(f.admin), newID(), f.tenant.ID, keys[0].ID, time.Hour, "yearly")
+		f.asked(request, err, KindRotateKey, 1)
+		f.approved(here(f.owner), request)
 		keys, err = f.Access.Keys(t.Context(), f.tenant.ID)
 		if err != nil || len(keys) != 2 {
 			t.Fatal(keys, err)

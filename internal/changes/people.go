@@ -42,36 +42,36 @@ var peopleRule = Rule{Make: roles.ChangePeople, Check: roles.ApprovePeople}
 // mayGive refuses, in the transaction that applies a request, roles that its requester may not give or take. The
 // requester needs each permission of such a role at that place. A person who may create people of the installation may
 // give every role of a tenant.
-func (a *Changes) mayGive(tx *db.Tx, act Request, all ...identity.Membership) error {
-	if act.byMachine() {
+func (a *Changes) mayGive(tx *db.Tx, request Request, all ...identity.Membership) error {
+	if request.byMachine() {
 		return nil
 	}
-	maker, err := a.People.Standing(tx, act.Maker, act.Place)
+	requester, err := a.People.Standing(tx, request.Requester, request.Place)
 	if err != nil {
 		return err
 	}
 	for _, m := range all {
 		switch {
 		case m.Role == "":
-		case m.Tenant != act.Place && act.Place != roles.Installation:
+		case m.Tenant != request.Place && request.Place != roles.Installation:
 			return problem.New(problem.Forbidden, "person_elsewhere", "This person has a role elsewhere, too: only the installation can do this")
-		case m.Tenant == act.Place && !maker.Role.Covers(roles.SiteOf(m.Tenant), m.Role):
-			return problem.New(problem.Forbidden, "role_beyond", fmt.Sprintf("The role %s has rights that %s, who is %s, lacks", m.Role, maker.Person.Email, maker.Role))
+		case m.Tenant == request.Place && !requester.Role.Covers(roles.SiteOf(m.Tenant), m.Role):
+			return problem.New(problem.Forbidden, "role_beyond", fmt.Sprintf("The role %s has rights that %s, who is %s, lacks", m.Role, requester.Person.Email, requester.Role))
 		}
 	}
 	return nil
 }
 
 // other finds the person of an act, who is another one than its maker.
-func (a *Changes) other(tx *db.Tx, act Request, email string) (identity.Person, []identity.Membership, error) {
+func (a *Changes) other(tx *db.Tx, request Request, email string) (identity.Person, []identity.Membership, error) {
 	p, all, err := a.People.Locked(tx, email)
 	if err != nil {
 		return p, nil, err
 	}
-	if p.ID == act.Maker {
+	if p.ID == request.Requester {
 		return p, nil, errYourself()
 	}
-	if act.Place != roles.Installation && !slices.ContainsFunc(all, func(m identity.Membership) bool { return m.Tenant == act.Place }) {
+	if request.Place != roles.Installation && !slices.ContainsFunc(all, func(m identity.Membership) bool { return m.Tenant == request.Place }) {
 		return p, nil, problem.New(problem.NotFound, "person_not_found", "There is no such person here")
 	}
 	return p, all, nil
@@ -147,12 +147,12 @@ func (a *Changes) invitation(ctx context.Context, _ person) (identity.Invitation
 
 // from completes an invitation: its requester, and whether the same person gets link and code because nobody had to
 // approve.
-func from(act Request, by identity.Invitation) identity.Invitation {
-	by.By = act.MakerName
+func from(request Request, by identity.Invitation) identity.Invitation {
+	by.By = request.RequesterName
 	switch {
-	case act.byMachine():
-	case act.Needs == 0:
-		by.Sponsor = act.Maker
+	case request.byMachine():
+	case request.Needs == 0:
+		by.Sponsor = request.Requester
 	default:
 		by.Sponsor = ""
 	}
@@ -160,9 +160,9 @@ func from(act Request, by identity.Invitation) identity.Invitation {
 }
 
 func (a *Changes) inviteKind() Kind {
-	return secretly(a, KindInvite, "Invitation of a person", peopleRule, a.invitation, func(tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
+	return secretly(a, KindInvite, "Invitation of a person", peopleRule, a.invitation, func(tx *db.Tx, request Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
 		m := identity.Membership{Tenant: p.Tenant, Role: p.Role}
-		if err := a.mayGive(tx, act, m); err != nil {
+		if err := a.mayGive(tx, request, m); err != nil {
 			return nil, nil, err
 		}
 		person, all, err := a.People.Locked(tx, p.Email)
@@ -171,17 +171,17 @@ func (a *Changes) inviteKind() Kind {
 		}
 		switch {
 		case err != nil:
-		case person.ID == act.Maker:
+		case person.ID == request.Requester:
 			err = errYourself()
-		case act.Place != roles.Installation:
-			err = a.mayGive(tx, act, all...)
+		case request.Place != roles.Installation:
+			err = a.mayGive(tx, request, all...)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		made, invited, err := a.People.Invite(tx, from(act, by), p.Email, p.Name, m)
+		made, invited, err := a.People.Invite(tx, from(request, by), p.Email, p.Name, m)
 		if err == nil && invited { // whoever has the link is all that the person is
-			err = a.mayGive(tx, act, all...)
+			err = a.mayGive(tx, request, all...)
 		}
 		var secret []string
 		if invited {
@@ -211,11 +211,11 @@ func (a *Changes) lookRole(ctx context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) roleKind() Kind {
-	return written(a, KindRole, "Role of a person", peopleRule, func(tx *db.Tx, act Request, p person) ([]audit.Change, error) {
-		if _, _, err := a.other(tx, act, p.Email); err != nil {
+	return written(a, KindRole, "Role of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
+		if _, _, err := a.other(tx, request, p.Email); err != nil {
 			return nil, err
 		}
-		if err := a.mayGive(tx, act, identity.Membership{Tenant: p.Tenant, Role: p.Role}, identity.Membership{Tenant: p.Tenant, Role: p.Before}); err != nil {
+		if err := a.mayGive(tx, request, identity.Membership{Tenant: p.Tenant, Role: p.Role}, identity.Membership{Tenant: p.Tenant, Role: p.Before}); err != nil {
 			return nil, err
 		}
 		_, before, err := a.People.SetRole(tx, p.Email, identity.Membership{Tenant: p.Tenant, Role: p.Role})
@@ -254,17 +254,17 @@ func (a *Changes) lookWhole(sentence string) func(ctx context.Context, o Order) 
 }
 
 // whole finds the person of an act about everything that they are, whose every role the maker may give.
-func (a *Changes) whole(tx *db.Tx, act Request, p person) error {
-	_, all, err := a.other(tx, act, p.Email)
+func (a *Changes) whole(tx *db.Tx, request Request, p person) error {
+	_, all, err := a.other(tx, request, p.Email)
 	if err != nil {
 		return err
 	}
-	return a.mayGive(tx, act, all...)
+	return a.mayGive(tx, request, all...)
 }
 
 func (a *Changes) disableKind() Kind {
-	return written(a, KindDisable, "Lock of a person", peopleRule, func(tx *db.Tx, act Request, p person) ([]audit.Change, error) {
-		if err := a.whole(tx, act, p); err != nil {
+	return written(a, KindDisable, "Lock of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
+		if err := a.whole(tx, request, p); err != nil {
 			return nil, err
 		}
 		_, err := a.People.Disable(tx, p.Email)
@@ -273,8 +273,8 @@ func (a *Changes) disableKind() Kind {
 }
 
 func (a *Changes) enableKind() Kind {
-	return written(a, KindEnable, "Unlock of a person", peopleRule, func(tx *db.Tx, act Request, p person) ([]audit.Change, error) {
-		if err := a.whole(tx, act, p); err != nil {
+	return written(a, KindEnable, "Unlock of a person", peopleRule, func(tx *db.Tx, request Request, p person) ([]audit.Change, error) {
+		if err := a.whole(tx, request, p); err != nil {
 			return nil, err
 		}
 		_, err := a.People.Enable(tx, p.Email)
@@ -283,11 +283,11 @@ func (a *Changes) enableKind() Kind {
 }
 
 func (a *Changes) resetKind() Kind {
-	return secretly(a, KindReset, "Reset of a person", peopleRule, a.invitation, func(tx *db.Tx, act Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
-		if err := a.whole(tx, act, p); err != nil {
+	return secretly(a, KindReset, "Reset of a person", peopleRule, a.invitation, func(tx *db.Tx, request Request, p person, by identity.Invitation) ([]audit.Change, []string, error) {
+		if err := a.whole(tx, request, p); err != nil {
 			return nil, nil, err
 		}
-		_, err := a.People.Reset(tx, from(act, by), p.Email)
+		_, err := a.People.Reset(tx, from(request, by), p.Email)
 		return []audit.Change{{What: "password and second factor of " + p.Email, Before: "as they were", After: "none"}}, []string{by.Token, by.Code}, err
 	}).by(a.lookWhole("Take password and second factor of %[1]s away and give a link for new ones (%[2]s)"), emailField).showing(a.checkPerson)
 }

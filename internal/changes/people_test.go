@@ -19,10 +19,10 @@ func (f *fixture) invite(by By, email string, m identity.Membership) (Request, e
 }
 
 // failed fails the test unless an act was done, and refused with a code's words by what it is about.
-func (f *fixture) failed(act Request, err error) {
+func (f *fixture) failed(request Request, err error) {
 	f.t.Helper()
-	if err != nil || act.State != Failed {
-		f.t.Fatalf("%+v, %v", act, err)
+	if err != nil || request.State != Failed {
+		f.t.Fatalf("%+v, %v", request, err)
 	}
 }
 
@@ -30,21 +30,21 @@ func TestInvite_needsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		f.clock.Advance(time.Second)
-		act, err := f.invite(admin, "new@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Finance})
-		f.asked(act, err, KindInvite, 1)
-		if act.Sentence != "Invite new@adom.example (Somebody %s) as finance of Adom Stores (live)" {
-			t.Fatal(act.Sentence)
+		request, err := f.invite(admin, "new@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Finance})
+		f.asked(request, err, KindInvite, 1)
+		if request.Sentence != "Invite new@adom.example (Somebody %s) as finance of Adom Stores (live)" {
+			t.Fatal(request.Sentence)
 		}
-		if act = f.approved(owner, act); act.State != Done || act.Secret != "" {
-			t.Fatalf("%+v", act)
+		if request = f.approved(owner, request); request.State != Done || request.Secret != "" {
+			t.Fatalf("%+v", request)
 		}
-		_, err = f.Reveal(t.Context(), owner, Secret, act.ID)
+		_, err = f.Reveal(t.Context(), owner, Secret, request.ID)
 		f.refused(err, problem.Forbidden, "not_your_act")
-		token, err := f.Reveal(t.Context(), admin, Secret, act.ID)
+		token, err := f.Reveal(t.Context(), admin, Secret, request.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		session, err := f.people.Accept(t.Context(), token, f.code(owner, act), identitytest.Password, "a test", netip.Addr{})
+		session, err := f.people.Accept(t.Context(), token, f.code(owner, request), identitytest.Password, "a test", netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestRole_grantsNoMoreThanOwn(t *testing.T) {
 		boss := f.join("boss@example.com", roles.Owner)
 		admin := f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		for _, r := range []roles.Role{roles.Owner, roles.Approver, roles.Compliance} {
-			f.failed(f.invite(f.maker, "x@example.com", identity.Membership{Role: r}))
+			f.failed(f.invite(f.requester, "x@example.com", identity.Membership{Role: r}))
 		}
 		f.failed(f.invite(admin, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Owner}))
 		_, err := f.invite(admin, "x@adom.example", identity.Membership{Tenant: other.ID, Role: roles.Support})
@@ -72,24 +72,24 @@ func TestRole_grantsNoMoreThanOwn(t *testing.T) {
 		developer := f.member("dev@adom.example", f.tenant.ID, roles.Developer)
 		_, err = f.invite(developer, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Support})
 		f.refused(err, problem.Forbidden, "not_allowed")
-		act, err := f.invite(f.maker, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Owner}) // the first person of an account
-		f.asked(act, err, KindInvite, 0)
-		act, err = f.invite(boss, "y@example.com", identity.Membership{Role: roles.Approver})
-		f.asked(act, err, KindInvite, 0)
+		request, err := f.invite(f.requester, "x@adom.example", identity.Membership{Tenant: f.tenant.ID, Role: roles.Owner}) // the first person of an account
+		f.asked(request, err, KindInvite, 0)
+		request, err = f.invite(boss, "y@example.com", identity.Membership{Role: roles.Approver})
+		f.asked(request, err, KindInvite, 0)
 
 		// Nor do they take such a role away, or reset whoever has it: the link would be theirs.
 		to := identity.Membership{Role: roles.Support}
-		f.failed(f.SetRole(f.t.Context(), f.maker, newID(), "boss@example.com", to, roles.Owner, "x"))
-		f.failed(f.Reset(f.t.Context(), f.maker, newID(), "boss@example.com", "x"))
-		f.failed(f.Disable(f.t.Context(), f.maker, newID(), "boss@example.com", "x"))
+		f.failed(f.SetRole(f.t.Context(), f.requester, newID(), "boss@example.com", to, roles.Owner, "x"))
+		f.failed(f.Reset(f.t.Context(), f.requester, newID(), "boss@example.com", "x"))
+		f.failed(f.Disable(f.t.Context(), f.requester, newID(), "boss@example.com", "x"))
 		f.failed(f.Reset(f.t.Context(), admin, newID(), "x@adom.example", "x"))
-		act, err = f.Reset(f.t.Context(), f.maker, newID(), "x@adom.example", "lost the phone")
-		f.asked(act, err, KindReset, 0)
-		if act.Secret == "" {
+		request, err = f.Reset(f.t.Context(), f.requester, newID(), "x@adom.example", "lost the phone")
+		f.asked(request, err, KindReset, 0)
+		if request.Secret == "" {
 			f.t.Error("no link")
 		}
-		act, err = f.Reset(f.t.Context(), admin, newID(), "dev@adom.example", "lost the phone")
-		f.asked(act, err, KindReset, 0)
+		request, err = f.Reset(f.t.Context(), admin, newID(), "dev@adom.example", "lost the phone")
+		f.asked(request, err, KindReset, 0)
 		// A person with a role elsewhere is not the account's alone.
 		f.tx(func(tx *db.Tx) error {
 			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "dev@adom.example", "Dev", identity.Membership{Tenant: other.ID, Role: roles.Support})
@@ -97,8 +97,8 @@ func TestRole_grantsNoMoreThanOwn(t *testing.T) {
 		})
 		f.failed(f.Reset(f.t.Context(), admin, newID(), "dev@adom.example", "x"))
 		f.failed(f.Disable(f.t.Context(), admin, newID(), "dev@adom.example", "x"))
-		act, err = f.SetRole(f.t.Context(), admin, newID(), "dev@adom.example", identity.Membership{Tenant: f.tenant.ID}, roles.Developer, "has left")
-		f.asked(act, err, KindRole, 0)
+		request, err = f.SetRole(f.t.Context(), admin, newID(), "dev@adom.example", identity.Membership{Tenant: f.tenant.ID}, roles.Developer, "has left")
+		f.asked(request, err, KindRole, 0)
 		f.failed(f.Disable(f.t.Context(), admin, newID(), "dev@adom.example", "is not here any more"))
 		f.failed(f.Reset(f.t.Context(), admin, newID(), "boss@example.com", "x"))
 	})
@@ -118,16 +118,16 @@ func TestPeople_disableEnableAndChangedRole(t *testing.T) {
 		boss := f.join("boss@example.com", roles.Owner)
 		sup := f.join("sup@example.com", roles.Support)
 		f.clock.Advance(time.Second)
-		act, err := f.Disable(t.Context(), boss, newID(), "sup@example.com", "has left")
-		f.asked(act, err, KindDisable, 1)
-		f.approved(f.first, act)
+		request, err := f.Disable(t.Context(), boss, newID(), "sup@example.com", "has left")
+		f.asked(request, err, KindDisable, 1)
+		f.approved(f.first, request)
 		if err := f.db.Read(t.Context(), func(tx *db.Tx) error { return f.people.InForce(tx, sup.Visitor) }); !problem.Is(err, problem.Unauthenticated) {
 			t.Fatal(err)
 		}
 		f.clock.Advance(time.Second)
-		act, err = f.Enable(t.Context(), boss, newID(), "sup@example.com", "is back")
-		f.asked(act, err, KindEnable, 1)
-		f.approved(f.first, act)
+		request, err = f.Enable(t.Context(), boss, newID(), "sup@example.com", "is back")
+		f.asked(request, err, KindEnable, 1)
+		f.approved(f.first, request)
 		one, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: roles.Auditor}, roles.Support, "x")
 		f.asked(one, err, KindRole, 1)
 		two, err := f.SetRole(t.Context(), boss, newID(), "sup@example.com", identity.Membership{Role: roles.SRE}, roles.Support, "x")
@@ -144,18 +144,18 @@ func TestReset_excludesOlderRequests(t *testing.T) {
 		boss := f.join("boss@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
 		fund := f.fund()
-		act, err := f.Reset(t.Context(), boss, newID(), "efua@example.com", "lost the phone")
-		f.asked(act, err, KindReset, 1)
+		request, err := f.Reset(t.Context(), boss, newID(), "efua@example.com", "lost the phone")
+		f.asked(request, err, KindReset, 1)
 		f.clock.Advance(time.Second)
-		f.approved(f.first, act)
-		token, err := f.Reveal(t.Context(), boss, Secret, act.ID)
+		f.approved(f.first, request)
+		token, err := f.Reveal(t.Context(), boss, Secret, request.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err = f.Approve(t.Context(), f.second, fund.ID, fund.Digest); !problem.Is(err, problem.Unauthenticated) {
 			t.Fatal(err)
 		}
-		efua := f.again(token, f.code(f.first, act))
+		efua := f.again(token, f.code(f.first, request))
 		_, err = f.Approve(t.Context(), efua, fund.ID, fund.Digest)
 		f.refused(err, problem.Forbidden, "reset_since")
 		f.has(0)
@@ -168,10 +168,10 @@ func eachAlone(t *testing.T, fn func(f *fixture)) {
 }
 
 // code is that of an act's link, as somebody is shown it.
-func (f *fixture) code(by By, act Request) string {
+func (f *fixture) code(by By, request Request) string {
 	f.t.Helper()
-	by.Place = act.Place
-	code, err := f.Reveal(f.t.Context(), by, Code, act.ID)
+	by.Place = request.Place
+	code, err := f.Reveal(f.t.Context(), by, Code, request.ID)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestInviteLink_needsEveryPermission(t *testing.T) {
 		pending, err := f.invite(boss, "pending@example.com", identity.Membership{Role: roles.Owner})
 		f.asked(pending, err, KindInvite, 0)
 		f.failed(f.invite(mallory, "pending@example.com", support))
-		f.failed(f.invite(f.maker, "pending@example.com", support)) // an operator lacks rights of an owner
+		f.failed(f.invite(f.requester, "pending@example.com", support)) // an operator lacks rights of an owner
 		link, err := f.Reveal(t.Context(), boss, Secret, pending.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -233,12 +233,12 @@ func TestInviteLink_needsEveryPermission(t *testing.T) {
 		}
 
 		// An address that a customer has taken before its owner was invited.
-		act, err := f.invite(mallory, "ceo@example.com", support)
-		f.asked(act, err, KindInvite, 0)
-		if link, err = f.Reveal(t.Context(), mallory, Secret, act.ID); err != nil {
+		request, err := f.invite(mallory, "ceo@example.com", support)
+		f.asked(request, err, KindInvite, 0)
+		if link, err = f.Reveal(t.Context(), mallory, Secret, request.ID); err != nil {
 			t.Fatal(err)
 		}
-		taken, err := f.people.Accept(t.Context(), link, f.code(mallory, act), identitytest.Password, "a test", netip.Addr{})
+		taken, err := f.people.Accept(t.Context(), link, f.code(mallory, request), identitytest.Password, "a test", netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func TestInviteLink_needsEveryPermission(t *testing.T) {
 			t.Errorf("who took the address is %+v", v.Memberships)
 		}
 
-		f.failed(f.invite(f.maker, "ama@example.com", identity.Membership{Tenant: other.ID, Role: roles.Owner}))
+		f.failed(f.invite(f.requester, "ama@example.com", identity.Membership{Tenant: other.ID, Role: roles.Owner}))
 	})
 }
 
@@ -258,10 +258,10 @@ func TestApprovers_withoutUnusedInvitations(t *testing.T) {
 		f := install(t, d, nil, true)
 		shop := f.shop("Other Shop")
 		owner := f.member("owner@other.example", shop.ID, roles.Owner)
-		act, err := f.invite(owner, "never@other.example", identity.Membership{Tenant: shop.ID, Role: roles.Owner})
-		f.asked(act, err, KindInvite, 0)
-		act, err = f.Reset(t.Context(), owner, newID(), "never@other.example", "the link was lost")
-		f.asked(act, err, KindReset, 0)
+		request, err := f.invite(owner, "never@other.example", identity.Membership{Tenant: shop.ID, Role: roles.Owner})
+		f.asked(request, err, KindInvite, 0)
+		request, err = f.Reset(t.Context(), owner, newID(), "never@other.example", "the link was lost")
+		f.asked(request, err, KindReset, 0)
 		f.tx(func(tx *db.Tx) error {
 			_, _, err := f.people.Invite(tx, identity.NewInvitation(), "never.too@other.example", "Never", identity.Membership{Tenant: shop.ID, Role: roles.Owner})
 			return err

@@ -30,8 +30,8 @@ func (f *fixture) shop(name string) (t tenant.Tenant) {
 }
 
 // own asks for a line of the policy of a tenant's own acts.
-func (f *fixture) own(by By, checkers int) (Request, error) {
-	return f.SetPolicy(f.t.Context(), by, newID(), Line{Kind: KindPolicy, Checkers: checkers}, "as agreed")
+func (f *fixture) own(by By, approvers int) (Request, error) {
+	return f.SetPolicy(f.t.Context(), by, newID(), Line{Kind: KindPolicy, Approvers: approvers}, "as agreed")
 }
 
 func TestPlace_tenantsOwnPeople(t *testing.T) {
@@ -40,14 +40,14 @@ func TestPlace_tenantsOwnPeople(t *testing.T) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		stranger, operator := f.member("admin@other.example", other.ID, roles.Admin), f.join("boss@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
-		act, err := f.own(owner, 1)
-		if err != nil || act.State != Waiting || act.Needs != 1 || act.Place != f.tenant.ID || act.Tenant != f.tenant.ID ||
-			act.Sentence != "This policy needs one checker from GHS 0.00 on, in this account" {
-			t.Fatalf("%+v, %v", act, err)
+		request, err := f.own(owner, 1)
+		if err != nil || request.State != Waiting || request.Needs != 1 || request.Place != f.tenant.ID || request.Tenant != f.tenant.ID ||
+			request.Sentence != "This policy needs one checker from GHS 0.00 on, in this account" {
+			t.Fatalf("%+v, %v", request, err)
 		}
 		approve := func(by By, place string) error {
 			by.Place = place
-			_, err := f.Approve(t.Context(), by, act.ID, act.Digest)
+			_, err := f.Approve(t.Context(), by, request.ID, request.Digest)
 			return err
 		}
 		f.refused(approve(stranger, other.ID), problem.NotFound, "act_not_found")
@@ -56,14 +56,14 @@ func TestPlace_tenantsOwnPeople(t *testing.T) {
 		f.refused(approve(operator, f.tenant.ID), problem.Forbidden, "not_allowed")
 		f.refused(approve(owner, f.tenant.ID), problem.Forbidden, "own_act")
 		for _, by := range []By{stranger, operator} {
-			_, err = f.Reject(t.Context(), by, act.ID, act.Digest, "no")
+			_, err = f.Reject(t.Context(), by, request.ID, request.Digest, "no")
 			f.refused(err, problem.NotFound, "act_not_found")
-			_, err = f.Withdraw(t.Context(), by, act.ID, act.Digest)
+			_, err = f.Withdraw(t.Context(), by, request.ID, request.Digest)
 			f.refused(err, problem.NotFound, "act_not_found")
 			for _, end := range []func(*db.Tx) error{
-				func(tx *db.Tx) error { return f.Store.Withdraw(tx, by, act) },
+				func(tx *db.Tx) error { return f.Store.Withdraw(tx, by, request) },
 				func(tx *db.Tx) error {
-					return f.Store.Reject(tx, by, Rule{Check: roles.ApprovePolicy}, act, "no")
+					return f.Store.Reject(tx, by, Rule{Check: roles.ApprovePolicy}, request, "no")
 				},
 			} {
 				if f.Store.Write(t.Context(), end) == nil {
@@ -73,13 +73,13 @@ func TestPlace_tenantsOwnPeople(t *testing.T) {
 		}
 		elsewhere := owner // its maker, who also has a page of the installation open
 		elsewhere.Place = roles.Installation
-		f.refused(f.Store.Write(t.Context(), func(tx *db.Tx) error { return f.Store.Withdraw(tx, elsewhere, act) }), problem.NotFound, "act_not_found")
+		f.refused(f.Store.Write(t.Context(), func(tx *db.Tx) error { return f.Store.Withdraw(tx, elsewhere, request) }), problem.NotFound, "act_not_found")
 		if err := approve(admin, f.tenant.ID); err != nil {
 			t.Fatal(err)
 		}
-		f.is(act.ID, Done)
+		f.is(request.ID, Done)
 		lines, err := f.Store.Policy(t.Context())
-		if err != nil || len(lines) != 1 || lines[0] != (Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true, Checkers: 1}) {
+		if err != nil || len(lines) != 1 || lines[0] != (Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true, Approvers: 1}) {
 			t.Fatalf("%+v, %v", lines, err)
 		}
 		for place, want := range map[string]int{f.tenant.ID: 1, other.ID: 0, roles.Installation: 0} {
@@ -99,9 +99,9 @@ func TestPlace_ownAccountOnly(t *testing.T) {
 		f.refused(err, problem.Forbidden, "not_allowed")
 		_, err = f.Fund(t.Context(), owner, newID(), other.ID, 100, "for them")
 		f.refused(err, problem.NotFound, "tenant_not_found")
-		act, err := f.SetPolicy(t.Context(), owner, newID(), Line{Kind: KindPolicy, Tenant: other.ID}, "for them")
-		if err != nil || act.Tenant != f.tenant.ID || act.State != Done {
-			t.Fatalf("a line of another account is one of their own: %+v, %v", act, err)
+		request, err := f.SetPolicy(t.Context(), owner, newID(), Line{Kind: KindPolicy, Tenant: other.ID}, "for them")
+		if err != nil || request.Tenant != f.tenant.ID || request.State != Done {
+			t.Fatalf("a line of another account is one of their own: %+v, %v", request, err)
 		}
 		_, err = f.SetPolicy(t.Context(), owner, newID(), Line{Kind: KindFund}, "x")
 		f.refused(err, problem.Invalid, problem.CodeInvalidFields)
@@ -115,30 +115,30 @@ func TestPlace_ownAccountOnly(t *testing.T) {
 func TestPlace_tenantPolicy(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.join("boss@example.com", roles.Owner)
-		f.line(Line{Kind: KindPolicy, Checkers: 2})
-		f.line(Line{Kind: KindPolicy, Tenant: f.tenant.ID, Checkers: 2})
+		f.line(Line{Kind: KindPolicy, Approvers: 2})
+		f.line(Line{Kind: KindPolicy, Tenant: f.tenant.ID, Approvers: 2})
 		owner := f.member("owner@adom.example", f.tenant.ID, roles.Owner)
 		f.clock.Advance(time.Second)
-		act, err := f.own(owner, 1)
-		if err != nil || act.State != Failed { // nobody else could check the next one
-			t.Fatalf("%+v, %v", act, err)
+		request, err := f.own(owner, 1)
+		if err != nil || request.State != Failed { // nobody else could check the next one
+			t.Fatalf("%+v, %v", request, err)
 		}
 		f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		f.clock.Advance(time.Second)
-		if act, err = f.own(owner, 0); err != nil || act.Needs != 1 {
-			t.Fatalf("%+v, %v", act, err)
+		if request, err = f.own(owner, 0); err != nil || request.Needs != 1 {
+			t.Fatalf("%+v, %v", request, err)
 		}
 		rule, _ := f.Rule(KindPolicy)
-		own := Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true, Checkers: 1}
+		own := Line{Kind: KindPolicy, Tenant: f.tenant.ID, Own: true, Approvers: 1}
 		f.line(own)
-		own.Checkers = 2
+		own.Approvers = 2
 		f.refused(f.db.Write(t.Context(), func(tx *db.Tx) error { _, err := f.Store.SetLine(tx, rule, own); return err }), problem.Forbidden, "policy_locks_out")
-		own.Checkers = Default
+		own.Approvers = Default
 		f.line(own)
-		own.Checkers = 0
+		own.Approvers = 0
 		f.line(own)
-		if act, err = f.own(owner, 0); err != nil || act.Needs != 0 {
-			t.Fatalf("%+v, %v", act, err)
+		if request, err = f.own(owner, 0); err != nil || request.Needs != 0 {
+			t.Fatalf("%+v, %v", request, err)
 		}
 	})
 }

@@ -22,16 +22,16 @@ const KindPolicy = "policy.set"
 
 // lined is the payload as the requester saw it. Its members and their order are hashed, so they never change.
 type lined struct {
-	Kind     string        `json:"kind"`
-	Tenant   string        `json:"tenant"`
-	From     money.Pesewas `json:"pesewas"`
-	Checkers int           `json:"checkers"`
-	Before   int           `json:"before"`
-	Own      bool          `json:"own,omitempty"`
+	Kind      string        `json:"kind"`
+	Tenant    string        `json:"tenant"`
+	From      money.Pesewas `json:"pesewas"`
+	Approvers int           `json:"checkers"`
+	Before    int           `json:"before"`
+	Own       bool          `json:"own,omitempty"`
 }
 
 func (l lined) line() Line {
-	return Line{Kind: l.Kind, Tenant: l.Tenant, Own: l.Own, From: l.From, Checkers: l.Checkers}
+	return Line{Kind: l.Kind, Tenant: l.Tenant, Own: l.Own, From: l.From, Approvers: l.Approvers}
 }
 
 func (a *Changes) policyKind() Kind {
@@ -111,7 +111,7 @@ func (a *Changes) inForce(ctx context.Context, place, about string, who func([]i
 				all = append(all, aKey)
 			}
 			for _, one := range all {
-				of, err := a.Store.inForceOf(tx, holders, k, Request{Kind: name, Tenant: about, Place: place, Maker: one.id}, one, amountsOf(lines, name, place, about))
+				of, err := a.Store.inForceOf(tx, holders, k, Request{Kind: name, Tenant: about, Place: place, Requester: one.id}, one, amountsOf(lines, name, place, about))
 				if err != nil {
 					return err
 				}
@@ -175,7 +175,7 @@ func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 
 // Approvers returns how many approvals a request that somebody is about to make at a place would need now.
 func (a *Changes) Approvers(ctx context.Context, by By, r Request) (n int, err error) {
-	r.Place, r.Maker = by.Place, by.id()
+	r.Place, r.Requester = by.Place, by.id()
 	err = a.Store.db.Read(ctx, func(tx *db.Tx) error {
 		n, err = a.Store.needs(tx, a.kinds[r.Kind].Rule, r)
 		return err
@@ -189,7 +189,7 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 	if l.Own && by.Place == roles.Installation {
 		return Request{}, problem.Field("kind", "is not a kind of act")
 	}
-	return a.Do(ctx, by, KindPolicy, id, Values{"kind": l.Kind, FieldTenant: l.Tenant, "from": l.From.String(), "approvers": strconv.Itoa(l.Checkers)}, reason)
+	return a.Do(ctx, by, KindPolicy, id, Values{"kind": l.Kind, FieldTenant: l.Tenant, "from": l.From.String(), "approvers": strconv.Itoa(l.Approvers)}, reason)
 }
 
 // lineOf reads a line of the policy.
@@ -205,8 +205,8 @@ func (a *Changes) lineOf(o Order) (l Line, title string, err error) {
 	if l.From, err = o.Values.notNegative("from"); err != nil {
 		return l, "", err
 	}
-	l.Checkers, err = strconv.Atoi(o.Values["approvers"])
-	if err != nil || l.Checkers < Default || l.Checkers > MostCheckers {
+	l.Approvers, err = strconv.Atoi(o.Values["approvers"])
+	if err != nil || l.Approvers < Default || l.Approvers > MostApprovers {
 		err = problem.Field("checkers", "must be 0, 1 or 2")
 	}
 	return l, title, err
@@ -218,8 +218,8 @@ func (a *Changes) lookPolicy(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	// A form that is sent twice would see its own line as the one before.
-	if act, err := a.Store.Get(ctx, o.ID); err == nil && act.Maker == o.By.id() && act.Kind == KindPolicy && act.Reason == strings.TrimSpace(o.Reason) {
-		return Draft{Again: &act}, nil
+	if request, err := a.Store.Get(ctx, o.ID); err == nil && request.Requester == o.By.id() && request.Kind == KindPolicy && request.Reason == strings.TrimSpace(o.Reason) {
+		return Draft{Again: &request}, nil
 	}
 	about, where := "", "everywhere"
 	if l.Own {
@@ -239,19 +239,19 @@ func (a *Changes) lookPolicy(ctx context.Context, o Order) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	p := lined{l.Kind, l.Tenant, l.From, l.Checkers, Default, l.Own}
+	p := lined{l.Kind, l.Tenant, l.From, l.Approvers, Default, l.Own}
 	for _, was := range lines {
 		if was.Kind == l.Kind && was.Tenant == l.Tenant && was.Own == l.Own && was.From == l.From {
-			p.Before = was.Checkers
+			p.Before = was.Approvers
 		}
 	}
-	sentence := fmt.Sprintf("%s needs %s from %s on, %s", title, Checkers(l.Checkers), ledger.GHS.Text(int64(l.From)), where)
+	sentence := fmt.Sprintf("%s needs %s from %s on, %s", title, Approvers(l.Approvers), ledger.GHS.Text(int64(l.From)), where)
 	return Draft{Tenant: about, Sentence: sentence, Payload: p}, nil
 }
 
 // doPolicy changes the line and ends the act in one transaction.
-func (a *Changes) doPolicy(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[lined](*act)
+func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[lined](*request)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (a *Changes) doPolicy(ctx context.Context, act *Request, finish Finish) err
 	if !known {
 		return problem.New(problem.Invalid, "kind_unknown", "There is no such kind of act")
 	}
-	return a.Store.Apply(ctx, *act, func(tx *db.Tx) error {
+	return a.Store.Apply(ctx, *request, func(tx *db.Tx) error {
 		before, err := a.Store.SetLine(tx, rule, p.line())
 		if err != nil {
 			return err
@@ -267,7 +267,7 @@ func (a *Changes) doPolicy(ctx context.Context, act *Request, finish Finish) err
 		if before != p.Before {
 			return problem.New(problem.Invalid, "changed_since", "The line was changed since this was made")
 		}
-		return finish(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: Checkers(before), After: Checkers(p.Checkers)}})
+		return finish(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: Approvers(before), After: Approvers(p.Approvers)}})
 	})
 }
 
@@ -284,14 +284,14 @@ func (a *Changes) checkPolicy(ctx context.Context, r Request) ([]Fact, error) {
 	before := Default
 	for _, l := range lines {
 		if l.Kind == p.Kind && l.Tenant == p.Tenant && l.Own == p.Own && l.From == p.From {
-			before = l.Checkers
+			before = l.Approvers
 		}
 	}
 	if before != p.Before {
 		return nil, errChanged("The line")
 	}
-	list := becomes("Approvers", Checkers(before), Checkers(p.Checkers))
-	if p.Checkers >= 0 && p.Checkers < max(before, 1) || p.Checkers == Default && before > 0 {
+	list := becomes("Approvers", Approvers(before), Approvers(p.Approvers))
+	if p.Approvers >= 0 && p.Approvers < max(before, 1) || p.Approvers == Default && before > 0 {
 		list = append(list, warning("The policy asks for fewer approvers then."))
 	}
 	return list, nil

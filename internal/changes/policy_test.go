@@ -17,11 +17,11 @@ import (
 // needs is how many checkers an act of an amount needs.
 func (f *fixture) needs(amount money.Pesewas) int {
 	f.t.Helper()
-	act, err := f.Fund(f.t.Context(), f.maker, newID(), f.tenant.ID, amount, "x")
+	request, err := f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, amount, "x")
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return act.Needs
+	return request.Needs
 }
 
 func TestPolicy_approversByAmount(t *testing.T) {
@@ -29,22 +29,22 @@ func TestPolicy_approversByAmount(t *testing.T) {
 		if n := f.needs(1); n != 1 {
 			f.t.Fatalf("without a line: %d", n)
 		}
-		f.line(Line{Kind: KindFund, Checkers: 0})
-		f.line(Line{Kind: KindFund, From: 100_00, Checkers: 1})
-		f.line(Line{Kind: KindFund, From: 1000_00, Checkers: 2})
-		f.line(Line{Kind: KindFund, Tenant: "another", Checkers: 2})
+		f.line(Line{Kind: KindFund, Approvers: 0})
+		f.line(Line{Kind: KindFund, From: 100_00, Approvers: 1})
+		f.line(Line{Kind: KindFund, From: 1000_00, Approvers: 2})
+		f.line(Line{Kind: KindFund, Tenant: "another", Approvers: 2})
 		for amount, want := range map[money.Pesewas]int{1: 0, 99_99: 0, 100_00: 1, 999_99: 1, 1000_00: 2, 50_000_00: 2} {
 			if n := f.needs(amount); n != want {
 				f.t.Errorf("%s needs %d, want %d", amount, n, want)
 			}
 		}
-		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Checkers: 1}) // comes before those of the installation
+		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Approvers: 1}) // comes before those of the installation
 		for _, amount := range []money.Pesewas{1, 1000_00} {
 			if n := f.needs(amount); n != 1 {
 				f.t.Errorf("with a line of its own %s needs %d", amount, n)
 			}
 		}
-		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Checkers: Default})
+		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, Approvers: Default})
 		if n := f.needs(1000_00); n != 2 {
 			f.t.Errorf("after the line was taken away: %d", n)
 		}
@@ -55,9 +55,9 @@ func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, false) // one maker, nobody else
 		rule, _ := f.Rule(KindFund)
-		set := func(checkers int) error {
+		set := func(approvers int) error {
 			return d.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := f.Store.SetLine(tx, rule, Line{Kind: KindFund, Checkers: checkers})
+				_, err := f.Store.SetLine(tx, rule, Line{Kind: KindFund, Approvers: approvers})
 				return err
 			})
 		}
@@ -85,7 +85,7 @@ func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 			}
 			f.tx(func(tx *db.Tx) error { _, _, err := f.people.SetRole(tx, email, role); return err })
 		}
-		_, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x")
+		_, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 1, "x")
 		f.refused(err, problem.Forbidden, "too_few_people")
 	})
 }
@@ -95,15 +95,15 @@ func TestPolicy_changeNeedsApproval(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.join("owner@example.com", roles.Owner)
 		f.clock.Advance(time.Second)
-		line := Line{Kind: KindFund, From: 500_00, Checkers: 2}
-		_, err := f.SetPolicy(f.t.Context(), f.maker, newID(), line, "x")
+		line := Line{Kind: KindFund, From: 500_00, Approvers: 2}
+		_, err := f.SetPolicy(f.t.Context(), f.requester, newID(), line, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
 		id := newID()
-		var act Request
+		var request Request
 		for range 2 {
-			if act, err = f.SetPolicy(f.t.Context(), owner, id, line, "large sums"); err != nil || act.State != Waiting || act.Needs != 1 ||
-				act.Sentence != "Deposit to a wallet needs 2 checkers from GHS 500.00 on, everywhere" {
-				f.t.Fatalf("%+v, %v", act, err)
+			if request, err = f.SetPolicy(f.t.Context(), owner, id, line, "large sums"); err != nil || request.State != Waiting || request.Needs != 1 ||
+				request.Sentence != "Deposit to a wallet needs 2 checkers from GHS 500.00 on, everywhere" {
+				f.t.Fatalf("%+v, %v", request, err)
 			}
 		}
 		stale, err := f.SetPolicy(f.t.Context(), owner, newID(), line, "the same again")
@@ -113,8 +113,8 @@ func TestPolicy_changeNeedsApproval(t *testing.T) {
 		if n := f.needs(500_00); n != 1 {
 			f.t.Fatalf("in force before it was checked: %d", n)
 		}
-		if act, err = f.Approve(f.t.Context(), f.first, act.ID, act.Digest); err != nil || act.State != Done {
-			f.t.Fatalf("%+v, %v", act, err)
+		if request, err = f.Approve(f.t.Context(), f.first, request.ID, request.Digest); err != nil || request.State != Done {
+			f.t.Fatalf("%+v, %v", request, err)
 		}
 		if n := f.needs(500_00); n != 2 {
 			f.t.Fatalf("not in force: %d", n)
@@ -132,8 +132,8 @@ func TestPolicy_changeNeedsApproval(t *testing.T) {
 func TestInForce_isComputed(t *testing.T) {
 	each(t, func(f *fixture) {
 		owner := f.join("owner@example.com", roles.Owner)
-		f.line(Line{Kind: KindFund, From: 500_00, Checkers: 2})
-		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, From: 900_00, Checkers: 0})
+		f.line(Line{Kind: KindFund, From: 500_00, Approvers: 2})
+		f.line(Line{Kind: KindFund, Tenant: f.tenant.ID, From: 900_00, Approvers: 0})
 		of := func(about, kind string) (texts []string) {
 			list, err := f.InForce(t.Context(), owner, about)
 			if err != nil {
@@ -214,8 +214,8 @@ func TestPolicy_ofPayouts(t *testing.T) {
 			}
 			return strings.Join(texts, "; ")
 		}
-		line := func(from money.Pesewas, checkers int) {
-			f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: from, Checkers: checkers})
+		line := func(from money.Pesewas, approvers int) {
+			f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: from, Approvers: approvers})
 			f.clock.Advance(2 * time.Second) // a key reads lines that are at most a second old
 		}
 		const none, one = "needs no checker from GHS 0.00 on", "needs one checker from GHS 0.00 on"

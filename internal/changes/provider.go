@@ -55,10 +55,10 @@ func (a *Changes) lookSwitch(on bool) func(ctx context.Context, o Order) (Draft,
 
 // switchKind is light: a person who sees a provider fail must not wait for a second person.
 func (a *Changes) switchKind(name, title string, on bool) Kind {
-	return written(a, name, title, Rule{Make: roles.SwitchProviders, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, act Request, p switched) ([]audit.Change, error) {
+	return written(a, name, title, Rule{Make: roles.SwitchProviders, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, request Request, p switched) ([]audit.Change, error) {
 		change := audit.Change{What: p.Provider + " (" + p.Mode + ") " + p.Operation, Before: "not paused", After: "paused"}
 		if !on {
-			return []audit.Change{change}, a.Routes.Pause(tx, route.Pause{Mode: p.Mode, Provider: p.Provider, Operation: route.Operation(p.Operation), Reason: act.Reason, Actor: act.MakerName})
+			return []audit.Change{change}, a.Routes.Pause(tx, route.Pause{Mode: p.Mode, Provider: p.Provider, Operation: route.Operation(p.Operation), Reason: request.Reason, Actor: request.RequesterName})
 		}
 		paused, err := a.Routes.Resume(tx, p.Mode, p.Provider, route.Operation(p.Operation))
 		change.Before, change.After = map[bool]string{true: "paused", false: "not paused"}[paused], "not paused"

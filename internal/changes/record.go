@@ -12,9 +12,9 @@ import (
 // Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate. begin runs in
 // the transaction of a new request.
 func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...func(*db.Tx) error) (made Request, err error) {
-	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.Checks = by.id(), by.name(), by.Origin, by.Place, Waiting, nil
+	a.Requester, a.RequesterName, a.Origin, a.Place, a.State, a.Checks = by.id(), by.name(), by.Origin, by.Place, Waiting, nil
 	landed := func(tx *db.Tx) (bool, error) {
-		made, err = s.read(tx, selectAct, a.ID)
+		made, err = s.read(tx, selectRequest, a.ID)
 		if problem.Is(err, problem.NotFound) {
 			return false, nil
 		}
@@ -69,7 +69,7 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...
 
 // AtOnce completes a request of a command without a person: the transaction that applies it stores it, too.
 func (s *Store) AtOnce(by By, a Request) Request {
-	a.Maker, a.MakerName, a.Origin, a.Place, a.State, a.MadeAt = by.id(), by.name(), by.Origin, by.Place, Waiting, s.clock.Now()
+	a.Requester, a.RequesterName, a.Origin, a.Place, a.State, a.MadeAt = by.id(), by.name(), by.Origin, by.Place, Waiting, s.clock.Now()
 	a.ExpiresAt = a.MadeAt.Add(Lasts)
 	a.Digest = a.digest()
 	return a

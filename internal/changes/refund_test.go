@@ -115,7 +115,7 @@ func TestRefund_waits(t *testing.T) {
 // The stricter of the lines of refunds and payouts counts for a refund. A rejected one releases the collection.
 func TestRefund_rejected(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
-		f.line(Line{Kind: KindRefund, Tenant: f.tenant.ID, Own: true, Checkers: 0})
+		f.line(Line{Kind: KindRefund, Tenant: f.tenant.ID, Own: true, Approvers: 0})
 		of, had := f.collected(1)[0], f.wallet()
 		r, err := f.refund(f.finance, newID(), of, "")
 		if err != nil || r.State != Waiting || r.Needs != 1 || r.Amount != 10*money.Cedi {
@@ -147,7 +147,7 @@ func TestRefund_refused(t *testing.T) {
 		}
 		_, err := f.refund(f.signatory, newID(), of, "")
 		f.refused(err, problem.Forbidden, "not_allowed")
-		for _, by := range []By{f.maker, {Machine: "root", Place: roles.Installation}} {
+		for _, by := range []By{f.requester, {Machine: "root", Place: roles.Installation}} {
 			_, err = f.Do(t.Context(), by, KindRefund, newID(), Values{FieldTenant: f.tenant.ID, "collection": of.ID}, "x")
 			f.refused(err, problem.Forbidden, "person_needed")
 		}

@@ -35,28 +35,28 @@ const (
 
 // Request is a change request.
 type Request struct {
-	ID        string // that of the form: a form that is sent twice makes one act
-	Kind      string // such as "wallet.fund"
-	Tenant    string // whom it concerns; empty: the installation
-	Place     string // whose people make and check it: a tenant's id, or identity.Installation
-	Payload   json.RawMessage
-	Sentence  string // the payload for people
-	Reason    string
-	Maker     string   // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
-	MakerName string   // e-mail address, or the name of the key
-	Key       string   // the id of the API key that asked; empty: a person did
-	Member    string   // the free text of an older key: a person whom it may name does not check
-	Barred    []string // the ids of further people who may not approve: whoever created or rotated the Key, and its member
-	Origin    string   // the address that the maker came from
-	Digest    string
-	Amount    money.Pesewas // the money that it moves; 0: none
-	Needs     int           // checkers
-	State     State
-	MadeAt    time.Time
-	ExpiresAt time.Time
-	EndedAt   time.Time // zero: it waits
-	Note      string    // why it was rejected, or failed
-	Checks    []Check
+	ID            string // that of the form: a form that is sent twice makes one act
+	Kind          string // such as "wallet.fund"
+	Tenant        string // whom it concerns; empty: the installation
+	Place         string // whose people make and check it: a tenant's id, or identity.Installation
+	Payload       json.RawMessage
+	Sentence      string // the payload for people
+	Reason        string
+	Requester     string   // the id of a person; of the one who made the Key where a key asked, and empty where that is not known
+	RequesterName string   // e-mail address, or the name of the key
+	Key           string   // the id of the API key that asked; empty: a person did
+	Member        string   // the free text of an older key: a person whom it may name does not check
+	Barred        []string // the ids of further people who may not approve: whoever created or rotated the Key, and its member
+	Origin        string   // the address that the maker came from
+	Digest        string
+	Amount        money.Pesewas // the money that it moves; 0: none
+	Needs         int           // checkers
+	State         State
+	MadeAt        time.Time
+	ExpiresAt     time.Time
+	EndedAt       time.Time // zero: it waits
+	Note          string    // why it was rejected, or failed
+	Checks        []Check
 	// Refused is the reason of a refusal by the subject just now. It is never stored here; Note is.
 	Refused *problem.Error
 	// Secret is shown once to the requester, and Code once to the approver. They are set when the requester has just
@@ -93,7 +93,7 @@ func (a Request) Approvals() (n int) {
 
 // own reports whether a person requested the act, or has or may have the key that did.
 func (a Request) own(p identity.Person) bool {
-	return p.ID == a.Maker || slices.Contains(a.Barred, p.ID) || identity.Named(a.Member, p)
+	return p.ID == a.Requester || slices.Contains(a.Barred, p.ID) || identity.Named(a.Member, p)
 }
 
 // Rule holds the permissions to request and to approve a kind.
@@ -147,7 +147,7 @@ func (a Request) person() string {
 	if a.byMachine() {
 		return ""
 	}
-	return a.Maker
+	return a.Requester
 }
 
 // reference returns the requester's own reference, such as the number of a bank slip; empty where the kind has none.
@@ -176,12 +176,12 @@ func About(a Request) (email string, is bool) {
 }
 
 // byMachine reports whether a command without a person made the request.
-func (a Request) byMachine() bool { return a.Maker == identity.Machine }
+func (a Request) byMachine() bool { return a.Requester == identity.Machine }
 
 // digest is over everything that a checker is shown. Each member is hashed with its length before it.
 func (a Request) digest() string {
 	sum := sha256.New()
-	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
+	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Requester, a.RequesterName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
 	if a.Place != roles.Installation { // acts of the installation are hashed as by the release before
 		members[0] = "makola act 2"
 		members = append(members, a.Place)
@@ -209,5 +209,5 @@ func (a Request) digest() string {
 
 // same reports whether two requests ask for the same, whenever they were made.
 func (a Request) same(b Request) bool {
-	return a.Kind == b.Kind && a.Tenant == b.Tenant && a.Place == b.Place && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Maker == b.Maker
+	return a.Kind == b.Kind && a.Tenant == b.Tenant && a.Place == b.Place && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Requester == b.Requester
 }

@@ -35,17 +35,17 @@ func warned(f Facts, text string) bool {
 func TestFacts_warnTheApproverToo(t *testing.T) {
 	each(t, func(f *fixture) {
 		fund := func(slip, reason string) (Request, error) {
-			return f.FundUnder(t.Context(), f.maker, newID(), slip, f.tenant.ID, 700*money.Cedi, reason)
+			return f.FundUnder(t.Context(), f.requester, newID(), slip, f.tenant.ID, 700*money.Cedi, reason)
 		}
 		if _, err := f.FundUnder(t.Context(), machine, newID(), "slip 9", f.tenant.ID, 700*money.Cedi, "by hand"); err != nil {
 			t.Fatal(err)
 		}
-		act, err := fund("slip 9", "paid by bank")
-		if err != nil || !warned(act.Facts, `reference "slip 9" was used before`) || !warned(act.Facts, "The same was done at 6 Mar 2026") {
-			t.Fatalf("%+v, %v", act.Facts, err)
+		request, err := fund("slip 9", "paid by bank")
+		if err != nil || !warned(request.Facts, `reference "slip 9" was used before`) || !warned(request.Facts, "The same was done at 6 Mar 2026") {
+			t.Fatalf("%+v, %v", request.Facts, err)
 		}
-		seen, err := f.Review(t.Context(), roles.Installation, act.ID)
-		if err != nil || !warned(seen.Now, `reference "slip 9" was used before`) || len(seen.Facts.List) != len(act.Facts.List) {
+		seen, err := f.Review(t.Context(), roles.Installation, request.ID)
+		if err != nil || !warned(seen.Now, `reference "slip 9" was used before`) || len(seen.Facts.List) != len(request.Facts.List) {
 			t.Fatalf("%+v, %v", seen.Now, err)
 		}
 		if now := seen.Now.List[0]; now.Name != "In the wallet of Adom Stores now" || now.Value != "GHS 700.00" {
@@ -57,29 +57,29 @@ func TestFacts_warnTheApproverToo(t *testing.T) {
 // A warning that came up between the page and the press shows the page again. The approval is stored with what its page showed.
 func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
+		request, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 700*money.Cedi, "paid by bank")
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := f.Review(t.Context(), roles.Installation, act.ID)
+		seen, err := f.Review(t.Context(), roles.Installation, request.ID)
 		if err != nil || len(seen.Now.Warnings()) != 0 {
 			t.Fatalf("%+v, %v", seen, err)
 		}
 		if _, err := f.Fund(t.Context(), machine, newID(), f.tenant.ID, 700*money.Cedi, "by hand"); err != nil {
 			t.Fatal(err)
 		}
-		for _, shown := range []string{seen.Shown, act.Digest} {
-			_, err := f.Changes.Approve(t.Context(), f.first, act.ID, shown)
+		for _, shown := range []string{seen.Shown, request.Digest} {
+			_, err := f.Changes.Approve(t.Context(), f.first, request.ID, shown)
 			f.refused(err, problem.InProgress, "facts_changed")
 		}
-		f.is(act.ID, Waiting)
-		if seen, err = f.Review(t.Context(), roles.Installation, act.ID); err != nil || !warned(seen.Now, "The same was done at") {
+		f.is(request.ID, Waiting)
+		if seen, err = f.Review(t.Context(), roles.Installation, request.ID); err != nil || !warned(seen.Now, "The same was done at") {
 			t.Fatalf("%+v, %v", seen, err)
 		}
-		if done, err := f.Changes.Approve(t.Context(), f.first, act.ID, seen.Shown); err != nil || done.State != Done {
+		if done, err := f.Changes.Approve(t.Context(), f.first, request.ID, seen.Shown); err != nil || done.State != Done {
 			t.Fatalf("%+v, %v", done, err)
 		}
-		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund, Subject: act.ID})
+		log, err := f.log.List(t.Context(), audit.Filter{Action: KindFund, Subject: request.ID})
 		if err != nil || len(log) != 1 || !strings.Contains(fmt.Sprintf("%s", log[0].Details), seen.Shown) {
 			t.Errorf("%+v, %v", log, err)
 		}
@@ -89,7 +89,7 @@ func TestFacts_newWarningShowsThePageAgain(t *testing.T) {
 // A preview has the sentence and the facts of the request, and stores nothing.
 func TestPreview_storesNoRow(t *testing.T) {
 	each(t, func(f *fixture) {
-		r, err := f.Preview(t.Context(), f.maker, KindAdjust, Values{FieldTenant: f.tenant.ID, "way": "out", "amount": "5"})
+		r, err := f.Preview(t.Context(), f.requester, KindAdjust, Values{FieldTenant: f.tenant.ID, "way": "out", "amount": "5"})
 		if err != nil || !strings.HasPrefix(r.Sentence, "Correct the wallet of Adom Stores") || !warned(r.Facts, "has only GHS 0.00") {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -102,14 +102,14 @@ func TestPreview_storesNoRow(t *testing.T) {
 // Facts are part of what is digested: a request whose facts were changed in the database is not approved.
 func TestFacts_areDigested(t *testing.T) {
 	each(t, func(f *fixture) {
-		act := f.fund()
-		changed := act
+		request := f.fund()
+		changed := request
 		changed.Facts.List = changed.Facts.List[:1]
-		if act.Digest != act.digest() || changed.digest() == act.Digest {
+		if request.Digest != request.digest() || changed.digest() == request.Digest {
 			t.Error("the digest does not cover the facts")
 		}
-		stored, err := f.Store.Get(t.Context(), act.ID)
-		if err != nil || stored.digest() != act.Digest {
+		stored, err := f.Store.Get(t.Context(), request.ID)
+		if err != nil || stored.digest() != request.Digest {
 			t.Errorf("%+v, %v", stored, err)
 		}
 	})
@@ -132,8 +132,8 @@ func TestPayoutFacts_nameThePayee(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.tx(func(tx *db.Tx) error { EraseFacts(tx, pay.ID); return nil })
-		if act := f.is(pay.ID, Withdrawn); len(act.Facts.List) != 0 {
-			t.Errorf("%+v", act.Facts)
+		if request := f.is(pay.ID, Withdrawn); len(request.Facts.List) != 0 {
+			t.Errorf("%+v", request.Facts)
 		}
 	})
 }

@@ -96,8 +96,8 @@ func anyOf(value, all string) string {
 }
 
 func (a *Changes) routeKind() Kind {
-	return written(a, KindRoute, "Providers of an operation", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, act Request, p routed) ([]audit.Change, error) {
-		r := p.route(act.MakerName)
+	return written(a, KindRoute, "Providers of an operation", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, request Request, p routed) ([]audit.Change, error) {
+		r := p.route(request.RequesterName)
 		was, there, err := a.Routes.LeadsToIn(tx, r)
 		if err != nil {
 			return nil, err

@@ -43,7 +43,7 @@ func (p Part) For(a Request, person string) bool {
 	if p == Code && a.Needs > 0 {
 		return slices.ContainsFunc(a.Checks, func(c Check) bool { return c.Person == person })
 	}
-	return a.Maker == person
+	return a.Requester == person
 }
 
 // Keep stores in tx a secret that an act made, sealed.
@@ -73,7 +73,7 @@ func (s *Store) Kept(ctx context.Context, a Request, p Part, person string) (fou
 // request or approve, and records that it was shown.
 func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Request) (sealed []byte, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
-		a, err := s.read(tx, lockAct, seen.ID)
+		a, err := s.read(tx, lockRequest, seen.ID)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Reque
 			return problem.New(problem.Forbidden, "not_your_act", "It is shown to somebody else alone: a link to who requested it, the code of a link to who approved it")
 		}
 		allow := rule.Make
-		if a.Maker != by.Visitor.Person.ID {
+		if a.Requester != by.Visitor.Person.ID {
 			allow = rule.Check
 		}
 		if err := s.Allow(tx, by, allow); err != nil {

@@ -17,19 +17,19 @@ func NewSealer(master config.Secret) *config.Sealer {
 // Reveal returns a secret of an applied request, such as the text of a key, to the person for whom it was kept. It is
 // shown once, and for one more minute to the same session, which may have lost the page.
 func (a *Changes) Reveal(ctx context.Context, by By, part Part, id string) (string, error) {
-	act, err := a.Get(ctx, by.Place, id)
+	request, err := a.Get(ctx, by.Place, id)
 	if err != nil {
 		return "", err
 	}
-	k, known := a.kinds[act.Kind]
+	k, known := a.kinds[request.Kind]
 	if !known || a.Seal == nil {
 		return "", ErrShown()
 	}
-	sealed, err := a.Store.Reveal(ctx, by, k.Rule, part, act)
+	sealed, err := a.Store.Reveal(ctx, by, k.Rule, part, request)
 	if err != nil {
 		return "", err
 	}
-	text, err := a.Seal.Open(sealed, []byte(part.Of(act)))
+	text, err := a.Seal.Open(sealed, []byte(part.Of(request)))
 	if err != nil {
 		return "", problem.Wrap(err, problem.Unavailable, "secret_unreadable", "It was sealed with another master key, and cannot be shown. Make another one.")
 	}

@@ -82,16 +82,16 @@ func (a *Changes) lookCreateSender(ctx context.Context, o Order) (Draft, error) 
 }
 
 func (a *Changes) createSenderKind() Kind {
-	return written(a, KindCreateSender, "Sender ID from another provider", Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p broughtOver) ([]audit.Change, error) {
-		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, act.Reason, act.MakerName)
+	return written(a, KindCreateSender, "Sender ID from another provider", Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p broughtOver) ([]audit.Change, error) {
+		made, err := a.Senders.Create(tx, senderid.Sender{Tenant: p.Tenant, ID: p.ID, Name: p.Name, Description: p.Description}, request.Reason, request.RequesterName)
 		return []audit.Change{{What: "sender ID " + p.Name, Before: "", After: string(made.Status)}}, err
 	}).by(a.lookCreateSender, tenantField, Field{Name: "id", Label: "Id", Hint: "The id that the account's programs have.", Max: 64, Required: true},
 		Field{Name: "name", Label: "Sender ID", Max: 64, Required: true}, Field{Name: "description", Label: "Description", Max: 500}).showing(a.checkSender)
 }
 
 func (a *Changes) reviewKind(name, title string, to senderid.Status) Kind {
-	return written(a, name, title, Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, act Request, p sender) ([]audit.Change, error) {
-		s, err := a.Senders.Review(tx, p.Tenant, p.ID, to, act.Reason, act.MakerName)
+	return written(a, name, title, Rule{Make: roles.ReviewSenders, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p sender) ([]audit.Change, error) {
+		s, err := a.Senders.Review(tx, p.Tenant, p.ID, to, request.Reason, request.RequesterName)
 		if err == nil && s.Name != p.Name {
 			err = errChanged("The name")
 		}

@@ -32,29 +32,29 @@ func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identit
 	return s
 }
 
-const actColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member, barred, facts`
+const requestColumns = `id, kind, tenant, payload, sentence, reason, maker, maker_name, origin, digest, needs, state, made_at, expires_at, ended_at, note, pesewas, place, access_key, member, barred, facts`
 
 func scan(r *db.Row, a *Request) error {
 	var payload, barred, facts string
-	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Maker, &a.MakerName, &a.Origin, &a.Digest, &a.Needs, &a.State,
+	err := r.Scan(&a.ID, &a.Kind, &a.Tenant, &payload, &a.Sentence, &a.Reason, &a.Requester, &a.RequesterName, &a.Origin, &a.Digest, &a.Needs, &a.State,
 		&a.MadeAt, &a.ExpiresAt, &a.EndedAt, &a.Note, &a.Amount, &a.Place, &a.Key, &a.Member, &barred, &facts)
 	a.Payload, a.Barred, a.Facts = json.RawMessage(payload), strings.Fields(barred), factsOf(facts)
 	return err
 }
 
 const (
-	selectAct    = `SELECT ` + actColumns + ` FROM acts WHERE id = $1`
-	lockAct      = selectAct + ` FOR UPDATE`
-	selectChecks = `SELECT checker, name, at, note FROM act_checks WHERE act = $1 ORDER BY at, checker`
-	selectActs   = `SELECT ` + actColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
+	selectRequest  = `SELECT ` + requestColumns + ` FROM acts WHERE id = $1`
+	lockRequest    = selectRequest + ` FOR UPDATE`
+	selectChecks   = `SELECT checker, name, at, note FROM act_checks WHERE act = $1 ORDER BY at, checker`
+	selectRequests = `SELECT ` + requestColumns + ` FROM acts WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR state = $2) AND ($3 = '' OR id < $3) AND ($4 = 1 OR place = $5)
 		ORDER BY id DESC LIMIT $6`
-	insertAct = `INSERT INTO acts (` + actColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
+	insertRequest = `INSERT INTO acts (` + requestColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 )
 
 // Get finds an act with its checks.
 func (s *Store) Get(ctx context.Context, id string) (a Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		a, err = s.read(tx, selectAct, id)
+		a, err = s.read(tx, selectRequest, id)
 		return err
 	})
 	return a, err
@@ -99,7 +99,7 @@ func (s *Store) List(ctx context.Context, f Filter) (list []Request, err error) 
 		if f.AllPlaces {
 			all = 1
 		}
-		return tx.Query(selectActs, []any{f.Tenant, string(f.State), f.Before, all, f.Place, f.Limit}, func(r *db.Row) error {
+		return tx.Query(selectRequests, []any{f.Tenant, string(f.State), f.Before, all, f.Place, f.Limit}, func(r *db.Row) error {
 			var a Request
 			err := scan(r, &a)
 			list = append(list, a)
@@ -130,7 +130,7 @@ func (s *Store) Apply(ctx context.Context, a Request, fn func(*db.Tx) error) err
 		return s.db.Write(ctx, fn)
 	}
 	landed := func(tx *db.Tx) (bool, error) {
-		_, err := s.read(tx, selectAct, a.ID)
+		_, err := s.read(tx, selectRequest, a.ID)
 		if problem.Is(err, problem.NotFound) {
 			return false, nil
 		}
@@ -148,7 +148,7 @@ const eraseFacts = `UPDATE acts SET facts = '' WHERE id = $1 AND state <> 'waiti
 func EraseFacts(tx *db.Tx, payout string) { tx.Defer(eraseFacts, -1, payout) }
 
 func (s *Store) insert(tx *db.Tx, a Request) {
-	tx.Defer(insertAct, 1, a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Maker, a.MakerName, a.Origin,
+	tx.Defer(insertRequest, 1, a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Requester, a.RequesterName, a.Origin,
 		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "), a.Facts.text())
 }
 
@@ -190,7 +190,7 @@ func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes 
 	e := audit.Entry{Actor: by.name(), Person: by.Visitor.Person.ID, Origin: by.Origin, Action: action, Tenant: a.Tenant, Subject: a.ID, Reason: a.Reason}
 	switch {
 	case e.Actor == "" && action == "act.make":
-		e.Actor, e.Person, e.Origin = a.MakerName, a.Maker, a.Origin
+		e.Actor, e.Person, e.Origin = a.RequesterName, a.Requester, a.Origin
 		if a.Key != "" {
 			e.Person = ""
 		}
@@ -201,7 +201,7 @@ func (s *Store) note(tx *db.Tx, by By, a Request, action, after string, changes 
 	if by.Machine == "" { // else the request begins and ends with this entry
 		all = append(all, audit.Change{What: "act", Before: before, After: after})
 	}
-	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.MakerName, "digest": a.Digest, "note": a.Note, "changes": all}
+	e.Details = map[string]any{"act": a.ID, "kind": a.Kind, "sentence": a.Sentence, "maker": a.RequesterName, "digest": a.Digest, "note": a.Note, "changes": all}
 	if reference := a.reference(); reference != "" {
 		e.Details.(map[string]any)["reference"] = reference
 	}

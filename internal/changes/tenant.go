@@ -269,8 +269,8 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 		return Draft{}, err
 	}
 	if len(set) == 0 {
-		if act, err := a.Get(ctx, o.By.Place, o.ID); err == nil && act.Maker == o.By.id() && act.Tenant == t.ID { // the same form again
-			return Draft{Again: &act}, nil
+		if request, err := a.Get(ctx, o.By.Place, o.ID); err == nil && request.Requester == o.By.id() && request.Tenant == t.ID { // the same form again
+			return Draft{Again: &request}, nil
 		}
 		return Draft{}, problem.New(problem.Invalid, "nothing_changed", "Nothing would change")
 	}
@@ -316,7 +316,7 @@ func (a *Changes) settingsKinds() []Kind {
 }
 
 func (a *Changes) settingsKind(name, title string, may roles.Permission) Kind {
-	return written(a, name, title, Rule{Make: may, Check: roles.ApproveAccess}, func(tx *db.Tx, act Request, p settings) ([]audit.Change, error) {
+	return written(a, name, title, Rule{Make: may, Check: roles.ApproveAccess}, func(tx *db.Tx, request Request, p settings) ([]audit.Change, error) {
 		values := map[string]string{}
 		for _, s := range p.Set {
 			values[s.Name] = s.After
@@ -413,7 +413,7 @@ func (a *Changes) lookCreateTenant(_ context.Context, o Order) (Draft, error) {
 }
 
 func (a *Changes) createTenantKind() Kind {
-	return written(a, KindCreateTenant, "New account", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess}, func(tx *db.Tx, act Request, p newTenant) ([]audit.Change, error) {
+	return written(a, KindCreateTenant, "New account", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess}, func(tx *db.Tx, request Request, p newTenant) ([]audit.Change, error) {
 		made, err := a.Tenants.Create(tx, p.tenant())
 		if err != nil {
 			return nil, err

@@ -23,26 +23,26 @@ func (f *fixture) set(by By, pairs ...string) (Request, error) {
 }
 
 // asked fails the test unless an act of a kind needs so many checks, or was done.
-func (f *fixture) asked(act Request, err error, kind string, needs int) Request {
+func (f *fixture) asked(request Request, err error, kind string, needs int) Request {
 	f.t.Helper()
 	state := Waiting
 	if needs == 0 {
 		state = Done
 	}
-	if err != nil || act.Kind != kind || act.Needs != needs || act.State != state {
-		f.t.Fatalf("%+v, %v; want %s, %d checks", act, err, kind, needs)
+	if err != nil || request.Kind != kind || request.Needs != needs || request.State != state {
+		f.t.Fatalf("%+v, %v; want %s, %d checks", request, err, kind, needs)
 	}
-	return act
+	return request
 }
 
 // approved has the first checker approve an act.
-func (f *fixture) approved(by By, act Request) Request {
+func (f *fixture) approved(by By, request Request) Request {
 	f.t.Helper()
-	act, err := f.Approve(f.t.Context(), by, act.ID, act.Digest)
+	request, err := f.Approve(f.t.Context(), by, request.ID, request.Digest)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return act
+	return request
 }
 
 func (f *fixture) now() tenant.Tenant {
@@ -59,14 +59,14 @@ func TestTenantCreate_needsTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		id := newID()
 		values := map[string]string{"collections": "on", "transfer_limit": "200.00", PayoutIPs: "10.0.0.0/8 192.0.2.1", "quota_contacts": "7"}
-		act, err := f.CreateTenant(t.Context(), f.maker, id, "", "New Shop", "live", values, "contract 12")
-		f.asked(act, err, KindCreateTenant, 1)
+		request, err := f.CreateTenant(t.Context(), f.requester, id, "", "New Shop", "live", values, "contract 12")
+		f.asked(request, err, KindCreateTenant, 1)
 		if _, err := f.Tenants.Get(t.Context(), id); !problem.Is(err, problem.NotFound) {
 			t.Fatal("made before it was checked", err)
 		}
 		f.clock.Advance(time.Second)
-		if act = f.approved(f.first, act); act.State != Done {
-			t.Fatalf("%+v", act)
+		if request = f.approved(f.first, request); request.State != Done {
+			t.Fatalf("%+v", request)
 		}
 		made, err := f.Tenants.Get(t.Context(), id)
 		if err != nil || made.Name != "New Shop" || made.Mode != tenant.Live || !made.CollectionsEnabled || made.PayoutLimitWallet != 200_00 || made.Quotas.Contacts != 7 || made.PayoutsStopped || made.Blocked {
@@ -76,15 +76,15 @@ func TestTenantCreate_needsTwoPeople(t *testing.T) {
 		if err != nil || len(list) != 2 || list[0] != netip.MustParsePrefix("10.0.0.0/8") {
 			t.Fatal(list, err)
 		}
-		again, err := f.CreateTenant(t.Context(), f.maker, newID(), id, "New Shop", "live", nil, "once more")
+		again, err := f.CreateTenant(t.Context(), f.requester, newID(), id, "New Shop", "live", nil, "once more")
 		f.asked(again, err, KindCreateTenant, 1)
 		if again = f.approved(f.first, again); again.State != Failed || !strings.Contains(again.Note, "already") {
 			t.Fatalf("%+v", again)
 		}
-		test, err := f.CreateTenant(t.Context(), f.maker, newID(), "", "A Trial", "test", nil, "trial")
+		test, err := f.CreateTenant(t.Context(), f.requester, newID(), "", "A Trial", "test", nil, "trial")
 		f.asked(test, err, KindCreateTenant, 0)
 		for _, wrong := range []map[string]string{{"blocked": "perhaps"}, {"transfer_limit": "0"}, {"transfer_limit": "x"}, {"nothing": "1"}, {PayoutIPs: "10.1.1.1/8"}, {"quota_groups": "-3"}} {
-			if _, err := f.CreateTenant(t.Context(), f.maker, newID(), "", "X", "test", wrong, "x"); !problem.Is(err, problem.Invalid) {
+			if _, err := f.CreateTenant(t.Context(), f.requester, newID(), "", "X", "test", wrong, "x"); !problem.Is(err, problem.Invalid) {
 				t.Errorf("%v: %v", wrong, err)
 			}
 		}
@@ -94,30 +94,30 @@ func TestTenantCreate_needsTwoPeople(t *testing.T) {
 // What gives more waits for a second person; what only takes away is done at once.
 func TestTenantSet_restrictionIsImmediate(t *testing.T) {
 	each(t, func(f *fixture) {
-		act, err := f.set(f.maker, "transfer_limit", "20000.00", "collections", "on")
-		f.asked(act, err, KindTenant, 1)
+		request, err := f.set(f.requester, "transfer_limit", "20000.00", "collections", "on")
+		f.asked(request, err, KindTenant, 1)
 		if f.now().CollectionsEnabled {
 			t.Fatal("in force before it was checked")
 		}
-		f.approved(f.first, act)
+		f.approved(f.first, request)
 		if is := f.now(); is.PayoutLimitWallet != 20_000_00 || !is.CollectionsEnabled {
 			t.Fatalf("%+v", is)
 		}
-		act, err = f.set(f.maker, "transfer_limit", "100.00", "collections", "off", "payouts", "off", "listed", "spending")
-		f.asked(act, err, KindTenant, 0)
+		request, err = f.set(f.requester, "transfer_limit", "100.00", "collections", "off", "payouts", "off", "listed", "spending")
+		f.asked(request, err, KindTenant, 0)
 		if is := f.now(); is.PayoutLimitWallet != 100_00 || is.CollectionsEnabled || !is.PayoutsStopped || is.Listed != tenant.ListedSpending {
 			t.Fatalf("%+v", is)
 		}
 		for _, more := range [][]string{{"payouts", "on"}, {"transfer_limit", "100.01"}, {"collections", "off", "payouts", "on"}, {"name", "Adom Shops"}, {"quota_groups", "3"}, {"duplicates", "repeat"}, {PayoutIPs, "192.0.2.7"}} {
-			act, err := f.set(f.maker, more...)
-			if err != nil || act.Needs != 1 {
-				t.Errorf("%v needs %d, %v", more, act.Needs, err)
+			request, err := f.set(f.requester, more...)
+			if err != nil || request.Needs != 1 {
+				t.Errorf("%v needs %d, %v", more, request.Needs, err)
 			}
 		}
 		if log := f.entries(); log[len(log)-1].Action != "act.make" {
 			t.Fatalf("%+v", log)
 		}
-		_, err = f.set(f.maker, "collections", "off")
+		_, err = f.set(f.requester, "collections", "off")
 		f.refused(err, problem.Invalid, "nothing_changed")
 	})
 }
@@ -125,14 +125,14 @@ func TestTenantSet_restrictionIsImmediate(t *testing.T) {
 func TestTenantSet_complianceOnlyBlocks(t *testing.T) {
 	each(t, func(f *fixture) {
 		by := f.join("esi@example.com", roles.Compliance)
-		act, err := f.set(by, Blocked, "on")
-		f.asked(act, err, KindBlock, 0)
+		request, err := f.set(by, Blocked, "on")
+		f.asked(request, err, KindBlock, 0)
 		if !f.now().Blocked {
 			t.Fatal("not blocked")
 		}
-		act, err = f.set(by, Blocked, "off")
-		f.asked(act, err, KindBlock, 1)
-		f.approved(f.first, act)
+		request, err = f.set(by, Blocked, "off")
+		f.asked(request, err, KindBlock, 1)
+		f.approved(f.first, request)
 		if f.now().Blocked {
 			t.Fatal("still blocked")
 		}
@@ -145,11 +145,11 @@ func TestTenantSet_complianceOnlyBlocks(t *testing.T) {
 
 func TestTenantSet_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
-		one, err := f.set(f.maker, "transfer_limit", "20000.00")
+		one, err := f.set(f.requester, "transfer_limit", "20000.00")
 		f.asked(one, err, KindTenant, 1)
-		two, err := f.set(f.maker, "transfer_limit", "30000.00")
+		two, err := f.set(f.requester, "transfer_limit", "30000.00")
 		f.asked(two, err, KindTenant, 1)
-		ips, err := f.set(f.maker, PayoutIPs, "192.0.2.1")
+		ips, err := f.set(f.requester, PayoutIPs, "192.0.2.1")
 		f.asked(ips, err, KindAddresses, 1)
 		f.clock.Advance(time.Second)
 		f.approved(f.first, one)
@@ -177,9 +177,9 @@ func TestTenantSet_ownSettingsOnly(t *testing.T) {
 		owner, admin := f.member("owner@adom.example", f.tenant.ID, roles.Owner), f.member("admin@adom.example", f.tenant.ID, roles.Admin)
 		developer := f.member("dev@adom.example", f.tenant.ID, roles.Developer)
 		f.clock.Advance(time.Second)
-		act, err := f.set(owner, "fee_bearer", "customer")
-		f.asked(act, err, KindSettings, 1)
-		f.approved(admin, act)
+		request, err := f.set(owner, "fee_bearer", "customer")
+		f.asked(request, err, KindSettings, 1)
+		f.approved(admin, request)
 		if f.now().FeeBearer != tenant.Customer {
 			t.Fatal("not set")
 		}
@@ -190,15 +190,15 @@ func TestTenantSet_ownSettingsOnly(t *testing.T) {
 		}
 		_, err = f.set(developer, "fee_bearer", "merchant")
 		f.refused(err, problem.Forbidden, "not_allowed")
-		act, err = f.set(developer, PayoutIPs, "192.0.2.0/24")
-		f.asked(act, err, KindAddresses, 1)
+		request, err = f.set(developer, PayoutIPs, "192.0.2.0/24")
+		f.asked(request, err, KindAddresses, 1)
 		f.clock.Advance(time.Second)
-		if act = f.approved(admin, act); act.State != Done {
-			t.Fatalf("%+v", act)
+		if request = f.approved(admin, request); request.State != Done {
+			t.Fatalf("%+v", request)
 		}
 		f.clock.Advance(time.Second)
-		act, err = f.set(developer, PayoutIPs, "")
-		f.asked(act, err, KindAddresses, 0)
+		request, err = f.set(developer, PayoutIPs, "")
+		f.asked(request, err, KindAddresses, 0)
 		other := f.shop("Other Shop")
 		_, err = f.SetTenant(t.Context(), owner, newID(), other.ID, map[string]string{"fee_bearer": "customer"}, "theirs")
 		f.refused(err, problem.NotFound, "tenant_not_found")

@@ -115,12 +115,12 @@ func (a *Changes) checkTransfer(ctx context.Context, r Request) (list []Fact, er
 }
 
 // moveBetween moves the money, books it under the act's id or the maker's reference, and ends the act in one transaction.
-func (a *Changes) moveBetween(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[transfer](*act)
+func (a *Changes) moveBetween(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[transfer](*request)
 	if err != nil {
 		return err
 	}
-	pay, err := a.Payments.Transfer(context.WithoutCancel(ctx), p.From, p.To, p.Amount, act.Reason, act.Actor, func(tx *db.Tx) error {
+	pay, err := a.Payments.Transfer(context.WithoutCancel(ctx), p.From, p.To, p.Amount, request.Reason, request.Actor, func(tx *db.Tx) error {
 		var changes []audit.Change
 		var to tenant.Tenant
 		for _, side := range []struct {
@@ -143,9 +143,9 @@ func (a *Changes) moveBetween(ctx context.Context, act *Request, finish Finish) 
 		if err := finish(tx, changes); err != nil {
 			return err
 		}
-		return a.book(tx, *act, p.Reference, to.Wallet(), int64(p.Amount))
+		return a.book(tx, *request, p.Reference, to.Wallet(), int64(p.Amount))
 	})
-	act.Made = pay.ID
+	request.Made = pay.ID
 	return err
 }
 
@@ -200,12 +200,12 @@ func (a *Changes) recoverKind() Kind {
 }
 
 // takeBack takes the debt, if it is not more than the requester saw, and ends the request in one transaction.
-func (a *Changes) takeBack(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[debt](*act)
+func (a *Changes) takeBack(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[debt](*request)
 	if err != nil {
 		return err
 	}
-	_, err = a.Treasury.Recover(ctx, p.Tenant, act.Reason, act.Actor, func(tx *db.Tx, taken money.Pesewas) error {
+	_, err = a.Treasury.Recover(ctx, p.Tenant, request.Reason, request.Actor, func(tx *db.Tx, taken money.Pesewas) error {
 		t, err := a.Tenants.Locked(tx, p.Tenant)
 		if err != nil {
 			return err

@@ -22,12 +22,12 @@ func (f *fixture) holds(t tenant.Tenant) money.Pesewas {
 }
 
 // checked has the first checker approve an act that waits.
-func (f *fixture) checked(act Request, err error) Request {
+func (f *fixture) checked(request Request, err error) Request {
 	f.t.Helper()
-	if err != nil || act.State != Waiting {
-		f.t.Fatalf("%+v, %v", act, err)
+	if err != nil || request.State != Waiting {
+		f.t.Fatalf("%+v, %v", request, err)
 	}
-	done, err := f.Approve(f.t.Context(), f.first, act.ID, act.Digest)
+	done, err := f.Approve(f.t.Context(), f.first, request.ID, request.Digest)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestTransfer_needsTwoPeople(t *testing.T) {
 		asked := 0
 		ask := func(amount money.Pesewas) (Request, error) {
 			asked++ // for the same reason it is the same request
-			return f.Transfer(t.Context(), f.maker, newID(), "letter 7", f.tenant.ID, other.ID, amount, "their letter, page "+strconv.Itoa(asked))
+			return f.Transfer(t.Context(), f.requester, newID(), "letter 7", f.tenant.ID, other.ID, amount, "their letter, page "+strconv.Itoa(asked))
 		}
 		first, err := ask(400)
 		second, again := ask(400)
@@ -60,7 +60,7 @@ func TestTransfer_needsTwoPeople(t *testing.T) {
 		if done := f.checked(second, nil); done.State != Failed || f.holds(other) != 400 { // the reference was taken
 			t.Errorf("%s: %s", done.State, done.Note)
 		}
-		short, err := f.Transfer(t.Context(), f.maker, newID(), "", f.tenant.ID, other.ID, 601, "too much")
+		short, err := f.Transfer(t.Context(), f.requester, newID(), "", f.tenant.ID, other.ID, 601, "too much")
 		if err != nil || len(short.Facts.Warnings()) != 1 {
 			t.Fatalf("%+v, %v", short.Facts, err)
 		}
@@ -68,7 +68,7 @@ func TestTransfer_needsTwoPeople(t *testing.T) {
 			t.Errorf("more than there is: %v", err)
 		}
 		f.is(short.ID, Waiting) // until the money is there
-		renamed, err := f.Transfer(t.Context(), f.maker, newID(), "", f.tenant.ID, other.ID, 1, "their letter")
+		renamed, err := f.Transfer(t.Context(), f.requester, newID(), "", f.tenant.ID, other.ID, 1, "their letter")
 		f.tx(func(tx *db.Tx) error {
 			name := "Another"
 			_, _, err := f.Tenants.Set(tx, other.ID, tenant.Change{Name: &name})
@@ -78,7 +78,7 @@ func TestTransfer_needsTwoPeople(t *testing.T) {
 			t.Errorf("after a change of the name: %s: %s", done.State, done.Note)
 		}
 		for _, bad := range []struct{ from, to string }{{f.tenant.ID, f.tenant.ID}, {f.tenant.ID, "nobody"}, {f.tenant.ID, f.test().ID}} {
-			if _, err := f.Transfer(t.Context(), f.maker, newID(), "", bad.from, bad.to, 1, "x"); !problem.Is(err, problem.Invalid) {
+			if _, err := f.Transfer(t.Context(), f.requester, newID(), "", bad.from, bad.to, 1, "x"); !problem.Is(err, problem.Invalid) {
 				t.Errorf("%v: %v", bad, err)
 			}
 		}
@@ -99,14 +99,14 @@ func (f *fixture) test() (t tenant.Tenant) {
 // No more is taken back than its maker saw that it is owed.
 func TestRecover_upToTheAmountSeen(t *testing.T) {
 	each(t, func(f *fixture) {
-		if _, err := f.Recover(t.Context(), f.maker, newID(), f.tenant.ID, "as agreed"); problem.From(err) == nil || problem.From(err).Code != "nothing_owed" {
+		if _, err := f.Recover(t.Context(), f.requester, newID(), f.tenant.ID, "as agreed"); problem.From(err) == nil || problem.From(err).Code != "nothing_owed" {
 			t.Error(err)
 		}
 		if err := f.Treasury.Fund(t.Context(), f.tenant.ID, 250, "before the test", "ama"); err != nil {
 			t.Fatal(err)
 		}
 		f.owes(300)
-		first, err := f.Recover(t.Context(), f.maker, newID(), f.tenant.ID, "as agreed")
+		first, err := f.Recover(t.Context(), f.requester, newID(), f.tenant.ID, "as agreed")
 		if err != nil || first.Amount != 300 {
 			t.Fatal(first, err)
 		}
@@ -114,7 +114,7 @@ func TestRecover_upToTheAmountSeen(t *testing.T) {
 		if done := f.checked(first, nil); done.State != Failed || f.holds(f.tenant) != 250 {
 			t.Errorf("after it grew: %s: %s", done.State, done.Note)
 		}
-		done := f.checked(f.Recover(t.Context(), f.maker, newID(), f.tenant.ID, "as agreed"))
+		done := f.checked(f.Recover(t.Context(), f.requester, newID(), f.tenant.ID, "as agreed"))
 		owed, err := f.ledger.Balance(t.Context(), ledger.Key{Asset: f.tenant.Money(), ID: ledger.Receivable(f.tenant.ID)})
 		if err != nil || done.State != Done || f.holds(f.tenant) != 0 || owed != -51 {
 			t.Errorf("%s; the wallet has %s, and %d are owed: %v", done.State, f.holds(f.tenant), -owed, err)
@@ -132,8 +132,8 @@ func TestRoute_changedSince(t *testing.T) {
 		own := route.Route{Tenant: f.tenant.ID, Mode: "live", Operation: route.DisburseWallet, Channel: "MTN", Providers: []string{"hubtel"}}
 		none := own
 		none.Providers = nil
-		first, err := f.SetRoute(t.Context(), f.maker, newID(), own, "their fees")
-		second, again := f.SetRoute(t.Context(), f.maker, newID(), none, "their fees")
+		first, err := f.SetRoute(t.Context(), f.requester, newID(), own, "their fees")
+		second, again := f.SetRoute(t.Context(), f.requester, newID(), none, "their fees")
 		if done := f.checked(first, err); done.State != Done {
 			t.Errorf("%s: %s", done.State, done.Note)
 		}
@@ -143,15 +143,15 @@ func TestRoute_changedSince(t *testing.T) {
 		if to, there, err := f.routes.LeadsTo(t.Context(), own); to != "hubtel" || !there || err != nil {
 			t.Errorf("it leads to %q, %t, %v", to, there, err)
 		}
-		if done := f.checked(f.DropRoute(t.Context(), f.maker, newID(), own, "everybody's holds")); done.State != Done {
+		if done := f.checked(f.DropRoute(t.Context(), f.requester, newID(), own, "everybody's holds")); done.State != Done {
 			t.Errorf("%s: %s", done.State, done.Note)
 		}
-		if _, err := f.DropRoute(t.Context(), f.maker, newID(), own, "again"); problem.From(err) == nil || problem.From(err).Code != "route_not_found" {
+		if _, err := f.DropRoute(t.Context(), f.requester, newID(), own, "again"); problem.From(err) == nil || problem.From(err).Code != "route_not_found" {
 			t.Error(err)
 		}
 		bad := own
 		bad.Providers = []string{"vodafone"}
-		if _, err := f.SetRoute(t.Context(), f.maker, newID(), bad, "x"); !problem.Is(err, problem.Invalid) {
+		if _, err := f.SetRoute(t.Context(), f.requester, newID(), bad, "x"); !problem.Is(err, problem.Invalid) {
 			t.Error(err)
 		}
 	})
@@ -161,11 +161,11 @@ func TestRoute_changedSince(t *testing.T) {
 func TestDeadLetter_rerunOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		job := f.deadLetter()
-		act, err := f.Rerun(t.Context(), f.maker, newID(), job, "the receiver is back")
-		if err != nil || act.State != Done {
-			t.Fatalf("%s, %v", act.State, err)
+		request, err := f.Rerun(t.Context(), f.requester, newID(), job, "the receiver is back")
+		if err != nil || request.State != Done {
+			t.Fatalf("%s, %v", request.State, err)
 		}
-		if _, err := f.Rerun(t.Context(), f.maker, newID(), job, "again"); problem.From(err) == nil || problem.From(err).Code != "job_alive" {
+		if _, err := f.Rerun(t.Context(), f.requester, newID(), job, "again"); problem.From(err) == nil || problem.From(err).Code != "job_alive" {
 			t.Error(err)
 		}
 	})
@@ -177,8 +177,8 @@ func TestCatalogue_changedSince(t *testing.T) {
 		change := func(code string) route.CatalogueChange {
 			return route.CatalogueChange{Kind: route.BankCodeEntry, Key: f.bank(), Provider: "hubtel", Value: code}
 		}
-		first, err := f.ChangeCatalogue(t.Context(), f.maker, newID(), change("300399"), "their list")
-		second, again := f.ChangeCatalogue(t.Context(), f.maker, newID(), change("300398"), "their list")
+		first, err := f.ChangeCatalogue(t.Context(), f.requester, newID(), change("300399"), "their list")
+		second, again := f.ChangeCatalogue(t.Context(), f.requester, newID(), change("300398"), "their list")
 		if done := f.checked(first, err); done.State != Done {
 			t.Errorf("%s: %s", done.State, done.Note)
 		}
@@ -188,10 +188,10 @@ func TestCatalogue_changedSince(t *testing.T) {
 		if is, err := f.routes.EntryNow(t.Context(), change("")); is != "300399" || err != nil {
 			t.Errorf("the code is %q, %v", is, err)
 		}
-		if _, err := f.ChangeCatalogue(t.Context(), f.maker, newID(), route.CatalogueChange{Kind: route.BankEntry, Key: "nowhere", Edit: route.Edit{Name: "X"}}, "x"); !problem.Is(err, problem.NotFound) {
+		if _, err := f.ChangeCatalogue(t.Context(), f.requester, newID(), route.CatalogueChange{Kind: route.BankEntry, Key: "nowhere", Edit: route.Edit{Name: "X"}}, "x"); !problem.Is(err, problem.NotFound) {
 			t.Error(err)
 		}
-		if _, err := f.ChangeCatalogue(t.Context(), f.maker, newID(), route.CatalogueChange{Kind: "colour", Key: "blue"}, "x"); !problem.Is(err, problem.Invalid) {
+		if _, err := f.ChangeCatalogue(t.Context(), f.requester, newID(), route.CatalogueChange{Kind: "colour", Key: "blue"}, "x"); !problem.Is(err, problem.Invalid) {
 			t.Error(err)
 		}
 	})

@@ -138,14 +138,14 @@ func heldName(id ledger.AccountID) string {
 	return string(id)
 }
 
-func (a *Changes) send(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[sending](*act)
+func (a *Changes) send(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[sending](*request)
 	if err != nil {
 		return err
 	}
-	m := p.transit(act.Kind, act.ID)
+	m := p.transit(request.Kind, request.ID)
 	source := ledger.Key{Asset: m.Asset, ID: m.Source}
-	err = a.Treasury.Send(ctx, m, act.Reason, act.Actor, func(tx *db.Tx) error {
+	err = a.Treasury.Send(ctx, m, request.Reason, request.Actor, func(tx *db.Tx) error {
 		change, err := a.heldChange(tx, heldName(m.Source), source, -m.Amount)
 		if err == nil {
 			err = finish(tx, []audit.Change{change})
@@ -153,9 +153,9 @@ func (a *Changes) send(ctx context.Context, act *Request, finish Finish) error {
 		if err != nil {
 			return err
 		}
-		return a.book(tx, *act, p.Reference, source, -int64(m.Amount))
+		return a.book(tx, *request, p.Reference, source, -int64(m.Amount))
 	})
-	act.Made = m.ID
+	request.Made = m.ID
 	return err
 }
 
@@ -206,13 +206,13 @@ func (a *Changes) checkEnd(ctx context.Context, r Request) ([]Fact, error) {
 	return append([]Fact{{Name: "Sent", Value: at(m.SentAt)}}, list...), err
 }
 
-func (a *Changes) end(ctx context.Context, act *Request, finish Finish) error {
-	p, err := payloadOf[ending](*act)
+func (a *Changes) end(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[ending](*request)
 	if err != nil {
 		return err
 	}
 	m, to := p.transit(), treasury.TransitState(p.Outcome)
-	return a.Treasury.End(ctx, m, to, p.Fee, act.Reason, act.Actor, func(tx *db.Tx) error {
+	return a.Treasury.End(ctx, m, to, p.Fee, request.Reason, request.Actor, func(tx *db.Tx) error {
 		return finish(tx, []audit.Change{{What: "transfer from " + string(m.Source) + " to " + string(m.Target), Before: string(treasury.Sent), After: p.Outcome}})
 	})
 }

@@ -55,7 +55,9 @@ func (a *Changes) adjustKind() Kind {
 
 func (a *Changes) walletKind(name, title string, verb mover) Kind {
 	return Kind{Name: name, Title: title, Rule: Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, Check: a.checkWallet,
-		Apply: func(ctx context.Context, act *Request, finish Finish) error { return a.move(ctx, verb, *act, finish) }}
+		Apply: func(ctx context.Context, request *Request, finish Finish) error {
+			return a.move(ctx, verb, *request, finish)
+		}}
 }
 
 // Fund asks for money to be put into a tenant's wallet. id is that of the form, or of the command.
@@ -216,12 +218,12 @@ func (a *Changes) checkDeposit(ctx context.Context, w wallet) ([]Fact, error) {
 }
 
 // useBank takes the slip of a deposit in tx. It refuses a deposit without a bank account that now needs one.
-func (a *Changes) useBank(tx *db.Tx, act Request, w wallet) error {
-	if act.Kind != KindFund {
+func (a *Changes) useBank(tx *db.Tx, request Request, w wallet) error {
+	if request.Kind != KindFund {
 		return nil
 	}
 	if w.Bank != "" {
-		return a.Treasury.UseSlip(tx, treasury.Slip{Bank: w.Bank, Number: w.Slip, Amount: w.Amount, Act: act.ID})
+		return a.Treasury.UseSlip(tx, treasury.Slip{Bank: w.Bank, Number: w.Slip, Amount: w.Amount, Act: request.ID})
 	}
 	needs, err := a.Treasury.NeedsBankIn(tx, tenant.Mode(w.Mode))
 	if err == nil && needs {
@@ -231,12 +233,12 @@ func (a *Changes) useBank(tx *db.Tx, act Request, w wallet) error {
 }
 
 // move moves the money, books it under the act's id and ends the act in one transaction.
-func (a *Changes) move(ctx context.Context, verb mover, act Request, finish Finish) error {
-	w, err := payloadOf[wallet](act)
+func (a *Changes) move(ctx context.Context, verb mover, request Request, finish Finish) error {
+	w, err := payloadOf[wallet](request)
 	if err != nil {
 		return err
 	}
-	return verb(a.Treasury, ctx, w, act.Reason, act.Actor, func(tx *db.Tx) error {
+	return verb(a.Treasury, ctx, w, request.Reason, request.Actor, func(tx *db.Tx) error {
 		t, err := a.Tenants.Locked(tx, w.Tenant)
 		if err != nil {
 			return err
@@ -253,9 +255,9 @@ func (a *Changes) move(ctx context.Context, verb mover, act Request, finish Fini
 		if err := finish(tx, []audit.Change{{What: "wallet of " + t.Name, Before: key.Asset.Text(before), After: key.Asset.Text(after)}}); err != nil {
 			return err
 		}
-		if err := a.useBank(tx, act, w); err != nil {
+		if err := a.useBank(tx, request, w); err != nil {
 			return err
 		}
-		return a.book(tx, act, w.Reference, key, int64(w.Amount))
+		return a.book(tx, request, w.Reference, key, int64(w.Amount))
 	})
 }

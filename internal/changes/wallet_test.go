@@ -26,41 +26,41 @@ func (f *fixture) bearing(by By) By {
 
 func TestToken_requestsOnly(t *testing.T) {
 	each(t, func(f *fixture) {
-		maker, checker := f.bearing(f.maker), f.bearing(f.first)
+		requester, approver := f.bearing(f.requester), f.bearing(f.first)
 		f.clock.Advance(identity.StepUpLasts * 2) // the factor was given when the token was made
-		act, err := f.Fund(t.Context(), maker, newID(), f.tenant.ID, 50_000_000, "paid by bank")
-		if err != nil || act.State != Waiting || act.Maker != f.maker.Visitor.Person.ID {
-			f.t.Fatalf("%+v, %v", act, err)
+		request, err := f.Fund(t.Context(), requester, newID(), f.tenant.ID, 50_000_000, "paid by bank")
+		if err != nil || request.State != Waiting || request.Requester != f.requester.Visitor.Person.ID {
+			f.t.Fatalf("%+v, %v", request, err)
 		}
-		_, err = f.Approve(t.Context(), checker, act.ID, act.Digest)
+		_, err = f.Approve(t.Context(), approver, request.ID, request.Digest)
 		f.refused(err, problem.Forbidden, "console_only")
-		_, err = f.Reject(t.Context(), checker, act.ID, act.Digest, "no")
+		_, err = f.Reject(t.Context(), approver, request.ID, request.Digest, "no")
 		f.refused(err, problem.Forbidden, "console_only")
-		_, err = f.Fund(t.Context(), checker, newID(), f.tenant.ID, 1, "x")
+		_, err = f.Fund(t.Context(), approver, newID(), f.tenant.ID, 1, "x")
 		f.refused(err, problem.Forbidden, "not_allowed")
 		f.has(0)
 	})
 }
 
 // twoApproved has the checkers approve an act, as many as it needs.
-func (f *fixture) twoApproved(act Request, err error) Request {
+func (f *fixture) twoApproved(request Request, err error) Request {
 	f.t.Helper()
 	for _, by := range []By{f.first, f.second} {
-		if err == nil && act.State == Waiting {
-			act, err = f.Approve(f.t.Context(), by, act.ID, act.Digest)
+		if err == nil && request.State == Waiting {
+			request, err = f.Approve(f.t.Context(), by, request.ID, request.Digest)
 		}
 	}
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return act
+	return request
 }
 
 // An order that a wallet has no room for is refused when it is asked for, and fails with the limit when it is approved.
 func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 	each(t, func(f *fixture) {
-		first, err := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, money.Most, "paid by bank")
-		second, again := f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "paid by bank")
+		first, err := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, money.Most, "paid by bank")
+		second, again := f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 1, "paid by bank")
 		if again != nil {
 			t.Fatal(again)
 		}
@@ -75,10 +75,10 @@ func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, ask := range map[string]func() (Request, error){
-			"fund":   func() (Request, error) { return f.Fund(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
-			"adjust": func() (Request, error) { return f.Adjust(t.Context(), f.maker, newID(), f.tenant.ID, 1, "x") },
+			"fund":   func() (Request, error) { return f.Fund(t.Context(), f.requester, newID(), f.tenant.ID, 1, "x") },
+			"adjust": func() (Request, error) { return f.Adjust(t.Context(), f.requester, newID(), f.tenant.ID, 1, "x") },
 			"float": func() (Request, error) {
-				return f.AddFloat(t.Context(), f.maker, newID(), "", hubtel, money.Most, "x")
+				return f.AddFloat(t.Context(), f.requester, newID(), "", hubtel, money.Most, "x")
 			},
 		} {
 			_, err := ask()
@@ -94,11 +94,11 @@ func TestReference_twoRequestsApplyOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		var made []Request
 		for _, reason := range []string{"paid by bank", "paid by bank, as the slip says"} {
-			act, err := f.FundUnder(t.Context(), f.maker, newID(), "slip 17/3", f.tenant.ID, 50_000_000, reason)
+			request, err := f.FundUnder(t.Context(), f.requester, newID(), "slip 17/3", f.tenant.ID, 50_000_000, reason)
 			if err != nil {
 				f.t.Fatal(err)
 			}
-			made = append(made, act)
+			made = append(made, request)
 		}
 		if found, ok, err := f.WaitingUnder(t.Context(), KindFund, f.tenant.ID, "slip 17/3"); err != nil || !ok || found.ID != made[1].ID {
 			f.t.Fatalf("%+v, %v, %v", found, ok, err)

@@ -27,12 +27,12 @@ func TestApprovals_listedAndShown(t *testing.T) {
 		c := clock.Real()
 		log := audit.New(w.db, c)
 		people := identity.New(w.db, c, log, identity.Options{Secret: key, HashMemory: identitytest.HashMemory})
-		maker := identitytest.Join(t, w.db, c, people, "ama@example.com", identity.Membership{Role: roles.Operations})
+		requester := identitytest.Join(t, w.db, c, people, "ama@example.com", identity.Membership{Role: roles.Operations})
 		identitytest.Join(t, w.db, c, people, "kofi@example.com", identity.Membership{Role: roles.Approver})
 		if list := w.list("acts", "list"); len(list) != 0 {
 			t.Fatalf("%v", list)
 		}
-		made, err := changes.NewStore(w.db, c, log, people, true).Make(t.Context(), changes.By{Visitor: maker.Visitor}, changes.Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney},
+		made, err := changes.NewStore(w.db, c, log, people, true).Make(t.Context(), changes.By{Visitor: requester.Visitor}, changes.Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney},
 			changes.Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: "wallet.fund", Payload: []byte(`{"pesewas":5}`), Sentence: "Put GHS 0.05 into a wallet", Reason: "slip 4711", Amount: 5})
 		if err != nil {
 			t.Fatal(err)
@@ -43,8 +43,8 @@ func TestApprovals_listedAndShown(t *testing.T) {
 		if list := w.list("acts", "list", "--state", "done"); len(list) != 0 {
 			t.Fatalf("%v", list)
 		}
-		if act := w.object("acts", "show", made.ID); act["digest"] != made.Digest || act["checkers_needed"] != float64(1) || act["reason"] != "slip 4711" {
-			t.Fatalf("%v", act)
+		if request := w.object("acts", "show", made.ID); request["digest"] != made.Digest || request["checkers_needed"] != float64(1) || request["reason"] != "slip 4711" {
+			t.Fatalf("%v", request)
 		}
 		w.run(exitNotFound, "acts", "show", "nothing")
 	})

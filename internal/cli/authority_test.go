@@ -85,11 +85,11 @@ func TestCommands_declaredAsReadingOrChanging(t *testing.T) {
 // house is an installation in production with people.
 type house struct {
 	where
-	acts   *changes.Changes
-	people *identity.Identity
-	log    *audit.Log
-	maker  identitytest.One // operations
-	second identitytest.One // approver
+	acts      *changes.Changes
+	people    *identity.Identity
+	log       *audit.Log
+	requester identitytest.One // operations
+	second    identitytest.One // approver
 }
 
 // produce makes of a database one that a server in production serves, with people.
@@ -124,7 +124,7 @@ func produce(w where) *house {
 	tenants := tenant.New(w.db, l, c)
 	orders := treasury.New(w.db, l, tenants, c, slog.New(slog.DiscardHandler), func(*problem.Fields, string, string) {})
 	h.acts = changes.New(changes.Deps{Store: changes.NewStore(w.db, c, h.log, h.people, true), Ledger: l, Tenants: tenants, Access: a, People: h.people, Seal: changes.NewSealer(secret), Treasury: orders})
-	h.maker, h.second = h.joins("ama@example.com", roles.Operations), h.joins("kofi@example.com", roles.Approver)
+	h.requester, h.second = h.joins("ama@example.com", roles.Operations), h.joins("kofi@example.com", roles.Approver)
 	return h
 }
 
@@ -226,7 +226,7 @@ func TestToken_waitsForApproval(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
-		flag, _ := h.token(h.maker)
+		flag, _ := h.token(h.requester)
 		fund := []string{"wallet", "fund", id, "500000", "--reason", "paid by bank", "--reference", "slip 17/3", flag}
 		out, errs := w.run(exitWaits, append(fund, "-o", "json")...)
 		if !strings.Contains(errs, "/ops/acts/") || !strings.Contains(out, `"state": "waiting"`) || !strings.Contains(out, "slip 17/3") {
@@ -244,12 +244,12 @@ func TestToken_waitsForApproval(t *testing.T) {
 		fund[3] = "500000"
 		has(t, w.object("wallet", "show", id), map[string]any{"wallet": "0.00"})
 		by := changes.By{Visitor: h.second.Visitor, Place: roles.Installation}
-		act, err := h.acts.Get(t.Context(), roles.Installation, waiting[0]["id"].(string))
+		request, err := h.acts.Get(t.Context(), roles.Installation, waiting[0]["id"].(string))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, err := h.acts.Approve(t.Context(), by, act.ID, act.Digest); err != nil && problem.From(err).Code != changes.CodeEnded {
+			if _, err := h.acts.Approve(t.Context(), by, request.ID, request.Digest); err != nil && problem.From(err).Code != changes.CodeEnded {
 				t.Fatal(err)
 			}
 		}
@@ -259,7 +259,7 @@ func TestToken_waitsForApproval(t *testing.T) {
 		// What needs nobody else is done at once, and printed as ever.
 		has(t, w.object("tenant", "set", id, "--blocked", "on", "--reason", "fraud", flag), map[string]any{"blocked": true})
 		log := w.list("audit", "list", "--action", "tenant.block")
-		if len(log) != 1 || log[0]["actor"] != "ama@example.com" || log[0]["person"] != h.maker.Person.ID {
+		if len(log) != 1 || log[0]["actor"] != "ama@example.com" || log[0]["person"] != h.requester.Person.ID {
 			t.Fatalf("%v", log)
 		}
 		// A command without a kind is its person's, too.
@@ -313,9 +313,9 @@ func TestMoney_waitsForApproval(t *testing.T) {
 		// The second person's word does them.
 		by := changes.By{Visitor: h.second.Visitor, Place: roles.Installation}
 		for _, waiting := range w.list("acts", "list", "--state", "waiting") {
-			act, err := h.acts.Get(t.Context(), roles.Installation, waiting["id"].(string))
-			if err == nil && act.Kind != changes.KindResolve && act.Kind != changes.KindTransfer { // that one's words are for the server
-				_, err = h.acts.Approve(t.Context(), by, act.ID, act.Digest)
+			request, err := h.acts.Get(t.Context(), roles.Installation, waiting["id"].(string))
+			if err == nil && request.Kind != changes.KindResolve && request.Kind != changes.KindTransfer { // that one's words are for the server
+				_, err = h.acts.Approve(t.Context(), by, request.ID, request.Digest)
 			}
 			if err != nil {
 				t.Errorf("%v: %v", waiting, err)
@@ -337,12 +337,12 @@ func TestToken_ended(t *testing.T) {
 		id := w.tenant()
 		h := produce(w)
 		block := []string{"tenant", "set", id, "--blocked", "on", "--reason", "fraud"}
-		flag, token := h.token(h.maker)
-		if err := h.people.EndPersonalToken(t.Context(), h.maker.Visitor, token.ID, netip.Addr{}); err != nil {
+		flag, token := h.token(h.requester)
+		if err := h.people.EndPersonalToken(t.Context(), h.requester.Visitor, token.ID, netip.Addr{}); err != nil {
 			t.Fatal(err)
 		}
 		w.run(exitForbidden, append(block, flag)...)
-		flag, _ = h.token(h.maker)
+		flag, _ = h.token(h.requester)
 		if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
 			tx.Defer(`UPDATE personal_tokens SET created_at = created_at - $1, expires_at = expires_at - $1`, -1, identity.TokenLasts.Microseconds())
 			return nil
@@ -350,7 +350,7 @@ func TestToken_ended(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.run(exitForbidden, append(block, flag)...)
-		flag, _ = h.token(h.maker)
+		flag, _ = h.token(h.requester)
 		h.joins("efua@example.com", roles.Owner)
 		w.run(exitOK, "people", "disable", "ama@example.com", "--reason", "left", glass)
 		w.run(exitForbidden, append(block, flag)...)
@@ -396,7 +396,7 @@ func TestReference_onceByTokenAndBreakGlass(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
-		flag, _ := h.token(h.maker)
+		flag, _ := h.token(h.requester)
 		fund := []string{"wallet", "fund", id, "5", "--reason", "paid by bank", "--reference", "slip 1"}
 		w.run(exitWaits, append(fund, flag)...)
 		w.run(exitOK, append(fund, glass)...)
@@ -438,7 +438,7 @@ func TestToken_fromTheEnvironment(t *testing.T) {
 	eachAlone(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
-		flag, _ := h.token(h.maker)
+		flag, _ := h.token(h.requester)
 		text, err := os.ReadFile(strings.TrimPrefix(flag, "--token-file="))
 		if err != nil {
 			t.Fatal(err)
@@ -462,7 +462,7 @@ func TestProduction_onePersonAlone(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
 		h := produce(w)
-		flag, _ := h.token(h.maker)
+		flag, _ := h.token(h.requester)
 		w.run(exitOK, "people", "disable", "kofi@example.com", "--reason", "left", glass)
 		has(t, w.object("wallet", "fund", id, "5", "--reason", "x", "--reference", "r1", flag), map[string]any{"wallet": "5.00"})
 		w.run(exitFunds, "wallet", "adjust", id, "6", "--take", "--reason", "x", "--reference", "r2", flag)

@@ -56,9 +56,9 @@ type commands struct {
 	People   accounts.People   `cmd:"" group:"Accounts and people:" help:"Manage people and their roles."`
 	Privacy  accounts.Privacy  `cmd:"" group:"Accounts and people:" help:"Export and erase a person's data."`
 
-	Change    accounts.Change `cmd:"" group:"Changes:" help:"Request a change of any kind, such as makola change wallet.fund --account ID --amount 250 --reason TEXT."`
-	Approvals accounts.Acts   `cmd:"" name:"approvals" aliases:"acts" group:"Changes:" help:"List change requests and the kinds of changes."`
-	Audit     accounts.Audit  `cmd:"" group:"Changes:" help:"List, verify and export the audit log."`
+	Change    accounts.Change    `cmd:"" group:"Changes:" help:"Request a change of any kind, such as makola change wallet.fund --account ID --amount 250 --reason TEXT."`
+	Approvals accounts.Approvals `cmd:"" name:"approvals" aliases:"acts" group:"Changes:" help:"List change requests and the kinds of changes."`
+	Audit     accounts.Audit     `cmd:"" group:"Changes:" help:"List, verify and export the audit log."`
 
 	Wallet     funds.Wallet     `cmd:"" group:"Money:" help:"Show, fund and correct wallets, and move money between them."`
 	Payouts    funds.Payouts    `cmd:"" group:"Money:" help:"Find, show and resolve payments."`

@@ -83,7 +83,7 @@ const (
 // Close closes a day in tx with its figures. Movements since the figures were read cannot change them: they are dated
 // later, or belong to the next day as late ones. It refuses if the day was closed meanwhile, an earlier day was
 // reopened, or statements or exceptions changed.
-func (b *Books) Close(tx *db.Tx, f Figures, act string) error {
+func (b *Books) Close(tx *db.Tx, f Figures, request string) error {
 	if err := b.Closable(f); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (b *Books) Close(tx *db.Tx, f Figures, act string) error {
 	if err := sameGiven(tx, f); err != nil {
 		return err
 	}
-	n, err := tx.Exec(insertClosed, f.Asset, int64(f.Day), previous, f.Times+1, act, b.clock.Now())
+	n, err := tx.Exec(insertClosed, f.Asset, int64(f.Day), previous, f.Times+1, request, b.clock.Now())
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func CheckReopen(last Closed, day Day) error {
 }
 
 // Reopen opens in tx the last closed day again, which had a revision. The figures that were signed stay on record.
-func (b *Books) Reopen(tx *db.Tx, asset ledger.Asset, day Day, revision int64, act, reason, actor string) error {
+func (b *Books) Reopen(tx *db.Tx, asset ledger.Asset, day Day, revision int64, request, reason, actor string) error {
 	now, err := closedOf(tx, lockClosed, asset, day)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (b *Books) Reopen(tx *db.Tx, asset ledger.Asset, day Day, revision int64, a
 	if err != nil {
 		return err
 	}
-	tx.Defer(insertReopen, 1, asset, int64(day), revision, act, reason, actor, b.clock.Now())
+	tx.Defer(insertReopen, 1, asset, int64(day), revision, request, reason, actor, b.clock.Now())
 	tx.Defer(dropClosed, 1, asset, int64(day), revision)
 	return nil
 }

@@ -43,7 +43,7 @@ func TestFollow_makesFactsOfEntries(t *testing.T) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real()).start()
 		ama := f.person("ama@pay.example", roles.Owner)
 		esi := f.person("esi@pay.example", roles.Support)
-		f.requests["r1"] = Request{Title: "Role of a person", Requester: "ama@pay.example", Maker: ama, About: "esi@pay.example"}
+		f.requests["r1"] = Request{Title: "Role of a person", Requester: "ama@pay.example", RequesterID: ama, About: "esi@pay.example"}
 		log := audit.New(d, f.Clock).Followed(Follow)
 		write := func(e audit.Entry) {
 			t.Helper()

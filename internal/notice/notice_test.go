@@ -140,10 +140,10 @@ func doubts(from, to int) (list []Condition) {
 func TestRequest_notifiesWhoMayApprove(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real()).start()
-		maker := f.person("ama@pay.example", roles.Owner)
+		requester := f.person("ama@pay.example", roles.Owner)
 		f.person("kofi@pay.example", roles.Approver)
 		f.person("esi@pay.example", roles.Support)
-		f.requests["r1"] = Request{Title: "Deposit to a wallet", Account: "Shop\nBcc: x@evil.example 0241234567 and a very long name that goes on", Amount: 1_250_000, Requester: "ama@pay.example", Maker: maker,
+		f.requests["r1"] = Request{Title: "Deposit to a wallet", Account: "Shop\nBcc: x@evil.example 0241234567 and a very long name that goes on", Amount: 1_250_000, Requester: "ama@pay.example", RequesterID: requester,
 			Approver: roles.ApproveMoney, Waits: true}
 		f.write(Fact{Event: RequestWaits, Subject: "r1"})
 		f.work()

@@ -10,18 +10,18 @@ import (
 
 // Request is a change request as its readers see it.
 type Request struct {
-	Place     string           // whose people decide about it
-	Title     string           // its kind, a noun
-	Account   string           // the name of the account that it is about; empty: none
-	Amount    money.Pesewas    // 0: no money
-	Requester string           // how people know who made it
-	Barred    []string         // the ids of people who may not approve it: who made it, or has the key that did
-	Maker     string           // the id of who made it
-	Approver  roles.Permission // that an approver needs
-	Waits     bool             // for an approval
-	Decided   bool             // by somebody else than its maker
-	About     string           // the e-mail address of the person whom it changes; empty: none
-	Note      string           // why it was rejected, or failed
+	Place       string           // whose people decide about it
+	Title       string           // its kind, a noun
+	Account     string           // the name of the account that it is about; empty: none
+	Amount      money.Pesewas    // 0: no money
+	Requester   string           // how people know who made it
+	Barred      []string         // the ids of people who may not approve it: who made it, or has the key that did
+	RequesterID string           // the id of who made it
+	Approver    roles.Permission // that an approver needs
+	Waits       bool             // for an approval
+	Decided     bool             // by somebody else than its maker
+	About       string           // the e-mail address of the person whom it changes; empty: none
+	Note        string           // why it was rejected, or failed
 }
 
 // text returns the request on one line.
@@ -69,13 +69,13 @@ func (n *Notices) stands(ctx context.Context, f stored) (standing, error) {
 	}
 	s.place, s.lines = r.Place, []string{r.text()}
 	if f.event == RoleChanged {
-		s.barred, s.about = []string{r.Maker}, r.About
+		s.barred, s.about = []string{r.RequesterID}, r.About
 		return s, nil
 	}
 	if f.event == RequestWaits {
-		s.barred, s.needs, s.over = append(r.Barred, r.Maker), r.Approver, !r.Waits
+		s.barred, s.needs, s.over = append(r.Barred, r.RequesterID), r.Approver, !r.Waits
 		return s, nil
 	}
-	s.person, s.over = r.Maker, f.event == RequestApproved && !r.Decided
+	s.person, s.over = r.RequesterID, f.event == RequestApproved && !r.Decided
 	return s, nil
 }

@@ -14,12 +14,12 @@ import (
 
 // Draft is the first file of a source, which waits for a person to confirm how it is read.
 type Draft struct {
-	ID       string
-	Source   string
-	FileName string
-	Maker    string
-	parts    int
-	MadeAt   time.Time
+	ID        string
+	Source    string
+	FileName  string
+	Requester string
+	parts     int
+	MadeAt    time.Time
 }
 
 // Limits of drafts.
@@ -50,7 +50,7 @@ const (
 )
 
 func (d *Draft) scan(r *db.Row) error {
-	return r.Scan(&d.ID, &d.Source, &d.FileName, &d.Maker, &d.parts, &d.MadeAt)
+	return r.Scan(&d.ID, &d.Source, &d.FileName, &d.Requester, &d.parts, &d.MadeAt)
 }
 
 // Keep stores a file as a draft.
@@ -69,7 +69,7 @@ func (s *store) Keep(ctx context.Context, u Upload, file *sheet.File) (d Draft, 
 	if drafts >= maxDrafts {
 		return d, problem.New(problem.Invalid, "too_many_drafts", fmt.Sprintf("%d files wait to be confirmed: confirm or discard one first", drafts))
 	}
-	d = Draft{ID: newID(), Source: source.ID, FileName: usertext.Cut(usertext.Visible(u.FileName), 100), Maker: u.By, MadeAt: s.clock.Now()}
+	d = Draft{ID: newID(), Source: source.ID, FileName: usertext.Cut(usertext.Visible(u.FileName), 100), Requester: u.By, MadeAt: s.clock.Now()}
 	d.parts, err = sheet.Split(file.Content(), func(number int, part []byte) error {
 		return s.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 			_, err := tx.Exec(insertPart, d.ID, int64(number), part)
@@ -80,7 +80,7 @@ func (s *store) Keep(ctx context.Context, u Upload, file *sheet.File) (d Draft, 
 		return d, fmt.Errorf("reconcile: keeping a file: %w", err)
 	}
 	return d, s.db.Write(ctx, func(tx *db.Tx) error {
-		_, err := tx.Exec(insertDraft, d.ID, d.Source, d.FileName, d.Maker, int64(d.parts), d.MadeAt)
+		_, err := tx.Exec(insertDraft, d.ID, d.Source, d.FileName, d.Requester, int64(d.parts), d.MadeAt)
 		return err
 	})
 }
@@ -94,7 +94,7 @@ func (s *store) OpenDraft(ctx context.Context, id, person string) (d Draft, file
 			return d.scan(r)
 		})
 	})
-	if err == nil && (!found || d.Maker != person) {
+	if err == nil && (!found || d.Requester != person) {
 		err = problem.New(problem.NotFound, "draft_not_found", "The file is not there any more")
 	}
 	if err != nil {

@@ -102,9 +102,9 @@ func TestSlip_concurrentDeposits(t *testing.T) {
 // The schema refuses a second row of a slip, whatever the program does.
 func TestSlip_uniqueBySchema(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		insert := func(act string) error {
+		insert := func(request string) error {
 			return d.Write(t.Context(), func(tx *db.Tx) error {
-				_, err := tx.Exec(`INSERT INTO bank_slips (bank, slip, given, amount, act, at) VALUES ('gcb', '1', '1', 1, $1, 0)`, act)
+				_, err := tx.Exec(`INSERT INTO bank_slips (bank, slip, given, amount, act, at) VALUES ('gcb', '1', '1', 1, $1, 0)`, request)
 				return err
 			})
 		}

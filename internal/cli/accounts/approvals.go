@@ -13,14 +13,14 @@ import (
 )
 
 // Acts holds the commands of makola acts.
-type Acts struct {
-	List   actsList   `cmd:"" help:"List change requests, newest first. Approve them in the console."`
-	Kinds  actsKinds  `cmd:"" help:"List the kinds of changes that makola change can request, with their fields."`
-	Show   actsShow   `cmd:"" help:"Show a change request with its requester and its approvers."`
-	Policy actsPolicy `cmd:"" help:"Show how many approvals each kind of change needs, by the function that decides."`
+type Approvals struct {
+	List   approvalsList   `cmd:"" help:"List change requests, newest first. Approve them in the console."`
+	Kinds  approvalsKinds  `cmd:"" help:"List the kinds of changes that makola change can request, with their fields."`
+	Show   approvalsShow   `cmd:"" help:"Show a change request with its requester and its approvers."`
+	Policy approvalsPolicy `cmd:"" help:"Show how many approvals each kind of change needs, by the function that decides."`
 }
 
-type actsList struct {
+type approvalsList struct {
 	frame.Common
 	State  string      `name:"state" enum:"waiting,done,rejected,withdrawn,expired,failed," default:"" placeholder:"STATE" help:"State of the requests, such as waiting."`
 	Tenant string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account that the entries are about, by id or unique name."`
@@ -29,7 +29,7 @@ type actsList struct {
 }
 
 // Run lists acts.
-func (c *actsList) Run(e *frame.Env) error {
+func (c *approvalsList) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
 			return err
@@ -38,30 +38,30 @@ func (c *actsList) Run(e *frame.Env) error {
 		if err != nil {
 			return err
 		}
-		return frame.PrintAll(e.Stdout, c.Output, frame.Narrow(c.Output, frame.ActsColumns, "made_at", "state", "sentence", "maker", "reason", "note"), list)
+		return frame.PrintAll(e.Stdout, c.Output, frame.Narrow(c.Output, frame.RequestColumns, "made_at", "state", "sentence", "maker", "reason", "note"), list)
 	})
 }
 
-type actsShow struct {
+type approvalsShow struct {
 	frame.Common
 	ID string `arg:"" help:"Id of the change request."`
 }
 
 // Run shows an act.
-func (c *actsShow) Run(e *frame.Env) error {
+func (c *approvalsShow) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
-		act, err := o.Approvals().Get(e.Ctx, c.ID)
+		request, err := o.Approvals().Get(e.Ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		columns := append(frame.ActsColumns[:len(frame.ActsColumns):len(frame.ActsColumns)], frame.Column[changes.Request]{Name: "checked_by", Value: func(a changes.Request) any {
+		columns := append(frame.RequestColumns[:len(frame.RequestColumns):len(frame.RequestColumns)], frame.Column[changes.Request]{Name: "checked_by", Value: func(a changes.Request) any {
 			var by []string
 			for _, check := range a.Checks {
 				by = append(by, check.Name)
 			}
 			return by
 		}})
-		return frame.PrintOne(e.Stdout, c.Output, columns, act)
+		return frame.PrintOne(e.Stdout, c.Output, columns, request)
 	})
 }
 
@@ -107,7 +107,7 @@ func (c *Change) Run(e *frame.Env) error {
 		}
 		r, err := a.Do(e.Ctx, o.By, c.Kind, id, c.Set, c.Reason)
 		return o.Asked(e, c.Output, r, err, func() error {
-			columns := frame.Narrow(c.Output, frame.ActsColumns, "id", "kind", "state", "sentence")
+			columns := frame.Narrow(c.Output, frame.RequestColumns, "id", "kind", "state", "sentence")
 			columns = append(columns[:len(columns):len(columns)], c.made(e, r)...)
 			return frame.PrintOne(e.Stdout, c.Output, columns, r)
 		})
@@ -166,10 +166,10 @@ type fieldOf struct {
 	changes.Field
 }
 
-type actsKinds struct{ frame.Common }
+type approvalsKinds struct{ frame.Common }
 
 // Run lists the kinds that makola change requests, with their fields.
-func (c *actsKinds) Run(e *frame.Env) error {
+func (c *approvalsKinds) Run(e *frame.Env) error {
 	var list []fieldOf
 	for _, form := range changes.Forms() {
 		for _, field := range form.Fields {
@@ -186,7 +186,7 @@ func (c *actsKinds) Run(e *frame.Env) error {
 	}, list)
 }
 
-type actsPolicy struct {
+type approvalsPolicy struct {
 	frame.Common
 	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name: requests of its own people, and those of the installation about it."`
 }
@@ -209,7 +209,7 @@ var policyColumns = []frame.Column[inForceAt]{
 }
 
 // Run prints the policy in force, by the function that decides about each request.
-func (c *actsPolicy) Run(e *frame.Env) error {
+func (c *approvalsPolicy) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
 		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
 			return err

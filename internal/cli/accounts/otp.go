@@ -62,8 +62,8 @@ func (c *otpReopen) Run(e *frame.Env) error {
 		}
 		a := o.Changes(config.Secret{})
 		a.Messaging = m
-		act, err := a.ReopenRange(e.Ctx, o.By, frame.NewID(), c.Tenant, prefix, c.Reason)
-		return o.Asked(e, c.Output, act, err, func() error {
+		request, err := a.ReopenRange(e.Ctx, o.By, frame.NewID(), c.Tenant, prefix, c.Reason)
+		return o.Asked(e, c.Output, request, err, func() error {
 			was := slices.IndexFunc(all, func(r otp.ClosedRange) bool { return r.Tenant == c.Tenant && r.Prefix == prefix })
 			if was < 0 { // it closed and opened in the meantime
 				return nil

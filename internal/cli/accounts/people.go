@@ -144,14 +144,14 @@ func findPerson(ctx context.Context, o *frame.Opened, email string) (p identity.
 }
 
 // printPerson prints a person, with the link and the code that an act made.
-func printPerson(ctx context.Context, o *frame.Opened, e *frame.Env, output string, links linkFlags, email string, act changes.Request) error {
+func printPerson(ctx context.Context, o *frame.Opened, e *frame.Env, output string, links linkFlags, email string, request changes.Request) error {
 	p, _, err := findPerson(ctx, o, email)
 	if err != nil {
 		return err
 	}
 	answer := invited{Person: p}
-	if act.Secret != "" {
-		answer.link, answer.code = links.link(identity.Invitation{Token: act.Secret}), act.Code
+	if request.Secret != "" {
+		answer.link, answer.code = links.link(identity.Invitation{Token: request.Secret}), request.Code
 	}
 	return answer.print(e, output)
 }

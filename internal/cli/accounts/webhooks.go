@@ -169,8 +169,8 @@ func (c *webhooksSecret) Run(e *frame.Env) error {
 		hooks := o.Webhooks(secret)
 		show := func() error { return c.show(e.Ctx, e, hooks) }
 		if c.Rotate {
-			act, err := o.Changes(secret).RotateSecret(e.Ctx, o.By, frame.NewID(), c.Tenant, c.Reason)
-			return o.Asked(e, c.Output, act, err, show)
+			request, err := o.Changes(secret).RotateSecret(e.Ctx, o.By, frame.NewID(), c.Tenant, c.Reason)
+			return o.Asked(e, c.Output, request, err, show)
 		}
 		entry := audit.Entry{Action: "webhook.read_secret", Tenant: c.Tenant, Subject: c.Tenant, Reason: c.Reason}
 		if err := o.Act(e.Ctx, entry, func(*db.Tx) (any, error) { return nil, nil }); err != nil {

@@ -99,7 +99,7 @@ func (f *batchFile) read(e *frame.Env, o *frame.Opened, s *batch.Batches) (b bat
 			f.Name = strings.TrimSuffix(filepath.Base(f.File), filepath.Ext(f.File))
 		}
 	}
-	return s.ReadFile(e.Ctx, batch.Upload{Tenant: f.Tenant, Name: f.Name, Again: f.Again, Maker: o.Actor}, from, f.Options())
+	return s.ReadFile(e.Ctx, batch.Upload{Tenant: f.Tenant, Name: f.Name, Again: f.Again, Requester: o.Actor}, from, f.Options())
 }
 
 // shownRows is the most rows of a sort that a command prints.

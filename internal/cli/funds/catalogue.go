@@ -115,8 +115,8 @@ func (c *catalogueSet) Run(e *frame.Env) error {
 
 // changeCatalogue requests a change of the catalogue, and prints the entries that show it.
 func changeCatalogue(c *frame.Common, e *frame.Env, o *frame.Opened, routes *route.Table, change route.CatalogueChange, reason string, show func(catalogueEntry) bool) error {
-	act, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), change, reason)
-	return o.Asked(e, c.Output, act, err, func() error { return printCatalogue(o, e, routes, c.Output, show) })
+	request, err := o.Changes(config.Secret{}).ChangeCatalogue(e.Ctx, o.By, frame.NewID(), change, reason)
+	return o.Asked(e, c.Output, request, err, func() error { return printCatalogue(o, e, routes, c.Output, show) })
 }
 
 type catalogueBankCode struct {

@@ -244,8 +244,8 @@ func (c *providersRoute) Run(e *frame.Env) error {
 		if c.Drop {
 			ask = (*changes.Changes).DropRoute
 		}
-		act, err := ask(o.Changes(config.Secret{}), e.Ctx, o.By, frame.NewID(), r, c.Reason)
-		return o.Asked(e, c.Output, act, err, show)
+		request, err := ask(o.Changes(config.Secret{}), e.Ctx, o.By, frame.NewID(), r, c.Reason)
+		return o.Asked(e, c.Output, request, err, show)
 	})
 }
 

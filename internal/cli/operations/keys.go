@@ -25,7 +25,7 @@ var masterKeyColumns = []frame.Column[app.KeyUse]{
 	{Name: "references", Value: func(k app.KeyUse) any { return k.Reference }},
 	{Name: "webhook_secrets", Value: func(k app.KeyUse) any { return k.Webhooks }},
 	{Name: "second_factors", Value: func(k app.KeyUse) any { return k.Factors }},
-	{Name: "act_secrets", Value: func(k app.KeyUse) any { return k.ActSecrets }},
+	{Name: "act_secrets", Value: func(k app.KeyUse) any { return k.RequestSecrets }},
 	{Name: "audit_keys", Value: func(k app.KeyUse) any { return k.AuditKeys }},
 	{Name: "sealed", Value: func(k app.KeyUse) any { return k.Total() }},
 }

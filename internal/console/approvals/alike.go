@@ -113,7 +113,7 @@ func (ps *Pages) wholeFacts(v *console.Visit, seen changes.Review) []page.Fact {
 	if seen.Amount > 0 {
 		facts = append(facts, page.Fact{Name: "Amount", Value: page.Money(seen.Amount)})
 	}
-	return append(facts, page.Fact{Name: "Reason", Value: page.Text(seen.Reason)}, page.Fact{Name: "Requested by", Value: page.Text(seen.MakerName)},
+	return append(facts, page.Fact{Name: "Reason", Value: page.Text(seen.Reason)}, page.Fact{Name: "Requested by", Value: page.Text(seen.RequesterName)},
 		page.Fact{Name: "Requested from", Value: page.Text(seen.Origin)}, page.Fact{Name: "Requested", Value: page.Time(seen.MadeAt)}, page.Fact{Name: "Expires", Value: page.Time(seen.ExpiresAt)})
 }
 

@@ -14,7 +14,7 @@ func (ps *Pages) Count(p console.Place) (n int, err error) {
 	list, err := ps.Changes.Store.List(p.Ctx, changes.Filter{Place: p.Tenant, State: changes.Waiting, Limit: console.PageRows})
 	for _, request := range list {
 		rule, known := ps.Changes.Rule(request.Kind)
-		if known && request.Maker != p.Person && request.Needs > 0 && p.Can(rule.Check) {
+		if known && request.Requester != p.Person && request.Needs > 0 && p.Can(rule.Check) {
 			n++
 		}
 	}

@@ -80,15 +80,15 @@ func (o Form) do(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	act, err := o.Ask(v, v.R.PostFormValue("id"))
+	request, err := o.Ask(v, v.R.PostFormValue("id"))
 	var e *problem.Error
 	if errors.As(err, &e) && e.Code != console.CodeStepUp && slices.Contains(shownRefusals, e.Kind) {
 		return console.Answer{Title: o.Title, Wrong: true, Body: orderBody(o.Title, lead, console.Faulty(f, err), false)}, nil
 	}
 	if err == nil && o.Then != nil {
-		return console.Answer{To: o.Then(v, act)}, nil
+		return console.Answer{To: o.Then(v, request)}, nil
 	}
-	return console.Answer{To: Path(v) + "/" + act.ID}, err
+	return console.Answer{To: Path(v) + "/" + request.ID}, err
 }
 
 // OfAccount is the lead of an order about the account of the page.

@@ -47,16 +47,16 @@ func (ps *Pages) lineColumns(v *console.Visit) []console.Column[changes.Line] {
 			return "All accounts"
 		}),
 		console.Money("From amount", "", func(l changes.Line) money.Pesewas { return l.From }),
-		console.Text("Approvers", "", func(l changes.Line) string { return changes.Checkers(l.Checkers) }),
+		console.Text("Approvers", "", func(l changes.Line) string { return changes.Approvers(l.Approvers) }),
 	}
 }
 
 // policyForm asks for another line of the policy: the installation's, or the one of the account's own acts.
-func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, checkers, reason string) page.Form {
+func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approvers, reason string) page.Form {
 	f := page.Form{ID: "policy", Action: v.Base() + "/policy", Submit: "Request change", Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of change", Value: kind},
 		{Name: "amount", Label: "From amount (GHS)", Value: amount, Max: 20, Required: true},
-		{Name: "checkers", Label: "Approvers", Value: checkers, Options: []page.Option{{Value: "1", Text: "1 approver"}, {Value: "2", Text: "2 approvers"}, {Value: "0", Text: "No approver"}, {Value: "-1", Text: "Remove this line"}}},
+		{Name: "checkers", Label: "Approvers", Value: approvers, Options: []page.Option{{Value: "1", Text: "1 approver"}, {Value: "2", Text: "2 approvers"}, {Value: "0", Text: "No approver"}, {Value: "-1", Text: "Remove this line"}}},
 		{Name: "reason", Label: "Reason", Value: reason, Max: 500, Required: true}}}
 	for name, does := range ps.Changes.Kinds(v.PersonSite()) {
 		f.Fields[1].Options = append(f.Fields[1].Options, page.Option{Value: name, Text: does})
@@ -101,9 +101,9 @@ func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	value := v.R.PostFormValue
 	v.FormPage = v.Base() + "/policy"
 	l := changes.Line{Kind: value("kind"), Tenant: value("tenant")}
-	var act changes.Request
+	var request changes.Request
 	amount, err := money.Parse(value("amount"))
-	checkers, countErr := strconv.Atoi(value("checkers"))
+	approvers, countErr := strconv.Atoi(value("checkers"))
 	switch {
 	case errors.Is(err, money.ErrRange):
 		err = problem.Field("amount", err.Error())
@@ -112,8 +112,8 @@ func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 	case countErr != nil:
 		err = problem.Field("checkers", "must be one of the options")
 	default:
-		l.From, l.Checkers = amount, checkers
-		act, err = ps.Changes.SetPolicy(v.Ctx, By(v), value("id"), l, value("reason"))
+		l.From, l.Approvers = amount, approvers
+		request, err = ps.Changes.SetPolicy(v.Ctx, By(v), value("id"), l, value("reason"))
 	}
 	if problem.Is(err, problem.NotFound) {
 		err = problem.Field("tenant", "is not an account")
@@ -123,5 +123,5 @@ func (ps *Pages) setPolicy(v *console.Visit) (console.Answer, error) {
 		a.Wrong = true
 		return a, pageErr
 	}
-	return console.Answer{To: Path(v) + "/" + act.ID}, err
+	return console.Answer{To: Path(v) + "/" + request.ID}, err
 }

@@ -42,7 +42,7 @@ func stateBadge(a changes.Request) page.Badge {
 var columns = []console.Column[changes.Request]{
 	console.Text("Change", "", func(a changes.Request) string { return a.Sentence }).Laid(console.Link),
 	console.Shown("Status", func(a changes.Request) templ.Component { return page.Mark(stateBadge(a)) }),
-	console.Text("Requested by", "", func(a changes.Request) string { return a.MakerName }).Laid(console.Under),
+	console.Text("Requested by", "", func(a changes.Request) string { return a.RequesterName }).Laid(console.Under),
 	console.Time("Requested", "", func(a changes.Request) time.Time { return a.MadeAt }).Laid(console.Under),
 }
 
@@ -64,7 +64,7 @@ func Grid(v *console.Visit, list []changes.Request) page.Grid {
 }
 
 // actList lists acts, those that wait or all.
-func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
+func (ps *Pages) requestList(v *console.Visit) (console.Answer, error) {
 	f := changes.Filter{Place: v.Tenant.ID, State: changes.State(v.Param("state")), Before: v.Param("before"), Limit: console.PageRows + 1}
 	list, err := ps.Changes.Store.List(v.Ctx, f)
 	if err != nil {
@@ -80,12 +80,12 @@ func (ps *Pages) actList(v *console.Visit) (console.Answer, error) {
 		return console.Answer{Title: l.Title, Body: page.Listing(l)}, nil
 	}
 	forYou, byYou, err := ps.waiting(v)
-	return console.Answer{Title: l.Title, Body: actsBody(ps.alikeLinks(v, forYou), Grid(v, forYou), Grid(v, byYou), l)}, err
+	return console.Answer{Title: l.Title, Body: requestsBody(ps.alikeLinks(v, forYou), Grid(v, forYou), Grid(v, byYou), l)}, err
 }
 
 // actPage shows one request with the actions that the visitor may take.
-func (ps *Pages) actPage(v *console.Visit) (console.Answer, error) {
-	return ps.act(v, rejectForm(v), "")
+func (ps *Pages) requestPage(v *console.Visit) (console.Answer, error) {
+	return ps.request(v, rejectForm(v), "")
 }
 
 // may holds the actions that a visitor may take on a request, as far as the page can check them.
@@ -100,7 +100,7 @@ func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
 	if !known || a.State != changes.Waiting {
 		return m, nil
 	}
-	own := a.Maker == v.Who.Person.ID
+	own := a.Requester == v.Who.Person.ID
 	m = may{withdraw: own, again: own && a.Needs == 0}
 	if own || a.Needs == 0 || !v.Can(rule.Check) {
 		return m, nil
@@ -114,14 +114,14 @@ func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
 }
 
 // actPath is where the act of the page is.
-func actPath(v *console.Visit) string { return Path(v) + "/" + v.R.PathValue("id") }
+func requestPath(v *console.Visit) string { return Path(v) + "/" + v.R.PathValue("id") }
 
 func rejectForm(v *console.Visit) page.Form {
-	return page.Form{ID: "reject", Action: actPath(v) + "/reject", Submit: "Reject request", Danger: true, Fields: []page.Field{
+	return page.Form{ID: "reject", Action: requestPath(v) + "/reject", Submit: "Reject request", Danger: true, Fields: []page.Field{
 		{Name: "digest", Type: "hidden"}, {Name: "note", Label: "Reason for rejection", Max: 500, Required: true}}}
 }
 
-func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.Answer, error) {
+func (ps *Pages) request(v *console.Visit, reject page.Form, wrong string) (console.Answer, error) {
 	seen, err := ps.Changes.Review(v.Ctx, v.Tenant.ID, v.R.PathValue("id"))
 	if problem.Is(err, problem.NotFound) {
 		err = console.ErrNoPage()
@@ -132,7 +132,7 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 	a := seen.Request
 	a.Shown = seen.Shown
 	reject.Fields[0].Value = a.Digest
-	facts := []page.Fact{{Name: "Status", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Requested by", Value: page.Text(a.MakerName)}, {Name: "Requested from", Value: page.Text(a.Origin)},
+	facts := []page.Fact{{Name: "Status", Value: page.Mark(stateBadge(a))}, {Name: "Reason", Value: page.Text(a.Reason)}, {Name: "Requested by", Value: page.Text(a.RequesterName)}, {Name: "Requested from", Value: page.Text(a.Origin)},
 		{Name: "Requested", Value: page.Time(a.MadeAt)}, {Name: "Approvals", Value: page.Text(strconv.Itoa(a.Approvals()) + " of " + strconv.Itoa(a.Needs))}}
 	facts = append(facts, ps.factsOf(v, seen)...)
 	for _, c := range a.Checks {
@@ -171,14 +171,14 @@ func (ps *Pages) act(v *console.Visit, reject page.Form, wrong string) (console.
 		return console.Answer{}, err
 	}
 	facts = append(facts, page.Fact{Name: "Digest", Value: page.ID(a.Digest)}, page.Fact{Name: "ID", Value: page.Copyable(a.ID)})
-	return console.Answer{Title: "Change request", Wrong: v.R.Method != http.MethodGet, Body: actBody(a, actPath(v), may, kept, facts, reject, wrong)}, nil
+	return console.Answer{Title: "Change request", Wrong: v.R.Method != http.MethodGet, Body: requestBody(a, requestPath(v), may, kept, facts, reject, wrong)}, nil
 }
 
 // factsOf are the facts of a request: as its requester saw them and, while it waits, as they are now. Facts with a name are for the
 // requester and those who may approve.
 func (ps *Pages) factsOf(v *console.Visit, seen changes.Review) (list []page.Fact) {
 	rule, _ := ps.Changes.Rule(seen.Kind)
-	personal := seen.Maker == v.Who.Person.ID || v.Can(rule.Check)
+	personal := seen.Requester == v.Who.Person.ID || v.Can(rule.Check)
 	var warnings []page.Fact // they come first
 	show := func(name string, f changes.Fact) {
 		switch {
@@ -224,26 +224,26 @@ var shownRefusals = []problem.Kind{problem.Duplicate, problem.InProgress, proble
 
 // decide does something to the act of the page, and shows the act again where that was refused by a form's field.
 func (ps *Pages) decide(v *console.Visit, do func(by changes.By, id, digest string) error) (console.Answer, error) {
-	v.FormPage = actPath(v)
+	v.FormPage = requestPath(v)
 	err := do(By(v), v.R.PathValue("id"), v.R.PostFormValue("digest"))
 	var e *problem.Error
 	switch {
 	case !errors.As(err, &e) || e.Code == console.CodeStepUp || !slices.Contains(shownRefusals, e.Kind):
 		return console.Answer{To: v.FormPage}, err
 	case e.Kind == problem.Invalid:
-		return ps.act(v, console.Faulty(rejectForm(v), err), "")
+		return ps.request(v, console.Faulty(rejectForm(v), err), "")
 	}
-	return ps.act(v, rejectForm(v), console.Sentence(e.Message))
+	return ps.request(v, rejectForm(v), console.Sentence(e.Message))
 }
 
-func (ps *Pages) approveAct(v *console.Visit) (console.Answer, error) {
+func (ps *Pages) approveRequest(v *console.Visit) (console.Answer, error) {
 	return ps.decide(v, func(by changes.By, id, digest string) error {
 		_, err := ps.Changes.Approve(v.Ctx, by, id, digest)
 		return err
 	})
 }
 
-func (ps *Pages) rejectAct(v *console.Visit) (console.Answer, error) {
+func (ps *Pages) rejectRequest(v *console.Visit) (console.Answer, error) {
 	return ps.decide(v, func(by changes.By, id, digest string) error {
 		_, err := ps.Changes.Reject(v.Ctx, by, id, digest, v.R.PostFormValue("note"))
 		return err
@@ -254,12 +254,12 @@ func (ps *Pages) rejectAct(v *console.Visit) (console.Answer, error) {
 func (ps *Pages) resumeReject(v *console.Visit) (console.Answer, error) {
 	reject := rejectForm(v)
 	reject.Fields[1].Value = v.R.PostFormValue("note")
-	a, err := ps.act(v, reject, "")
+	a, err := ps.request(v, reject, "")
 	a.Wrong = false
 	return a, err
 }
 
-func (ps *Pages) withdrawAct(v *console.Visit) (console.Answer, error) {
+func (ps *Pages) withdrawRequest(v *console.Visit) (console.Answer, error) {
 	return ps.decide(v, func(by changes.By, id, digest string) error {
 		_, err := ps.Changes.Withdraw(v.Ctx, by, id, digest)
 		return err

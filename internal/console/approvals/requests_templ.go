@@ -59,7 +59,7 @@ func WaitingBody(forYou, byYou page.Grid) templ.Component {
 	})
 }
 
-func actsBody(alike []page.Link, forYou, byYou page.Grid, l page.List) templ.Component {
+func requestsBody(alike []page.Link, forYou, byYou page.Grid, l page.List) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -96,7 +96,7 @@ func actsBody(alike []page.Link, forYou, byYou page.Grid, l page.List) templ.Com
 	})
 }
 
-func actBody(a changes.Request, here string, m may, kept []madeOf, facts []page.Fact, reject page.Form, wrong string) templ.Component {
+func requestBody(a changes.Request, here string, m may, kept []madeOf, facts []page.Fact, reject page.Form, wrong string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

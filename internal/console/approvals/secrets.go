@@ -32,7 +32,7 @@ func (ps *Pages) kept(v *console.Visit, a changes.Request) (list []madeOf, err e
 
 // revealMade shows the requester the secret of a change: the text of a key, or a link.
 func (ps *Pages) revealMade(v *console.Visit) (console.Answer, error) {
-	v.FormPage = actPath(v)
+	v.FormPage = requestPath(v)
 	text, err := ps.Changes.Reveal(v.Ctx, By(v), changes.Secret, v.R.PathValue("id"))
 	if err != nil {
 		return console.Answer{}, err
@@ -51,7 +51,7 @@ func (ps *Pages) revealMade(v *console.Visit) (console.Answer, error) {
 
 // revealCode shows the approver of an invitation or a reset the code without which its link does not work.
 func (ps *Pages) revealCode(v *console.Visit) (console.Answer, error) {
-	v.FormPage = actPath(v)
+	v.FormPage = requestPath(v)
 	code, err := ps.Changes.Reveal(v.Ctx, By(v), changes.Code, v.R.PathValue("id"))
 	if err != nil {
 		return console.Answer{}, err

@@ -203,7 +203,7 @@ func (ps *Pages) confirmColumns(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return ps.askColumns(v, r, err)
 	}
-	b, _, err := ps.Batches.Confirm(v.Ctx, batch.Upload{Tenant: v.Tenant.ID, Maker: v.Who.Person.ID, Again: strings.TrimSpace(value("again"))}, r.ID, m)
+	b, _, err := ps.Batches.Confirm(v.Ctx, batch.Upload{Tenant: v.Tenant.ID, Requester: v.Who.Person.ID, Again: strings.TrimSpace(value("again"))}, r.ID, m)
 	switch {
 	case err == nil:
 		return console.Answer{To: path(v) + "/" + b.ID}, nil

@@ -40,7 +40,7 @@ func (ps *Pages) again(v *console.Visit, suffix string, do func(ctx context.Cont
 	if err != nil {
 		return console.Answer{}, err
 	}
-	made, _, err := do(v.Ctx, batch.Upload{Tenant: b.Tenant, Name: b.Name + suffix, Maker: v.Who.Person.ID}, b.ID)
+	made, _, err := do(v.Ctx, batch.Upload{Tenant: b.Tenant, Name: b.Name + suffix, Requester: v.Who.Person.ID}, b.ID)
 	if err != nil {
 		return ps.done(v, b, err)
 	}

@@ -57,7 +57,7 @@ func (ps *Pages) upload(v *console.Visit) (console.Answer, error) {
 	case part == nil:
 		return ps.ask(v, name, problem.Field("file", "is required")), nil
 	}
-	r, err := ps.Batches.Receive(v.Ctx, batch.Upload{Tenant: v.Tenant.ID, Name: name, Maker: v.Who.Person.ID}, part)
+	r, err := ps.Batches.Receive(v.Ctx, batch.Upload{Tenant: v.Tenant.ID, Name: name, Requester: v.Who.Person.ID}, part)
 	switch {
 	case err == nil:
 		return console.Answer{To: filePath(v, r.ID)}, nil

@@ -183,9 +183,9 @@ func (o walletOrder) do(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	value := v.R.PostFormValue
-	act, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), value("id"), changes.Deposit{Tenant: t.ID, Amount: amount, Reference: value("reference"), Bank: value("bank"), Slip: value("slip")}, value("reason"))
+	request, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), value("id"), changes.Deposit{Tenant: t.ID, Amount: amount, Reference: value("reference"), Bank: value("bank"), Slip: value("slip")}, value("reason"))
 	if err != nil {
 		return console.Answer{}, err
 	}
-	return console.Answer{To: "/ops/acts/" + act.ID}, nil
+	return console.Answer{To: "/ops/acts/" + request.ID}, nil
 }

@@ -54,12 +54,12 @@ func (ps *Pages) accessPage(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	makers, err := ps.makers(v, t, keys)
+	creators, err := ps.creators(v, t, keys)
 	if err != nil {
 		return console.Answer{}, err
 	}
 	slices.Reverse(keys)
-	a.keys = console.Grid(keyColumns(v, a.base, makers), keys, nil)
+	a.keys = console.Grid(keyColumns(v, a.base, creators), keys, nil)
 	list, err := ps.Access.PayoutIPs(v.Ctx, t.ID)
 	if err != nil {
 		return console.Answer{}, err
@@ -83,17 +83,17 @@ func (ps *Pages) accessPage(v *console.Visit) (console.Answer, error) {
 
 // makers names the people who created keys of an account, by ID. It adds whether a person has lost their role there, because
 // their keys should be replaced.
-func (ps *Pages) makers(v *console.Visit, t tenant.Tenant, keys []access.Key) (map[string]string, error) {
+func (ps *Pages) creators(v *console.Visit, t tenant.Tenant, keys []access.Key) (map[string]string, error) {
 	names := map[string]string{"": "unknown"}
 	for _, k := range keys {
-		if names[k.Maker] != "" {
+		if names[k.Creator] != "" {
 			continue
 		}
-		list, err := ps.Identity.Members(v.Ctx, "", k.Maker, 1)
+		list, err := ps.Identity.Members(v.Ctx, "", k.Creator, 1)
 		if err != nil {
 			return nil, err
 		}
-		names[k.Maker] = "unknown"
+		names[k.Creator] = "unknown"
 		if len(list) == 0 {
 			continue
 		}
@@ -102,11 +102,11 @@ func (ps *Pages) makers(v *console.Visit, t tenant.Tenant, keys []access.Key) (m
 		}
 		switch {
 		case has(t.ID), has(roles.Installation) && v.Route.Site == console.Operators:
-			names[k.Maker] = list[0].Email
+			names[k.Creator] = list[0].Email
 		case has(roles.Installation):
-			names[k.Maker] = "Operator"
+			names[k.Creator] = "Operator"
 		default:
-			names[k.Maker] = list[0].Email + " (no longer has a role here)"
+			names[k.Creator] = list[0].Email + " (no longer has a role here)"
 		}
 	}
 	return names, nil
@@ -116,7 +116,7 @@ func (ps *Pages) makers(v *console.Visit, t tenant.Tenant, keys []access.Key) (m
 const keyActive = "active"
 
 // keyColumns returns the columns of API keys. makers names the people who created them.
-func keyColumns(v *console.Visit, base string, makers map[string]string) []console.Column[access.Key] {
+func keyColumns(v *console.Visit, base string, creators map[string]string) []console.Column[access.Key] {
 	columns := []console.Column[access.Key]{
 		console.ID("Key", "", func(k access.Key) string { return k.Hint }),
 		console.Shown("Status", func(k access.Key) templ.Component {
@@ -127,7 +127,7 @@ func keyColumns(v *console.Visit, base string, makers map[string]string) []conso
 		}),
 		console.Text("Holder", "", whose).Laid(console.Under),
 		console.Text("Scopes", "", func(k access.Key) string { return scopeText(k.Scopes) }),
-		console.Text("Created by", "", func(k access.Key) string { return makers[k.Maker] }).Laid(console.Minor),
+		console.Text("Created by", "", func(k access.Key) string { return creators[k.Creator] }).Laid(console.Minor),
 		console.Time("Created", "", func(k access.Key) time.Time { return k.CreatedAt }).Laid(console.Under),
 	}
 	if !v.Can(roles.ChangeKeys) {
