@@ -6,7 +6,10 @@
 package app_test
 
 import (
+	"fmt"
 	"net/http"
+	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -56,6 +59,94 @@ func TestPaused_nodeDoesNoHarm(t *testing.T) {
 	clocktest.Await(t, "the woken node to answer", func() bool { return l.sent.Load() >= before+3*callers })
 	payouts := append(l.end(), l2.end()...)
 	verify(t, verification{site: where, sim: sim, servers: []*process{first, second}, api: api, inbox: in, opening: opening, payouts: payouts})
+}
+
+// Each payout reaches two of three nodes at once, under one Idempotency-Key. Both answers are the same, also while a
+// node is paused and after one is killed, and nothing is paid twice.
+func TestKilled_repeatsAtOtherNodes(t *testing.T) {
+	t.Parallel()
+	sim, in, where := startSim(t), newInbox(t), newSite(t, db.Postgres)
+	first := where.serve(t, "first", sim)
+	second, third := where.serve(t, "second", sim), where.serve(t, "third", sim)
+	key := first.ready.APIKey
+	api := newClient(second.ready.APIURL, key)
+	where.command(t, "wallet", "fund", first.ready.TenantID, "100000.00", "--reason", "load", "--reference", "load")
+	opening := balance(t, api)
+	newClient(sim.ready.SimURL, "").post(t, "/faults", map[string]any{"provider": "mtn", "operation": "disburse", "fault": "slow", "delay_s": 0.3, "seconds": 600})
+	d := &doubled{crowd: crowd[payout]{t: t}, callback: in.server.URL, others: [2]*client{api, newClient(third.ready.APIURL, key)}}
+	d.begin(callers, newClient(first.ready.APIURL, key), d.send)
+	clocktest.Await(t, "the load to get answers", func() bool { return d.sent.Load() >= 3*callers })
+	third.signal(syscall.SIGSTOP)
+	before := d.sent.Load()
+	clocktest.Await(t, "answers beside a paused node", func() bool { return d.sent.Load() >= before+callers })
+	third.signal(syscall.SIGCONT)
+	d.target.Store(api)
+	first.kill()
+	before = d.sent.Load()
+	clocktest.Await(t, "answers without the killed node", func() bool { return d.sent.Load() >= before+3*callers })
+	payouts := d.end()
+	t.Logf("%d repeated requests were answered by another node; %d were told to come again", d.replayed.Load(), d.conflicts.Load())
+	if d.replayed.Load() == 0 {
+		t.Error("no repeated request was answered by another node")
+	}
+	verify(t, verification{site: where, sim: sim, servers: []*process{second, third}, api: api, inbox: in, opening: opening, payouts: payouts})
+}
+
+// doubled is a crowd that sends each payout to two nodes at the same time.
+type doubled struct {
+	crowd[payout]
+	callback            string
+	others              [2]*client
+	replayed, conflicts atomic.Int64
+}
+
+func (d *doubled) send(caller, n int) {
+	p := payout{reference: fmt.Sprintf("doubled-%03d-%06d", caller, n), payee: outcomes[(caller+n)%len(outcomes)]}
+	other := make(chan answer, 1)
+	go func() {
+		defer close(other)
+		other <- d.ask(p, func() *client { return d.others[caller%2] })
+	}()
+	one := d.ask(p, d.target.Load)
+	two, answered := <-other
+	if !answered {
+		return // the test is over
+	}
+	if one.status != two.status || field(one.data, "transaction_id") != field(two.data, "transaction_id") {
+		d.t.Errorf("payout %s: one node answered %d %s, the other %d %s", p.reference, one.status, one.data, two.status, two.data)
+	}
+	p.accepted, p.refused = one.status == http.StatusOK, one.status == http.StatusBadRequest
+	if p.accepted {
+		p.external = field(one.data, "transaction_id")
+	}
+	if !p.accepted && !p.refused {
+		d.t.Errorf("payout %s: %d %s", p.reference, one.status, one.message)
+		return
+	}
+	d.keep(p)
+}
+
+// ask sends a payout until a node answers other than "in progress".
+func (d *doubled) ask(p payout, at func() *client) answer {
+	for begun := time.Now(); ; {
+		if d.t.Context().Err() != nil {
+			runtime.Goexit()
+		}
+		a, err := at().call(http.MethodPost, "/payment-api/send/mobilemoney", map[string]any{
+			"amount": "0.50", "account_number": p.payee, "channel": "MTN", "client_reference": p.reference, "callback_url": d.callback,
+		}, "Idempotency-Key", p.reference)
+		switch {
+		case err == nil && a.status == http.StatusConflict:
+			d.conflicts.Add(1)
+		case err == nil && a.status < http.StatusInternalServerError:
+			if a.replayed {
+				d.replayed.Add(1)
+			}
+			return a
+		}
+		giveUp(d.t, begun, p.reference, err)
+		pause(20 * time.Millisecond)
+	}
 }
 
 // adopted says whether a node has taken over jobs, by its metric.

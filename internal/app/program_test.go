@@ -303,9 +303,10 @@ func startSim(t testing.TB) *process {
 
 // answer is a reply of the interface.
 type answer struct {
-	status  int
-	message string
-	data    json.RawMessage
+	status   int
+	message  string
+	data     json.RawMessage
+	replayed bool // Idempotent-Replayed
 }
 
 // client calls the interface of one server.
@@ -355,7 +356,7 @@ func (c *client) call(method, path string, body any, header ...string) (answer, 
 	if err := json.Unmarshal(text, &envelope); err != nil {
 		return answer{}, fmt.Errorf("%s %s: %d %q: %w", method, path, response.StatusCode, text, err)
 	}
-	return answer{status: response.StatusCode, message: envelope.Message, data: envelope.Data}, nil
+	return answer{status: response.StatusCode, message: envelope.Message, data: envelope.Data, replayed: response.Header.Get("Idempotent-Replayed") == "true"}, nil
 }
 
 // get decodes the data of a 200.

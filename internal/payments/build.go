@@ -32,6 +32,7 @@ func New(d Deps) *Payments {
 		Reader: b.Reader, book: b, tenants: d.Tenants, jobs: d.Jobs, lookups: d.Lookups, treasury: d.Treasury, clock: d.Clock, log: d.Log,
 		development: d.Development, approval: d.Approval, references: newReferences(d.Secret.Derive("payments/provider-reference")),
 		rails: calls, recovered: recovered, follower: f, rechecker: again, rechecks: queue,
+		repeats: repeats{book: b, follower: f, clock: d.Clock, waiting: make(chan struct{}, maxWaitingRepeats)},
 	}
 	for _, kind := range []string{book.JobKind, book.RefundJobKind} {
 		d.Jobs.Register(jobs.Handler{Kind: kind, Workers: workers, Key: f.jobLine, PerKey: perLine, Tenant: f.jobTenant, PerTurn: perTenant, Left: f.evict, Run: f.runJob})

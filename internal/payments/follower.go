@@ -55,8 +55,11 @@ func pause(of []time.Duration, n int) time.Duration { return of[min(n, len(of)-1
 // answerTime is the maximum time until a payout is answered. Calls to the provider may take longer.
 const answerTime = 8 * time.Second
 
+// refusalWait is how long a request waits beyond its time for a refusal that is being stored.
+const refusalWait = 1500 * time.Millisecond
+
 // requestOpen reports whether the request that created a payment may still wait. It is a payout that this or another
-// node is submitting.
+// node is submitting. Another node's request may also wait for a refusal that is being stored.
 func (f *follower) requestOpen(pay book.Payment) bool {
 	if pay.Kind != book.KindPayout || !pay.Status.Open() || pay.AwaitsApproval() {
 		return false
@@ -64,7 +67,7 @@ func (f *follower) requestOpen(pay book.Payment) bool {
 	if w := f.live.byID(pay.ID); w != nil {
 		return !w.isAnswered()
 	}
-	return f.clock.Since(pay.CreatedAt).Abs() < answerTime
+	return f.clock.Since(pay.CreatedAt).Abs() < answerTime+refusalWait
 }
 
 // opened starts to follow a committed payment.

@@ -27,6 +27,7 @@
 //	payments.go             the domain and its dependencies
 //	job_lines.go            the queue's lines by rail, with their limits
 //	job.go                  one run of an open payment's job: submit, poll, retry, reroute, alert operators, adopt
+//	repeats.go              repeated requests that wait for the answer of another node
 //	follower.go             open payments between runs: takeover, pauses, settlement
 //	recheck.go              status queries of final payments, and contradictions
 //	attempt.go              the memory of one open payment and its waiting request
@@ -122,6 +123,7 @@ type Payments struct {
 	rechecker     *rechecker
 	rechecks      *recheckQueue
 	clientQueries clientQueries
+	repeats       repeats
 }
 
 // AccountAt returns the name of the account at the provider that a payment debits or credits.

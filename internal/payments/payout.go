@@ -38,14 +38,22 @@ type Payout struct {
 // MinPayout is the minimum amount of a payout.
 const MinPayout = 50 * money.Cedi / 100
 
-// refusalWait is how long a request waits beyond its time for a refusal that is being stored.
-const refusalWait = 1500 * time.Millisecond
-
 // Payout accepts a payout, submits it and returns the provider's answer, or pending after 8 s. A refusal is a Refused
 // problem; its Data is the failed and refunded payment. All other results follow by webhook. A payout that needs
-// approval is returned at once as pending.
+// approval is returned at once as pending. A repeated request waits for the first one if another node answers that.
 func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay book.Payment, replayed bool, err error) {
-	begun, began := p.clock.Now(), momentOf(p.clock)
+	began := momentOf(p.clock)
+	for {
+		pay, replayed, err = p.payout(ctx, c, r, began)
+		if err == nil || !p.repeats.wait(ctx, r.Gone, err, began) {
+			return pay, replayed, err
+		}
+	}
+}
+
+// payout is Payout without the wait of a repeated request. began is when its request began.
+func (p *Payments) payout(ctx context.Context, c idempotency.Caller, r Payout, began moment) (pay book.Payment, replayed bool, err error) {
+	begun := p.clock.Now()
 	t, err := p.customer(ctx, c)
 	if err != nil {
 		return book.Payment{}, false, err

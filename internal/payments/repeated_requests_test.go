@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -8,11 +9,13 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/test/clocktest"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -91,6 +94,201 @@ func TestRepeat_whileFirstWaits(t *testing.T) {
 		}
 		n.books()
 	})
+}
+
+// A repeated request at another node waits for the first one and returns its answer, by key and by reference.
+func TestRepeat_otherNodeWaits(t *testing.T) {
+	for name, keyed := range map[string]bool{"by key": true, "by reference": false} {
+		for answer, outcomes := range map[string][2]provider.Outcome{"refused": {rejected, failed}, "paid": {success, success}} {
+			t.Run(name+" "+answer, func(t *testing.T) {
+				dbtest.Each(t, func(t *testing.T, d *db.DB) {
+					two := newTwoNodes(t, d, keyed, outcomes[1])
+					first := two.request(two.a, nil)
+					<-two.entered
+					again := two.request(two.b, nil)
+					two.passes(2*time.Second, again)
+					two.answer <- outcomes[0]
+					want := <-first
+					two.a.quiet()
+					got := two.next(again)
+					if !got.replayed || got.pay.ID != want.pay.ID || problem.Is(got.err, problem.Refused) != problem.Is(want.err, problem.Refused) ||
+						(got.err == nil) != (answer == "paid") {
+						t.Errorf("the first request got %v, the repeated one %v", want, got)
+					}
+					if posts, _ := two.fixture.first.counts(); posts != 1 {
+						t.Errorf("%d submissions, want 1", posts)
+					}
+					two.a.books()
+				})
+			})
+		}
+	}
+}
+
+// A repeated request has 8 s of its own. A pending payment is its answer only when no first request can wait any more.
+func TestRepeat_otherNodeGivesUp(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		two := newTwoNodes(t, d, true, pending)
+		first := two.request(two.a, nil)
+		<-two.entered
+		atOnce := two.request(two.b, nil)
+		two.passes(answerTime-time.Millisecond, atOnce)
+		if got := two.next(atOnce); !problem.Is(got.err, problem.InProgress) || problem.From(got.err).RetryAfter <= 0 {
+			t.Errorf("after 8 s the repeated request got %v", got)
+		}
+		want := <-first
+		two.fixture.clock.Advance(refusalWait)
+		if got := two.ask(two.b, nil); got.err != nil || !got.replayed || got.pay.ID != want.pay.ID {
+			t.Errorf("a later request got %v, the first one %v", got, want)
+		}
+		two.answer <- pending
+		two.a.books()
+	})
+}
+
+// A repeated request ends at once if its client leaves, if its own node answers the first, or if too many wait.
+func TestRepeat_waitEndsEarly(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		two := newTwoNodes(t, d, true, pending)
+		first := two.request(two.a, nil)
+		<-two.entered
+		if got := two.ask(two.a, nil); !problem.Is(got.err, problem.InProgress) {
+			t.Errorf("at the same node: %v", got)
+		}
+		gone := make(chan struct{})
+		leaves := two.request(two.b, gone)
+		two.passes(time.Second, leaves)
+		close(gone)
+		if got := <-leaves; !problem.Is(got.err, problem.InProgress) {
+			t.Errorf("without its client: %v", got)
+		}
+		for range maxWaitingRepeats {
+			two.b.repeats.waiting <- struct{}{}
+		}
+		if got := two.ask(two.b, nil); !problem.Is(got.err, problem.InProgress) {
+			t.Errorf("beyond the limit: %v", got)
+		}
+		two.answer <- pending
+		<-first
+		two.a.books()
+	})
+}
+
+// The node of the first request is lost. The node that takes over knows that nobody waits there.
+func TestRepeat_firstNodeIsLost(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		h := newFixture(t, d)
+		dead := h.stopped("dead")
+		dead.setDuplicates(tenant.RepeatDuplicates)
+		_, pay := dead.accepted(t, "MTN", true)
+		h.first.script(always(pending), always(pending))
+		heir := h.stopped("heir")
+		r := Payout{Amount: pay.Amount, Reference: pay.Reference, MSISDN: msisdn.MSISDN(pay.Account), Network: msisdn.MTN}
+		again := make(chan repeatAnswer, 1)
+		go func() {
+			pay, replayed, err := heir.Payout(t.Context(), h.caller(), r)
+			again <- repeatAnswer{pay, replayed, err}
+		}()
+		clocktest.Await(t, "the repeated request to wait", func() bool { _, any := h.clock.Next(); return any })
+		if err := heir.queue.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		heir.quiet()
+		got := nextAnswer(t, h, again)
+		if got.err != nil || !got.replayed || got.pay.ID != pay.ID || h.clock.Now().Sub(pay.CreatedAt) >= answerTime {
+			t.Errorf("after %s the repeated request got %v", h.clock.Now().Sub(pay.CreatedAt), got)
+		}
+		heir.books()
+	})
+}
+
+// twoNodes are a node that answers a payout and another that gets it again. The provider answers when the test does.
+type twoNodes struct {
+	t       *testing.T
+	fixture *fixture
+	a, b    *node
+	entered chan struct{}
+	answer  chan provider.Outcome
+	caller  idempotency.Caller
+	payout  Payout
+}
+
+type repeatAnswer struct {
+	pay      book.Payment
+	replayed bool
+	err      error
+}
+
+func (a repeatAnswer) String() string {
+	return fmt.Sprintf("%s %s, replayed %v, %v", a.pay.ID, a.pay.Status, a.replayed, a.err)
+}
+
+func newTwoNodes(t *testing.T, d *db.DB, keyed bool, later provider.Outcome) *twoNodes {
+	h := newFixture(t, d)
+	two := &twoNodes{t: t, fixture: h, a: h.node("a"), b: h.stopped("b"), entered: make(chan struct{}), answer: make(chan provider.Outcome, 1)}
+	two.caller, two.payout = h.caller(), h.payout()
+	if keyed {
+		two.caller.IdempotencyKey, two.caller.BodyHash = "key of a payout", "hash"
+	} else {
+		two.a.setDuplicates(tenant.RepeatDuplicates)
+	}
+	h.first.script(func(int, string) provider.Outcome {
+		close(two.entered)
+		select {
+		case o := <-two.answer:
+			return o
+		case <-t.Context().Done(): // the test has failed
+			return unknown
+		}
+	}, always(later))
+	return two
+}
+
+func (two *twoNodes) ask(n *node, gone chan struct{}) repeatAnswer {
+	r := two.payout
+	r.Gone = gone
+	pay, replayed, err := n.Payout(two.t.Context(), two.caller, r)
+	return repeatAnswer{pay, replayed, err}
+}
+
+func (two *twoNodes) request(n *node, gone chan struct{}) chan repeatAnswer {
+	answer := make(chan repeatAnswer, 1)
+	go func() { answer <- two.ask(n, gone) }()
+	return answer
+}
+
+func (two *twoNodes) next(waiting chan repeatAnswer) repeatAnswer {
+	two.t.Helper()
+	return nextAnswer(two.t, two.fixture, waiting)
+}
+
+// nextAnswer ends the pause of a waiting request and returns its answer.
+func nextAnswer(t *testing.T, h *fixture, waiting chan repeatAnswer) (got repeatAnswer) {
+	t.Helper()
+	clocktest.Await(t, "the next pause", func() bool {
+		next, any := h.clock.Next()
+		return any && next.Sub(h.clock.Now()) <= repeatPause || len(waiting) > 0
+	})
+	if next, any := h.clock.Next(); any && len(waiting) == 0 {
+		h.clock.Advance(max(time.Microsecond, next.Sub(h.clock.Now())))
+	}
+	return <-waiting
+}
+
+// passes lets time pass while a repeated request waits; each of its pauses has begun before the clock moves.
+func (two *twoNodes) passes(d time.Duration, waiting chan repeatAnswer) {
+	two.t.Helper()
+	for end := two.fixture.clock.Now().Add(d); two.fixture.clock.Now().Before(end); {
+		clocktest.Await(two.t, "a pause of the repeated request", func() bool {
+			next, any := two.fixture.clock.Next()
+			return any && next.Sub(two.fixture.clock.Now()) <= repeatPause || len(waiting) > 0
+		})
+		if len(waiting) > 0 {
+			two.t.Fatalf("the repeated request did not wait: %+v", <-waiting)
+		}
+		next, _ := two.fixture.clock.Next()
+		two.fixture.clock.Advance(max(time.Microsecond, min(next.Sub(two.fixture.clock.Now()), end.Sub(two.fixture.clock.Now()))))
+	}
 }
 
 // A payment settles between the read of its row and the check whether its request is open. The second read is used.

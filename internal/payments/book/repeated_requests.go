@@ -39,11 +39,24 @@ func (bk *Book) replay(old, asked Payment) (Result, error) {
 		return Result{}, idempotency.Mismatch()
 	}
 	if bk.hooks.RequestOpen(old) {
-		e := problem.New(problem.InProgress, "idempotency_in_progress", "The first request with this Idempotency-Key is still being answered")
-		e.RetryAfter = time.Second
-		return Result{}, e
+		return Result{}, requestOpen(old, "idempotency_in_progress", "The first request with this Idempotency-Key is still being answered")
 	}
 	return Result{Payment: old, Replayed: true}, nil
+}
+
+// An OpenRequest is the cause of an InProgress refusal: the request that created Payment may still wait for its answer.
+type OpenRequest struct{ Payment Payment }
+
+// Error names the payment.
+func (o *OpenRequest) Error() string {
+	return "the first request of payment " + o.Payment.ID + " may still wait"
+}
+
+// requestOpen returns the refusal of a request that repeats the open request of old.
+func requestOpen(old Payment, code, message string) error {
+	e := problem.Wrap(&OpenRequest{old}, problem.InProgress, code, message)
+	e.RetryAfter = time.Second
+	return e
 }
 
 // Earlier answers a request that repeats an Idempotency-Key or a Reference. It must run before other checks of the
@@ -107,9 +120,7 @@ func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error
 	case !answerable, contradicted, !a.like(old, topUp):
 		return Result{}, duplicate(old)
 	case bk.hooks.RequestOpen(old):
-		e := problem.New(problem.InProgress, "reference_in_progress", "The first request with this reference is still being answered")
-		e.RetryAfter = time.Second
-		return Result{}, e
+		return Result{}, requestOpen(old, "reference_in_progress", "The first request with this reference is still being answered")
 	case !old.Status.Open() && old.Status != StatusSuccess:
 		return Result{Payment: old, Replayed: true}, Refused(old)
 	}
