@@ -88,6 +88,7 @@ type workload struct {
 	callback   string        // empty: no webhook
 	duplicates int           // so many in a hundred repeat the reference before
 	window     int           // 0: as fast as answers come
+	others     []string      // addresses of more nodes that the clients are spread over
 	every      time.Duration // a client's pause from one request to the next; 0: none
 }
 
@@ -97,11 +98,12 @@ func (l *lives) run(b *testing.B, address string, w workload, length time.Durati
 	ctx, cancel := context.WithTimeout(b.Context(), length)
 	defer cancel()
 	var group sync.WaitGroup
+	addresses := append([]string{address}, w.others...)
 	for n := range benchClients {
 		group.Add(1)
 		go func() {
 			defer group.Done()
-			if err := l.client(ctx, address, w, n); err != nil {
+			if err := l.client(ctx, addresses[n%len(addresses)], w, n); err != nil {
 				b.Error(err)
 			}
 		}()
