@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// book takes the reference of an act's maker, or else the act's id, once for its kind.
+// book takes the requester's own reference, or else the request's id, once for its kind.
 func (a *Changes) book(tx *db.Tx, request Request, reference string, key ledger.Key, amount int64) error {
 	err := a.Ledger.Book(tx, ledger.Booking{Kind: request.Kind, Reference: cmp.Or(reference, request.ID), Account: key, Amount: amount, Act: request.ID})
 	if taken := (*ledger.TakenError)(nil); errors.As(err, &taken) {
@@ -83,7 +83,7 @@ func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount i
 	return list, err
 }
 
-// waitingAtOnce bounds how many acts that wait are looked at for a reference.
+// waitingAtOnce bounds how many requests that wait are looked at for a reference.
 const waitingAtOnce = 1000
 
 // WaitingUnder finds the request of a kind about a tenant that waits under a reference.

@@ -235,7 +235,7 @@ func (a *Changes) ended(ctx context.Context, id string) bool {
 	return err == nil && r.State != Waiting
 }
 
-// known returns the kind of an act, and refuses one that this server does not know.
+// known returns the kind of a request, and refuses one that this server does not know.
 func (a *Changes) known(request Request) (Kind, error) {
 	k, known := a.kinds[request.Kind]
 	if !known {
@@ -257,7 +257,7 @@ func (a *Changes) seen(ctx context.Context, by By, id, shown string) (request Re
 	return request, k, err
 }
 
-// Get finds an act of a place.
+// Get finds a request of a place.
 func (a *Changes) Get(ctx context.Context, place, id string) (Request, error) {
 	request, err := a.Store.Get(ctx, id)
 	if err == nil && request.Place != place {
@@ -273,7 +273,7 @@ func (a *Changes) Get(ctx context.Context, place, id string) (Request, error) {
 	return a.Store.Counted(ctx, k.Rule, request)
 }
 
-// after reads an act anew.
+// after reads a request anew.
 func (a *Changes) after(ctx context.Context, request Request, err error) (Request, error) {
 	if err != nil {
 		return request, err
@@ -281,7 +281,7 @@ func (a *Changes) after(ctx context.Context, request Request, err error) (Reques
 	return a.Store.Get(ctx, request.ID)
 }
 
-// refusals are the kinds of problems by which a domain refuses an act for good.
+// refusals are the kinds of problems by which a domain refuses a request for good.
 var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
 
 // check returns what Check of the kind finds now.
@@ -313,7 +313,7 @@ func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) e
 	return nil
 }
 
-// do does an act. An act whose end is refused stays as it is; one that the domain refuses becomes
+// do applies a request. A request whose end is refused stays as it is; one that the domain refuses becomes
 // failed.
 func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Request, error) {
 	var ended error // of the last run of the transaction
@@ -366,7 +366,7 @@ func shown(request Request, by By, made []string) Request {
 	return request
 }
 
-// Reject ends an act that waits, by somebody who may check it.
+// Reject ends a request that waits, by somebody who may check it.
 func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Request, error) {
 	request, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
@@ -375,7 +375,7 @@ func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Re
 	return a.after(ctx, request, a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.Rule, request, why) }))
 }
 
-// Withdraw ends an act that waits, by its maker.
+// Withdraw ends a request that waits, by its requester.
 func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Request, error) {
 	request, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {

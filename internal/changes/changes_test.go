@@ -47,7 +47,7 @@ import (
 
 var start = time.Date(2026, 3, 6, 12, 0, 0, 0, time.UTC)
 
-// fixture is a production installation with a customer, a maker and two checkers.
+// fixture is a production installation with a customer, a requester and two approvers.
 type fixture struct {
 	*Changes
 	t                        testing.TB
@@ -63,7 +63,7 @@ type fixture struct {
 	rail                     *silent
 	tenant                   tenant.Tenant
 	requester, first, second By
-	funded                   int // how often the maker was made to ask for money
+	funded                   int // how often the requester was made to ask for money
 }
 
 func each(t *testing.T, fn func(f *fixture)) {
@@ -126,14 +126,14 @@ func (f *fixture) join(email string, role roles.Role) By {
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// line sets a line of the policy beside any act.
+// line sets a line of the policy beside any request.
 func (f *fixture) line(l Line) {
 	f.t.Helper()
 	rule, _ := f.Rule(l.Kind)
 	f.tx(func(tx *db.Tx) error { _, err := f.Store.SetLine(tx, rule, l); return err })
 }
 
-// fund has the maker ask for GHS 500,000.00.
+// fund has the requester ask for GHS 500,000.00.
 func (f *fixture) fund() Request {
 	f.t.Helper()
 	reason := "paid by bank"
@@ -291,7 +291,7 @@ func TestApprove_concurrentAppliesOnce(t *testing.T) {
 	})
 }
 
-// An act that needs two checkers is done by the second, whichever way they come.
+// A request that needs two approvers is done by the second, whichever way they come.
 func TestApprove_twoNeedTwoPeople(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.line(Line{Kind: KindFund, Approvers: 2})
@@ -321,12 +321,12 @@ func TestApprove_twoNeedTwoPeople(t *testing.T) {
 	})
 }
 
-// These people cannot check: each tries an act that another person made, and nothing is moved.
+// These people cannot check: each tries a request that another person made, and nothing is moved.
 func TestApprove_refusedWithoutPermission(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()
 		other := f.join("yaw@example.com", roles.Operations) // may make, not check
-		late := f.join("late@example.com", roles.Approver)   // has the role since after the act
+		late := f.join("late@example.com", roles.Approver)   // has the role since after the request
 		change := func(fn func(tx *db.Tx) error) { f.clock.Advance(time.Second); f.tx(fn) }
 		set := func(email string, role roles.Role) {
 			change(func(tx *db.Tx) error {
@@ -346,7 +346,7 @@ func TestApprove_refusedWithoutPermission(t *testing.T) {
 		try(other, problem.Forbidden, "not_allowed")
 		try(late, problem.Forbidden, "role_younger")
 		try(f.requester, problem.Forbidden, "own_act")
-		set("ama@example.com", roles.Owner) // the maker becomes somebody who may check
+		set("ama@example.com", roles.Owner) // the requester becomes somebody who may check
 		try(f.requester, problem.Forbidden, "own_act")
 		set("kofi@example.com", roles.Support)
 		try(f.first, problem.Forbidden, "not_allowed")
@@ -426,7 +426,7 @@ func TestApproval_lapsesWithPermission(t *testing.T) {
 	}
 }
 
-// A maker who lost the right since does not have it done either.
+// A requester who lost the right since does not have it done either.
 func TestApply_requesterLostTheRole(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()
@@ -450,7 +450,7 @@ func TestApply_requesterLostTheRole(t *testing.T) {
 	})
 }
 
-// What the maker saw has changed: the act is not done, and says why.
+// What the requester saw has changed: the request is not done, and says why.
 func TestApply_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		request := f.fund()
@@ -529,7 +529,7 @@ func TestRequest_rejectedWithdrawnExpired(t *testing.T) {
 	})
 }
 
-// TestRequest_ofANewerServer: this server does not know what an act of the kind holds, so it ends none.
+// TestRequest_ofANewerServer: this server does not know what a request of the kind holds, so it ends none.
 func TestRequest_ofANewerServer(t *testing.T) {
 	each(t, func(f *fixture) {
 		rule, _ := f.Rule(KindFund)
@@ -581,7 +581,7 @@ func TestText_countedInCharacters(t *testing.T) {
 	})
 }
 
-// Whatever breaks off at each boundary of the database, an approved act is done once or waits, never half.
+// Whatever breaks off at each boundary of the database, an approved request is done once or waits, never half.
 func TestApprove_interruptedAppliesOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		times := int64(0)

@@ -268,7 +268,7 @@ func (a *Changes) checkCloseDay(ctx context.Context, r Request) ([]Fact, error) 
 	return list, nil
 }
 
-// doCloseDay closes the day if its figures are those that were signed, and ends the act in one transaction.
+// doCloseDay closes the day if its figures are those that were signed, and ends the request in one transaction.
 func (a *Changes) doCloseDay(ctx context.Context, request *Request, finish Finish) error {
 	f, err := a.signable(ctx, *request)
 	if err != nil {

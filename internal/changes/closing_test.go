@@ -25,7 +25,7 @@ func (f *fixture) nextDay() closing.Day {
 	return last.Day + 1
 }
 
-// closeNext closes the next day beside any act.
+// closeNext closes the next day beside any request.
 func (f *fixture) closeNext() closing.Day {
 	f.t.Helper()
 	day := f.nextDay()

@@ -98,7 +98,7 @@ func (a *Changes) checkCredits(sign int64) func(ctx context.Context, r Request) 
 	}
 }
 
-// creditsKind moves credits under the act's id; sign is -1 where they are taken back.
+// creditsKind moves credits under the request's id; sign is -1 where they are taken back.
 func (a *Changes) creditsKind(name, title, sentence string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) Kind {
 	return written(a, name, title, Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, request Request, p sale) ([]audit.Change, error) {
 		after, err := move(a.Messaging, tx, p.Tenant, request.ID, p.Credits)

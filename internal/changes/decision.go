@@ -48,7 +48,7 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
 	return a, nil
 }
 
-// standings are the people whose standing decides about an act, by id. They stay as they are until tx ends, and are locked in the
+// standings are the people whose standing decides about a request, by id. They stay as they are until tx ends, and are locked in the
 // order of their ids.
 type standings map[string]identity.Standing
 
@@ -188,7 +188,7 @@ func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Request) err
 	})
 }
 
-// waitingWithPeople is waiting, with those who decide about the act and which of its checks count.
+// waitingWithPeople is waiting, with those who decide about the request and which of its checks count.
 func (s *Store) waitingWithPeople(tx *db.Tx, by By, rule Rule, seen Request) (Request, standings, error) {
 	a, err := s.waiting(tx, by, seen)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Store) waitingWithPeople(tx *db.Tx, by By, rule Rule, seen Request) (Re
 	return a, people, err
 }
 
-// check writes an approval down, and puts it into the act.
+// check writes an approval down, and puts it into the request.
 func (s *Store) check(tx *db.Tx, by By, a *Request) error {
 	p := by.Visitor.Person
 	note, err := s.remark(tx, by, *a)
@@ -238,7 +238,7 @@ func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) 
 	return nil
 }
 
-// Finish makes an act done in tx, which does it: by the last of its checkers, or by its maker where it needs none. ErrMore
+// Finish marks a request as applied in tx, the transaction that applies it: after the last approval, or at once if it needs none. ErrMore
 // where it needs more.
 func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audit.Change) error {
 	if by.Machine != "" {
@@ -270,14 +270,14 @@ func (s *Store) finishAtOnce(tx *db.Tx, by By, a Request, changes []audit.Change
 	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }
 
-// end ends an act without doing it.
+// end ends a request without applying it.
 func (s *Store) end(tx *db.Tx, by By, a Request, to State, note string) error {
 	a.Note = note
 	tx.Defer(endRequest, 1, a.ID, a.Digest, string(to), s.clock.Now(), note)
 	return s.note(tx, by, a, "act."+string(to), string(to), nil)
 }
 
-// Reject ends an act in tx, by somebody who may check it, with a reason.
+// Reject ends a request in tx, by somebody who may check it, with a reason.
 func (s *Store) Reject(tx *db.Tx, by By, rule Rule, seen Request, why string) error {
 	if strings.TrimSpace(why) == "" || utf8.RuneCountInString(why) > 500 {
 		return problem.Field("note", "is required, with at most 500 characters")
@@ -292,7 +292,7 @@ func (s *Store) Reject(tx *db.Tx, by By, rule Rule, seen Request, why string) er
 	return s.end(tx, by, a, Rejected, why)
 }
 
-// Withdraw ends an act in tx, by its maker.
+// Withdraw ends a request in tx, by its requester.
 func (s *Store) Withdraw(tx *db.Tx, by By, seen Request) error {
 	a, err := s.waiting(tx, by, seen)
 	if err != nil {
@@ -320,11 +320,11 @@ func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Request, why string) erro
 	return s.end(tx, by, a, Failed, why)
 }
 
-// over reports whether an act has waited for too long. For Lasts after the clock was set no act has: a clock that is set forward ends
+// over reports whether a request has waited for too long. For Lasts after the clock was set no request has: a clock that is set forward ends
 // none.
 func (s *Store) over(a Request) bool { return !a.ExpiresAt.After(s.overBefore()) }
 
-// overBefore returns the time until which acts have expired; zero: none has.
+// overBefore returns the time until which requests have expired; zero: none has.
 func (s *Store) overBefore() time.Time {
 	if s.clock.Ago(Lasts).IsZero() {
 		return time.Time{}
@@ -332,12 +332,12 @@ func (s *Store) overBefore() time.Time {
 	return s.clock.Now()
 }
 
-// expiredAtOnce acts are read at once.
+// expiredAtOnce requests are read at once.
 const expiredAtOnce = 100
 
 const selectExpired = `SELECT ` + requestColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 AND id > $2 ORDER BY id LIMIT $3`
 
-// Expired lists, in the order of their ids, some of the acts after one that have waited for too long.
+// Expired lists, in the order of their ids, some of the requests after one that have waited for too long.
 func (s *Store) Expired(ctx context.Context, after string) (list []Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil

@@ -26,7 +26,7 @@ type Field struct {
 // FieldTenant is the name of the field with the id of the account that a change is about.
 const FieldTenant = "tenant"
 
-// MaxReference is the longest reference of an act, in characters.
+// MaxReference is the longest reference of a request, in characters.
 const MaxReference = 64
 
 // Fields that several kinds have.

@@ -22,7 +22,7 @@ type floated struct {
 	Amount   money.Pesewas `json:"pesewas"` // paid in; taken out below zero
 	// Reference is the requester's, and its kind books it once. If it is empty, the request's id takes its place.
 	Reference string `json:"reference,omitempty"`
-	Account   string `json:"account,omitempty"` // at the provider; empty: not assigned to one, as in acts of before
+	Account   string `json:"account,omitempty"` // at the provider; empty: not assigned to one, as in requests of before
 }
 
 func (p floated) float() treasury.Float {
@@ -76,7 +76,7 @@ func (a *Changes) checkFloat(ctx context.Context, r Request) ([]Fact, error) {
 	return append(list, alike...), err
 }
 
-// doFloat books the money under the act's id and ends the act in one transaction. A provider holds the negative of the
+// doFloat books the money under the request's id and ends the request in one transaction. A provider holds the negative of the
 // balance of its float.
 func (a *Changes) doFloat(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[floated](*request)

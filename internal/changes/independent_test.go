@@ -71,7 +71,7 @@ func (f *fixture) pays(by By) Request {
 	return request
 }
 
-// outlook is what the page of an act shows a person before an approval.
+// outlook is what the page of a request shows a person before an approval.
 func (f *fixture) outlook(by By, request Request) Outlook {
 	f.t.Helper()
 	rule, _ := f.Rule(request.Kind)

@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// The kinds of acts about API keys, and about the secret that signs webhooks.
+// The kinds of changes about API keys, and about the secret that signs webhooks.
 const (
 	KindCreateKey    = "key.create"
 	KindRotateKey    = "key.rotate"
@@ -101,7 +101,7 @@ func within(at roles.Site, role roles.Role, mode tenant.Mode, scopes []access.Sc
 	return nil
 }
 
-// makerWithin refuses, in the transaction that does an act, scopes beyond those of what its maker is now.
+// makerWithin refuses, in the transaction that applies a request, scopes beyond those of what its requester is now.
 func (a *Changes) requesterWithin(tx *db.Tx, request Request, k key) error {
 	if request.byMachine() {
 		return nil
@@ -113,7 +113,7 @@ func (a *Changes) requesterWithin(tx *db.Tx, request Request, k key) error {
 	return within(roles.SiteOf(request.Place), requester.Role, tenant.Mode(k.Mode), k.Scopes)
 }
 
-// CreateKey asks for an API key of an account. Its text is the Secret of the act that is done.
+// CreateKey asks for an API key of an account. Its text is the Secret of the applied request.
 func (a *Changes) CreateKey(ctx context.Context, by By, id, tenantID string, o KeyOrder, reason string) (Request, error) {
 	v := Values{FieldTenant: tenantID, "scopes": strings.ReplaceAll(listed(o.Scopes), ",", ""), "member": o.Member, "label": o.Label}
 	if o.Expiry != 0 {
@@ -232,7 +232,7 @@ func (a *Changes) found(ctx context.Context, tenantID, keyID string) (t tenant.T
 }
 
 // RotateKey asks for a key in the place of another, which works for overlap longer. The text of the new one is the Secret of
-// the act that is done.
+// the applied request.
 func (a *Changes) RotateKey(ctx context.Context, by By, id, tenantID, keyID string, overlap time.Duration, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRotateKey, id, Values{FieldTenant: tenantID, "key": keyID, "overlap": overlap.String()}, reason)
 }

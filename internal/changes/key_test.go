@@ -247,7 +247,7 @@ func TestSecret_otherMasterKeyIsHidden(t *testing.T) {
 	})
 }
 
-// A session that has ended, or whose maker has lost the role, is shown nothing.
+// A session that has ended, or whose requester has lost the role, is shown nothing.
 func TestSecret_needsPermissionWhenShown(t *testing.T) {
 	each(t, func(f *fixture) {
 		request, err := f.key(f.requester, access.Read)

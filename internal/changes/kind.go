@@ -28,7 +28,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Deps is what acts are done with.
+// Deps is what requests are applied with.
 type Deps struct {
 	Store    *Store
 	Ledger   *ledger.Ledger
@@ -56,7 +56,7 @@ type Deps struct {
 	Lookups   *lookup.Lookups // nil in commands
 }
 
-// Changes does acts. It is safe for concurrent use.
+// Changes makes, approves and applies requests. It is safe for concurrent use.
 type Changes struct {
 	Deps
 	kinds map[string]Kind // by the names under which they are stored

@@ -28,22 +28,22 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// examples are people and things that acts of every kind can be made about.
+// examples are people and things that requests of every kind can be made about.
 type examples struct {
 	*fixture
 	boss, owner, admin By
 	payouts            []book.Payment // open ones, each for one act
-	n                  int            // of the act
+	n                  int            // of the request
 }
 
-// next is the payout of the next act.
+// next is the payout of the next request.
 func (x *examples) next() string {
 	pay := x.payouts[0]
 	x.payouts = x.payouts[1:]
 	return pay.ID
 }
 
-// done fails the test where something beside the act failed.
+// done fails the test where something beside the request failed.
 func (x *examples) done(err error) {
 	x.t.Helper()
 	if err != nil {
@@ -73,11 +73,11 @@ func (x *examples) review(id string, to senderid.Status) (Request, error) {
 	return x.ReviewSender(x.t.Context(), x.boss, id, s.ID, to, "seen")
 }
 
-// example is how an act of a kind is made.
+// example is how a request of a kind is made.
 type example struct {
 	ask func(x *examples, id string) (Request, error)
 	own bool // by the account's own people
-	// has is what such an act changes by a number, if it moves something, and by how much.
+	// has is what such a request changes by a number, if it moves something, and by how much.
 	has func(x *examples) ledger.Key
 	by  int64
 }
@@ -353,8 +353,8 @@ func TestKinds_haveAnExample(t *testing.T) {
 	}
 }
 
-// Whatever breaks off at each boundary of the database, an approved act of every kind is done once or waits, never half.
-// In the gate an act breaks off at every boundary for one kind of each sort, and at its COMMITs for the others.
+// Whatever breaks off at each boundary of the database, an approved request of every kind is done once or waits, never half.
+// In the gate a request breaks off at every boundary for one kind of each sort, and at its COMMITs for the others.
 func TestKinds_interruptedApplyOnce(t *testing.T) {
 	for name, e := range allExamples() {
 		t.Run(name, func(t *testing.T) {
@@ -366,7 +366,7 @@ func TestKinds_interruptedApplyOnce(t *testing.T) {
 	}
 }
 
-// mostBoundaries is more than any act has.
+// mostBoundaries is more than any request has.
 const mostBoundaries = 40
 
 func (x *examples) breakOff(name string, e example) {
@@ -374,7 +374,7 @@ func (x *examples) breakOff(name string, e example) {
 	x.boss = x.join("boss@example.com", roles.Owner)
 	x.owner, x.admin = x.member("owner@adom.example", x.tenant.ID, roles.Owner), x.member("admin@adom.example", x.tenant.ID, roles.Admin)
 	whole := matrix.Whole() || slices.Contains([]string{KindFund, KindDecide, KindSendPayout, KindRoute}, name)
-	most := 8 // acts
+	most := 8 // requests
 	if whole {
 		most = mostBoundaries
 	}
@@ -414,7 +414,7 @@ func (x *examples) breakOff(name string, e example) {
 	x.sound()
 }
 
-// brokenOff makes an act and breaks its approval off at a boundary, or at a COMMIT alone, and says whether there was one,
+// brokenOff makes a request and breaks its approval off at a boundary, or at a COMMIT alone, and says whether there was one,
 // and whether it was a COMMIT.
 func (x *examples) brokenOff(name string, e example, approver By, boundary int, kind db.Fault, commits bool) (hit, commit bool) {
 	t := x.t

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// MostCheckers is how many checkers an act can need.
+// MostCheckers is how many approvers a request can need.
 const MostApprovers = 2
 
 // KindSendPayout is a payout that needs the approval of the account's own people, by a line of the account's policy. A
@@ -28,15 +28,15 @@ const KindRefund = "payment.refund"
 type Line struct {
 	Kind      string
 	Tenant    string // empty: at every tenant
-	Own       bool   // for the acts of the tenant's own people, instead of those of the installation about it
+	Own       bool   // for the requests of the tenant's own people, instead of those of the installation about it
 	From      money.Pesewas
 	Approvers int
 }
 
-// Default is in the place of Checkers for a line that is taken away.
+// Default is in the place of Approvers for a line that is taken away.
 const Default = -1
 
-// Checkers names a number of checkers for people.
+// Approvers names a number of approvers for people.
 func Approvers(n int) string {
 	switch n {
 	case Default:
@@ -49,7 +49,7 @@ func Approvers(n int) string {
 	return fmt.Sprintf("%d checkers", n)
 }
 
-// place is where the acts are made that the line is about.
+// place is where the requests are made that the line is about.
 func (l Line) place() string {
 	if l.Own {
 		return l.Tenant
@@ -57,7 +57,7 @@ func (l Line) place() string {
 	return roles.Installation
 }
 
-// ownKind is a kind of acts of a tenant's own people.
+// ownKind is a kind of requests of a tenant's own people.
 type ownKind struct{ kind, tenant string }
 
 // How long a tenant's own lines are kept, and of how many kinds and tenants.

@@ -42,7 +42,7 @@ func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
 }
 
 // SetLine sets a line of the policy or takes it away, in tx. rule is that of the line's kind. A line that the people of the
-// place cannot satisfy is refused: each who may make such acts must have enough others who may check.
+// place cannot satisfy is refused: each who may make such requests must have enough others who may check.
 func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	if l.From < 0 || l.Approvers < Default || l.Approvers > MostApprovers {
 		return Default, problem.Field("checkers", "must be 0, 1 or 2, from an amount that is not below zero")
@@ -82,7 +82,7 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	return before, nil
 }
 
-// Asked reports whether a tenant's own line, at most a second old, asks for a check of an act of a kind that an API key requests. Without
+// Asked reports whether a tenant's own line, at most a second old, asks for a check of a request of a kind that an API key requests. Without
 // such a line decide asks for none, so the key's request reads nothing else.
 func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pesewas) (bool, error) {
 	lines, err := s.ownLines.Get(ctx, ownKind{kind, tenant})
@@ -94,7 +94,7 @@ func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pes
 	return false, err
 }
 
-// needs returns how many checkers an act needs, as decide does.
+// needs returns how many approvers a request needs, as decide does.
 func (s *Store) needs(tx *db.Tx, rule Rule, a Request) (int, error) {
 	holders, err := s.people.Holders(tx, a.Place)
 	if err != nil {

@@ -144,7 +144,7 @@ func masked(pay book.Payment) string {
 	return "bank " + pay.BankID + ", account ****" + pay.Account[max(0, len(pay.Account)-4):]
 }
 
-// reference is a payout's reference as everybody may see it who sees the act: one that holds a number is masked like the number.
+// reference is a payout's reference as everybody may see it who sees the request: one that holds a number is masked like the number.
 func reference(pay book.Payment) string {
 	if !pay.ReferenceHoldsNumber() {
 		return pay.Reference

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// A fee plan that was changed since an act was made is not replaced by it: its maker saw another one.
+// A fee plan that was changed since a request was made is not replaced by it: its requester saw another one.
 func TestFeePlan_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		plan := func(flat money.Pesewas) []tenant.Rule { return []tenant.Rule{{Product: tenant.Payout, Flat: flat}} }

@@ -86,7 +86,7 @@ func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence str
 	return d, nil
 }
 
-// sent finds the act that a form has made before: the payment is not as the form showed it where that was done.
+// sent finds the request that a form has made before: the payment is not as the form showed it where that was done.
 func sent[P comparable](ctx context.Context, a *Changes, o Order, kind string, same func(P) bool) (Request, bool) {
 	request, err := a.Get(ctx, o.By.Place, o.ID)
 	var p P
@@ -96,7 +96,7 @@ func sent[P comparable](ctx context.Context, a *Changes, o Order, kind string, s
 	return request, same(p)
 }
 
-// WaitingAbout are the acts that wait about a payment.
+// WaitingAbout are the requests that wait about a payment.
 func (a *Changes) WaitingAbout(ctx context.Context, p book.Payment) (about []Request, err error) {
 	list, err := a.Store.List(ctx, Filter{Tenant: p.Tenant, State: Waiting, Limit: waitingAtOnce})
 	for _, request := range list {

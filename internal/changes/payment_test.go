@@ -214,7 +214,7 @@ func TestResolve_refusedInFlight(t *testing.T) {
 			tx.Defer("UPDATE payments SET sending_at = $2 WHERE id = $1", 1, pay.ID, f.clock.Now())
 			return nil
 		})
-		_, err = f.Approve(t.Context(), f.first, request.ID, request.Digest) // it is only too soon: the act waits
+		_, err = f.Approve(t.Context(), f.first, request.ID, request.Digest) // it is only too soon: the request waits
 		f.refused(err, problem.InProgress, "payment_in_progress")
 		f.is(request.ID, Waiting)
 	})

@@ -25,7 +25,7 @@ type heldPayout struct {
 	Tenant    string        `json:"tenant"`
 	Amount    money.Pesewas `json:"pesewas"`
 	Charges   money.Pesewas `json:"charges"`
-	Payee     string        `json:"payee"` // a digest over channel, bank, account and name: acts hold no whole numbers
+	Payee     string        `json:"payee"` // a digest over channel, bank, account and name: requests hold no whole numbers
 	Reference string        `json:"reference"`
 	Key       string        `json:"key"`
 }
@@ -160,7 +160,7 @@ func (a *Changes) byKey(ctx context.Context, request *Request, id string) error 
 	return err
 }
 
-// approvePayout lets the payout go and ends the act in one transaction.
+// approvePayout lets the payout go and ends the request in one transaction.
 func (a *Changes) approvePayout(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[heldPayout](*request)
 	if err != nil {

@@ -32,7 +32,7 @@ func (f *fixture) byKey(key string) idempotency.Caller {
 	return idempotency.Caller{Tenant: f.tenant.ID, Key: key}
 }
 
-// heldPayout is the act of a payout that a key asks for, and that a line makes wait.
+// heldPayout is the request of a payout that a key asks for, and that a line makes wait.
 func (f *fixture) heldPayout(key string) (Request, error) {
 	f.t.Helper()
 	pay, _, err := f.Payments.Payout(f.t.Context(), f.byKey(key), f.order())
@@ -58,7 +58,7 @@ func TestHeldPayout_masksItsReference(t *testing.T) {
 	})
 }
 
-// keyOf makes a key of the account, for a member and by a maker.
+// keyOf makes a key of the account, for a member and by a requester.
 func (f *fixture) keyOf(member, requester string) string {
 	f.t.Helper()
 	m, err := f.Access.Mint(access.NewKey{Tenant: f.tenant.ID, Live: true, Member: member, Scopes: []access.Scope{access.Payout}})
@@ -70,7 +70,7 @@ func (f *fixture) keyOf(member, requester string) string {
 	return m.Key.ID
 }
 
-// team is an account of which payouts from GHS 5.00 on need checkers, with its people.
+// team is an account of which payouts from GHS 5.00 on need approvers, with its people.
 type team struct {
 	*fixture
 	owner, admin, signatory, finance By
@@ -237,7 +237,7 @@ func TestExpire_clockSetForward(t *testing.T) {
 	})
 }
 
-// What the domain refuses fails the act, and with it the payout: nothing stays held.
+// What the domain refuses fails the request, and with it the payout: nothing stays held.
 func TestHeldPayout_revokedOrStopped(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
 		had := f.wallet()
@@ -422,7 +422,7 @@ func TestKeyHolders_cannotApprove(t *testing.T) {
 	})
 }
 
-// A key requests payouts and batches alone: no other kind of act takes one as its requester.
+// A key requests payouts and batches alone: no other kind of request takes one as its requester.
 func TestKeys_requestPayoutsAlone(t *testing.T) {
 	each(t, func(f *fixture) {
 		for name, k := range f.kinds {

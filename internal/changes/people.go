@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// The kinds of acts about people.
+// The kinds of changes about people.
 const (
 	KindInvite  = "people.invite"
 	KindRole    = "people.role"
@@ -62,7 +62,7 @@ func (a *Changes) mayGive(tx *db.Tx, request Request, all ...identity.Membership
 	return nil
 }
 
-// other finds the person of an act, who is another one than its maker.
+// other finds the person of a request, who is another one than its requester.
 func (a *Changes) other(tx *db.Tx, request Request, email string) (identity.Person, []identity.Membership, error) {
 	p, all, err := a.People.Locked(tx, email)
 	if err != nil {
@@ -241,7 +241,7 @@ func (a *Changes) Enable(ctx context.Context, by By, id, email, reason string) (
 func HasLink(r Request) bool { return r.Kind == KindInvite || r.Kind == KindReset }
 
 // Reset asks for a person's password, second factor and recovery codes to be taken away. The token of the link to choose
-// new ones is the Secret of the act that is done.
+// new ones is the Secret of the applied request.
 func (a *Changes) Reset(ctx context.Context, by By, id, email, reason string) (Request, error) {
 	return a.Do(ctx, by, KindReset, id, Values{"email": email}, reason)
 }
@@ -253,7 +253,7 @@ func (a *Changes) lookWhole(sentence string) func(ctx context.Context, o Order) 
 	}
 }
 
-// whole finds the person of an act about everything that they are, whose every role the maker may give.
+// whole finds the person of a request about everything that they are, whose every role the requester may give.
 func (a *Changes) whole(tx *db.Tx, request Request, p person) error {
 	_, all, err := a.other(tx, request, p.Email)
 	if err != nil {

@@ -18,7 +18,7 @@ func (f *fixture) invite(by By, email string, m identity.Membership) (Request, e
 	return f.Invite(f.t.Context(), by, newID(), email, "Somebody %s", m, "helps out")
 }
 
-// failed fails the test unless an act was done, and refused with a code's words by what it is about.
+// failed fails the test unless a request was done, and refused with a code's words by what it is about.
 func (f *fixture) failed(request Request, err error) {
 	f.t.Helper()
 	if err != nil || request.State != Failed {
@@ -138,7 +138,7 @@ func TestPeople_disableEnableAndChangedRole(t *testing.T) {
 	})
 }
 
-// Whoever was reset since an act was made does not check it, though the reset was an act itself.
+// Whoever was reset since a request was made does not check it, though the reset was a request itself.
 func TestReset_excludesOlderRequests(t *testing.T) {
 	each(t, func(f *fixture) {
 		boss := f.join("boss@example.com", roles.Owner)
@@ -162,12 +162,12 @@ func TestReset_excludesOlderRequests(t *testing.T) {
 	})
 }
 
-// eachAlone runs a test where no act needs a check, on both engines.
+// eachAlone runs a test where no request needs a check, on both engines.
 func eachAlone(t *testing.T, fn func(f *fixture)) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) { fn(install(t, d, nil, false)) })
 }
 
-// code is that of an act's link, as somebody is shown it.
+// code is that of a request's link, as somebody is shown it.
 func (f *fixture) code(by By, request Request) string {
 	f.t.Helper()
 	by.Place = request.Place
@@ -252,7 +252,7 @@ func TestInviteLink_needsEveryPermission(t *testing.T) {
 	})
 }
 
-// A person who was invited and never came checks nothing, and so no act waits for them.
+// A person who was invited and never came checks nothing, and so no request waits for them.
 func TestApprovers_withoutUnusedInvitations(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := install(t, d, nil, true)

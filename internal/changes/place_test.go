@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/identitytest"
 )
 
-// member makes somebody of a tenant, who acts there.
+// member makes somebody of a tenant, who makes requests there.
 func (f *fixture) member(email, tenant string, role roles.Role) By {
 	f.t.Helper()
 	one := identitytest.Join(f.t, f.db, f.clock, f.people, email, identity.Membership{Tenant: tenant, Role: role})
@@ -29,7 +29,7 @@ func (f *fixture) shop(name string) (t tenant.Tenant) {
 	return t
 }
 
-// own asks for a line of the policy of a tenant's own acts.
+// own asks for a line of the policy of a tenant's own requests.
 func (f *fixture) own(by By, approvers int) (Request, error) {
 	return f.SetPolicy(f.t.Context(), by, newID(), Line{Kind: KindPolicy, Approvers: approvers}, "as agreed")
 }
@@ -71,7 +71,7 @@ func TestPlace_tenantsOwnPeople(t *testing.T) {
 				}
 			}
 		}
-		elsewhere := owner // its maker, who also has a page of the installation open
+		elsewhere := owner // its requester, who also has a page of the installation open
 		elsewhere.Place = roles.Installation
 		f.refused(f.Store.Write(t.Context(), func(tx *db.Tx) error { return f.Store.Withdraw(tx, elsewhere, request) }), problem.NotFound, "act_not_found")
 		if err := approve(admin, f.tenant.ID); err != nil {
@@ -143,7 +143,7 @@ func TestPlace_tenantPolicy(t *testing.T) {
 	})
 }
 
-// Whoever may make or check acts of a kind may reach the pages on which that is done.
+// Whoever may make or check requests of a kind may reach the pages on which that is done.
 func TestPlace_permissionsReachPages(t *testing.T) {
 	for name, k := range New(Deps{}).kinds {
 		for _, site := range []roles.Site{roles.TenantSite, roles.InstallationSite} {

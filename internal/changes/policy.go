@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// KindPolicy changes how many checkers acts need.
+// KindPolicy changes how many approvers requests need.
 const KindPolicy = "policy.set"
 
 // lined is the payload as the requester saw it. Its members and their order are hashed, so they never change.
@@ -58,7 +58,7 @@ type InForce struct {
 	ByKey       bool     // an API key requests it
 	Requesters  []string // e-mail addresses of the people for whom it is so; empty: an API key
 	From        money.Pesewas
-	Text        string // such as "needs one checker from GHS 0.00 on"
+	Text        string // such as "needs one approver from GHS 0.00 on"
 	Alone       bool   // nobody else may approve, so the change is applied at once
 }
 
@@ -249,7 +249,7 @@ func (a *Changes) lookPolicy(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: about, Sentence: sentence, Payload: p}, nil
 }
 
-// doPolicy changes the line and ends the act in one transaction.
+// doPolicy changes the line and ends the request in one transaction.
 func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[lined](*request)
 	if err != nil {

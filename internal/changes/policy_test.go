@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// needs is how many checkers an act of an amount needs.
+// needs is how many approvers a request of an amount needs.
 func (f *fixture) needs(amount money.Pesewas) int {
 	f.t.Helper()
 	request, err := f.Fund(f.t.Context(), f.requester, newID(), f.tenant.ID, amount, "x")
@@ -53,7 +53,7 @@ func TestPolicy_approversByAmount(t *testing.T) {
 
 func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		f := install(t, d, nil, false) // one maker, nobody else
+		f := install(t, d, nil, false) // one requester, nobody else
 		rule, _ := f.Rule(KindFund)
 		set := func(approvers int) error {
 			return d.Write(t.Context(), func(tx *db.Tx) error {
@@ -62,7 +62,7 @@ func TestPolicy_unsatisfiableIsRefused(t *testing.T) {
 			})
 		}
 		f.refused(set(1), problem.Forbidden, "policy_locks_out")
-		f.join("kofi@example.com", roles.Owner) // may check, and make, what then the maker cannot check
+		f.join("kofi@example.com", roles.Owner) // may check, and make, what then the requester cannot check
 		f.refused(set(1), problem.Forbidden, "policy_locks_out")
 		f.join("efua@example.com", roles.Approver)
 		if err := set(1); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Make writes an act down, which waits. The same form again gives the same act; another one under its id is a Duplicate. begin runs in
+// Make stores a request, which waits. The same form again gives the same request; another one under its id is a Duplicate. begin runs in
 // the transaction of a new request.
 func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...func(*db.Tx) error) (made Request, err error) {
 	a.Requester, a.RequesterName, a.Origin, a.Place, a.State, a.Checks = by.id(), by.name(), by.Origin, by.Place, Waiting, nil
@@ -75,7 +75,7 @@ func (s *Store) AtOnce(by By, a Request) Request {
 	return a
 }
 
-// Planned completes an act that waits for its checkers from the moment at which a transaction of its domain inserts it. It
+// Planned completes a request that waits for its approvers from the moment at which a transaction of its domain inserts it. It
 // is refused where too few people may check it; its Needs are 0 where it needs no check.
 func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, error) {
 	if a.Key != "" && !rule.ByKey {

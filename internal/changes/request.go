@@ -17,10 +17,10 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Lasts is how long an act waits for its checkers.
+// Lasts is how long a request waits for its approvers.
 const Lasts = 24 * time.Hour
 
-// State is what became of an act. Stored.
+// State is the state of a request. Stored.
 type State string
 
 // The states. Every one but Waiting is final.
@@ -28,7 +28,7 @@ const (
 	Waiting   State = "waiting"
 	Done      State = "done"
 	Rejected  State = "rejected"
-	Withdrawn State = "withdrawn" // by its maker
+	Withdrawn State = "withdrawn" // by its requester
 	Expired   State = "expired"
 	Failed    State = "failed" // its subject refused it
 )
@@ -47,10 +47,10 @@ type Request struct {
 	Key           string   // the id of the API key that asked; empty: a person did
 	Member        string   // the free text of an older key: a person whom it may name does not check
 	Barred        []string // the ids of further people who may not approve: whoever created or rotated the Key, and its member
-	Origin        string   // the address that the maker came from
+	Origin        string   // the address that the requester came from
 	Digest        string
 	Amount        money.Pesewas // the money that it moves; 0: none
-	Needs         int           // checkers
+	Needs         int           // approvers
 	State         State
 	MadeAt        time.Time
 	ExpiresAt     time.Time
@@ -71,17 +71,17 @@ type Request struct {
 	Made string
 }
 
-// Check is an approval of an act.
+// Check is an approval of a request.
 type Check struct {
 	Person, Name string
 	At           time.Time
 	Note         string // a remark for others: who invited the approver, and what the approver shares with the requester
-	// Lapsed approvals count no longer: who gave one may not check now, or was reset or given the role since the act was made.
-	// Counted fills it in, while the act waits.
+	// Lapsed approvals count no longer: who gave one may not check now, or was reset or given the role since the request was made.
+	// Counted fills it in, while the request waits.
 	Lapsed bool
 }
 
-// Approvals is how many of an act's checks count.
+// Approvals is how many of a request's checks count.
 func (a Request) Approvals() (n int) {
 	for _, c := range a.Checks {
 		if !c.Lapsed {
@@ -91,7 +91,7 @@ func (a Request) Approvals() (n int) {
 	return n
 }
 
-// own reports whether a person requested the act, or has or may have the key that did.
+// own reports whether a person made the request, or has or may have the key that did.
 func (a Request) own(p identity.Person) bool {
 	return p.ID == a.Requester || slices.Contains(a.Barred, p.ID) || identity.Named(a.Member, p)
 }
@@ -115,7 +115,7 @@ func (r Rule) lasts() time.Duration { return cmp.Or(r.Lasts, Lasts) }
 type By struct {
 	Visitor identity.Visitor
 	// Machine names the user of this machine, for the audit log, where a command names no person. Such a request needs no approver,
-	// and its Maker is identity.Machine. Whether a command may do without a person is decided by the command line.
+	// and its Requester is identity.Machine. Whether a command may do without a person is decided by the command line.
 	Machine string
 	Origin  string // an IP address, or the machine
 	Place   string // where they do it: a tenant's id, or identity.Installation
@@ -178,11 +178,11 @@ func About(a Request) (email string, is bool) {
 // byMachine reports whether a command without a person made the request.
 func (a Request) byMachine() bool { return a.Requester == identity.Machine }
 
-// digest is over everything that a checker is shown. Each member is hashed with its length before it.
+// digest is over everything that an approver is shown. Each member is hashed with its length before it.
 func (a Request) digest() string {
 	sum := sha256.New()
 	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Requester, a.RequesterName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
-	if a.Place != roles.Installation { // acts of the installation are hashed as by the release before
+	if a.Place != roles.Installation { // requests of the installation are hashed as by the release before
 		members[0] = "makola act 2"
 		members = append(members, a.Place)
 	}

@@ -25,7 +25,7 @@ const (
 	selectSecret = `SELECT act FROM act_secrets WHERE act = $1 AND shown_at = 0 AND kept_at > $2`
 )
 
-// Part is one of the secrets that an act makes.
+// Part is one of the secrets that a request makes.
 type Part string
 
 // The parts. The requester is shown the first, such as a link. The code that the link needs is shown to an approver, or
@@ -35,10 +35,10 @@ const (
 	Code   Part = ".code"
 )
 
-// Of is the id under which a part of an act's secrets is kept and sealed.
+// Of is the id under which a part of a request's secrets is kept and sealed.
 func (p Part) Of(a Request) string { return a.ID + string(p) }
 
-// For reports whether a person may be shown the part of an act.
+// For reports whether a person may be shown the part of a request.
 func (p Part) For(a Request, person string) bool {
 	if p == Code && a.Needs > 0 {
 		return slices.ContainsFunc(a.Checks, func(c Check) bool { return c.Person == person })
@@ -46,7 +46,7 @@ func (p Part) For(a Request, person string) bool {
 	return a.Requester == person
 }
 
-// Keep stores in tx a secret that an act made, sealed.
+// Keep stores in tx a secret that a request made, sealed.
 func (s *Store) Keep(tx *db.Tx, a Request, p Part, sealed []byte) {
 	tx.Defer(insertSecret, 1, p.Of(a), sealed, s.clock.Now())
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/sealed"
 )
 
-// NewSealer makes the cipher under which the secrets wait that acts made for their makers.
+// NewSealer makes the cipher under which the secrets wait that requests made for their requesters.
 func NewSealer(master config.Secret) *config.Sealer {
 	return master.Sealer("secrets of acts")
 }
@@ -41,7 +41,7 @@ const (
 	resealSecret  = `UPDATE act_secrets SET sealed = $2 WHERE act = $1 AND sealed = $3`
 )
 
-// Sealed returns the table of the secrets that wait for their makers.
+// Sealed returns the table of the secrets that wait for their requesters.
 func (a *Changes) Sealed() sealed.Table {
 	return sealed.Table{DB: a.Store.db, Sealer: a.Seal, After: sealedSecrets,
 		Scan: func(r *db.Row) (sealed.Row, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// The kinds of acts about sender IDs: one that an operator brings over for a customer, and the review of those that wait.
+// The kinds of changes about sender IDs: one that an operator brings over for a customer, and the review of those that wait.
 const (
 	KindCreateSender  = "sender.create"
 	KindApproveSender = "sender.approve"

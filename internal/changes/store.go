@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Store keeps acts. It is safe for concurrent use.
+// Store keeps requests. It is safe for concurrent use.
 type Store struct {
 	db         *db.DB
 	clock      *clock.Clock
@@ -25,7 +25,7 @@ type Store struct {
 	ownLines   *cache.Cache[ownKind, []Line]
 }
 
-// NewStore makes a Store. In production the acts of somebody need a check by another person, where there is one who may.
+// NewStore makes a Store. In production the requests of somebody need a check by another person, where there is one who may.
 func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, production bool) *Store {
 	s := &Store{db: d, clock: c, audit: log, people: people, production: production}
 	s.ownLines = cache.New(c, linesFresh, linesKept, func(ctx context.Context, of ownKind) ([]Line, error) { return loadOwnLines(ctx, d, of) })
@@ -51,7 +51,7 @@ const (
 	insertRequest = `INSERT INTO acts (` + requestColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 )
 
-// Get finds an act with its checks.
+// Get finds a request with its checks.
 func (s *Store) Get(ctx context.Context, id string) (a Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		a, err = s.read(tx, selectRequest, id)
@@ -91,7 +91,7 @@ type Filter struct {
 	Limit     int
 }
 
-// List gives acts without their checks, the latest first.
+// List gives requests without their checks, the latest first.
 func (s *Store) List(ctx context.Context, f Filter) (list []Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
@@ -111,7 +111,7 @@ func (s *Store) List(ctx context.Context, f Filter) (list []Request, err error) 
 
 const countWaiting = `SELECT count(*) FROM acts WHERE state = 'waiting'`
 
-// Waiting counts the acts that wait.
+// Waiting counts the requests that wait.
 func (s *Store) Waiting(ctx context.Context) (n int, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countWaiting, nil, &n)
@@ -120,7 +120,7 @@ func (s *Store) Waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Write runs fn in one transaction, for acts that no domain has a verb for.
+// Write runs fn in one transaction, for requests that no domain has a verb for.
 func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return s.db.Write(ctx, fn) }
 
 // Apply is Write for the transaction that applies a request. If the response to COMMIT is lost, a request that it stores
@@ -152,7 +152,7 @@ func (s *Store) insert(tx *db.Tx, a Request) {
 		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "), a.Facts.text())
 }
 
-// mayMake refuses a maker whose session or role does not allow it now.
+// mayMake refuses a requester whose session or role does not allow it now.
 func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error { return s.Allow(tx, by, rule.Make) }
 
 // Allow refuses, in tx, a visitor whose session, token or role does not give a permission at the place now.

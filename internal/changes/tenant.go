@@ -148,7 +148,7 @@ type setting struct {
 // settings is the payload of a change of an account.
 type settings struct {
 	Tenant string    `json:"tenant"`
-	Name   string    `json:"name"` // of the account, as its maker saw it
+	Name   string    `json:"name"` // of the account, as its requester saw it
 	Set    []setting `json:"set"`
 }
 
@@ -219,7 +219,7 @@ func changeOf(values map[string]string, t tenant.Tenant, ips string) (c tenant.C
 	return c, set, light, nil
 }
 
-// kindOf is the kind of an act that sets these.
+// kindOf is the kind of a request that sets these.
 func kindOf(place string, set []setting) string {
 	only := func(name string) bool { return len(set) == 1 && set[0].Name == name }
 	switch {

@@ -37,7 +37,7 @@ type debt struct {
 	Owed   money.Pesewas `json:"pesewas"`
 }
 
-// Transfer asks for money to be moved between two wallets, under a reference of its maker's.
+// Transfer asks for money to be moved between two wallets, under a reference of its requester's.
 func (a *Changes) Transfer(ctx context.Context, by By, id, reference, from, to string, amount money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindTransfer, id, Values{"from": from, "to": to, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
 }
@@ -114,7 +114,7 @@ func (a *Changes) checkTransfer(ctx context.Context, r Request) (list []Fact, er
 	return list, nil
 }
 
-// moveBetween moves the money, books it under the act's id or the maker's reference, and ends the act in one transaction.
+// moveBetween moves the money, books it under the request's id or the requester's reference, and ends the request in one transaction.
 func (a *Changes) moveBetween(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[transfer](*request)
 	if err != nil {

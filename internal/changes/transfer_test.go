@@ -21,7 +21,7 @@ func (f *fixture) holds(t tenant.Tenant) money.Pesewas {
 	return money.Pesewas(n)
 }
 
-// checked has the first checker approve an act that waits.
+// checked has the first approver approve a request that waits.
 func (f *fixture) checked(request Request, err error) Request {
 	f.t.Helper()
 	if err != nil || request.State != Waiting {
@@ -96,7 +96,7 @@ func (f *fixture) test() (t tenant.Tenant) {
 	return t
 }
 
-// No more is taken back than its maker saw that it is owed.
+// No more is taken back than its requester saw that it is owed.
 func TestRecover_upToTheAmountSeen(t *testing.T) {
 	each(t, func(f *fixture) {
 		if _, err := f.Recover(t.Context(), f.requester, newID(), f.tenant.ID, "as agreed"); problem.From(err) == nil || problem.From(err).Code != "nothing_owed" {
@@ -123,7 +123,7 @@ func TestRecover_upToTheAmountSeen(t *testing.T) {
 	})
 }
 
-// A route that was changed since an act was made is not replaced by it.
+// A route that was changed since a request was made is not replaced by it.
 func TestRoute_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		if err := f.routes.Seed(t.Context()); err != nil {
@@ -171,7 +171,7 @@ func TestDeadLetter_rerunOnce(t *testing.T) {
 	})
 }
 
-// An entry of the catalogue that was changed since an act was made is not replaced by it: its maker saw another one.
+// An entry of the catalogue that was changed since a request was made is not replaced by it: its requester saw another one.
 func TestCatalogue_changedSince(t *testing.T) {
 	each(t, func(f *fixture) {
 		change := func(code string) route.CatalogueChange {

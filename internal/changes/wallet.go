@@ -90,7 +90,7 @@ func (a *Changes) Adjust(ctx context.Context, by By, id, tenantID string, amount
 	return a.AdjustUnder(ctx, by, id, "", tenantID, amount, reason)
 }
 
-// AdjustUnder is Adjust under a reference of its maker's.
+// AdjustUnder is Adjust under a reference of its requester's.
 func (a *Changes) AdjustUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindAdjust, id, moving(Values{FieldTenant: tenantID, referenceField.Name: reference}, amount), reason)
 }
@@ -232,7 +232,7 @@ func (a *Changes) useBank(tx *db.Tx, request Request, w wallet) error {
 	return err
 }
 
-// move moves the money, books it under the act's id and ends the act in one transaction.
+// move moves the money, books it under the request's id and ends the request in one transaction.
 func (a *Changes) move(ctx context.Context, verb mover, request Request, finish Finish) error {
 	w, err := payloadOf[wallet](request)
 	if err != nil {

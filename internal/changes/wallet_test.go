@@ -42,7 +42,7 @@ func TestToken_requestsOnly(t *testing.T) {
 	})
 }
 
-// twoApproved has the checkers approve an act, as many as it needs.
+// twoApproved has the approvers approve a request, as many as it needs.
 func (f *fixture) twoApproved(request Request, err error) Request {
 	f.t.Helper()
 	for _, by := range []By{f.first, f.second} {
@@ -89,7 +89,7 @@ func TestOrder_aboveTheLimitIsRefused(t *testing.T) {
 	})
 }
 
-// Two acts under one reference wait, which happens when they are made at once: one of them is done.
+// Two requests under one reference wait, which happens when they are made at once: one of them is done.
 func TestReference_twoRequestsApplyOnce(t *testing.T) {
 	each(t, func(f *fixture) {
 		var made []Request

@@ -19,7 +19,7 @@ type Request struct {
 	RequesterID string           // the id of who made it
 	Approver    roles.Permission // that an approver needs
 	Waits       bool             // for an approval
-	Decided     bool             // by somebody else than its maker
+	Decided     bool             // by somebody else than its requester
 	About       string           // the e-mail address of the person whom it changes; empty: none
 	Note        string           // why it was rejected, or failed
 }

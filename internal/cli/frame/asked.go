@@ -29,7 +29,7 @@ var RequestColumns = []Column[changes.Request]{
 	{"payload", func(a changes.Request) any { return json.RawMessage(a.Payload) }},
 }
 
-// waitsError is the end of a command whose act waits for a second person.
+// waitsError is the end of a command whose request waits for a second person.
 type waitsError struct{ request changes.Request }
 
 func (w *waitsError) Error() string {

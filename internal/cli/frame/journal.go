@@ -31,7 +31,7 @@ func (o *Opened) Act(ctx context.Context, e audit.Entry, work func(*db.Tx) (deta
 	})
 }
 
-// audit writes an entry in the transaction of its act, and into the file of acts once that is committed. The person of a
+// audit writes an entry in the transaction of its action, and into the journal once that is committed. The person of a
 // token is looked at in the same transaction.
 func (o *Opened) audit(tx *db.Tx, e audit.Entry) error {
 	if err := o.allow(tx); err != nil {
@@ -52,7 +52,7 @@ func (o *Opened) audit(tx *db.Tx, e audit.Entry) error {
 	return o.Log.Write(tx, e)
 }
 
-// Audited gives what writes an operator's act into the transaction that does it.
+// Audited returns the function that writes an operator's action into the transaction that does it.
 func (o *Opened) Audited(entry audit.Entry) func(*db.Tx) error {
 	entry.ID, entry.Actor = NewID(), o.Actor
 	return func(tx *db.Tx) error { return o.audit(tx, entry) }
@@ -61,7 +61,7 @@ func (o *Opened) Audited(entry audit.Entry) func(*db.Tx) error {
 // A Change is an audit.Change that a command notes.
 type Change audit.Change
 
-// WithChanges are an act's in its details; more is what else is noted.
+// WithChanges puts the changes of an action into its details, with more of them.
 func WithChanges(list []Change, more ...map[string]any) map[string]any {
 	details := map[string]any{"changes": list}
 	for _, m := range more {

@@ -84,7 +84,7 @@ func (o *Opened) Recovery() *recovery.Recovery {
 	return recovery.New(o.DB, o.Clock, slog.New(slog.DiscardHandler))
 }
 
-// Approvals is the store of acts.
+// Approvals is the store of requests.
 func (o *Opened) Approvals() *changes.Store {
 	return changes.NewStore(o.DB, o.Clock, o.Log.Keeping(o.Journal), o.People, o.production)
 }

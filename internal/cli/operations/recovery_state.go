@@ -17,7 +17,7 @@ import (
 )
 
 // After a restore, keys that were revoked and people who were disabled since the backup are back. Where the journal has such
-// acts, they are listed. Where there is no journal, every live key and every person is. Customers are let in only after
+// actions, they are listed. Where there is no journal, every live key and every person is. Customers are let in only after
 // somebody confirmed the list.
 
 // maxReviewed is how many people are listed, tenantsAtOnce how many accounts are read at a time.
@@ -26,7 +26,7 @@ const (
 	tenantsAtOnce = 500
 )
 
-// accessRow is one key, person or forgotten act to check.
+// accessRow is one key, person or forgotten change to check.
 type accessRow struct {
 	kind, tenant, id, name, state, why string
 }
@@ -188,7 +188,7 @@ func recoveryStands(ctx context.Context, o *frame.Opened) (v recoveryView, err e
 	return v, err
 }
 
-// readJournal finds the acts that were written down on this machine and that the audit log does not have. In a recovery a
+// readJournal finds the actions that were written down on this machine and that the audit log does not have. In a recovery a
 // journal is missing that has nothing from before it: it began in a new data folder.
 func readJournal(ctx context.Context, o *frame.Opened, v *recoveryView) error {
 	acts, err := o.Journal.Read()

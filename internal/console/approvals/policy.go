@@ -51,7 +51,7 @@ func (ps *Pages) lineColumns(v *console.Visit) []console.Column[changes.Line] {
 	}
 }
 
-// policyForm asks for another line of the policy: the installation's, or the one of the account's own acts.
+// policyForm asks for another line of the policy: the installation's, or the one of the account's own requests.
 func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approvers, reason string) page.Form {
 	f := page.Form{ID: "policy", Action: v.Base() + "/policy", Submit: "Request change", Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: id}, {Name: "kind", Label: "Kind of change", Value: kind},
@@ -68,7 +68,7 @@ func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approver
 	return f
 }
 
-// policyPage shows how many checkers acts need, and asks for another line.
+// policyPage shows how many approvers requests need, and asks for another line.
 func (ps *Pages) policyPage(v *console.Visit) (console.Answer, error) {
 	kind := changes.KindFund
 	if v.Route.Site == console.Tenants {

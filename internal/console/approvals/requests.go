@@ -22,7 +22,7 @@ func By(v *console.Visit) changes.By {
 	return changes.By{Visitor: v.Who, Place: v.Tenant.ID, Origin: v.Origin()}
 }
 
-// Path is where the acts of the visit's place are.
+// Path is where the requests of the visit's place are.
 func Path(v *console.Visit) string { return v.Base() + "/acts" }
 
 // stateBadge returns the badge of a request's state.
@@ -63,7 +63,7 @@ func Grid(v *console.Visit, list []changes.Request) page.Grid {
 	return console.Grid(columns, list, func(a changes.Request) string { return Path(v) + "/" + a.ID })
 }
 
-// actList lists acts, those that wait or all.
+// actList lists requests, those that wait or all.
 func (ps *Pages) requestList(v *console.Visit) (console.Answer, error) {
 	f := changes.Filter{Place: v.Tenant.ID, State: changes.State(v.Param("state")), Before: v.Param("before"), Limit: console.PageRows + 1}
 	list, err := ps.Changes.Store.List(v.Ctx, f)
@@ -91,7 +91,7 @@ func (ps *Pages) requestPage(v *console.Visit) (console.Answer, error) {
 // may holds the actions that a visitor may take on a request, as far as the page can check them.
 type may struct {
 	approve, withdraw, again bool
-	barred                   string // why the visitor, whose role approves such acts, may not approve this one
+	barred                   string // why the visitor, whose role approves such requests, may not approve this one
 	note                     string // what others will know of the approval
 }
 
@@ -113,7 +113,7 @@ func (ps *Pages) may(v *console.Visit, a changes.Request) (m may, err error) {
 	return m, err
 }
 
-// actPath is where the act of the page is.
+// actPath is where the request of the page is.
 func requestPath(v *console.Visit) string { return Path(v) + "/" + v.R.PathValue("id") }
 
 func rejectForm(v *console.Visit) page.Form {
@@ -150,7 +150,7 @@ func (ps *Pages) request(v *console.Visit, reject page.Form, wrong string) (cons
 	} else {
 		facts = append(facts, page.Fact{Name: "Ended", Value: page.Time(a.EndedAt)})
 	}
-	if text := map[string]string{changes.KindSendPayout: "Payout", changes.KindRefund: "Refund"}[a.Kind]; text != "" && v.Can(roles.ReadPayments) { // the act has the payment's id
+	if text := map[string]string{changes.KindSendPayout: "Payout", changes.KindRefund: "Refund"}[a.Kind]; text != "" && v.Can(roles.ReadPayments) { // the request has the payment's id
 		facts = append(facts, page.Fact{Name: text, Value: page.Anchor(v.Base()+"/payments/"+a.ID, "Open the "+strings.ToLower(text))})
 	}
 	if id := changes.BatchOf(a); id != "" && v.Route.Site == console.Tenants {
@@ -219,10 +219,10 @@ func linked(v *console.Visit, f changes.Fact) templ.Component {
 	return page.Text(f.Value)
 }
 
-// shownRefusals are the kinds of refusals that the page of an act shows.
+// shownRefusals are the kinds of refusals that the page of a request shows.
 var shownRefusals = []problem.Kind{problem.Duplicate, problem.InProgress, problem.Gone, problem.Forbidden, problem.Invalid, problem.InsufficientFunds, problem.InsufficientCredits}
 
-// decide does something to the act of the page, and shows the act again where that was refused by a form's field.
+// decide does something to the request of the page, and shows the request again where that was refused by a form's field.
 func (ps *Pages) decide(v *console.Visit, do func(by changes.By, id, digest string) error) (console.Answer, error) {
 	v.FormPage = requestPath(v)
 	err := do(By(v), v.R.PathValue("id"), v.R.PostFormValue("digest"))
@@ -250,7 +250,7 @@ func (ps *Pages) rejectRequest(v *console.Visit) (console.Answer, error) {
 	})
 }
 
-// resumeReject shows the act with the reason that the person entered before the code.
+// resumeReject shows the request with the reason that the person entered before the code.
 func (ps *Pages) resumeReject(v *console.Visit) (console.Answer, error) {
 	reject := rejectForm(v)
 	reject.Fields[1].Value = v.R.PostFormValue("note")
@@ -266,7 +266,7 @@ func (ps *Pages) withdrawRequest(v *console.Visit) (console.Answer, error) {
 	})
 }
 
-// WaitingFor are the acts that wait about a tenant.
+// WaitingFor are the requests that wait about a tenant.
 func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) (page.Grid, error) {
 	if !v.Can(roles.ReadChanges) {
 		return page.Grid{}, nil
@@ -275,7 +275,7 @@ func (ps *Pages) WaitingFor(v *console.Visit, t tenant.Tenant) (page.Grid, error
 	return Grid(v, list), err
 }
 
-// Waiting are the acts that wait for the visitor, and those of the visitor that wait for somebody else.
+// Waiting are the requests that wait for the visitor, and those of the visitor that wait for somebody else.
 func (ps *Pages) Waiting(v *console.Visit) (forYou, byYou page.Grid, err error) {
 	check, own, err := ps.waiting(v)
 	return Grid(v, check), Grid(v, own), err

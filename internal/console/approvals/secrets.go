@@ -6,10 +6,10 @@ import (
 	"github.com/makola/makola/internal/page"
 )
 
-// madeOf is a secret of an act that waits for the visitor.
+// madeOf is a secret of a request that waits for the visitor.
 type madeOf struct{ path, button string }
 
-// kept lists the secrets of an act that wait for the visitor.
+// kept lists the secrets of a request that wait for the visitor.
 func (ps *Pages) kept(v *console.Visit, a changes.Request) (list []madeOf, err error) {
 	show, link := "Show the secret", changes.HasLink(a)
 	if link {
