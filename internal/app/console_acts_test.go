@@ -210,11 +210,11 @@ func TestPolicy_changeNeedsTwoPeople(t *testing.T) {
 	b.post(http.StatusUnprocessableEntity, "/ops/policy", append(line, "id", id, "tenant", "nobody")...)
 	request := "/ops/acts/" + id
 	b.post(http.StatusSeeOther, "/ops/policy", append(line, "id", id)...).leads(t, request)
-	b.want(http.StatusOK, request, "Deposit to a wallet needs 2 checkers from GHS 1,000.00 on, everywhere", "Awaiting approval")
+	b.want(http.StatusOK, request, "Deposit to a wallet needs 2 approvers from GHS 1,000.00, everywhere", "Awaiting approval")
 	b.as(kofi)
 	b.post(http.StatusForbidden, "/ops/policy", line...)
 	b.post(http.StatusSeeOther, request+"/approve", "digest", b.get(request).hidden(t, "digest")).leads(t, request)
-	b.want(http.StatusOK, "/ops/policy", "2 checkers", "GHS 1,000.00")
+	b.want(http.StatusOK, "/ops/policy", "2 approvers", "GHS 1,000.00")
 	b.as(owner)
 	fund := "/ops/tenants/" + shop.ID + "/fund"
 	p := b.post(http.StatusOK, fund, "amount", "1000", "reason", "x")

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/roles"
 )
 
-// MostCheckers is how many approvers a request can need.
+// MostApprovers is the largest number of approvers that a change can need.
 const MostApprovers = 2
 
 // KindSendPayout is a payout that needs the approval of the account's own people, by a line of the account's policy. A
@@ -33,20 +34,29 @@ type Line struct {
 	Approvers int
 }
 
-// Default is in the place of Approvers for a line that is taken away.
+// Default is the number of approvers of a line that is to be removed.
 const Default = -1
 
-// Approvers names a number of approvers for people.
+// Approvers names a number of approvers for people, such as "2 approvers".
 func Approvers(n int) string {
 	switch n {
 	case Default:
-		return "as without a line"
+		return "the default"
 	case 0:
-		return "no checker"
+		return "no approver"
 	case 1:
-		return "one checker"
+		return "1 approver"
 	}
-	return fmt.Sprintf("%d checkers", n)
+	return fmt.Sprintf("%d approvers", n)
+}
+
+// fromAmount is the end of a sentence about a number of approvers, such as " from GHS 500.00". It is empty for zero,
+// because then the number is the same for every amount.
+func fromAmount(from money.Pesewas) string {
+	if from == 0 {
+		return ""
+	}
+	return " from " + ledger.GHS.Text(int64(from))
 }
 
 // place is where the requests are made that the line is about.

@@ -75,7 +75,7 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 			continue
 		}
 		if there := s.others(holders, Request{Place: place, Requester: h.ID}, rule); there < l.Approvers {
-			return before, problem.New(problem.Forbidden, "policy_locks_out", fmt.Sprintf("What %s makes could be checked by %d others only, and needs %s", h.Email, there, Approvers(l.Approvers)))
+			return before, problem.New(problem.Forbidden, "policy_locks_out", fmt.Sprintf("A request of %s would need %s, and only %d other people may approve it", h.Email, Approvers(l.Approvers), there))
 		}
 	}
 	tx.Defer(set, 1, l.Kind, l.Tenant, int64(l.From), l.Approvers)
@@ -122,7 +122,7 @@ func (s *Store) decide(tx *db.Tx, holders []identity.Holder, rule Rule, a Reques
 	case err != nil:
 		return 0, there, err
 	case found && n > there:
-		return 0, there, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This needs %s, and there are %d others who may check it", Approvers(n), there))
+		return 0, there, problem.New(problem.Forbidden, "too_few_people", fmt.Sprintf("This change needs %s, and only %d other people may approve it", Approvers(n), there))
 	case found:
 		return n, there, nil
 	case !s.production || rule.Light || a.Key != "":
@@ -135,7 +135,7 @@ func (s *Store) decide(tx *db.Tx, holders []identity.Holder, rule Rule, a Reques
 func (s *Store) inForce(tx *db.Tx, holders []identity.Holder, rule Rule, r Request) (text string, alone bool, err error) {
 	n, there, err := s.decide(tx, holders, rule, r)
 	if problem.Is(err, problem.Forbidden) {
-		return "is refused: " + problem.From(err).Message, false, nil
+		return "refused: " + problem.From(err).Message, false, nil
 	}
-	return "needs " + Approvers(n), s.production && n == 0 && there == 0 && !rule.Light && r.Key == "", err
+	return Approvers(n), s.production && n == 0 && there == 0 && !rule.Light && r.Key == "", err
 }

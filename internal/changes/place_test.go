@@ -42,7 +42,7 @@ func TestPlace_tenantsOwnPeople(t *testing.T) {
 		f.clock.Advance(time.Second)
 		request, err := f.own(owner, 1)
 		if err != nil || request.State != Waiting || request.Needs != 1 || request.Place != f.tenant.ID || request.Tenant != f.tenant.ID ||
-			request.Sentence != "This policy needs one checker from GHS 0.00 on, in this account" {
+			request.Sentence != "Approval policy needs 1 approver, in this account" {
 			t.Fatalf("%+v, %v", request, err)
 		}
 		approve := func(by By, place string) error {

@@ -11,13 +11,12 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 )
 
-// KindPolicy changes how many approvers requests need.
+// KindPolicy changes how many approvers a request needs.
 const KindPolicy = "policy.set"
 
 // lined is the payload as the requester saw it. Its members and their order are hashed, so they never change.
@@ -35,7 +34,7 @@ func (l lined) line() Line {
 }
 
 func (a *Changes) policyKind() Kind {
-	return Kind{Name: KindPolicy, Title: "This policy", Rule: Rule{Make: roles.ChangePolicy, Check: roles.ApprovePolicy}, Look: a.lookPolicy, Check: a.checkPolicy, Apply: a.doPolicy,
+	return Kind{Name: KindPolicy, Title: "Approval policy", Rule: Rule{Make: roles.ChangePolicy, Check: roles.ApprovePolicy}, Look: a.lookPolicy, Check: a.checkPolicy, Apply: a.doPolicy,
 		Fields: []Field{{Name: "kind", Label: "Kind of change", Max: 40, Required: true}, {Name: FieldTenant, Label: "Account", Hint: "The id of an account. Leave empty for everywhere.", Max: 64},
 			{Name: "from", Label: "From an amount on", Hint: "In cedis, such as 1000.00.", Max: 20, Required: true},
 			{Name: "approvers", Label: "Approvers", Hint: "Write -1 to remove the line.", Options: []string{"0", "1", "2", "-1"}, Max: 2, Required: true}}}
@@ -58,7 +57,7 @@ type InForce struct {
 	ByKey       bool     // an API key requests it
 	Requesters  []string // e-mail addresses of the people for whom it is so; empty: an API key
 	From        money.Pesewas
-	Text        string // such as "needs one approver from GHS 0.00 on"
+	Text        string // such as "2 approvers from GHS 500.00"
 	Alone       bool   // nobody else may approve, so the change is applied at once
 }
 
@@ -139,7 +138,7 @@ func (s *Store) inForceOf(tx *db.Tx, holders []identity.Holder, k Kind, r Reques
 			return nil, err
 		}
 		if needs != before {
-			is.Text = fmt.Sprintf("%s from %s on", needs, ledger.GHS.Text(int64(from)))
+			is.Text = needs + fromAmount(from)
 			list, before = append(list, is), needs
 		}
 	}
@@ -245,7 +244,7 @@ func (a *Changes) lookPolicy(ctx context.Context, o Order) (Draft, error) {
 			p.Before = was.Approvers
 		}
 	}
-	sentence := fmt.Sprintf("%s needs %s from %s on, %s", title, Approvers(l.Approvers), ledger.GHS.Text(int64(l.From)), where)
+	sentence := fmt.Sprintf("%s needs %s%s, %s", title, Approvers(l.Approvers), fromAmount(l.From), where)
 	return Draft{Tenant: about, Sentence: sentence, Payload: p}, nil
 }
 
@@ -267,7 +266,7 @@ func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish)
 		if before != p.Before {
 			return problem.New(problem.Invalid, "changed_since", "The line was changed since this was made")
 		}
-		return finish(tx, []audit.Change{{What: "checkers of " + p.Kind + " from " + ledger.GHS.Text(int64(p.From)), Before: Approvers(before), After: Approvers(p.Approvers)}})
+		return finish(tx, []audit.Change{{What: "approvers of " + p.Kind + fromAmount(p.From), Before: Approvers(before), After: Approvers(p.Approvers)}})
 	})
 }
 

@@ -102,7 +102,7 @@ func TestPolicy_changeNeedsApproval(t *testing.T) {
 		var request Request
 		for range 2 {
 			if request, err = f.SetPolicy(f.t.Context(), owner, id, line, "large sums"); err != nil || request.State != Waiting || request.Needs != 1 ||
-				request.Sentence != "Deposit to a wallet needs 2 checkers from GHS 500.00 on, everywhere" {
+				request.Sentence != "Deposit to a wallet needs 2 approvers from GHS 500.00, everywhere" {
 				f.t.Fatalf("%+v, %v", request, err)
 			}
 		}
@@ -149,10 +149,10 @@ func TestInForce_isComputed(t *testing.T) {
 		for _, c := range []struct {
 			about, kind, want string
 		}{
-			{"", KindFund, "needs one checker from GHS 0.00 on; needs 2 checkers from GHS 500.00 on"},
-			{f.tenant.ID, KindFund, "needs one checker from GHS 0.00 on; needs 2 checkers from GHS 500.00 on; needs no checker from GHS 900.00 on"},
-			{"", KindRevokeKey, "needs no checker from GHS 0.00 on"},
-			{"", KindFees, "needs one checker from GHS 0.00 on"},
+			{"", KindFund, "1 approver; 2 approvers from GHS 500.00"},
+			{f.tenant.ID, KindFund, "1 approver; 2 approvers from GHS 500.00; no approver from GHS 900.00"},
+			{"", KindRevokeKey, "no approver"},
+			{"", KindFees, "1 approver"},
 		} {
 			if got := strings.Join(of(c.about, c.kind), "; "); got != c.want {
 				t.Errorf("%s of %q: %s, want %s", c.kind, c.about, got, c.want)
@@ -168,7 +168,7 @@ func TestInForce_alone(t *testing.T) {
 		f.Store.production = true
 		list, err := f.InForce(t.Context(), f.join("owner@example.com", roles.Owner), "")
 		at := slices.IndexFunc(list, func(one InForce) bool { return one.Kind == KindFund })
-		if err != nil || at < 0 || !list[at].Alone || list[at].Text != "needs no checker from GHS 0.00 on" {
+		if err != nil || at < 0 || !list[at].Alone || list[at].Text != "no approver" {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
@@ -218,7 +218,7 @@ func TestPolicy_ofPayouts(t *testing.T) {
 			f.line(Line{Kind: KindSendPayout, Tenant: f.tenant.ID, Own: true, From: from, Approvers: approvers})
 			f.clock.Advance(2 * time.Second) // a key reads lines that are at most a second old
 		}
-		const none, one = "needs no checker from GHS 0.00 on", "needs one checker from GHS 0.00 on"
+		const none, one = "no approver", "1 approver"
 		if !byPage("0.50") || byKey(50) {
 			t.Error("without a line")
 		}
@@ -231,14 +231,14 @@ func TestPolicy_ofPayouts(t *testing.T) {
 		if !byPage("4.99") || byPage("5.00") || byKey(4_99) || byKey(5_00) {
 			t.Error("from GHS 5.00 on nobody")
 		}
-		if text := inForce(false, KindSendPayout); text != one+"; needs no checker from GHS 5.00 on" || inForce(true, KindSendPayout) != none {
+		if text := inForce(false, KindSendPayout); text != one+"; no approver from GHS 5.00" || inForce(true, KindSendPayout) != none {
 			t.Error(text)
 		}
 		line(5*money.Cedi, 1)
 		if !byPage("4.98") || !byPage("5.01") || byKey(4_99) || !byKey(5_00) {
 			t.Error("from GHS 5.00 on one")
 		}
-		if text := inForce(true, KindSendPayout); text != none+"; needs one checker from GHS 5.00 on" || inForce(false, KindSendPayout) != one {
+		if text := inForce(true, KindSendPayout); text != none+"; 1 approver from GHS 5.00" || inForce(false, KindSendPayout) != one {
 			t.Error(text)
 		}
 		f.sound()
@@ -268,13 +268,13 @@ func TestPolicy_ofPayoutsAlone(t *testing.T) {
 			}
 			return of
 		}
-		if of := rows(); len(of) != 1 || !of[0].Alone || of[0].Text != "needs no checker from GHS 0.00 on" || !slices.Equal(of[0].Requesters, []string{"owner@adom.example"}) {
+		if of := rows(); len(of) != 1 || !of[0].Alone || of[0].Text != "no approver" || !slices.Equal(of[0].Requesters, []string{"owner@adom.example"}) {
 			t.Errorf("%+v", of)
 		}
 		f.member("signatory@adom.example", f.tenant.ID, roles.Signatory)
 		f.member("finance@adom.example", f.tenant.ID, roles.Finance)
 		f.clock.Advance(time.Second)
-		if of := rows(); len(of) != 1 || of[0].Alone || of[0].Text != "needs one checker from GHS 0.00 on" || !slices.Equal(of[0].Requesters, []string{"finance@adom.example", "owner@adom.example"}) {
+		if of := rows(); len(of) != 1 || of[0].Alone || of[0].Text != "1 approver" || !slices.Equal(of[0].Requesters, []string{"finance@adom.example", "owner@adom.example"}) {
 			t.Errorf("%+v", of)
 		}
 		if r, err = f.onPage(owner, newID(), nil); err != nil || r.State != Waiting || r.Needs != 1 {

@@ -72,13 +72,13 @@ func TestApprovals_policy(t *testing.T) {
 			t.Fatal("no payouts")
 			return nil
 		}
-		has(t, payouts(false), map[string]any{"in_force": "needs no checker from GHS 0.00 on", "alone": false}) // in development
+		has(t, payouts(false), map[string]any{"in_force": "no approver", "alone": false}) // in development
 		of := installation.New(w.db, clock.Real())
 		if err := errors.Join(of.Check(t.Context(), key), of.MarkProduction(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		has(t, payouts(false), map[string]any{"in_force": "needs one checker from GHS 0.00 on", "alone": false})
-		has(t, payouts(true), map[string]any{"in_force": "needs no checker from GHS 0.00 on", "alone": false})
+		has(t, payouts(false), map[string]any{"in_force": "1 approver", "alone": false})
+		has(t, payouts(true), map[string]any{"in_force": "no approver", "alone": false})
 		if list := w.list("approvals", "policy"); len(list) == 0 || list[0]["place"] != "installation" {
 			t.Errorf("%v", list)
 		}

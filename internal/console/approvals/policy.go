@@ -68,7 +68,7 @@ func (ps *Pages) policyForm(v *console.Visit, id, kind, tenant, amount, approver
 	return f
 }
 
-// policyPage shows how many approvers requests need, and asks for another line.
+// policyPage shows how many approvers changes need, and asks for another line.
 func (ps *Pages) policyPage(v *console.Visit) (console.Answer, error) {
 	kind := changes.KindFund
 	if v.Route.Site == console.Tenants {
@@ -87,7 +87,7 @@ func (ps *Pages) policy(v *console.Visit, form page.Form) (console.Answer, error
 		return l.Own != own || own && l.Tenant != v.Tenant.ID
 	})
 	inForce, err := ps.Changes.InForce(v.Ctx, By(v), "")
-	return console.Answer{Title: "Policy", Body: policyBody(console.Grid(inForceColumns, inForce, nil), console.Grid(ps.lineColumns(v), lines, nil), v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
+	return console.Answer{Title: "Approval policy", Body: policyBody(console.Grid(inForceColumns, inForce, nil), console.Grid(ps.lineColumns(v), lines, nil), v.Can(roles.ChangePolicy) && !v.Viewing, form)}, err
 }
 
 // resumePolicy shows the form again with the entries from before the code.

@@ -37,7 +37,7 @@ func policyBody(inForce, lines page.Grid, mayChange bool, f page.Form) templ.Com
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = page.Head("Policy", "How many other people must approve a change. Without a line, production needs one approver if somebody else may approve. Restrictions and requests of API keys need none. Lines of an account come before lines of all accounts, and higher amounts before lower ones.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = page.Head("Approval policy", "How many other people must approve a change. Without a line, production needs one approver if somebody else may approve. Restrictions and requests of API keys need none. Lines of an account come before lines of all accounts, and higher amounts before lower ones.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
