@@ -14,6 +14,10 @@ func Panels() []Panel {
 	return []Panel{
 		{"Payments accepted and settled, a second", "ops", []string{`sum by (product, status) (rate(makola_payments_total[5m]))`}},
 		{"Time from acceptance to the final status, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, product) (rate(makola_payment_settle_seconds_bucket[5m])))`}},
+		{"Payments settled a second, by provider", "ops", []string{`sum by (provider, product, status) (rate(makola_payments_total{status!="pending"}[5m]))`}},
+		{"Time to the final status, median and 95th percentile, by provider", "s", []string{
+			`histogram_quantile(0.5, sum by (le, provider) (rate(makola_payment_settle_seconds_bucket[5m])))`,
+			`histogram_quantile(0.95, sum by (le, provider) (rate(makola_payment_settle_seconds_bucket[5m])))`}},
 		{"Requests a second", "reqps", []string{`sum by (code) (rate(makola_http_requests_total[5m]))`}},
 		{"Time to answer, 99th percentile", "s", []string{`histogram_quantile(0.99, sum by (le, route) (rate(makola_http_request_seconds_bucket[5m])))`}},
 		{"Open payments of unknown outcome", "short", []string{`max by (provider, mode) (makola_unknown_outcome)`}},
@@ -28,6 +32,8 @@ func Panels() []Panel {
 		{"Binds", "short", []string{`max by (mode) (makola_sms_connected)`, `max by (mode) (makola_sms_binds_down)`}},
 		{"Books: faults and imbalance", "short", []string{`max by (book) (makola_ledger_faults)`, `max by (asset) (makola_ledger_imbalance_pesewas)`}},
 		{"Connections to the database in use, and waited for", "short", []string{`sum by (instance) (makola_db_pool_in_use)`, `sum by (instance) (rate(makola_db_pool_wait_seconds_total[5m]))`}},
+		{"Size of the database", "bytes", []string{`max(makola_db_bytes)`}},
+		{"Growth of the database in a day, and what the next thirty would add", "bytes", []string{`max(delta(makola_db_bytes[1d]))`, `30 * max(delta(makola_db_bytes[1d]))`}},
 		{"Acts that wait", "short", []string{`max(makola_acts_waiting)`}},
 		{"Age of the last backup", "s", []string{`time() - max(makola_backup_last_timestamp_seconds)`}},
 	}

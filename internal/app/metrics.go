@@ -204,12 +204,13 @@ var (
 	requestsWaiting = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
 	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "How old the oldest notice is that its channel has not delivered; 0 when there is none.", []string{"channel"}, nil)
 	noticesFailed   = prometheus.NewDesc("makola_notices_failed", "Notices of the last 24 hours that were given up, or that the other side refused for good.", []string{"channel"}, nil)
+	databaseBytes   = prometheus.NewDesc("makola_db_bytes", "Size of the database, its indexes and free pages included; of SQLite without its write-ahead log.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset, in pesewas, or in credits for SMS; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, requestsWaiting, brokeGlass, noticesWaiting, noticesFailed} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, requestsWaiting, brokeGlass, noticesWaiting, noticesFailed, databaseBytes} {
 		to <- d
 	}
 }
@@ -291,6 +292,11 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	s.complain(err)
 	if err == nil {
 		gauge(otpTapsClosed, float64(closed))
+	}
+	size, err := s.app.db.Size(ctx)
+	s.complain(err)
+	if err == nil {
+		gauge(databaseBytes, float64(size))
 	}
 	sums, err := s.app.ledger.Imbalance(ctx)
 	for asset, sum := range sums {

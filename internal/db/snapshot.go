@@ -97,6 +97,24 @@ func (t *Tx) About() (version, schema string, err error) {
 	return version, schema, err
 }
 
+const (
+	sqlSize     = `SELECT pg_database_size(current_database())`
+	sqlSizeLite = `SELECT (SELECT page_count FROM pragma_page_count()) * (SELECT page_size FROM pragma_page_size())`
+)
+
+// Size returns the bytes of the database. Of SQLite it is the file without its write-ahead log.
+func (d *DB) Size(ctx context.Context) (bytes int64, err error) {
+	text := sqlSizeLite
+	if d.engine == Postgres {
+		text = sqlSize
+	}
+	err = d.Read(ctx, func(t *Tx) error {
+		_, err := t.One(text, nil, &bytes)
+		return err
+	})
+	return bytes, err
+}
+
 const sqlLatest = `SELECT COALESCE(max(number), 0) FROM schema_migrations`
 
 // Schema is the number of the newest migration that the database has, known to this program or not.

@@ -2,8 +2,10 @@ package db_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/db"
@@ -67,4 +69,32 @@ func TestExport_snapshotStays(t *testing.T) {
 	if err != nil || other == "0" {
 		t.Errorf("other transactions end by themselves after %q, %v", other, err)
 	}
+}
+
+// The size of the database grows with its rows.
+func TestSize_grows(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		size := func() int64 {
+			bytes, err := d.Size(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return bytes
+		}
+		before := size()
+		if err := d.Write(t.Context(), func(tx *db.Tx) error {
+			for n := range 500 {
+				if _, err := tx.Exec("INSERT INTO answers (tenant, idempotency_key, idempotency_hash, made, created_at) VALUES ('shop', $1, '', $2, 0)",
+					fmt.Sprint(n), strings.Repeat("a text that takes room ", 50)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if after := size(); before <= 0 || after <= before {
+			t.Errorf("%d bytes, then %d", before, after)
+		}
+	})
 }

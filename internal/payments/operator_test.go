@@ -578,10 +578,10 @@ func TestMetrics_outcomesAndUnknown(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			"makola_payments_total MTN payout success as wanted", "makola_payments_total TELECEL payout pending as wanted",
+			"makola_payments_total MTN payout mtn success as wanted", "makola_payments_total TELECEL payout hubtel pending as wanted",
 			"makola_unknown_outcome test hubtel as wanted", "makola_unknown_outcome test mtn", "makola_unknown_outcome_oldest_seconds test hubtel old",
 			"makola_payment_amount_ghs_total disbursement test MTN payout mtn", "makola_provider_float_ghs unassigned test hubtel as wanted",
-			"makola_provider_float_ghs disbursement test hubtel", "makola_provider_float_ghs collection test mtn", "makola_payment_settle_seconds MTN payout",
+			"makola_provider_float_ghs disbursement test hubtel", "makola_provider_float_ghs collection test mtn", "makola_payment_settle_seconds MTN payout mtn",
 		} {
 			if !slices.Contains(lines, want) {
 				t.Errorf("there is no %q in\n%s", want, strings.Join(lines, "\n"))

@@ -11,13 +11,13 @@ type counts struct {
 }
 
 func newCounts(account func(Payment) string) counts {
-	labels := []string{"product", "network"}
+	labels := []string{"product", "network", "provider"}
 	return counts{
 		account: account,
 		payments: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payments_total",
-			Help: "Payments by the status that they came to; pending when they were accepted."}, append(labels, "status")),
+			Help: "Payments by the status that they came to; pending when they were accepted. provider is the one that had the payment then."}, append(labels, "status")),
 		cedis: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "makola_payment_amount_ghs_total",
-			Help: "Amounts of the payments that succeeded, in cedis."}, append(labels, "provider", "account", "mode")),
+			Help: "Amounts of the payments that succeeded, in cedis."}, append(labels, "account", "mode")),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "makola_payment_settle_seconds",
 			Help: "From acceptance to the final status.", Buckets: []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}}, labels),
 	}
@@ -29,15 +29,15 @@ func (c counts) committed(inserts []*Payment, moves []move) {
 		if pay.Received() {
 			continue // counted once, with the sender
 		}
-		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
+		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, pay.Rail, string(pay.Status)).Inc()
 		c.succeeded(*pay) // a transfer between wallets is final at once
 	}
 	for _, moved := range moves {
 		pay := moved.row
-		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, string(pay.Status)).Inc()
+		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, pay.Rail, string(pay.Status)).Inc()
 		c.succeeded(pay)
 		if moved.was.Open() && !pay.Status.Open() {
-			c.seconds.WithLabelValues(string(pay.Kind), pay.Channel).Observe(pay.SettledAt.Sub(pay.CreatedAt).Seconds())
+			c.seconds.WithLabelValues(string(pay.Kind), pay.Channel, pay.Rail).Observe(pay.SettledAt.Sub(pay.CreatedAt).Seconds())
 		}
 	}
 }
