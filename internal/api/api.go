@@ -124,6 +124,7 @@ type Deps struct {
 type Seen struct {
 	Route, Method     string
 	RequestID, Tenant string // empty: the request has none
+	Trace             string // its traceparent; empty: none
 	Status, Bytes     int    // Bytes of the body that was sent
 	Took              time.Duration
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/trace"
 )
 
 const idempotencyHeader = "Idempotency-Key"
@@ -13,7 +14,7 @@ const idempotencyHeader = "Idempotency-Key"
 // asker returns the caller for the domain. With an Idempotency-Key it carries a hash, which shows whether a request
 // with the same key is the same request.
 func (c *call) asker(f *form) idempotency.Caller {
-	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Daily: c.caller.Daily}
+	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Trace: trace.From(c.ctx), Daily: c.caller.Daily}
 	key, one := c.once(idempotencyHeader)
 	switch {
 	case !one:

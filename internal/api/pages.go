@@ -77,7 +77,7 @@ func (c *call) page(path string) error {
 // Methods and headers that browsers of the configured origins may send and read.
 const (
 	corsMethods = "GET, POST, PATCH, DELETE"
-	corsHeaders = "x-api-key, content-type, accept, idempotency-key, x-request-id"
+	corsHeaders = "x-api-key, content-type, accept, idempotency-key, x-request-id, traceparent"
 	corsExposed = "X-Request-Id, Idempotent-Replayed, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining"
 )
 

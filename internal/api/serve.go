@@ -14,6 +14,7 @@ import (
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/requestlog"
+	"github.com/makola/makola/internal/trace"
 )
 
 const (
@@ -32,6 +33,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
 	if r.Method != http.MethodGet {
 		c.whole = context.WithoutCancel(c.whole)
 	}
+	c.whole = trace.With(c.whole, trace.Parent(r.Header[trace.Header]))
 	c.ctx, c.cancel = context.WithTimeout(c.whole, AnswerWithin)
 	return c
 }
@@ -82,7 +84,7 @@ func (c *call) note() {
 			"tenant", c.caller.Tenant, "key", c.caller.KeyID, "took", took)
 	}
 	if c.api.Observe != nil {
-		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), RequestID: c.id, Tenant: c.caller.Tenant, Status: c.status, Bytes: len(c.out.Bytes()), Took: took})
+		c.api.Observe(Seen{Route: c.where, Method: SeenMethod(c.r.Method), RequestID: c.id, Trace: trace.From(c.whole), Tenant: c.caller.Tenant, Status: c.status, Bytes: len(c.out.Bytes()), Took: took})
 	}
 	if c.status >= 400 && c.status != StatusLeft && c.failure != nil && c.interfaced && c.api.Refused != nil {
 		c.api.Refused(c.refusedRequest(took))

@@ -28,6 +28,7 @@ const failurePause = time.Minute
 type accessLine struct {
 	Time      time.Time `json:"time"`
 	RequestID string    `json:"request_id"`
+	Trace     string    `json:"traceparent,omitempty"`
 	Account   string    `json:"account,omitempty"`
 	Method    string    `json:"method"`
 	Endpoint  string    `json:"endpoint"`
@@ -50,7 +51,7 @@ func openAccessLog(name string, log *slog.Logger) (*accessLog, func() error, err
 
 // write appends a line. A full disk must stop no request: the failure is logged, at most once a minute.
 func (l *accessLog) write(now time.Time, s api.Seen) {
-	line, err := json.Marshal(accessLine{Time: now, RequestID: s.RequestID, Account: s.Tenant, Method: s.Method, Endpoint: s.Route,
+	line, err := json.Marshal(accessLine{Time: now, RequestID: s.RequestID, Trace: s.Trace, Account: s.Tenant, Method: s.Method, Endpoint: s.Route,
 		Status: s.Status, Duration: float64(s.Took.Microseconds()) / 1000, Bytes: s.Bytes})
 	l.mu.Lock()
 	defer l.mu.Unlock()

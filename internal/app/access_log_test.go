@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,11 @@ func TestAccessLog_oneLineARequest(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "access.log")
 	a := startLocal(t, func(c *config.Server) { c.AccessLog = path })
-	send := func(method, way, body, id string) int {
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	delivered := make(chan string, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { delivered <- r.Header.Get("traceparent") }))
+	defer receiver.Close()
+	send := func(method, way, body, id, trace string) int {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, way, strings.NewReader(body))
 		if err != nil {
@@ -30,6 +35,7 @@ func TestAccessLog_oneLineARequest(t *testing.T) {
 		}
 		r.Header.Set("x-api-key", a.ready.APIKey)
 		r.Header.Set("X-Request-Id", id)
+		r.Header.Set("traceparent", trace)
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -41,9 +47,9 @@ func TestAccessLog_oneLineARequest(t *testing.T) {
 		}
 		return int(sent)
 	}
-	size := send(http.MethodPost, a.ready.APIURL+"/payment-api/send/mobilemoney", `{"amount":"5.00","channel":"MTN","account_number":"0240000001","client_reference":"access-log-0001"}`, "req_access-log-1")
-	send(http.MethodGet, a.ready.APIURL+"/nothing", "", "req_access-log-2")
-	send(http.MethodGet, strings.TrimSuffix(a.ready.APIURL, "/api/v1")+"/sign-in", "", "req_access-log-3")
+	size := send(http.MethodPost, a.ready.APIURL+"/payment-api/send/mobilemoney", `{"amount":"5.00","channel":"MTN","account_number":"0240000001","client_reference":"access-log-0001","callback_url":"`+receiver.URL+`"}`, "req_access-log-1", trace)
+	send(http.MethodGet, a.ready.APIURL+"/nothing", "", "req_access-log-2", trace+"0240000001")
+	send(http.MethodGet, strings.TrimSuffix(a.ready.APIURL, "/api/v1")+"/sign-in", "", "req_access-log-3", "")
 
 	file, err := os.Open(path)
 	if err != nil {
@@ -61,6 +67,9 @@ func TestAccessLog_oneLineARequest(t *testing.T) {
 	paid, refused := lines["req_access-log-1"], lines["req_access-log-2"]
 	if paid.Account != a.ready.TenantID || paid.Method != http.MethodPost || paid.Endpoint != "payment-api/send/mobilemoney" || paid.Status != http.StatusOK || paid.Duration <= 0 || paid.Bytes != size || paid.Time.IsZero() {
 		t.Errorf("a payout is %+v, and had %d bytes", paid, size)
+	}
+	if got := <-delivered; got != trace || paid.Trace != trace || refused.Trace != "" {
+		t.Errorf("the trace at the receiver is %q, in the log %q, and %q of a header that is not valid", got, paid.Trace, refused.Trace)
 	}
 	if refused.Status != http.StatusNotFound || refused.Account != a.ready.TenantID {
 		t.Errorf("an unknown path is %+v", refused)

@@ -17,6 +17,7 @@ type Caller struct {
 	Key            string        // id of the access key
 	IdempotencyKey string        // empty: none was sent
 	BodyHash       string        // of the request; compared when the key comes again
+	Trace          string        // its traceparent; empty: none
 	Daily          money.Pesewas // that the access key may spend in a day; 0: all that is there
 }
 

@@ -220,7 +220,7 @@ type request struct {
 func newPayment(c idempotency.Caller, t tenant.Tenant, k book.Kind) book.Payment {
 	return book.Payment{
 		Tenant: t.ID, Kind: k, Mode: string(t.Mode), FeeBearer: string(t.FeeBearer), Key: c.Key,
-		IdempotencyKey: c.IdempotencyKey, IdempotencyHash: c.BodyHash,
+		IdempotencyKey: c.IdempotencyKey, IdempotencyHash: c.BodyHash, Details: book.Details{Trace: c.Trace},
 	}
 }
 

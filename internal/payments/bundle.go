@@ -57,6 +57,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	}
 	pay.Channel, pay.Account, pay.AccountName, pay.Amount, pay.Rail = string(o.Network), string(o.MSISDN), cut(r.Name, nameLength), o.Amount, o.Rail
 	pay.Details = book.Details{
+		Trace:     pay.Details.Trace,
 		ServiceID: service.ID, Service: service.Key, OfferID: o.ID, Display: o.Display, Value: o.Value,
 		Generated: pay.Details.Generated,
 	}

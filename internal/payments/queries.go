@@ -7,6 +7,7 @@ import (
 
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/trace"
 )
 
 // answersSomething reports whether a provider answered a query at all.
@@ -19,6 +20,11 @@ const (
 	hintTime     = 2 * time.Second // minimum time between early queries of one payment by callbacks or clients
 )
 
+// about returns the context of a payment's calls to its provider.
+func about(ctx context.Context, pay book.Payment) context.Context {
+	return trace.With(provider.About(ctx, pay.ID), pay.Details.Trace)
+}
+
 // status queries the payment's rail for its status. It returns Unknown with ReasonMismatch if the answer is about
 // another payment. Cancelling ctx is harmless. queryTimeout starts when the query leaves the rail's line.
 func (q *queries) status(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
@@ -27,7 +33,7 @@ func (q *queries) status(ctx context.Context, rail provider.Rail, pay book.Payme
 		return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "too many status queries are running"}
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(provider.About(ctx, pay.ID), queryTimeout)
+	ctx, cancel := context.WithTimeout(about(ctx, pay), queryTimeout)
 	defer cancel()
 	o := queryStatus(ctx, rail, pay)
 	if o.Class != provider.Accepted {

@@ -93,7 +93,7 @@ func (r *rails) samePayee(ctx context.Context, rail provider.Rail, pay book.Paym
 	case rail.BankNames == nil:
 		return false
 	}
-	ctx, cancel := context.WithTimeout(provider.About(ctx, pay.ID), payeeTime)
+	ctx, cancel := context.WithTimeout(about(ctx, pay), payeeTime)
 	defer cancel()
 	name, o := rail.BankNames.BankName(ctx, rail.Banks[pay.BankID], pay.Account)
 	return o.Class == provider.Accepted && strings.EqualFold(strings.Join(strings.Fields(name), " "), strings.Join(strings.Fields(pay.AccountName), " "))

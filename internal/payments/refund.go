@@ -171,7 +171,7 @@ func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book
 		return nil, err
 	}
 	r := Refund{Reference: p.references.airtimeRefund(of), CallbackURL: topUp.CallbackURL, Reason: "Airtime could not be delivered"}
-	a := p.refundOf(of, idempotency.Caller{Tenant: t.ID, Key: of.Key}, t, r)
+	a := p.refundOf(of, idempotency.Caller{Tenant: t.ID, Key: of.Key, Trace: of.Details.Trace}, t, r)
 	a.awaitsSubmission = false
 	switch {
 	case t.Blocked:

@@ -19,7 +19,7 @@ func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment
 	}
 	op, _ := operation(pay)
 	begun := time.Now()
-	o := r.call(provider.About(ctx, pay.ID), rail, pay)
+	o := r.call(about(ctx, pay), rail, pay)
 	r.routes.Report(rail, op, o, time.Since(begun))
 	if o.Echo != nil && provider.Mismatch(o, provider.Expect{Reference: pay.AttemptReference, Amount: pay.Gross(), Party: pay.Account}) {
 		o = provider.Outcome{Reason: provider.ReasonMismatch, Code: o.Code, Message: o.Message}

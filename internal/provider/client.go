@@ -18,6 +18,7 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/outbound"
+	"github.com/makola/makola/internal/trace"
 )
 
 // ClientOptions shapes a Client. Zero values take the defaults named here.
@@ -154,6 +155,9 @@ func (c *Client) do(ctx context.Context, r Request) Answer {
 	}
 	if _, ok := req.Header["User-Agent"]; !ok {
 		req.Header.Set("User-Agent", "makola")
+	}
+	if parent := trace.From(ctx); parent != "" {
+		req.Header.Set(trace.Header, parent)
 	}
 	return c.http.Do(req, cmp.Or(max(r.Timeout, 0), c.opts.Timeout))
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/outbound"
+	"github.com/makola/makola/internal/trace"
 )
 
 func post(url string) Request {
@@ -67,6 +69,23 @@ func TestClient_unwrittenIsNotSent(t *testing.T) {
 		if !ok || o.Class != NotSent {
 			t.Errorf("%s: %+v", name, o)
 		}
+	}
+}
+
+// A call carries the traceparent of its context, and none without one.
+func TestClient_carriesTheTrace(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header.Get("traceparent")) }))
+	defer server.Close()
+	c := newTestClient(t, ClientOptions{})
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, ctx := range []context.Context{t.Context(), trace.With(t.Context(), parent)} {
+		if a := c.Do(ctx, post(server.URL)); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	if !slices.Equal(got, []string{"", parent}) {
+		t.Errorf("the calls carried %q", got)
 	}
 }
 

@@ -103,7 +103,7 @@ func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outc
 	var state State
 	var found bool
 	err := w.db.Read(ctx, func(tx *db.Tx) (err error) {
-		found, err = tx.One(sqlEvent, []any{e.tenant, e.subject, e.id}, &e.url, &e.body, &e.kind, &e.created, &e.attempts, &state)
+		found, err = tx.One(sqlEvent, []any{e.tenant, e.subject, e.id}, &e.url, &e.body, &e.kind, &e.created, &e.attempts, &state, &e.trace)
 		return err
 	})
 	switch {
@@ -115,7 +115,7 @@ func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outc
 	return e, jobs.Outcome{}
 }
 
-const sqlEvent = `SELECT url, body, kind, created_at, attempts, state FROM webhook_events
+const sqlEvent = `SELECT url, body, kind, created_at, attempts, state, trace FROM webhook_events
 	WHERE tenant = $1 AND subject = $2 AND id = $3`
 
 // record is the result of an attempt, to be stored.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/outbound"
+	"github.com/makola/makola/internal/trace"
 )
 
 const (
@@ -172,6 +173,9 @@ func request(ctx context.Context, e *event, keys [][]byte, to *url.URL, at time.
 			"Webhook-Signature": {sign(keys, e.id, at, e.body)},
 		},
 		Body: io.NopCloser(bytes.NewReader(e.body)), ContentLength: int64(len(e.body)),
+	}
+	if e.trace != "" {
+		r.Header.Set(trace.Header, e.trace)
 	}
 	return r.WithContext(ctx)
 }

@@ -76,6 +76,7 @@ type Event struct {
 	ProviderReference string
 	RefundOf          string // of refunds: the client's reference of the collection
 	Phone             string // in local form; collections only
+	Trace             string // traceparent of the payment's request; empty: none
 	// First means that the subject has no earlier event, which saves a query.
 	First bool
 }
@@ -172,7 +173,7 @@ type event struct {
 	created             time.Time
 	queued              time.Duration // by Elapsed; only of a new event
 	attempts            int           // made before
-	host                string
+	host, trace         string
 }
 
 var eventColumns = []db.Column[*event]{
@@ -191,6 +192,7 @@ var eventColumns = []db.Column[*event]{
 	{Name: "created_at", Time: func(e *event) time.Time { return e.created }},
 	{Name: "ended_at", Int: func(*event) int64 { return 0 }},
 	{Name: "failed_at", Int: func(*event) int64 { return 0 }},
+	{Name: "trace", Text: func(e *event) string { return e.trace }},
 }
 
 // subject names the subject of an event in a set.
@@ -227,7 +229,7 @@ func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 		}
 		rows[i] = &event{
 			tenant: e.Tenant, subject: e.Subject, id: e.ID, mode: e.Mode, kind: e.Kind, url: e.URL,
-			body: body, created: now, queued: elapsed, host: hostPart(e.URL),
+			body: body, created: now, queued: elapsed, host: hostPart(e.URL), trace: e.Trace,
 		}
 		work[i] = jobOf(rows[i])
 		if !e.First {

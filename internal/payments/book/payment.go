@@ -156,6 +156,8 @@ type Details struct {
 	Note        string `json:"note,omitempty"`   // an operator's reason
 	Generated   bool   `json:"minted,omitempty"` // we generated the Reference
 
+	Trace string `json:"trace,omitempty"` // traceparent of the request
+
 	// Of refunds: the client's reference of the collection, and the one by which its rail collected the money.
 	Collection string `json:"collection,omitempty"`
 	Collected  string `json:"collected,omitempty"`

@@ -258,7 +258,7 @@ func (b *batch) event(p Payment, transition Transition, first bool) {
 	b.events = append(b.events, webhook.Event{
 		ID: eventID(p, status), Tenant: p.Tenant, Mode: p.Mode, Subject: p.ID, Kind: kind, URL: url,
 		Amount: p.Amount, Charges: p.Charges, Status: string(status), Reference: p.Reference,
-		ProviderReference: p.ProviderReference, RefundOf: p.Details.Collection, Phone: p.MSISDN().Local(), First: first,
+		ProviderReference: p.ProviderReference, RefundOf: p.Details.Collection, Phone: p.MSISDN().Local(), First: first, Trace: p.Details.Trace,
 	})
 }
 

@@ -36,7 +36,7 @@ const (
 )
 
 // leaves may be imported by everybody; cache, config and groupcommit may import the other leaves.
-var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisdn", "outbound", "problem", "smstext", "usertext"}
+var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisdn", "outbound", "problem", "smstext", "trace", "usertext"}
 
 // mayImport lists the packages that each package under internal may import in addition to the leaves. A package that
 // is not listed may import nothing. "*" is every package.
