@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // The kinds of changes about people.
@@ -95,7 +96,7 @@ func (a *Changes) where(ctx context.Context, place, tenantID string) (string, er
 
 // lookPerson drafts a change about a person; the sentence gets the address, the place, the name, the role and the one before.
 func (a *Changes) lookPerson(ctx context.Context, place, sentence string, p person) (Draft, error) {
-	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !identity.IsEmail(p.Email) {
+	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !usertext.IsEmail(p.Email) {
 		return Draft{}, problem.Field("email", "must be an e-mail address")
 	}
 	if p.Role != "" && !slices.Contains(roles.At(roles.SiteOf(p.Tenant)), p.Role) {

@@ -67,7 +67,7 @@ func (i *Identity) Ensure(ctx context.Context, email, name string, memberships [
 func checkPerson(email, name string, memberships []Membership) (string, error) {
 	var bad problem.Fields
 	email = strings.ToLower(strings.TrimSpace(email))
-	if !IsEmail(email) {
+	if !usertext.IsEmail(email) {
 		bad.Add("email", "must be an e-mail address")
 	}
 	if name == "" || utf8.RuneCountInString(name) > 120 || !plain(name) || strings.TrimSpace(name) != name {
@@ -92,12 +92,6 @@ func checkNew(email, name string) error {
 		bad.Add("name", "must have no invisible characters, and letters of one alphabet in a word: type it instead of pasting it")
 	}
 	return bad.Err()
-}
-
-// IsEmail reports whether a text in lower case has the form of an e-mail address.
-func IsEmail(text string) bool {
-	at := strings.LastIndexByte(text, '@')
-	return at >= 1 && at < len(text)-1 && len(text) <= 254 && plain(text) && !strings.Contains(text, " ")
 }
 
 // plain reports whether a text is valid UTF-8 without control characters.

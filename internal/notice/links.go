@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/usertext"
 )
 
 // forgottenKind is the kind of the jobs of forgotten passwords. It is permanent: rows outlive programs.
@@ -32,7 +33,7 @@ func (n *Notices) Forgotten(ctx context.Context, email string, from netip.Addr) 
 		return errNoLinks()
 	}
 	email = strings.ToLower(strings.TrimSpace(email))
-	if !identity.IsEmail(email) {
+	if !usertext.IsEmail(email) {
 		return problem.Field("email", "must be an e-mail address")
 	}
 	if err := n.People.TryForgotten(ctx, email, from); err != nil {
