@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/webhook"
@@ -32,6 +34,31 @@ func collect(c *call) error {
 	w := c.success("Payment Initiated Successful")
 	w.Object("data")
 	w.record(p)
+	w.End()
+	w.End()
+	return nil
+}
+
+// voucher completes a collection with the voucher of its payer.
+func voucher(c *call) error {
+	f, err := c.form()
+	if err != nil {
+		return err
+	}
+	of, unknown := f.called("transaction_id", problem.New(problem.NotFound, "payment_not_found", "Payment not found"))
+	code := f.oneTimeCode("code")
+	if err := cmp.Or(f.err(), unknown); err != nil {
+		return err
+	}
+	p, err := c.api.Payments.Voucher(c.ctx, c.caller.Tenant, of, code)
+	if err != nil {
+		return err
+	}
+	w := c.success("Voucher Sent Successfully")
+	w.Object("data")
+	w.Text("status", polled(p))
+	w.Text("transaction_id", p.Reference)
+	w.Text("ext_transaction_id", p.ProviderReference)
 	w.End()
 	w.End()
 	return nil

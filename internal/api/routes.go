@@ -12,6 +12,7 @@ import (
 func Routes() []Route {
 	return []Route{
 		{Method: http.MethodPost, Path: "payment-api/momopay", Scope: access.Collect, Body: moneyBody, Collects: true, Reference: "transaction_id", handle: collect},
+		{Method: http.MethodPost, Path: "payment-api/momopay/voucher", Scope: access.Collect, Limit: ratelimit.VoucherLimit(), Body: moneyBody, handle: voucher},
 		{Method: http.MethodGet, Path: "payment-api/checkstatus/{transaction_id}", Scope: access.Read, Body: moneyBody, Open: true, handle: paymentStatus},
 		{Method: http.MethodGet, Path: "payment-api/collections/history", Scope: access.Read, Body: moneyBody, handle: collections},
 		{Method: http.MethodGet, Path: "payment-api/transfers/history", Scope: access.Read, Body: moneyBody, handle: transfers},

@@ -296,6 +296,10 @@ func (a *actor) set(settings map[string]string) {
 				c.Blocked = &on
 			case "stopped":
 				c.PayoutsStopped = &on
+			case "email":
+				c.Email = &value
+			case "voucher":
+				c.Voucher = &on
 			case "bearer":
 				bearer := tenant.FeeBearer(value)
 				c.FeeBearer = &bearer

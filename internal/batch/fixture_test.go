@@ -155,13 +155,13 @@ func (f *fixture) stopped(name string) *node {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	rails := []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Disburser: f.bank}}
+	rails := []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: f.bank}}
 	l := ledger.New(f.db, f.clock, name)
 	tenants := tenant.New(f.db, l, f.clock)
 	order := []string{"mtn"}
 	if f.banks {
 		order = append(order, "hubtel")
-		rails = append(rails, provider.Rail{Name: "hubtel", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Disburser: f.bank, BankNames: f.bank, WalletNames: f.bank})
+		rails = append(rails, provider.Rail{Name: "hubtel", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: f.bank, BankNames: f.bank, WalletNames: f.bank})
 	}
 	n := &node{f: f, queue: jobs.New(f.db, f.clock, log, jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}), routes: route.New(f.db, f.clock, log, order, rails)}
 	if f.recovers {

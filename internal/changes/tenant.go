@@ -131,6 +131,10 @@ func Settings() []Setting {
 				c.RefundAirtime = &v
 				return nil
 			}},
+		{Name: "email", Label: "E-mail address for providers", Own: true, get: func(t tenant.Tenant) string { return t.Email },
+			set: func(c *tenant.Change, text string) error { c.Email = &text; return nil }},
+		{Name: "voucher", Label: "Clients send the payers' vouchers (Telecel)", Options: onOff, Own: true, get: func(t tenant.Tenant) string { return word(t.Voucher) },
+			set: func(c *tenant.Change, text string) error { on := text == "on"; c.Voucher = &on; return nil }},
 		quota("quota_contacts", "Most contacts", func(q tenant.Quotas) tenant.Quota { return q.Contacts }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Contacts }),
 		quota("quota_groups", "Most contact groups", func(q tenant.Quotas) tenant.Quota { return q.Groups }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Groups }),
 		quota("quota_sender_ids", "Most sender IDs", func(q tenant.Quotas) tenant.Quota { return q.Senders }, func(c *tenant.QuotaChange) **tenant.Quota { return &c.Senders }),

@@ -11,7 +11,7 @@ import (
 // New builds the domain and registers its jobs. They run after the queue's Start.
 func New(d Deps) *Payments {
 	metrics := newMetrics()
-	calls := &rails{routes: d.Routes, clock: d.Clock, callbackURL: d.CallbackURL, queries: queries{metrics: metrics}}
+	calls := &rails{routes: d.Routes, tenants: d.Tenants, clock: d.Clock, callbackURL: d.CallbackURL, queries: queries{metrics: metrics}}
 	if calls.callbackURL == nil {
 		calls.callbackURL = func(provider.Rail) string { return "" }
 	}

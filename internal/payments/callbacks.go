@@ -22,7 +22,7 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 			continue
 		}
 		reference := parsed.String()
-		if id, ok := p.follower.live.find(reference, book.RailName{Provider: rail.Name, Mode: rail.Mode}); ok {
+		if id, ok := p.follower.live.find(reference, book.RailName{Provider: rail.Name, Mode: rail.Mode}); ok && !h.OfRefund {
 			p.jobs.Wake(id)
 			continue
 		}
@@ -30,6 +30,12 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 		switch {
 		case err != nil:
 			return err
+		case h.OfRefund:
+			if found && pay.Rail == rail.Name && pay.Mode == rail.Mode {
+				if err := p.hintRefund(ctx, pay); err != nil {
+					return err
+				}
+			}
 		case !found || pay.Rail != rail.Name || pay.Mode != rail.Mode:
 		case pay.Status == book.StatusPending:
 			p.jobs.Wake(pay.ID)
@@ -38,4 +44,19 @@ func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provide
 		}
 	}
 	return nil
+}
+
+// hintRefund brings forward the next status query of a collection's newest refund.
+func (p *Payments) hintRefund(ctx context.Context, of book.Payment) error {
+	refunds, err := p.RefundsOf(ctx, of.ID, 1)
+	for _, r := range refunds {
+		switch {
+		case r.RefundWay != book.RefundByRail:
+		case r.Status == book.StatusPending:
+			p.jobs.Wake(r.ID)
+		case !r.Status.Open():
+			p.rechecks.soon(r)
+		}
+	}
+	return err
 }

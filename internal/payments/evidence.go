@@ -34,7 +34,7 @@ type facts struct {
 func factsOf(row book.Payment, rail provider.Rail) facts {
 	return facts{
 		kind: row.Kind, status: row.Status, lastReported: row.ProviderState(), wasContradicted: !row.ContradictedAt.IsZero(), waited: row.Waited(),
-		mayRepeat: rail.MayRepeat, visibleAfter: rail.VisibleAfter, unpaidAfter: rail.UnpaidAfter,
+		mayRepeat: mayRepeat(rail, row), visibleAfter: rail.VisibleAfter, unpaidAfter: rail.UnpaidAfter,
 	}
 }
 
@@ -93,7 +93,7 @@ func observedOf(row book.Payment, rail provider.Rail, read moment) observed {
 	if row.Refusal != book.RefusalNone {
 		o.refusedAt, o.refusedLast = read, read
 	}
-	if !rail.MayRepeat && row.SendingAt.IsZero() && row.Refusal == book.RefusalNone {
+	if !mayRepeat(rail, row) && row.SendingAt.IsZero() && row.Refusal == book.RefusalNone {
 		// Every submission on such a rail is flagged first, and the flag is cleared if the submission failed.
 		o.stage, o.allBarred = stageUnsent, row.Classed && row.Class == provider.Barred
 		if !o.allBarred {
@@ -103,9 +103,25 @@ func observedOf(row book.Payment, rail provider.Rail, read moment) observed {
 	return o
 }
 
+// mayRepeat reports whether the rail refuses a duplicate of the payment's request distinctly.
+func mayRepeat(rail provider.Rail, p book.Payment) bool { return requestIn(p, rail.MayRepeat) }
+
+// requestIn reports whether the payment's request is one of a set.
+func requestIn(p book.Payment, set provider.Requests) bool {
+	switch {
+	case p.Kind == book.KindCollection:
+		return set.Collect
+	case p.RefundWay == book.RefundByRail:
+		return set.Refund
+	case p.Kind == book.KindPayout:
+		return set.Disburse
+	}
+	return set.Sell
+}
+
 // sentSince returns the earliest time at which a payment may have left for its rail.
 func sentSince(pay book.Payment, rail provider.Rail) time.Time {
-	if !pay.SendingAt.IsZero() && !rail.MayRepeat { // it may have waited long for its provider
+	if !pay.SendingAt.IsZero() && !mayRepeat(rail, pay) { // it may have waited long for its provider
 		return pay.SendingAt
 	}
 	return pay.CreatedAt

@@ -72,9 +72,9 @@ func TestFailover_threeRails(t *testing.T) {
 		h := newFixture(t, d)
 		third := newScripted()
 		h.rails = []provider.Rail{
-			{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Disburser: h.first},
+			{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: h.first},
 			{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, Disburser: h.second},
-			{Name: "paystack", Mode: "test", MayRepeat: true, Disburser: third},
+			{Name: "paystack", Mode: "test", MayRepeat: provider.AllRequests(), Disburser: third},
 		}
 		moved := []map[string]int{{}, {}, {}}
 		h.first.behaves(0, true, moved[0])
@@ -143,7 +143,7 @@ func TestPayout_bankAtNamingRail(t *testing.T) {
 				h := newFixture(t, d)
 				h.rails = []provider.Rail{
 					{Name: "hubtel", Mode: "test", Disburser: h.second, BankNames: h.second},
-					{Name: "paystack", Mode: "test", MayRepeat: true, Disburser: h.first, BankNames: h.first},
+					{Name: "paystack", Mode: "test", MayRepeat: provider.AllRequests(), Disburser: h.first, BankNames: h.first},
 				}
 				n := h.node("a")
 				n.setRoute(route.DisburseBank, "paystack", "hubtel")
@@ -174,7 +174,7 @@ func TestPayout_limitsOfRails(t *testing.T) {
 			return []provider.Limit{{Operation: "disburse_wallet", Channel: "MTN", Min: lo, Max: hi}}
 		}
 		h.rails = []provider.Rail{
-			{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Disburser: h.first, Limits: limit(5*money.Cedi, 10*money.Cedi)},
+			{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: h.first, Limits: limit(5*money.Cedi, 10*money.Cedi)},
 			{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, Disburser: h.second, Limits: limit(0, 20*money.Cedi)},
 		}
 		n := h.node("a")

@@ -267,7 +267,7 @@ func (h *fixture) made(o jobs.Options) *node {
 	ctx := h.t.Context()
 	log := slog.New(slog.NewTextHandler(h.t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	rails := []provider.Rail{
-		{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first, Refunder: h.first, TopUpper: h.first},
+		{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first, Refunder: h.first, TopUpper: h.first},
 		{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, UnpaidAfter: 5 * time.Minute, Collector: h.second, Disburser: h.second, TopUpper: h.second,
 			WalletNames: h.second, BankNames: h.second, Bundles: h.second},
 	}

@@ -101,7 +101,7 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 	if r.a.openedAt.IsZero() {
 		r.a.openedAt = now
 	}
-	if !r.a.writtenWithin(leaveTime, now) || !r.rail.MayRepeat {
+	if !r.a.writtenWithin(leaveTime, now) || !mayRepeat(r.rail, r.row) {
 		row := r.row
 		row.SendingAt = r.f.clock.Now()
 		if ok, out := r.changeAttempt(ctx, book.EventSending, row, ""); !ok {
@@ -239,7 +239,7 @@ func (r *run) retryLater(ctx context.Context, o provider.Outcome) jobs.Outcome {
 			return out
 		}
 	}
-	if !r.row.SendingAt.IsZero() && !r.rail.MayRepeat {
+	if !r.row.SendingAt.IsZero() && !mayRepeat(r.rail, r.row) {
 		row := r.row
 		row.SendingAt, row.Unsent = time.Time{}, row.Submissions-r.a.arrived
 		row.Class, row.Classed = provider.NotSent, true
@@ -270,8 +270,7 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 	if r.row.Kind == book.KindBundle || r.row.RefundWay == book.RefundByRail { // an offer belongs to one provider, as does a collection
 		return jobs.Outcome{}, false
 	}
-	op, channel := operation(r.row)
-	rails, probe, err := r.f.rails.routes.ChooseFor(ctx, op, channel, r.row.Tenant, r.row.Mode, r.row.Gross())
+	rails, probe, err := r.f.rails.best(ctx, r.row)
 	if err != nil {
 		return jobs.Outcome{}, false
 	}

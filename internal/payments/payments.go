@@ -15,6 +15,7 @@
 //	approval.go             payouts that await approval by people of their account
 //	payout_rows.go          payouts of a batch, paid from its reserve
 //	refund.go               refunds of collections to their payers
+//	voucher.go              vouchers of payers, which complete collections
 //	collection.go, payout.go, bundle.go
 //	                        one product each, with its limits
 //	airtime.go              airtime paid by mobile money
@@ -124,6 +125,7 @@ type Payments struct {
 	rechecks      *recheckQueue
 	clientQueries clientQueries
 	repeats       repeats
+	vouchers      clientQueries // collections whose payer's voucher was sent just now
 }
 
 // AccountAt returns the name of the account at the provider that a payment debits or credits.

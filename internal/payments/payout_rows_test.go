@@ -147,7 +147,7 @@ func TestPayRows_stopsAtCause(t *testing.T) {
 func TestPayRows_amountNotServed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
-		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Disburser: h.first, Limits: []provider.Limit{{Operation: "*", Channel: "*", Max: 20 * money.Cedi}}}}
+		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), Disburser: h.first, Limits: []provider.Limit{{Operation: "*", Channel: "*", Max: 20 * money.Cedi}}}}
 		n := h.node("a")
 		f := n.newFile(100 * money.Cedi)
 		done, cause, err := f.PayRows(t.Context(), f.rows(f.row(10*money.Cedi), f.row(30*money.Cedi), f.row(20*money.Cedi)))

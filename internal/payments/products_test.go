@@ -349,7 +349,7 @@ func TestAirtimeBuy_refusalsAndReplays(t *testing.T) {
 func TestAirtimeBuy_networkWithoutAirtime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
-		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first}}
+		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), Collector: h.first}}
 		n := h.node("a")
 		_, _, _, err := n.AirtimeBuy(t.Context(), h.caller(), n.airtime())
 		if names := wantKind(t, err, problem.Invalid).FieldNames(); !slices.Equal(names, []string{"network_id"}) {

@@ -49,7 +49,7 @@ func (q *queries) status(ctx context.Context, rail provider.Rail, pay book.Payme
 func queryStatus(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	r := provider.StatusRequest{
 		ProviderReference: pay.AttemptReference, Amount: pay.Gross(),
-		MSISDN: pay.MSISDN(), SentAt: sentSince(pay, rail),
+		MSISDN: pay.MSISDN(), Collected: pay.Details.Collected, SentAt: sentSince(pay, rail),
 	}
 	if pay.Channel == book.ChannelBank {
 		r.Account = pay.Account

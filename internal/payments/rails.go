@@ -10,11 +10,13 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/route"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // rails make all calls to providers: submissions and status queries. They do not use the book.
 type rails struct {
 	routes      *route.Table
+	tenants     *tenant.Store
 	clock       *clock.Clock
 	callbackURL func(provider.Rail) string // address of a rail's callbacks; nil or "": none
 	queries     queries
@@ -67,7 +69,7 @@ func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (pr
 		probe, err = r.routes.Admit(ctx, pay.Rail, op, channel, pay.Tenant, pay.Mode)
 	} else {
 		var best []provider.Rail
-		if best, probe, err = r.routes.ChooseFor(ctx, op, channel, pay.Tenant, pay.Mode, pay.Gross()); err == nil {
+		if best, probe, err = r.best(ctx, *pay); err == nil {
 			pay.Rail = best[0].Name
 		}
 	}
@@ -79,6 +81,20 @@ func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (pr
 		err = problem.Field(field, "is not served at the moment")
 	}
 	return probe, err
+}
+
+// best returns the rails that may serve a payment now, best first.
+func (r *rails) best(ctx context.Context, pay book.Payment) ([]provider.Rail, *route.Probe, error) {
+	op, channel := operation(pay)
+	w := route.Work{Operation: op, Channel: channel, Tenant: pay.Tenant, Mode: pay.Mode, Amount: pay.Gross()}
+	if op == route.Collect {
+		t, err := r.tenants.Get(ctx, pay.Tenant)
+		if err != nil {
+			return nil, nil, err
+		}
+		w.Email, w.Voucher = t.Email != "", t.Voucher
+	}
+	return r.routes.ChooseFor(ctx, w)
 }
 
 // payeeTime bounds the question for the name of a payee before a payment goes to another rail.

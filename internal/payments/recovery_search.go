@@ -3,6 +3,7 @@ package payments
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,7 +79,8 @@ func (rs *recoverySearch) queryAllRails(ctx context.Context, s recovery.State, p
 		}
 	}
 	gone := s.Gone(pay.Mode)
-	alone := len(rails) < 2 && len(gone) == 0 && !claimed
+	alone := len(rails) < 2 && len(gone) == 0 && !claimed &&
+		!slices.ContainsFunc(rails, func(r provider.Rail) bool { return requestIn(asked[0], r.MayDouble) })
 	outcomes := make([]provider.Outcome, len(rails))
 	var group sync.WaitGroup
 	for i, rail := range rails {

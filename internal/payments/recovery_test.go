@@ -303,7 +303,7 @@ func TestRecovery_onlyRailHasPayment(t *testing.T) {
 		h := newFixture(t, d)
 		h.recovers = true
 		h.rails = []provider.Rail{
-			{Name: "mtn", Mode: "test", MayRepeat: true, VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first},
+			{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Collector: h.first, Disburser: h.first},
 			{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, UnpaidAfter: 5 * time.Minute, TopUpper: h.second},
 		}
 		n := h.node("a")

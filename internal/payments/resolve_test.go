@@ -177,7 +177,7 @@ func TestResolve_afterRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.clock.Set(-24 * time.Hour)
-		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h.first, Disburser: h.first}}
+		h.rails = []provider.Rail{{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), Collector: h.first, Disburser: h.first}}
 		heir := h.node("b")
 		heir.pass(onItsWay - time.Second)
 		heir.refusesDecision(t, pay.ID)

@@ -37,7 +37,7 @@ func (r *rails) call(ctx context.Context, rail provider.Rail, pay book.Payment) 
 	network := msisdn.Network(pay.Channel)
 	switch {
 	case pay.Kind == book.KindCollection && rail.Collector != nil:
-		return rail.Collector.Collect(ctx, provider.CollectRequest{
+		return r.collect(ctx, rail, pay, provider.CollectRequest{
 			ProviderReference: pay.AttemptReference, Reference: pay.Reference, Amount: pay.Gross(),
 			MSISDN: pay.MSISDN(), Network: network, Label: pay.Label, CallbackURL: callback,
 		})
@@ -74,6 +74,18 @@ func (r *rails) call(ctx context.Context, rail provider.Rail, pay book.Payment) 
 		})
 	}
 	return unserved("the provider does not offer this operation")
+}
+
+// collect submits a collection, with the account's e-mail address where the rail needs one.
+func (r *rails) collect(ctx context.Context, rail provider.Rail, pay book.Payment, c provider.CollectRequest) provider.Outcome {
+	if rail.Needs.Email {
+		t, err := r.tenants.Get(ctx, pay.Tenant)
+		if err != nil || t.Email == "" {
+			return unserved("the account has no e-mail address, which the provider needs")
+		}
+		c.Email = t.Email
+	}
+	return rail.Collector.Collect(ctx, c)
 }
 
 // unserved returns the outcome of a submission that could not be tried.

@@ -9,6 +9,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -213,6 +214,26 @@ func (r Rail) Takes(operation, channel string, amount money.Pesewas) bool {
 	return true
 }
 
+// Requests is a set of the kinds of requests that move money.
+type Requests struct {
+	Collect, Disburse, Refund bool
+	Sell                      bool // airtime and data packages
+}
+
+// AllRequests returns the set of every kind.
+func AllRequests() Requests { return Requests{Collect: true, Disburse: true, Refund: true, Sell: true} }
+
+// AccountNeeds are what a rail's collections need of the account that collects.
+type AccountNeeds struct {
+	Email    bool             // an e-mail address
+	Vouchers []msisdn.Network // networks on which the payer's voucher completes a collection (see VoucherTaker)
+}
+
+// Met reports whether a rail can collect on a channel for an account with an e-mail address, or with vouchers switched on.
+func (n AccountNeeds) Met(channel string, email, voucher bool) bool {
+	return (email || !n.Email) && (voucher || !slices.Contains(n.Vouchers, msisdn.Network(channel)))
+}
+
 // unmeasured is the time for which a recovery waits for a rail whose VisibleAfter nobody has measured.
 const unmeasured = time.Hour
 
@@ -229,9 +250,12 @@ func (r Rail) SearchableAfter() time.Duration {
 type Rail struct {
 	Name string // "mtn", "hubtel"
 	Mode string // "test" or "live"
-	// MayRepeat: the provider refuses a duplicate reference with a distinct code, so the same reference may be
-	// submitted again.
-	MayRepeat bool
+	// MayRepeat has the requests of which the provider refuses a duplicate reference with a distinct code, so the same
+	// reference may be submitted again.
+	MayRepeat Requests
+	// MayDouble has the requests that the provider is not known to refuse under a used reference. A recovery never
+	// submits them unless the provider reported that it does not have the reference.
+	MayDouble Requests
 	// VisibleAfter is the time after a submission during which a status query may not find it yet. A "not known"
 	// counts from then on. Zero means that nobody has measured it: then a "not known" alone never returns money.
 	VisibleAfter time.Duration
@@ -243,6 +267,8 @@ type Rail struct {
 	NotKnownSettings map[string]string
 
 	Collector   Collector
+	Needs       AccountNeeds // of collections
+	Vouchers    VoucherTaker
 	Disburser   Disburser
 	Refunder    Refunder
 	WalletNames NameResolver

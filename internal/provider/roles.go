@@ -17,7 +17,14 @@ type CollectRequest struct {
 	MSISDN            msisdn.MSISDN
 	Network           msisdn.Network
 	Label             string // shown to the payer
+	Email             string // of the account, for rails that need one
 	CallbackURL       string // empty: none wanted
+}
+
+// VoucherRequest completes a collection with the voucher that its payer generated.
+type VoucherRequest struct {
+	ProviderReference string // of the collection
+	Code              string
 }
 
 // DisburseRequest sends money to a wallet, or to a bank account when BankCode
@@ -42,6 +49,7 @@ type StatusRequest struct {
 	Amount            money.Pesewas
 	MSISDN            msisdn.MSISDN
 	Account           string
+	Collected         string    // of refunds: ProviderReference under which the rail collected the money
 	SentAt            time.Time // when the request was first posted
 }
 
@@ -93,6 +101,12 @@ type BundleRequest struct {
 type Collector interface {
 	Collect(ctx context.Context, r CollectRequest) Outcome
 	CollectStatus(ctx context.Context, r StatusRequest) Outcome
+}
+
+// VoucherTaker completes collections with a voucher of the payer. Rejected means that the provider did not take the voucher,
+// or has no such collection that waits for one. No outcome is final for the collection.
+type VoucherTaker interface {
+	SubmitVoucher(ctx context.Context, r VoucherRequest) Outcome
 }
 
 // Disburser sends to wallets and, where the rail has bank codes, to banks.
@@ -155,6 +169,8 @@ type CallbackRequest struct {
 // query forward.
 type Hint struct {
 	ProviderReference string
+	// OfRefund is set if the callback is about a refund of that collection, which it does not name itself.
+	OfRefund bool
 }
 
 // CallbackParser reads a provider's callbacks.

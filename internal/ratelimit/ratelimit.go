@@ -63,6 +63,9 @@ func OfferLimit() Limit {
 	return Limit{Name: "offers", Max: 600, OfKey: 450, Window: time.Minute, Block: 10}
 }
 
+// VoucherLimit is the limit of payers' vouchers that an account sends.
+func VoucherLimit() Limit { return Limit{Name: "voucher", Max: 60, Window: time.Minute} }
+
 // ReplayLimit is the limit of webhooks that an account has sent again.
 func ReplayLimit() Limit { return Limit{Name: "webhook-replay", Max: 60, Window: time.Minute} }
 

@@ -33,12 +33,24 @@ func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode 
 	return t.choose(ctx, op, channel, tenant, mode, func(provider.Rail) bool { return true })
 }
 
-// ChooseFor is Choose for an amount. Rails whose limits exclude the amount are left out. If they are all that serve the
-// channel, the code is "amount_not_served".
-func (t *Table) ChooseFor(ctx context.Context, op Operation, channel, tenant, mode string, amount money.Pesewas) ([]provider.Rail, *Probe, error) {
+// Work is a payment that needs a rail.
+type Work struct {
+	Operation             Operation
+	Channel, Tenant, Mode string // as in Choose
+	Amount                money.Pesewas
+	// Email and Voucher report what the account of a collection has for rails that need it.
+	Email, Voucher bool
+}
+
+// ChooseFor is Choose for a payment. It leaves out rails whose limits exclude the amount, and rails whose collections need
+// what the account lacks. If only an amount excludes all rails of the channel, the code is "amount_not_served".
+func (t *Table) ChooseFor(ctx context.Context, w Work) ([]provider.Rail, *Probe, error) {
 	excluded := false
-	rails, probe, err := t.choose(ctx, op, channel, tenant, mode, func(r provider.Rail) bool {
-		takes := r.Takes(string(op), channel, amount)
+	rails, probe, err := t.choose(ctx, w.Operation, w.Channel, w.Tenant, w.Mode, func(r provider.Rail) bool {
+		if w.Operation == Collect && !r.Needs.Met(w.Channel, w.Email, w.Voucher) {
+			return false
+		}
+		takes := r.Takes(string(w.Operation), w.Channel, w.Amount)
 		excluded = excluded || !takes
 		return takes
 	})

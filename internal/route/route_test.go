@@ -28,7 +28,7 @@ var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 // rails are two with real roles; nothing here is ever called.
 func rails(c *clock.Clock) []provider.Rail {
 	h := hubtel.New(config.Hubtel{ClientID: "x", POSSales: "1", Prepaid: "2"}, provider.ClientOptions{Mode: "test", Clock: c})
-	mtn := provider.Rail{Name: "mtn", Mode: "test", MayRepeat: true, Collector: h, Disburser: h, WalletNames: h}
+	mtn := provider.Rail{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), Collector: h, Disburser: h, WalletNames: h}
 	return []provider.Rail{mtn, h.Rail()}
 }
 
@@ -111,7 +111,7 @@ func TestRoutes_everyChannelHasADefault(t *testing.T) {
 			t.Errorf("GCB is reached under %v, %v", chosen, err)
 		}
 		r, ok := table.Rail("hubtel", "test")
-		if !ok || r.MayRepeat || r.Banks[bank("130100")] != "300312" {
+		if !ok || r.MayRepeat.Disburse || r.Banks[bank("130100")] != "300312" {
 			t.Errorf("rail %+v, %v", r, ok)
 		}
 		if _, ok := table.Rail("hubtel", "live"); ok {

@@ -26,6 +26,7 @@ type book struct {
 	incoming map[string]money.Pesewas // the part of the change that collections made
 	reserved map[string]money.Pesewas // what pending entries will take out
 	users    map[string]User          // by id
+	single   map[string]bool          // providers whose collections come into the account that pays; set at the opening
 }
 
 // openBook reads the book in dir, or makes one in memory when dir is empty.
@@ -234,10 +235,16 @@ func (b *book) float(provider string) money.Pesewas {
 func (b *book) accounts(provider string) (incoming, outgoing money.Pesewas) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.single[provider] {
+		return 0, b.payoutAccountLocked(provider)
+	}
 	return b.incoming[provider], b.payoutAccountLocked(provider)
 }
 
 func (b *book) payoutAccountLocked(provider string) money.Pesewas {
+	if b.single[provider] {
+		return b.first + b.floats[provider]
+	}
 	return b.first + b.floats[provider] - b.incoming[provider]
 }
 

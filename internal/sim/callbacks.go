@@ -64,11 +64,18 @@ func newCallbacks(log *slog.Logger) *callbacks {
 	return c
 }
 
-// send queues a callback.
-func (c *callbacks) send(b Callback) { c.push(queuedCallback{Callback: b}) }
+// send queues a callback. One without an address is none: some providers report successes alone.
+func (c *callbacks) send(b Callback) {
+	if b.URL != "" {
+		c.push(queuedCallback{Callback: b})
+	}
+}
 
 // sendNow returns when the callback was sent or given up, or ctx is done.
 func (c *callbacks) sendNow(ctx context.Context, b Callback) {
+	if b.URL == "" {
+		return
+	}
 	q := queuedCallback{b, make(chan struct{})}
 	c.push(q)
 	select {

@@ -128,12 +128,13 @@ const (
 	OpBankName       = "bank_name"
 	OpBalance        = "balance"
 	OpRecipient      = "recipient" // of transfers: what has to be done before one
+	OpVoucher        = "voucher"   // of a payer, which completes a collection
 	OpBind           = "bind"      // of SMPP
 	OpSubmit         = "submit"    // submit_sm
 )
 
 var operations = []string{OpToken, OpCollect, OpCollectStatus, OpDisburse, OpDisburseStatus, OpTopUp, OpTopUpStatus,
-	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpRecipient, OpBind, OpSubmit}
+	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpRecipient, OpVoucher, OpBind, OpSubmit}
 
 // messageOps are the operations of a message centre.
 var messageOps = []string{OpBind, OpSubmit}

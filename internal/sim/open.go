@@ -60,6 +60,10 @@ func New(o Options, parts ...Part) (*Sim, error) {
 		s.stop()
 		return nil, err
 	}
+	s.book.single = map[string]bool{}
+	for name, p := range s.providers {
+		s.book.single[name] = p.OneBalance
+	}
 	for _, e := range s.book.open() {
 		s.await(e)
 	}

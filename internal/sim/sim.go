@@ -59,6 +59,8 @@ type Provider struct {
 	Accounts []string
 	// Messages marks a message centre, at which faults of payments do not strike.
 	Messages bool
+	// OneBalance marks a provider that pays from the balance into which collections come.
+	OneBalance bool
 	// Callback renders the provider's callback about an entry.
 	Callback func(Entry) Callback
 	// Forge spoils the signature of a callback; nil where callbacks are not signed.

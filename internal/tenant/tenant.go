@@ -105,6 +105,8 @@ type Tenant struct {
 	RefundAirtime      AirtimeRefund
 	Listed             Listed
 	Quotas             Quotas
+	Email              string        // for providers of collections that ask for one; may be empty
+	Voucher            bool          // the account's clients send the payers' vouchers, which Telecel may need
 	LowBalance         money.Pesewas // below which balance of the wallet the account wants to be warned; 0: never
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
@@ -193,14 +195,14 @@ func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 
 const tenantColumns = `id, name, mode, collections_enabled, blocked, payouts_stopped,
 	wallet_limit, bank_limit, fee_bearer, duplicates, listed, quota_contacts, quota_groups, quota_sender_ids, quota_campaigns,
-	created_at, updated_at, low_balance, refund_airtime`
+	created_at, updated_at, low_balance, refund_airtime, email, voucher`
 
 const selectTenant = `SELECT ` + tenantColumns + ` FROM tenants WHERE id = $1`
 
 func (t *Tenant) scan(r *db.Row) error {
 	return r.Scan(&t.ID, &t.Name, &t.Mode, &t.CollectionsEnabled, &t.Blocked, &t.PayoutsStopped,
 		&t.PayoutLimitWallet, &t.PayoutLimitBank, &t.FeeBearer, &t.Duplicates, &t.Listed,
-		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt, &t.LowBalance, &t.RefundAirtime)
+		&t.Quotas.Contacts, &t.Quotas.Groups, &t.Quotas.Senders, &t.Quotas.Campaigns, &t.CreatedAt, &t.UpdatedAt, &t.LowBalance, &t.RefundAirtime, &t.Email, &t.Voucher)
 }
 
 func (s *Store) load(ctx context.Context, id string) (lookup, error) {
@@ -264,7 +266,7 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 }
 
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 
 // Create makes a tenant in tx and opens its wallet and its credits. Members of
 // t that are zero get their default: an id, the limits, the merchant bearing
@@ -303,7 +305,7 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	t.UpdatedAt = t.CreatedAt
 	_, err = tx.Exec(insertTenant, t.ID, t.Name, t.Mode, t.CollectionsEnabled, t.Blocked, t.PayoutsStopped,
 		t.PayoutLimitWallet, t.PayoutLimitBank, t.FeeBearer, t.Duplicates, t.Listed,
-		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt, t.LowBalance, t.RefundAirtime)
+		t.Quotas.Contacts, t.Quotas.Groups, t.Quotas.Senders, t.Quotas.Campaigns, t.CreatedAt, t.UpdatedAt, t.LowBalance, t.RefundAirtime, t.Email, t.Voucher)
 	if errors.Is(err, db.ErrUnique) {
 		err = problem.Wrap(err, problem.Duplicate, "tenant_exists", "There is an account with this id already")
 	}
@@ -349,6 +351,9 @@ func (t Tenant) Check() error {
 	if t.RefundAirtime != RefundToWallet && t.RefundAirtime != RefundToPayer {
 		f.Add("refund_airtime", "must be wallet or payer")
 	}
+	if t.Email != "" && !usertext.IsEmail(t.Email) {
+		f.Add("email", "must be an e-mail address, such as accounts@example.com")
+	}
 	if t.LowBalance < 0 {
 		f.Add("low_balance", "must not be below zero")
 	}
@@ -381,6 +386,8 @@ type Change struct {
 	FeeBearer          *FeeBearer
 	Duplicates         *Duplicates
 	RefundAirtime      *AirtimeRefund
+	Email              *string
+	Voucher            *bool
 	Listed             *Listed
 	Quotas             QuotaChange
 	LowBalance         *money.Pesewas
@@ -394,7 +401,7 @@ func set[T any](to *T, from *T) {
 
 const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, blocked = $4, payouts_stopped = $5,
 	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11,
-	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16, refund_airtime = $17 WHERE id = $1`
+	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16, refund_airtime = $17, email = $18, voucher = $19 WHERE id = $1`
 
 // Set changes a tenant in tx, where the caller also writes the audit entry, and
 // gives it as it was and as it is.
@@ -413,6 +420,8 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.FeeBearer, c.FeeBearer)
 	set(&after.Duplicates, c.Duplicates)
 	set(&after.RefundAirtime, c.RefundAirtime)
+	set(&after.Email, c.Email)
+	set(&after.Voucher, c.Voucher)
 	set(&after.Listed, c.Listed)
 	set(&after.LowBalance, c.LowBalance)
 	after.Quotas.set(c.Quotas)
@@ -426,7 +435,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	after.UpdatedAt = s.clock.Now()
 	tx.Defer(updateTenant, 1, id, after.Name, after.CollectionsEnabled, after.Blocked, after.PayoutsStopped,
 		after.PayoutLimitWallet, after.PayoutLimitBank, after.FeeBearer, after.Duplicates, after.Listed, after.UpdatedAt,
-		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns, after.LowBalance, after.RefundAirtime)
+		after.Quotas.Contacts, after.Quotas.Groups, after.Quotas.Senders, after.Quotas.Campaigns, after.LowBalance, after.RefundAirtime, after.Email, after.Voucher)
 	tx.AfterCommit(func() { s.tenants.Forget(id) })
 	return before, after, nil
 }

@@ -42,6 +42,8 @@ type tenantFlags struct {
 	Listed        string         `name:"listed" enum:"payouts,spending," default:"" placeholder:"payouts|spending" help:"Requests that must come from an address of --payout-ip: payouts, or also airtime, data and messages."`
 	Duplicates    string         `name:"duplicates" enum:"refuse,repeat," default:"" placeholder:"refuse|repeat" help:"Answer to a request with a used reference: refuse it, or repeat the first answer for a day."`
 	RefundAirtime string         `name:"refund-airtime" enum:"wallet,payer," default:"" placeholder:"wallet|payer" help:"Who gets the money of airtime that mobile money paid for and that failed."`
+	Email         string         `name:"email" placeholder:"ADDRESS" help:"E-mail address of the account, for providers of collections that ask for one."`
+	Voucher       frame.Toggle   `name:"voucher" placeholder:"on|off" help:"Route collections to providers that need the payer's voucher (Telecel), which the account's clients send."`
 	TransferLimit frame.Amount   `name:"transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a wallet."`
 	BankLimit     frame.Amount   `name:"bank-transfer-limit" placeholder:"CEDIS" help:"Maximum amount of one payout to a bank account."`
 	Quotas        quotaFlags     `embed:"" prefix:"quota-"`
@@ -50,7 +52,7 @@ type tenantFlags struct {
 // settings returns the flags as values of the fields of package changes. none empties the list of addresses.
 func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]string {
 	values := map[string]string{}
-	for name, flag := range map[string]frame.Toggle{changes.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts} {
+	for name, flag := range map[string]frame.Toggle{changes.Blocked: f.Blocked, "collections": f.Collections, "payouts": f.Payouts, "voucher": f.Voucher} {
 		if flag.Value != nil {
 			values[name] = map[bool]string{true: "on", false: "off"}[*flag.Value]
 		}
@@ -60,7 +62,7 @@ func (f tenantFlags) settings(addresses []netip.Prefix, none bool) map[string]st
 			values[name] = flag.Value.String()
 		}
 	}
-	for name, word := range map[string]string{"fee_bearer": f.FeeBearer, "listed": f.Listed, "duplicates": f.Duplicates, "refund_airtime": f.RefundAirtime} {
+	for name, word := range map[string]string{"fee_bearer": f.FeeBearer, "listed": f.Listed, "duplicates": f.Duplicates, "refund_airtime": f.RefundAirtime, "email": f.Email} {
 		if word != "" {
 			values[name] = word
 		}

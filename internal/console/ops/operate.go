@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -53,6 +54,7 @@ func (ps *Pages) tenantPage(v *console.Visit) (console.Answer, error) {
 		{Name: "Collections", Value: page.Text(words.OnOff(t.CollectionsEnabled))}, {Name: "Payouts", Value: page.Text(words.OnOff(!t.PayoutsStopped))},
 		{Name: "Wallet payout limit", Value: page.Money(t.PayoutLimitWallet)}, {Name: "Bank payout limit", Value: page.Money(t.PayoutLimitBank)},
 		{Name: "Collection fees", Value: page.Text("paid by the " + string(t.FeeBearer))}, {Name: "Duplicate references", Value: page.Text(string(t.Duplicates))},
+		{Name: "E-mail for providers", Value: page.Text(cmp.Or(t.Email, "none"))}, {Name: "Payers' vouchers", Value: page.Text(words.OnOff(t.Voucher))},
 		{Name: "Failed airtime", Value: page.Text("refunded to the " + string(t.RefundAirtime))},
 		{Name: "IP allow-list applies to", Value: page.Text(string(t.Listed))}, {Name: "Created", Value: page.Time(t.CreatedAt)}}
 	if v.Can(roles.ReadAccess) {

@@ -72,7 +72,7 @@ const visibleAfter = time.Minute
 
 // Rail gives the roles that the configured products can play.
 func (a *Adapter) Rail() provider.Rail {
-	r := provider.Rail{Name: Name, Mode: a.mode, MayRepeat: true, VisibleAfter: visibleAfter, WalletNames: a, Floats: a, Callbacks: a}
+	r := provider.Rail{Name: Name, Mode: a.mode, MayRepeat: provider.AllRequests(), VisibleAfter: visibleAfter, WalletNames: a, Floats: a, Callbacks: a}
 	if a.collection != nil {
 		r.Collector = a
 	}

@@ -120,8 +120,56 @@ func FuzzDisbursed(f *testing.F) {
 			t.Fatalf("a success without its amount: %+v", o)
 		}
 		submitted(answer(status, body), reference)
+		charged(answer(status, body), reference)
+		if c := collected(answer(status, body)); c.Class != provider.Accepted && c.Class != provider.Unknown {
+			t.Fatalf("%+v", c)
+		}
+		refundFound(answer(status, body), reference)
 		accountName(answer(status, body))
 		balance(answer(status, body))
 		recipientCode(answer(status, body))
 	})
+}
+
+func TestCollected_states(t *testing.T) {
+	body := func(status, more string) string {
+		return `{"status":true,"message":"Verification successful","data":{"id":7,"reference":"` + plain + `","currency":"GHS","status":"` + status + `"` + more + `}}`
+	}
+	const paid = `,"amount":1000,"fees":20,"requested_amount":1000`
+	want := provider.Expect{Reference: reference, Amount: 1000}
+	for _, c := range []struct {
+		name, body       string
+		class            provider.Class
+		state            provider.State
+		fee              int64
+		unpaid, mismatch bool
+	}{
+		{name: "paid", body: body("success", paid), class: provider.Accepted, state: provider.Success, fee: 20},
+		{name: "the payer paid the fees", body: body("success", `,"amount":1020,"fees":20,"requested_amount":1000`), class: provider.Accepted, state: provider.Success},
+		{name: "paid in part", body: body("success", `,"amount":900,"fees":20,"requested_amount":1000`), class: provider.Accepted, state: provider.Success, fee: 20, mismatch: true},
+		{name: "paid, amount not told", body: body("success", ""), class: provider.Accepted, state: provider.Success, mismatch: true},
+		{name: "failed", body: body("failed", paid), class: provider.Accepted, state: provider.Failed},
+		{name: "reversed", body: body("reversed", paid), class: provider.Accepted, state: provider.Failed},
+		{name: "abandoned is no failure by itself", body: body("abandoned", paid), class: provider.Accepted, unpaid: true},
+		{name: "ongoing", body: body("ongoing", paid), class: provider.Accepted},
+		{name: "a step that nobody takes", body: body("send_pin", paid)},
+		{name: "a status that is not documented", body: body("done", paid)},
+	} {
+		o := collected(answer(200, c.body))
+		if c.state == provider.Success && o.FeeKnown != (c.name != "paid, amount not told") {
+			t.Errorf("%s: fee known %v", c.name, o.FeeKnown)
+		}
+		if o.Class != c.class || o.State != c.state || o.Unpaid != c.unpaid || c.state == provider.Success && int64(o.Fee) != c.fee || provider.Mismatch(o, want) != c.mismatch {
+			t.Errorf("%s: %+v, %+v", c.name, o, o.Echo)
+		}
+	}
+	for name, a := range map[string]provider.Answer{
+		"HTML": answer(400, `<html>Transaction reference is invalid`), "other status": answer(404, `{"status":false,"message":"Transaction reference is invalid"}`),
+		"the words of clients": answer(400, `{"status":false,"message":"Transaction reference not found"}`), "key": answer(400, `{"status":false,"message":"Invalid key"}`),
+		"refused under 200": answer(200, `{"status":false,"message":"Transaction reference is invalid"}`), "cut off": {Status: 400, Written: true, Err: errors.New("unexpected EOF"), Body: []byte(`{"status":false,"message":"Transaction reference is invalid"}`)},
+	} {
+		if o := collected(a); o.Class != provider.Unknown || o.NotFound {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
 }

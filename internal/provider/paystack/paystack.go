@@ -1,5 +1,8 @@
-// Package paystack implements Paystack's interface: payouts to wallets and banks, name queries, the list of banks and the
-// balance, with one secret key.
+// Package paystack implements Paystack's interface: collections and their refunds, payouts to wallets and banks, name queries
+// and the balance, with one secret key.
+//
+// Paystack does not document what it does with a second charge under a reference, and a refund has no reference of ours at
+// all. So neither is submitted twice. A refund is found by the merchant's note, which has our reference.
 //
 // Paystack documents the reference of a transfer as its means of idempotency, so the same transfer may be submitted again
 // (provider.Rail.MayRepeat). A transfer needs a recipient first. Creating one moves nothing and returns the same recipient
@@ -7,8 +10,8 @@
 // because nobody types it: OTPs have to be switched off in Paystack's dashboard. Events are signed and still only hints:
 // every final state comes from an authenticated query.
 //
-// This file builds requests and checks signatures. answers.go has the meaning of Paystack's answers, testdata the samples
-// with the grade of each.
+// This file builds requests for payouts and checks signatures. charge.go has collections, refund.go refunds. answers.go and
+// charge_answers.go have the meaning of Paystack's answers, testdata the samples with the grade of each.
 package paystack
 
 import (
@@ -39,6 +42,9 @@ const currency = "GHS"
 // queryWithin bounds everything that moves no money.
 const queryWithin = 10 * time.Second
 
+// promptTime is the time within which a payer has to complete a charge, as Paystack documents it.
+const promptTime = 180 * time.Second
+
 // signature is the header with the signature of an event: the HMAC-SHA512 of the body under the secret key, in hex.
 const signature = "X-Paystack-Signature"
 
@@ -68,7 +74,9 @@ func (a *Adapter) Close() { a.client.Close() }
 // Rail gives the roles that the account can play. Paystack keeps one balance for everything.
 func (a *Adapter) Rail() provider.Rail {
 	return provider.Rail{
-		Name: Name, Mode: a.mode, MayRepeat: true, VisibleAfter: a.account.VisibleAfter,
+		Name: Name, Mode: a.mode, MayRepeat: provider.Requests{Disburse: true}, VisibleAfter: a.account.VisibleAfter,
+		MayDouble: provider.Requests{Collect: true, Refund: true}, UnpaidAfter: promptTime,
+		Collector: a, Needs: provider.AccountNeeds{Email: true, Vouchers: []msisdn.Network{msisdn.Telecel}}, Vouchers: a, Refunder: a,
 		Disburser: a, WalletNames: a, BankNames: a, Floats: a, Callbacks: a,
 		Accounts: provider.Accounts{Collect: provider.AccountDisbursement},
 	}
@@ -159,27 +167,39 @@ func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 		return nil, errSignature
 	}
 	var event struct {
-		Data struct {
+		Event text `json:"event"`
+		Data  struct {
 			Reference text `json:"reference"`
+			Collected text `json:"transaction_reference"` // of refunds
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(r.Body, &event); err != nil {
 		return nil, err
 	}
-	id, err := uuid.Parse(string(event.Data.Reference))
+	reference, refund := event.Data.Reference, strings.HasPrefix(string(event.Event), "refund.")
+	if refund {
+		reference = event.Data.Collected
+	}
+	id, err := uuid.Parse(string(reference))
 	if err != nil {
 		return nil, nil
 	}
-	return []provider.Hint{{ProviderReference: id.String()}}, nil
+	return []provider.Hint{{ProviderReference: id.String(), OfRefund: refund}}, nil
 }
 
 // post sends a request that moves money or prepares it; hide are texts for no log.
 func (a *Adapter) post(ctx context.Context, op, reference, path string, body any, hide ...string) provider.Answer {
+	return a.send(ctx, body, provider.Request{Method: http.MethodPost, URL: a.account.URL + path, Operation: op, Reference: reference, Hide: hide})
+}
+
+// send sends a request with a body.
+func (a *Adapter) send(ctx context.Context, body any, r provider.Request) provider.Answer {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return provider.Answer{Err: err}
 	}
-	return a.do(ctx, provider.Request{Method: http.MethodPost, URL: a.account.URL + path, Body: encoded, Operation: op, Reference: reference, Hide: hide})
+	r.Body = encoded
+	return a.do(ctx, r)
 }
 
 // get asks a question; hide are texts for no log.

@@ -65,7 +65,7 @@ func newBench(t *testing.T, habits simpaystack.Options) *bench {
 	b.sim, b.base = s, server.URL
 	b.Bench = providertest.Bench{
 		Rail: adapter.Rail(), Unreachable: paystack.New(simpaystack.Config("http://"+providertest.Nowhere(t)), options).Rail(),
-		Network: msisdn.Telecel, Reasonless: true, Signed: true,
+		Network: msisdn.Telecel, Reasonless: true, Signed: true, SilentFailures: true, RefundsByCollection: true,
 		Fault: func(op, fault string, count int) {
 			if err := s.Inject(sim.Fault{Provider: simpaystack.Name, Operation: op, Kind: sim.FaultKind(fault), Count: count}); err != nil {
 				t.Fatal(err)
@@ -103,6 +103,15 @@ func newBench(t *testing.T, habits simpaystack.Options) *bench {
 	return b
 }
 
+// refunds returns the bench without the events of the collections that are refunded.
+func (b *bench) refunds() providertest.Bench {
+	of := b.Bench
+	of.Callbacks = func() []provider.CallbackRequest {
+		return slices.DeleteFunc(b.Callbacks(), func(r provider.CallbackRequest) bool { return strings.Contains(string(r.Body), `"charge.success"`) })
+	}
+	return of
+}
+
 func (b *bench) send(t *testing.T, reference, code string, amount money.Pesewas) provider.Outcome {
 	return b.Rail.Disburser.Disburse(t.Context(), provider.DisburseRequest{ProviderReference: reference, Reference: "r", Amount: amount, MSISDN: b.Wallet(code), Network: b.Network})
 }
@@ -118,6 +127,10 @@ func TestPaystack_conforms(t *testing.T) {
 			b.Network = network
 			t.Run("disburser", func(t *testing.T) { providertest.Disburser(t, b.Bench) })
 			t.Run("names", func(t *testing.T) { providertest.NameResolver(t, b.Bench) })
+			if network != msisdn.Telecel { // a payer's voucher completes those, see TestCollect_byVoucher
+				t.Run("collector", func(t *testing.T) { providertest.Collector(t, b.Bench) })
+				t.Run("refunder", func(t *testing.T) { providertest.Refunder(t, b.refunds()) })
+			}
 			t.Run("float", func(t *testing.T) {
 				providertest.FloatReader(t, b.Bench, func() []provider.Held {
 					return []provider.Held{{Account: provider.AccountDisbursement, Amount: b.sim.Float(simpaystack.Name)}}
@@ -324,5 +337,112 @@ func TestParseCallback_signature(t *testing.T) {
 		if hints, err := parse(events[0]); err != nil || len(hints) != 1 || hints[0].ProviderReference != reference {
 			t.Errorf("%v, %v", hints, err)
 		}
+	}
+}
+
+// charge asks a payer for money.
+func (b *bench) charge(t *testing.T, reference, code string, amount money.Pesewas) provider.Outcome {
+	return b.Rail.Collector.Collect(t.Context(), provider.CollectRequest{ProviderReference: reference, Reference: "r", Amount: amount,
+		MSISDN: b.Wallet(code), Network: b.Network, Email: "accounts@example.com"})
+}
+
+func (b *bench) charged(t *testing.T, reference string, amount money.Pesewas) provider.Outcome {
+	return b.Rail.Collector.CollectStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Amount: amount})
+}
+
+// Telecel's payer gives a voucher, which reaches no log. A wrong one ends the charge, as does time.
+func TestCollect_byVoucher(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	give := func(reference, code string) provider.Outcome {
+		return b.Rail.Vouchers.SubmitVoucher(t.Context(), provider.VoucherRequest{ProviderReference: reference, Code: code})
+	}
+	for _, c := range []struct {
+		name, voucher string
+		class         provider.Class
+		state         provider.State
+		unpaid        bool
+	}{
+		{"right", "123456", provider.Accepted, provider.Success, false},
+		{"wrong", "777333", provider.Rejected, provider.Failed, false},
+		{"none", "", 0, provider.Pending, true},
+	} {
+		reference := uuid.NewString()
+		if o := b.charge(t, reference, "000", 500); o.Class != provider.Accepted || o.State != provider.Pending || o.Code != "send_otp" {
+			t.Fatalf("%s: %+v", c.name, o)
+		}
+		if o := b.charged(t, reference, 500); o.Class != provider.Accepted || o.State != provider.Pending || o.Unpaid {
+			t.Errorf("%s: before the voucher %+v", c.name, o)
+		}
+		if c.voucher != "" {
+			if o := give(reference, c.voucher); o.Class != c.class || o.Final() || o.Message != "" {
+				t.Errorf("%s: %+v", c.name, o)
+			}
+			if o := give(reference, "123456"); o.Class != provider.Rejected {
+				t.Errorf("%s: again %+v", c.name, o)
+			}
+		}
+		b.Advance(4 * time.Minute)
+		if o := b.charged(t, reference, 500); o.State != c.state || o.Unpaid != c.unpaid {
+			t.Errorf("%s: in the end %+v", c.name, o)
+		}
+	}
+	if o := give(uuid.NewString(), "123456"); o.Class != provider.Rejected {
+		t.Errorf("of no charge: %+v", o)
+	}
+	for _, e := range b.Exchanges() {
+		for _, secret := range []string{"123456", "777333", "accounts@example.com"} {
+			if strings.Contains(e.URL+e.Request+e.Answer, secret) {
+				t.Errorf("%s shows %s: %s %s", e.Operation, secret, e.Request, e.Answer)
+			}
+		}
+	}
+}
+
+// The charges of the outcomes add up to Paystack's own book. Where the payer pays the fees, we pay none.
+func TestCollect_chargesAddUp(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	b.Network = msisdn.MTN
+	before, want := b.sim.Float(simpaystack.Name), money.Pesewas(0)
+	for _, amount := range []money.Pesewas{10, 101, 1999, 1_500_000} {
+		reference := uuid.NewString()
+		b.charge(t, reference, "000", amount)
+		b.Advance(time.Minute)
+		o := b.charged(t, reference, amount)
+		if o.State != provider.Success || !o.FeeKnown || provider.Mismatch(o, provider.Expect{Reference: reference, Amount: amount}) {
+			t.Fatalf("%+v", o)
+		}
+		want += amount - o.Fee
+	}
+	if got := b.sim.Float(simpaystack.Name) - before; got != want || want == 0 {
+		t.Errorf("the book moved by %v, the outcomes report %v", got, want)
+	}
+}
+
+// Paystack would carry out a refund twice. Then the query reports a contradiction and no success.
+func TestRefund_twiceIsAContradiction(t *testing.T) {
+	b := newBench(t, simpaystack.Options{})
+	b.Network = msisdn.MTN
+	of, reference := uuid.NewString(), uuid.NewString()
+	b.charge(t, of, "000", 1000)
+	b.Advance(time.Minute)
+	refund := provider.RefundRequest{ProviderReference: reference, Collected: of, Reference: "r", Amount: 400}
+	status := func() provider.Outcome {
+		return b.Rail.Refunder.RefundStatus(t.Context(), provider.StatusRequest{ProviderReference: reference, Collected: of, Amount: 400})
+	}
+	if o := status(); !o.NotFound {
+		t.Errorf("before: %+v", o)
+	}
+	b.Rail.Refunder.Refund(t.Context(), refund)
+	b.Advance(time.Minute)
+	if o := status(); o.State != provider.Success || provider.Mismatch(o, provider.Expect{Reference: reference, Amount: 400}) {
+		t.Errorf("once: %+v", o)
+	}
+	b.Rail.Refunder.Refund(t.Context(), refund)
+	if o := status(); o.Class != provider.Unknown || o.NotFound || o.Reason != provider.ReasonMismatch {
+		t.Errorf("twice: %+v", o)
+	}
+	other := b.Rail.Refunder.RefundStatus(t.Context(), provider.StatusRequest{ProviderReference: uuid.NewString(), Collected: uuid.NewString(), Amount: 400})
+	if other.Class != provider.Unknown || other.NotFound {
+		t.Errorf("of a collection that Paystack does not have: %+v", other)
 	}
 }

@@ -96,9 +96,15 @@ func (r recorded) checkEvent(t *testing.T) {
 	if err != nil || len(hints) != 0 {
 		t.Errorf("%v, %v", hints, err)
 	}
-	var event struct{ Data transfer }
-	if json.Unmarshal(r.Body, &event) != nil || string(event.Data.Reference) != r.Reference {
-		t.Errorf("the event names %q", event.Data.Reference)
+	var event struct {
+		Data struct {
+			Reference text `json:"reference"`
+			Collected text `json:"transaction_reference"`
+		}
+	}
+	err = json.Unmarshal(r.Body, &event)
+	if named := string(event.Data.Reference + event.Data.Collected); err != nil || named != r.Reference {
+		t.Errorf("the event names %q, %v", named, err)
 	}
 }
 
@@ -111,6 +117,16 @@ func (r recorded) read(a provider.Answer) (o provider.Outcome, code string, know
 		o = submitted(a, r.Reference)
 	case "disburse_status":
 		o = disbursed(a)
+	case "collect":
+		o = charged(a, r.Reference)
+	case "voucher":
+		o = vouched(a, r.Reference)
+	case "check", "collect_status":
+		o = collected(a)
+	case "refund":
+		o = refunded(a, provider.RefundRequest{ProviderReference: r.Reference, Collected: "makola-sample-000001"})
+	case "refund_status":
+		o = refundFound(a, r.Reference)
 	case "name":
 		_, o = accountName(a)
 	case "balance":

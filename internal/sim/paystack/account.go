@@ -97,3 +97,6 @@ func bankOf(code string) (bank, bool) {
 	}
 	return bank{}, false
 }
+
+// wallets are the networks of charges, with the names that authorizations have.
+var wallets = map[string]string{"mtn": "MTN Mobile Money", "vod": "Vodafone Cash", "atl": "AirtelTigo Money"}

@@ -21,6 +21,9 @@ type paystack struct {
 	otp        bool
 	eventURL   string
 	recipients map[string]recipient // by code
+	vouched    map[string]bool      // charges whose voucher was given, by reference
+	refunds    map[string][]string  // references of refunds, by that of the charge; nil: not read from the book
+	made       int                  // references invented
 }
 
 // maxRecipients bounds the recipients that are kept; then any one is forgotten.
@@ -104,4 +107,12 @@ func referenceFits(s string) bool {
 // digits reports whether a text is a number of from to to digits.
 func digits(s string, from, to int) bool {
 	return len(s) >= from && len(s) <= to && strings.Trim(s, "0123456789") == ""
+}
+
+// positive reads a positive number of at most 1000.
+func positive(s string, otherwise int) int {
+	if n, err := strconv.Atoi(s); err == nil && n > 0 && n <= 1000 {
+		return n
+	}
+	return otherwise
 }

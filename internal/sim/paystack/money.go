@@ -180,7 +180,7 @@ func (p *paystack) finalize(c *call) {
 // verify answers with a transfer by its reference.
 func (p *paystack) verify(c *call) {
 	e, ok := p.s.Status(Name, c.Request.PathValue("reference"))
-	if !ok || e.Kind != sim.Payout || c.Hides(e) {
+	if !ok || e.Kind != sim.Payout || isRefund(e) || c.Hides(e) {
 		c.Answer(http.StatusNotFound, "application/json", encode(refused("Transfer not found", "", "")))
 		return
 	}
@@ -198,19 +198,28 @@ func (p *paystack) movements() []map[string]any {
 	rows, balance := []map[string]any{}, p.s.Opening(Name)
 	add := func(e sim.Entry, difference money.Pesewas) {
 		balance += difference
-		at := stamp(latest(e))
+		at, model, row := stamp(latest(e)), "Transfer", transferID(e)
+		switch {
+		case e.Kind == sim.Collection:
+			model, row = "Transaction", transactionID(e)
+		case isRefund(e):
+			model, row = "Refund", refundID(e)
+		}
 		rows = append(rows, map[string]any{
 			"integration": integration, "domain": "test", "balance": int64(balance), "currency": currency, "difference": int64(difference),
-			"reason": e.Text, "model_responsible": "Transfer", "model_row": transferID(e), "id": 149_000_000 + int64(len(rows)), "createdAt": at, "updatedAt": at,
+			"reason": e.Text, "model_responsible": model, "model_row": row, "id": 149_000_000 + int64(len(rows)), "createdAt": at, "updatedAt": at,
 		})
 	}
 	settled := slices.DeleteFunc(p.s.All(), func(e sim.Entry) bool { return e.Provider != Name || e.Status != sim.Success && !e.Reversed })
 	slices.SortStableFunc(settled, func(a, b sim.Entry) int { return a.Settled.Compare(b.Settled) })
 	for _, e := range settled {
-		out := e.Amount + e.Fee
-		add(e, -out)
+		moved := -e.Amount - e.Fee
+		if e.Kind == sim.Collection {
+			moved = e.Amount - e.Fee
+		}
+		add(e, moved)
 		if e.Reversed {
-			add(e, out)
+			add(e, -moved)
 		}
 	}
 	slices.Reverse(rows)

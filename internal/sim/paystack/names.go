@@ -2,7 +2,6 @@ package paystack
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/makola/makola/internal/sim"
 )
@@ -47,11 +46,4 @@ func (p *paystack) ledger(c *call) {
 	c.Answer(http.StatusOK, "application/json", encode(answer{Status: true, Message: "Balance ledger retrieved", Data: shown, Meta: map[string]any{
 		"total": len(rows), "skipped": from, "perPage": perPage, "page": page, "pageCount": (len(rows) + perPage - 1) / perPage,
 	}}))
-}
-
-func positive(s string, otherwise int) int {
-	if n, err := strconv.Atoi(s); err == nil && n > 0 && n <= 1000 {
-		return n
-	}
-	return otherwise
 }

