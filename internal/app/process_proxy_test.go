@@ -48,7 +48,7 @@ var proxies = []proxy{
 }
 
 // secondNode is the line of the second node in a proxy's file.
-var secondNode = regexp.MustCompile(`(?m)^ *server .*\{two\}.*\n`)
+var secondNode = regexp.MustCompile(`(?m)^ *server .*(?:\{two\}|\$\{NODE_TWO\}).*\n`)
 
 // start starts the proxy before two nodes or more, and gives its address.
 func (p proxy) start(t *testing.T, one, two string, more ...string) (address string) {
@@ -63,7 +63,7 @@ func (p proxy) start(t *testing.T, one, two string, more ...string) (address str
 	}
 	for i, node := range more { // a line more like that of the second
 		line := secondNode.FindString(string(text))
-		text = []byte(strings.Replace(string(text), line, line+strings.NewReplacer("{two}", node, "two", fmt.Sprintf("more%d", i)).Replace(line), 1))
+		text = []byte(strings.Replace(string(text), line, line+strings.NewReplacer("{two}", node, `"${NODE_TWO}"`, node, "two", fmt.Sprintf("more%d", i)).Replace(line), 1))
 	}
 	// A check that a busy machine answers late must not make a node look dead.
 	text = []byte(strings.Replace(string(text), "    timeout connect 2s\n", "    timeout connect 2s\n    timeout check 10s\n", 1))
@@ -79,6 +79,7 @@ func (p proxy) start(t *testing.T, one, two string, more ...string) (address str
 	}
 	said := &tail{}
 	run := exec.Command(program, p.args(file)...)
+	run.Env = append(os.Environ(), "BIND="+address, "NODE_ONE="+one, "NODE_TWO="+two) // haproxy's
 	run.Stdout, run.Stderr = said, said
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := run.Start(); err != nil {
