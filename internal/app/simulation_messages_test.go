@@ -42,7 +42,7 @@ const (
 func TestSimulation_messages(t *testing.T) {
 	eachSimulation(t, "messages", func(t *testing.T, engine db.Engine, run simulationRun) {
 		s := newTexting(t, engine, run.seed)
-		for s.rounds < cmp.Or(run.length, simulationTextRounds) && !t.Failed() {
+		for length := cmp.Or(run.length, gateOr(simulationTextRounds, wholeTextRounds)); s.rounds < length && !t.Failed(); {
 			s.turn()
 			s.round()
 		}

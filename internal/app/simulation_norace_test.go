@@ -2,7 +2,8 @@
 
 package app
 
+// The lengths of the simulations in the gate: long enough for the table of transitions.
 const (
-	simulationOpsDefault = 10_000
-	simulationTextRounds = 24
+	simulationOpsDefault = tableFrom
+	simulationTextRounds = 16
 )

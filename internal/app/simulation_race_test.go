@@ -2,8 +2,7 @@
 
 package app
 
-// Under the race detector, which makes everything some ten times slower, the simulations are short: the
-// gate runs the whole of them without.
+// The lengths of the simulations in the gate. The race detector makes everything some ten times slower, so they are shorter with it.
 const (
 	simulationOpsDefault = 1_200
 	simulationTextRounds = 8

@@ -25,6 +25,8 @@ import (
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/sim/smsc"
 	"github.com/makola/makola/internal/test/clocktest"
+	"github.com/makola/makola/internal/test/dbtest"
+	"github.com/makola/makola/internal/test/matrix"
 )
 
 // The simulation is Makola in a bad year, in a minute: real nodes on a real database talk HTTP to the
@@ -33,10 +35,19 @@ import (
 // weather clears, everything is followed to its end, and the books are held against each other.
 
 var (
-	simulationOps  = flag.Int("simulation.ops", simulationOpsDefault, "operations of the simulation, on each engine")
+	simulationOps  = flag.Int("simulation.ops", 0, "operations of the simulation, on each engine; 0: the usual number")
 	simulationSeed = flag.Uint64("simulation.seed", 0, "one seed of the simulations, instead of those in testdata/simulation-seeds")
 	simulationLog  = flag.Bool("simulation.log", false, "show the errors that the nodes of the simulation log")
 )
+
+// The lengths of the simulations in make deep.
+const (
+	wholeOps        = 10_000
+	wholeTextRounds = 24
+)
+
+// booksEvery is how often nodes of a simulation check the books, in virtual time. verify checks them at the end.
+const booksEvery = 2 * time.Hour
 
 // callersAtOnce is how many customers ask at the same time in one round.
 const callersAtOnce = 128
@@ -83,11 +94,11 @@ func simulationRuns(t *testing.T, simulation string) (runs []simulationRun) {
 	return runs
 }
 
-// eachSimulation runs a simulation with each of its seeds on each engine, with a seed of its own there.
+// eachSimulation runs a simulation with each of its seeds on the engines of the step, with a seed of its own on each.
 func eachSimulation(t *testing.T, simulation string, one func(t *testing.T, engine db.Engine, run simulationRun)) {
 	t.Parallel()
 	for _, run := range simulationRuns(t, simulation) {
-		for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
+		for _, engine := range dbtest.Engines() {
 			t.Run(fmt.Sprint(engine, " seed ", run.seed), func(t *testing.T) {
 				t.Parallel()
 				t.Logf("repeat with -args -simulation.seed=%d", run.seed)
@@ -99,10 +110,18 @@ func eachSimulation(t *testing.T, simulation string, one func(t *testing.T, engi
 	}
 }
 
+// gateOr returns the length of a simulation: short in the gate, whole in make deep.
+func gateOr(gate, whole int) int {
+	if matrix.Whole() {
+		return whole
+	}
+	return gate
+}
+
 func TestSimulation_payments(t *testing.T) {
 	eachSimulation(t, "payments", func(t *testing.T, engine db.Engine, run simulationRun) {
 		w := newWorld(t, engine, run.seed, nil)
-		for w.asked < cmp.Or(run.length, *simulationOps) && !t.Failed() {
+		for length := cmp.Or(run.length, *simulationOps, gateOr(simulationOpsDefault, wholeOps)); w.asked < length && !t.Failed(); {
 			w.changeWeather()
 			w.round()
 		}
@@ -192,7 +211,7 @@ func (w *world) startNode() {
 		log = slog.New(slog.NewTextHandler(testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
 	// A lease is kept on the database's own clock: a slow machine must not make a node look dead.
-	n, err := Start(context.Background(), cfg, Options{Version: "simulation", Clock: w.clock, Faults: w.faults, Log: log, Lease: 10 * time.Minute})
+	n, err := Start(context.Background(), cfg, Options{Version: "simulation", Clock: w.clock, Faults: w.faults, Log: log, Lease: 10 * time.Minute, BooksEvery: booksEvery})
 	if err != nil {
 		w.t.Fatalf("start: %v", err)
 	}

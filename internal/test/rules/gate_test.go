@@ -129,7 +129,7 @@ func TestEveryTest_inTheGateOrDeep(t *testing.T) {
 // Of internal/app the gate runs on SQLite what runs on the engine that is named, and nothing else again.
 func TestGate_enginesOfApp(t *testing.T) {
 	find := finder(t, "scripts/test.sh")
-	elsewhere, engines := regexp.MustCompile(find(`(?m)^slow='(.*)'$`)+"|"+find(`(?m)^timed='(.*)'$`)), find(`(?m)^engines='(.*)'$`)
+	elsewhere, engines := regexp.MustCompile(find(`(?m)^slow='(.*)'$`)+"|"+find(`(?m)^timed='(.*)'$`)+"|"+find(`-run "\$slow\|(\S*?)\\?\$"`)), find(`(?m)^engines='(.*)'$`)
 	named := regexp.MustCompile(engines)
 	reach := reaching(t, "dbtest.Engines")
 	for test := range reach {
