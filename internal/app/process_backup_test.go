@@ -145,7 +145,7 @@ func (s site) left(t *testing.T) *db.DB {
 		// A psql that has lost its makola ends by itself.
 		clocktest.Await(t, "the command's sessions to end", func() bool {
 			var others int
-			_, err := tx.One(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`, nil, &others)
+			_, err := tx.One(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> $1`, []any{dbtest.ApplicationName}, &others)
 			return err == nil && others == 0
 		})
 		names, err := tx.Tables()

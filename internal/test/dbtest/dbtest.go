@@ -151,11 +151,26 @@ var migratedFile = sync.OnceValues(func() ([]byte, error) {
 func URL(t testing.TB) string {
 	t.Helper()
 	server := serverURL(t)
-	template, err := makeTemplate(t.Context(), server)
+	template, err := templateOf(server)
 	if err != nil {
 		t.Fatalf("make the template database: %v", err)
 	}
 	return lease(t, server, template)
+}
+
+// templates are the names of the templates by server, of those that this process has found or made.
+var templates sync.Map
+
+// templateOf returns the template of a server. It asks the server once.
+func templateOf(server string) (string, error) {
+	if name, known := templates.Load(server); known {
+		return name.(string), nil
+	}
+	name, err := makeTemplate(context.Background(), server)
+	if err == nil {
+		templates.Store(server, name)
+	}
+	return name, err
 }
 
 // serverURL is the PostgreSQL server of the tests. A test that needs it is skipped with go test -short.
@@ -288,10 +303,11 @@ OR starts_with(datname, $2) AND made.modification < now() - interval '1 day'`, t
 	return nil
 }
 
-// state is a checksum over all migrations.
+// state is a checksum over all migrations, and the query that recognises their tables.
 func state() (string, error) {
 	list, err := db.KnownMigrations()
 	h := sha256.New()
+	h.Write([]byte(fingerprint))
 	for _, m := range list {
 		h.Write([]byte(m.Name + m.Checksum))
 	}

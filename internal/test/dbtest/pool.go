@@ -4,45 +4,94 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// Making a PostgreSQL database costs some 500 files, and several times as long
-// where the file system remembers those that were just deleted. So databases are
-// used again: each has a number, and who holds the lock of its name on the
-// server has the database. The lock ends with its connection, whatever becomes
-// of the test. A test that takes a database empties it first, and makes it anew when
+// Making a PostgreSQL database costs some 500 files, and several times as long where the file system remembers those that were just
+// deleted. So databases are used again: each has a number, and who holds the lock of its name on the server has the database. The
+// lock ends with its connection, whatever becomes of the test. A test that takes a database empties it first, and makes it anew when
 // its tables are no longer those that it was made with.
+//
+// A process keeps the databases that its tests had, with a connection to each: on a new connection the server reads its catalogue
+// anew, which costs more than a small test.
 
-// lease gives the test a database of its own, with the tables of the template
-// and nothing in them.
+// leased is a database that this process has.
+type leased struct {
+	url, name, template string
+	lock                *pgx.Conn // to the server; holds the lock
+	inside              *pgx.Conn // to the database; nil until it was emptied
+}
+
+// ApplicationName is the name of the connections that dbtest keeps to the databases of tests.
+const ApplicationName = "dbtest"
+
+// idle are the databases that no test of this process has now.
+var idle struct {
+	sync.Mutex
+	list []*leased
+}
+
+// lease gives the test a database of its own, with the tables of the template and nothing in them.
 func lease(t testing.TB, server, template string) string {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), server)
-	if err != nil {
-		t.Fatalf("connect with the test server: %v", err)
+	ctx := context.WithoutCancel(t.Context())
+	d := takeIdle(server, template)
+	if d == nil {
+		d = lockFree(t, server, template)
 	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	name := ""
-	for n, locked := 1, false; !locked; n++ {
-		name = fmt.Sprint(testPrefix, strings.TrimPrefix(template, templatePrefix), "_", n)
-		if err := c.QueryRow(t.Context(), lockName, name).Scan(&locked); err != nil {
-			t.Fatalf("lock a database: %v", err)
-		}
-	}
-	url := withName(server, name)
-	if err := empty(t.Context(), c, url, name); err != nil {
+	t.Cleanup(func() {
+		idle.Lock()
+		defer idle.Unlock()
+		idle.list = append(idle.list, d)
+	})
+	if err := d.empty(ctx); err != nil {
+		d.close(ctx)
 		if !errors.Is(err, errAbsent) {
-			t.Logf("%s is made anew: %v", name, err)
+			t.Logf("%s is made anew: %v", d.name, err)
 		}
-		if err := remake(t.Context(), server, url, name, template); err != nil {
+		if err := remake(ctx, server, d.url, d.name, template); err != nil {
 			t.Fatalf("make a database: %v", err)
 		}
 	}
-	return url
+	return d.url
+}
+
+// takeIdle returns a database that an earlier test of this process had, or nil.
+func takeIdle(server, template string) *leased {
+	idle.Lock()
+	defer idle.Unlock()
+	for i, d := range idle.list {
+		if d.template == template && d.url == withName(server, d.name) && !d.lock.IsClosed() {
+			idle.list = slices.Delete(idle.list, i, i+1)
+			return d
+		}
+	}
+	return nil
+}
+
+// lockFree locks a database that no process has.
+func lockFree(t testing.TB, server, template string) *leased {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	c, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Fatalf("connect with the test server: %v", err)
+	}
+	for n := 1; ; n++ {
+		name, locked := fmt.Sprint(testPrefix, strings.TrimPrefix(template, templatePrefix), "_", n), false
+		if err := c.QueryRow(ctx, lockName, name).Scan(&locked); err != nil {
+			_ = c.Close(ctx)
+			t.Fatalf("lock a database: %v", err)
+		}
+		if locked {
+			return &leased{url: withName(server, name), name: name, template: template, lock: c}
+		}
+	}
 }
 
 const (
@@ -52,14 +101,16 @@ const (
 	endOthers = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()`
 	madeWith  = `SELECT coalesce(shobj_description(oid, 'pg_database'), '') FROM pg_database WHERE datname = current_database()`
 
-	// The schema, which a test may have changed in addition to rows.
+	// The schema, which a test may have changed in addition to rows. A row of the catalogue that changed has another xmin. The texts
+	// of constraints, indexes and functions would take the server several times as long.
 	fingerprint = `SELECT md5(string_agg(line, ';' ORDER BY line)) FROM (
-SELECT concat_ws(' ', 'column', attrelid::regclass, attname, atttypid::regtype, attnotnull) AS line FROM pg_attribute
-	WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND attnum > 0
-UNION ALL SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
-UNION ALL SELECT concat_ws(' ', 'index', indexdef) FROM pg_indexes WHERE schemaname = 'public'
-UNION ALL SELECT concat_ws(' ', 'trigger', tgrelid::regclass, tgname) FROM pg_trigger
-UNION ALL SELECT concat_ws(' ', 'function', proname, prosrc) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+SELECT concat_ws(' ', 'relation', oid, relname, relkind, relchecks, relrowsecurity) AS line FROM pg_class WHERE relnamespace = 'public'::regnamespace
+UNION ALL SELECT concat_ws(' ', 'column', attrelid, attnum, xmin) FROM pg_attribute WHERE attrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) AND attnum > 0
+UNION ALL SELECT concat_ws(' ', 'constraint', oid, xmin) FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+UNION ALL SELECT concat_ws(' ', 'index', indexrelid, xmin) FROM pg_index
+UNION ALL SELECT concat_ws(' ', 'default', oid, xmin) FROM pg_attrdef
+UNION ALL SELECT concat_ws(' ', 'trigger', oid, xmin) FROM pg_trigger
+UNION ALL SELECT concat_ws(' ', 'function', oid, xmin) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
 UNION ALL SELECT concat_ws(' ', 'schema', nspname) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%'
 UNION ALL SELECT concat_ws(' ', 'setting', setconfig::text) FROM pg_db_role_setting
 	WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -80,28 +131,46 @@ var (
 )
 
 // empty makes a database as it was made. An error means that it cannot be used.
-func empty(ctx context.Context, server *pgx.Conn, url, name string) error {
-	var there bool
-	if err := server.QueryRow(ctx, nameThere, name).Scan(&there); err != nil || !there {
-		return errors.Join(err, errAbsent)
+func (d *leased) empty(ctx context.Context) (err error) {
+	if d.inside == nil {
+		if d.inside, err = d.connect(ctx); err != nil {
+			return err
+		}
 	}
-	if _, err := server.Exec(ctx, endOthers, name); err != nil {
+	if _, err := d.inside.Exec(ctx, endOthers, d.name); err != nil {
 		return err
 	}
-	c, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close(ctx) }()
 	var was, is string
-	if err := c.QueryRow(ctx, madeWith).Scan(&was); err != nil {
+	if err := d.inside.QueryRow(ctx, madeWith).Scan(&was); err != nil {
 		return err
 	}
-	if err := c.QueryRow(ctx, fingerprint).Scan(&is); err != nil || was != is {
+	if err := d.inside.QueryRow(ctx, fingerprint).Scan(&is); err != nil || was != is {
 		return errors.Join(err, errChanged)
 	}
-	_, err = c.Exec(ctx, emptyTables)
+	_, err = d.inside.Exec(ctx, emptyTables)
 	return err
+}
+
+// connect opens the connection to a database, if it is there.
+func (d *leased) connect(ctx context.Context) (*pgx.Conn, error) {
+	var there bool
+	if err := d.lock.QueryRow(ctx, nameThere, d.name).Scan(&there); err != nil || !there {
+		return nil, errors.Join(err, errAbsent)
+	}
+	config, err := pgx.ParseConfig(d.url)
+	if err != nil {
+		return nil, err
+	}
+	config.RuntimeParams["application_name"] = ApplicationName
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// close ends the connection to a database.
+func (d *leased) close(ctx context.Context) {
+	if d.inside != nil {
+		_ = d.inside.Close(ctx)
+		d.inside = nil
+	}
 }
 
 // remake makes a database and stores its state of the migrations in its comment.
