@@ -93,9 +93,26 @@ func (b *browsed) exceptionsHaveOwners() {
 	b.want(http.StatusOK, list+"?owner=me", "Only in the statement")
 	b.leadsTo(b.do(http.MethodPost, here+"/leave", nil), here)
 	id := here[strings.LastIndex(here, "/")+1:]
-	form := b.want(http.StatusOK, list+"/write-off?exception="+id, "Request the write-off", id)
-	p = b.do(http.MethodPost, list+"/write-off", url.Values{"id": {form.hidden(b.t, "id")}, "exception": {id}, "reason": {"the bank's mistake"}})
-	b.leadsTo(p, "/ops/acts/") // nobody else may approve: it is applied at once
+	for _, text := range []string{"Match with a payment", "Put into suspense", "Write off"} {
+		b.want(http.StatusOK, here, text)
+	}
+	p = b.requestsEnd(list+"/write-off", id, nil)
 	b.want(http.StatusOK, p.Header.Get("Location"), "Write off an exception of GHS", "statement.csv, row ")
 	b.want(http.StatusOK, here, "Written off")
+	for _, form := range []string{"fee", "suspend", "release", "adopt", "match", "end"} {
+		b.want(http.StatusOK, list+"/"+form, "Exception")
+	}
+}
+
+// requestsEnd sends the form of a change of an exception. Nobody else may approve it here, so it is applied at once.
+func (b *browsed) requestsEnd(form, exception string, more url.Values) page {
+	b.t.Helper()
+	shown := b.want(http.StatusOK, form+"?exception="+exception, exception)
+	values := url.Values{"id": {shown.hidden(b.t, "id")}, "exception": {exception}, "reason": {"as the bank says"}}
+	for name, value := range more {
+		values[name] = value
+	}
+	p := b.do(http.MethodPost, form, values)
+	b.leadsTo(p, "/ops/acts/")
+	return p
 }

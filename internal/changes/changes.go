@@ -14,6 +14,10 @@
 // Files, from the top down; each stands on those below it:
 //
 //	kinds.go        the table of all kinds
+//	statements.go   the kinds about exceptions of statements
+//	suspense.go     differences of statements out of suspense, and credits adopted
+//	settlement.go   lines matched with payments, and payments ended as a statement has them
+//	exceptions.go   exceptions of statements, one or many
 //	wallet.go       money funded to a wallet or adjusted in it
 //	batch.go        a batch of payouts sent
 //	refund.go       a refund that a person requests on a page
@@ -21,7 +25,6 @@
 //	payout.go       a payout that awaits approval
 //	transfer.go, float.go, credits.go, payment.go, policy.go, tenant.go, key.go, people.go, sender.go, fees.go, provider.go, route.go, catalogue.go, campaign.go, job.go, reopen.go, low_balance.go  the other kinds, by what they change
 //	closing.go      days of the books closed, and the codes of accounts
-//	write_off.go    exceptions of statements written off
 //	bank.go, transit.go  bank accounts of the company, and money on its way
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key

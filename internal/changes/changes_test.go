@@ -99,7 +99,7 @@ func install(t testing.TB, d *db.DB, faults *db.Faults, production bool) *fixtur
 	f.queue, f.routes = queue, routes
 	batches := batch.New(batch.Deps{DB: d, Ledger: f.ledger, Tenants: tenants, Payments: pays, Treasury: orders, Jobs: queue, Access: access.New(d, c), Routes: routes, Lookups: lookup.New(d, tenants, routes, c), Clock: c, Log: quiet, Secret: secret})
 	f.Changes = New(Deps{Store: NewStore(d, c, f.log, f.people, production), Ledger: f.ledger, Tenants: tenants, Access: access.New(d, c), People: f.people, Batches: batches,
-		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Closing: closing.New(d, f.ledger, c), Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Reconcile: reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Payments: pays.Reader, Account: pays.AccountAt}), Lookups: lookup.New(d, tenants, routes, c)})
+		Senders: senders, Webhooks: hooks, Seal: NewSealer(secret), Treasury: orders, Closing: closing.New(d, f.ledger, c), Payments: pays, Messaging: texts, Routes: routes, Jobs: queue, Reconcile: reconcile.New(reconcile.Deps{DB: d, Clock: c, Log: quiet, Ledger: f.ledger, Payments: pays.Reader, Account: pays.AccountAt}), Lookups: lookup.New(d, tenants, routes, c)})
 	f.tx(func(tx *db.Tx) (err error) {
 		f.tenant, err = tenants.Create(tx, tenant.Tenant{Name: "Adom Stores", Mode: tenant.Live})
 		return err

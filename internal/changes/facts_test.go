@@ -31,7 +31,7 @@ func TestFacts_ofEveryKind(t *testing.T) {
 					line.Tenant, line.Own, approver = x.tenant.ID, true, x.admin
 				}
 				x.line(line)
-				if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
+				if slices.Contains(ofUnknown, name) {
 					x.rail.pending = true
 					x.payouts = x.unknown(1)
 				} else if name == KindRefund {

@@ -37,6 +37,7 @@ var (
 	referenceField = Field{Name: "reference", Label: "Reference", Hint: "Such as the number of the bank's slip: it is booked once.", Max: MaxReference}
 	bankField      = Field{Name: "bank", Label: "Bank account", Hint: "The name of the bank account of the company that received the money.", Max: 30}
 	slipField      = Field{Name: "slip", Label: "Slip number", Hint: "The number of the bank's slip. A bank account takes it once.", Max: treasury.MaxSlip}
+	lineField      = Field{Name: "line", Label: "Line of the bank's statement", Hint: "The id of the line of the credit, in place of a slip. It is used once.", Max: 36}
 )
 
 // Values are the values of a kind's fields, as texts.

@@ -31,8 +31,8 @@ func (a *Changes) own() []Kind {
 		a.inviteKind(), a.roleKind(), a.disableKind(), a.enableKind(), a.resetKind(), a.policyKind(),
 
 		a.feesKind(), a.switchKind(KindPause, "Pause of a provider", false), a.switchKind(KindResume, "Resumption of a provider", true), a.routeKind(),
-		a.reopenKind(), a.writeOffKind(), a.rerunKind(), a.stopKind(),
-	}, a.bankKinds(), a.transitKinds(), a.closingKinds(), a.settingsKinds(), a.catalogueKinds())
+		a.reopenKind(), a.rerunKind(), a.stopKind(),
+	}, a.exceptionKinds(), a.bankKinds(), a.transitKinds(), a.closingKinds(), a.settingsKinds(), a.catalogueKinds())
 }
 
 // Forms are the kinds of this package that makola change requests, in the order of their names.

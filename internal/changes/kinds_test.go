@@ -318,14 +318,6 @@ func operationExamples() map[string]example {
 		KindPrefix: {ask: func(x *examples, id string) (Request, error) {
 			return x.ChangeCatalogue(x.t.Context(), x.boss, id, route.CatalogueChange{Kind: route.PrefixEntry, Key: "0599", Value: []string{"MTN", "TELECEL"}[x.n%2]}, "a new range")
 		}},
-		KindWriteOff: {ask: func(x *examples, id string) (Request, error) {
-			exception := newID()
-			x.tx(func(tx *db.Tx) error {
-				_, err := tx.Exec(`INSERT INTO statement_exceptions (id, source, kind, line, payment, amount, reason, at, opened_at) VALUES ($1, 'live/mtn/collection', 'theirs_only', $1, '', 500, 'Money came in.', 1, 1)`, exception)
-				return err
-			})
-			return x.Do(x.t.Context(), x.boss, KindWriteOff, id, Values{"exception": exception}, "the bank's mistake")
-		}},
 		KindReopen: {ask: func(x *examples, id string) (Request, error) {
 			return x.ReopenRange(x.t.Context(), x.boss, id, x.tenant.ID, x.closedRange(), "it was a test of theirs")
 		}},
@@ -340,7 +332,7 @@ func operationExamples() map[string]example {
 
 func allExamples() map[string]example {
 	all := map[string]example{}
-	for _, some := range []map[string]example{moneyExamples(), bankExamples(), closingExamples(), accountExamples(), peopleExamples(), operationExamples()} {
+	for _, some := range []map[string]example{moneyExamples(), bankExamples(), closingExamples(), exceptionExamples(), accountExamples(), peopleExamples(), operationExamples()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -383,7 +375,7 @@ func (x *examples) breakOff(name string, e example) {
 		line.Tenant, line.Own, approver = x.tenant.ID, true, x.admin
 	}
 	x.line(line)
-	if slices.Contains([]string{KindResolve, KindContradict, KindDecide}, name) {
+	if slices.Contains(ofUnknown, name) {
 		x.rail.pending = true
 		x.payouts = x.unknown(most)
 	} else if name == KindRefund {

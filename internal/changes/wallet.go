@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,6 +34,7 @@ type wallet struct {
 	Reference string `json:"reference,omitempty"`
 	Bank      string `json:"bank,omitempty"` // the bank account that received a deposit; empty: it names none
 	Slip      string `json:"slip,omitempty"` // the number of the bank's slip, which the bank account takes once
+	Line      string `json:"line,omitempty"` // the line of the bank's statement that pays for a deposit, which is used once
 }
 
 // mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
@@ -44,7 +46,7 @@ func (a *Changes) fundKind() Kind {
 			return t.Fund(ctx, w.Tenant, w.Amount, reason, actor, also...)
 		}
 		return t.FundFrom(ctx, w.Tenant, w.Amount, w.Bank, reason, actor, also...)
-	}).by(a.lookFund, tenantField, amountField, referenceField, bankField, slipField)
+	}).by(a.lookFund, tenantField, amountField, referenceField, bankField, slipField, lineField)
 }
 
 func (a *Changes) adjustKind() Kind {
@@ -78,11 +80,12 @@ type Deposit struct {
 	Reference string
 	Bank      string // empty where the installation has no bank accounts
 	Slip      string // the number of the bank's slip
+	Line      string // the id of the line of the bank's statement, in place of a slip
 }
 
 // FundFrom asks for a deposit to be put into a tenant's wallet. Of all deposits under one slip of a bank account one is done.
 func (a *Changes) FundFrom(ctx context.Context, by By, id string, d Deposit, reason string) (Request, error) {
-	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: d.Tenant, amountField.Name: d.Amount.String(), referenceField.Name: d.Reference, bankField.Name: d.Bank, slipField.Name: d.Slip}, reason)
+	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: d.Tenant, amountField.Name: d.Amount.String(), referenceField.Name: d.Reference, bankField.Name: d.Bank, slipField.Name: d.Slip, lineField.Name: d.Line}, reason)
 }
 
 // Adjust asks for a wallet to be corrected by an amount, which is below zero where it is taken out.
@@ -106,6 +109,9 @@ func (a *Changes) lookFund(ctx context.Context, o Order) (Draft, error) {
 	d, err := a.lookWallet(ctx, o, amount, "Put %s into the wallet of %s")
 	if err != nil {
 		return Draft{}, err
+	}
+	if o.Values[lineField.Name] != "" {
+		return a.lookCredit(ctx, o, d)
 	}
 	return a.lookDeposit(ctx, o, d)
 }
@@ -136,8 +142,48 @@ func (a *Changes) lookDeposit(ctx context.Context, o Order, d Draft) (Draft, err
 	if err == nil {
 		err = treasury.CheckSlip(w.Slip)
 	}
+	if err == nil {
+		err = a.needsLine(ctx, w)
+	}
 	d.Payload = w
 	d.Sentence += fmt.Sprintf(", received at %s, slip %q", b, w.Slip)
+	return d, err
+}
+
+// needsLine refuses a deposit by its slip at a bank account whose statements are imported.
+func (a *Changes) needsLine(ctx context.Context, w wallet) error {
+	has, err := a.Reconcile.HasStatements(ctx, tenant.Mode(w.Mode), w.Bank)
+	if err == nil && has {
+		err = problem.Field(lineField.Name, "is required: statements of this bank account are imported, so name the line of the credit")
+	}
+	return err
+}
+
+// lookCredit adds to a draft the line of a bank's statement that pays for the deposit.
+func (a *Changes) lookCredit(ctx context.Context, o Order, d Draft) (Draft, error) {
+	w := d.Payload.(wallet)
+	c, err := a.Reconcile.CreditOf(ctx, o.Values[lineField.Name])
+	if err != nil {
+		return Draft{}, err
+	}
+	switch named := o.Values[bankField.Name]; {
+	case named != "" && named != c.Bank:
+		return Draft{}, problem.Field(bankField.Name, "is not the one of the line: "+c.Bank)
+	case o.Values[slipField.Name] != "":
+		return Draft{}, problem.Field(slipField.Name, "must be empty with a line of a statement")
+	case c.Amount != w.Amount:
+		return Draft{}, problem.Field(amountField.Name, "must be the amount of the line: "+c.Amount.String())
+	}
+	b, err := a.ourBank(ctx, lineField.Name, c.Bank)
+	if err == nil {
+		err = b.CheckUse(tenant.Mode(w.Mode))
+	}
+	w.Bank, w.Line = c.Bank, c.ID
+	d.Payload = w
+	d.Sentence += fmt.Sprintf(", received at %s on %s", b, c.At.Format("2 Jan 2006"))
+	if c.File.Uploader != "" {
+		d.Barred = append(d.Barred, c.File.Uploader)
+	}
 	return d, err
 }
 
@@ -210,6 +256,10 @@ func (a *Changes) checkDeposit(ctx context.Context, w wallet) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.Line != "" {
+		c, err := a.Reconcile.CreditOf(ctx, w.Line)
+		return append(list, Fact{Name: "File", Value: fmt.Sprintf("%s, row %d, imported by %s", c.File.Name, c.Row, c.File.UploaderName)}), err
+	}
 	used, found, err := a.Treasury.SlipUsed(ctx, w.Bank, w.Slip)
 	if found {
 		list = append(list, warning(fmt.Sprintf("The slip %q of this bank account paid for %s at %s.", used.Number, b.Key().Asset.Text(int64(used.Amount)), at(used.At))))
@@ -221,6 +271,9 @@ func (a *Changes) checkDeposit(ctx context.Context, w wallet) ([]Fact, error) {
 func (a *Changes) useBank(tx *db.Tx, request Request, w wallet) error {
 	if request.Kind != KindFund {
 		return nil
+	}
+	if w.Line != "" {
+		return a.Reconcile.UseCredit(tx, w.Line, w.Amount, request.ID, request.Actor)
 	}
 	if w.Bank != "" {
 		return a.Treasury.UseSlip(tx, treasury.Slip{Bank: w.Bank, Number: w.Slip, Amount: w.Amount, Act: request.ID})
@@ -258,6 +311,6 @@ func (a *Changes) move(ctx context.Context, verb mover, request Request, finish 
 		if err := a.useBank(tx, request, w); err != nil {
 			return err
 		}
-		return a.book(tx, request, w.Reference, key, int64(w.Amount))
+		return a.book(tx, request, cmp.Or(w.Reference, w.Line), key, int64(w.Amount))
 	})
 }

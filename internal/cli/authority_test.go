@@ -36,7 +36,7 @@ var reads = map[string]string{
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement funds journal totals",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges callback", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
 	"campaigns": "list messages", "otp": "ranges", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
-	"batch": "check list status results", "statements": "list", "day": "show month", "bank": "list transfers",
+	"batch": "check list status results", "statements": "list exceptions", "day": "show month", "bank": "list transfers",
 	"clock": "steps", "recovery": "status access begin open skip allow dismiss claim claims end",
 }
 

@@ -197,6 +197,9 @@ func (r *reader) decide(list []*candidate, first, last entry, signed bool) error
 		return nil
 	}
 	r.settle(fit[0])
+	if len(proved) > 0 && !slices.ContainsFunc(fit, func(k *candidate) bool { return k.fees != fit[0].fees }) {
+		r.Layout.Fees = map[bool]Fees{true: FeesApart, false: FeesWithin}[fit[0].fees]
+	}
 	return nil
 }
 

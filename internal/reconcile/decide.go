@@ -91,6 +91,9 @@ func (o ours) signed() money.Pesewas {
 	return -o.Amount
 }
 
+// held returns how our books have the movement: its amount as a line has it, less the provider's fee.
+func (o ours) held() money.Pesewas { return o.signed() - o.Fee }
+
 // leg returns which movement of a payment a line is: one in the other direction takes it back.
 func (o ours) leg(l Line) Leg {
 	if (l.Amount > 0) == o.In {
@@ -116,6 +119,7 @@ func (o ours) taken(leg Leg) string {
 type Difference struct {
 	Kind   Kind
 	Amount money.Pesewas // by how much
+	Delta  money.Pesewas // how much more money the statement has than our books because of it; below zero: less
 	Reason string
 }
 
@@ -135,12 +139,12 @@ func byReference(l Line, o ours, rule Rule, lag time.Duration, now time.Time) ve
 		return verdict{}
 	case l.Status == StatusFailed:
 		if o.Paid && o.Movement == "" {
-			v.differences = []Difference{{StateOff, o.Amount, "The provider's statement has the payment as failed, and it succeeded here."}}
+			v.differences = []Difference{{StateOff, o.Amount, -o.held(), "The provider's statement has the payment as failed, and it succeeded here."}}
 		}
 		return v
 	}
 	if other := o.taken(v.leg); other != "" && other != l.ID {
-		v.differences = []Difference{{Twice, magnitude(l.Amount), "The statement has a second line for the payment. " + paid(v.leg, o)}}
+		v.differences = []Difference{{Twice, magnitude(l.Amount), l.change(), "The statement has a second line for the payment. " + paid(v.leg, o)}}
 		return v
 	}
 	v.rule = rule
@@ -158,24 +162,38 @@ func paid(leg Leg, o ours) string {
 	return "It may have been paid twice."
 }
 
-// compare returns how a line that moved money differs from the payment that it is matched with.
+// compare returns how a line that moved money differs from the payment that it is matched with. A payment whose books do not have the
+// movement differs by all of the line, whatever its amount and fee.
 func compare(l Line, o ours, leg Leg, lag time.Duration, now time.Time) (list []Difference) {
-	if off := magnitude(magnitude(l.Amount) - o.Amount); off != 0 && leg == LegMovement {
-		list = append(list, Difference{AmountOff, off, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(o.Amount))})
-	}
-	if off := magnitude(l.Fee - o.Fee); off != 0 && l.FeeKnown && leg == LegMovement {
-		list = append(list, Difference{FeeOff, off, fmt.Sprintf("The statement has a fee of %s, and %s is booked.", cedis(l.Fee), cedis(o.Fee))})
-	}
+	state := ""
 	switch {
 	case leg == LegReversal && o.Paid:
-		list = append(list, Difference{StateOff, o.Amount, "The provider took the payment back, and it is successful here."})
+		state = "The provider took the payment back, and it is successful here."
 	case leg == LegReversal || o.Reversal && !o.Paid:
 	case !o.Current:
-		list = append(list, Difference{StateOff, o.Amount, "The provider paid an attempt that was given up for another provider. The payment may have been paid twice."})
+		state = "The provider paid an attempt that was given up for another provider. The payment may have been paid twice."
 	case o.Open && now.Sub(l.At) > lag:
-		list = append(list, Difference{StateOff, o.Amount, "The provider's statement has the payment as paid, and its outcome is unknown here."})
+		state = "The provider's statement has the payment as paid, and its outcome is unknown here."
 	case !o.Open && !o.Paid:
-		list = append(list, Difference{StateOff, o.Amount, "The provider's statement has the payment as paid, and it failed here."})
+		state = "The provider's statement has the payment as paid, and it failed here."
+	}
+	booked := o.Paid && o.Current // otherwise a difference of state has all of the line
+	if off := magnitude(l.Amount) - o.Amount; off != 0 && leg == LegMovement {
+		d := Difference{AmountOff, magnitude(off), 0, fmt.Sprintf("The statement has %s, and the payment has %s.", cedis(magnitude(l.Amount)), cedis(o.Amount))}
+		if booked {
+			d.Delta = l.Amount - o.signed()
+		}
+		list = append(list, d)
+	}
+	if off := l.Fee - o.Fee; off != 0 && l.FeeKnown && leg == LegMovement {
+		d := Difference{FeeOff, magnitude(off), 0, fmt.Sprintf("The statement has a fee of %s, and %s is booked.", cedis(l.Fee), cedis(o.Fee))}
+		if booked {
+			d.Delta = -off
+		}
+		list = append(list, d)
+	}
+	if state != "" {
+		list = append(list, Difference{StateOff, o.Amount, l.change(), state})
 	}
 	return list
 }
@@ -218,14 +236,15 @@ func unknown(l Line, suggestion string) []Difference {
 	case l.Amount > 0:
 		reason = "Money came in, and no payment of ours has this line."
 	}
-	return []Difference{{TheirsOnly, magnitude(l.Amount), reason + suggestion}}
+	return []Difference{{TheirsOnly, magnitude(l.Amount), l.change(), reason + suggestion}}
 }
 
 // missing returns the exception of a payment that a statement without gaps does not have.
 func missing(o ours) Difference {
-	reason := "The payment succeeded here, and the provider's statement does not have it."
+	reason, delta := "The payment succeeded here, and the provider's statement does not have it.", -o.held()
 	if o.Open {
+		delta = 0
 		reason = "The outcome of the payment is unknown here, and the provider's statement does not have it: it was probably not paid."
 	}
-	return Difference{OursOnly, o.Amount, reason}
+	return Difference{OursOnly, o.Amount, delta, reason}
 }

@@ -13,85 +13,6 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Exception is one way in which a statement and our payments differ.
-type Exception struct {
-	ID        string
-	Source    string
-	Kind      Kind
-	Line      string // empty: there is none
-	Payment   string // empty: there is none
-	Amount    money.Pesewas
-	Reason    string
-	At        time.Time // of the movement
-	OpenedAt  time.Time
-	EndedAt   time.Time // zero: it is open
-	Ending    Ending
-	Owner     string // id of the person who takes care of it
-	OwnerName string
-	Note      string
-}
-
-// Ending is how an exception ended. Values are stored and never change.
-type Ending string
-
-// The endings. A person's ending stays while the difference is the same.
-const (
-	EndedAgreed  Ending = "agreed"   // the two sides agree now
-	EndedBooked  Ending = "booked"   // a difference of fees was booked
-	EndedSuspend Ending = "suspense" // the credit is in suspense
-	EndedWritten Ending = "written_off"
-)
-
-const (
-	exceptionColumns = `id, source, kind, line, payment, amount, reason, at, opened_at, ended_at, ending, owner, owner_name, note`
-
-	selectException = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE id = $1`
-
-	exceptionsOfLines = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE line IN (SELECT value FROM texts($1)) AND line <> '' ORDER BY id`
-
-	exceptionsOfPayments = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' AND ended_at = 0 ORDER BY id`
-
-	everyOfPayments = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE payment IN (SELECT value FROM texts($1)) AND payment <> '' ORDER BY id`
-
-	changeException = `UPDATE statement_exceptions SET amount = $2, reason = $3 WHERE id = $1 AND ended_at = 0`
-
-	endException = `UPDATE statement_exceptions SET ended_at = $2, ending = $3 WHERE id = $1 AND ended_at = 0`
-
-	ownException = `UPDATE statement_exceptions SET owner = $2, owner_name = $3 WHERE id = $1 AND ended_at = 0`
-
-	noteException = `UPDATE statement_exceptions SET note = $2 WHERE id = $1`
-
-	countExceptions = `SELECT count(*) FROM (SELECT 1 FROM statement_exceptions WHERE ended_at = 0 LIMIT $1) AS open`
-
-	openExceptions = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE ended_at = 0 AND source = $1 AND id > $2 ORDER BY id LIMIT $3`
-)
-
-func (e *Exception) scan(r *db.Row) error {
-	return r.Scan(&e.ID, &e.Source, &e.Kind, &e.Line, &e.Payment, &e.Amount, &e.Reason, &e.At, &e.OpenedAt, &e.EndedAt, &e.Ending, &e.Owner, &e.OwnerName, &e.Note)
-}
-
-var insertExceptions = []db.Column[Exception]{
-	{Name: "id", Text: func(e Exception) string { return e.ID }},
-	{Name: "source", Text: func(e Exception) string { return e.Source }},
-	{Name: "kind", Text: func(e Exception) string { return string(e.Kind) }},
-	{Name: "line", Text: func(e Exception) string { return e.Line }},
-	{Name: "payment", Text: func(e Exception) string { return e.Payment }},
-	{Name: "amount", Int: func(e Exception) int64 { return int64(e.Amount) }},
-	{Name: "reason", Text: func(e Exception) string { return e.Reason }},
-	{Name: "at", Time: func(e Exception) time.Time { return e.At }},
-	{Name: "opened_at", Time: func(e Exception) time.Time { return e.OpenedAt }},
-}
-
-func queryExceptions(tx *db.Tx, sql string, args ...any) (list []Exception, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var e Exception
-		err := e.scan(r)
-		list = append(list, e)
-		return err
-	})
-	return list, err
-}
-
 // found are the exceptions of lines and payments as matching finds them in one set.
 type found struct {
 	lines    []string    // that were decided about
@@ -110,9 +31,7 @@ func (s *store) sync(tx *db.Tx, f found) error {
 	var fresh []Exception
 	kept := map[string]bool{}
 	for _, want := range f.list {
-		same := slices.IndexFunc(stored, func(e Exception) bool {
-			return e.Kind == want.Kind && e.Line == want.Line && e.Payment == want.Payment && (e.EndedAt.IsZero() || e.Ending != EndedAgreed && e.Amount == want.Amount)
-		})
+		same := slices.IndexFunc(stored, func(e Exception) bool { return e.same(want) })
 		if want.Line == "" || same < 0 {
 			want.ID, want.OpenedAt = newID(), now
 			fresh = append(fresh, want)
@@ -120,8 +39,8 @@ func (s *store) sync(tx *db.Tx, f found) error {
 		}
 		e := stored[same]
 		kept[e.ID] = true
-		if e.EndedAt.IsZero() && (e.Amount != want.Amount || e.Reason != want.Reason) {
-			if _, err := tx.Exec(changeException, e.ID, int64(want.Amount), want.Reason); err != nil {
+		if e.EndedAt.IsZero() && (e.Amount != want.Amount || e.Delta != want.Delta || e.Reason != want.Reason) {
+			if _, err := tx.Exec(changeException, e.ID, int64(want.Amount), int64(want.Delta), want.Reason); err != nil {
 				return err
 			}
 		}
@@ -131,10 +50,11 @@ func (s *store) sync(tx *db.Tx, f found) error {
 		return err
 	}
 	for _, e := range append(stored, missed...) {
-		if kept[e.ID] || !e.EndedAt.IsZero() || e.Line == "" && e.Kind != OursOnly || e.Line != "" && !slices.Contains(f.lines, e.Line) {
+		if kept[e.ID] || !e.stands() || e.Line == "" && e.Kind != OursOnly || e.Line != "" && !slices.Contains(f.lines, e.Line) {
 			continue
 		}
-		if _, err := tx.Exec(endException, e.ID, now, string(EndedAgreed)); err != nil {
+		kept[e.ID] = true
+		if err := s.agree(tx, e); err != nil {
 			return err
 		}
 	}
@@ -151,6 +71,7 @@ type Filter struct {
 	Least  money.Pesewas
 	Most   money.Pesewas
 	Ended  bool
+	Ending Ending // of ended ones
 	Before string // the id of the last one of the page before
 	Limit  int
 }
@@ -167,6 +88,10 @@ func (f Filter) where(now time.Time) (sql string, args []any) {
 	add := func(condition string, arg any) {
 		args = append(args, arg)
 		conditions = append(conditions, fmt.Sprintf(condition, len(args)))
+	}
+	if f.Ending != "" {
+		conditions[0] = "ended_at <> 0"
+		add("ending = $%d", string(f.Ending))
 	}
 	if f.Source != "" {
 		add("source = $%d", f.Source)

@@ -27,7 +27,7 @@ type fixture struct {
 func newFixture(t *testing.T, d *db.DB) *fixture {
 	t.Helper()
 	c := clock.NewManual(time.Date(2026, 11, 25, 9, 0, 0, 0, time.UTC))
-	return &fixture{t, d, c, New(Deps{DB: d, Clock: c, Log: slog.New(slog.DiscardHandler), Payments: book.NewReader(d, ledger.New(d, c, "test"), c), Account: accountOf})}
+	return &fixture{t, d, c, New(Deps{DB: d, Clock: c, Log: slog.New(slog.DiscardHandler), Ledger: ledger.New(d, c, "test"), Payments: book.NewReader(d, ledger.New(d, c, "test"), c), Account: accountOf})}
 }
 
 // accountOf is the account of payments at MTN.

@@ -36,6 +36,8 @@ type Line struct {
 	Type       string
 	Party      string // mobile number as 233XXXXXXXXX
 	Text       string
+
+	within bool // the fee is a part of the amount: see Layout
 }
 
 // Day returns the day of the line, in Accra's time.
@@ -43,6 +45,14 @@ func (l Line) Day() time.Time { return l.At.Truncate(24 * time.Hour) }
 
 // moves reports whether the line moved money.
 func (l Line) moves() bool { return l.Status == StatusSuccess }
+
+// change returns by how much the line changed the balance of its account.
+func (l Line) change() money.Pesewas {
+	if l.within {
+		return l.Amount
+	}
+	return l.Amount - l.Fee
+}
 
 // Limits of the texts of a line, in characters.
 const (

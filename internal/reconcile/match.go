@@ -51,16 +51,9 @@ const (
 	countRivals = `SELECT count(*) FROM statement_lines WHERE party = $1 AND party <> '' AND amount = $2 AND source = $3 AND status = 'success' AND at BETWEEN $4 AND $5
 AND NOT EXISTS (SELECT 1 FROM statement_matches WHERE line = statement_lines.id)`
 
-	bookedFees = `SELECT subject, CAST(sum(CASE WHEN leg = '` + legFee + `' THEN amount ELSE -amount END) AS INTEGER) FROM transfers WHERE subject IN (SELECT value FROM texts($1))
-AND leg IN ('` + legFee + `', '` + legFeeBack + `') GROUP BY subject`
-)
-
-// The legs of a line's own transfers. Suspense and what ends it are each booked once.
-const (
-	legFee      = "statement_fee"      // more fee than was booked
-	legFeeBack  = "statement_fee_back" // less fee than was booked
-	legSuspense = "statement_suspense"
-	legFinal    = "statement_final"
+	// Each difference of a fee is a transfer of its exception.
+	bookedFees = `SELECT e.line, CAST(sum(CASE WHEN t.leg = '` + legFee + `' THEN t.amount ELSE -t.amount END) AS INTEGER) FROM statement_exceptions e JOIN transfers t ON t.subject = e.id
+WHERE e.line IN (SELECT value FROM texts($1)) AND e.line <> '' AND e.ending = 'booked' AND t.leg IN ('` + legFee + `', '` + legFeeBack + `') GROUP BY e.line`
 )
 
 // match is one row of matches.
@@ -131,6 +124,9 @@ func (m *matcher) byName(ctx context.Context, source Source, lines []Line) (rest
 
 // load reads the payments that lines name or are matched with.
 func (m *matcher) load(ctx context.Context, source Source, lines []Line) (*set, error) {
+	for i := range lines {
+		lines[i].within = source.withinFees()
+	}
 	w := &set{source: source, lines: lines, payments: map[string]*ours{}, named: map[string]*ours{}, matched: map[string]match{}, undone: map[[2]string]bool{}, fees: map[string]money.Pesewas{},
 		now: m.clock.Now(), verdicts: map[string]verdict{}}
 	ids, references := make([]string, len(lines)), []string{}
@@ -269,6 +265,10 @@ func (m *matcher) loadFees(ctx context.Context, w *set, lines []string) error {
 // decide decides about a line that is matched or names a payment. Failed and open lines need no payment.
 func (w *set) decide(l Line) bool {
 	lag := w.source.Lag()
+	if old, is := w.matched[l.ID]; is && old.leg == LegSettlement {
+		w.put(l, w.booked(l, old))
+		return true
+	}
 	if old, is := w.matched[l.ID]; is && old.payment != "" {
 		if o := w.payments[old.payment]; o != nil {
 			w.put(l, byReference(l, w.with(o, l), old.rule, lag, w.now))
@@ -288,7 +288,16 @@ func (w *set) decide(l Line) bool {
 		w.put(l, verdict{})
 		return true
 	}
-	return w.matched[l.ID].leg == LegSettlement
+	return false
+}
+
+// booked decides about a line that is a settlement, or whose money a person has booked. A provider that takes such a line back makes an
+// exception.
+func (w *set) booked(l Line, old match) (v verdict) {
+	if old.rule == RulePerson && !l.moves() {
+		v.differences = []Difference{{StateOff, magnitude(l.Amount), -l.change(), "The line does not count as paid any more, and its money is booked."}}
+	}
+	return v
 }
 
 // with returns a payment with the fees that are booked for it and for a line.
@@ -341,7 +350,7 @@ func (m *matcher) writeIn(tx *db.Tx, w *set, lines []Line) error {
 			f.payments = append(f.payments, v.payment)
 		}
 		for _, d := range v.differences {
-			f.list = append(f.list, Exception{Source: w.source.ID, Kind: d.Kind, Line: l.ID, Payment: v.payment, Amount: d.Amount, Reason: d.Reason, At: l.At})
+			f.list = append(f.list, Exception{Source: w.source.ID, Kind: d.Kind, Line: l.ID, Payment: v.payment, Amount: d.Amount, Delta: d.Delta, Reason: d.Reason, At: l.At})
 		}
 	}
 	if err := m.sync(tx, f); err != nil {

@@ -130,6 +130,10 @@ func (m *matcher) raise(ctx context.Context, source Source, list []ours) error {
 		for i, o := range part {
 			ids[i] = o.ID
 		}
+		fees, err := m.payments.ProviderFees(ctx, ids)
+		if err != nil {
+			return err
+		}
 		if err := m.db.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
 			matched, err := queryMatches(tx, matchesOfPayments, ids)
 			if err != nil {
@@ -147,8 +151,9 @@ func (m *matcher) raise(ctx context.Context, source Source, list []ours) error {
 					}) {
 					continue
 				}
+				o.Fee = fees[o.ID]
 				d := missing(o)
-				f.list = append(f.list, Exception{Source: source.ID, Kind: d.Kind, Payment: o.ID, Amount: d.Amount, Reason: d.Reason, At: o.Until})
+				f.list = append(f.list, Exception{Source: source.ID, Kind: d.Kind, Payment: o.ID, Amount: d.Amount, Delta: d.Delta, Reason: d.Reason, At: o.Until})
 			}
 			return m.sync(tx, f)
 		}); err != nil {

@@ -153,7 +153,17 @@ type Layout struct {
 	Columns  map[Field]int `json:"columns"`  // from 0
 	Dates    DateOrder     `json:"dates,omitempty"`
 	Sign     Sign          `json:"sign,omitempty"`
+	Fees     Fees          `json:"fees,omitempty"` // as balances have proved; empty: none has yet
 }
+
+// Fees says how the fees of a statement change its balance. Values are stored and never change.
+type Fees string
+
+// The readings of fees. One that nothing has proved is read as apart.
+const (
+	FeesApart  Fees = "apart"  // in addition to the amount
+	FeesWithin Fees = "within" // the amount has them
+)
 
 // headingsOf returns the headings of a row in the form in which they are compared, without empty ones at its end.
 func headingsOf(cells []sheet.Cell) []string {

@@ -9,13 +9,18 @@
 //	reconcile.go   construction
 //	run.go         the periodic work
 //	undo.go        matches that a person ends
+//	credit.go      credits of a bank that pay for a deposit
+//	pair.go        matches that a person makes
+//	money.go       resolutions that book money
 //	resolve.go     exceptions that one request is about, and their end
 //	missing.go     payments that statements do not have
 //	search.go      lines that name no payment
 //	settle.go      lines of banks that are settlements
 //	erasure.go     search for and erasure of a person's number
 //	match.go       lines that name their payment
-//	exceptions.go  differences of the two sides
+//	exceptions.go  differences of the two sides, found and listed
+//	entries.go     transfers of exceptions, and their end
+//	exception.go   one difference
 //	decide.go      rules about one line and its possible payments
 //	draft.go       files that wait for a person's confirmation
 //	import.go      lines of a file compared with the stored ones, and stored
@@ -45,6 +50,7 @@ type Deps struct {
 	DB       *db.DB
 	Clock    *clock.Clock
 	Log      *slog.Logger
+	Ledger   *ledger.Ledger
 	Payments *book.Reader
 	// Account returns the account at the provider that a payment debits or credits.
 	Account func(book.Payment) string
@@ -57,5 +63,5 @@ type Reconcile struct{ *matcher }
 
 // New builds the domain.
 func New(d Deps) *Reconcile {
-	return &Reconcile{&matcher{store: &store{db: d.DB, clock: d.Clock}, payments: d.Payments, account: d.Account, closed: d.Closed, log: d.Log}}
+	return &Reconcile{&matcher{store: &store{db: d.DB, clock: d.Clock, ledger: d.Ledger}, payments: d.Payments, account: d.Account, closed: d.Closed, log: d.Log}}
 }

@@ -37,9 +37,12 @@ FROM statement_lines JOIN statements ON statements.id = statement_lines.statemen
 FROM statement_versions JOIN statements ON statements.id = statement_versions.statement WHERE statement_versions.line IN (SELECT value FROM texts($1)) ORDER BY 1, 2, 3`
 
 	selectExceptions = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE id IN (SELECT value FROM texts($1)) AND ended_at = 0 ORDER BY id`
+
+	selectSuspended = `SELECT ` + exceptionColumns + ` FROM statement_exceptions WHERE id IN (SELECT value FROM texts($1)) AND ending = 'suspense' ORDER BY id`
 )
 
-// Select returns the open exceptions of a filter, all of them or none: more than MaxSelected are refused.
+// Select returns the exceptions of a filter, all of them or none: more than MaxSelected are refused. They are open, or in suspense
+// where the filter has that ending.
 func (s *store) Select(ctx context.Context, f Filter) (Selection, error) {
 	f.Ended, f.Before, f.Limit = false, "", MaxSelected+1
 	list, err := s.Exceptions(ctx, f)
@@ -53,17 +56,29 @@ func (s *store) Select(ctx context.Context, f Filter) (Selection, error) {
 	for i, e := range list {
 		ids[i] = e.ID
 	}
+	if f.Ending == EndedSuspend {
+		return s.Suspended(ctx, ids)
+	}
 	return s.Selected(ctx, ids)
 }
 
 // Selected returns the exceptions with these ids. An exception that has ended is left out.
-func (s *store) Selected(ctx context.Context, ids []string) (n Selection, err error) {
+func (s *store) Selected(ctx context.Context, ids []string) (Selection, error) {
+	return s.selected(ctx, selectExceptions, ids, "There is no such open exception")
+}
+
+// Suspended returns the exceptions with these ids whose money is in suspense.
+func (s *store) Suspended(ctx context.Context, ids []string) (Selection, error) {
+	return s.selected(ctx, selectSuspended, ids, "There is no such exception with money in suspense")
+}
+
+func (s *store) selected(ctx context.Context, sql string, ids []string, none string) (n Selection, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		n, err = selection(tx, selectExceptions, ids)
+		n, err = selection(tx, sql, ids)
 		return err
 	})
 	if err == nil && len(n.List) == 0 {
-		err = problem.New(problem.NotFound, "exception_not_found", "There is no such open exception")
+		err = problem.New(problem.NotFound, "exception_not_found", none)
 	}
 	return n, err
 }
@@ -99,7 +114,7 @@ func selection(tx *db.Tx, sql string, ids []string) (n Selection, err error) {
 	})
 	sum := sha256.New()
 	for _, e := range n.List {
-		fmt.Fprintf(sum, "%s %s %s %s %d %d\n", e.ID, e.Kind, e.Line, e.Payment, e.Amount, versions[e.Line])
+		fmt.Fprintf(sum, "%s %s %s %s %d %d %d\n", e.ID, e.Kind, e.Line, e.Payment, e.Amount, e.Delta, versions[e.Line])
 	}
 	n.Digest = hex.EncodeToString(sum.Sum(nil))
 	return n, err
@@ -116,18 +131,19 @@ func (n Selection) Uploaders() (ids []string) {
 }
 
 // WriteOff ends exceptions without moving money. It refuses if one of them is not as the digest has it.
-func (s *store) WriteOff(tx *db.Tx, ids []string, digest string) error {
-	n, err := selection(tx, selectExceptions+` FOR UPDATE`, ids)
+func (s *store) WriteOff(tx *db.Tx, ids []string, digest, act string) error {
+	list, err := s.lock(tx, selectExceptions, ids, digest)
 	if err != nil {
 		return err
 	}
-	if n.Digest != digest || len(n.List) != len(ids) {
-		return problem.New(problem.Invalid, "changed_since", "An exception has changed or ended since this was requested")
+	return s.end(tx, list, EndedWritten, act)
+}
+
+// lock reads exceptions in tx. It refuses if one of them is not as the digest has it.
+func (s *store) lock(tx *db.Tx, sql string, ids []string, digest string) ([]Exception, error) {
+	n, err := selection(tx, sql+` FOR UPDATE`, ids)
+	if err == nil && (n.Digest != digest || len(n.List) != len(ids)) {
+		err = problem.New(problem.Invalid, "changed_since", "An exception has changed or ended since this was requested")
 	}
-	for _, id := range ids {
-		if _, err := tx.Exec(endException, id, s.clock.Now(), string(EndedWritten)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.List, err
 }

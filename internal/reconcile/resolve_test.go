@@ -26,7 +26,7 @@ func TestWriteOff_asSelected(t *testing.T) {
 		}
 		ids := []string{n.List[0].ID, n.List[1].ID}
 		writeOff := func(digest string) error {
-			return d.Write(t.Context(), func(tx *db.Tx) error { return f.WriteOff(tx, ids, digest) })
+			return d.Write(t.Context(), func(tx *db.Tx) error { return f.WriteOff(tx, ids, digest, "act") })
 		}
 		if err := writeOff("another"); !problem.Is(err, problem.Invalid) {
 			t.Errorf("another digest: %v", err)
@@ -59,7 +59,7 @@ func TestWriteOff_lineThatChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.must(mtn, mtnHeading+moved("70", "", "Successful", "9.00", ""))
-		if err := d.Write(t.Context(), func(tx *db.Tx) error { return f.WriteOff(tx, []string{n.List[0].ID}, n.Digest) }); !problem.Is(err, problem.Invalid) {
+		if err := d.Write(t.Context(), func(tx *db.Tx) error { return f.WriteOff(tx, []string{n.List[0].ID}, n.Digest, "act") }); !problem.Is(err, problem.Invalid) {
 			t.Errorf("written off with %v", err)
 		}
 	})

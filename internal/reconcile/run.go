@@ -64,7 +64,7 @@ func (m *matcher) recheckSource(ctx context.Context, source Source) error {
 	for after := ""; ; {
 		var list []Exception
 		if err := m.db.Read(ctx, func(tx *db.Tx) (err error) {
-			list, err = queryExceptions(tx, openExceptions, source.ID, after, int64(setLines))
+			list, err = queryExceptions(tx, standingExceptions, source.ID, after, int64(setLines))
 			return err
 		}); err != nil || len(list) == 0 {
 			return err
@@ -89,7 +89,7 @@ func (m *matcher) recheckSource(ctx context.Context, source Source) error {
 			for _, e := range list {
 				p, is := payments[e.Payment]
 				if o := oursOf(p); e.Line == "" && is && !o.Open && !o.Paid {
-					if _, err := tx.Exec(endException, e.ID, m.clock.Now(), string(EndedAgreed)); err != nil {
+					if err := m.agree(tx, e); err != nil {
 						return err
 					}
 				}

@@ -42,6 +42,17 @@ func (s Source) Lag() time.Duration {
 	return p.Lag
 }
 
+// withinFees reports whether the fees of the statements are a part of their amounts.
+func (s Source) withinFees() bool { return s.Layout != nil && s.Layout.Fees == FeesWithin }
+
+// Charges returns the account of what the source takes for itself.
+func (s Source) Charges() ledger.AccountID {
+	if s.Bank() {
+		return ledger.BankFees(s.Account)
+	}
+	return ledger.ProviderFees(s.Provider)
+}
+
 // Bank reports whether the source is an account at a bank.
 func (s Source) Bank() bool { return s.Provider == "" }
 
@@ -49,7 +60,7 @@ func (s Source) Bank() bool { return s.Provider == "" }
 func (s Source) Ledger() ledger.Key {
 	key := ledger.Key{Asset: tenant.Tenant{Mode: s.Mode}.Money(), ID: ledger.FloatAt(s.Provider, s.Account)}
 	if s.Bank() {
-		key.ID = ledger.AccountID("bank/" + s.Account)
+		key.ID = ledger.Bank(s.Account)
 	}
 	return key
 }

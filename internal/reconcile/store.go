@@ -9,14 +9,16 @@ import (
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
 )
 
 // store has the rows of statements.
 type store struct {
-	db    *db.DB
-	clock *clock.Clock
+	db     *db.DB
+	clock  *clock.Clock
+	ledger *ledger.Ledger
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -82,7 +82,7 @@ func (c *Change) Run(e *frame.Env) error {
 		return problem.Field("kind", "is unknown. makola approvals kinds lists all kinds")
 	}
 	return c.WithSecret(e, func(o *frame.Opened, secret config.Secret) error {
-		for _, name := range []string{changes.FieldTenant, "from", "to"} {
+		for _, name := range []string{changes.FieldTenant, "from", "to", "wallet"} {
 			id := c.Set[name]
 			if err := o.Known(e.Ctx, &id); err != nil {
 				return err
@@ -93,7 +93,7 @@ func (c *Change) Run(e *frame.Env) error {
 		}
 		a := o.Changes(secret)
 		a.Payments, a.Messaging = o.Payments(secret), o.Messaging()
-		a.Batches = o.Batches(secret, a.Payments)
+		a.Batches, a.Reconcile = o.Batches(secret, a.Payments), o.Reconcile(a.Payments)
 		defer a.Payments.Close()
 		id := frame.NewID()
 		if reference := c.Set["reference"]; reference != "" && o.By.Machine == "" {

@@ -69,9 +69,14 @@ func (o *Opened) Batches(secret config.Secret, p *payments.Payments) *batch.Batc
 		Clock: o.Clock, Log: slog.New(slog.DiscardHandler), Secret: secret})
 }
 
-// Reconcile has the statements of providers and banks. A server matches the lines that a command imports.
-func (o *Opened) Reconcile() *reconcile.Reconcile {
-	return reconcile.New(reconcile.Deps{DB: o.DB, Clock: o.Clock, Log: slog.New(slog.DiscardHandler)})
+// Reconcile has the statements of providers and banks. A server matches the lines that a command imports. p are the payments that
+// resolutions of exceptions need; nil: there are none.
+func (o *Opened) Reconcile(p *payments.Payments) *reconcile.Reconcile {
+	d := reconcile.Deps{DB: o.DB, Clock: o.Clock, Ledger: o.Ledger, Log: slog.New(slog.DiscardHandler)}
+	if p != nil {
+		d.Payments, d.Account = p.Reader, p.AccountAt
+	}
+	return reconcile.New(d)
 }
 
 // Treasury moves operators' money.
@@ -92,7 +97,7 @@ func (o *Opened) Approvals() *changes.Store {
 // Changes returns the changes of the caller. A secret of a change is printed and not stored.
 func (o *Opened) Changes(secret config.Secret) *changes.Changes {
 	return changes.New(changes.Deps{Store: o.Approvals(), Ledger: o.Ledger, Tenants: o.Tenants, Access: o.Access, People: o.People, Senders: o.Senders(), Webhooks: o.Webhooks(secret),
-		Treasury: o.Treasury(), Closing: closing.New(o.DB, o.Ledger, o.Clock), Routes: o.Routes(), Reconcile: o.Reconcile(), Jobs: o.Jobs()})
+		Treasury: o.Treasury(), Closing: closing.New(o.DB, o.Ledger, o.Clock), Routes: o.Routes(), Reconcile: o.Reconcile(nil), Jobs: o.Jobs()})
 }
 
 // Sealed returns the tables with texts sealed under the keys of the ring.

@@ -19,8 +19,9 @@ import (
 
 // Statements holds the commands of makola statements.
 type Statements struct {
-	Import statementsImport `cmd:"" help:"Import a statement file of a provider or bank."`
-	List   statementsList   `cmd:"" help:"List imported statements, newest first."`
+	Import     statementsImport     `cmd:"" help:"Import a statement file of a provider or bank."`
+	List       statementsList       `cmd:"" help:"List imported statements, newest first."`
+	Exceptions statementsExceptions `cmd:"" help:"List differences between statements and our payments, newest first. makola change resolves them."`
 }
 
 func importedColumns() []frame.Column[reconcile.Statement] {
@@ -84,7 +85,7 @@ func (c *statementsImport) Run(e *frame.Env) error {
 }
 
 func (c *statementsImport) store(e *frame.Env, o *frame.Opened, file *sheet.File) error {
-	done, err := o.Reconcile().Import(e.Ctx, reconcile.Upload{Source: c.Source, FileName: filepath.Base(c.File), By: o.By.Visitor.Person.ID, ByName: o.Actor, Answers: c.answers(), Confirmed: c.Confirm}, file)
+	done, err := o.Reconcile(nil).Import(e.Ctx, reconcile.Upload{Source: c.Source, FileName: filepath.Base(c.File), By: o.By.Visitor.Person.ID, ByName: o.Actor, Answers: c.answers(), Confirmed: c.Confirm}, file)
 	switch {
 	case err != nil:
 		return err
@@ -164,10 +165,46 @@ type statementsList struct {
 // Run lists.
 func (c *statementsList) Run(e *frame.Env) error {
 	return c.With(e, func(o *frame.Opened) error {
-		list, err := o.Reconcile().Statements(e.Ctx, c.Before, int(c.Limit))
+		list, err := o.Reconcile(nil).Statements(e.Ctx, c.Before, int(c.Limit))
 		if err != nil {
 			return err
 		}
 		return frame.PrintAll(e.Stdout, c.Output, importedColumns(), list)
 	})
+}
+
+type statementsExceptions struct {
+	frame.Common
+	Source string      `name:"source" placeholder:"NAME" help:"Only those of an account, such as live/mtn/collection."`
+	Kind   string      `name:"kind" enum:"theirs_only,ours_only,amount,fee,state,twice," default:"" placeholder:"KIND" help:"Only one difference: theirs_only, ours_only, amount, fee, state or twice."`
+	Ending string      `name:"ended" enum:"agreed,booked,settled,suspense,released,adopted,funded,written_off," default:"" placeholder:"HOW" help:"Only those that ended so, such as suspense. Without it open ones."`
+	Before string      `name:"before" placeholder:"ID" help:"List exceptions before this one."`
+	Limit  frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
+}
+
+// Run lists.
+func (c *statementsExceptions) Run(e *frame.Env) error {
+	return c.With(e, func(o *frame.Opened) error {
+		list, err := o.Reconcile(nil).Exceptions(e.Ctx, reconcile.Filter{Source: c.Source, Kind: reconcile.Kind(c.Kind), Ending: reconcile.Ending(c.Ending), Before: c.Before, Limit: int(c.Limit)})
+		if err != nil {
+			return err
+		}
+		return frame.PrintAll(e.Stdout, c.Output, frame.Narrow(c.Output, exceptionColumns, "id", "source", "kind", "amount", "opened_at", "reason"), list)
+	})
+}
+
+var exceptionColumns = []frame.Column[reconcile.Exception]{
+	{Name: "id", Value: func(e reconcile.Exception) any { return e.ID }},
+	{Name: "source", Value: func(e reconcile.Exception) any { return e.Source }},
+	{Name: "kind", Value: func(e reconcile.Exception) any { return string(e.Kind) }},
+	{Name: "line", Value: func(e reconcile.Exception) any { return e.Line }},
+	{Name: "payment", Value: func(e reconcile.Exception) any { return e.Payment }},
+	{Name: "amount", Value: func(e reconcile.Exception) any { return e.Amount }},
+	{Name: "difference", Value: func(e reconcile.Exception) any { return e.Delta }},
+	{Name: "at", Value: func(e reconcile.Exception) any { return e.At }},
+	{Name: "opened_at", Value: func(e reconcile.Exception) any { return e.OpenedAt }},
+	{Name: "ended_at", Value: func(e reconcile.Exception) any { return e.EndedAt }},
+	{Name: "ending", Value: func(e reconcile.Exception) any { return string(e.Ending) }},
+	{Name: "owner", Value: func(e reconcile.Exception) any { return e.OwnerName }},
+	{Name: "reason", Value: func(e reconcile.Exception) any { return e.Reason }},
 }

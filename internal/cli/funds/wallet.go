@@ -95,13 +95,14 @@ type walletFund struct {
 	Amount frame.Amount `arg:"" help:"Amount in GHS, such as 250.00."`
 	Bank   string       `name:"bank" placeholder:"NAME" help:"Bank account of the company that received the money. Required once there is one."`
 	Slip   string       `name:"slip" placeholder:"NUMBER" help:"Number of the bank's slip. A bank account takes it once."`
+	Line   string       `name:"line" placeholder:"ID" help:"Line of the bank's imported statement, in place of a slip. It is used once."`
 }
 
 // Run funds a wallet.
 func (c *walletFund) Run(e *frame.Env) error {
 	return moveMoney(&c.Common, e, c.OrderFlags, c.Tenant, c.Amount.Or(0), changes.KindFund,
 		func(a *changes.Changes, ctx context.Context, by changes.By, id, reference, tenant string, amount money.Pesewas, reason string) (changes.Request, error) {
-			return a.FundFrom(ctx, by, id, changes.Deposit{Tenant: tenant, Amount: amount, Reference: reference, Bank: c.Bank, Slip: c.Slip}, reason)
+			return a.FundFrom(ctx, by, id, changes.Deposit{Tenant: tenant, Amount: amount, Reference: reference, Bank: c.Bank, Slip: c.Slip, Line: c.Line}, reason)
 		})
 }
 

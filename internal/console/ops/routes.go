@@ -51,7 +51,7 @@ func (ps *Pages) Routes() []console.Route {
 	}
 	for _, o := range ps.walletOrders() {
 		base, inputs := "/ops/tenants/{id}/"+o.name, []console.Input{{Name: "id", Max: 36}, {Name: "amount", Max: 20}, {Name: "way", Max: 3}, {Name: "reference", Max: changes.MaxReference},
-			{Name: "bank", Max: 30}, {Name: "slip", Max: treasury.MaxSlip}, reason}
+			{Name: "bank", Max: 30}, {Name: "slip", Max: treasury.MaxSlip}, {Name: "line", Max: 36}, reason}
 		routes = append(routes,
 			console.Route{Method: http.MethodGet, Path: base, Permission: roles.ChangeMoney, Handle: o.page},
 			console.Route{Method: http.MethodPost, Path: base, Permission: roles.ChangeMoney, Inputs: inputs, Handle: o.confirm},

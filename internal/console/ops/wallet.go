@@ -59,9 +59,23 @@ func (o walletOrder) banks(v *console.Visit, t tenant.Tenant) ([]page.Field, err
 	if len(options) == 1 {
 		return nil, nil
 	}
-	return []page.Field{{Name: "bank", Label: "Bank account", Value: v.Given("bank", ""), Options: options},
-		{Name: "slip", Label: "Slip number", Value: v.Given("slip", ""), Max: treasury.MaxSlip, Required: true, Hint: "Enter the number of the bank's slip or credit. A bank account takes it once."}}, nil
+	credits, err := o.pages.Reconcile.Credits(v.Ctx, t.Mode, mostCredits)
+	if err != nil {
+		return nil, err
+	}
+	fields := []page.Field{{Name: "bank", Label: "Bank account", Value: v.Given("bank", ""), Options: options}}
+	if len(credits) > 0 {
+		lines := []page.Option{{Text: "None: the bank account has no statement"}}
+		for _, c := range credits {
+			lines = append(lines, page.Option{Value: c.ID, Text: fmt.Sprintf("%s on %s at %s", t.Money().Text(int64(c.Amount)), c.At.Format("2 Jan 2006"), c.Bank)})
+		}
+		fields = append(fields, page.Field{Name: "line", Label: "Credit in the bank's statement", Value: v.Given("line", ""), Options: lines, Hint: "It pays for one deposit."})
+	}
+	return append(fields, page.Field{Name: "slip", Label: "Slip number", Value: v.Given("slip", ""), Max: treasury.MaxSlip, Required: len(credits) == 0, Hint: "Enter the number of the bank's slip or credit. A bank account takes it once."}), nil
 }
+
+// mostCredits is how many credits of statements the form offers, newest first.
+const mostCredits = 200
 
 // form returns the form for the amount and the reason.
 func (o walletOrder) form(v *console.Visit, t tenant.Tenant, banks []page.Field, amount, way, reason string) page.Form {
@@ -130,7 +144,7 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	if o.takes {
 		values["way"] = value("way")
 	} else {
-		values["bank"], values["slip"] = value("bank"), value("slip")
+		values["bank"], values["slip"], values["line"] = value("bank"), value("slip"), value("line")
 	}
 	preview, err := o.pages.Approvals.Changes.Preview(v.Ctx, approvals.By(v), o.kind, values)
 	if problem.Is(err, problem.Invalid) {
@@ -167,7 +181,7 @@ func (o walletOrder) confirm(v *console.Visit) (console.Answer, error) {
 	form := page.Form{ID: "confirm", Action: o.path(t) + "/confirm", Submit: fmt.Sprintf(submit, worth), Danger: amount < 0, Fields: []page.Field{
 		{Name: "id", Type: "hidden", Value: cmp.Or(value("id"), uuid.Must(uuid.NewV7()).String())}, {Name: "amount", Type: "hidden", Value: size.String()},
 		{Name: "way", Type: "hidden", Value: value("way")}, {Name: "reference", Type: "hidden", Value: value("reference")}, {Name: "bank", Type: "hidden", Value: value("bank")},
-		{Name: "slip", Type: "hidden", Value: value("slip")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
+		{Name: "slip", Type: "hidden", Value: value("slip")}, {Name: "line", Type: "hidden", Value: value("line")}, {Name: "reason", Type: "hidden", Value: value("reason")}}}
 	return console.Answer{Title: o.title, Body: walletConfirmBody(o, warnings, facts, form, o.path(t))}, nil
 }
 
@@ -183,7 +197,7 @@ func (o walletOrder) do(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	value := v.R.PostFormValue
-	request, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), value("id"), changes.Deposit{Tenant: t.ID, Amount: amount, Reference: value("reference"), Bank: value("bank"), Slip: value("slip")}, value("reason"))
+	request, err := o.ask(o.pages.Approvals.Changes, v.Ctx, approvals.By(v), value("id"), changes.Deposit{Tenant: t.ID, Amount: amount, Reference: value("reference"), Bank: value("bank"), Slip: value("slip"), Line: value("line")}, value("reason"))
 	if err != nil {
 		return console.Answer{}, err
 	}

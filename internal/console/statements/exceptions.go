@@ -26,7 +26,8 @@ var kindTexts = map[reconcile.Kind]string{
 
 // endingTexts name the ways in which exceptions end.
 var endingTexts = map[reconcile.Ending]string{
-	reconcile.EndedAgreed: "Both sides agree", reconcile.EndedBooked: "Fee booked", reconcile.EndedSuspend: "In suspense", reconcile.EndedWritten: "Written off",
+	reconcile.EndedAgreed: "Both sides agree", reconcile.EndedBooked: "Fee booked", reconcile.EndedSettled: "Payment ended as the statement has it", reconcile.EndedSuspend: "In suspense",
+	reconcile.EndedReleased: "Moved out of suspense", reconcile.EndedAdopted: "In a wallet", reconcile.EndedFunded: "Used by a deposit", reconcile.EndedWritten: "Written off",
 }
 
 // ruleTexts name the rules of matches.
@@ -62,18 +63,21 @@ func (ps *Pages) exceptionColumns(now time.Time) []console.Column[reconcile.Exce
 var exceptionFilters = []string{"source", "kind", "owner", "older", "least", "most", "state"}
 
 func exceptionInputs() []console.Input {
-	return []console.Input{{Name: "before", Max: 36}, {Name: "source", Max: 60}, {Name: "kind", Max: 12}, {Name: "owner", Max: 36}, {Name: "older", Max: 3}, {Name: "least", Max: 20}, {Name: "most", Max: 20}, {Name: "state", Max: 5}}
+	return []console.Input{{Name: "before", Max: 36}, {Name: "source", Max: 60}, {Name: "kind", Max: 12}, {Name: "owner", Max: 36}, {Name: "older", Max: 3}, {Name: "least", Max: 20}, {Name: "most", Max: 20}, {Name: "state", Max: 8}}
 }
 
 var (
 	anyOwner = []page.Option{{Value: "", Text: "Anybody"}, {Value: "me", Text: "Me"}, {Value: reconcile.NoOwner, Text: "Nobody"}}
-	anyState = []page.Option{{Value: "", Text: "Open"}, {Value: "ended", Text: "Ended"}}
+	anyState = []page.Option{{Value: "", Text: "Open"}, {Value: "suspense", Text: "In suspense"}, {Value: "ended", Text: "Ended"}}
 	anyAge   = []page.Option{{Value: "", Text: "Any"}, {Value: "1", Text: "Over a day"}, {Value: "7", Text: "Over a week"}, {Value: "30", Text: "Over a month"}}
 )
 
 // narrow reads the filters of the list.
 func narrow(v *console.Visit) (f reconcile.Filter, err error) {
 	f = reconcile.Filter{Source: v.Param("source"), Kind: reconcile.Kind(v.Param("kind")), Before: v.Param("before"), Ended: v.Param("state") == "ended", Limit: console.PageRows + 1}
+	if v.Param("state") == string(reconcile.EndedSuspend) {
+		f.Ending = reconcile.EndedSuspend
+	}
 	if f.Owner = v.Param("owner"); f.Owner == "me" {
 		f.Owner = v.Who.Person.ID
 	}
@@ -149,8 +153,9 @@ func (ps *Pages) exceptions(v *console.Visit) (console.Answer, error) {
 		return console.Answer{}, err
 	}
 	l := page.List{Title: "Exceptions", Lead: "Where statements of providers and banks differ from our payments.", Filters: fields, Active: v.Narrowed(exceptionFilters...), Clear: exceptionsPage,
-		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
-		Empty:   page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
+		Actions: v.Actions(roles.ChangeTreasury, page.Link{Href: exceptionsPage + "/fee", Text: "Book fees"}, page.Link{Href: exceptionsPage + "/suspend", Text: "Put into suspense"},
+			page.Link{Href: exceptionsPage + "/release", Text: "Move out of suspense"}, page.Link{Href: exceptionsPage + "/write-off", Text: "Write off"}),
+		Empty: page.Empty{Title: "No exceptions", Text: "Every line of the statements agrees with our payments."}}
 	if l.Active {
 		l.Empty = page.Empty{Title: "No results", Text: "No exception matches these filters.", Href: exceptionsPage, Do: "Clear filters"}
 	}
@@ -191,18 +196,48 @@ func (ps *Pages) show(v *console.Visit, e reconcile.Exception, wrong error) (con
 	if v.Can(roles.ImportStatements) && e.EndedAt.IsZero() {
 		parts = append(parts, ps.care(v, e, wrong)...)
 	}
-	if v.Can(roles.ChangeTreasury) && e.EndedAt.IsZero() {
-		parts = append(parts, page.Button(exceptionsPage+"/write-off?exception="+e.ID, "Write off"))
+	if v.Can(roles.ChangeTreasury) {
+		for _, l := range resolutions(e) {
+			parts = append(parts, page.Button(exceptionsPage+l.Href+"?exception="+e.ID, l.Text))
+		}
 	}
 	return console.Answer{Title: title, Wrong: wrong != nil, Body: page.Join(append(parts, page.Anchor(exceptionsPage, "All exceptions"))...)}, nil
 }
 
+// resolutions are the forms that can end an exception, or move its money out of suspense.
+func resolutions(e reconcile.Exception) (list []page.Link) {
+	if e.Ending == reconcile.EndedSuspend {
+		return []page.Link{{Href: "/release", Text: "Move out of suspense"}}
+	}
+	if !e.EndedAt.IsZero() {
+		return nil
+	}
+	switch e.Kind {
+	case reconcile.TheirsOnly:
+		list = append(list, page.Link{Href: "/match", Text: "Match with a payment"})
+		if _, err := reconcile.CheckAdopt(e); err == nil {
+			list = append(list, page.Link{Href: "/adopt", Text: "Put into a wallet"})
+		}
+	case reconcile.FeeOff:
+		list = append(list, page.Link{Href: "/fee", Text: "Book the fee"})
+	case reconcile.StateOff, reconcile.OursOnly:
+		list = append(list, page.Link{Href: "/end", Text: "End the payment as the statement has it"})
+	}
+	if e.Kind != reconcile.FeeOff && e.Delta != 0 {
+		list = append(list, page.Link{Href: "/suspend", Text: "Put into suspense"})
+	}
+	return append(list, page.Link{Href: "/write-off", Text: "Write off"})
+}
+
 func exceptionFacts(e reconcile.Exception, now time.Time) []page.Fact {
-	list := []page.Fact{{Name: "Account", Value: page.Text(sourceTitle(e.Source))}, {Name: "Amount", Value: page.Money(e.Amount)}, {Name: "Found", Value: page.Time(e.OpenedAt)}}
+	list := []page.Fact{{Name: "Account", Value: page.Text(sourceTitle(e.Source))}, {Name: "Amount", Value: page.Money(e.Amount)}, {Name: "Statement less our books", Value: page.Money(e.Delta)}, {Name: "Found", Value: page.Time(e.OpenedAt)}}
 	if e.EndedAt.IsZero() {
 		list = append(list, page.Fact{Name: "Age", Value: page.Text(age(e.OpenedAt, now))})
 	} else {
 		list = append(list, page.Fact{Name: "Ended", Value: page.Time(e.EndedAt)}, page.Fact{Name: "How", Value: page.Text(endingTexts[e.Ending])})
+	}
+	if e.Act != "" {
+		list = append(list, page.Fact{Name: "Request", Value: page.Anchor("/ops/acts/"+e.Act, "Open the request")})
 	}
 	if e.OwnerName != "" {
 		list = append(list, page.Fact{Name: "Owner", Value: page.Text(e.OwnerName)})

@@ -6,6 +6,7 @@ import (
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console"
 	"github.com/makola/makola/internal/console/approvals"
+	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/sheet"
@@ -41,11 +42,35 @@ func (ps *Pages) Routes() []console.Route {
 		console.Route{Method: http.MethodPost, Path: one + "/leave", Permission: roles.ImportStatements, Handle: ps.leave},
 		console.Route{Method: http.MethodPost, Path: one + "/note", Permission: roles.ImportStatements, Inputs: []console.Input{{Name: "note", Max: 500}}, Handle: ps.note},
 		console.Route{Method: http.MethodPost, Path: one + "/undo", Permission: roles.ImportStatements, Inputs: []console.Input{reason}, Handle: ps.undo})
-	routes = append(routes, ps.Approvals.Form(changes.KindWriteOff, "/exceptions/write-off", "Request the write-off",
-		"Ends exceptions without moving money, one or all of an account and kind up to an amount. Nobody who imported their lines approves it.",
-		approvals.Choices{"source": ps.writtenSources, "kind": writtenKinds}).Routes("/ops")...)
+	for _, f := range ps.resolutionForms() {
+		routes = append(routes, f.Routes("/ops")...)
+	}
 	for i := range routes {
 		routes[i].Site = console.Operators
 	}
 	return routes
+}
+
+// resolutionForms are the pages on which people request the end of exceptions.
+func (ps *Pages) resolutionForms() []approvals.Form {
+	some := approvals.Choices{"source": ps.writtenSources, "kind": writtenKinds}
+	return []approvals.Form{
+		ps.Approvals.Form(changes.KindWriteOff, "/exceptions/write-off", "Request the write-off",
+			"Ends exceptions without moving money, one or all of an account and kind up to an amount. Write off only what our books have already. Nobody who imported their lines approves it.", some),
+		ps.Approvals.Form(changes.KindBookFee, "/exceptions/fee", "Request the booking", "Books the fees that the statement has and our books have not, of one exception or of all of an account.", some),
+		ps.Approvals.Form(changes.KindSuspend, "/exceptions/suspend", "Request the move",
+			"Books the difference, of one exception or of all of an account and kind, against suspense. Our books then have what the statement has. A line that is matched later takes its money back out.", some),
+		ps.Approvals.Form(changes.KindRelease, "/exceptions/release", "Request the move",
+			"Moves money out of suspense: to the customer, to our earned fees, or to the costs of the provider or bank. What is missing in suspense is taken from there.",
+			approvals.Choices{"source": ps.writtenSources, "kind": writtenKinds, "for": releaseSides}),
+		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Puts money that came in at a provider, and that no payment of ours has, into the wallet of an account.", nil),
+		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with a payment of ours. No money moves.", nil),
+		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the end",
+			"Ends a payment of unknown outcome as the statement has it, or takes back an end by an earlier statement. An outcome that the provider reported stays.", nil),
+	}
+}
+
+func releaseSides(*console.Visit) ([]page.Option, error) {
+	return []page.Option{{Value: "", Text: "Choose"}, {Value: string(changes.Customer), Text: "The customer's wallet"}, {Value: string(changes.House), Text: "Our earned fees"},
+		{Value: string(changes.Charge), Text: "Costs of the provider or bank"}}, nil
 }

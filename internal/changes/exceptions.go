@@ -1,0 +1,163 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
+)
+
+// selected are the exceptions that the requester asked for and saw. Its members and their order are what is hashed: they never change.
+type selected struct {
+	IDs    []string      `json:"ids"`
+	Sum    money.Pesewas `json:"pesewas"`
+	Digest string        `json:"digest"` // of the exceptions and the versions of their lines
+}
+
+// exceptionKinds are the kinds of exceptions as texts.
+func exceptionKinds() (list []string) {
+	for _, k := range reconcile.Kinds() {
+		list = append(list, string(k))
+	}
+	return list
+}
+
+// Fields of exceptions.
+var (
+	exceptionField = Field{Name: "exception", Label: "Exception", Hint: "The id of one exception.", Max: 36, Required: true}
+	oneField       = Field{Name: "exception", Label: "Exception", Hint: "The id of one exception. Leave empty to choose several by the fields below.", Max: 36}
+	sourceField    = Field{Name: "source", Label: "Account of the statements", Hint: "Such as live/mtn/collection.", Max: 60}
+	kindField      = Field{Name: "kind", Label: "Difference", Options: exceptionKinds(), Max: 12}
+	mostField      = Field{Name: "most", Label: "Largest amount in cedis", Hint: "Exceptions of larger amounts stay open.", Max: 20}
+	walletField    = Field{Name: "wallet", Label: "Account", Hint: "The id of the account whose wallet it is.", Max: 64}
+)
+
+// lookSelected drafts a change of one exception, or of all that the fields select. verb begins the sentence.
+func (a *Changes) lookSelected(verb string, check func(ctx context.Context, list []reconcile.Exception) error) func(ctx context.Context, o Order) (Draft, error) {
+	return func(ctx context.Context, o Order) (Draft, error) {
+		if o.Values["exception"] == "" && verb == "Book the fee of" {
+			o.Values["kind"] = string(reconcile.FeeOff)
+		}
+		n, err := a.selectExceptions(ctx, o.Values, "")
+		if err == nil && check != nil {
+			err = check(ctx, n.List)
+		}
+		if err != nil {
+			return Draft{}, err
+		}
+		return draftSelected(n, verb), nil
+	}
+}
+
+func draftSelected(n reconcile.Selection, verb string) Draft {
+	sentence := fmt.Sprintf("%s %d exceptions, %s in all", verb, len(n.List), cedis(n.Sum))
+	if len(n.List) == 1 {
+		sentence = fmt.Sprintf("%s an exception of %s: %s", verb, cedis(n.Sum), strings.TrimSuffix(n.List[0].Reason, "."))
+	}
+	return Draft{Sentence: sentence, Amount: n.Sum, Payload: selectedOf(n), Barred: n.Uploaders()}
+}
+
+func selectedOf(n reconcile.Selection) selected {
+	p := selected{Sum: n.Sum, Digest: n.Digest}
+	for _, e := range n.List {
+		p.IDs = append(p.IDs, e.ID)
+	}
+	return p
+}
+
+// cedis writes an amount whose money, live or test, is that of its statement.
+func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }
+
+// selectExceptions finds one exception, or all that the fields select. They are open, or in suspense.
+func (a *Changes) selectExceptions(ctx context.Context, v Values, ending reconcile.Ending) (reconcile.Selection, error) {
+	if id := v["exception"]; id != "" {
+		if ending == reconcile.EndedSuspend {
+			return a.Reconcile.Suspended(ctx, []string{id})
+		}
+		return a.Reconcile.Selected(ctx, []string{id})
+	}
+	most, err := v.amount("most")
+	var bad problem.Fields
+	bad.Merge(err)
+	for _, name := range []string{"source", "kind"} {
+		if v[name] == "" {
+			bad.Add(name, "is required, unless you name one exception")
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return reconcile.Selection{}, err
+	}
+	return a.Reconcile.Select(ctx, reconcile.Filter{Source: v["source"], Kind: reconcile.Kind(v["kind"]), Most: most, Ending: ending})
+}
+
+// checkSelected returns the files with their rows and uploaders, and the payment of a single exception with its provider's last answer.
+func (a *Changes) checkSelected(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[selected](r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.Reconcile.Selected(ctx, p.IDs)
+	if err != nil {
+		return nil, err
+	}
+	return a.selectedFacts(ctx, n, p)
+}
+
+func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, p selected) ([]Fact, error) {
+	if n.Digest != p.Digest {
+		return nil, errChanged("An exception")
+	}
+	var delta money.Pesewas
+	for _, e := range n.List {
+		delta += e.Delta
+	}
+	list := []Fact{{Name: "Exceptions", Value: strconv.Itoa(len(n.List))}, {Name: "Sum", Value: cedis(n.Sum)}, {Name: "Statements less our books", Value: cedis(delta)}}
+	list = append(list, fileFacts(n)...)
+	if len(n.List) > 1 {
+		return list, nil
+	}
+	e := n.List[0]
+	list = append(list, Fact{Name: "Account", Value: e.Source}, Fact{Name: "Difference", Value: e.Reason})
+	if e.Payment == "" {
+		return list, nil
+	}
+	found, err := a.Payments.ByIDs(ctx, []string{e.Payment})
+	pay := found[e.Payment]
+	list = append(list, Fact{Name: "Payment", Value: reference(pay), Of: ofPayment(pay.ID)}, Fact{Name: "Provider's last answer", Value: lastAnswer(pay)})
+	return list, err
+}
+
+// maxFiles is how many files the facts name.
+const maxFiles = 5
+
+// fileFacts name the files and the people who imported them.
+func fileFacts(n reconcile.Selection) (list []Fact) {
+	seen := map[string]bool{}
+	for _, f := range n.Files {
+		value := f.Name + ", imported by " + f.UploaderName
+		if len(n.List) == 1 && f.Row > 0 {
+			value = fmt.Sprintf("%s, row %d, imported by %s", f.Name, f.Row, f.UploaderName)
+		}
+		if seen[value] {
+			continue
+		}
+		if seen[value] = true; len(list) == maxFiles {
+			return append(list, Fact{Name: "File", Value: "and others"})
+		}
+		list = append(list, Fact{Name: "File", Value: value})
+	}
+	return list
+}
+
+// lastAnswer returns what the provider reported last of a payment: success or failed.
+func lastAnswer(p book.Payment) string {
+	if p.Status.Open() {
+		return "not final"
+	}
+	return p.ProviderState().String()
+}

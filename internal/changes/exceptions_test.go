@@ -1,0 +1,267 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
+	"github.com/makola/makola/internal/roles"
+)
+
+// ofUnknown are the kinds whose examples need payouts of unknown outcome.
+var ofUnknown = []string{KindResolve, KindContradict, KindDecide, KindPair, KindEndByLine}
+
+// difference is an exception as a test stores it, with a line of its own.
+type difference struct {
+	source, kind, payment, ending string
+	delta                         money.Pesewas
+	uploader                      string
+	at                            int64 // microseconds
+}
+
+// differs stores an exception and its line, and returns its id, which is that of the line and of the statement, too.
+func (f *fixture) differs(x difference) (id string) {
+	f.t.Helper()
+	id = newID()
+	amount, ended := max(x.delta, -x.delta), 0
+	if x.ending != "" {
+		ended = 1
+	}
+	f.tx(func(tx *db.Tx) error {
+		if _, err := tx.Exec(`INSERT INTO statement_exceptions (id, source, kind, line, payment, amount, delta, reason, at, opened_at, ended_at, ending)
+			VALUES ($1, $2, $3, $1, $4, $5, $6, 'The sides differ.', 1, 1, $7, $8)`, id, x.source, x.kind, x.payment, int64(amount), int64(x.delta), ended, x.ending); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(`INSERT INTO statement_lines (id, source, identity, statement, file_row, day, at, amount, fee, fee_known, their_id, reference, settlement, status, type, party, narrative, judged)
+			VALUES ($1, $2, $1, $1, 2, 1, $3, $4, 0, 0, $1, '', '', 'success', '', '', '', 1)`, id, x.source, x.at, int64(x.delta)); err != nil {
+			return err
+		}
+		_, err := tx.Exec(`INSERT INTO statements (id, source, file_name, digest, state, uploader, uploader_name, lines, added, changed, first_at, last_at, opening, closing, chains, uploaded_at, read_at)
+			VALUES ($1, $2, 'november.csv', $1, 'read', $3, 'Kojo', 1, 1, 0, 1, 1, 0, 0, 0, 1, 1)`, id, x.source, x.uploader)
+		return err
+	})
+	return id
+}
+
+const (
+	mtnSource    = "live/mtn/collection"
+	hubtelSource = "live/hubtel/disbursement"
+)
+
+func providerFeesKey(x *examples) ledger.Key {
+	return ledger.Key{Asset: x.tenant.Money(), ID: ledger.ProviderFees("mtn")}
+}
+
+// exceptionExamples are those of kinds about exceptions of statements.
+func exceptionExamples() map[string]example {
+	of := func(kind string, x difference, more ...string) func(*examples, string) (Request, error) {
+		return func(e *examples, id string) (Request, error) {
+			return e.request(kind, id, append([]string{"exception", e.differs(x)}, more...)...)
+		}
+	}
+	credit := difference{source: mtnSource, kind: "theirs_only", delta: 500}
+	waiting := credit
+	waiting.ending = "suspense"
+	return map[string]example{
+		KindWriteOff: {ask: of(KindWriteOff, credit)},
+		KindBookFee:  {has: providerFeesKey, by: -5, ask: of(KindBookFee, difference{source: mtnSource, kind: "fee", delta: -5})},
+		KindSuspend:  {has: suspenseKey, by: 500, ask: of(KindSuspend, credit)},
+		KindRelease:  {has: feesKey, by: 500, ask: of(KindRelease, waiting, "for", "house")},
+		KindAdopt: {has: walletKey, by: 500, ask: func(x *examples, id string) (Request, error) {
+			return of(KindAdopt, credit, "wallet", x.tenant.ID)(x, id)
+		}},
+		KindPair: {ask: func(x *examples, id string) (Request, error) {
+			return of(KindPair, difference{source: hubtelSource, kind: "theirs_only", delta: -10 * money.Cedi}, "payment", x.next())(x, id)
+		}},
+		KindEndByLine: {has: walletKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
+			return of(KindEndByLine, difference{source: hubtelSource, kind: "ours_only", payment: x.next()})(x, id)
+		}},
+	}
+}
+
+// balance returns the balance of an account of the ledger.
+func (f *fixture) balance(id ledger.AccountID) int64 {
+	f.t.Helper()
+	n, err := f.ledger.Balance(f.t.Context(), ledger.Key{Asset: f.tenant.Money(), ID: id})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+// approved requests a change and lets another person approve it.
+func (x *examples) approved(kind string, pairs ...string) {
+	x.t.Helper()
+	request, err := x.request(kind, newID(), pairs...)
+	if err != nil || request.State != Waiting {
+		x.t.Fatalf("%s: %+v, %v", kind, request, err)
+	}
+	seen, err := x.Review(x.t.Context(), x.first.Place, request.ID)
+	if err == nil {
+		request, err = x.Approve(x.t.Context(), x.first, request.ID, seen.Shown)
+	}
+	if err != nil || request.State != Done {
+		x.t.Fatalf("%s: %+v, %v", kind, request, err)
+	}
+}
+
+func (f *fixture) treasurer() *examples {
+	x := &examples{fixture: f}
+	x.boss = f.join("treasurer@example.com", roles.Treasury)
+	return x
+}
+
+// Money that nobody of ours knows goes into suspense, and from there to the customer, once. The books then have what the statement has,
+// and suspense is empty.
+func TestSuspend_andRelease(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		in := f.differs(difference{source: mtnSource, kind: "theirs_only", delta: 700})
+		out := f.differs(difference{source: mtnSource, kind: "theirs_only", delta: -300})
+		x.approved(KindSuspend, "source", mtnSource, "kind", "theirs_only")
+		if f.balance(ledger.Suspense) != 400 || f.balance("float/mtn/collection") != -400 {
+			t.Fatal(f.balance(ledger.Suspense), f.balance("float/mtn/collection"))
+		}
+		if _, err := x.request(KindRelease, newID(), "exception", in, "for", "customer"); !problem.Is(err, problem.Invalid) {
+			t.Error("without an account", err)
+		}
+		x.approved(KindRelease, "exception", in, "for", "customer", "wallet", f.tenant.ID)
+		x.approved(KindRelease, "exception", out, "for", "charge")
+		if f.balance(ledger.Suspense) != 0 || f.balance(f.tenant.Wallet().ID) != 700 || f.balance("provider_fees/mtn") != -300 {
+			t.Error(f.balance(ledger.Suspense), f.balance(f.tenant.Wallet().ID), f.balance("provider_fees/mtn"))
+		}
+		for _, again := range [][]string{{KindSuspend, "exception", in}, {KindRelease, "exception", in, "for", "house"}, {KindAdopt, "exception", in, "wallet", f.tenant.ID}} {
+			if _, err := x.request(again[0], newID(), again[1:]...); !problem.Is(err, problem.NotFound) {
+				t.Errorf("%v a second time: %v", again, err)
+			}
+		}
+	})
+}
+
+// Whoever imported a line approves no resolution of it.
+func TestExceptions_uploaderApprovesNothing(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		id := f.differs(difference{source: mtnSource, kind: "theirs_only", delta: 700, uploader: f.first.Visitor.Person.ID})
+		for _, pairs := range [][]string{{KindSuspend}, {KindAdopt, "wallet", f.tenant.ID}, {KindWriteOff}} {
+			request, err := x.request(pairs[0], newID(), append(pairs[1:], "exception", id)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done, err := f.Approve(t.Context(), f.first, request.ID, request.Digest); err == nil {
+				t.Errorf("%s was approved: %+v", pairs[0], done)
+			}
+			if _, err := f.Withdraw(t.Context(), x.boss, request.ID, request.Digest); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// A statement ends a payment of unknown outcome, and takes back what an operator decided. It never overrules what the provider reported.
+func TestEndByLine_neverOverrulesTheProvider(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.rail.pending = true
+		pays := x.unknown(3)
+		settled, decided := pays[0].ID, pays[1].ID
+		line := f.differs(difference{source: hubtelSource, kind: "state", payment: settled, delta: -10 * money.Cedi})
+		x.approved(KindEndByLine, "exception", line)
+		if p, err := f.Payments.Find(t.Context(), settled); err != nil || p.Status != book.StatusSuccess || p.LastReported != "" {
+			t.Fatal(p.Status, p.LastReported, err)
+		}
+		if _, err := f.Payments.Resolve(t.Context(), decided, true, "another line", "ama"); err != nil {
+			t.Fatal(err)
+		}
+		missing := f.differs(difference{source: hubtelSource, kind: "ours_only", payment: decided, delta: 10 * money.Cedi})
+		x.approved(KindEndByLine, "exception", missing)
+		if p, err := f.Payments.Find(t.Context(), decided); err != nil || p.ContradictedAt.IsZero() {
+			t.Fatal(p.Status, err)
+		}
+		reported := pays[2].ID
+		f.tx(func(tx *db.Tx) error { // as the provider's answer does, without a note of an operator
+			_, err := tx.Exec(`UPDATE payments SET status = 'success', settled_at = created_at + 1 WHERE id = $1`, reported)
+			return err
+		})
+		again := f.differs(difference{source: hubtelSource, kind: "ours_only", payment: reported, delta: 10 * money.Cedi})
+		if _, err := x.request(KindEndByLine, newID(), "exception", again); problem.From(err).Code != "provider_reported" {
+			t.Errorf("a payment that its provider reported: %v", err)
+		}
+	})
+}
+
+// A credit of a bank pays for one deposit. Its amount and bank account are those of the line, and a second deposit is refused.
+func TestFund_fromOneCreditOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		f.account("gcb")
+		x.boss = f.requester
+		line := f.differs(difference{source: "live/bank/gcb", kind: "theirs_only", delta: 900, at: 1})
+		fund := func(amount, line string) error {
+			_, err := x.request(KindFund, newID(), "tenant", f.tenant.ID, "amount", amount, "line", line)
+			return err
+		}
+		if err := fund("9.01", line); !problem.Is(err, problem.Invalid) {
+			t.Errorf("another amount: %v", err)
+		}
+		debit := f.differs(difference{source: "live/bank/gcb", kind: "theirs_only", delta: -900})
+		if err := fund("9.00", debit); !problem.Is(err, problem.Invalid) {
+			t.Errorf("money that left: %v", err)
+		}
+		other, err := x.request(KindFund, newID(), "tenant", f.tenant.ID, "amount", "9.00", "line", line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.approved(KindFund, "tenant", f.tenant.ID, "amount", "9.00", "line", line)
+		if f.balance(f.tenant.Wallet().ID) != 900 || f.balance("bank/gcb") != -900 {
+			t.Error(f.balance(f.tenant.Wallet().ID), f.balance("bank/gcb"))
+		}
+		if done, err := f.Approve(t.Context(), f.first, other.ID, other.Digest); err == nil && done.State == Done {
+			t.Error("a second deposit used the line")
+		}
+		if err := fund("9.00", line); !problem.Is(err, problem.Duplicate) {
+			t.Errorf("a third deposit: %v", err)
+		}
+		if e, err := f.Reconcile.Exception(context.WithoutCancel(t.Context()), line); err != nil || e.Ending != reconcile.EndedFunded {
+			t.Error(e, err)
+		}
+		if f.balance(f.tenant.Wallet().ID) != 900 {
+			t.Error(f.balance(f.tenant.Wallet().ID))
+		}
+	})
+}
+
+// At most 500 exceptions are changed by one request, and all of them or none.
+func TestExceptions_manyAtOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		x := f.treasurer()
+		var last string
+		for i := range 20 {
+			last = f.differs(difference{source: mtnSource, kind: "fee", delta: money.Pesewas(-1 - i)})
+		}
+		request, err := x.request(KindBookFee, newID(), "source", mtnSource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE statement_exceptions SET delta = -1000, amount = 1000 WHERE id = $1`, last)
+			return err
+		})
+		if done, err := f.Approve(t.Context(), f.first, request.ID, request.Digest); err == nil && done.State == Done {
+			t.Fatal("other fees were booked", done)
+		}
+		if f.balance("provider_fees/mtn") != 0 {
+			t.Error(f.balance("provider_fees/mtn"))
+		}
+		x.approved(KindBookFee, "source", mtnSource)
+		if want := fmt.Sprint(-1000 - 19*20/2); fmt.Sprint(f.balance("provider_fees/mtn")) != want {
+			t.Error(f.balance("provider_fees/mtn"), want)
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
+)
+
+// KindPair matches the line of an exception with a payment. KindEndByLine ends the payment of an exception as the statement has it.
+const (
+	KindPair      = "statement.match"
+	KindEndByLine = "statement.settle"
+)
+
+// pairing is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+type pairing struct {
+	Exception string        `json:"exception"`
+	Digest    string        `json:"digest"`
+	Payment   string        `json:"payment"`
+	Leg       reconcile.Leg `json:"leg"`
+}
+
+func (a *Changes) pairKind(rule Rule) Kind {
+	return written(a, KindPair, "Match of a line with a payment", rule, func(tx *db.Tx, request Request, p pairing) ([]audit.Change, error) {
+		err := a.Reconcile.Pair(tx, p.Exception, p.Digest, p.Payment, p.Leg, request.Actor)
+		return []audit.Change{{What: "line of the statement", Before: "unmatched", After: "matched with " + p.Payment}}, err
+	}).by(a.lookPair, exceptionField, paymentField).showing(a.checkPair)
+}
+
+func (a *Changes) lookPair(ctx context.Context, o Order) (Draft, error) {
+	n, err := a.Reconcile.Selected(ctx, []string{o.Values["exception"]})
+	if err != nil {
+		return Draft{}, err
+	}
+	pay, err := a.Payments.Find(ctx, o.Values["payment"])
+	if err != nil {
+		return Draft{}, err
+	}
+	leg, err := a.Reconcile.CheckPair(ctx, n.List[0], pay)
+	if err != nil {
+		return Draft{}, err
+	}
+	d, err := a.draftPayment(ctx, pay, fmt.Sprintf("Match a line of %s with {payment}", cedis(n.Sum)), pairing{n.List[0].ID, n.Digest, pay.ID, leg})
+	d.Amount, d.Barred = n.Sum, n.Uploaders()
+	return d, err
+}
+
+// checkPair returns both sides of the match.
+func (a *Changes) checkPair(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[pairing](r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.Reconcile.Selected(ctx, []string{p.Exception})
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.selectedFacts(ctx, n, selected{Digest: p.Digest})
+	if err != nil {
+		return nil, err
+	}
+	pay, err := a.Payments.Find(ctx, p.Payment)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.Reconcile.Line(ctx, n.List[0].Line)
+	list = append(list, paymentFacts(pay)...)
+	if amount := max(l.Amount, -l.Amount); amount != pay.Gross() {
+		list = append(list, warning(fmt.Sprintf("The amounts differ: the line has %s, and the payment has %s.", cedis(amount), cedis(pay.Gross()))))
+	}
+	return list, err
+}
+
+// settlement is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+type settlement struct {
+	Exception  string        `json:"exception"`
+	Digest     string        `json:"digest"`
+	Payment    seen          `json:"payment"`
+	Paid       bool          `json:"paid"`
+	Contradict bool          `json:"contradict"` // an operator's resolution is taken back
+	FeeKnown   bool          `json:"fee_known"`
+	Fee        money.Pesewas `json:"fee"`
+}
+
+func (a *Changes) evidenceKind(rule Rule) Kind {
+	return Kind{Name: KindEndByLine, Title: "End of a payment as a statement has it", Rule: rule, Look: a.lookEndByLine, Check: a.checkEndByLine, Apply: a.endByLine, Fields: []Field{exceptionField}}
+}
+
+// settlementOf reads an exception as evidence about its payment. A statement is not the provider's answer: it ends an open payment, and
+// takes back what an operator decided by another statement. It never overrules an outcome that the provider reported.
+func (a *Changes) settlementOf(ctx context.Context, e reconcile.Exception, pay book.Payment) (p settlement, err error) {
+	p = settlement{Exception: e.ID, Payment: seenOf(pay)}
+	if e.Kind != reconcile.StateOff && e.Kind != reconcile.OursOnly || e.Payment == "" {
+		return p, problem.Field("exception", "must be a difference of status, or a payment that the statement does not have")
+	}
+	if e.Line != "" {
+		l, err := a.Reconcile.Line(ctx, e.Line)
+		if err != nil {
+			return p, err
+		}
+		out := pay.Kind != book.KindCollection
+		p.Paid = l.Status == reconcile.StatusSuccess && (l.Amount < 0) == out
+		p.FeeKnown, p.Fee = p.Paid && l.FeeKnown, l.Fee
+	}
+	if pay.Status.Open() {
+		return p, a.Payments.Resolvable(pay, p.Paid)
+	}
+	p.Contradict = true
+	switch {
+	case pay.Note == "" || pay.Kind == book.KindCollection:
+		err = problem.New(problem.Invalid, "provider_reported", "The provider reported the outcome of this payment itself. Ask the provider again, or put the difference into suspense")
+	case !pay.ContradictedAt.IsZero():
+		err = problem.New(problem.Duplicate, CodeContradicted, "The payment is contradicted already")
+	}
+	return p, err
+}
+
+func (a *Changes) lookEndByLine(ctx context.Context, o Order) (Draft, error) {
+	n, err := a.Reconcile.Selected(ctx, []string{o.Values["exception"]})
+	if err != nil {
+		return Draft{}, err
+	}
+	e := n.List[0]
+	if e.Payment == "" {
+		return Draft{}, problem.Field("exception", "has no payment: adopt its line, or match it with a payment")
+	}
+	pay, err := a.Payments.Find(ctx, e.Payment)
+	if err != nil {
+		return Draft{}, err
+	}
+	p, err := a.settlementOf(ctx, e, pay)
+	if err != nil {
+		return Draft{}, err
+	}
+	p.Digest = n.Digest
+	sentence := fmt.Sprintf("End {payment} as %s by the statement of %s: %s", paidWord(p.Paid), pay.Rail, worth(pay, pay.Amount))
+	if p.Contradict {
+		sentence = fmt.Sprintf("Take back that {payment} was resolved as %s: %s", paidWord(!p.Paid), worth(pay, pay.Amount))
+	}
+	d, err := a.draftPayment(ctx, pay, sentence, p)
+	d.Barred = n.Uploaders()
+	return d, err
+}
+
+// checkEndByLine returns the exception with its file, and the payment with its provider's last answer.
+func (a *Changes) checkEndByLine(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[settlement](r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.Reconcile.Selected(ctx, []string{p.Exception})
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.selectedFacts(ctx, n, selected{Digest: p.Digest})
+	if err != nil {
+		return nil, err
+	}
+	pay, err := a.Payments.Find(ctx, p.Payment.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case seenOf(pay) != p.Payment:
+		return nil, errChanged("The payment")
+	}
+	if list = append(list, paymentFacts(pay)...); p.FeeKnown {
+		list = append(list, Fact{Name: "Fee of the provider", Value: worth(pay, p.Fee)})
+	}
+	if !p.Paid && pay.Held() > 0 && !p.Contradict {
+		list = append(list, warning("The money goes back and can be paid out once more. If the provider did pay, it is paid twice."))
+	}
+	return list, nil
+}
+
+func (a *Changes) endByLine(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[settlement](*request)
+	if err != nil {
+		return err
+	}
+	// A group commit returns to a caller that leaves before its batch ends.
+	ctx = context.WithoutCancel(ctx)
+	also := func(tx *db.Tx) error {
+		if _, err := a.unchanged(tx, p.Payment); err != nil {
+			return err
+		}
+		if err := a.Reconcile.EndSettled(tx, p.Exception, p.Digest, request.ID); err != nil {
+			return err
+		}
+		return finish(tx, []audit.Change{{What: "payment", Before: p.Payment.Status, After: paidWord(p.Paid)}})
+	}
+	switch {
+	case p.Contradict:
+		_, err = a.Payments.Contradict(ctx, p.Payment.ID, p.Paid, request.Reason, request.Actor, also)
+	case p.FeeKnown:
+		_, err = a.Payments.ResolvePaid(ctx, p.Payment.ID, p.Fee, 0, request.Reason, request.Actor, also)
+	default:
+		_, err = a.Payments.Resolve(ctx, p.Payment.ID, p.Paid, request.Reason, request.Actor, also)
+	}
+	return err
+}

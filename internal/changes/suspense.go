@@ -1,0 +1,226 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
+	"github.com/makola/makola/internal/tenant"
+)
+
+// Charge is the side of a difference that its provider or bank took for itself.
+const Charge Side = "charge"
+
+// releaseSides receive differences in suspense, or pay what they lack.
+var releaseSides = []string{string(Customer), string(House), string(Charge)}
+
+// released is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+type released struct {
+	selected
+	For    Side   `json:"for"`
+	Tenant string `json:"tenant,omitempty"` // whose wallet; empty: that of each payment's account
+}
+
+// suspenseWords say what happens to a difference, by its side.
+var suspenseWords = map[Side]string{Customer: "the wallet of the customer", House: "our earned fees", Charge: "the costs of the provider or bank"}
+
+func (a *Changes) lookRelease(ctx context.Context, o Order) (Draft, error) {
+	n, err := a.selectExceptions(ctx, o.Values, reconcile.EndedSuspend)
+	if err != nil {
+		return Draft{}, err
+	}
+	d := draftSelected(n, "Move out of suspense")
+	p := released{selected: selectedOf(n), For: Side(o.Values["for"])}
+	d.Sentence += ", to " + suspenseWords[p.For]
+	if id := o.Values["wallet"]; id != "" {
+		if p.For != Customer {
+			return Draft{}, problem.Field("wallet", "belongs to a difference for the customer")
+		}
+		t, err := a.walletOf(ctx, id, n.List)
+		if err != nil {
+			return Draft{}, err
+		}
+		title, err := a.titled(ctx, o.By.Place, t)
+		if err != nil {
+			return Draft{}, err
+		}
+		p.Tenant, d.Tenant = t.ID, t.ID
+		d.Sentence = fmt.Sprintf("%s, %s", d.Sentence, title)
+	}
+	d.Payload = p
+	_, err = a.targets(ctx, p, n.List)
+	return d, err
+}
+
+// walletOf finds the account whose wallet is about exceptions of its mode.
+func (a *Changes) walletOf(ctx context.Context, id string, list []reconcile.Exception) (tenant.Tenant, error) {
+	t, err := a.Tenants.Get(ctx, id)
+	if problem.Is(err, problem.NotFound) {
+		err = problem.Field("wallet", "must be the id of an account")
+	}
+	for _, e := range list {
+		source, parseErr := reconcile.ParseSource(e.Source)
+		if err = errors.Join(err, parseErr); err == nil && source.Mode != t.Mode {
+			err = problem.Field("wallet", fmt.Sprintf("must be of a %s account, as the statement is", source.Mode))
+		}
+	}
+	return t, err
+}
+
+// targets returns the account of the ledger for each exception.
+func (a *Changes) targets(ctx context.Context, p released, list []reconcile.Exception) (map[string]ledger.AccountID, error) {
+	to, ids := map[string]ledger.AccountID{}, []string{}
+	for _, e := range list {
+		source, err := reconcile.ParseSource(e.Source)
+		switch {
+		case err != nil:
+			return nil, err
+		case p.For == House:
+			to[e.ID] = ledger.Fees
+		case p.For == Charge:
+			to[e.ID] = source.Charges()
+		case p.Tenant != "":
+			to[e.ID] = ledger.Wallet(p.Tenant)
+		case e.Payment == "":
+			return nil, problem.Field("wallet", "is required: an exception has no payment that shows whose money it is")
+		default:
+			ids = append(ids, e.Payment)
+		}
+	}
+	payments, err := a.Payments.ByIDs(ctx, ids)
+	for _, e := range list {
+		if pay, is := payments[e.Payment]; is && to[e.ID] == "" {
+			to[e.ID] = ledger.Wallet(pay.Tenant)
+		}
+	}
+	return to, err
+}
+
+// checkRelease returns the facts of the exceptions, and the account that gets the money.
+func (a *Changes) checkRelease(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[released](r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.Reconcile.Suspended(ctx, p.IDs)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.selectedFacts(ctx, n, p.selected)
+	return append(list, Fact{Name: "Moved to", Value: suspenseWords[p.For]}), err
+}
+
+func (a *Changes) releaseSuspense(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[released](*request)
+	if err != nil {
+		return err
+	}
+	n, err := a.Reconcile.Suspended(ctx, p.IDs)
+	if err != nil {
+		return err
+	}
+	to, err := a.targets(ctx, p, n.List)
+	if err != nil {
+		return err
+	}
+	return a.Store.Apply(ctx, *request, func(tx *db.Tx) error {
+		if err := a.Reconcile.Release(tx, p.IDs, p.Digest, request.ID, request.Actor, func(e reconcile.Exception) (ledger.AccountID, error) { return to[e.ID], nil }); err != nil {
+			return err
+		}
+		if p.For == Customer {
+			if err := a.bookWallets(tx, *request, n.List, to); err != nil {
+				return err
+			}
+		}
+		return finish(tx, []audit.Change{{What: fmt.Sprintf("%d exceptions of %s", len(p.IDs), p.Sum), Before: "in suspense", After: suspenseWords[p.For]}})
+	})
+}
+
+// bookWallets books what wallets got, or paid, each exception once.
+func (a *Changes) bookWallets(tx *db.Tx, request Request, list []reconcile.Exception, to map[string]ledger.AccountID) error {
+	for _, e := range list {
+		source, err := reconcile.ParseSource(e.Source)
+		if err == nil {
+			err = a.book(tx, request, e.ID, ledger.Key{Asset: source.Ledger().Asset, ID: to[e.ID]}, int64(e.Delta))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoption is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+type adoption struct {
+	Exception string        `json:"exception"`
+	Digest    string        `json:"digest"`
+	Tenant    string        `json:"tenant"`
+	Amount    money.Pesewas `json:"pesewas"`
+}
+
+func (a *Changes) lookAdopt(ctx context.Context, o Order) (Draft, error) {
+	n, err := a.Reconcile.Selected(ctx, []string{o.Values["exception"]})
+	if err != nil {
+		return Draft{}, err
+	}
+	e := n.List[0]
+	if _, err := reconcile.CheckAdopt(e); err != nil {
+		return Draft{}, err
+	}
+	t, err := a.walletOf(ctx, o.Values["wallet"], n.List)
+	if err != nil {
+		return Draft{}, err
+	}
+	title, err := a.titled(ctx, o.By.Place, t)
+	return Draft{Tenant: t.ID, Amount: e.Delta, Payload: adoption{e.ID, n.Digest, t.ID, e.Delta}, Barred: n.Uploaders(),
+		Sentence: fmt.Sprintf("Put %s that came in without a payment of ours into the wallet of %s", t.Money().Text(int64(e.Delta)), title)}, err
+}
+
+// checkAdopt returns the facts of the credit and the balances of the wallet.
+func (a *Changes) checkAdopt(ctx context.Context, r Request) ([]Fact, error) {
+	p, err := payloadOf[adoption](r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.Reconcile.Selected(ctx, []string{p.Exception})
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.selectedFacts(ctx, n, selected{Digest: p.Digest})
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Tenants.Get(ctx, p.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	balances, err := a.balances(ctx, "wallet of "+t.Name, t.Wallet(), int64(p.Amount))
+	return append(list, balances...), err
+}
+
+func (a *Changes) adopt(ctx context.Context, request *Request, finish Finish) error {
+	p, err := payloadOf[adoption](*request)
+	if err != nil {
+		return err
+	}
+	t, err := a.Tenants.Get(ctx, p.Tenant)
+	if err != nil {
+		return err
+	}
+	return a.Store.Apply(ctx, *request, func(tx *db.Tx) error {
+		amount, err := a.Reconcile.Adopt(tx, p.Exception, p.Digest, t.Wallet(), request.ID, request.Actor)
+		if err != nil {
+			return err
+		}
+		if err := a.book(tx, *request, p.Exception, t.Wallet(), int64(amount)); err != nil {
+			return err
+		}
+		return finish(tx, []audit.Change{{What: "wallet of " + t.Name, After: "credited with " + t.Money().Text(int64(amount))}})
+	})
+}

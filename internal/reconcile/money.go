@@ -1,0 +1,199 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/problem"
+)
+
+// CheckFees refuses exceptions whose difference is not a fee that can be booked.
+func CheckFees(list []Exception) error {
+	for _, e := range list {
+		if e.Kind != FeeOff {
+			return problem.Field("kind", "must be a difference of fees")
+		}
+		if e.Delta == 0 {
+			return problem.Field("exception", "is of a payment that our books have not as paid: end the payment first")
+		}
+	}
+	return nil
+}
+
+// BookFees books what the provider took beyond the booked fee, or did not take of it. It refuses if one exception is not as the digest
+// has it.
+func (s *store) BookFees(tx *db.Tx, ids []string, digest, act string) error {
+	list, err := s.lock(tx, selectExceptions, ids, digest)
+	if err == nil {
+		err = CheckFees(list)
+	}
+	if err != nil {
+		return err
+	}
+	moves := make([]ledger.Transfer, len(list))
+	for i, e := range list {
+		source, err := ParseSource(e.Source)
+		if err != nil {
+			return err
+		}
+		leg := legFeeBack
+		if e.Delta < 0 {
+			leg = legFee
+		}
+		if moves[i], err = transfer(e, source.Charges(), leg); err != nil {
+			return err
+		}
+	}
+	if err := s.end(tx, list, EndedBooked, act); err != nil {
+		return err
+	}
+	return s.post(tx, moves)
+}
+
+// CheckSuspend refuses exceptions whose difference cannot be put into suspense. A payment that is open is ended instead: its money moves
+// then.
+func (m *matcher) CheckSuspend(ctx context.Context, list []Exception) error {
+	var ids []string
+	for _, e := range list {
+		switch {
+		case e.Kind == FeeOff:
+			return problem.Field("kind", "must not be a difference of fees: book the fee")
+		case e.Delta == 0:
+			return problem.Field("exception", "has no money to put into suspense: end its payment as the statement has it")
+		case e.Payment != "" && e.Kind != Twice:
+			ids = append(ids, e.Payment)
+		}
+	}
+	payments, err := m.payments.ByIDs(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, p := range payments {
+		if p.Status.Open() {
+			return problem.Field("exception", fmt.Sprintf("is of the payment %s, whose outcome is unknown: end the payment as the statement has it", p.ID))
+		}
+	}
+	return nil
+}
+
+// Suspend puts the differences of exceptions into suspense, or takes them from it: our books then have what the statement has. It
+// refuses if one exception is not as the digest has it.
+func (s *store) Suspend(tx *db.Tx, ids []string, digest, act string) error {
+	list, err := s.lock(tx, selectExceptions, ids, digest)
+	if err != nil {
+		return err
+	}
+	moves := make([]ledger.Transfer, len(list))
+	for i, e := range list {
+		if moves[i], err = transfer(e, ledger.Suspense, legSuspense); err != nil {
+			return err
+		}
+	}
+	if err := s.end(tx, list, EndedSuspend, act); err != nil {
+		return onceBooked(err)
+	}
+	return s.post(tx, moves)
+}
+
+// onceBooked names the refusal of a line whose money is booked already.
+func onceBooked(err error) error {
+	if errors.Is(err, db.ErrUnique) {
+		err = problem.Wrap(err, problem.Duplicate, "line_booked", "The money of the line is booked already")
+	}
+	return err
+}
+
+// Release moves the money of suspended exceptions on to an account of the ledger, or takes what they lack from it. to gives the account
+// of each exception. It refuses if one is not as the digest has it.
+func (s *store) Release(tx *db.Tx, ids []string, digest, act, actor string, to func(Exception) (ledger.AccountID, error)) error {
+	list, err := s.lock(tx, selectSuspended, ids, digest)
+	if err != nil {
+		return err
+	}
+	var wallets []ledger.Key
+	moves := make([]ledger.Transfer, len(list))
+	for i, e := range list {
+		source, err := ParseSource(e.Source)
+		if err != nil {
+			return err
+		}
+		target, err := to(e)
+		if err != nil {
+			return err
+		}
+		key := ledger.Key{Asset: source.Ledger().Asset, ID: target}
+		moves[i] = signed(ledger.Transfer{Asset: key.Asset, From: ledger.Suspense, To: target, Amount: int64(e.Delta), Subject: e.ID, Leg: legFinal, Kind: KindOfTransfers})
+		wallets = append(wallets, key)
+		if n, err := tx.Exec(leaveSuspense, e.ID, string(EndedReleased), act); err != nil || n != 1 {
+			return errors.Join(err, problem.New(problem.Invalid, "changed_since", "The money has left suspense since this was requested"))
+		}
+		if e.Kind == TheirsOnly {
+			if err := s.use(tx, e.Line, actor); err != nil {
+				return err
+			}
+		}
+	}
+	return s.post(tx, moves, wallets...)
+}
+
+// use marks a line whose money is booked for good: no rule matches it any more. A line is used once.
+func (s *store) use(tx *db.Tx, line, actor string) error {
+	_, err := tx.Exec(insertMatch, line, "", string(LegSettlement), string(RulePerson), actor, s.clock.Now())
+	return onceBooked(err)
+}
+
+// CheckAdopt refuses an exception that is no unmatched credit at a provider.
+func CheckAdopt(e Exception) (Source, error) {
+	source, err := ParseSource(e.Source)
+	switch {
+	case err != nil:
+	case e.Kind != TheirsOnly || e.Delta <= 0:
+		err = problem.Field("exception", "must be money that came in and that no payment of ours has")
+	case source.Bank():
+		err = problem.Field("exception", "is a credit at a bank: request a deposit to a wallet that names its line")
+	}
+	return source, err
+}
+
+// Adopt gives the money of an unmatched credit at a provider to a wallet. It refuses if the exception is not as the digest has it.
+func (s *store) Adopt(tx *db.Tx, id, digest string, wallet ledger.Key, act, actor string) (money.Pesewas, error) {
+	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
+	if err != nil {
+		return 0, err
+	}
+	e := list[0]
+	if _, err := CheckAdopt(e); err != nil {
+		return 0, err
+	}
+	t, err := transfer(e, wallet.ID, legFinal)
+	if err != nil {
+		return 0, err
+	}
+	if t.Asset != wallet.Asset {
+		return 0, problem.Field("tenant", "must be an account of the statement's mode")
+	}
+	if err := s.end(tx, list, EndedAdopted, act); err != nil {
+		return 0, onceBooked(err)
+	}
+	if err := s.use(tx, e.Line, actor); err != nil {
+		return 0, err
+	}
+	return e.Delta, s.post(tx, []ledger.Transfer{t}, wallet)
+}
+
+// EndSettled ends an exception in the transaction that ends its payment as the statement has it. Its line is decided about again.
+func (s *store) EndSettled(tx *db.Tx, id, digest, act string) error {
+	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
+	if err != nil {
+		return err
+	}
+	if err := s.end(tx, list, EndedSettled, act); err != nil || list[0].Line == "" {
+		return err
+	}
+	_, err = tx.Exec(judgeAgain, []string{list[0].Line})
+	return err
+}

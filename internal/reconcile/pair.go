@@ -1,0 +1,59 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/problem"
+)
+
+// CheckPair refuses a payment that the line of an exception cannot be.
+func (m *matcher) CheckPair(ctx context.Context, e Exception, p book.Payment) (Leg, error) {
+	source, err := ParseSource(e.Source)
+	switch {
+	case err != nil:
+		return "", err
+	case e.Kind != TheirsOnly:
+		return "", problem.Field("exception", "must be a line that no payment of ours has")
+	case !m.of(source, p):
+		return "", problem.Field("payment", "is not of the account of the statement")
+	}
+	l, err := m.Line(ctx, e.Line)
+	if err != nil {
+		return "", err
+	}
+	leg := oursOf(p).leg(l)
+	err = m.db.Read(ctx, func(tx *db.Tx) error {
+		taken, err := queryMatches(tx, matchesOfPayments, []string{p.ID})
+		for _, one := range taken {
+			if one.leg == leg {
+				return problem.Field("payment", "has another line of a statement already")
+			}
+		}
+		return err
+	})
+	return leg, err
+}
+
+// Pair matches the line of an exception with a payment on a person's request. No money moves but what was in suspense for the line. It
+// refuses if the exception is not as the digest has it.
+func (s *store) Pair(tx *db.Tx, id, digest, payment string, leg Leg, actor string) error {
+	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
+	if err != nil {
+		return err
+	}
+	e := list[0]
+	if _, err := tx.Exec(insertMatch, e.Line, payment, string(leg), string(RulePerson), actor, s.clock.Now()); err != nil {
+		if errors.Is(err, db.ErrUnique) {
+			err = problem.Wrap(err, problem.Duplicate, "line_matched", "The line or the payment is matched already")
+		}
+		return err
+	}
+	if err := s.agree(tx, e); err != nil {
+		return err
+	}
+	_, err = tx.Exec(judgeAgain, []string{e.Line})
+	return err
+}
