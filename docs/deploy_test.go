@@ -92,19 +92,18 @@ func TestCompose_fitsItsSchema(t *testing.T) {
 	}
 }
 
-// Two nodes have names and data folders of their own. haproxy knows their addresses, and they trust its address alone.
+// Two nodes have names and data folders of their own. haproxy knows their names, and they trust the network of the file.
 func TestCompose_partsFit(t *testing.T) {
-	services := at(t, manifests(t, deploy+"compose.yaml")[0], "services").(object)
-	address := func(service string) string {
-		return at(t, services[service], "networks", "default", "ipv4_address").(string)
-	}
+	file := manifests(t, deploy+"compose.yaml")[0]
+	services := at(t, file, "services").(object)
 	before := at(t, services["haproxy"], "environment").(object)
-	if before["NODE_ONE"] != address("one")+":8080" || before["NODE_TWO"] != address("two")+":8080" {
+	if before["NODE_ONE"] != "one:8080" || before["NODE_TWO"] != "two:8080" {
 		t.Errorf("haproxy sends requests to %v", before)
 	}
+	network := at(t, at(t, file, "networks", "default", "ipam", "config"), "subnet")
 	for _, node := range []string{"one", "two"} {
 		settings := at(t, services[node], "environment").(object)
-		if settings["MAKOLA_NODE"] != node || settings["MAKOLA_TRUSTED_PROXIES"] != address("haproxy")+"/32" || settings["MAKOLA_ENV"] != "production" {
+		if settings["MAKOLA_NODE"] != node || settings["MAKOLA_TRUSTED_PROXIES"] != network || settings["MAKOLA_ENV"] != "production" {
 			t.Errorf("%s has the settings %v", node, settings)
 		}
 		if volume := at(t, services[node], "volumes").([]any)[0]; volume != node+":/var/lib/makola" {
