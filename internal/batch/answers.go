@@ -7,7 +7,8 @@ import (
 	"github.com/makola/makola/internal/idempotency"
 )
 
-// Recall returns the batch that an earlier request with the same Idempotency-Key was about.
+// Recall returns the batch that an earlier request with the same Idempotency-Key was about. A batch that a recovery voided is
+// forgotten, so that its client can send it again.
 func (s *Batches) Recall(ctx context.Context, caller idempotency.Caller) (b Batch, replayed bool, err error) {
 	if s.answers == nil {
 		return b, false, nil
@@ -17,6 +18,9 @@ func (s *Batches) Recall(ctx context.Context, caller idempotency.Caller) (b Batc
 		return b, false, err
 	}
 	b, err = s.Get(ctx, caller.Tenant, id)
+	if err == nil && b.Status == Void {
+		return Batch{}, false, s.answers.Forget(ctx, caller)
+	}
 	return b, true, err
 }
 

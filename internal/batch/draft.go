@@ -34,7 +34,8 @@ type Upload struct {
 
 // ReadFile creates a draft from a file: CSV or XLSX with the columns of Form. An unreadable file leaves no rows. The
 // same file under the same name returns its existing draft, with replayed set. If the batch was sent already, the
-// result is a Duplicate with that Batch as Data, unless Again has a reason to pay it again.
+// result is a Duplicate with that Batch as Data, unless Again has a reason to pay it again. A draft of an API key is a
+// Duplicate for people and for other keys, and the other way round: they cannot send it.
 func (s *Batches) ReadFile(ctx context.Context, u Upload, from io.Reader, o sheet.Options) (b Batch, replayed bool, err error) {
 	leave, err := s.uploads.enter(u.Tenant)
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *Batches) insert(ctx context.Context, b Batch, sum []byte, once idempote
 		}
 		is, err = s.coded(tx, b, sum)
 		if e := problem.From(err); problem.Is(err, problem.Duplicate) {
-			if old := e.Data.(Batch); old.Status == Draft || old.Status == Requested {
+			if old := e.Data.(Batch); (old.Status == Draft || old.Status == Requested) && old.Key == b.Key {
 				is, replayed = old, true
 				return s.Keep(tx, once, old)
 			}

@@ -3,6 +3,7 @@ package batch
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +90,94 @@ func (n *node) diesAt(b Batch, f *db.Faults, at db.Boundary, nth int, fault db.F
 		n.run(ctx, b.Tenant, b.ID)
 	}
 	return hit
+}
+
+// A full disk stops a batch between two rows. Once there is room it goes on, and each row is paid once.
+func TestRun_diskFull(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, dbtest.Open(t, db.SQLite))
+	n := f.stopped("a")
+	n.setRows = 50
+	b := n.requested("Salaries", file(400))
+	if err := n.start(b); err != nil {
+		t.Fatal(err)
+	}
+	n.run(t.Context(), b.Tenant, b.ID)
+	pages := func(most int) {
+		if err := n.db.Write(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec("PRAGMA max_page_count = " + strconv.Itoa(most))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages(1) // not below the pages that there are
+	for range 20 {
+		n.run(t.Context(), b.Tenant, b.ID)
+	}
+	full := n.is(b.ID)
+	if full.Status != Running || full.Accepted == 400 || !n.db.Short() {
+		t.Fatalf("on a full disk it is %s by %q, %d accepted", full.Status, full.Cause, full.Accepted)
+	}
+	if err := n.start(b); err == nil {
+		t.Error("it was started twice")
+	}
+	n.sound()
+	pages(1 << 30)
+	f.clock.Advance(2 * time.Minute)
+	heir := f.node("b")
+	heir.pass(5 * time.Minute)
+	if is := heir.is(b.ID); is.Status != Finished || is.Accepted != 400 || heir.wallet() != funds-b.Total() {
+		t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, heir.wallet())
+	}
+	if paid, amount := f.bank.sum(); paid != 400 || amount != b.Amount {
+		t.Errorf("%d rows were paid, GHS %s", paid, amount)
+	}
+	heir.sound()
+}
+
+// Steps of the clock, back and forth, neither lose a row nor pay one twice. A batch that is paused is not cancelled before seven days
+// after a step back.
+func TestRun_clockSteps(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		n := f.node("a")
+		n.setRows = 20
+		b := n.requested("Salaries", file(200))
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []time.Duration{-2 * time.Hour, 3 * time.Hour, -time.Hour} {
+			n.quiet()
+			f.clock.Set(step)
+			f.clock.Advance(2 * time.Second)
+		}
+		n.pass(10 * time.Minute)
+		if is := n.is(b.ID); is.Status != Finished || is.Accepted != 200 || n.wallet() != funds-b.Total() {
+			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, n.wallet())
+		}
+		for reference, posts := range f.bank.posts {
+			if posts != 1 {
+				t.Errorf("%s was sent %d times", reference, posts)
+			}
+		}
+		n.pauseRail(true)
+		paused := n.requested("Bonuses", fileFrom(1, 20))
+		if err := n.start(paused); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		f.clock.Set(-6 * time.Hour)
+		n.pass(pauseTime - time.Hour)
+		if is := n.is(paused.ID); is.Status != Paused {
+			t.Errorf("it is %s before seven days", is.Status)
+		}
+		n.pass(8 * time.Hour)
+		if is := n.is(paused.ID); is.Status != Cancelled {
+			t.Errorf("it is %s after seven days", is.Status)
+		}
+		n.sound()
+	})
 }
 
 // Two processes run the same batch while a person cancels it. No row is paid twice, and the money of unaccepted rows

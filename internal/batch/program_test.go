@@ -136,6 +136,65 @@ func TestProgram_idempotencyKey(t *testing.T) {
 	})
 }
 
+// A draft of people is a duplicate for a key, which could not send it, and a draft of a key is one for people and for other keys.
+func TestProgram_draftsOfOthers(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).stopped("a")
+		first, second := n.key(), n.key()
+		theirs, err := n.upload("Salaries", file(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := []Given{{Number: "0240000001", Network: "MTN", Amount: "2.00", Name: "Person 1"}, {Number: "0240000002", Network: "MTN", Amount: "3.00", Name: "Person 2"}}
+		made := func(by idempotency.Caller, name string) (Batch, bool, error) {
+			return n.Make(t.Context(), Upload{Tenant: by.Tenant, Requester: by.Key, Key: by.Key, Name: name}, rows)
+		}
+		_, _, err = made(first, "Salaries")
+		if e := wantCode(t, err, "duplicate_batch"); e.Data.(Batch).ID != theirs.ID {
+			t.Errorf("the duplicate is %+v", e.Data)
+		}
+		own, _, err := made(first, "Bonuses")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, replayed, err := made(first, "Bonuses"); err != nil || !replayed || again.ID != own.ID {
+			t.Errorf("the key's own draft: %s, %v, %v", again.ID, replayed, err)
+		}
+		_, _, err = made(second, "Bonuses")
+		wantCode(t, err, "duplicate_batch")
+		_, err = n.upload("Bonuses", file(2))
+		wantCode(t, err, "duplicate_batch")
+		if again, err := n.upload("Salaries", file(2)); err != nil || again.ID != theirs.ID {
+			t.Errorf("the people's own draft: %s, %v", again.ID, err)
+		}
+	})
+}
+
+// After a restore a client repeats its request with the same Idempotency-Key. The voided draft of before is not the answer.
+func TestProgram_keyOfVoidDraft(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).stopped("a")
+		n.answers = idempotency.NewAnswers(d, n.clock)
+		caller := n.key()
+		caller.IdempotencyKey, caller.BodyHash = "first", "make"
+		up := Upload{Tenant: caller.Tenant, Requester: caller.Key, Key: caller.Key, Name: "Salaries", Once: caller}
+		old, _, err := n.Make(t.Context(), up, people(2))
+		if err == nil {
+			err = n.db.Write(t.Context(), func(tx *db.Tx) error { RecoveryBegan(tx, n.clock); return nil })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, replayed, err := n.Make(t.Context(), up, people(2))
+		if err != nil || replayed || b.ID == old.ID || b.Status != Draft || b.Code != old.Code {
+			t.Fatalf("%s %s, replayed %v, %v", b.ID, b.Status, replayed, err)
+		}
+		if again, replayed, err := n.Make(t.Context(), up, people(2)); err != nil || !replayed || again.ID != b.ID {
+			t.Errorf("repeated: %s, %v, %v", again.ID, replayed, err)
+		}
+	})
+}
+
 // A key that is revoked sends nothing more: its draft is refused, and its running batch pauses.
 func TestProgram_keyRevoked(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -81,6 +81,16 @@ func recall[T any](tx *db.Tx, a *Answers, caller Caller, made *T) (replayed bool
 	return true, json.Unmarshal([]byte(text), made)
 }
 
+const deleteAnswer = `DELETE FROM answers WHERE tenant = $1 AND idempotency_key = $2`
+
+// Forget deletes the answer of the caller's request, whose work a recovery undid.
+func (a *Answers) Forget(ctx context.Context, caller Caller) error {
+	return a.db.Write(ctx, func(tx *db.Tx) error {
+		_, err := tx.Exec(deleteAnswer, caller.Tenant, caller.IdempotencyKey)
+		return err
+	})
+}
+
 // Keep stores the answer of the caller's request in the transaction that does the request's work.
 func (a *Answers) Keep(tx *db.Tx, caller Caller, made any) error {
 	if caller.IdempotencyKey == "" {
