@@ -117,7 +117,7 @@ func (j judge) exists(t *testing.T) {
 // mutants is the table.
 func mutants() []mutant {
 	var all []mutant
-	for _, part := range [][]mutant{holdRules(), outcomeRules(), recoveryRules(), settleRules(), productRules(), gateRules(), webhookRules(), creditRules(), closingRules(), peopleRules(), reconcileRules()} {
+	for _, part := range [][]mutant{holdRules(), outcomeRules(), recoveryRules(), settleRules(), productRules(), gateRules(), webhookRules(), creditRules(), closingRules(), peopleRules(), reconcileRules(), batchRules(), refundRules()} {
 		all = append(all, part...)
 	}
 	return all

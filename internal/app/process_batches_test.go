@@ -349,7 +349,7 @@ func (p *payroll) moves(b *sentBatch) {
 
 // Backups from before the draft, between request and approval, from the middle and from after the end are restored in turn, and the
 // batch is sent again or resumed. No life pays a row twice, and its floats agree with the provider as before.
-func TestRestore_batches(t *testing.T) {
+func TestKilled_restoredBatches(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
 		t.Run(engine.String(), func(t *testing.T) {

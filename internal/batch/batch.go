@@ -47,6 +47,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/access"
+	"github.com/makola/makola/internal/cache"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
@@ -95,7 +96,7 @@ type Batch struct {
 	Scope     Scope     // of the lookup of registered names
 	NamesAt   time.Time // when the oldest of them was looked up; zero: none was
 	namesNext int       // the line from which names are looked up; 0: no lookup runs
-	tally     *Counts   // of its rows, until it begins; nil: not stored
+	tally     *Counts   // of its rows; nil: not stored
 	Request   string    // id of the change request that sends it
 
 	CreatedAt, ChangedAt, RequestedAt, StartedAt, PausedAt, EndedAt time.Time
@@ -154,6 +155,7 @@ type Batches struct {
 	routes   *route.Table
 	lookups  *lookup.Lookups
 	answers  *idempotency.Answers
+	overlaps *cache.Cache[overlapKey, []Overlap]
 
 	maxLookups int
 }

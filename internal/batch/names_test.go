@@ -293,5 +293,13 @@ func TestCounts_followEveryChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.tallied(b.ID)
+		if err := n.start(b); err != nil {
+			t.Fatal(err)
+		}
+		n.pass(time.Minute)
+		if is := n.is(b.ID); is.Status != Finished || is.Accepted == 0 {
+			t.Errorf("%s, %d accepted", is.Status, is.Accepted)
+		}
+		n.tallied(b.ID)
 	})
 }

@@ -3,7 +3,9 @@ package batch
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -48,14 +50,44 @@ WHERE batch_rows.batch = r.batch AND batch_rows.line = r.line AND batch_rows.sta
 const sentSince = `SELECT id, requested_at FROM batches WHERE tenant = $1 AND id <> $2 AND requested_at >= $3 AND status IN ('requested', 'running', 'paused', 'finished', 'cancelled')
 ORDER BY id`
 
-// Overlaps lists earlier batches of the last 30 days that have rows of this one, the newest first, at most 20.
+const sentStates = `SELECT id, status FROM batches WHERE tenant = $1 AND id <> $2 AND requested_at >= $3 AND status IN ('requested', 'running', 'paused', 'finished', 'cancelled')
+ORDER BY id`
+
+// overlapKey is a state of a batch and of those that may have paid its rows.
+type overlapKey struct{ tenant, id, others string }
+
+// overlapAge is how long a list of overlaps is shown while the batches stay as they are. A payout that fails changes the list.
+const overlapAge = 30 * time.Second
+
+// Overlaps lists earlier batches of the last 30 days that have rows of this one, the newest first, at most 20. The list is for people:
+// requests and approvals compare the rows again.
 func (s *Batches) Overlaps(ctx context.Context, tenant, id string) (list []Overlap, err error) {
-	err = s.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
-		list = nil
-		if _, err := one(tx, selectBatch, tenant, id); err != nil {
+	key := overlapKey{tenant: tenant, id: id}
+	err = s.db.Read(ctx, func(tx *db.Tx) error {
+		b, err := one(tx, selectBatch, tenant, id)
+		if err != nil {
 			return err
 		}
-		return tx.Query(selectOverlaps, []any{id, s.overlapSince()}, func(r *db.Row) error {
+		key.others = strconv.FormatInt(b.version, 10)
+		return tx.Query(sentStates, []any{tenant, id, s.overlapSince()}, func(r *db.Row) error {
+			var other, status string
+			err := r.Scan(&other, &status)
+			key.others += "\n" + other + " " + status
+			return err
+		})
+	})
+	if err != nil || !strings.Contains(key.others, "\n") {
+		return nil, err
+	}
+	list, err = s.overlaps.Get(ctx, key)
+	return slices.Clone(list), err
+}
+
+// loadOverlaps compares the rows of a batch with those of earlier ones.
+func (s *Batches) loadOverlaps(ctx context.Context, key overlapKey) (list []Overlap, err error) {
+	err = s.db.Read(db.Bulk(ctx, key.tenant), func(tx *db.Tx) error {
+		list = nil
+		return tx.Query(selectOverlaps, []any{key.id, s.overlapSince()}, func(r *db.Row) error {
 			var o Overlap
 			err := r.Scan(&o.ID, &o.Name, &o.StartedAt, &o.Rows, &o.Amount)
 			list = append(list, o)

@@ -104,8 +104,14 @@ func (s *Batches) ResumeFor(ctx context.Context, caller idempotency.Caller, id s
 	})
 }
 
-// CancelFor is Cancel for a request of an API key.
+// CancelFor is Cancel for a request of an API key. A draft of the key is discarded.
 func (s *Batches) CancelFor(ctx context.Context, caller idempotency.Caller, id, reason, actor string) (b Batch, replayed bool, err error) {
+	b, err = s.Get(ctx, caller.Tenant, id)
+	if err == nil && b.Status == Draft && b.Key == caller.Key {
+		err = s.Discard(ctx, b.Tenant, b.ID)
+		b.Status = Cancelled
+		return b, false, err
+	}
 	return s.program(ctx, caller, id, Cancelled, func(also func(*db.Tx) error) error {
 		return s.Cancel(ctx, caller.Tenant, id, cmp.Or(reason, "an API key cancelled the batch"), actor, also)
 	})

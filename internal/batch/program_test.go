@@ -170,6 +170,66 @@ func TestProgram_draftsOfOthers(t *testing.T) {
 	})
 }
 
+// A key discards its own draft by a cancel. Drafts of people stay, and a request of the draft is refused afterwards.
+func TestProgram_cancelsDraft(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).stopped("a")
+		caller := n.key()
+		b, _, err := n.Make(t.Context(), Upload{Tenant: caller.Tenant, Requester: caller.Key, Key: caller.Key, Name: "Salaries"}, people(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := n.upload("Bonuses", file(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, _, err := n.CancelFor(t.Context(), caller, b.ID, "", "key"); err != nil || is.Status != Cancelled {
+			t.Errorf("%s, %v", is.Status, err)
+		}
+		_, _, err = n.CancelFor(t.Context(), caller, b.ID, "", "key")
+		wantCode(t, err, "batch_not_found")
+		_, _, err = n.CancelFor(t.Context(), caller, theirs.ID, "", "key")
+		wantCode(t, err, "batch_of_people")
+		if is := n.is(theirs.ID); is.Status != Draft || n.countRows() != 2 {
+			t.Errorf("the draft of people is %s, %d rows are stored", is.Status, n.countRows())
+		}
+	})
+}
+
+// A list of overlaps follows the batches that it compares: it is shown again while they stay as they are.
+func TestOverlaps_followBatches(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		n := newFixture(t, d).stopped("a")
+		overlaps := func(b Batch, want int) {
+			t.Helper()
+			list, err := n.Overlaps(t.Context(), b.Tenant, b.ID)
+			rows := 0
+			for _, o := range list {
+				rows += o.Rows
+			}
+			if err != nil || rows != want {
+				t.Errorf("%d rows overlap (%v), want %d", rows, err, want)
+			}
+		}
+		draft, err := n.upload("Draft", fileFrom(1, 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		overlaps(draft, 0)
+		first := n.requested("First", fileFrom(1, 4))
+		overlaps(draft, 4)
+		overlaps(draft, 4)
+		if err := n.Drop(t.Context(), draft.Tenant, draft.ID, 1); err != nil {
+			t.Fatal(err)
+		}
+		overlaps(draft, 3)
+		if err := n.db.Write(t.Context(), func(tx *db.Tx) error { return n.Withdraw(tx, first.Tenant, first.ID) }); err != nil {
+			t.Fatal(err)
+		}
+		overlaps(draft, 0)
+	})
+}
+
 // After a restore a client repeats its request with the same Idempotency-Key. The voided draft of before is not the answer.
 func TestProgram_keyOfVoidDraft(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -155,6 +155,9 @@ func (s *Batches) accept(ctx context.Context, caller idempotency.Caller, b Batch
 		decided := make([]storedRow, len(results))
 		for i, result := range results {
 			decided[i] = storedRow{batch: b.ID, Row: decide(set[i], result)}
+			if locked.tally != nil {
+				locked.replaces(set[i], decided[i].Row)
+			}
 			if result.Refused == nil {
 				locked.Accepted++
 				locked.Rest -= result.Payment.Held()

@@ -301,9 +301,9 @@ func (b *Batch) replaces(old, row Row) {
 	b.tally.add(row, 1)
 }
 
-// Count returns the numbers of rows of a batch. Those of a draft or request are kept; others are counted.
+// Count returns the numbers of rows of a batch. They are stored with it, unless another version made it.
 func (s *Batches) Count(ctx context.Context, b Batch) (c Counts, err error) {
-	if b.tally != nil && (b.Status == Draft || b.Status == Requested) {
+	if b.tally != nil {
 		return *b.tally, nil
 	}
 	err = s.db.Read(db.Bulk(ctx, b.Tenant), func(tx *db.Tx) error {
