@@ -73,7 +73,7 @@ func refundRules() []mutant {
 			byTest("payments", "TestRefund_reversedByProvider/of_a_part/SQLite")},
 		{"refund-given-back", "a refund that fails can be made again", "internal/payments/book/refunds.go",
 			`			lowered = append(lowered, c)`, `			lowered = append(lowered[:0:0], lowered...)`,
-			byTest("payments", "TestRefund_amounts/SQLite")},
+			byTest("payments", "TestRefund_foundPaid/SQLite")},
 		{"refund-both-ways", "a recovery asks for a refund by both ways", "internal/payments/recovery_search.go",
 			`	return []book.RefundWay{book.RefundByRail, book.RefundByPayout}`, `	return []book.RefundWay{pay.RefundWay}`,
 			byTest("payments", "TestRefund_recoveryAsksBothWays/payout/SQLite")},
