@@ -2,11 +2,18 @@ package batch
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/sheet"
+	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
@@ -48,4 +55,104 @@ func BenchmarkDraft(b *testing.B) {
 			}
 		})
 	}
+}
+
+// acceptedRows is the number of rows that BenchmarkBatch accepts.
+const acceptedRows = 10_000
+
+// BenchmarkBatch reads a file of 100,000 rows and reports the memory above idle. It accepts rows while another account makes payouts,
+// and reports the rows per second, the p99 of those payouts in times of the quiet one, and the time of the counts for the page.
+func BenchmarkBatch(b *testing.B) {
+	for _, engine := range dbtest.Engines() {
+		b.Run(engine.String(), func(b *testing.B) {
+			for range b.N {
+				f := newFixture(b, dbtest.Open(b, engine))
+				n := f.node("a")
+				n.runSets = blockRows / setRows
+				other := n.newTenant(n.treasury)
+				var text strings.Builder
+				text.WriteString("number,network,amount\n")
+				for i := range MaxRows {
+					fmt.Fprintf(&text, "024%07d,MTN,1\n", i)
+				}
+				var made Batch
+				b.ReportMetric(memoryOf(func() {
+					var err error
+					if made, _, err = n.ReadFile(b.Context(), Upload{Tenant: f.tenant.ID, Name: "Salaries", Requester: "ama"}, strings.NewReader(text.String()), sheet.Options{}); err != nil {
+						b.Fatal(err)
+					}
+				}), "MB-above-idle")
+				made, err := n.Request(b.Context(), made.Tenant, made.ID, "")
+				if err != nil {
+					b.Fatal(err)
+				}
+				quiet := n.p99(other, 1)
+				if err := n.start(made); err != nil {
+					b.Fatal(err)
+				}
+				begun, done := time.Now(), make(chan time.Duration)
+				go func() {
+					for n.is(made.ID).Accepted < acceptedRows {
+						n.run(b.Context(), made.Tenant, made.ID)
+					}
+					done <- time.Since(begun)
+				}()
+				busy := n.p99(other, 2)
+				b.ReportMetric(acceptedRows/(<-done).Seconds(), "rows/s")
+				b.ReportMetric(float64(busy)/float64(quiet), "times-of-quiet-p99")
+				b.ReportMetric(float64(busy.Microseconds())/1000, "ms-neighbour-p99")
+				begun = time.Now()
+				if _, err := n.Numbers(b.Context(), n.is(made.ID)); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(time.Since(begun).Microseconds())/1000, "ms/counts")
+			}
+		})
+	}
+}
+
+// memoryOf returns the most megabytes of the heap above those before a function ran.
+func memoryOf(do func()) float64 {
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	runtime.GC()
+	idle, stop, done := heap(), make(chan struct{}), make(chan struct{})
+	var most atomic.Uint64
+	go func() {
+		defer close(done)
+		ticks := time.NewTicker(10 * time.Millisecond)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticks.C:
+				most.Store(max(most.Load(), heap()))
+			}
+		}
+	}()
+	do()
+	close(stop)
+	<-done
+	return float64(max(most.Load(), idle)-idle) / (1 << 20)
+}
+
+// p99 makes payouts of an account, one after the other, and returns the time within which 99 of 100 were answered.
+func (n *node) p99(of tenant.Tenant, round int) time.Duration {
+	n.f.t.Helper()
+	took := make([]time.Duration, 300)
+	for i := range took {
+		begun := time.Now()
+		_, _, err := n.payments.Payout(n.f.t.Context(), idempotency.Caller{Tenant: of.ID}, payments.Payout{Amount: money.Cedi, MSISDN: "233240000001", Network: "MTN",
+			Reference: fmt.Sprintf("neighbour-%d-%05d", round, i)})
+		if err != nil {
+			n.f.t.Fatal(err)
+		}
+		took[i] = time.Since(begun)
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100]
 }

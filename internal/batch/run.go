@@ -22,9 +22,10 @@ func (s *Batches) register() {
 	}})
 }
 
-// run accepts the next rows, and ends the batch after the last. It continues at the place in the batch's row, so it
+// run accepts the next rows, as bulk work, and ends the batch after the last. It continues at the place in the batch's row, so it
 // may run again or twice.
 func (s *Batches) run(ctx context.Context, tenant, id string) jobs.Outcome {
+	ctx = db.Bulk(ctx, tenant) // single payouts of anybody go first
 	b, err := s.Get(ctx, tenant, id)
 	if problem.Is(err, problem.NotFound) || err == nil && b.Status != Running {
 		return jobs.Done()
