@@ -205,12 +205,13 @@ var (
 	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "How old the oldest notice is that its channel has not delivered; 0 when there is none.", []string{"channel"}, nil)
 	noticesFailed   = prometheus.NewDesc("makola_notices_failed", "Notices of the last 24 hours that were given up, or that the other side refused for good.", []string{"channel"}, nil)
 	databaseBytes   = prometheus.NewDesc("makola_db_bytes", "Size of the database, its indexes and free pages included; of SQLite without its write-ahead log.", nil, nil)
+	figuresBehind   = prometheus.NewDesc("makola_figures_behind_seconds", "How far the figures of pages are behind the payments. Missing while they are counted for the first time, or again.", nil, nil)
 	ledgerImbalance = prometheus.NewDesc("makola_ledger_imbalance_pesewas", "Sum of all accounts of an asset, in pesewas, or in credits for SMS; must be 0.", []string{"asset"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (s *stored) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, requestsWaiting, brokeGlass, noticesWaiting, noticesFailed, databaseBytes} {
+	for _, d := range []*prometheus.Desc{queueDepth, queueDead, queueOldest, jobsOverdue, periodicSeconds, ledgerImbalance, recoveryPhase, recoverySeconds, backupLast, smsStrays, otpTapsClosed, auditUnlinked, auditHead, requestsWaiting, brokeGlass, noticesWaiting, noticesFailed, databaseBytes, figuresBehind} {
 		to <- d
 	}
 }
@@ -283,6 +284,7 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 		gauge(brokeGlass, float64(broke))
 	}
 	s.notices(ctx, gauge)
+	s.counted(ctx, gauge)
 	strays, err := s.app.messaging.UnmatchedReceipts(ctx)
 	s.complain(err)
 	if err == nil {
@@ -303,6 +305,14 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 		gauge(ledgerImbalance, float64(sum), string(asset))
 	}
 	s.complain(err)
+}
+
+// counted collects how far the figures of pages are behind.
+func (s *stored) counted(ctx context.Context, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	to, err := s.app.figures.CountedTo(ctx)
+	if s.complain(err); err == nil && !to.IsZero() {
+		gauge(figuresBehind, max(0, s.app.clock.Since(to).Seconds()))
+	}
 }
 
 // notices collects the figures of notices.

@@ -35,7 +35,7 @@ var reads = map[string]string{
 	"": "serve sim sample doctor health version help complete completion restore", "migrate": "status up copy", "account": "list show", "people": "list", "approvals": "list show kinds policy",
 	"fees": "show", "key": "list", "keys": "status", "wallet": "show", "float": "show", "payouts": "contradicted find list stuck show references", "ledger": "check balance statement funds journal totals",
 	"audit": "list verify export", "privacy": "export", "providers": "list routes exchanges callback", "catalogue": "list", "webhooks": "list attempts", "senders": "list", "credits": "report",
-	"campaigns": "list messages", "otp": "ranges", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth",
+	"campaigns": "list messages", "otp": "ranges", "contacts": "groups optouts", "backup": "create verify list drill record", "jobs": "list dead depth", "figures": "status",
 	"batch": "check list status results", "statements": "list exceptions", "day": "show month", "bank": "list transfers",
 	"clock": "steps", "recovery": "status access begin open skip allow dismiss claim claims end",
 }
@@ -155,7 +155,7 @@ var changing = map[string]string{
 	"account create": "Kejetia --mode test", "account set": "ID --blocked on",
 	"people create": "--email x@example.com --role support", "people invite": "x@example.com --role support", "people role": "kofi@example.com --role support",
 	"people disable": "kofi@example.com", "people enable": "kofi@example.com", "people reset": "kofi@example.com",
-	"fees set": "ID --free", "change": "wallet.recover --tenant ID", "key create": "--tenant ID", "key set": "x --tenant ID --daily 1", "key rotate": "x --tenant ID", "keys rotate": "", "key revoke": "x --tenant ID",
+	"fees set": "ID --free", "change": "wallet.recover --tenant ID", "key create": "--tenant ID", "key set": "x --tenant ID --daily 1", "key rotate": "x --tenant ID", "keys rotate": "", "figures rebuild": "", "key revoke": "x --tenant ID",
 	"wallet fund": "ID 5 --reference r1", "wallet adjust": "ID 5 --reference r2", "wallet transfer": "ID ID 5 --reference r3", "wallet recover": "ID",
 	"day statement": "2026-11-01 bank/gcb=5", "day exception": "2026-11-01 bank/gcb 5 --text cheque", "day close": "2026-11-01", "day reopen": "2026-11-01",
 	"bank add": "gcb --bank GCB --number 1011012345", "bank close": "gcb", "bank open": "gcb=5", "bank sweep": "gcb 5 --reference b1",

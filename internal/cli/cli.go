@@ -45,6 +45,7 @@ type commands struct {
 	Keys    operations.Keys    `cmd:"" group:"Server:" help:"Show and rotate master keys. API keys are makola key."`
 	Clock   operations.Clock   `cmd:"" group:"Server:" help:"List changes of servers' clocks, and accept a clock."`
 	Jobs    operations.Jobs    `cmd:"" group:"Server:" help:"List and rerun background jobs."`
+	Figures operations.Figures `cmd:"" group:"Server:" help:"Show and rebuild the figures of pages."`
 
 	Backup   operations.Backup   `cmd:"" group:"Backup and recovery:" help:"Create, verify and list backups."`
 	Restore  operations.Restore  `cmd:"" group:"Backup and recovery:" help:"Restore a backup into a new folder, or into an empty PostgreSQL database."`

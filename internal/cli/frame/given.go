@@ -50,7 +50,7 @@ var Needs = map[string]roles.Permission{
 	"campaigns stop": roles.StopCampaigns, "otp reopen": roles.ChangeTenants,
 	"contacts add-group": roles.ChangeTenants, "contacts import": roles.ChangeTenants, "contacts optout": roles.ChangeTenants, "contacts optin": roles.ChangeTenants,
 	"statements import": roles.ImportStatements,
-	"privacy erase":     roles.ChangeTenants, "jobs rerun": roles.ChangeMoney, "clock accept": roles.ChangeMoney, "keys rotate": roles.ChangePeople,
+	"privacy erase":     roles.ChangeTenants, "jobs rerun": roles.ChangeMoney, "clock accept": roles.ChangeMoney, "keys rotate": roles.ChangePeople, "figures rebuild": roles.ChangeMoney,
 }
 
 // moneyCommands are the commands that move money. A production machine whose clock is wrong does not run them.

@@ -4,6 +4,7 @@
 // Files, each above those that it uses:
 //
 //	keys.go, clock.go, jobs.go, sample.go     master keys; changed clocks; jobs; an installation with sample data
+//	figures.go                                the figures of pages
 //	recovery.go                               the steps after a restore
 //	migrate.go                                the schema
 //	migrate_copy.go                           a move to PostgreSQL
