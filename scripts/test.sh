@@ -3,7 +3,7 @@
 # browsers and the built program.
 #
 # Everything that a fresh machine may lack is found or installed first, with a clear word when it
-# cannot be: PostgreSQL by scripts/postgres.sh, Chromium by scripts/chromium.sh, a C compiler here (the race detector needs one).
+# cannot be: PostgreSQL by scripts/postgres.sh, Chromium by scripts/chromium.sh, a mail server by scripts/smtp.sh, a C compiler here (the race detector needs one).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -54,7 +54,7 @@ slow='^(TestBrowser_.*|TestKilled.*|TestRestore_runbookPaysOnce|TestStandby_.*|T
 timed='^(TestPrimary_hangs|TestCluster_.*|TestMasterKey_rotatedUnderLoadAndKills)$'
 
 # What needs languages and tools that a machine with Go alone lacks; the gate installs them.
-languages='^(TestSamples_(verifySignatures|sendTheRequest)|TestAlertRules_fire)$'
+languages='^(TestSamples_(verifySignatures|sendTheRequest)|TestAlertRules_fire|TestDeliver_realMailServer)$'
 
 # These wait for real time, or do a thing very often: make quick leaves them to the gate.
 waiting='^(TestTable_memory|TestLog_staysBounded|TestAnswers_unreadEndInTime|TestAnswers_unreadOfANodeAreBounded|TestOpen_bombs)$'
@@ -112,6 +112,9 @@ step "languages of the samples, and what the tests of deploy/ run"
 scripts/languages.sh
 scripts/tools.sh
 command -v soffice >/dev/null 2>&1 || echo "LibreOffice is not installed (libreoffice-calc-nogui): TestLibreOffice_opensAndSaves is left out"
+
+step "a mail server"
+scripts/smtp.sh
 
 step "Chromium"
 MAKOLA_TEST_CHROMIUM=$(scripts/chromium.sh)

@@ -177,7 +177,8 @@ func (a *App) buildParts(ctx context.Context) error {
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
-	a.notices = notice.New(notice.Deps{DB: a.db, Jobs: a.jobs, People: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log, SMTP: a.cfg.SMTP, Seal: a.cfg.Secret.Sealer("notice/body"),
+	a.notices = notice.New(notice.Deps{DB: a.db, Jobs: a.jobs, People: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log, SMTP: a.cfg.SMTP, Seal: notice.Sealer(a.cfg.Secret),
+		Audit: a.audit, Ways: a.cfg.Notices, Poster: webhook.NewPoster(webhook.Options{Development: !a.production, Proxy: a.proxy}), Text: a.textNotice,
 		PublicURL: a.cfg.PublicURL, Request: a.noticeOfRequest, Watch: a.watchConditions})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production, Proxy: a.proxy})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
@@ -213,7 +214,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	}
 	a.changes = changes.New(changes.Deps{Store: approvals, Ledger: a.ledger, Tenants: a.tenants, Access: a.access, People: a.identity, Senders: a.senders, Webhooks: a.webhooks,
 		Seal: changes.NewSealer(a.cfg.Secret), MailLink: a.mailLink(), ShownKey: a.cfg.Secret.Derive("changes/shown"), Treasury: a.treasury, Closing: a.closing, Payments: a.payments, Batches: a.batches, Reconcile: a.reconcile, Messaging: a.messaging, Routes: a.routes, Jobs: a.jobs, Lookups: a.lookups})
-	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit}).Check(ctx); err != nil {
+	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit, Notices: notice.Sealed(a.db, a.cfg.Secret)}).Check(ctx); err != nil {
 		return err
 	}
 	a.jobs.Periodic("acts-expire", expireEvery, a.changes.Expire)

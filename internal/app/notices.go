@@ -3,14 +3,18 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/console/words"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/messaging"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/senderid"
 )
 
 // mostDoubts is the number of payments of unknown outcome that are watched, the oldest first.
@@ -67,4 +71,20 @@ func (a *App) watchPayments(ctx context.Context) error {
 			words.KindWords[d.Kind], "GHS "+money.Grouped(d.Amount.String()), cmp.Or(d.Rail, "no provider"), notice.Name(names[d.Tenant]), d.Since.UTC().Format("2 Jan 2006, 15:04"), d.ID)}
 	}
 	return a.notices.Report(ctx, notice.PaymentUnknown, "", all)
+}
+
+// textNotice sends a notice by SMS, charged to the account of the operator. Its id is the idempotency key, so it is sent once.
+func (a *App) textNotice(ctx context.Context, id, number, text string) error {
+	by := idempotency.Caller{Tenant: a.cfg.Notices.SMSAccount, IdempotencyKey: id, BodyHash: id}
+	list, err := a.senders.List(ctx, by.Tenant)
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if s.Name == a.cfg.Notices.SMSSender && s.Status == senderid.Approved {
+			_, _, err := a.messaging.Send(ctx, by, messaging.Send{SenderID: s.ID, Message: text, Recipients: []string{number}})
+			return err
+		}
+	}
+	return errors.New("the account of notices has no approved sender ID of that name")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/sealed"
 	"github.com/makola/makola/internal/webhook"
 )
 
@@ -21,6 +22,7 @@ type Sealed struct {
 	People   *identity.Identity
 	Changes  *changes.Changes
 	Audit    *audit.Log
+	Notices  sealed.Table // texts with a link that are not delivered yet
 }
 
 // KeyUse is a master key, by its name, and how much is sealed under it.
@@ -29,10 +31,13 @@ type KeyUse struct {
 	Active, InRing, Reference         bool
 	Webhooks, Factors, RequestSecrets int64
 	AuditKeys                         int64 // of the audit chain, which has one
+	Notices                           int64 // texts with a link that are not delivered yet
 }
 
 // Total is all that is sealed under the key.
-func (k KeyUse) Total() int64 { return k.Webhooks + k.Factors + k.RequestSecrets + k.AuditKeys }
+func (k KeyUse) Total() int64 {
+	return k.Webhooks + k.Factors + k.RequestSecrets + k.AuditKeys + k.Notices
+}
 
 // Keys counts the rows that are sealed under each key: those of the ring in their order, the separate reference key,
 // then keys that the ring lacks.
@@ -49,6 +54,10 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	if err != nil {
 		return nil, err
 	}
+	notices, err := s.Notices.Under(ctx)
+	if err != nil {
+		return nil, err
+	}
 	chain, err := s.Audit.SealedUnder(ctx)
 	if err != nil {
 		return nil, err
@@ -59,6 +68,7 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	maps.Copy(used, factors)
 	maps.Copy(used, secrets)
 	maps.Copy(used, chain)
+	maps.Copy(used, notices)
 	used[s.Ring.Reference()] = 0
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if !slices.Contains(names, name) {
@@ -68,7 +78,7 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	keys := make([]KeyUse, len(names))
 	for i, name := range names {
 		keys[i] = KeyUse{Name: name, Active: i == 0, InRing: i < len(ring), Reference: name == s.Ring.Reference(),
-			Webhooks: webhooks[name], Factors: factors[name], RequestSecrets: secrets[name], AuditKeys: chain[name]}
+			Webhooks: webhooks[name], Factors: factors[name], RequestSecrets: secrets[name], AuditKeys: chain[name], Notices: notices[name]}
 	}
 	return keys, nil
 }
@@ -82,8 +92,8 @@ func (s Sealed) Check(ctx context.Context) error {
 	for _, k := range keys {
 		if !k.InRing && k.Total() > 0 {
 			return problem.New(problem.Invalid, "master_key_missing", fmt.Sprintf(
-				"The ring of master keys lacks key %s, under which %d webhook secrets, %d second factors, %d secrets of acts and %d keys of the audit chain are sealed: put it back behind the others in %s or %s, and remove it when makola keys status counts 0 for it",
-				k.Name, k.Webhooks, k.Factors, k.RequestSecrets, k.AuditKeys, config.EnvMasterKeyFile, config.EnvMasterKey))
+				"The ring of master keys lacks key %s, under which %d webhook secrets, %d second factors, %d secrets of acts, %d keys of the audit chain and %d texts of notices are sealed: put it back behind the others in %s or %s, and remove it when makola keys status counts 0 for it",
+				k.Name, k.Webhooks, k.Factors, k.RequestSecrets, k.AuditKeys, k.Notices, config.EnvMasterKeyFile, config.EnvMasterKey))
 		}
 	}
 	return nil
@@ -100,6 +110,9 @@ func (s Sealed) Reseal(ctx context.Context, moved func(what string, n int64)) er
 		return err
 	}
 	if err := s.Changes.Sealed().Reseal(ctx, of("secrets of acts")); err != nil {
+		return err
+	}
+	if err := s.Notices.Reseal(ctx, of("texts of notices")); err != nil {
 		return err
 	}
 	return s.Audit.Reseal(ctx, of("keys of the audit chain"))

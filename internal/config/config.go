@@ -4,7 +4,7 @@
 //
 // Files: config.go (the server and its storage), production.go (requirements of production), providers.go
 // (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), smpp.go (of message centres), smtp.go (of the mail
-// server), secret.go, ring.go (the secret, and master keys in a ring), secret_file.go (files with secrets), retention.go
+// server), notice.go (other ways of notices), secret.go, ring.go (the secret, and master keys in a ring), secret_file.go (files with secrets), retention.go
 // (retention times), peers.go (addresses of providers), egress.go (the proxy of outgoing requests).
 package config
 
@@ -83,6 +83,7 @@ type Server struct {
 	Paystack       Paystack        `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
 	SMPP           SMPP            `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
 	SMTP           SMTP            `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`
+	Notices        Notices         `embed:"" prefix:"notice-" envprefix:"MAKOLA_NOTICE_"`
 
 	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder,
 	// never from a flag, where other users of the machine could read it.
@@ -191,6 +192,7 @@ func (s Server) Wrong() []string {
 	need(s.MaxClients >= 0, "a number from 0 on in MAKOLA_MAX_CLIENTS, not %d", s.MaxClients)
 	wrong = append(wrong, s.Egress.wrong()...)
 	wrong = append(wrong, s.SMTP.wrong()...)
+	wrong = append(wrong, s.Notices.wrong()...)
 	need(s.PerMinute() >= 0, "a limit from 0 on in MAKOLA_GENERAL_LIMIT, not %d", s.PerMinute())
 	return wrong
 }

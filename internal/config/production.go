@@ -91,7 +91,8 @@ type secretFile struct{ setting, path string }
 
 // secretFiles lists the files with secrets that the settings name. Those of the master keys are read before.
 func (s Server) secretFiles() []secretFile {
-	all := []secretFile{{"MAKOLA_TLS_KEY", s.TLSKey}, {"MAKOLA_BOOTSTRAP_PASSWORD_FILE", s.BootstrapFile}, {"MAKOLA_SMPP_FILE", s.SMPP.File}, {"MAKOLA_SMTP_PASSWORD_FILE", s.SMTP.PasswordFile}}
+	all := []secretFile{{"MAKOLA_TLS_KEY", s.TLSKey}, {"MAKOLA_BOOTSTRAP_PASSWORD_FILE", s.BootstrapFile}, {"MAKOLA_SMPP_FILE", s.SMPP.File}, {"MAKOLA_SMTP_PASSWORD_FILE", s.SMTP.PasswordFile},
+		{"MAKOLA_NOTICE_HOOK_FILE", s.Notices.HookFile}}
 	return slices.DeleteFunc(all, func(f secretFile) bool { return f.path == "" })
 }
 

@@ -3,10 +3,12 @@ package identity
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
@@ -34,6 +36,14 @@ func TestInvitation_needsTheCode(t *testing.T) {
 		}
 		if _, err := f.Accept(t.Context(), by.Token, by.Code[:4]+" "+by.Code[4:], password, "", home); err != nil {
 			t.Fatal(err)
+		}
+		var actions []string
+		entries, err := audit.New(f.db, f.clock).List(t.Context(), audit.Filter{})
+		for _, e := range entries {
+			actions = append(actions, e.Action)
+		}
+		if err != nil || strings.Join(actions, " ") != "person.invitation" { // not person.password, of which people are notified
+			t.Errorf("%v, %v", actions, err)
 		}
 	})
 }

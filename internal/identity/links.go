@@ -149,7 +149,7 @@ func (i *Identity) Accept(ctx context.Context, link, code, password, agent strin
 		}
 		now := i.clock.Now()
 		tx.Defer(insertSession, 1, hashToken(token), id, p.ID, shorten(agent), now, now, sourceOf(from), time.Time{}, true)
-		return i.note(tx, p, from, audit.Entry{Action: "person.password", Details: changesOf("password", "none", "a new one")})
+		return i.note(tx, p, from, audit.Entry{Action: "person.invitation", Details: changesOf("password", "none", "a new one")})
 	})
 	return token, err
 }

@@ -7,6 +7,9 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
+// dailyAt is the hour of the daily message, in the time of Accra, which is UTC.
+const dailyAt = 7
+
 const selectChoices = `SELECT topic, choice FROM notice_choices WHERE person = $1`
 
 // chosen reads a person's choices.

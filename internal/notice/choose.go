@@ -1,12 +1,14 @@
 package notice
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 )
@@ -100,17 +102,62 @@ func (n *Notices) Choose(ctx context.Context, v identity.Visitor, choices map[To
 // tests limits the test messages of a person.
 var tests = identity.Limit{What: "notice.test", Most: 10, Of: "test notices"}
 
-// SendTest sends a message to a person's own address, whatever the person chose.
-func (n *Notices) SendTest(ctx context.Context, p identity.Person) error {
-	if !n.Enabled() {
-		return problem.New(problem.Refused, "no_channel", "No mail server is configured, so nobody is notified. Ask whoever runs this server to set one up.")
+// errNoChannel is returned where a channel is not configured.
+func errNoChannel() error {
+	return problem.New(problem.Refused, "no_channel", "This way of notices is not configured. Ask whoever runs this server to set it up.")
+}
+
+// SendTest sends a message to a person's own address or number, or to the hook of the installation, whatever the person chose.
+func (n *Notices) SendTest(ctx context.Context, p identity.Person, c Channel) error {
+	if !n.has(c) {
+		return errNoChannel()
 	}
-	text := compose([]part{{event: Test, things: 1, lines: []string{"Notices of Makola reach this address."}}}, nil, n.PublicURL)
-	m := message{id: newID(), person: p.ID, channel: Email, topic: System, address: p.Email, title: text.title, body: text.body, madeAt: n.Clock.Now()}
+	text := compose([]part{{event: Test, things: 1, lines: []string{"Notices of Makola arrive here."}}}, nil, n.PublicURL)
+	m := message{id: newID(), person: p.ID, channel: c, topic: System, address: p.Email, title: text.title, body: text.body, madeAt: n.Clock.Now()}
+	switch c {
+	case Hook:
+		m.person, m.address = hookReader, hookName
+	case SMS:
+		number, err := n.Phone(ctx, p.ID)
+		if err != nil {
+			return err
+		}
+		if number == "" {
+			return problem.Field("number", "is required: save a phone number first")
+		}
+		m.address = ending(number)
+	}
 	return n.DB.Write(ctx, func(tx *db.Tx) error {
 		if _, err := n.People.Take(tx, tests, p.ID, m.id, audit.Entry{}); err != nil {
 			return err
 		}
 		return n.add(tx, m)
+	})
+}
+
+// SetPhone stores the number at which a person receives notices by SMS; empty: removes it. It is in the audit log without its digits.
+func (n *Notices) SetPhone(ctx context.Context, v identity.Visitor, text, from string) error {
+	if !n.has(SMS) {
+		return errNoChannel()
+	}
+	number := ""
+	if text != "" {
+		parsed, err := msisdn.Parse(text)
+		if err != nil {
+			return problem.Field("number", "must be a phone number of Ghana, such as 0241234567")
+		}
+		number = parsed.Local()
+	}
+	return n.DB.Write(ctx, func(tx *db.Tx) error {
+		if err := n.People.InForce(tx, v); err != nil {
+			return err
+		}
+		if number == "" {
+			tx.Defer(dropPhone, -1, v.Person.ID)
+		} else {
+			tx.Defer(storePhone, 1, v.Person.ID, number, n.Clock.Now())
+		}
+		return n.Audit.Write(tx, audit.Entry{Action: "person.phone", Actor: v.Person.Email, Person: v.Person.ID, Subject: v.Person.ID, Origin: from,
+			Details: map[string]any{"changes": []audit.Change{{What: "phone number", Before: "another", After: cmp.Or(ending(number), "none")}}}})
 	})
 }

@@ -81,11 +81,11 @@ func TestSendTest_isLimited(t *testing.T) {
 		f := node(t, d, mailtest.Start(t, nil), clock.Real())
 		p := identity.Person{ID: f.person("ama@pay.example", roles.Owner), Email: "ama@pay.example"}
 		for range 10 {
-			if err := f.SendTest(t.Context(), p); err != nil {
+			if err := f.SendTest(t.Context(), p, Email); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := f.SendTest(t.Context(), p); !problem.Is(err, problem.RateLimited) {
+		if err := f.SendTest(t.Context(), p, Email); !problem.Is(err, problem.RateLimited) {
 			t.Error(err)
 		}
 		list, err := f.Messages(t.Context(), "", 5)

@@ -12,37 +12,6 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// Channel is a way on which messages go. Stored.
-type Channel string
-
-// The channels.
-const Email Channel = "email"
-
-// message is one message to one reader.
-type message struct {
-	id, person  string
-	channel     Channel
-	topic       Topic
-	address     string
-	title, body string
-	secret      bool   // the body is sealed
-	instead     string // the message that this one replaces
-	state       State
-	tries       int
-	madeAt      time.Time
-	endsAt      time.Time // zero: the usual
-}
-
-// State is what became of a message. Stored.
-type State string
-
-// The states.
-const (
-	Pending State = "pending"
-	Sent    State = "sent"
-	Failed  State = "failed"
-)
-
 // channelOf sorts messages by channel, so that none waits for a channel that hangs.
 func channelOf(job jobs.Job) string {
 	var p payload
@@ -95,9 +64,6 @@ func (n *Notices) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 
 // attempt sends a message once.
 func (n *Notices) attempt(ctx context.Context, m message) error {
-	if m.channel != Email || !n.SMTP.Enabled() {
-		return errors.New("this node has no such channel")
-	}
 	if m.secret {
 		if n.Seal == nil {
 			return errors.New("this node has no master key")
@@ -108,7 +74,7 @@ func (n *Notices) attempt(ctx context.Context, m message) error {
 		}
 		m.body = body
 	}
-	return n.mail.send(ctx, m)
+	return n.dispatch(ctx, m)
 }
 
 // end stores what became of a message. A message whose end cannot be stored is sent again, under the same Message-ID.

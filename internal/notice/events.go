@@ -92,10 +92,12 @@ const (
 	RecoveryBegan   Event = "recovery.began"
 	BackupOld       Event = "backup.old"
 	CertificateEnds Event = "certificate.ends"
+	Undelivered     Event = "notice.undelivered"
 
 	NewNetwork      Event = "person.network"
 	FactorChanged   Event = "person.factor"
 	PasswordChanged Event = "person.password"
+	PhoneChanged    Event = "person.phone"
 	RoleChanged     Event = "person.role"
 	KeyChanged      Event = "key.changed"
 	BreakGlass      Event = "break_glass"
@@ -138,10 +140,13 @@ var eventRules = map[Event]eventRule{
 	RecoveryBegan:   {topic: System, needs: roles.ReadChecks, one: "A recovery began: the database may have gone back in time"},
 	BackupOld:       {topic: System, needs: roles.ReadChecks, one: "The last backup is old"},
 	CertificateEnds: {topic: System, needs: roles.ReadChecks, one: "The certificate of the server ends soon"},
+	Undelivered: {topic: System, needs: roles.ReadChecks, one: "A message about money or security was not delivered by mail", many: "%d messages about money or security were not delivered by mail",
+		path: "/notices"},
 
 	NewNetwork:      {topic: Security, own: true, one: "You signed in from a new network", many: "You signed in from new networks %d times"},
 	FactorChanged:   {topic: Security, own: true, one: "Your second factor or a recovery code was changed or used"},
 	PasswordChanged: {topic: Security, own: true, one: "Your password was changed"},
+	PhoneChanged:    {topic: Security, own: true, one: "Your phone number for notices was changed"},
 	RoleChanged:     {topic: Security, needs: roles.ReadPeople, one: "A person or a role was changed", many: "People or roles were changed %d times", path: "/people"},
 	KeyChanged:      {topic: Security, needs: roles.ReadAccess, one: "An API key or the webhook secret was changed", many: "API keys or the webhook secret were changed %d times"},
 	BreakGlass:      {topic: Security, needs: roles.ReadAudit, one: "A command was given with --break-glass", many: "%d commands were given with --break-glass", path: "/audit"},

@@ -180,7 +180,7 @@ func TestDeliver_realMailServer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		settings, mails := exim(t)
 		f := quick(node(t, d, mailtest.Start(t, nil), clock.Real()))
-		f.Notices.mail = mailer{settings}
+		f.SMTP = settings
 		f.start()
 		f.person("ama@mail.test", roles.Owner)
 		f.person("nobody@mail.test", roles.Owner)

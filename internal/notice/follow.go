@@ -62,6 +62,7 @@ var ownEvents = map[string]Event{
 	"person.recovery_codes": FactorChanged,
 	"person.recovery_code":  FactorChanged,
 	"person.password":       PasswordChanged,
+	"person.phone":          PhoneChanged,
 }
 
 // appliedEvents are the events of requests that were applied, by the kind of the request.

@@ -2,20 +2,21 @@ package notice
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
-	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/roles"
 )
 
 // The limits of a round.
 const (
+	// pauseStep is how much longer a reader's next message of a topic waits for each one within the last hour.
+	pauseStep = 5 * time.Minute
+	pauseOver = time.Hour
+	// mostHourly is the number of messages of the installation within an hour.
+	mostHourly = 1000
+
 	mostReaders = 1000 // persons and topics in one round
 	mostNotices = 5000 // of one message
 )
@@ -31,17 +32,14 @@ const (
 		WHERE r.person = $1 AND r.topic = $2 AND r.message = '' AND r.due_at <= $3 ORDER BY n.id LIMIT $4`
 
 	takeNotices = `UPDATE notice_readers SET message = $2 WHERE person = $1 AND message = '' AND notice IN (SELECT value FROM texts($3))`
-
-	insertMessage = `INSERT INTO notice_messages (id, person, channel, topic, address, title, body, secret, instead, made_at, ends_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 )
 
 // unread takes the place of a message's id for facts that ended before they were sent, or that their reader may no
 // longer see.
 const unread = "none"
 
-// due is a person with facts of a topic that are due.
-type due struct {
+// waiting is a reader with facts of a topic that are due.
+type waiting struct {
 	person string
 	topic  Topic
 }
@@ -49,7 +47,7 @@ type due struct {
 // gather makes messages of the facts that are due.
 func (n *Notices) gather(ctx context.Context) error {
 	now := n.Clock.Now()
-	var all []due
+	var all []waiting
 	hourly := 0
 	err := n.DB.Read(ctx, func(tx *db.Tx) error {
 		all = nil
@@ -57,7 +55,7 @@ func (n *Notices) gather(ctx context.Context) error {
 			return err
 		}
 		return tx.Query(selectDue, []any{now, mostReaders}, func(r *db.Row) error {
-			var d due
+			var d waiting
 			var count int
 			err := r.Scan(&d.person, &d.topic, &count)
 			all = append(all, d)
@@ -82,9 +80,9 @@ func (n *Notices) gather(ctx context.Context) error {
 	return failed
 }
 
-// tell makes a message for a person about a topic, unless the person got one recently.
-func (n *Notices) tell(ctx context.Context, d due, now time.Time) (made bool, err error) {
-	people, err := n.People.Members(ctx, "", d.person, 1)
+// tell makes a message for a reader about a topic, unless the reader got one recently.
+func (n *Notices) tell(ctx context.Context, d waiting, now time.Time) (made bool, err error) {
+	to, reached, err := n.recipient(ctx, d.person, d.topic)
 	if err != nil {
 		return false, err
 	}
@@ -107,8 +105,8 @@ func (n *Notices) tell(ctx context.Context, d due, now time.Time) (made bool, er
 		return false, err
 	}
 	var parts []part
-	if len(people) == 1 && people[0].DisabledAt.IsZero() {
-		if parts, err = n.parts(ctx, people[0], list); err != nil {
+	if reached {
+		if parts, err = n.parts(ctx, to, list); err != nil {
 			return false, err
 		}
 	}
@@ -120,7 +118,7 @@ func (n *Notices) tell(ctx context.Context, d due, now time.Time) (made bool, er
 		return false, err
 	}
 	text := compose(parts, names, n.PublicURL)
-	m := message{id: newID(), person: d.person, channel: Email, topic: d.topic, address: people[0].Email, title: text.title, body: text.body, madeAt: now}
+	m := message{id: newID(), person: d.person, channel: to.channel, topic: d.topic, address: to.address, title: text.title, body: text.body, madeAt: now}
 	return true, n.DB.Write(ctx, func(tx *db.Tx) error {
 		take(tx, d.person, m.id, list)
 		return n.add(tx, m)
@@ -129,7 +127,7 @@ func (n *Notices) tell(ctx context.Context, d due, now time.Time) (made bool, er
 
 // parts groups facts by event and place, in order of arrival. It leaves out facts that ended, or that the person may
 // no longer see. Facts beyond the lines of a message are only counted.
-func (n *Notices) parts(ctx context.Context, p identity.Listed, list []stored) (parts []part, err error) {
+func (n *Notices) parts(ctx context.Context, to recipient, list []stored) (parts []part, err error) {
 	at := map[string]int{}
 	for _, f := range list {
 		s := standing{place: f.place, needs: eventRules[f.event].needs}
@@ -139,7 +137,7 @@ func (n *Notices) parts(ctx context.Context, p identity.Listed, list []stored) (
 				return nil, err
 			}
 		}
-		if s.over || !eventRules[f.event].own && p.Email != s.about && !roles.Can(roles.SiteOf(s.place), roleAt(p, s.place), s.needs) {
+		if s.over || !to.sees(f, s) {
 			continue
 		}
 		if !known {
@@ -151,16 +149,6 @@ func (n *Notices) parts(ctx context.Context, p identity.Listed, list []stored) (
 		parts[i].lines = append(parts[i].lines, s.lines...)
 	}
 	return parts, nil
-}
-
-// roleAt returns the role of a person at a place; empty: none.
-func roleAt(p identity.Listed, place string) roles.Role {
-	for _, m := range p.Memberships {
-		if m.Tenant == place {
-			return m.Role
-		}
-	}
-	return ""
 }
 
 // names returns the names of the accounts of parts.
@@ -187,25 +175,3 @@ func take(tx *db.Tx, person, message string, list []stored) {
 	}
 	tx.Defer(takeNotices, int64(len(ids)), person, message, ids)
 }
-
-// payload is the content of a message's job, version 1.
-type payload struct {
-	Channel Channel `json:"channel"`
-}
-
-// add stores a message with its job.
-func (n *Notices) add(tx *db.Tx, m message) error {
-	text, err := json.Marshal(payload{m.channel})
-	if err != nil {
-		return err
-	}
-	ends := m.endsAt
-	if ends.IsZero() {
-		ends = m.madeAt.Add(giveUpAfter)
-	}
-	tx.Defer(insertMessage, 1, m.id, m.person, string(m.channel), string(m.topic), m.address, m.title, m.body, m.secret, m.instead, m.madeAt, ends)
-	n.Jobs.Add(tx, jobs.Job{ID: m.id, Kind: jobKind, Payload: text})
-	return nil
-}
-
-func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -26,6 +26,9 @@ const (
 // errFinal is wrapped by a refusal that another attempt would meet, too.
 var errFinal = errors.New("refused for good")
 
+// errNoNumber is returned for an SMS to a person who has no number any more.
+var errNoNumber = fmt.Errorf("%w: the person has no phone number", errFinal)
+
 // mailer sends mails through one server. Each attempt has a connection of its own.
 type mailer struct{ config.SMTP }
 

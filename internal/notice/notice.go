@@ -1,4 +1,4 @@
-// Package notice notifies people by mail of facts that they should know: a change request that awaits them, money whose outcome is
+// Package notice notifies people by mail, SMS and a hook of facts that they should know: a change request that awaits them, money whose outcome is
 // unknown.
 //
 // A fact is a row, written in the transaction that makes it, or by a watcher that claims it, so that two nodes notify once. A periodic
@@ -11,110 +11,61 @@
 //
 // Files, from the top down:
 //
-//	notice.go   construction, and the periodic work
-//	sort.go     the readers of facts
-//	gather.go   facts put together into messages
-//	claims.go   conditions that last, each notified once
-//	links.go    messages with a link that works once
-//	deliver.go  the job of a message
-//	read.go     what pages and metrics show
-//	requests.go change requests as readers see them
-//	choose.go   when a person is notified, as the person chooses; test messages
-//	choices.go  choices in force
-//	mail.go     one attempt at a mail server
-//	follow.go   the facts of entries of the audit log
-//	write.go    a fact stored
-//	words.go    a message in words
-//	events.go   the table of events
+//	notice.go       construction, and the periodic work
+//	undelivered.go  messages that mail does not deliver
+//	sort.go         the readers of facts
+//	gather.go       facts put together into messages
+//	recipients.go   where the messages of a reader go
+//	claims.go       conditions that last, each notified once
+//	deliver.go      the job of a message
+//	links.go        messages with a link that works once
+//	reseal.go       their texts under another master key
+//	hook.go         one request to the hook, and one SMS
+//	mail.go         one attempt at a mail server
+//	read.go         what pages and metrics show
+//	choose.go       when a person is notified, as the person chooses; test messages
+//	requests.go     change requests as readers see them
+//	choices.go      choices in force
+//	message.go      a message stored with its job
+//	channels.go     the channels that are configured, and the numbers of people
+//	deps.go         dependencies, and a change request as readers see it
+//	follow.go       the facts of entries of the audit log
+//	write.go        a fact stored
+//	words.go        a message in words
+//	events.go       the table of events
 package notice
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
-	"github.com/makola/makola/internal/clock"
-	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
-	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/jobs"
-	"github.com/makola/makola/internal/tenant"
 )
 
-// The intervals and limits of notices.
+// The intervals and limits of the work.
 const (
 	workEvery = 20 * time.Second
 	workName  = "notices"
-	// jobKind is permanent: rows outlive programs.
-	jobKind = "notice"
 	// workers are messages in delivery at once, and perChannel those of one channel.
 	workers    = 6
 	perChannel = 3
-	// stale facts are not notified any more, such as those from before the mail server was set up.
-	stale = 24 * time.Hour
-	// pauseStep is how much longer a person's next message of a topic waits for each one within the last hour.
-	pauseStep = 5 * time.Minute
-	pauseOver = time.Hour
-	// mostHourly is the number of messages of the installation within an hour.
-	mostHourly = 1000
-	// giveUpAfter is the time within which a message must be delivered.
-	giveUpAfter = 24 * time.Hour
 	// keepFor is how long notices and messages are kept.
 	keepFor    = 90 * 24 * time.Hour
 	pruneBatch = 1000
-	sortBatch  = 200
-	// dailyAt is the hour of the daily message, in the time of Accra, which is UTC.
-	dailyAt = 7
 )
-
-// Deps are the dependencies of Notices.
-type Deps struct {
-	DB      *db.DB
-	Jobs    *jobs.Queue
-	People  *identity.Identity
-	Tenants *tenant.Store
-	Clock   *clock.Clock
-	Log     *slog.Logger
-	SMTP    config.SMTP
-	// Seal keeps the texts of messages with a link; nil: none are sent.
-	Seal *config.Sealer
-	// PublicURL is the address of this server in links, without a slash at its end; empty: messages have no links.
-	PublicURL string
-	// Request returns a change request as its readers see it.
-	Request func(ctx context.Context, id string) (Request, error)
-	// Watch reports the conditions that last. It runs before each round of messages.
-	Watch func(ctx context.Context) error
-}
-
-// Notices notifies people. It is safe for concurrent use.
-type Notices struct {
-	Deps
-	mail   mailer
-	pauses []time.Duration // between the attempts of a message; the last one repeats
-}
 
 // New makes the notices of a node, and registers their work with the queue where a channel is configured. The queue must not have
 // started.
 func New(d Deps) *Notices {
-	n := &Notices{Deps: d, mail: mailer{d.SMTP}, pauses: pauses}
+	n := &Notices{Deps: d, pauses: pauses}
 	if n.Enabled() {
 		n.Jobs.Register(jobs.Handler{Kind: jobKind, Workers: workers, Key: channelOf, PerKey: func(string) int { return perChannel }, Run: n.deliver})
 		n.Jobs.Register(jobs.Handler{Kind: forgottenKind, Workers: 2, Run: n.forgotten})
 		n.Jobs.Periodic(workName, workEvery, n.Work)
 	}
 	return n
-}
-
-// Enabled reports whether a channel is configured. Without a channel no notice is sent.
-func (n *Notices) Enabled() bool { return len(n.Channels()) > 0 }
-
-// Channels returns the channels that are configured.
-func (n *Notices) Channels() (list []Channel) {
-	if n.SMTP.Enabled() {
-		list = append(list, Email)
-	}
-	return list
 }
 
 // Work makes one round: it looks for conditions, finds the readers of new facts, and makes messages. A part that fails does not keep
@@ -124,7 +75,7 @@ func (n *Notices) Work(ctx context.Context) error {
 	if n.Watch != nil {
 		watched = n.Watch(ctx)
 	}
-	return errors.Join(watched, n.sort(ctx), n.gather(ctx))
+	return errors.Join(watched, n.undelivered(ctx), n.sort(ctx), n.gather(ctx))
 }
 
 const (

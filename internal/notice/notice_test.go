@@ -308,7 +308,7 @@ func TestDeliver_faultsOfTheServer(t *testing.T) {
 					return mailtest.Fault{}
 				})
 				f := quick(node(t, d, server, clock.Real()))
-				f.mail.Timeout = 300 * time.Millisecond
+				f.SMTP.Timeout = 300 * time.Millisecond
 				f.start()
 				f.person("ama@pay.example", roles.Owner)
 				f.report(1)

@@ -8,22 +8,6 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Request is a change request as its readers see it.
-type Request struct {
-	Place       string           // whose people decide about it
-	Title       string           // its kind, a noun
-	Account     string           // the name of the account that it is about; empty: none
-	Amount      money.Pesewas    // 0: no money
-	Requester   string           // how people know who made it
-	Barred      []string         // the ids of people who may not approve it: who made it, or has the key that did
-	RequesterID string           // the id of who made it
-	Approver    roles.Permission // that an approver needs
-	Waits       bool             // for an approval
-	Decided     bool             // by somebody else than its requester
-	About       string           // the e-mail address of the person whom it changes; empty: none
-	Note        string           // why it was rejected, or failed
-}
-
 // text returns the request on one line.
 func (r Request) text() string {
 	text := r.Title

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,28 +12,6 @@ import (
 	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/roles"
 )
-
-// stored is a fact as it is stored.
-type stored struct {
-	id                   string
-	event                Event
-	place, person, actor string
-	subject              string
-	lines                []string
-	things               int
-	madeAt               time.Time
-}
-
-const noticeColumns = `n.id, n.event, n.place, n.person, n.actor, n.subject, n.lines, n.things, n.made_at`
-
-func scanNotice(r *db.Row, f *stored) error {
-	var lines string
-	err := r.Scan(&f.id, &f.event, &f.place, &f.person, &f.actor, &f.subject, &lines, &f.things, &f.madeAt)
-	if lines != "" {
-		f.lines = strings.Split(lines, "\n")
-	}
-	return err
-}
 
 // reader is a person who is to be notified of a fact.
 type reader struct {
@@ -55,6 +32,12 @@ var readerColumns = []db.Column[reader]{
 const (
 	selectUnsorted = `SELECT ` + noticeColumns + ` FROM notices n WHERE n.sorted_at = 0 AND n.id > $1 ORDER BY n.id LIMIT $2`
 	markSorted     = `UPDATE notices SET sorted_at = $2 WHERE sorted_at = 0 AND id IN (SELECT value FROM texts($1))`
+)
+
+const (
+	// stale facts are not notified any more, such as those from before the mail server was set up.
+	stale     = 24 * time.Hour
+	sortBatch = 200
 )
 
 // audience remembers, for one round, who has a role at a place and what each chose.
@@ -135,6 +118,9 @@ func (n *Notices) readers(ctx context.Context, f stored, seen *audience) ([]read
 		if c := inForce(rule.topic, h.Role, seen.choices[h.ID]); c != Never {
 			list = append(list, reader{f.id, h.ID, h.Role, rule.topic, c.due(n.Clock.Now())})
 		}
+	}
+	if n.has(Hook) && s.place == roles.Installation && s.person == "" {
+		list = append(list, reader{f.id, hookReader, hookReader, rule.topic, n.Clock.Now()})
 	}
 	return list, nil
 }

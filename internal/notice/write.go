@@ -38,3 +38,25 @@ func first(lines []string) []string {
 	}
 	return kept
 }
+
+// stored is a fact as it is stored.
+type stored struct {
+	id                   string
+	event                Event
+	place, person, actor string
+	subject              string
+	lines                []string
+	things               int
+	madeAt               time.Time
+}
+
+const noticeColumns = `n.id, n.event, n.place, n.person, n.actor, n.subject, n.lines, n.things, n.made_at`
+
+func scanNotice(r *db.Row, f *stored) error {
+	var lines string
+	err := r.Scan(&f.id, &f.event, &f.place, &f.person, &f.actor, &f.subject, &lines, &f.things, &f.madeAt)
+	if lines != "" {
+		f.lines = strings.Split(lines, "\n")
+	}
+	return err
+}

@@ -20,6 +20,7 @@
 //	send.go        one request to a receiver, and the meaning of its response
 //	pools.go       parts of the workers for quick, new and slow receivers, and the tenants' shares of them
 //	traffic.go     concurrent requests of a receiver, its tenant and its host
+//	poster.go      single requests to hosts of the operator
 //	url.go         allowed addresses
 //	tunnel.go      the same addresses through an egress proxy
 //	secret.go      the secrets by which a tenant's events are signed

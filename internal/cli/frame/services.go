@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/lookup"
 	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/notice"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/recovery"
@@ -103,5 +104,5 @@ func (o *Opened) Changes(secret config.Secret) *changes.Changes {
 // Sealed returns the tables with texts sealed under the keys of the ring.
 func (o *Opened) Sealed(ring config.Secret) app.Sealed {
 	return app.Sealed{Ring: ring, Webhooks: o.Webhooks(ring), People: identity.New(o.DB, o.Clock, o.Log, identity.Options{Secret: ring}),
-		Changes: changes.New(changes.Deps{Store: o.Approvals(), Seal: changes.NewSealer(ring)}), Audit: o.Log.Keyed(ring)}
+		Changes: changes.New(changes.Deps{Store: o.Approvals(), Seal: changes.NewSealer(ring)}), Audit: o.Log.Keyed(ring), Notices: notice.Sealed(o.DB, ring)}
 }

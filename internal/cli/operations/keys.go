@@ -27,6 +27,7 @@ var masterKeyColumns = []frame.Column[app.KeyUse]{
 	{Name: "second_factors", Value: func(k app.KeyUse) any { return k.Factors }},
 	{Name: "act_secrets", Value: func(k app.KeyUse) any { return k.RequestSecrets }},
 	{Name: "audit_keys", Value: func(k app.KeyUse) any { return k.AuditKeys }},
+	{Name: "notices", Value: func(k app.KeyUse) any { return k.Notices }},
 	{Name: "sealed", Value: func(k app.KeyUse) any { return k.Total() }},
 }
 

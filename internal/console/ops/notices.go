@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -15,7 +16,7 @@ import (
 const noticesShown = 50
 
 // channelWords name the channels.
-var channelWords = map[notice.Channel]string{notice.Email: "E-mail"}
+var channelWords = map[notice.Channel]string{notice.Email: "E-mail", notice.SMS: "SMS", notice.Hook: "Hook"}
 
 // noticeBadges are the states of messages.
 var noticeBadges = map[notice.State]page.Badge{
@@ -53,7 +54,16 @@ func (ps *Pages) noticeList(v *console.Visit) (console.Answer, error) {
 		l.Next = v.Query("before", list[noticesShown-1].ID)
 	}
 	l.Grid = console.Grid(noticeColumns(), list, nil)
-	return console.Answer{Title: l.Title, Body: page.Join(append(ps.channelNotes(health), page.Listing(l))...)}, nil
+	notes := ps.channelNotes(health)
+	if slices.Contains(ps.Notices.Channels(), notice.Hook) {
+		notes = append(notes, page.Act("/ops/notices/test", "Send test notice to the hook", "quiet"))
+	}
+	return console.Answer{Title: l.Title, Body: page.Join(append(notes, page.Listing(l))...)}, nil
+}
+
+// testHook sends a test notice to the hook.
+func (ps *Pages) testHook(v *console.Visit) (console.Answer, error) {
+	return console.Answer{To: "/ops/notices"}, ps.Notices.SendTest(v.Ctx, v.Who.Person, notice.Hook)
 }
 
 // channelNotes say that nobody is notified, or which channels fail.

@@ -48,6 +48,7 @@ func (ps *Pages) Routes() []console.Route {
 		{Method: http.MethodGet, Path: "/ops/float", Permission: roles.ReadTreasury, Inputs: []console.Input{{Name: "ask", Max: 3}}, Handle: ps.floats},
 		{Method: http.MethodGet, Path: "/ops/checks", Permission: roles.ReadChecks, Handle: ps.checks},
 		{Method: http.MethodGet, Path: "/ops/notices", Permission: roles.ReadChecks, Inputs: []console.Input{before}, Handle: ps.noticeList},
+		{Method: http.MethodPost, Path: "/ops/notices/test", Permission: roles.ReadChecks, Handle: ps.testHook},
 	}
 	for _, o := range ps.walletOrders() {
 		base, inputs := "/ops/tenants/{id}/"+o.name, []console.Input{{Name: "id", Max: 36}, {Name: "amount", Max: 20}, {Name: "way", Max: 3}, {Name: "reference", Max: changes.MaxReference},

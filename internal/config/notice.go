@@ -1,0 +1,71 @@
+package config
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Notices are the ways of notices besides mail.
+type Notices struct {
+	HookFile   string `name:"hook-file" env:"HOOK_FILE" placeholder:"PATH" help:"File with the HTTPS URL of a hook for the installation's notices in its first line. The signed form needs its secret, whsec_ and base64, in the second line."`
+	HookForm   string `name:"hook-form" env:"HOOK_FORM" enum:"signed,slack" default:"signed" help:"Form of the hook's requests: signed, as webhooks are, or slack, the text of Slack's incoming webhooks."`
+	SMSAccount string `name:"sms-account" env:"SMS_ACCOUNT" placeholder:"ACCOUNT" help:"Id of the account of the operator that pays for notices by SMS. Without it no notice is sent by SMS."`
+	SMSSender  string `name:"sms-sender" env:"SMS_SENDER" placeholder:"NAME" help:"Approved sender ID of that account, by its name."`
+}
+
+// The forms of a hook.
+const (
+	HookSigned = "signed"
+	HookSlack  = "slack"
+)
+
+// Hook is the address of the hook for notices, and the key that signs its requests.
+type Hook struct {
+	URL string
+	Key []byte // nil: requests have no signature
+}
+
+// HookEnabled reports whether notices go to a hook.
+func (n Notices) HookEnabled() bool { return n.HookFile != "" }
+
+// SMSEnabled reports whether notices go by SMS.
+func (n Notices) SMSEnabled() bool { return n.SMSAccount != "" }
+
+const hookSecretBytes = 24 // at least, as Standard Webhooks says
+
+// Hook reads the file of the hook.
+func (n Notices) Hook() (h Hook, err error) {
+	text, err := ReadSecretFile(n.HookFile)
+	if err != nil {
+		return h, err
+	}
+	address, rest, _ := strings.Cut(string(text), "\n")
+	h.URL = strings.TrimSpace(address)
+	if u, err := url.Parse(h.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return h, fmt.Errorf("the first line of %s is no URL", n.HookFile) // without its text: the URL may be a secret
+	}
+	if n.HookForm == HookSlack {
+		return h, nil
+	}
+	secret, _, _ := strings.Cut(rest, "\n")
+	coded, is := strings.CutPrefix(strings.TrimSpace(secret), "whsec_")
+	if h.Key, err = base64.StdEncoding.DecodeString(coded); err != nil || !is || len(h.Key) < hookSecretBytes {
+		return h, fmt.Errorf("the second line of %s is no secret: it must be whsec_ and the base64 of at least %d bytes", n.HookFile, hookSecretBytes)
+	}
+	return h, nil
+}
+
+// wrong returns the valid values in place of settings that cannot be used.
+func (n Notices) wrong() (list []string) {
+	if n.HookEnabled() {
+		if _, err := n.Hook(); err != nil {
+			list = append(list, "a file in MAKOLA_NOTICE_HOOK_FILE with a URL and a secret: "+err.Error())
+		}
+	}
+	if (n.SMSAccount == "") != (n.SMSSender == "") {
+		list = append(list, "both MAKOLA_NOTICE_SMS_ACCOUNT and MAKOLA_NOTICE_SMS_SENDER, or neither")
+	}
+	return list
+}
