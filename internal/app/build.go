@@ -257,6 +257,7 @@ func (a *App) startParts(ctx context.Context) error {
 	a.jobs.Periodic("prune", pruneEvery, a.prune)
 	a.jobs.Periodic("ledger-check", cmp.Or(a.opts.BooksEvery, booksCheckGap), a.checkBooks)
 	a.jobs.Periodic("provider-not-known", notKnownEvery, a.routes.AskNotKnown)
+	a.jobs.Periodic("provider-banks", notKnownEvery, a.routes.CheckBanks)
 	if err := a.jobs.Start(ctx); err != nil {
 		return err
 	}

@@ -173,10 +173,10 @@ func (w *world) resolve(p book.Payment, paid bool, reason string) {
 	}
 }
 
-// simOrders are the orders of providers that an operator may choose for what both serve.
-var simOrders = [][]string{{"mtn", "hubtel"}, {"hubtel", "mtn"}, {"mtn", "hubtel"}, {"hubtel", "mtn"}, {"mtn"}, {"hubtel"}, {}}
+// simOrders are the orders of providers that an operator may choose for what all three serve.
+var simOrders = [][]string{{"mtn", "hubtel", "paystack"}, {"hubtel", "paystack", "mtn"}, {"paystack", "mtn", "hubtel"}, {"mtn", "hubtel"}, {"paystack", "hubtel"}, {"mtn"}, {"hubtel"}, {"paystack"}, {}}
 
-// both are the operations that either provider can do for MTN's customers.
+// both are the operations that every provider can do for MTN's customers.
 var both = []route.Operation{route.Collect, route.DisburseWallet, route.WalletName}
 
 // rearrange is the operator who changes which provider serves what, on any node: every node follows

@@ -239,7 +239,14 @@ func (w *world) checkHouse() {
 	if err != nil || !check.OK() {
 		w.t.Errorf("the payments: %v %v", err, check.Problems)
 	}
+	served := map[string]int{}
+	for _, e := range w.sim.All() {
+		served[e.Provider]++
+	}
 	for _, name := range w.sim.Providers() {
+		if served[name] == 0 {
+			w.t.Errorf("nothing went to %s: %v", name, served)
+		}
 		gap, err := n.payments.CheckFloat(ctx, name, "test", w.sim.Float(name))
 		if err != nil || gap != 0 {
 			w.t.Errorf("the float at %s is off by %v pesewas (%v)", name, gap, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/mtn"
+	"github.com/makola/makola/internal/sim/paystack"
 )
 
 // weather is what goes wrong during one round: at most one thing at the providers and one at the
@@ -103,8 +104,8 @@ func (w *world) blow(next weather, requests int) {
 
 // The Answers that are worth trying at each provider.
 var (
-	refusalAnswers = map[string][]string{mtn.Name: mtn.RefusalAnswers(), hubtel.Name: hubtel.RefusalAnswers()}
-	statusAnswers  = map[string][]string{mtn.Name: mtn.StatusAnswers(), hubtel.Name: hubtel.StatusAnswers()}
+	refusalAnswers = map[string][]string{mtn.Name: mtn.RefusalAnswers(), hubtel.Name: hubtel.RefusalAnswers(), paystack.Name: paystack.RefusalAnswers()}
+	statusAnswers  = map[string][]string{mtn.Name: mtn.StatusAnswers(), hubtel.Name: hubtel.StatusAnswers(), paystack.Name: paystack.StatusAnswers()}
 )
 
 // faultsOf gives what makes a weather. One in which providers contradict themselves is drawn for each
@@ -113,7 +114,7 @@ func (w *world) faultsOf(kind sim.FaultKind) (list []sim.Fault) {
 	switch kind {
 	case "":
 	case sim.RefuseAfter, sim.StatusAnswer:
-		for _, provider := range []string{mtn.Name, hubtel.Name} {
+		for _, provider := range []string{mtn.Name, hubtel.Name, paystack.Name} {
 			answers := refusalAnswers[provider]
 			if kind == sim.StatusAnswer {
 				answers = statusAnswers[provider]

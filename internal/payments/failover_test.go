@@ -190,3 +190,60 @@ func TestPayout_limitsOfRails(t *testing.T) {
 		n.sound()
 	})
 }
+
+// A payout was sent over one of three rails, and the database was restored to a time before. The repeated request adopts it at the
+// rail that has it. Where no rail has it, it is sent once, after each has had the time to show it.
+func TestFailover_acrossARestore(t *testing.T) {
+	names := []string{"mtn", "hubtel", "paystack"}
+	for holder, name := range append(names, "nobody") {
+		t.Run(name, func(t *testing.T) {
+			dbtest.Each(t, func(t *testing.T, d *db.DB) {
+				h := newFixture(t, d)
+				h.recovers = true
+				all := []*scripted{h.first, h.second, newScripted()}
+				h.rails = []provider.Rail{
+					{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), VisibleAfter: time.Minute, Disburser: all[0]},
+					{Name: "hubtel", Mode: "test", VisibleAfter: 5 * time.Minute, Disburser: all[1]},
+					{Name: "paystack", Mode: "test", MayRepeat: provider.Requests{Disburse: true}, Disburser: all[2]},
+				}
+				n := h.node("a")
+				n.setRoute(route.DisburseWallet, names...)
+				n.startRecovery(t, true)
+				r := h.payout()
+				reference := n.References(h.tenant, book.KindPayout, r.Reference)[0]
+				for i, rail := range all {
+					rail.script(always(pending), always(notFound))
+					if i == holder {
+						rail.hasReference(reference, r.Amount, string(r.MSISDN), success)
+					}
+				}
+				posts := 0
+				if holder == len(names) {
+					_, _, err := n.Payout(t.Context(), h.caller(), r)
+					wantKind(t, err, problem.Unavailable) // Paystack's time is an hour, because nobody has measured it
+					n.clock.Advance(2 * time.Hour)
+					all[0].script(always(pending), func(_ int, reference string) provider.Outcome {
+						if all[0].posted(reference) == 0 {
+							return notFound
+						}
+						return success
+					})
+					posts, holder = 1, 0
+				}
+				pay, _, err := n.Payout(t.Context(), h.caller(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.pass(10 * time.Second)
+				sent := 0
+				for _, rail := range all {
+					sent += rail.posted(reference)
+				}
+				if is := n.must(book.KindPayout, pay.ID); is.Status != book.StatusSuccess || is.Rail != names[holder] || sent != posts {
+					t.Errorf("it is %s at %s, sent %d times", is.Status, is.Rail, sent)
+				}
+				n.sound()
+			})
+		})
+	}
+}

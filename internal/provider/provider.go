@@ -273,6 +273,7 @@ type Rail struct {
 	Refunder    Refunder
 	WalletNames NameResolver
 	BankNames   BankResolver
+	BankList    BankLister
 	TopUpper    TopUpper
 	Bundles     BundleSeller
 	Floats      FloatReader

@@ -132,6 +132,17 @@ type BankResolver interface {
 	BankName(ctx context.Context, bankCode, account string) (string, Outcome)
 }
 
+// PayableBank is a bank that a rail can pay.
+type PayableBank struct {
+	Code string // the provider's
+	Name string
+}
+
+// BankLister lists every bank that a rail can pay. An outcome that is not Accepted comes without banks.
+type BankLister interface {
+	Banks(ctx context.Context) ([]PayableBank, Outcome)
+}
+
 // TopUpper sells airtime.
 type TopUpper interface {
 	TopUp(ctx context.Context, r TopUpRequest) Outcome

@@ -311,3 +311,29 @@ func balance(a provider.Answer) ([]provider.Held, provider.Outcome) {
 	o.Reason = provider.ReasonUnknown
 	return nil, o
 }
+
+// bankList reads the list of banks. A page that may have a successor is no list.
+func bankList(a provider.Answer) ([]provider.PayableBank, provider.Outcome) {
+	e, o, ok := asked(a)
+	if !ok {
+		return nil, o
+	}
+	var rows []struct {
+		Code    text `json:"code"`
+		Name    text `json:"name"`
+		Active  bool `json:"active"`
+		Deleted *any `json:"is_deleted"`
+	}
+	if !e.Status.yes || a.Status != http.StatusOK || json.Unmarshal(e.Data, &rows) != nil || len(rows) == 0 || len(rows) >= banksListed {
+		o.Reason = provider.ReasonUnknown
+		return nil, o
+	}
+	var banks []provider.PayableBank
+	for _, r := range rows {
+		if r.Active && r.Code != "" && (r.Deleted == nil || *r.Deleted != true) {
+			banks = append(banks, provider.PayableBank{Code: provider.Clip(string(r.Code)), Name: provider.Clip(string(r.Name))})
+		}
+	}
+	o.Class, o.State = provider.Accepted, provider.Success
+	return banks, o
+}

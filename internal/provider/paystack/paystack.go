@@ -23,6 +23,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (a *Adapter) Rail() provider.Rail {
 		Name: Name, Mode: a.mode, MayRepeat: provider.Requests{Disburse: true}, VisibleAfter: a.account.VisibleAfter,
 		MayDouble: provider.Requests{Collect: true, Refund: true}, UnpaidAfter: promptTime,
 		Collector: a, Needs: provider.AccountNeeds{Email: true, Vouchers: []msisdn.Network{msisdn.Telecel}}, Vouchers: a, Refunder: a,
-		Disburser: a, WalletNames: a, BankNames: a, Floats: a, Callbacks: a,
+		Disburser: a, WalletNames: a, BankNames: a, BankList: a, Floats: a, Callbacks: a,
 		Accounts: provider.Accounts{Collect: provider.AccountDisbursement},
 	}
 }
@@ -147,6 +148,15 @@ func (a *Adapter) BankName(ctx context.Context, bankCode, account string) (strin
 func (a *Adapter) name(ctx context.Context, op, bankCode, account string) (string, provider.Outcome) {
 	q := url.Values{"account_number": {account}, "bank_code": {bankCode}}
 	return accountName(a.get(ctx, op, "", "/bank/resolve?"+q.Encode(), account))
+}
+
+// banksListed is how many banks one page of Paystack's list can have. Ghana has about thirty.
+const banksListed = 100
+
+// Banks lists the banks that transfers can go to.
+func (a *Adapter) Banks(ctx context.Context) ([]provider.PayableBank, provider.Outcome) {
+	q := url.Values{"currency": {currency}, "type": {"ghipss"}, "perPage": {strconv.Itoa(banksListed)}}
+	return bankList(a.get(ctx, "banks", "", "/bank?"+q.Encode()))
 }
 
 // Float reads the balance in cedis.

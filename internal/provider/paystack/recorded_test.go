@@ -129,6 +129,11 @@ func (r recorded) read(a provider.Answer) (o provider.Outcome, code string, know
 		o = refundFound(a, r.Reference)
 	case "name":
 		_, o = accountName(a)
+	case "banks":
+		var list []provider.PayableBank
+		if list, o = bankList(a); len(list) == 1 {
+			code = list[0].Code
+		}
 	case "balance":
 		var held []provider.Held
 		if held, o = balance(a); len(held) == 1 {

@@ -2,6 +2,7 @@ package paystack
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -115,4 +116,12 @@ func positive(s string, otherwise int) int {
 		return n
 	}
 	return otherwise
+}
+
+// invented is a reference for what came without one.
+func (p *paystack) invented() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made++
+	return fmt.Sprintf("sim-%d-%d", p.s.Clock().Now().UnixNano(), p.made)
 }

@@ -40,7 +40,7 @@ func (p *paystack) charge(c *call) {
 	switch {
 	case !strings.Contains(b.Email, "@"):
 		c.refuse(http.StatusBadRequest, "Email address is required for association with card", "", "")
-	case !fits || b.Currency != currency || err != nil || wallets[wallet] == "" || !chargeReferenceFits(b.Reference):
+	case !fits || b.Currency != "" && b.Currency != currency || err != nil || wallets[wallet] == "" || !chargeReferenceFits(b.Reference):
 		c.refuse(http.StatusBadRequest, "Amount, currency, reference or mobile money is invalid", "validation_error", "invalid_params")
 	default:
 		_, eventURL := p.setting()

@@ -63,6 +63,9 @@ func (p *paystack) transfer(c *call) {
 	}
 	to, known := p.recipient(b.Recipient)
 	amount, fits := amountOf(b.Amount)
+	if b.Reference == "" { // optional, as its clients have it
+		b.Reference = p.invented()
+	}
 	switch {
 	case !known:
 		c.refuse(http.StatusBadRequest, "Recipient specified is invalid", "validation_error", "invalid_transfer_recipient")
@@ -186,6 +189,20 @@ func (p *paystack) verify(c *call) {
 	}
 	c.Bends(&e)
 	c.give(http.StatusOK, "Transfer retrieved", verifiedObject(e))
+}
+
+// fetch answers with a transfer by its number or code.
+func (p *paystack) fetch(c *call) {
+	name := c.Request.PathValue("id")
+	all := p.s.All()
+	at := slices.IndexFunc(all, func(e sim.Entry) bool {
+		return e.Provider == Name && e.Kind == sim.Payout && !isRefund(e) && (fmt.Sprint(transferID(e)) == name || transferCode(e) == name)
+	})
+	if at < 0 {
+		c.refuse(http.StatusNotFound, "Transfer not found", "", "")
+		return
+	}
+	c.give(http.StatusOK, "Transfer retrieved", verifiedObject(all[at]))
 }
 
 // balance answers with the one balance of the business.

@@ -39,6 +39,7 @@ func newPaystack(s *sim.Sim, o Options) *paystack {
 		"POST /transfer/bulk":                           {sim.OpDisburse, p.bulk},
 		"POST /transfer/finalize_transfer":              {sim.OpRecipient, p.finalize},
 		"GET /transfer/verify/{reference}":              {sim.OpDisburseStatus, p.verify},
+		"GET /transfer/{id}":                            {sim.OpDisburseStatus, p.fetch},
 		"GET /bank":                                     {sim.OpRecipient, p.listBanks},
 		"GET /bank/resolve":                             {sim.OpWalletName, p.resolve},
 		"GET /balance":                                  {sim.OpBalance, p.balance},

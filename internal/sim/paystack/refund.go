@@ -49,14 +49,6 @@ func (p *paystack) givenBack(of sim.Entry) (sum money.Pesewas) {
 	return sum
 }
 
-// invented is a reference for what came without one.
-func (p *paystack) invented() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.made++
-	return fmt.Sprintf("sim-%d-%d", p.s.Clock().Now().UnixNano(), p.made)
-}
-
 // charged finds a charge by its reference or number.
 func (p *paystack) charged(name string) (sim.Entry, bool) {
 	if e, ok := p.s.Status(Name, name); ok && e.Kind == sim.Collection {
