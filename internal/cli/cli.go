@@ -17,6 +17,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	"os/signal"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -112,17 +114,16 @@ func run(args []string, e *frame.Env) (code int) {
 			code = int(left)
 		}
 	}()
-	var root commands
-	parser, err := newParser(&root, e.Stdout, e.Stderr)
-	if err != nil {
-		fmt.Fprintln(e.Stderr, "makola:", err)
-		return frame.ExitInternal
-	}
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
 	case args[0] == "--version":
 		args = append([]string{"version"}, args[1:]...)
+	}
+	parser, err := newParser(branch(args[0]), e.Stdout, e.Stderr)
+	if err != nil {
+		fmt.Fprintln(e.Stderr, "makola:", err)
+		return frame.ExitInternal
 	}
 	command, err := parser.Parse(accounts.FieldFlags(args))
 	if err != nil {
@@ -136,7 +137,13 @@ func run(args []string, e *frame.Env) (code int) {
 		return frame.ExitUsage
 	}
 	if err := checkVariables(parser.Model, os.Environ()); err != nil && !talks(command) {
-		return frame.Report(e.Stderr, err)
+		all, wrong := Model() // another command may read the variable
+		if wrong == nil {
+			wrong = checkVariables(all, os.Environ())
+		}
+		if wrong != nil {
+			return frame.Report(e.Stderr, wrong)
+		}
 	}
 	if err := oneDatabase(command); err != nil {
 		return frame.Report(e.Stderr, err)
@@ -198,8 +205,22 @@ func interruptible() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// newParser makes the parser of the whole command line.
-func newParser(root *commands, stdout, stderr io.Writer) (*kong.Kong, error) {
+// branch returns the commands below the first argument, or all commands if it names none of them. Describing all of them to the
+// parser takes longer than most commands.
+func branch(name string) any {
+	all := reflect.TypeFor[commands]()
+	for i := range all.NumField() {
+		noun := all.Field(i)
+		names := append(strings.Split(noun.Tag.Get("aliases"), ","), cmp.Or(noun.Tag.Get("name"), strings.ToLower(noun.Name)))
+		if slices.Contains(names, name) && name != "" {
+			return reflect.New(reflect.StructOf([]reflect.StructField{noun})).Interface()
+		}
+	}
+	return &commands{}
+}
+
+// newParser makes the parser of a tree of commands.
+func newParser(root any, stdout, stderr io.Writer) (*kong.Kong, error) {
 	parser, err := kong.New(root,
 		kong.Name("makola"),
 		kong.Description("Collect and send mobile money, send bank transfers, sell airtime and data, send SMS: one program, one interface."),
