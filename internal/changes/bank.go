@@ -26,7 +26,7 @@ const (
 	KindSweep     = "fees.sweep"
 )
 
-// bank is the account that the requester named. Its members and their order are what is hashed: they never change.
+// bank is the account that the requester named. The digest covers its members in this order: they never change.
 type bank struct {
 	Name   string `json:"name"`
 	Mode   string `json:"mode"`
@@ -34,13 +34,13 @@ type bank struct {
 	Number string `json:"number"`
 }
 
-// openings are the balances that the requester named. Its members and their order are what is hashed: they never change.
+// openings are the balances that the requester named. The digest covers its members in this order: they never change.
 type openings struct {
 	Mode string             `json:"mode"`
 	List []treasury.Opening `json:"list"`
 }
 
-// swept is the sweep that the requester asked for. Its members and their order are what is hashed: they never change.
+// swept is the sweep that the requester asked for. The digest covers its members in this order: they never change.
 type swept struct {
 	Bank      string        `json:"bank"`
 	Mode      string        `json:"mode"`
@@ -229,7 +229,7 @@ func (a *Changes) lookSweep(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Amount: amount, Sentence: sentence, Payload: swept{b.Name, string(b.Mode), amount, reference}}, err
 }
 
-// checkSweep returns the fees and the bank account before and after, and warns of what may be the same sweep.
+// checkSweep returns the fees and the bank account before and after, and warns of a possible repetition of a sweep.
 func (a *Changes) checkSweep(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[swept](r)
 	if err != nil {

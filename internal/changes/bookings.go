@@ -35,7 +35,7 @@ const alikeFor = 24 * time.Hour
 // at writes a time in a fact.
 func at(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 UTC") }
 
-// balances returns what an account has and would have. An account of a float or a bank is below zero while there is money
+// balances returns the balances of an account before and after. An account of a float or a bank is below zero while there is money
 // for us.
 func (a *Changes) balances(ctx context.Context, name string, key ledger.Key, amount int64) ([]Fact, error) {
 	now, err := a.Ledger.Balance(ctx, key)

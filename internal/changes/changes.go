@@ -1,5 +1,5 @@
-// Package changes is the door through which people change what moves money, keys or roles. A change request is stored word by
-// word, checked by as many people as the policy wants, and applied once: the transaction that applies it also ends it and writes
+// Package changes is the door through which people change what moves money, keys or roles. A change request is stored unchanged,
+// approved by as many people as the policy requires, and applied once: the transaction that applies it also ends it and writes
 // its entry in the audit log.
 //
 // A request is a row from the first moment and waits until as many people as it needs have approved it, each another one than
@@ -8,8 +8,8 @@
 //
 // A request has a place: the installation, or the tenant whose own people make it. Requester and approvers act there by their
 // roles there; nobody else finds it. A secret that is shown once, the text of a key or the link of an invitation, is made when
-// the request is applied and waits, sealed, for the requester. A request that only takes something away is light: it needs no
-// approver where no line of the policy says otherwise.
+// the request is applied and waits, sealed, for the requester. A request that only takes something away is light: it needs no approver
+// unless a line of the policy requires one.
 //
 // Files, from the top down; each stands on those below it:
 //

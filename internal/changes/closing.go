@@ -27,7 +27,7 @@ const (
 	KindAccountCode  = "journal.code"
 )
 
-// The payloads of the kinds about days. Their members and their order are what is hashed: they never change.
+// The payloads of the kinds about days. The digest covers their members in this order: they never change.
 type (
 	dayStatement struct {
 		Mode string            `json:"mode"`

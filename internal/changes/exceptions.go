@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/reconcile"
 )
 
-// selected are the exceptions that the requester asked for and saw. Its members and their order are what is hashed: they never change.
+// selected are the exceptions of a request, as the requester saw them. The digest covers its members in this order: they never change.
 type selected struct {
 	IDs    []string      `json:"ids"`
 	Sum    money.Pesewas `json:"pesewas"`
@@ -154,7 +154,7 @@ func fileFacts(n reconcile.Selection) (list []Fact) {
 	return list
 }
 
-// lastAnswer returns what the provider reported last of a payment: success or failed.
+// lastAnswer returns the latest status that the provider reported: success or failed.
 func lastAnswer(p book.Payment) string {
 	if p.Status.Open() {
 		return "not final"

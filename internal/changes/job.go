@@ -35,7 +35,7 @@ func (a *Changes) lookRerun(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: sentence, Payload: rerun{j.ID, j.Kind, j.Subject}}, nil
 }
 
-// rerunKind is light: a job repeats what was decided before.
+// rerunKind is light: a job repeats an earlier decision.
 func (a *Changes) rerunKind() Kind {
 	return written(a, KindRerun, "Rerun of a failed job", Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, request Request, p rerun) ([]audit.Change, error) {
 		return []audit.Change{{What: "job " + p.Job, Before: "dead letter", After: "waits"}}, a.Jobs.RerunIn(tx, p.Job)

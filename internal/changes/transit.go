@@ -22,7 +22,7 @@ const (
 	KindEndTransit = "transit.end"
 )
 
-// sending is the transfer that the requester asked for. Its members and their order are what is hashed: they never change.
+// sending is the transfer that the requester asked for. The digest covers its members in this order: they never change.
 type sending struct {
 	Bank      string        `json:"bank"`
 	Mode      string        `json:"mode"`
@@ -32,7 +32,7 @@ type sending struct {
 	Reference string        `json:"reference,omitempty"`
 }
 
-// ending is the end that the requester saw. Its members and their order are what is hashed: they never change.
+// ending is the end that the requester saw. The digest covers its members in this order: they never change.
 type ending struct {
 	Transfer string        `json:"transfer"`
 	Asset    string        `json:"asset"`
@@ -103,7 +103,7 @@ func (a *Changes) lookSend(kind string) func(ctx context.Context, o Order) (Draf
 	}
 }
 
-// checkSend returns both accounts before and after, and warns of more than there is and of what may be the same transfer.
+// checkSend returns both accounts before and after, and warns of an insufficient balance and of a possible repetition.
 func (a *Changes) checkSend(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[sending](r)
 	if err != nil {

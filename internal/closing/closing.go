@@ -1,4 +1,4 @@
-// Package closing closes the days of the books. It shows what we owe to customers against what we hold, writes the journal for an
+// Package closing closes the days of the books. It compares the money owed to customers with the money held, writes the journal for an
 // accountant, compares each float and bank account with its statement, and closes a day once two people have signed it.
 //
 // A day is one of Accra, whose clock is UTC. Our side of a day is the transfers that are dated in it. A transfer that is dated into a day

@@ -3,8 +3,8 @@
 //
 // A payment counts once, in the hour and the day in which it was accepted, with the status and the rail that it has now. A payout
 // that is accepted at 09:59 and succeeds at 11:02 first counts as pending at 09:00, and after the next pass as a success at 09:00.
-// So the figures of an hour are the counts and totals of a list of the payments accepted in that hour, the statuses of an hour add
-// up to what was accepted in it, and a success rate compares payments with each other that began together. Nothing counts by the
+// So the figures of an hour are the counts and totals of a list of the payments accepted in that hour, the statuses of an hour add up to the
+// payments accepted in it, and a success rate compares payments with each other that began together. Nothing counts by the
 // time of its settlement: the statement of an account has that.
 //
 // A pass runs behind the money and never in its transactions. It reads the payments that are newer than the last one that it

@@ -14,7 +14,7 @@ type list struct {
 	kind   book.Kind
 }
 
-// A payment is what the figures count of one.
+// A payment has the members of a payment that the figures count.
 type payment struct {
 	list
 	seq             int64

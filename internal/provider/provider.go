@@ -4,8 +4,8 @@
 // An Outcome is never a Go error, because an error invites the most expensive mistake of this trade: "it failed, so
 // give the money back". A payment that was not proven unsent, and was not refused with a documented code, is Unknown,
 // and Unknown is the zero value. Client, the one HTTP client of all adapters, decides once and by its own socket
-// whether a request was written at all. Adapters live in folders below this one. Each speaks one provider's protocol
-// and knows nothing of databases, tenants or ledgers.
+// whether a request was written at all. Adapters live in folders below this one. Each implements one provider's protocol
+// without databases, tenants or ledgers.
 package provider
 
 import (

@@ -107,7 +107,7 @@ const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) V
 
 const readRate = `SELECT window_start, used FROM rate_counters WHERE tenant = $1 AND name = $2`
 
-// Left returns what a limit leaves a tenant now, without counting a request. Tokens that this node has drawn and not
+// Left returns the remaining requests of a tenant under a limit, without counting one. Tokens that this node has drawn and not
 // used are left. Tokens that other nodes have drawn count as used.
 func (r *Limiter) Left(ctx context.Context, tenant string, l Limit) (Decision, error) {
 	if l.Max <= 0 {

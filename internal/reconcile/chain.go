@@ -185,7 +185,7 @@ func (r *reader) decide(list []*candidate, first, last entry, signed bool) error
 	proved := slices.DeleteFunc(slices.Clone(fit), func(k *candidate) bool { return k.proofs == 0 })
 	if len(proved) > 0 {
 		fit = proved
-		// A sign that says the direction by itself is better than one that follows from the balance.
+		// A sign of the row itself is preferred to one derived from the balance.
 		if fit[0].sign != SignBalance {
 			fit = slices.DeleteFunc(fit, func(k *candidate) bool { return k.sign == SignBalance })
 		}

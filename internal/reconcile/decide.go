@@ -123,7 +123,7 @@ type Difference struct {
 	Reason string
 }
 
-// verdict is what a line means.
+// verdict is the result for a line.
 type verdict struct {
 	payment     string
 	leg         Leg

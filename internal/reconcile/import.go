@@ -243,8 +243,8 @@ func (t *taking) checkDay(l Line, k known) error {
 	return nil
 }
 
-// checkDays refuses a file that has a day in part. Lines without an id of the provider are told apart within a whole day alone, so each
-// day must have exactly the lines of the earlier file.
+// checkDays refuses a file that has a day in part. Lines without a provider's id are distinguished within a whole day only, so each day
+// must have exactly the lines of the earlier file.
 func (t *taking) checkDays(ctx context.Context) error {
 	if len(t.days) == 0 {
 		return nil

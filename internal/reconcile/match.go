@@ -91,7 +91,7 @@ func queryMatches(tx *db.Tx, sql string, ids []string) (list []match, err error)
 	return list, err
 }
 
-// set is some lines of a source with what is known of their payments.
+// set is some lines of a source, with the payments found for them.
 type set struct {
 	source   Source
 	lines    []Line

@@ -36,7 +36,7 @@ func Fields() []Field {
 		FieldFee, FieldBalance, FieldText}
 }
 
-// Sign says how the amounts of a statement show their direction. Values are stored and never change.
+// Sign is the way in which amounts of a statement show their direction. Values are stored and never change.
 type Sign string
 
 // The signs.

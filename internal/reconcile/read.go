@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Reading is how a file is read, and what a person must be asked before it is.
+// Reading is the way to read a file, and the questions to a person before that.
 type Reading struct {
 	Layout
 	Profile   Profile
@@ -248,7 +248,7 @@ const (
 	totalling                // sums of the rows above
 )
 
-// kind tells the rows apart. A row with an amount is a line, whatever else it has, unless it is named a total.
+// kind classifies a row. A row with an amount is a line, whatever else it has, unless it is named a total.
 func (c cells) kind() rowKind {
 	if slices.Equal(headingsOf(c.raw.Cells), c.layout.Headings) {
 		return skipped
@@ -274,7 +274,7 @@ func (c cells) kind() rowKind {
 	return skipped
 }
 
-// says reports whether a text of the row has a word.
+// says reports whether a text of the row contains a word.
 func (c cells) says(word string) bool {
 	return slices.ContainsFunc(c.raw.Cells, func(cell sheet.Cell) bool { return strings.Contains(strings.ToLower(cell.Text), word) })
 }
@@ -314,7 +314,7 @@ func (r *reader) evidence() error {
 	return r.decideDates(dates)
 }
 
-// dateEvidence is what the dates of a file show of their order.
+// dateEvidence counts the dates of a file that fit each order of day and month.
 type dateEvidence struct {
 	notDayFirst, notMonthFirst int // the first row that cannot be read so
 	open                       int // dates whose order matters

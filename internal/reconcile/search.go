@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// similarity is what a line and a payment without a reference have in common.
+// similarity counts the matching members of a line and a payment without a reference.
 type similarity struct {
 	party  string
 	amount money.Pesewas

@@ -20,7 +20,7 @@ const (
 
 // Report records the outcome of a call to a provider, so that its breaker can open or close. A clear refusal and a
 // recognized duplicate come from a provider that works. A bare refusal counts neither way. Status queries are not
-// reported, because their outcome says little about whether money can be sent.
+// reported, because their outcome is little evidence that money can be sent.
 func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took time.Duration) {
 	t.metrics.observe(r, op, o, took)
 	k := breakerKey{r.Mode, r.Name, op}

@@ -87,7 +87,7 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 
 type statusQuestion func(context.Context, provider.StatusRequest) provider.Outcome
 
-// statusOf returns a rail's status query for an operation, or nil, and the setting with the rail's words for "not
+// statusOf returns a rail's status query for an operation, or nil, and the setting with the rail's texts for "not
 // known".
 func statusOf(r provider.Rail, op Operation) (ask statusQuestion, setting string) {
 	if !Can(r, op) {

@@ -117,7 +117,7 @@ func (t *Treasury) Send(ctx context.Context, m Transit, reason, actor string, al
 	return t.Move(ctx, move, reason, actor, append([]func(*db.Tx) error{store}, also...)...)
 }
 
-// End books that a transfer arrived, or returned to where it came from. fee is what was charged on the way. It refuses a transfer that has
+// End books that a transfer arrived, or returned to its origin. fee is the bank's charge. It refuses a transfer that has
 // ended, and one that is not as the caller saw it.
 func (t *Treasury) End(ctx context.Context, seen Transit, to TransitState, fee money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if err := CheckEnd(seen, to, fee); err != nil {

@@ -114,7 +114,7 @@ func (c *Change) Run(e *frame.Env) error {
 	})
 }
 
-// made returns the columns of what a change made, which is shown this once: the text of a key, or a link with its code.
+// made returns the columns of a change's secret result, which is shown once: the text of a key, or a link with its code.
 func (c *Change) made(e *frame.Env, r changes.Request) []frame.Column[changes.Request] {
 	switch {
 	case r.Secret == "":
@@ -191,7 +191,7 @@ type approvalsPolicy struct {
 	Tenant string `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name: requests of its own people, and those of the installation about it."`
 }
 
-// inForceAt is what the policy asks for at a place, as acts policy prints it.
+// inForceAt is the policy in force at a place, as approvals policy prints it.
 type inForceAt struct {
 	place string
 	changes.InForce

@@ -105,7 +105,7 @@ func (f *batchFile) read(e *frame.Env, o *frame.Opened, s *batch.Batches) (b bat
 // shownRows is the most rows of a sort that a command prints.
 const shownRows = 100
 
-// report prints what is wrong with a draft, and what is to be checked, line by line.
+// report prints the errors and the warnings of a draft, line by line.
 func report(e *frame.Env, s *batch.Batches, b batch.Batch) (bad int, err error) {
 	n, err := s.Numbers(e.Ctx, b)
 	if err != nil {

@@ -79,7 +79,7 @@ func viewsOf(ctx context.Context, o *frame.Opened, list ...book.Payment) ([]paym
 	return views, err
 }
 
-// printPayments prints payments, in a table with the columns that tell them apart.
+// printPayments prints payments, in a table with the columns that distinguish them.
 func printPayments(o *frame.Opened, e *frame.Env, format string, list []book.Payment) error {
 	views, err := viewsOf(e.Ctx, o, list...)
 	if err != nil {

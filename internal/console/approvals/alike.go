@@ -16,7 +16,7 @@ import (
 const (
 	// mostAlike is how many requests one press approves.
 	mostAlike = 50
-	// mostAlikeShown bounds the text with what the page showed, in characters: a form has at most 32 KiB.
+	// mostAlikeShown is the maximum length of the facts that the page showed, in characters: a form has at most 32 KiB.
 	mostAlikeShown = 24_000
 	// mostLeft bounds the text with the ids of the requests that the visitor leaves out.
 	mostLeft = mostAlike * 37

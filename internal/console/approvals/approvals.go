@@ -3,7 +3,7 @@
 //
 // Files: routes.go lists the pages, form.go is a form that requests a change, requests.go shows requests and decides about them, alike.go approves like
 // requests together,
-// secrets.go reveals what a change made, policy.go shows the policy, count.go
+// secrets.go reveals the secret result of a change, policy.go shows the policy, count.go
 // counts requests for the navigation.
 //
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.977 generate

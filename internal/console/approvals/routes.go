@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// mostShown bounds the text with what an approval's page showed, in characters.
+// mostShown is the maximum length of the facts that an approval's page showed, in characters.
 const mostShown = 1000
 
 // Routes returns the pages of a site's change requests, under its base. The kind checks the approver's role in the

@@ -66,7 +66,7 @@ func (ps *Pages) testHook(v *console.Visit) (console.Answer, error) {
 	return console.Answer{To: "/ops/notices"}, ps.Notices.SendTest(v.Ctx, v.Who.Person, notice.Hook)
 }
 
-// channelNotes say that nobody is notified, or which channels fail.
+// channelNotes warn if nobody is notified, and name failing channels.
 func (ps *Pages) channelNotes(health []notice.Health) (notes []templ.Component) {
 	if !ps.Notices.Enabled() {
 		return []templ.Component{page.Note(page.Bad, "Nobody is notified", "No mail server is configured. People see requests and problems on these pages alone.")}

@@ -130,7 +130,7 @@ func Paces(list []figures.Figure, now time.Time) (paces []Pace) {
 	return paces
 }
 
-// CountedTo says up to when figures are complete.
+// CountedTo returns the time up to which figures are complete.
 func CountedTo(to time.Time) string {
 	if to.IsZero() {
 		return "Figures are being counted for the first time and are not complete yet."

@@ -318,7 +318,7 @@ func (s story) note() templ.Component {
 	return templ.NopComponent
 }
 
-// unknownText returns what is known of a payment whose outcome is unknown, and what to do.
+// unknownText describes a payment whose outcome is unknown, and the next step.
 func (s story) unknownText() string {
 	p := s.payment
 	text := "The provider has not confirmed whether this payment succeeded. "

@@ -1,7 +1,7 @@
 // Package records has the pages of payments, messages and failed requests on both sites of the console: lists, details and files.
 //
 // Files: lists.go and search.go list payments, payment.go shows one with its timeline, whereabouts.go
-// where its money is and what an account sees of it, notes.go the notes of operators and who takes care of it, receipt.go its
+// where its money is and which of that an account sees, notes.go the notes of operators and who takes care of it, receipt.go its
 // receipt, refund.go its refund, campaigns.go has messages, requests.go
 // failed API requests, webhooks.go the webhooks of an account, files.go and bookkeeping.go files for download, charts.go charts of figures, balances.go and statement.go balances, filters.go the
 // parameters of lists, masks.go masked numbers.

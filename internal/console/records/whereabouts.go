@@ -10,7 +10,7 @@ import (
 )
 
 // forAccount removes from a payment's page the parts that belong to the installation: its providers, its costs and the
-// references that providers gave. It is the one place that decides what an account's people see of these.
+// references that providers gave. Only this file decides which of these facts an account's people see.
 func (s *story) forAccount(wallet ledger.AccountID) {
 	var own []ledger.Transfer
 	for _, t := range s.transfers {
@@ -77,7 +77,7 @@ func (s story) whereCollected() string {
 	return "No money moved."
 }
 
-// whereUndelivered tells where the money of airtime is that was paid by mobile money and not delivered.
+// whereUndelivered locates the money of undelivered airtime that was paid by mobile money.
 func (s story) whereUndelivered() string {
 	if s.parent.Status != book.StatusSuccess {
 		return "No money moved: the payer did not pay."

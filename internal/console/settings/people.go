@@ -100,7 +100,7 @@ func (ps *Pages) personPage(v *console.Visit) (console.Answer, error) {
 	return console.Answer{Title: p.Name, Body: personBody(p, facts, links)}, nil
 }
 
-// setOrNot tells whether a person has set something up.
+// setOrNot returns the text for a setting that a person has or lacks.
 func setOrNot(has bool) string {
 	if has {
 		return "Set up"

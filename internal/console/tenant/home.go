@@ -197,7 +197,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// matters returns what needs attention.
+// matters returns the items that need attention.
 func (ps *Pages) matters(v *console.Visit, held []figures.Held) (list []matter, err error) {
 	here := "/app/" + v.Tenant.ID
 	if v.Tenant.Blocked {
@@ -276,7 +276,7 @@ func (s step) mark() templ.Component {
 	return page.Mark(page.Badge{Word: "To do"})
 }
 
-// steps returns what an account without payments needs, as far as the visitor sees it.
+// steps returns the checklist of an account without payments, limited to the visitor's permissions.
 func (ps *Pages) steps(v *console.Visit) (list []step, err error) {
 	here := "/app/" + v.Tenant.ID
 	if v.Can(roles.ReadAccess) {

@@ -62,7 +62,7 @@ func (p *paystack) setting() (otp bool, eventURL string) {
 	return p.otp, p.eventURL
 }
 
-// set changes what a business sets in the dashboard; nil leaves it as it is.
+// set changes the dashboard settings of a business. A nil member stays unchanged.
 func (p *paystack) set(otp *bool, eventURL *string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// Settings are what a business sets in Paystack's dashboard, as the control interface has them.
+// Settings are the settings of a business in Paystack's dashboard, as members of the control interface.
 type Settings struct {
 	OTP      *bool   `json:"otp,omitempty"`       // whether transfers wait for an OTP
 	EventURL *string `json:"event_url,omitempty"` // where events go; empty: nowhere

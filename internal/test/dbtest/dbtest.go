@@ -63,8 +63,8 @@ func Each(t *testing.T, fn func(t *testing.T, d *db.DB)) {
 	}
 }
 
-// EachFaulty is Each with connections that break on demand. They break no more once fn has ended, also by Fatal: what the test
-// stops at its end would wait for the database.
+// EachFaulty is Each with connections that break on demand. Once fn has ended, also by Fatal, they break no more: the cleanup of the test
+// would wait for the database.
 func EachFaulty(t *testing.T, fn func(t *testing.T, d *db.DB, f *db.Faults)) {
 	t.Helper()
 	t.Parallel()
