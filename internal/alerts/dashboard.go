@@ -34,7 +34,7 @@ func Panels() []Panel {
 		{"Connections to the database in use, and waited for", "short", []string{`sum by (instance) (makola_db_pool_in_use)`, `sum by (instance) (rate(makola_db_pool_wait_seconds_total[5m]))`}},
 		{"Size of the database", "bytes", []string{`max(makola_db_bytes)`}},
 		{"Growth of the database in a day, and what the next thirty would add", "bytes", []string{`max(delta(makola_db_bytes[1d]))`, `30 * max(delta(makola_db_bytes[1d]))`}},
-		{"Acts that wait", "short", []string{`max(makola_acts_waiting)`}},
+		{"Change requests that wait", "short", []string{`max(makola_acts_waiting)`}},
 		{"Age of the last backup", "s", []string{`time() - max(makola_backup_last_timestamp_seconds)`}},
 	}
 }

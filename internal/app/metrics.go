@@ -201,7 +201,7 @@ var (
 	auditUnlinked   = prometheus.NewDesc("makola_audit_unlinked_seconds", "How old the oldest entry of the audit log is that is not in its chain; 0 when all are.", nil, nil)
 	auditHead       = prometheus.NewDesc("makola_audit_head", "Number of the last link of the audit chain, which only grows.", nil, nil)
 	brokeGlass      = prometheus.NewDesc("makola_break_glass", "Entries of the last 24 hours in the audit log of commands that were given with --break-glass.", nil, nil)
-	requestsWaiting = prometheus.NewDesc("makola_acts_waiting", "Acts that wait for a second person.", nil, nil)
+	requestsWaiting = prometheus.NewDesc("makola_acts_waiting", "Change requests that wait for a second person.", nil, nil)
 	noticesWaiting  = prometheus.NewDesc("makola_notices_waiting_seconds", "How old the oldest notice is that its channel has not delivered; 0 when there is none.", []string{"channel"}, nil)
 	noticesFailed   = prometheus.NewDesc("makola_notices_failed", "Notices of the last 24 hours that were given up, or that the other side refused for good.", []string{"channel"}, nil)
 	databaseBytes   = prometheus.NewDesc("makola_db_bytes", "Size of the database, its indexes and free pages included; of SQLite without its write-ahead log.", nil, nil)

@@ -38,11 +38,11 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
 	case a.Place != by.Place:
 		return a, errNotFound()
 	case a.Digest != seen.Digest || a.digest() != a.Digest:
-		return a, problem.New(problem.InProgress, "act_changed", "This act is not what the page showed. Open it again.")
+		return a, problem.New(problem.InProgress, "act_changed", "This request differs from the page that you saw. Open it again.")
 	case a.State != Waiting:
-		return a, problem.New(problem.Duplicate, CodeEnded, "This act is "+string(a.State)+" already")
+		return a, problem.New(problem.Duplicate, CodeEnded, "This request is "+string(a.State)+" already")
 	case s.over(a):
-		return a, problem.New(problem.Gone, "act_expired", "This act has expired. Make it again.")
+		return a, problem.New(problem.Gone, "act_expired", "This request has expired. Make a new one.")
 	}
 	a.Shown = seen.Shown
 	return a, nil
@@ -78,10 +78,10 @@ func (s *Store) stands(approver identity.Standing, rule Rule, a Request) error {
 		return err
 	}
 	if !approver.RoleAt.Before(a.MadeAt) {
-		return problem.New(problem.Forbidden, "role_younger", "Your role is younger than this act. Somebody else must check it.")
+		return problem.New(problem.Forbidden, "role_younger", "Your role is newer than this request. Another person must approve it.")
 	}
 	if !approver.ResetAt.Before(a.MadeAt) {
-		return problem.New(problem.Forbidden, "reset_since", "Your account was reset since this act was made. Somebody else must check it.")
+		return problem.New(problem.Forbidden, "reset_since", "Your account was reset after this request. Another person must approve it.")
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Reques
 		return err
 	}
 	if by.Visitor.ByToken() {
-		return problem.New(problem.Forbidden, "console_only", "Acts are checked in the console, not by a personal token")
+		return problem.New(problem.Forbidden, "console_only", "Approve requests in the console. A personal token cannot approve.")
 	}
 	return s.apart(tx, by, rule, people, a)
 }
@@ -136,7 +136,7 @@ func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) 
 	}
 	for _, c := range a.Checks {
 		if c.Person == by.Visitor.Person.ID {
-			return problem.New(problem.Duplicate, "checked_before", "You have approved this act already")
+			return problem.New(problem.Duplicate, "checked_before", "You have approved this request already")
 		}
 	}
 	return s.independent(tx, by, rule, a)
@@ -220,7 +220,7 @@ func (s *Store) check(tx *db.Tx, by By, a *Request) error {
 func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.Needs == 0 {
 		if by.Visitor.Person.ID != a.Requester {
-			return problem.New(problem.Forbidden, "not_your_act", "Only its maker can do an act that needs no check")
+			return problem.New(problem.Forbidden, "not_your_act", "Only its requester can apply a request that needs no approval")
 		}
 		return s.mayMake(tx, by, rule)
 	}
@@ -302,7 +302,7 @@ func (s *Store) Withdraw(tx *db.Tx, by By, seen Request) error {
 		return err
 	}
 	if a.Requester != by.Visitor.Person.ID {
-		return problem.New(problem.Forbidden, "not_your_act", "Only its maker can withdraw an act")
+		return problem.New(problem.Forbidden, "not_your_act", "Only its requester can withdraw a request")
 	}
 	return s.end(tx, by, a, Withdrawn, "")
 }
