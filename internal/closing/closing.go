@@ -9,7 +9,7 @@
 //	month.go     statement totals of a month of closed days
 //	close.go     a day closed, and opened again
 //	day.go       the figures of a day, by account
-//	given.go     balances of statements that people typed, and exceptions
+//	given.go     balances of imported statements or that people typed, and exceptions
 //	funds.go     what we owe to customers against what we hold
 //	journal.go   the journal, and totals by account
 //	codes.go     the accountant's codes of accounts

@@ -10,6 +10,7 @@ import (
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/treasury"
 )
 
@@ -78,6 +79,8 @@ type Figures struct {
 	Accounts []Account
 	Reopened []Reopened
 	Funds    Funds
+	// LateLines are lines of statements that are dated into closed days, and came or changed since the day before was closed.
+	LateLines []reconcile.LateLine
 }
 
 const (
@@ -117,15 +120,22 @@ func (b *Books) Figures(ctx context.Context, asset ledger.Asset, day Day) (f Fig
 			return err
 		}
 		f.Times = int64(len(f.Reopened))
-		g, err := givenOf(tx, asset, day)
-		if err != nil {
+		if f.LateLines, err = lateLines(tx, f); err != nil {
 			return err
 		}
 		if f.Closed.Revision > 0 {
-			f.Accounts, err = signed(tx, asset, f.Closed)
-			for i := range f.Accounts {
-				f.Accounts[i].Exceptions = g.exceptions[f.Accounts[i].ID]
+			typed, err := typedOf(tx, asset, day)
+			if err != nil {
+				return err
 			}
+			f.Accounts, err = signed(tx, asset, f.Closed)
+			for i, a := range f.Accounts {
+				f.Accounts[i].Exceptions = asSigned(a, typed.exceptions[a.ID])
+			}
+			return err
+		}
+		g, err := givenOf(tx, asset, day)
+		if err != nil {
 			return err
 		}
 		f.Accounts, f.Funds, err = b.counted(tx, f, g)
@@ -136,6 +146,18 @@ func (b *Books) Figures(ctx context.Context, asset ledger.Asset, day Day) (f Fig
 	}
 	f.Funds.Asset, f.Funds.Day = asset, day
 	return f, err
+}
+
+// lateLines reads the lines of closed days that belong to the list of a day.
+func lateLines(tx *db.Tx, f Figures) ([]reconcile.LateLine, error) {
+	if f.Previous.Revision == 0 {
+		return nil, nil
+	}
+	until := lastDay.End()
+	if f.Closed.Revision > 0 {
+		until = f.Closed.At
+	}
+	return reconcile.LateLines(tx, modeOf(f.Asset), f.Day.Begin(), f.Previous.At, until)
 }
 
 func reopenedOf(tx *db.Tx, asset ledger.Asset, day Day) (list []Reopened, err error) {

@@ -2,12 +2,15 @@ package closing
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
+	"github.com/makola/makola/internal/tenant"
 )
 
 // Exception explains a part of the difference between a statement and our books.
@@ -32,13 +35,52 @@ const (
 // mostExceptions bounds the exceptions of a day.
 const mostExceptions = 500
 
-// given are the balances and exceptions of a day that people typed.
+// given are the balances and exceptions of a day: those of imported statements, and those that people typed.
 type given struct {
 	theirs     map[ledger.AccountID]money.Pesewas
 	exceptions map[ledger.AccountID][]Exception
 }
 
-func givenOf(tx *db.Tx, asset ledger.Asset, day Day) (g given, err error) {
+// ByStatement is the actor of exceptions that imported statements have.
+const ByStatement = "statement"
+
+// modeOf returns the mode of an asset's money.
+func modeOf(asset ledger.Asset) string {
+	if asset == ledger.TestGHS {
+		return string(tenant.Test)
+	}
+	return string(tenant.Live)
+}
+
+// givenOf reads what is given of a day. An imported statement comes before a typed balance.
+func givenOf(tx *db.Tx, asset ledger.Asset, day Day) (given, error) {
+	g, err := typedOf(tx, asset, day)
+	if err != nil {
+		return g, err
+	}
+	list, err := reconcile.AtDay(tx, modeOf(asset), day.Begin(), day.End())
+	for _, one := range list {
+		g.theirs[one.Account] = one.Balance
+		for _, r := range one.Reasons {
+			g.exceptions[one.Account] = append(g.exceptions[one.Account], Exception{ID: r.ID, Account: one.Account, Amount: r.Amount, Text: r.Text, Actor: ByStatement, At: r.At})
+		}
+	}
+	return g, err
+}
+
+// asSigned are the exceptions of an account of a closed day: those that people typed, and the rest that was signed.
+func asSigned(a Account, typed []Exception) []Exception {
+	rest := a.Explained
+	for _, x := range typed {
+		rest -= x.Amount
+	}
+	if rest != 0 {
+		typed = append(typed, Exception{Account: a.ID, Amount: rest, Text: "Exceptions of the statements, as signed", Actor: ByStatement})
+	}
+	return typed
+}
+
+func typedOf(tx *db.Tx, asset ledger.Asset, day Day) (g given, err error) {
 	g = given{map[ledger.AccountID]money.Pesewas{}, map[ledger.AccountID][]Exception{}}
 	err = tx.Query(selectTheirs, []any{asset, int64(day)}, func(r *db.Row) error {
 		var id ledger.AccountID
@@ -98,9 +140,16 @@ func (b *Books) SetTheirs(tx *db.Tx, asset ledger.Asset, day Day, list []Balance
 	if err := b.open(tx, asset, day); err != nil {
 		return err
 	}
+	imported, err := reconcile.AtDay(tx, modeOf(asset), day.Begin(), day.End())
+	if err != nil {
+		return err
+	}
 	for _, one := range list {
 		if err := CheckGiven("balances", one.Account); err != nil {
 			return err
+		}
+		if slices.ContainsFunc(imported, func(g reconcile.Given) bool { return g.Account == one.Account }) {
+			return problem.Field("balances", "must not name "+string(one.Account)+": an imported statement has its balance")
 		}
 		tx.Defer(setTheirs, 1, asset, int64(day), one.Account, int64(one.Amount), actor, b.clock.Now())
 	}

@@ -7,6 +7,7 @@
 // A file depends only on files that are listed below it:
 //
 //	reconcile.go   construction
+//	day.go         balances of statements at the end of a day, and why our books differ
 //	run.go         the periodic work
 //	undo.go        matches that a person ends
 //	credit.go      credits of a bank that pay for a deposit

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/page"
 	"github.com/makola/makola/internal/problem"
+	"github.com/makola/makola/internal/reconcile"
 	"github.com/makola/makola/internal/roles"
 	"github.com/makola/makola/internal/tenant"
 )
@@ -77,11 +78,11 @@ func dayPath(mode tenant.Mode, day closing.Day) string {
 // dayView is the data of the page of a day.
 type dayView struct {
 	closing.Figures
-	mode                                    tenant.Mode
-	closable                                string // why the day cannot be closed; empty: it can
-	accounts, moves, exceptions, reopenings page.Grid
-	actions                                 []page.Link
-	unexplained, missing                    int
+	mode                                          tenant.Mode
+	closable                                      string // why the day cannot be closed; empty: it can
+	accounts, moves, exceptions, reopenings, late page.Grid
+	actions                                       []page.Link
+	unexplained, missing                          int
 }
 
 func (d dayView) title() string { return d.Day.Begin().Format("Monday 2 January 2006") }
@@ -124,6 +125,7 @@ func (ps *Pages) day(v *console.Visit) (console.Answer, error) {
 	d.accounts = console.Grid(accountColumns, f.Accounts, func(a closing.Account) string { return rowsOf(mode, day, day, a.ID) })
 	d.moves = console.Grid(moveColumns, movesOf(f.Accounts), func(m accountMove) string { return rowsOf(mode, m.Day, m.Day, m.account.ID) })
 	d.exceptions = console.Grid(exceptionColumns, exceptionsOf(f.Accounts), nil)
+	d.late = console.Grid(lateColumns, f.LateLines, func(l reconcile.LateLine) string { return "/ops/statements/" + l.Statement })
 	d.reopenings = console.Grid(reopenedColumns, f.Reopened, func(r closing.Reopened) string { return "/ops/acts/" + r.Act })
 	of := query("mode", string(mode), "day", day.String())
 	switch {
@@ -224,6 +226,13 @@ var exceptionColumns = []console.Column[accountException]{
 	console.Text("Explanation", "", func(x accountException) string { return x.Text }),
 	console.Text("By", "", func(x accountException) string { return x.Actor }).Laid(console.Minor),
 	console.Money("Amount", "", func(x accountException) money.Pesewas { return x.Amount }),
+}
+
+var lateColumns = []console.Column[reconcile.LateLine]{
+	console.Text("Account", "", func(l reconcile.LateLine) string { return accountWord(l.Account) }),
+	console.Time("Time", "", func(l reconcile.LateLine) time.Time { return l.At }),
+	console.ID("Provider's id", "", func(l reconcile.LateLine) string { return l.TheirID }).Laid(console.Minor),
+	console.Money("Amount", "", func(l reconcile.LateLine) money.Pesewas { return l.Amount }),
 }
 
 var reopenedColumns = []console.Column[closing.Reopened]{

@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"payments/book":     {"db", "history", "idempotency", "jobs", "jobs/lease", "ledger", "provider", "recovery", "tenant", "webhook"},
 	"statement":         {"ledger", "payments/book", "sheet", "tenant"},
 	"treasury":          {"db", "ledger", "tenant"},
-	"closing":           {"db", "ledger", "sheet", "tenant", "treasury"},
+	"closing":           {"db", "ledger", "reconcile", "sheet", "tenant", "treasury"},
 	"messaging":         {"contacts", "db", "idempotency", "jobs", "ledger", "messaging/delivery", "messaging/otp", "provider", "recovery", "senderid", "tenant"},
 	"messaging/otp":     {"db", "idempotency", "ledger", "tenant"},
 	"lookup":            {"db", "provider", "route", "tenant"},
@@ -123,7 +123,7 @@ var mayImport = map[string][]string{
 	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
 
 	"console/statements": {"audit", "changes", "console", "console/approvals", "page", "payments", "payments/book", "provider", "reconcile", "roles", "sheet"},
-	"console/treasury":   {"closing", "changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "roles", "route", "tenant", "treasury"},
+	"console/treasury":   {"closing", "changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "reconcile", "roles", "route", "tenant", "treasury"},
 	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
 }
 
