@@ -60,6 +60,16 @@ func TestChecks_findEveryFault(t *testing.T) {
 				_, err := tx.Exec(`INSERT INTO payment_days (tenant, kind, day, first) VALUES ($1, 'payout', 1, 1)`, demoTenant)
 				return err
 			})
+			if err := a.books.Request(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			clocktest.Await(t, "a full check ends with a fault", func() bool {
+				if err := a.books.Work(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				s, err := a.books.State(t.Context())
+				return err == nil && s.Stage == "" && s.Faults == 1
+			})
 			if got := found(); got[bookLedger] != 0 || got[bookPayments] != 1 {
 				t.Errorf("an empty day: %v", got)
 			}

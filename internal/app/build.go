@@ -12,6 +12,7 @@ import (
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/backup"
 	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/books"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/closing"
 	"github.com/makola/makola/internal/db"
@@ -50,8 +51,8 @@ const (
 	matchEvery    = 20 * time.Second
 )
 
-// The intervals of checks of the books. booksCheckTime bounds one check, which reads all its data. A check then rests
-// booksCheckRest times as long as it took, so that its cost stays small for any amount of data.
+// The intervals of checks of the books. booksCheckTime bounds one check. A check then rests booksCheckRest times as long as it took, so
+// that those that read all their data, of the messages and of the audit log, cost little for any amount of data.
 const (
 	booksCheckGap  = 10 * time.Minute
 	booksCheckTime = 30 * time.Minute
@@ -175,6 +176,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		return err
 	}
 	a.ledger = ledger.New(a.db, a.clock, a.cfg.Node)
+	a.books = books.New(a.db, a.clock)
 	a.tenants = tenant.New(a.db, a.ledger, a.clock)
 	a.jobs = jobs.New(a.db, a.clock, a.log, jobs.Options{Node: a.cfg.Node, Shared: a.db.Engine() == db.Postgres, LeaseFor: a.opts.Lease})
 	a.notices = notice.New(notice.Deps{DB: a.db, Jobs: a.jobs, People: a.identity, Tenants: a.tenants, Clock: a.clock, Log: a.log, SMTP: a.cfg.SMTP, Seal: notice.Sealer(a.cfg.Secret),
@@ -256,6 +258,7 @@ func (a *App) startParts(ctx context.Context) error {
 	a.later(a.requests.Stop)
 	a.jobs.Periodic("prune", pruneEvery, a.prune)
 	a.jobs.Periodic("ledger-check", cmp.Or(a.opts.BooksEvery, booksCheckGap), a.checkBooks)
+	a.jobs.Periodic("ledger-check-full", books.WorkEvery, a.books.Work)
 	a.jobs.Periodic("provider-not-known", notKnownEvery, a.routes.AskNotKnown)
 	a.jobs.Periodic("provider-banks", notKnownEvery, a.routes.CheckBanks)
 	if err := a.jobs.Start(ctx); err != nil {
@@ -343,30 +346,40 @@ func (a *App) prune(ctx context.Context) error {
 	return err
 }
 
-// checkBooks makes every check of `makola ledger check` and reports the results to the metrics and the log.
+// checkBooks checks what is new in the ledger, the payments and the batches, and all of the messages and of the audit log. It reports the
+// results to the metrics, the log and the notices.
 func (a *App) checkBooks(ctx context.Context) error {
 	return errors.Join(
-		a.checkBook(ctx, bookLedger, func(ctx context.Context) ([]string, error) {
-			r, err := a.ledger.Check(ctx)
-			if err != nil {
-				return nil, err
-			}
-			transit, err := treasury.Check(ctx, a.db)
-			return append(r.Problems, transit.Problems...), err
-		}),
-		a.checkBook(ctx, bookPayments, func(ctx context.Context) ([]string, error) {
-			r, err := a.payments.Check(ctx)
-			return r.Problems, err
-		}),
+		a.checkRecent(ctx),
 		a.checkBook(ctx, bookMessages, func(ctx context.Context) ([]string, error) {
 			r, err := a.messaging.Check(ctx)
 			return r.Problems, err
 		}),
-		a.checkBook(ctx, bookBatches, func(ctx context.Context) ([]string, error) {
-			r, err := batch.Check(ctx, a.db)
-			return r.Problems, err
-		}),
 		a.checkBook(ctx, bookAudit, a.checkAudit))
+}
+
+// checkRecent makes the recent check of the books, unless it rests.
+func (a *App) checkRecent(ctx context.Context) error {
+	first := a.meters.books[bookLedger]
+	if a.clock.Elapsed() < first.restsUntil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, booksCheckTime)
+	defer cancel()
+	begun := time.Now()
+	report, err := a.books.Recent(ctx)
+	first.restsUntil = a.clock.Elapsed() + booksCheckRest*time.Since(begun)
+	if err != nil {
+		return fmt.Errorf("recent check of the books: %w", err)
+	}
+	var all error
+	for _, name := range books.Names() {
+		if at := report.FullAt; !at.IsZero() {
+			a.meters.books[name].full.Store(at.Unix())
+		}
+		all = errors.Join(all, a.checked(ctx, name, report.Found[name].Problems))
+	}
+	return all
 }
 
 // checkAudit goes through the chain of the audit log, which must still have the head that this node saw the last time.
@@ -405,6 +418,13 @@ func (a *App) checkBook(ctx context.Context, name string, check func(context.Con
 	if err != nil {
 		return fmt.Errorf("check of %s: %w", name, err)
 	}
+	book.full.Store(a.clock.Now().Unix())
+	return a.checked(ctx, name, problems)
+}
+
+// checked reports the result of a check.
+func (a *App) checked(ctx context.Context, name string, problems []string) error {
+	book := a.meters.books[name]
 	book.faults.Store(int64(len(problems)))
 	book.checked.Store(a.clock.Now().Unix())
 	if len(problems) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/makola/makola/internal/access"
 	"github.com/makola/makola/internal/api"
+	"github.com/makola/makola/internal/books"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -25,16 +26,17 @@ type meters struct {
 
 // The books that are checked.
 const (
-	bookLedger   = "ledger"
-	bookPayments = "payments"
+	bookLedger   = books.Ledger
+	bookPayments = books.Payments
 	bookMessages = "messages"
-	bookBatches  = "batches"
+	bookBatches  = books.Batches
 	bookAudit    = "audit"
 )
 
 // checkedBook is the result of the last check of one of the books.
 type checkedBook struct {
 	checked    atomic.Int64 // Unix seconds
+	full       atomic.Int64 // Unix seconds of the last check of every row
 	faults     atomic.Int64
 	restsUntil time.Duration // of the one that checks, by Elapsed
 }

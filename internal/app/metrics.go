@@ -76,6 +76,8 @@ func newMeters(a *App) *meters {
 			func() float64 { return float64(b.faults.Load()) }))
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_last_check_timestamp_seconds", ConstLabels: labels,
 			Help: "When this node last made that check."}, func() float64 { return float64(b.checked.Load()) }))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "makola_ledger_full_check_timestamp_seconds", ConstLabels: labels,
+			Help: "When the last check of every row of the book ended, as this node's last check found it; 0 until then."}, func() float64 { return float64(b.full.Load()) }))
 	}
 	m.queue(a)
 	m.webhooks(a)

@@ -93,6 +93,9 @@ func (a *App) checks() (list []ops.Check) {
 		if at := book.checked.Load(); at > 0 {
 			c.At = time.Unix(at, 0).UTC()
 		}
+		if at := book.full.Load(); at > 0 {
+			c.FullAt = time.Unix(at, 0).UTC()
+		}
 		list = append(list, c)
 	}
 	return list

@@ -13,6 +13,7 @@ import (
 	"github.com/makola/makola/internal/api"
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/books"
 	"github.com/makola/makola/internal/changes"
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/closing"
@@ -103,6 +104,7 @@ type parts struct {
 	recovery     *recovery.Recovery
 	watch        *recovery.Watch
 	ledger       *ledger.Ledger
+	books        *books.Books
 	tenants      *tenant.Store
 	statements   *statement.Reader
 	figures      *figures.Figures

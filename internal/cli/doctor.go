@@ -65,8 +65,9 @@ const (
 	skewFail      = 5 * time.Second // a lease of the queue lasts 15 s
 	fewFiles      = 256
 	unknownWarn   = time.Minute
-	unknownFail   = time.Hour     // the alert
-	checkFail     = 2 * time.Hour // the alert
+	unknownFail   = time.Hour      // the alert
+	checkFail     = 2 * time.Hour  // the alert
+	fullCheckFail = 72 * time.Hour // the alert
 	backupFail    = 26 * time.Hour
 	certificateBy = 14 * 24 * time.Hour
 )

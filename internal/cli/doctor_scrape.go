@@ -215,4 +215,16 @@ func (d *doctor) books(all readings) {
 		}
 		d.ok(check, "made %s ago, without a fault", age)
 	}
+	for _, s := range all.named("makola_ledger_full_check_timestamp_seconds") {
+		check := "last check of every row of " + s.labels["book"]
+		age := d.clock.Since(time.Unix(int64(s.value), 0)).Round(time.Second)
+		switch {
+		case s.value == 0:
+			d.warn(check, "this node knows of none since it started", "wait ten minutes, or look at the other nodes")
+		case age > fullCheckFail:
+			d.fail(check, fmt.Sprintf("ended %s ago", age), "look at makola_periodic_seconds and at the server's log")
+		default:
+			d.ok(check, "ended %s ago", age)
+		}
+	}
 }

@@ -251,11 +251,13 @@ func TestAppend_concurrentStartHasNoGap(t *testing.T) {
 	})
 }
 
-// TestCheck_usesBlockRows holds the numbers in the text of wrongCounters to blockRows.
+// TestCheck_usesBlockRows holds the numbers in the texts of the check to blockRows.
 func TestCheck_usesBlockRows(t *testing.T) {
-	for level, rows := range blockRows {
-		if want := fmt.Sprintf("status, %d, (seq - 1) / %d,", level, rows); !strings.Contains(wrongCounters, want) {
-			t.Errorf("wrongCounters does not say %q", want)
-		}
+	blocks := fmt.Sprintf("CASE level WHEN 0 THEN %d WHEN 1 THEN %d ELSE %d END", blockRows[0], blockRows[1], blockRows[2])
+	if !strings.Contains(strayCounters, blocks) {
+		t.Errorf("strayCounters does not contain %q", blocks)
+	}
+	if leaf := fmt.Sprintf("(seq - 1) / %d, -(CAST(1 AS BIGINT) << CAST((seq - 1) %% %d AS INT))", leafRows, leafRows); !strings.Contains(wrongLeaves, leaf) {
+		t.Errorf("wrongLeaves does not contain %q", leaf)
 	}
 }

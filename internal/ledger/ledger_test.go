@@ -354,15 +354,5 @@ func TestCheck_findsEachFault(t *testing.T) {
 			}
 		}
 		sound(t, l)
-		held := map[string]int64{}
-		err := d.ReadWhole(t.Context(), func(tx *db.Tx) error {
-			return l.HeldBySubject(tx, shared(ledger.Clearing), func(subject string, amount int64) error {
-				held[subject] = amount
-				return nil
-			})
-		})
-		if err != nil || len(held) != 2 || held["p1"] != 50 || held["p2"] != -20 {
-			t.Errorf("held: %v, %v", held, err)
-		}
 	})
 }

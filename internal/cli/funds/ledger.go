@@ -3,6 +3,7 @@ package funds
 import (
 	"fmt"
 
+	bookchecks "github.com/makola/makola/internal/books"
 	"github.com/makola/makola/internal/cli/frame"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/payments"
@@ -19,10 +20,16 @@ type Ledger struct {
 	Statement ledgerStatement `cmd:"" help:"Print an account's statement: opening balance, movements, closing balance."`
 }
 
-type ledgerCheck struct{ frame.Common }
+type ledgerCheck struct {
+	frame.Common
+	Background bool `help:"Let a server check every row in the background, and print nothing."`
+}
 
 // Run checks. Every fault is printed and makes the command fail.
 func (c *ledgerCheck) Run(e *frame.Env) error {
+	if c.Background {
+		return c.With(e, func(o *frame.Opened) error { return bookchecks.New(o.DB, o.Clock).Request(e.Ctx) })
+	}
 	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
 		found, err := o.Check(e.Ctx, p)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 type Check struct {
 	Name   string
 	At     time.Time // zero: not checked yet
+	FullAt time.Time // of the last check of every row; zero: there was none yet
 	Faults int64
 }
 
@@ -170,6 +171,7 @@ var checkColumns = []console.Column[Check]{
 		return page.Mark(page.Badge{Tone: page.Good, Word: "Balanced"})
 	}),
 	console.Time("Checked", "", func(c Check) time.Time { return c.At }).Laid(console.Under),
+	console.Time("Every row checked", "", func(c Check) time.Time { return c.FullAt }).Laid(console.Under),
 }
 
 // faultCount returns a number of faults.
@@ -182,7 +184,7 @@ func faultCount(n int64) string {
 
 // checks lists the last checks of the books.
 func (ps *Pages) checks(v *console.Visit) (console.Answer, error) {
-	l := page.List{Title: "Book checks", Lead: "Results of this node's last check of each of the books. Run makola ledger check to check all of them now.", Grid: console.Grid(checkColumns, ps.Checks(), nil)}
+	l := page.List{Title: "Book checks", Lead: "Results of this node's last check of each of the books. New rows are checked every ten minutes, every row each night. Run makola ledger check to check all of them now.", Grid: console.Grid(checkColumns, ps.Checks(), nil)}
 	live, err := v.Part("checks", 5, page.Listing(l))
 	return console.Answer{Title: l.Title, Body: live}, err
 }

@@ -2,6 +2,7 @@ package book
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/db"
@@ -17,7 +18,10 @@ type Report struct {
 	ledger.Findings
 }
 
-// Check compares every payment with the ledger and the history counters, on one snapshot:
+// setOfPayments is how many payments one set of a check has.
+const setOfPayments = 1000
+
+// Check compares every payment with the ledger and the history counters:
 //
 //   - clearing equals the amounts and fees of the open payments, row by row;
 //   - each Reference was debited once, by its amount and fee;
@@ -26,60 +30,126 @@ type Report struct {
 //   - test and live money are separate;
 //   - the counters equal the numbers of rows.
 //
-// It reads all rows. ledger.Check verifies the sums of the accounts.
-func (rd *Reader) Check(ctx context.Context) (report Report, err error) {
-	err = rd.db.ReadWhole(ctx, func(tx *db.Tx) (err error) {
-		report, err = rd.CheckIn(tx)
-		return err
-	})
-	return report, err
+// It reads all rows in sets, each in one snapshot. ledger.Check verifies the sums of the accounts.
+func (rd *Reader) Check(ctx context.Context) (Report, error) {
+	ctx = db.Bulk(ctx, "")
+	return rd.check(func(set func(tx *db.Tx) error) error { return rd.db.ReadSnapshot(ctx, set) })
 }
 
 // CheckIn is Check in the caller's transaction.
 func (rd *Reader) CheckIn(tx *db.Tx) (Report, error) {
+	return rd.check(func(set func(tx *db.Tx) error) error { return set(tx) })
+}
+
+func (rd *Reader) check(in func(set func(tx *db.Tx) error) error) (Report, error) {
 	report := Report{At: rd.clock.Now()}
-	if _, err := tx.One(`SELECT count(*) FROM payments`, nil, &report.Payments); err != nil {
-		return Report{}, err
+	for last, n := "", setOfPayments; n == setOfPayments; report.Payments += int64(n) {
+		err := in(func(tx *db.Tx) (err error) { last, n, err = CheckAfter(tx, last, &report.Findings); return err })
+		if err != nil {
+			return Report{}, err
+		}
 	}
-	for _, check := range []func(*db.Tx, *Report) error{rd.checkClearing, checkLegs, checkRefunds, checkHistory} {
-		if err := check(tx, &report); err != nil {
+	for last, n := "", setOfPayments; n == setOfPayments; {
+		err := in(func(tx *db.Tx) (err error) { last, n, err = checkSubjectsAfter(tx, last, &report.Findings); return err })
+		if err != nil {
+			return Report{}, err
+		}
+	}
+	for l, found := (history.List{}), true; found; {
+		err := in(func(tx *db.Tx) (err error) { l, found, err = history.NextList(tx, l); return err })
+		for block, whole := int64(0), !found; !whole && err == nil; block++ {
+			err = in(func(tx *db.Tx) (err error) { whole, err = history.CheckBlock(tx, l, block, report.Add); return err })
+		}
+		if err != nil {
 			return Report{}, err
 		}
 	}
 	return report, nil
 }
 
-const openPayments = `SELECT id, mode, amount + charges FROM payments WHERE status = 'pending' AND kind <> 'collection'`
+const (
+	idsAfter      = `SELECT id FROM payments WHERE id > $1 ORDER BY id LIMIT $2`
+	subjectsAfter = `SELECT subject FROM transfers WHERE subject > $1 ORDER BY subject, leg LIMIT $2`
+)
 
-// checkClearing compares clearing with the open payments, row by row.
-func (rd *Reader) checkClearing(tx *db.Tx, report *Report) error {
-	held := map[string]int64{}
-	for _, a := range []ledger.Asset{ledger.GHS, ledger.TestGHS} {
-		err := rd.ledger.HeldBySubject(tx, ledger.Key{Asset: a, ID: ledger.Clearing}, func(subject string, amount int64) error {
-			held[string(a)+" "+subject] += amount
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+// CheckAfter checks the set of payments that follows an id, and returns the last of it and their number. A set that is not full is the
+// last one.
+func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n int, err error) {
+	ids, err := texts(tx, idsAfter, after, setOfPayments)
+	if err != nil || len(ids) == 0 {
+		return after, 0, err
 	}
-	err := tx.Query(openPayments, nil, func(r *db.Row) error {
-		var id, mode string
-		var amount int64
-		if err := r.Scan(&id, &mode, &amount); err != nil {
-			return err
-		}
-		key := string(asset(mode)) + " " + id
-		if held[key] != amount {
-			report.Add("open payment %s: clearing holds %s of %s", id, money.Pesewas(held[key]), money.Pesewas(amount))
-		}
-		delete(held, key)
-		return nil
+	return ids[len(ids)-1], len(ids), CheckPayments(tx, ids, found)
+}
+
+const listsAfter = `SELECT tenant, kind, min(seq) FROM payments WHERE id > $1 GROUP BY tenant, kind`
+
+// CheckLists checks the lists of the payments that follow an id, from the first of these payments on.
+func CheckLists(tx *db.Tx, after string, found *ledger.Findings) error {
+	lists := map[history.List]int64{}
+	err := tx.Query(listsAfter, []any{after}, func(r *db.Row) error {
+		var l history.List
+		var first int64
+		err := r.Scan(&l.Tenant, &l.Kind, &first)
+		lists[l] = first
+		return err
 	})
-	for key, amount := range held {
-		report.Add("clearing holds %s for %s, which is not open", money.Pesewas(amount), key)
+	for l, first := range lists {
+		if err == nil {
+			err = history.CheckSince(tx, l, first, found.Add)
+		}
 	}
 	return err
+}
+
+// SetIsFull reports whether a set of so many payments has payments after it.
+func SetIsFull(n int) bool { return n == setOfPayments }
+
+// checkSubjectsAfter checks what clearing holds for the subjects that follow one.
+func checkSubjectsAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n int, err error) {
+	subjects, err := texts(tx, subjectsAfter, after, setOfPayments)
+	if err != nil || len(subjects) == 0 {
+		return after, 0, err
+	}
+	return subjects[len(subjects)-1], len(subjects), CheckClearing(tx, slices.Compact(subjects), found)
+}
+
+func texts(tx *db.Tx, sql string, args ...any) (list []string, err error) {
+	err = tx.Query(sql, args, func(r *db.Row) error {
+		var text string
+		err := r.Scan(&text)
+		list = append(list, text)
+		return err
+	})
+	return list, err
+}
+
+// CheckPayments checks the payments of some ids: their transfers, refunds and places in lists. An id that is of no payment is checked
+// in clearing alone.
+func CheckPayments(tx *db.Tx, ids []string, found *ledger.Findings) error {
+	for _, check := range []func(*db.Tx, []string, *ledger.Findings) error{CheckClearing, checkLegs, checkRefunds, checkPlaces} {
+		if err := check(tx, ids, found); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const wrongClearing = `SELECT id, CAST(sum(held) AS INTEGER), CAST(sum(due) AS INTEGER) FROM (
+	SELECT subject AS id, CASE WHEN to_account = 'clearing' THEN amount ELSE -amount END AS held, 0 AS due FROM transfers
+	WHERE subject IN (SELECT value FROM texts($1)) AND asset IN ('GHS', 'TEST_GHS') AND (to_account = 'clearing' OR from_account = 'clearing')
+	UNION ALL SELECT id, 0, amount + charges FROM payments WHERE id IN (SELECT value FROM texts($1)) AND status = 'pending' AND kind <> 'collection'
+) AS x GROUP BY id HAVING sum(held) <> sum(due) ORDER BY id LIMIT 100`
+
+// CheckClearing compares what clearing holds for some subjects with the open payments among them.
+func CheckClearing(tx *db.Tx, subjects []string, found *ledger.Findings) error {
+	return tx.Query(wrongClearing, []any{subjects}, func(r *db.Row) error {
+		var id string
+		var held, due int64
+		err := r.Scan(&id, &held, &due)
+		found.Add("clearing holds %s for %s, of which %s is open", money.Pesewas(held), id, money.Pesewas(due))
+		return err
+	})
 }
 
 // Each query lists payments whose ledger legs do not match their status.
@@ -89,10 +159,10 @@ const (
 	wrongHolds = `SELECT p.id, p.kind, p.status, COALESCE(h.amount, 0), COALESCE(f.amount, 0) FROM payments AS p
 LEFT JOIN transfers AS h ON h.subject = p.id AND h.leg = 'hold'
 LEFT JOIN transfers AS f ON f.subject = p.id AND f.leg = 'fee'
-WHERE p.kind = 'collection' AND (h.amount IS NOT NULL OR f.amount IS NOT NULL)
+WHERE p.id IN (SELECT value FROM texts($1)) AND (p.kind = 'collection' AND (h.amount IS NOT NULL OR f.amount IS NOT NULL)
 OR p.kind <> 'collection' AND (COALESCE(f.amount, 0) <> CASE WHEN h.amount IS NULL THEN 0 ELSE p.charges END
 	OR h.amount IS NULL AND NOT (p.parent <> '' AND (p.channel = 'WALLET' OR p.status IN ('waiting', 'failed')))
-	OR h.amount IS NOT NULL AND (h.amount <> p.amount OR p.status = 'waiting' OR h.from_account <> CASE WHEN p.batch = '' THEN 'wallet:' ELSE 'reserve/' END || p.tenant))
+	OR h.amount IS NOT NULL AND (h.amount <> p.amount OR p.status = 'waiting' OR h.from_account <> CASE WHEN p.batch = '' THEN 'wallet:' ELSE 'reserve/' END || p.tenant)))
 ORDER BY p.id LIMIT 100`
 
 	// An account at the provider counts as its float, because earlier releases posted without an account.
@@ -103,7 +173,7 @@ ORDER BY p.id LIMIT 100`
 LEFT JOIN transfers AS h ON h.subject = p.id AND h.leg = 'hold'
 LEFT JOIN transfers AS f ON f.subject = p.id AND f.leg = 'final'
 LEFT JOIN transfers AS c ON c.subject = p.id AND c.leg = 'final_fee'
-WHERE ` + fromFinal + ` || ' ' || ` + toFinal + ` || ' ' || COALESCE(f.amount, 0) || ' ' || COALESCE(c.amount, 0) <> CASE
+WHERE p.id IN (SELECT value FROM texts($1)) AND ` + fromFinal + ` || ' ' || ` + toFinal + ` || ' ' || COALESCE(f.amount, 0) || ' ' || COALESCE(c.amount, 0) <> CASE
 	WHEN p.status IN ('waiting', 'pending') THEN '  0 0'
 	WHEN p.kind = 'collection' AND p.status = 'success' AND p.fee_bearer <> 'customer' AND p.amount = p.charges THEN '  0 ' || p.charges
 	WHEN p.kind = 'collection' AND p.status = 'success' THEN 'float/' || p.rail || ' wallet:' || p.tenant || ' '
@@ -117,61 +187,82 @@ WHERE ` + fromFinal + ` || ' ' || ` + toFinal + ` || ' ' || COALESCE(f.amount, 0
 ORDER BY p.id LIMIT 100`
 
 	wrongAssets = `SELECT p.id, p.kind, t.leg, p.mode, t.asset FROM payments AS p JOIN transfers AS t ON t.subject = p.id
-WHERE t.asset <> CASE WHEN p.mode = 'live' THEN 'GHS' ELSE 'TEST_GHS' END ORDER BY p.id LIMIT 100`
+WHERE p.id IN (SELECT value FROM texts($1)) AND t.asset <> CASE WHEN p.mode = 'live' THEN 'GHS' ELSE 'TEST_GHS' END ORDER BY p.id LIMIT 100`
 )
 
-func checkLegs(tx *db.Tx, report *Report) error {
+func checkLegs(tx *db.Tx, ids []string, found *ledger.Findings) error {
 	amounts := func(what string) func(*db.Row) error {
 		return func(r *db.Row) error {
 			var id, kind, status string
 			var amount, fee int64
 			err := r.Scan(&id, &kind, &status, &amount, &fee)
-			report.Add("%s %s is %s and has a %s of %s with a fee of %s", kind, id, status, what, money.Pesewas(amount), money.Pesewas(fee))
+			found.Add("%s %s is %s and has a %s of %s with a fee of %s", kind, id, status, what, money.Pesewas(amount), money.Pesewas(fee))
 			return err
 		}
 	}
-	if err := tx.Query(wrongHolds, nil, amounts("hold")); err != nil {
+	if err := tx.Query(wrongHolds, []any{ids}, amounts("hold")); err != nil {
 		return err
 	}
-	if err := tx.Query(wrongFinals, nil, amounts("final leg")); err != nil {
+	if err := tx.Query(wrongFinals, []any{ids}, amounts("final leg")); err != nil {
 		return err
 	}
-	return tx.Query(wrongAssets, nil, func(r *db.Row) error {
+	return tx.Query(wrongAssets, []any{ids}, func(r *db.Row) error {
 		var id, kind, leg, mode, moved string
 		err := r.Scan(&id, &kind, &leg, &mode, &moved)
-		report.Add("%s %s is %s and moved %s by its leg %s", kind, id, mode, moved, leg)
+		found.Add("%s %s is %s and moved %s by its leg %s", kind, id, mode, moved, leg)
 		return err
 	})
 }
 
 const (
+	refundedBy = `SELECT DISTINCT refund_of FROM payments WHERE id IN (SELECT value FROM texts($1)) AND refund_of <> ''`
+
 	// A collection counts exactly its refunds that did not fail.
 	wrongRefunded = `SELECT c.id, c.refunded, COALESCE(r.amount, 0) FROM payments AS c
-LEFT JOIN (SELECT refund_of, CAST(sum(amount) AS INTEGER) AS amount FROM payments WHERE refund_of <> '' AND status <> 'failed' GROUP BY refund_of) AS r
-ON r.refund_of = c.id WHERE c.refunded <> COALESCE(r.amount, 0) ORDER BY c.id LIMIT 100`
+LEFT JOIN (SELECT refund_of, CAST(sum(amount) AS INTEGER) AS amount FROM payments
+	WHERE refund_of IN (SELECT value FROM texts($1)) AND refund_of <> '' AND status <> 'failed' GROUP BY refund_of) AS r
+ON r.refund_of = c.id WHERE c.id IN (SELECT value FROM texts($1)) AND c.refunded <> COALESCE(r.amount, 0) ORDER BY c.id LIMIT 100`
 
 	lostRefunds = `SELECT r.id, r.refund_of FROM payments AS r LEFT JOIN payments AS c ON c.id = r.refund_of
-AND c.tenant = r.tenant AND c.mode = r.mode AND c.kind = 'collection' WHERE r.refund_of <> '' AND c.id IS NULL ORDER BY r.id LIMIT 100`
+AND c.tenant = r.tenant AND c.mode = r.mode AND c.kind = 'collection' WHERE r.id IN (SELECT value FROM texts($1)) AND r.refund_of <> '' AND c.id IS NULL
+ORDER BY r.id LIMIT 100`
 )
 
-// checkRefunds compares collections with their refunds.
-func checkRefunds(tx *db.Tx, report *Report) error {
-	err := tx.Query(wrongRefunded, nil, func(r *db.Row) error {
+// checkRefunds compares collections with their refunds: those among ids, and those of the refunds among ids.
+func checkRefunds(tx *db.Tx, ids []string, found *ledger.Findings) error {
+	collections, err := texts(tx, refundedBy, ids)
+	if err != nil {
+		return err
+	}
+	err = tx.Query(wrongRefunded, []any{append(collections, ids...)}, func(r *db.Row) error {
 		var id string
 		var refunded, sum int64
 		err := r.Scan(&id, &refunded, &sum)
-		report.Add("collection %s counts %s as refunded, its refunds are %s", id, money.Pesewas(refunded), money.Pesewas(sum))
+		found.Add("collection %s counts %s as refunded, its refunds are %s", id, money.Pesewas(refunded), money.Pesewas(sum))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return tx.Query(lostRefunds, nil, func(r *db.Row) error {
+	return tx.Query(lostRefunds, []any{ids}, func(r *db.Row) error {
 		var id, of string
 		err := r.Scan(&id, &of)
-		report.Add("refund %s is of the collection %s, which its account does not have", id, of)
+		found.Add("refund %s is of the collection %s, which its account does not have", id, of)
 		return err
 	})
 }
 
-func checkHistory(tx *db.Tx, report *Report) error { return history.Check(tx, report.Add) }
+const wrongPlaces = `SELECT p.id, p.kind, p.tenant, p.seq, COALESCE(e.total, 0) FROM payments AS p
+LEFT JOIN payment_ends AS e ON e.tenant = p.tenant AND e.kind = p.kind
+WHERE p.id IN (SELECT value FROM texts($1)) AND (e.total IS NULL OR p.seq > e.total OR p.created_at > e.last_at) ORDER BY p.id LIMIT 100`
+
+// checkPlaces checks that the list of each payment goes as far as the payment.
+func checkPlaces(tx *db.Tx, ids []string, found *ledger.Findings) error {
+	return tx.Query(wrongPlaces, []any{ids}, func(r *db.Row) error {
+		var id, kind, tenant string
+		var seq, total int64
+		err := r.Scan(&id, &kind, &tenant, &seq, &total)
+		found.Add("%s %s of %s is number %d, its list ends before it, at %d", kind, id, tenant, seq, total)
+		return err
+	})
+}

@@ -9,7 +9,12 @@ import (
 
 // NewID returns a UUIDv7 for a time of our clock. Ids sort by time to the microsecond: the twelve bits after the
 // version hold the fraction of the millisecond. An id is not a secret.
-func NewID(at time.Time) string {
+func NewID(at time.Time) string { return idOf(at, rand.Uint64()) }
+
+// FirstID returns an id that is before all ids of a time and after those of earlier times.
+func FirstID(at time.Time) string { return idOf(at, 0) }
+
+func idOf(at time.Time, random uint64) string {
 	us := uint64(max(0, at.UnixMicro()))
 	ms, fraction := us/1000, us%1000*4096/1000
 	var id uuid.UUID
@@ -18,7 +23,6 @@ func NewID(at time.Time) string {
 	}
 	id[6] = 0x70 | byte(fraction>>8)
 	id[7] = byte(fraction)
-	random := rand.Uint64()
 	for i := range 8 {
 		id[8+i] = byte(random >> (8 * i))
 	}

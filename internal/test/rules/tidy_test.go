@@ -42,10 +42,11 @@ var leaves = []string{"cache", "clock", "config", "groupcommit", "money", "msisd
 // is not listed may import nothing. "*" is every package.
 var mayImport = map[string][]string{
 	"cli":               {"*"},
+	"books":             {"batch", "db", "history", "ledger", "payments/book", "treasury"},
 	"batch":             {"access", "db", "idempotency", "jobs", "jobs/lease", "ledger", "lookup", "payments", "payments/book", "provider", "recovery", "route", "sheet", "tenant", "treasury"},
 	"cli/accounts":      {"access", "audit", "changes", "cli/frame", "contacts", "db", "identity", "installation", "messaging", "messaging/otp", "payments", "payments/book", "privacy", "roles", "senderid", "sheet", "tenant", "webhook"},
 	"cli/frame":         {"closing", "access", "app", "audit", "batch", "changes", "contacts", "db", "idempotency", "identity", "installation", "jobs", "ledger", "lookup", "messaging", "notice", "payments", "payments/book", "reconcile", "recovery", "roles", "route", "senderid", "sheet", "tenant", "timekeeping", "treasury", "webhook"},
-	"cli/funds":         {"closing", "audit", "batch", "changes", "cli/frame", "db", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "reconcile", "roles", "route", "sheet", "statement", "tenant", "treasury", "webhook"},
+	"cli/funds":         {"closing", "audit", "batch", "books", "changes", "cli/frame", "db", "identity", "ledger", "messaging", "payments", "payments/book", "provider", "reconcile", "roles", "route", "sheet", "statement", "tenant", "treasury", "webhook"},
 	"cli/operations":    {"app", "audit", "backup", "batch", "cli/frame", "db", "figures", "installation", "jobs", "jobs/lease", "recovery", "relocation", "sample", "timekeeping"},
 	"sample":            {"access", "app", "audit", "db", "idempotency", "jobs", "ledger", "messaging", "payments", "route", "senderid", "tenant", "treasury", "webhook"},
 	"app":               {"*"},
@@ -116,6 +117,7 @@ var mayImport = map[string][]string{
 	"test/dbtest":       {"db"},
 	"test/identitytest": {"db", "identity", "roles"},
 	"test/apitest":      {},
+	"test/booktest":     {"db", "jobs", "ledger", "payments/book", "provider", "tenant", "webhook"},
 	"test/browsertest":  {},
 	"test/mailtest":     {},
 	"test/providertest": {"provider"},

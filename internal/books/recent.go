@@ -1,0 +1,151 @@
+package books
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/makola/makola/internal/batch"
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+	"github.com/makola/makola/internal/payments/book"
+	"github.com/makola/makola/internal/treasury"
+)
+
+// setOfSubjects bounds the subjects that one statement checks.
+const setOfSubjects = 1000
+
+// Report is the result of a recent check.
+type Report struct {
+	Found            // its problems, and those of the last full check
+	FullAt time.Time // end of the last full check; zero: there was none
+}
+
+// Recent makes the recent check. Before the first full check has ended there
+// is no proof to go on from: sums of accounts are then left to the full check.
+func (b *Books) Recent(ctx context.Context) (Report, error) {
+	ctx = db.Bulk(ctx, "")
+	var c, full *check
+	err := b.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+		if c, err = load(tx, recentCheck, true); err == nil {
+			full, err = load(tx, fullCheck, false)
+		}
+		return err
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	now := b.clock.Now()
+	r := &recent{Books: b, proof: c.proof, proven: c.proven(), found: newFound(), last: db.Micros(now.Add(-ledger.Overlap))}
+	if !r.proven {
+		r.proof = ledger.NewProof()
+		r.proof.Next = db.Micros(now.Add(-2 * ledger.Overlap))
+	}
+	kept := ledger.Proof{Next: c.proof.Next, Transfers: c.proof.Transfers, Sums: c.stored}
+	r.since = min(r.proof.Next, r.last)
+	if err := r.run(ctx); err != nil {
+		return Report{}, err
+	}
+	c.result, c.begunAt, c.endedAt = r.found, now, b.clock.Now()
+	if !r.proven || r.found.Count() > 0 {
+		c.proof = &kept // nothing is proven past a fault
+	}
+	err = b.db.Write(ctx, c.save)
+	if errors.Is(err, db.ErrGuard) || errors.Is(err, db.ErrUnique) {
+		err = nil // another node, or the end of a full check, stored a newer one
+	}
+	all := newFound()
+	all.join(r.found)
+	all.join(full.result)
+	return Report{Found: all, FullAt: full.endedAt}, err
+}
+
+// recent is one recent check.
+type recent struct {
+	*Books
+	proof  *ledger.Proof
+	proven bool
+	since  int64 // microseconds; payments and batches since then are checked
+	last   int64 // the proof goes no further
+	found  Found
+}
+
+func (r *recent) run(ctx context.Context) error {
+	for whole := false; !whole; {
+		err := r.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+			whole, err = r.proof.Extend(tx, r.last, r.found[Ledger], r.subjects(tx))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var differ []ledger.Key
+	err := r.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+		if differ, err = r.proof.Close(tx, r.found[Ledger], r.subjects(tx)); err != nil {
+			return err
+		}
+		return accounts(tx, r.found, r.since)
+	})
+	if err != nil {
+		return err
+	}
+	if r.proven {
+		if err := r.confirm(ctx, r.proof, differ, r.found); err != nil {
+			return err
+		}
+	}
+	return r.payments(ctx)
+}
+
+// subjects returns a check of the payments that transfers name.
+func (r *recent) subjects(tx *db.Tx) func([]string) error {
+	return func(subjects []string) error {
+		for set := range slices.Chunk(subjects, setOfSubjects) {
+			if err := book.CheckPayments(tx, set, r.found[Payments]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// payments checks the payments that were accepted since the last proof, and the lists that they are in.
+func (r *recent) payments(ctx context.Context) error {
+	first := book.FirstID(time.UnixMicro(r.since))
+	for last, n := first, 0; ; {
+		err := r.db.ReadSnapshot(ctx, func(tx *db.Tx) (err error) {
+			last, n, err = book.CheckAfter(tx, last, r.found[Payments])
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !book.SetIsFull(n) {
+			break
+		}
+	}
+	return r.db.ReadSnapshot(ctx, func(tx *db.Tx) error { return book.CheckLists(tx, first, r.found[Payments]) })
+}
+
+// confirm decides about accounts that differ from the sums of a proof.
+func (b *Books) confirm(ctx context.Context, p *ledger.Proof, differ []ledger.Key, found Found) error {
+	if len(differ) == 0 {
+		return nil
+	}
+	return b.db.ReadWhole(ctx, func(tx *db.Tx) error { return p.Confirm(tx, differ, found[Ledger]) })
+}
+
+// accounts checks what needs no set: money in transit, the reserves, and the batches that run or ended since a time.
+func accounts(tx *db.Tx, found Found, since int64) error {
+	transit, err := treasury.CheckIn(tx)
+	if err != nil {
+		return err
+	}
+	found[Ledger].Join(transit)
+	if err := batch.CheckReserves(tx, found[Batches]); err != nil {
+		return err
+	}
+	return batch.CheckSince(tx, since, found[Batches])
+}

@@ -1,0 +1,195 @@
+package books
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"time"
+
+	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/ledger"
+)
+
+const (
+	recentCheck = "recent"
+	fullCheck   = "full"
+)
+
+// Found are the problems of a check, by book.
+type Found map[string]*ledger.Findings
+
+func newFound() Found {
+	f := Found{}
+	for _, name := range Names() {
+		f[name] = &ledger.Findings{}
+	}
+	return f
+}
+
+// Count returns the number of problems.
+func (f Found) Count() (n int) {
+	for _, of := range f {
+		n += len(of.Problems)
+	}
+	return n
+}
+
+func (f Found) join(other Found) {
+	for name, of := range other {
+		if f[name] != nil && of != nil {
+			f[name].Join(*of)
+		}
+	}
+}
+
+// text stores problems; none are the empty text.
+func (f Found) text() (string, error) {
+	if f.Count() == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(f)
+	return string(text), err
+}
+
+func foundOf(text string) (Found, error) {
+	f := newFound()
+	if text == "" {
+		return f, nil
+	}
+	stored := Found{}
+	err := json.Unmarshal([]byte(text), &stored)
+	f.join(stored)
+	return f, err
+}
+
+// A check is the stored state of the recent or of the full check.
+type check struct {
+	name        string
+	version     int64 // zero: not stored
+	stage       stage
+	position    string
+	payments    int64
+	proof       *ledger.Proof
+	stored      map[ledger.Key]int64 // the sums of the proof, as they are stored
+	forget      bool                 // the stored sums are of another proof
+	found       Found
+	result      Found
+	requestedAt time.Time
+	begunAt     time.Time
+	endedAt     time.Time
+}
+
+const (
+	selectCheck = `SELECT version, stage, position, next, payments, transfers, found, result, requested_at, begun_at, ended_at FROM book_checks WHERE name = $1`
+	selectSums  = `SELECT asset, account, moved FROM book_sums WHERE name = $1`
+)
+
+// load reads the state of a check.
+func load(tx *db.Tx, name string, sums bool) (*check, error) {
+	c := &check{name: name, proof: ledger.NewProof(), stored: map[ledger.Key]int64{}, found: newFound(), result: newFound()}
+	var found, result string
+	_, err := tx.One(selectCheck, []any{name}, &c.version, &c.stage, &c.position, &c.proof.Next, &c.payments, &c.proof.Transfers, &found, &result,
+		&c.requestedAt, &c.begunAt, &c.endedAt)
+	if err != nil {
+		return nil, err
+	}
+	if c.found, err = foundOf(found); err != nil {
+		return nil, err
+	}
+	if c.result, err = foundOf(result); err != nil || !sums {
+		return c, err
+	}
+	err = tx.Query(selectSums, []any{name}, func(r *db.Row) error {
+		var k ledger.Key
+		var moved int64
+		err := r.Scan(&k.Asset, &k.ID, &moved)
+		c.stored[k] = moved
+		return err
+	})
+	c.proof.Sums = maps.Clone(c.stored)
+	return c, err
+}
+
+const (
+	insertCheck = `INSERT INTO book_checks (name, version, stage, position, next, payments, transfers, found, result, requested_at, begun_at, ended_at)
+VALUES ($1, $2 + 1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+	updateCheck = `UPDATE book_checks SET version = version + 1, stage = $3, position = $4, next = $5, payments = $6, transfers = $7, found = $8, result = $9,
+	requested_at = CASE WHEN requested_at > $10 THEN requested_at ELSE $10 END, begun_at = $11, ended_at = $12 WHERE name = $1 AND version = $2`
+	upsertSums = `INSERT INTO book_sums (name, asset, account, moved) SELECT $2, r.asset, r.account, r.moved FROM rows($1) AS r WHERE true
+ON CONFLICT (name, asset, account) DO UPDATE SET moved = excluded.moved`
+	deleteSums = `DELETE FROM book_sums WHERE name = $1`
+)
+
+type sum struct {
+	ledger.Key
+	moved int64
+}
+
+var sumColumns = []db.Column[sum]{
+	{Name: "asset", Text: func(s sum) string { return string(s.Asset) }},
+	{Name: "account", Text: func(s sum) string { return string(s.ID) }},
+	{Name: "moved", Int: func(s sum) int64 { return s.moved }},
+}
+
+// save stores a check with the sums that changed. The transaction fails with db.ErrGuard where another node stored it since it was read.
+func (c *check) save(tx *db.Tx) error {
+	found, err := c.found.text()
+	if err != nil {
+		return err
+	}
+	result, err := c.result.text()
+	if err != nil {
+		return err
+	}
+	sql := updateCheck
+	if c.version == 0 {
+		sql = insertCheck
+	}
+	tx.Defer(sql, 1, c.name, c.version, c.stage, c.position, c.proof.Next, c.payments, c.proof.Transfers, found, result, c.requestedAt, c.begunAt, c.endedAt)
+	if c.forget {
+		tx.Defer(deleteSums, -1, c.name)
+	}
+	var changed []sum
+	for k, moved := range c.proof.Sums {
+		if was, is := c.stored[k]; c.forget || !is || was != moved {
+			changed = append(changed, sum{k, moved})
+		}
+	}
+	if len(changed) > 0 {
+		tx.Defer(upsertSums, int64(len(changed)), db.RowsOf(sumColumns, changed), c.name)
+	}
+	return nil
+}
+
+// proven reports whether the check has sums from which another goes on.
+func (c *check) proven() bool { return c.proof.Next != math.MinInt64 }
+
+// State is what is known of both checks.
+type State struct {
+	RecentAt time.Time // end of the last recent check; zero: there was none
+	FullAt   time.Time // end of the last full check
+	Faults   int       // that it found
+	// Of the full check that runs now: when it began, what it reads, and how many payments and transfers it has read.
+	BegunAt             time.Time
+	Stage               string // empty: none runs
+	Payments, Transfers int64
+}
+
+// State reads what is known of both checks.
+func (b *Books) State(ctx context.Context) (s State, err error) {
+	err = b.db.Read(ctx, func(tx *db.Tx) error {
+		recent, err := load(tx, recentCheck, false)
+		if err != nil {
+			return err
+		}
+		full, err := load(tx, fullCheck, false)
+		if err != nil {
+			return err
+		}
+		s = State{RecentAt: recent.endedAt, FullAt: full.endedAt, Faults: full.result.Count(), BegunAt: full.begunAt, Stage: string(full.stage),
+			Payments: full.payments, Transfers: full.proof.Transfers}
+		return nil
+	})
+	return s, err
+}
