@@ -38,7 +38,7 @@ func CheckBlock(tx *db.Tx, l List, block int64, report func(format string, args 
 	if err := c.rows(first, last, topLevel); err != nil || last < total {
 		return false, err
 	}
-	return true, c.end(lastAt)
+	return true, c.end(lastAt, last)
 }
 
 // CheckSince compares a list with its payments from one on. Of the counters it compares the smallest blocks.
@@ -130,18 +130,18 @@ func (c *comparison) counters(first, last int64, level int) error {
 }
 
 const (
-	// Rows of other statuses, or of blocks after the last payment.
+	// Rows of other statuses, and rows after the checked blocks.
 	strayCounters = `SELECT status, level, block FROM payment_counters WHERE tenant = $1 AND kind = $2 AND n <> 0 AND (status NOT IN ('success', 'failed', 'declined', 'invalid')
-	OR level NOT IN (0, 1, 2) OR block < 0 OR block > (CAST($3 AS BIGINT) - 1) / CASE level WHEN 0 THEN 60 WHEN 1 THEN 1440 ELSE 34560 END OR CAST($3 AS BIGINT) = 0) ORDER BY status, level, block LIMIT 100`
+	OR level NOT IN (0, 1, 2) OR block < 0 OR block > (CAST($3 AS BIGINT) - 1) / CASE level WHEN 0 THEN 60 WHEN 1 THEN 1440 ELSE 34560 END) ORDER BY status, level, block LIMIT 100`
 	strayDays = `SELECT day, first FROM payment_days WHERE tenant = $1 AND kind = $2 AND (first < 1 OR first > $3) ORDER BY day LIMIT 100`
 )
 
-// end compares the end of the list, and reports what lies beyond it.
-func (c *comparison) end(lastAt int64) error {
+// end compares the end of the list, and reports what lies after the payment with the number checked.
+func (c *comparison) end(lastAt, checked int64) error {
 	if err := c.last(lastAt); err != nil {
 		return err
 	}
-	of := []any{c.list.Tenant, c.list.Kind, c.total}
+	of := []any{c.list.Tenant, c.list.Kind, checked}
 	err := c.tx.Query(strayCounters, of, func(r *db.Row) error {
 		var status string
 		var level, block int64
