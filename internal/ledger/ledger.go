@@ -7,6 +7,18 @@
 // there and the balance after it. All other accounts (clearing, float, fees, ...) are sums of shards. Shards are not
 // locked, so these accounts are exact and never contended. The ledger does not know the meaning of accounts, subjects
 // and legs.
+//
+// Files:
+//
+//	booking.go    references of operators' movements
+//	page.go       the wallets that one transaction locks, and its transfers
+//	room.go       the amount that an account can take
+//	check.go      the check of the whole ledger, and the trial balance
+//	proof.go      the checked part of the ledger, which grows in sets
+//	statement.go  the transfers of a wallet between two times
+//	journal.go    transfers and sums of a period
+//	words.go      amounts of an asset as text
+//	ledger.go     accounts, transfers and balances
 package ledger
 
 import (

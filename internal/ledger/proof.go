@@ -9,7 +9,7 @@ import (
 )
 
 // A Proof is the checked part of the ledger: the transfers before Next. Transfers are only added, so that a proof is extended by
-// those that came later, in sets. What it found does not change when transfers are added.
+// those that came later, in sets. Later transfers do not change its findings.
 type Proof struct {
 	Next      int64         // microseconds since 1970
 	Transfers int64         // number of checked transfers
