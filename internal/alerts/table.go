@@ -54,7 +54,7 @@ func books() []Alert {
 		Alert{Name: "MakolaBooksNotProven", Severity: Ticket, Expr: `time() - max by (book) (makola_ledger_full_check_timestamp_seconds) > 259200`}.lasting("2h").
 			says("`makola_ledger_full_check_timestamp_seconds` of a book older than three days on all nodes, for two hours (it is 0 until a node's first check)",
 				"{{ $labels.book }}: no check of every row has ended for three days. Look for failed checks in the log.", "books-unchecked").
-			playing([]string{series(`makola_ledger_full_check_timestamp_seconds{book="ledger"}`, 0)}, []string{growing(`makola_ledger_full_check_timestamp_seconds{book="ledger"}`, 60)}),
+			playing([]string{series(`makola_ledger_full_check_timestamp_seconds{book="ledger"}`, -300000)}, []string{growing(`makola_ledger_full_check_timestamp_seconds{book="ledger"}`, 60)}),
 		above("MakolaAuditLogAltered", "makola_ledger_faults", `book="audit"`, "", 0).
 			says("`makola_ledger_faults` of the book `audit` > 0", "The audit log differs from its chain: somebody changed the database. Run makola audit verify and keep a copy of the database.", "audit-log-changed"),
 		Alert{Name: "MakolaAuditHeadFell", Severity: Page, Expr: `max by (job) (makola_audit_head) < max by (job) (max_over_time(makola_audit_head[1d]))`}.
