@@ -191,7 +191,7 @@ func faultTexts(faults []audit.Fault) (texts []string) {
 
 type auditExport struct {
 	config.Storage
-	Reason string `name:"reason" required:"" help:"Reason, for the audit log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run exports. The entry of the export itself is committed before the first line is printed.

@@ -97,7 +97,7 @@ type catalogueSet struct {
 	ID     string `name:"id" help:"New id that clients send."`
 	Name   string `name:"name" help:"New name that clients see."`
 	Status string `name:"status" enum:"active,inactive," default:"" placeholder:"active|inactive" help:"Whether clients can use the entry."`
-	Reason string `name:"reason" required:"" help:"Reason, for the audit log."`
+	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run changes the entry.
@@ -125,7 +125,7 @@ type catalogueBankCode struct {
 	Bank     string `arg:"" help:"Sort code of the bank."`
 	Provider string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
 	Code     string `arg:"" optional:"" help:"The provider's code of the bank. Without it the provider does not reach the bank."`
-	Reason   string `name:"reason" required:"" help:"Reason, for the audit log."`
+	Reason   string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run sets the code.
@@ -142,7 +142,7 @@ type cataloguePrefix struct {
 	frame.Writing
 	Prefix  string `arg:"" help:"First digits of a local number, such as 024 or 0553."`
 	Network string `arg:"" optional:"" help:"Network of the range. Without it the range belongs to none."`
-	Reason  string `name:"reason" required:"" help:"Reason, for the audit log."`
+	Reason  string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // Run sets the range.

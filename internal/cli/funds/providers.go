@@ -122,9 +122,9 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // providerSwitch names what pause and resume are about.
 type providerSwitch struct {
 	Provider  string `arg:"" help:"Name of the provider, such as mtn or hubtel."`
-	Mode      string `name:"mode" enum:"test,live" required:"" help:"test or live money."`
+	Mode      string `name:"mode" enum:"test,live" required:"" placeholder:"test|live" help:"test or live money."`
 	Operation string `name:"operation" default:"*" help:"Operation, such as collect or disburse_wallet; * is all."`
-	Reason    string `name:"reason" required:"" help:"Reason, for the audit log."`
+	Reason    string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 type providersPause struct {
@@ -217,7 +217,7 @@ type providersRoute struct {
 	Tenant    string   `name:"account" aliases:"tenant" default:"*" help:"Account that the route is for, by id or unique name; * is every account without its own route."`
 	Mode      string   `name:"mode" enum:"test,live,*" default:"*" help:"test or live money; * is both."`
 	Drop      bool     `name:"drop" help:"Remove the route. An account then uses the general one; a general route must not be a default."`
-	Reason    string   `name:"reason" required:"" help:"Reason, for the audit log."`
+	Reason    string   `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log."`
 }
 
 // route returns the route of the flags.
