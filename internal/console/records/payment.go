@@ -313,7 +313,11 @@ func (s story) note() templ.Component {
 	case !p.ContradictedAt.IsZero():
 		return page.Note(page.Bad, "Contradicted by the provider", "The provider later reported the opposite outcome. An operator decides where the amount goes.")
 	case p.Reason != "":
-		return page.Note(page.Bad, words.StatusBadges[p.PublicStatus()].Word, provider.Sentence(p.Reason))
+		text := provider.Sentence(p.Reason)
+		if p.Kind == book.KindPayout && p.Status == book.StatusFailed {
+			text += " " + page.Cedis(p.Held()) + " went back to the wallet."
+		}
+		return page.Note(page.Bad, words.StatusBadges[p.PublicStatus()].Word, text)
 	}
 	return templ.NopComponent
 }
