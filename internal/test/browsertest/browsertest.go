@@ -158,6 +158,23 @@ func (b *Tab) Click(selector string) {
 	b.Run(chromedp.MouseClickXY(at[0], at[1]))
 }
 
+// Fill sets fields to texts, as pairs of a selector and a text, and reports the changes to the page as typing does.
+func (b *Tab) Fill(pairs ...string) {
+	b.t.Helper()
+	const set = `(q => { const e = document.querySelector(q); e.closest("details")?.setAttribute("open", ""); e.value = %s;
+		for (const name of ["input", "change"]) e.dispatchEvent(new Event(name, {bubbles: true})); return e.value; })(%s)`
+	for i := 0; i+1 < len(pairs); i += 2 {
+		b.until(pairs[i], func() bool {
+			var there bool
+			return b.evaluates(fmt.Sprintf("!!document.querySelector(%s)", literal(pairs[i])), &there) && there
+		})
+		var value string
+		if !b.evaluates(fmt.Sprintf(set, literal(pairs[i+1]), literal(pairs[i])), &value) || value != pairs[i+1] {
+			b.t.Fatalf("%s has %q, not %q; the browser shows:\n%s", pairs[i], value, pairs[i+1], b.shows())
+		}
+	}
+}
+
 // See waits until an element is there to be seen.
 func (b *Tab) See(selector string) {
 	b.t.Helper()

@@ -1,0 +1,171 @@
+package app
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/makola/makola/internal/closing"
+	"github.com/makola/makola/internal/test/browsertest"
+	"github.com/makola/makola/internal/test/identitytest"
+	"github.com/makola/makola/internal/test/mailtest"
+)
+
+// submit is the button of the form of a page.
+const submit = "main form.form button.main, main form.form button.danger"
+
+// moves sets the clock of the server forward.
+func (b *browsed) moves(by time.Duration) {
+	b.t.Helper()
+	for ; by > 0; by -= 10 * time.Hour {
+		b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {strconv.Itoa(int(min(by, 10*time.Hour) / time.Second))}})
+	}
+}
+
+// enters signs a person in with password and code, as the page asks.
+func (b *browsed) enters(t *testing.T, one identitytest.One) *browsertest.Tab {
+	t.Helper()
+	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"60"}}) // the code of the enrolment is used
+	tab := browsertest.Open(t, b.base)
+	tab.Goto("/sign-in")
+	tab.Fill("[name=email]", one.Person.Email, "[name=password]", identitytest.Password, "[name=code]", b.codeNow(one.Key))
+	tab.Click("form:has([name=password]) button.main")
+	tab.See(".sites")
+	return tab
+}
+
+// A developer's day: the printed link leads to the demo account; the first call works, a webhook arrives with a valid signature, a
+// refused call is found by its id with the fix, and a new key is made and used.
+func TestBrowser_dayOfADeveloper(t *testing.T) {
+	t.Parallel()
+	b, tab := visitor(t)
+	b.signIn(b.nextLink())
+	app := "/app/" + demoTenant
+	var at string
+	if tab.Run(chromedp.Location(&at)); at != b.base+app {
+		t.Errorf("the sign-in leads to %s", at)
+	}
+	b.ask("12.50", "0240000040", "order-0000000001")
+	tab.Goto("/sim")
+	tab.Click("#phone-0240000040 .prompt button[value=approve]")
+	tab.Reads("#hooks", "Signature valid")
+	tab.Goto(app + "/webhooks")
+	tab.Reads("main", "100")
+	b.refusedOnce(b.ready.APIKey, "req-of-the-developer-01")
+	tab.Goto(app + "/requests")
+	tab.Click(`main a[href^="` + app + `/requests/"]`)
+	tab.Reads("main", "phone_number")
+	tab.Goto(app + "/access")
+	tab.Click(`a[href="` + app + `/keys/new"]`)
+	tab.Fill("[name=label]", "checkout", "[name=reason]", "the new shop")
+	tab.Fill("[name=scopes]", "collect read")
+	tab.Click(submit)
+	tab.Reads("main", "Applied")
+	tab.Goto(app + "/collections")
+	tab.Reads("main", "12.50")
+	tab.Click("main tbody a")
+	tab.Reads("#story", "Webhook delivered")
+	tab.Goto("/docs")
+	tab.See("main h1")
+	tab.Obeys()
+}
+
+// A finance manager's day: the payout that waits is counted in the navigation, opened, checked and approved; the statement of the
+// account ends with the balance; the day before is compared with the statement of the bank and closed.
+func TestBrowser_dayOfAFinanceManager(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.signIn(b.ready.SignInURL)
+	app := "/app/" + demoTenant
+	manager := b.holds("3000.00")
+	id := b.waits("salary-of-ama-0001", "3000")
+	tab := b.enters(t, manager)
+	tab.Goto(app)
+	tab.Reads("main", "Awaiting approval")
+	tab.Goto(app + "/acts")
+	tab.Click(`main a[href="` + app + `/acts/` + id + `"]`)
+	tab.Reads("main", "Send test GHS 3,000.00")
+	tab.Reads("main", "233****0051")
+	tab.Click(`form[action="` + app + `/acts/` + id + `/approve"] button`)
+	tab.Reads("main", "Applied")
+	tab.Goto(app + "/payments/" + id)
+	tab.Reads("main", "Success")
+	tab.Goto(app + "/statement")
+	tab.Reads("main", "3,000.00")
+	tab.Reads("main", "Closing balance")
+	today := closing.DayOf(b.clock.Now())
+	b.moves(today.End().Add(2 * closing.Lag).Sub(b.clock.Now()))
+	books := b.tab(t, b.nextLink()) // the owner of the installation, in whose hands the books are here
+	of := "?mode=test&day=" + today.String()
+	books.Goto("/ops/days/day" + of)
+	books.Reads("main", "Statements are missing")
+	books.Click(`a[href^="/ops/days/statement"]`)
+	books.See("[name=balances]")
+	books.Run(chromedp.Evaluate(`document.querySelector("[name=balances]").value = document.querySelector("[name=balances]").value.replaceAll(/=\S*/g, "=0.00")`, nil))
+	books.Fill("[name=reason]", "the statements of the day")
+	books.Click(submit)
+	books.Reads("main", "Applied")
+	books.Goto("/ops/days/day" + of)
+	books.Click(`a[href^="/ops/days/close"]`)
+	books.Fill("[name=reason]", "compared with the statements")
+	books.Click(submit)
+	books.Reads("main", "Applied")
+	books.Goto("/ops/days/day" + of)
+	books.Reads("main", "Closed at")
+	books.Obeys()
+}
+
+// An operator's day: within a minute of a payout of unknown outcome a mail names it; the provider is paused, the payout taken, noted and
+// resolved from the statement, and a request of another person approved.
+func TestBrowser_dayOfAnOperator(t *testing.T) {
+	t.Parallel()
+	mails := mailtest.Start(t, nil)
+	b := browse(t, mailing(mails))
+	b.signIn(b.ready.SignInURL)
+	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"hubtel"}, "fault": {"answer_lost"}, "count": {"1"}})
+	b.do(http.MethodPost, "/sim/faults", url.Values{"provider": {"hubtel"}, "fault": {"status_not_found"}, "count": {"1000"}})
+	b.call("payment-api/send/mobilemoney", `{"amount":"250.00","channel":"TELECEL","account_number":"0200000001","client_reference":"payout-lost-00001"}`)
+	lost := b.the("payout-lost-00001")
+	b.do(http.MethodPost, "/sim/clock", url.Values{"seconds": {"120"}})
+	b.until("/ops/payments/"+lost, "/ops/payments/"+lost+"/resolve")
+	began := time.Now()
+	b.await(mails, "<"+developerEmail+">", "outcome of a payment is unknown", "GHS 250.00") // the work of notices runs by itself
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("the mail came after %s", took)
+	}
+	b.until("/ops/payments/"+lost, "Operators were notified") // once the delivery is stored
+	tab := b.tab(t, b.nextLink())
+	tab.Goto("/ops")
+	tab.Reads("main", "250.00")
+	tab.Goto("/ops/stuck")
+	tab.See(`main a[href="/ops/payments/` + lost + `"]`)
+	tab.Goto("/ops/payments/" + lost)
+	tab.Reads("main", "on hold")
+	tab.Reads("main", "notified")
+	tab.Fill("#note [name=note]", "Asked Hubtel by phone, answer by noon")
+	tab.Run(chromedp.Evaluate("note.requestSubmit()", nil))
+	tab.Reads("#notes", "answer by noon")
+	tab.Goto("/ops/providers/pause")
+	tab.Fill("[name=provider]", "hubtel", "[name=mode]", "test", "[name=operation]", "*", "[name=reason]", "answers get lost")
+	tab.Click(submit)
+	tab.Reads("main", "Applied")
+	tab.Goto("/ops/providers")
+	tab.Reads("main", "Paused")
+	tab.Goto("/ops/payments/" + lost + "/resolve")
+	tab.Fill("[name=ending]", "unpaid", "[name=reason]", "statement of 3 March, line 12")
+	tab.Click(submit)
+	tab.Reads("main", "Applied")
+	tab.Goto("/ops/payments/" + lost)
+	tab.Reads("main", "Returned to wallet")
+	tab.Goto("/ops/providers/resume")
+	tab.Fill("[name=provider]", "hubtel", "[name=mode]", "test", "[name=operation]", "*", "[name=reason]", "they work again")
+	tab.Click(submit)
+	tab.Reads("main", "Applied")
+	tab.Goto("/ops/acts")
+	tab.Reads("main", "Applied")
+	tab.Obeys()
+}
