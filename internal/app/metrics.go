@@ -127,7 +127,7 @@ func (m *meters) webhooks(a *App) {
 	m.counter("makola_webhooks_given_up_total", "Events that were not delivered after all attempts, or that the receiver refused for good.", func() uint64 { return a.webhooks.Counts().GivenUp })
 }
 
-// database adds what this node asks of its database.
+// database registers the metrics of the connections and of the disk.
 func (m *meters) database(a *App) {
 	m.gauge("makola_db_pool_in_use", "Transactions that have a connection to the database, those of the scrape among them.", func() float64 { return float64(a.db.Counts().Running) })
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_db_pool_wait_seconds_total",

@@ -118,7 +118,8 @@ func (a *App) keepConnected(held context.Context, r *smsRail) {
 	}
 }
 
-// The node that has the connections of a mode reports their state at each change, and every minute.
+// A node with connections compares their state every lookAtBinds. It stores the state at each change, and every
+// noteEvery.
 const (
 	lookAtBinds = time.Second
 	noteEvery   = time.Minute

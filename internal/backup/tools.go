@@ -85,7 +85,7 @@ func (c *complaints) failed(run *exec.Cmd, err error) error {
 	return problem.Wrap(fmt.Errorf("%w: %s", err, strings.TrimSpace(string(c.text))), problem.Unavailable, "tool_failed", name+" failed")
 }
 
-// piped runs a program and gives its output to read.
+// piped runs a program and passes its standard output to the function read.
 func piped(run *exec.Cmd, read func(io.Reader) error) error {
 	var said complaints
 	run.Stderr = &said

@@ -72,7 +72,7 @@ func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, er
 		return 0, err
 	}
 	if !b.intact(rows) {
-		s.log.Error("rows of a batch are not those that were approved", "batch", b.ID, "tenant", b.Tenant, "block", (b.Next-1)/blockRows)
+		s.log.Error("batch rows differ from the approved rows", "batch", b.ID, "tenant", b.Tenant, "block", (b.Next-1)/blockRows)
 		return 0, s.stopped(ctx, b, CauseAltered)
 	}
 	end := min(first+blockRows, b.Lines+1) // the line behind the block

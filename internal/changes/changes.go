@@ -128,7 +128,7 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 		return *d.Again, nil
 	}
 	if u, err := uuid.Parse(o.ID); err != nil || u.String() != o.ID {
-		return Request{}, problem.Field("id", "is not one of a form of ours: open it again")
+		return Request{}, problem.Field("id", "is not the id of a form: reload the page and try again")
 	}
 	if o.Reason == "" && o.By.Machine != "" { // a blank one is refused
 		o.Reason = noReason

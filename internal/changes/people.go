@@ -79,7 +79,7 @@ func (a *Changes) other(tx *db.Tx, request Request, email string) (identity.Pers
 }
 
 func errYourself() error {
-	return problem.New(problem.Forbidden, "yourself", "Somebody else must do this to you")
+	return problem.New(problem.Forbidden, "yourself", "You cannot change your own access. Ask another person with this permission")
 }
 
 // where names the place of a membership.

@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Make stores a request, which waits. The same form again gives the same request; another one under its id is a Duplicate. begin runs in
-// the transaction of a new request.
+// Make stores a request in the state Waiting. The same form again returns the same request. Another form under its id is
+// a Duplicate. The functions begin run in the transaction of a new request.
 func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...func(*db.Tx) error) (made Request, err error) {
 	a.Requester, a.RequesterName, a.Origin, a.Place, a.State, a.Checks = by.id(), by.name(), by.Origin, by.Place, Waiting, nil
 	landed := func(tx *db.Tx) (bool, error) {

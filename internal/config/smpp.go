@@ -37,7 +37,7 @@ type SMPPBind struct {
 	SystemType    string     `name:"system-type" env:"SYSTEM_TYPE" json:"system_type" help:"System type, if the operator requires one; at most 12 characters."`
 	Mode          string     `name:"mode" env:"MODE" enum:"transceiver,transmitter" default:"transceiver" json:"mode" help:"Bind as a transceiver, or as a transmitter and a receiver."`
 	Connections   int        `name:"connections" env:"CONNECTIONS" default:"1" json:"connections" help:"Number of connections."`
-	Networks      []string   `name:"network" env:"NETWORKS" placeholder:"NETWORK" json:"networks" help:"Network that this bind serves: MTN, TELECEL or AIRTELTIGO. May be repeated; without it all."`
+	Networks      []string   `name:"network" env:"NETWORKS" placeholder:"NETWORK" json:"networks" help:"Network that this bind serves: MTN, TELECEL or AIRTELTIGO. Repeat the flag for several. Default: all."`
 	Window        int        `name:"window" env:"WINDOW" default:"10" json:"window" help:"Maximum number of unanswered segments on one connection."`
 	Rate          float64    `name:"rate" env:"RATE" default:"0" json:"rate" help:"Maximum segments a second on one connection; 0 is no limit."`
 	SubmitIDs     string     `name:"submit-ids" env:"SUBMIT_IDS" enum:"text,hex,decimal" default:"text" json:"submit_ids" help:"Format of message ids in submit responses: text, hex or decimal."`

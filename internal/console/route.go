@@ -43,7 +43,7 @@ type Route struct {
 	Unready      bool  // there for people who have not set up a password and a factor yet
 	Handle       func(*Visit) (Answer, error)
 	// Resume shows the form of a POST again, with its contents, after a step-up. It does nothing of what the form
-	// asks for. If it is nil, the contents are lost. A route with a password or a file has none.
+	// asks for. If it is nil, the contents are lost. It is nil for a form with a password or a file.
 	Resume func(*Visit) (Answer, error)
 }
 

@@ -81,7 +81,7 @@ var opsNav = []navItem{
 	{settings, "/fees", "Default fees", "d", roles.ChangeTenants},
 	{system, "/providers", "Providers", "r", roles.ReadProviders},
 	{system, "/notices", "Notices", "z", roles.ReadChecks},
-	{system, "/checks", "Book checks", "c", roles.ReadChecks},
+	{system, "/checks", "Ledger checks", "c", roles.ReadChecks},
 	{system, "/jobs", "Failed jobs", "j", roles.ReadChecks},
 	{system, "/requests", "Failed requests", "q", roles.ReadRequests},
 	{system, "/audit", "Audit log", "l", roles.ReadAudit},

@@ -215,7 +215,7 @@ func (v *Visit) record() error {
 // exports reports whether the request asks for a list as a file.
 func (v *Visit) exports() bool { return v.Route.File && v.R.Method == http.MethodGet }
 
-// keyOf is a key of a fixed length for what texts of any length name.
+// keyOf returns a hash of texts, which is a key of a fixed length.
 func keyOf(texts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(texts, "\n")))
 	return hex.EncodeToString(sum[:16])

@@ -1,6 +1,6 @@
 // Package db is the only access to the database. It opens SQLite (the default, without installation) or PostgreSQL
-// (for several nodes). Both engines run the same SQL text. Statements have $1 placeholders and the keywords of
-// engine/words.go, the only place where the spellings of the engines differ.
+// (for several nodes). Both engines run the same SQL text with $1 placeholders. Where the engines need different SQL, a
+// statement has a keyword of engine/words.go, which knows the SQL of each engine for it.
 //
 // Write runs a transaction as a function. The function can run more than once, so each run must compute its results
 // anew. Reads are sent at once, and Gather sends several in one exchange. Writes without a needed result are deferred

@@ -34,8 +34,8 @@ func Walk[K, R any](ctx context.Context, d *DB, sql string, limit int, args func
 	return nil
 }
 
-// WalkNaming is Walk for a statement that returns an id, which is the key, and a text. each gets the ids of the rows
-// with the given text.
+// WalkNaming walks a statement that returns an id and a text, ordered by id. It calls each with the ids of the rows
+// whose text equals text.
 func WalkNaming(ctx context.Context, d *DB, sql string, limit int, text string, each func(ids []string) error) error {
 	return Walk(ctx, d, sql, limit, func(after string) []any { return []any{after} }, func(r *Row, id *string) (string, bool, error) {
 		var found string

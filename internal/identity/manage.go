@@ -101,7 +101,7 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 	switch {
 	case password && operator:
 	case password && len(memberships) > 0:
-		return Person{}, false, problem.New(problem.InProgress, "account_elsewhere", p.Email+" has an account that was made for a customer. Reset the person first: who is meant then chooses a new password by the link")
+		return Person{}, false, problem.New(problem.InProgress, "account_elsewhere", p.Email+" already signs in at a customer's account. Reset this person first: they then choose a new password by the link")
 	default:
 		i.reset(tx, by, p, now)
 	}

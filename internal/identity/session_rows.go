@@ -58,8 +58,8 @@ func errSession() error {
 	return problem.New(problem.Unauthenticated, "not_signed_in", "Sign in to see this page")
 }
 
-// within reports whether a proof that was made at a time and ends at another still lasts. A proof from the time to come does
-// not: the clock was set back since, and the proof would last longer by that.
+// within reports whether a proof is valid now: before ends, and not made in the future by more than clock.Skew. After a
+// clock was set back, a proof from the future would last longer by the length of that step.
 func (i *Identity) within(made, ends time.Time) bool {
 	now := i.clock.Now()
 	return now.Before(ends) && made.Sub(now) <= clock.Skew

@@ -73,8 +73,8 @@ func newAttempt(row book.Payment, written moment) *attempt {
 	return a
 }
 
-// openedAttempt returns the attempt of a payment that opened without a request. An adopted payment is polled instead
-// of sent.
+// openedAttempt returns the attempt of an open payment for which no client request waits. An adopted payment is polled
+// instead of sent.
 func openedAttempt(row book.Payment, c *clock.Clock) *attempt {
 	wall, now := readingOf(c)
 	a := newAttempt(row, written(row, wall, now))

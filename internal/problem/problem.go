@@ -1,8 +1,8 @@
 // Package problem is the one error type that crosses package borders. A domain package that refuses a request returns
 // an *Error. Its kind does not depend on a transport, and it wraps the cause if there is one. The transports (JSON,
 // command line, console) map the kind to their own status and log the error once, at the edge. Nothing in between
-// logs it. A provider's response is never an Error but a value (see package provider): code in which an error means a
-// refund must be impossible to write by accident.
+// logs it. A provider's response is a value (package provider) and never an Error. Otherwise code that refunds on any
+// error could be written by accident.
 package problem
 
 import (

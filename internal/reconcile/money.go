@@ -15,10 +15,10 @@ import (
 func CheckFees(list []Exception) error {
 	for _, e := range list {
 		if e.Kind != FeeOff {
-			return problem.Field("kind", "must be a difference of fees")
+			return problem.Field("kind", "must be a fee difference: choose another resolution for this exception")
 		}
 		if e.Delta == 0 {
-			return problem.Field("exception", "is of a payment that our books have not as paid: end the payment first")
+			return problem.Field("exception", "is of a payment that is not marked as paid: set the outcome of the payment first")
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func (r *Recovery) claims(ctx context.Context, sql string) (list []Claim, err er
 	return list, err
 }
 
-// Judged ends a claim. The conflict about one that was adopted leaves the list.
+// Judged ends a claim. If the claim was adopted, Judged also removes the conflict about its payment from the list.
 func (r *Recovery) Judged(ctx context.Context, c Claim, state ClaimState, why string) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error {
 		if state == ClaimAdopted {

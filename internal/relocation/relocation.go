@@ -225,7 +225,7 @@ func free(tx *db.Tx, earlier installation.Mark) (marked bool, err error) {
 	return marked, nil
 }
 
-// tables are those that are copied. Both databases must have the same.
+// tables returns the names of the tables to copy. It fails unless both databases have the same tables.
 func (m Move) tables(ctx context.Context) (tables []string, err error) {
 	var there []string
 	read := func(d *db.DB, into *[]string) error {

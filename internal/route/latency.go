@@ -16,7 +16,7 @@ var buckets = []time.Duration{25 * time.Millisecond, 50 * time.Millisecond, 100 
 	500 * time.Millisecond, 750 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 5 * time.Second,
 	8 * time.Second, 12 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute}
 
-// bucketOf returns the index of a length.
+// bucketOf returns the index of the histogram's bucket for a duration.
 func bucketOf(took time.Duration) int {
 	i, _ := slices.BinarySearch(buckets, took)
 	return i

@@ -5,8 +5,7 @@ import "time"
 // downFor is how long magic number 031 keeps answering 503.
 const downFor = 60 * time.Second
 
-// IsDown reports whether the provider is still down for this party; the first
-// question starts the time.
+// IsDown reports whether the provider is still down for a party. The first call for the party begins the downtime.
 func (s *Sim) IsDown(party string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

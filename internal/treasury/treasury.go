@@ -103,9 +103,9 @@ func (t *Treasury) Adjust(ctx context.Context, tenantID string, amount money.Pes
 	return t.adjust(ctx, tenantID, amount, "adjust", reason, actor, also)
 }
 
-// Recover takes a tenant's debt, left by a reversal that its wallet did not cover, from the wallet: all of it, or as
-// much as the wallet has. also runs in the same transaction and receives the amount. Payouts that the reversal
-// stopped stay stopped.
+// Recover collects a tenant's debt from its wallet, up to the balance of the wallet. The debt is the part of a reversal
+// that the wallet did not cover. The function also receives the amount in the same transaction. Payouts that the
+// reversal stopped stay stopped.
 func (t *Treasury) Recover(ctx context.Context, tenantID, reason, actor string, also func(tx *db.Tx, taken money.Pesewas) error) (taken money.Pesewas, err error) {
 	var bad problem.Fields
 	CheckSigned(&bad, reason, actor)

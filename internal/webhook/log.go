@@ -140,7 +140,7 @@ const (
 		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending' AND erased = 0
 		RETURNING subject, id, url`
 	sqlReplayOne = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
-	// These rows are found by reading the tenant's whole history, so commands replay only by ids.
+	// No index covers ids without their subjects, so this reads the tenant's whole history. Only commands run it.
 	sqlReplayable  = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
 	sqlFailedSince = `SELECT subject, id, state, erased FROM webhook_events
 		WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 AND erased = 0 ORDER BY failed_at LIMIT $3`

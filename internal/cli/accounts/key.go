@@ -111,7 +111,7 @@ type keyCreate struct {
 	frame.Writing
 	Member  string         `name:"member" placeholder:"EMAIL" help:"Member of the account who uses the key, by e-mail address or id. They cannot approve payouts of this key."`
 	Label   string         `name:"label" placeholder:"TEXT" help:"Free text that tells keys apart. It names no person."`
-	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Scope of the key: all, read, collect, payout, batches, airtime, sms, otp, contacts or webhooks. May be repeated; without it all."`
+	Scope   []string       `name:"scope" placeholder:"SCOPE" help:"Scope of the key: all, read, collect, payout, batches, airtime, sms, otp, contacts or webhooks. Repeat the flag for several. Default: all."`
 	Expires *time.Duration `name:"expires-in" placeholder:"DURATION" help:"How long the key is valid, such as 720h. Without it forever."`
 	Daily   frame.Amount   `name:"daily" placeholder:"GHS" help:"Daily limit of what the key may spend, charges included; 0 is no limit."`
 	Reason  string         `name:"reason" placeholder:"TEXT" help:"Reason, for the audit log."`

@@ -71,7 +71,7 @@ type sendersCreate struct {
 	frame.Writing
 	Tenant string `name:"account" aliases:"tenant" required:"" placeholder:"ID" help:"Id or unique name of the account."`
 	Name   string `name:"name" required:"" help:"Sender that recipients see, at most 11 characters."`
-	ID     string `name:"id" placeholder:"UUID" help:"Id that the account's programs send; created when empty."`
+	ID     string `name:"id" placeholder:"UUID" help:"Id for the account's programs. Default: a generated id."`
 	Desc   string `name:"desc" placeholder:"TEXT" help:"Purpose of the sender ID."`
 	Reason string `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the audit log, such as the documents you checked."`
 }

@@ -147,7 +147,7 @@ type tenantCreate struct {
 	frame.Reasoned
 	Name string `arg:"" help:"Name of the account."`
 	Mode string `name:"mode" enum:"test,live" required:"" help:"Mode of the account: test or live money. It cannot be changed."`
-	ID   string `name:"id" help:"Id of the account; created when empty."`
+	ID   string `name:"id" help:"Id of the new account. Default: a generated id."`
 }
 
 // Run makes the customer.

@@ -24,7 +24,7 @@ type Webhooks struct {
 type webhooksList struct {
 	frame.Common
 	Tenant  string      `name:"account" aliases:"tenant" placeholder:"ID" help:"Account of the events, by id or unique name. Required, except with --state failed."`
-	Subject string      `name:"subject" placeholder:"ID" help:"Id of the payment of the events."`
+	Subject string      `name:"subject" placeholder:"ID" help:"Id of the payment whose webhooks to list."`
 	State   string      `name:"state" enum:"pending,delivered,failed,superseded," default:"" placeholder:"STATE" help:"State of the events: pending, delivered, failed or superseded."`
 	Limit   frame.Count `name:"limit" default:"100" help:"Maximum number of rows."`
 }

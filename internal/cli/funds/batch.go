@@ -81,7 +81,7 @@ type batchFile struct {
 	Tenant string `arg:"" name:"account" help:"Id or unique name of the account."`
 	File   string `arg:"" help:"CSV or XLSX file; - is standard input. Columns: number, network, amount, name, reference, note."`
 	Name   string `name:"name" placeholder:"TEXT" help:"Name of the batch, such as Salaries November. Without it the name of the file."`
-	Again  string `name:"again" placeholder:"TEXT" help:"Reason for paying rows again that an earlier batch paid."`
+	Again  string `name:"again" placeholder:"TEXT" help:"Reason for paying rows that an earlier batch already paid."`
 	frame.TableFlags
 }
 

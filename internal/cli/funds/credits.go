@@ -81,7 +81,7 @@ func sellCredits(c *frame.Common, e *frame.Env, flags frame.OrderFlags, tenantID
 
 type creditsReport struct {
 	frame.Common
-	Tenant  string          `name:"account" aliases:"tenant" placeholder:"ID" help:"Account, by id or unique name; without it all."`
+	Tenant  string          `name:"account" aliases:"tenant" placeholder:"ID" help:"Id or unique name of the account. Default: all accounts."`
 	Mode    string          `name:"mode" enum:"live,test" default:"live" help:"live or test."`
 	From    frame.Day       `name:"from" placeholder:"DATE" help:"First day, in UTC; by default the first of this month."`
 	To      frame.Day       `name:"to" placeholder:"DATE" help:"Last day, in UTC; by default today."`

@@ -302,10 +302,10 @@ func (ps *Pages) moveClock(v *console.Visit) (console.Answer, error) {
 
 // simFaults are those that the page offers; the simulator's interface has more.
 var simFaults = []page.Option{
-	{Value: "answer_lost", Text: "The answer is lost after it was done"},
+	{Value: "answer_lost", Text: "Request done, answer lost"},
 	{Value: "outage", Text: "Outage: nothing is done"},
 	{Value: "slow", Text: "Slow answers"},
-	{Value: "error_after", Text: "Error 500 after it was done"},
+	{Value: "error_after", Text: "Request done, error 500"},
 	{Value: "refuse", Text: "Outright refusal"},
 	{Value: "fail", Text: "Accepted, failed later"},
 	{Value: "stuck", Text: "Pending until resolved"},

@@ -184,7 +184,7 @@ func faultCount(n int64) string {
 
 // checks lists the last checks of the books.
 func (ps *Pages) checks(v *console.Visit) (console.Answer, error) {
-	l := page.List{Title: "Book checks", Lead: "Results of this node's last check of each of the books. New rows are checked every ten minutes, every row each night. Run makola ledger check to check all of them now.", Grid: console.Grid(checkColumns, ps.Checks(), nil)}
+	l := page.List{Title: "Ledger checks", Lead: "Results of this node's last check of each of the books. New rows are checked every ten minutes, every row each night. Run makola ledger check to check all of them now.", Grid: console.Grid(checkColumns, ps.Checks(), nil)}
 	live, err := v.Part("checks", 5, page.Listing(l))
 	return console.Answer{Title: l.Title, Body: live}, err
 }

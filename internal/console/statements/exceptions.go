@@ -221,7 +221,7 @@ func resolutions(e reconcile.Exception) (list []page.Link) {
 	case reconcile.FeeOff:
 		list = append(list, page.Link{Href: "/fee", Text: "Book the fee"})
 	case reconcile.StateOff, reconcile.OursOnly:
-		list = append(list, page.Link{Href: "/end", Text: "End the payment as the statement has it"})
+		list = append(list, page.Link{Href: "/end", Text: "Set the payment's outcome from the statement"})
 	}
 	if e.Kind != reconcile.FeeOff && e.Delta != 0 {
 		list = append(list, page.Link{Href: "/suspend", Text: "Put into suspense"})
@@ -337,9 +337,9 @@ func answerOf(p book.Payment) string {
 func (ps *Pages) care(v *console.Visit, e reconcile.Exception, wrong error) (parts []templ.Component) {
 	here := exceptionsPage + "/" + e.ID
 	if e.Owner != v.Who.Person.ID || e.Owner == "" {
-		parts = append(parts, page.Act(here+"/own", "Take charge", "main"))
+		parts = append(parts, page.Act(here+"/own", "Assign to me", "main"))
 	} else {
-		parts = append(parts, page.Act(here+"/leave", "Give up charge", ""))
+		parts = append(parts, page.Act(here+"/leave", "Remove my assignment", ""))
 	}
 	note := page.Form{ID: "note", Action: here + "/note", Submit: "Save note", Fields: []page.Field{{Name: "note", Label: "Note", Value: v.Given("note", e.Note), Max: 500}}}
 	undo := page.Form{ID: "undo", Action: here + "/undo", Submit: "Undo match", Danger: true,

@@ -69,8 +69,8 @@ func RefusePooler(ctx context.Context, database string) error {
 	if pid == int64(c.PgConn().PID()) {
 		return nil
 	}
-	return problem.New(problem.Invalid, "database_pooled", "The URL of the database leads to a pooler. pg_dump and psql change settings of its connections, "+
-		"which breaks the servers behind it: name PostgreSQL's own address with --database")
+	return problem.New(problem.Invalid, "database_pooled", "The database URL leads to a connection pooler. pg_dump and psql would change settings of connections that "+
+		"other clients use. Give PostgreSQL's own address with --database")
 }
 
 // scratchPrefix begins the names of databases that are made for a while.

@@ -151,8 +151,8 @@ func (d *DB) writing(ctx context.Context, m engine.Mode, p engine.Purpose) (*ses
 	return nil, err
 }
 
-// decline hands the connection on unused. No caller waits here for the end of a
-// group: where there is no next, we commit for those who do.
+// decline passes an unused connection to the next waiter. Without one, it commits for the callers that wait for the end of
+// the group, because none of them runs here.
 func (d *DB) decline(c *connection) {
 	if !d.writer.next(c) {
 		_ = d.join(c, engine.ModeAlone).End(false)

@@ -188,7 +188,7 @@ func (s *Scheduler[J]) unschedule(e *Entry[J]) {
 	e.state, e.turn = gone, nil
 }
 
-// Forget drops a job. A running one is only taken off the books.
+// Forget removes a job. A running job is removed from the index only, and its run goes on.
 func (s *Scheduler[J]) Forget(e *Entry[J]) {
 	if e.state != running {
 		s.unschedule(e)

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/messaging/otp"
 )
 
-// How long rows are kept.
+// The pause between sweeps, and the time for which rows are kept.
 const (
 	sweepEvery = 10 * time.Minute
 	stagedFor  = time.Hour

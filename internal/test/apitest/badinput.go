@@ -141,7 +141,7 @@ func (g *generator) field(f Field) {
 	}
 }
 
-// bodyField makes what can be wrong with a member of the body.
+// bodyField adds a case for each invalid value of a member of the body.
 func (g *generator) bodyField(f Field) {
 	bad := func(what, value string) {
 		g.add(Case{Name: f.Name + " " + what, Body: g.body(f.Name, value), Status: unprocessable, Field: f.Name})
