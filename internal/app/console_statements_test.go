@@ -86,10 +86,10 @@ func (b *browsed) exceptionsHaveOwners() {
 	b.want(http.StatusOK, list+"?source=test%2Fbank%2Fgcb&kind=theirs_only&owner=none&least=1.50&most=2.50", "GHS 2.00")
 	b.want(http.StatusUnprocessableEntity, list+"?least=much")
 	here := regexp.MustCompile(`/ops/exceptions/[0-9a-f-]{36}`).FindString(p.text)
-	b.want(http.StatusOK, here, "no payment of ours has this line", "In the statement", "statement.csv, row ", "Imported by", "Take charge")
+	b.want(http.StatusOK, here, "no payment of ours has this line", "In the statement", "statement.csv, row ", "Imported by", "Assign to me")
 	b.leadsTo(b.do(http.MethodPost, here+"/own", nil), here)
 	b.leadsTo(b.do(http.MethodPost, here+"/note", url.Values{"note": {"asked the bank"}}), here)
-	b.want(http.StatusOK, here, "asked the bank", "Give up charge", developerName)
+	b.want(http.StatusOK, here, "asked the bank", "Remove my assignment", developerName)
 	b.want(http.StatusOK, list+"?owner=me", "Only in the statement")
 	b.leadsTo(b.do(http.MethodPost, here+"/leave", nil), here)
 	id := here[strings.LastIndex(here, "/")+1:]

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/reconcile"
 )
 
-// KindPair matches the line of an exception with a payment. KindEndByLine ends the payment of an exception as the statement has it.
+// KindPair matches the line of an exception with a payment. KindEndByLine sets the outcome of the payment of an exception from the statement.
 const (
 	KindPair      = "statement.match"
 	KindEndByLine = "statement.settle"

@@ -34,7 +34,7 @@ type Ending string
 const (
 	EndedAgreed   Ending = "agreed"   // the two sides agree now
 	EndedBooked   Ending = "booked"   // a difference of fees was booked
-	EndedSettled  Ending = "settled"  // the payment was ended as the statement has it
+	EndedSettled  Ending = "settled"  // the payment got its outcome from the statement
 	EndedSuspend  Ending = "suspense" // its money is in suspense
 	EndedReleased Ending = "released" // its money has left suspense
 	EndedAdopted  Ending = "adopted"  // its money is in the wallet of an account

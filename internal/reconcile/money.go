@@ -63,7 +63,7 @@ func (m *matcher) CheckSuspend(ctx context.Context, list []Exception) error {
 		case e.Kind == FeeOff:
 			return problem.Field("kind", "must not be a difference of fees: book the fee")
 		case e.Delta == 0:
-			return problem.Field("exception", "has no money to put into suspense: end its payment as the statement has it")
+			return problem.Field("exception", "has no money to put into suspense: set the payment's outcome from the statement")
 		case e.Payment != "" && e.Kind != Twice:
 			ids = append(ids, e.Payment)
 		}
@@ -74,7 +74,7 @@ func (m *matcher) CheckSuspend(ctx context.Context, list []Exception) error {
 	}
 	for _, p := range payments {
 		if p.Status.Open() {
-			return problem.Field("exception", fmt.Sprintf("is of the payment %s, whose outcome is unknown: end the payment as the statement has it", p.ID))
+			return problem.Field("exception", fmt.Sprintf("is of the payment %s, whose outcome is unknown: set its outcome from the statement", p.ID))
 		}
 	}
 	return nil
@@ -185,7 +185,7 @@ func (s *store) Adopt(tx *db.Tx, id, digest string, wallet ledger.Key, act, acto
 	return e.Delta, s.post(tx, []ledger.Transfer{t}, wallet)
 }
 
-// EndSettled ends an exception in the transaction that ends its payment as the statement has it. Its line is decided about again.
+// EndSettled ends an exception in the transaction that sets its payment's outcome from the statement. Its line is decided about again.
 func (s *store) EndSettled(tx *db.Tx, id, digest, act string) error {
 	list, err := s.lock(tx, selectExceptions, []string{id}, digest)
 	if err != nil {

@@ -26,7 +26,7 @@ var kindTexts = map[reconcile.Kind]string{
 
 // endingTexts name the ways in which exceptions end.
 var endingTexts = map[reconcile.Ending]string{
-	reconcile.EndedAgreed: "Both sides agree", reconcile.EndedBooked: "Fee booked", reconcile.EndedSettled: "Payment ended as the statement has it", reconcile.EndedSuspend: "In suspense",
+	reconcile.EndedAgreed: "Both sides agree", reconcile.EndedBooked: "Fee booked", reconcile.EndedSettled: "Outcome set from the statement", reconcile.EndedSuspend: "In suspense",
 	reconcile.EndedReleased: "Moved out of suspense", reconcile.EndedAdopted: "In a wallet", reconcile.EndedFunded: "Used by a deposit", reconcile.EndedWritten: "Written off",
 }
 

@@ -66,7 +66,7 @@ func (ps *Pages) resolutionForms() []approvals.Form {
 		ps.Approvals.Form(changes.KindAdopt, "/exceptions/adopt", "Request the credit", "Puts money that came in at a provider, and that no payment of ours has, into the wallet of an account.", nil),
 		ps.Approvals.Form(changes.KindPair, "/exceptions/match", "Request the match", "Matches the line of the statement with a payment of ours. No money moves.", nil),
 		ps.Approvals.Form(changes.KindEndByLine, "/exceptions/end", "Request the end",
-			"Ends a payment of unknown outcome as the statement has it, or takes back an end by an earlier statement. An outcome that the provider reported stays.", nil),
+			"Sets the outcome of a payment whose outcome is unknown from the statement, or corrects one that an earlier statement set. An outcome that the provider reported stays.", nil),
 	}
 }
 
