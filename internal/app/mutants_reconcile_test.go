@@ -32,7 +32,7 @@ func reconcileRules() []mutant {
 			`if len(matched) > 0 {`, `if len(matched) > 1 {`,
 			byTest("changes", "TestFund_fromOneCreditOnce/SQLite")},
 		{"line-uploader", "who imported a line approves no resolution of it", "internal/reconcile/resolve.go",
-			`if f.Uploader != "" && !slices.Contains(ids, f.Uploader) {`, `if f.Uploader == "nobody" {`,
+			`if f.Uploader != "" && !slices.Contains(ids, f.Uploader) {`, `if f.Uploader == "nobody" && !slices.Contains(ids, f.Uploader) {`,
 			byTest("changes", "TestExceptions_uploaderApprovesNothing/SQLite")},
 		{"statement-overrules", "a statement never overrules what the provider reported", "internal/changes/settlement.go",
 			`case pay.Note == "" || pay.Kind == book.KindCollection:`, `case pay.Kind == book.KindCollection:`,
