@@ -76,6 +76,12 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 	if err != nil {
 		return err
 	}
+	err = reconcile.NotesOfNumber(ctx, d.DB, Spellings(number), func(x reconcile.Exception) error {
+		return each(Found{What: "note on an exception", ID: x.ID, Detail: x.Source, At: x.At})
+	})
+	if err != nil {
+		return err
+	}
 	err = d.Messaging.OfNumber(ctx, number.International(), func(s messaging.Sent) error {
 		return each(Found{What: "message", Tenant: s.Tenant, ID: s.Campaign, Detail: string(s.Status), Reference: strconv.FormatInt(s.No, 10), At: db.FromMicros(s.SubmittedAt)})
 	})
@@ -90,7 +96,7 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 // Erasure is the result of an erasure.
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
-	Rows                                    int      // of batches of payouts, and lines of statements
+	Rows                                    int      // of batches of payouts, lines of statements, and notes on exceptions
 	Counters                                int      // of one-time passwords
 	Left                                    int      // payments, messages and rows of batches that are not over, or whose webhooks or receipts are not, and keep the number
 	Copies                                  []string // where earlier bytes of rows may still have the number
@@ -128,6 +134,13 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 			e.Left++
 		}
 		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	err = reconcile.NotesOfNumber(ctx, d.DB, spellings, func(x reconcile.Exception) error {
+		e.Rows++
+		return reconcile.EraseNote(ctx, d.DB, x.ID)
 	})
 	if err != nil {
 		return e, err

@@ -13,6 +13,10 @@ const (
 
 	eraseLine = `UPDATE statement_lines SET party = '', narrative = '' WHERE id = $1 AND judged = 1`
 
+	exceptionsWithNotes = `SELECT id, note, source, at FROM statement_exceptions WHERE id > $1 AND note <> '' ORDER BY id LIMIT $2`
+
+	eraseNote = `UPDATE statement_exceptions SET note = '' WHERE id = $1`
+
 	erasedAtOnce = 1000
 )
 
@@ -44,4 +48,28 @@ func Erase(ctx context.Context, d *db.DB, line string) (erased bool, err error) 
 		return err
 	})
 	return erased, err
+}
+
+// NotesOfNumber gives the exceptions whose note has a number, in any of its spellings. It reads all notes.
+func NotesOfNumber(ctx context.Context, d *db.DB, spellings []string, each func(Exception) error) error {
+	return db.Walk(db.Bulk(ctx, ""), d, exceptionsWithNotes, erasedAtOnce, func(after string) []any { return []any{after} }, func(r *db.Row, id *string) (e Exception, wanted bool, err error) {
+		err = r.Scan(id, &e.Note, &e.Source, &e.At)
+		e.ID = *id
+		return e, slices.ContainsFunc(spellings, func(text string) bool { return strings.Contains(e.Note, text) }), err
+	}, func(list []Exception) error {
+		for _, e := range list {
+			if err := each(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// EraseNote deletes the note of an exception.
+func EraseNote(ctx context.Context, d *db.DB, exception string) error {
+	return d.Write(db.Bulk(ctx, ""), func(tx *db.Tx) error {
+		_, err := tx.Exec(eraseNote, exception)
+		return err
+	})
 }

@@ -262,3 +262,31 @@ func TestErase_decidedLines(t *testing.T) {
 		}
 	})
 }
+
+// A note on an exception that has a person's number is found in any spelling, and deleted; other notes stay.
+func TestEraseNote_withTheNumber(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		f.must(mtn, mtnHeading+moved("78", "", "Successful", "10.00", "")+moved("79", "", "Successful", "11.00", ""))
+		f.match()
+		list := f.mustFind(TheirsOnly, TheirsOnly)
+		for i, note := range []string{"called 0241234567, no answer", "the bank's mistake"} {
+			if err := f.Note(t.Context(), list[i].ID, note); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := NotesOfNumber(t.Context(), d, []string{"233241234567", "0241234567"}, func(e Exception) error {
+			if e.ID != list[0].ID {
+				t.Errorf("found the note %q", e.Note)
+			}
+			return EraseNote(t.Context(), d, e.ID)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"", "the bank's mistake"} {
+			if e, err := f.Exception(t.Context(), list[i].ID); err != nil || e.Note != want {
+				t.Errorf("the note is %q, want %q: %v", e.Note, want, err)
+			}
+		}
+	})
+}
