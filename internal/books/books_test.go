@@ -146,6 +146,36 @@ func TestRecent_findsAccountFaults(t *testing.T) {
 	})
 }
 
+// TestCheck_manySets: the checks end, and find a fault behind their first set of rows.
+func TestCheck_manySets(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, d *db.DB) {
+		f := newFixture(t, d)
+		last := f.loader.Load(f.tenant, 1200, 0, time.Second)
+		f.full()
+		f.sound("full check of many sets")
+		check := func() (book.Report, int) {
+			payments, err := book.NewReader(d, f.loader.Ledger, f.loader.Clock).Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ledger, err := f.loader.Ledger.Check(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return payments, len(payments.Problems) + len(ledger.Problems)
+		}
+		if report, faults := check(); faults > 0 || report.Payments != 1360 {
+			t.Errorf("%+v", report)
+		}
+		wrong := faultOf("a payment's amount")
+		f.exec(wrong.plant, last[len(last)-2].ID)
+		if _, faults := check(); faults == 0 {
+			t.Error("a wrong payment in the last set is not found")
+		}
+		f.exec(wrong.mend, last[len(last)-2].ID)
+	})
+}
+
 // TestFull_findsOldFaults: a wrong row anywhere is found by the next full check, and reported until a full check finds it mended.
 func TestFull_findsOldFaults(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

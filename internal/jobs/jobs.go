@@ -285,7 +285,8 @@ func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
 		return
 	}
 	slices.Sort(subjects)
-	tx.Defer(sqlWake, -1, slices.Compact(subjects))
+	subjects = slices.Compact(subjects)
+	tx.Defer(sqlWake, -1, subjects)
 	tx.AfterCommit(func() {
 		for _, s := range subjects {
 			q.Wake(s)

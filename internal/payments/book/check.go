@@ -111,7 +111,8 @@ func checkSubjectsAfter(tx *db.Tx, after string, found *ledger.Findings) (last s
 	if err != nil || len(subjects) == 0 {
 		return after, 0, err
 	}
-	return subjects[len(subjects)-1], len(subjects), CheckClearing(tx, slices.Compact(subjects), found)
+	last, n = subjects[len(subjects)-1], len(subjects) // before Compact, which clears the end of the slice
+	return last, n, CheckClearing(tx, slices.Compact(subjects), found)
 }
 
 func texts(tx *db.Tx, sql string, args ...any) (list []string, err error) {
