@@ -82,13 +82,16 @@ type Deps struct {
 	Senders    *senderid.Store
 	Contacts   *contacts.Store
 	Messaging  *messaging.Messaging
-	Routes     *route.Table
-	Webhooks   *webhook.Webhooks
-	Requests   *requestlog.Log
-	Recovery   *recovery.Recovery
-	Clock      *clock.Clock
-	Log        *slog.Logger
-	Secret     config.Secret
+	TextRails  []provider.TextRail // of providers of texts over HTTP
+	// Reported stores a provider's report on a text.
+	Reported func(context.Context, provider.TextRail, provider.Receipt) error
+	Routes   *route.Table
+	Webhooks *webhook.Webhooks
+	Requests *requestlog.Log
+	Recovery *recovery.Recovery
+	Clock    *clock.Clock
+	Log      *slog.Logger
+	Secret   config.Secret
 
 	// PublicURL is the address that links carry, without a slash at its end.
 	PublicURL string
@@ -218,10 +221,11 @@ func (r *Route) params() []string {
 	return names
 }
 
-// callback is where one rail's callbacks arrive.
+// callback is where the callbacks of one rail arrive.
 type callback struct {
-	path string // under /callbacks/
-	rail provider.Rail
+	path  string // under /callbacks/
+	rail  provider.Rail
+	texts *provider.TextRail // not nil: reports on texts arrive here
 }
 
 // public is a resource that needs no key.

@@ -11,11 +11,16 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-func callbacks(secret config.Secret, routes *route.Table) []callback {
+func callbacks(secret config.Secret, routes *route.Table, texts []provider.TextRail) []callback {
 	var all []callback
+	for _, r := range texts {
+		if r.Reports != nil {
+			all = append(all, callback{path: strings.TrimPrefix(r.CallbackPath(secret), "/callbacks/"), texts: &r})
+		}
+	}
 	for _, r := range routes.Rails() {
 		if r.Callbacks != nil {
-			all = append(all, callback{strings.TrimPrefix(provider.CallbackPath(secret, r), "/callbacks/"), r})
+			all = append(all, callback{path: strings.TrimPrefix(provider.CallbackPath(secret, r), "/callbacks/"), rail: r})
 		}
 	}
 	return all
@@ -33,6 +38,9 @@ func (c *call) callback(path string) error {
 	}
 	if known < 0 {
 		return noEndpoint()
+	}
+	if texts := c.api.callbacks[known].texts; texts != nil {
+		return c.report(*texts)
 	}
 	if m := c.r.Method; m != http.MethodPost && m != http.MethodPut {
 		return c.wrongMethod("POST, PUT")
@@ -54,3 +62,25 @@ func (c *call) callback(path string) error {
 	c.success("OK").End()
 	return nil
 }
+
+// report stores a provider's report on a text, which arrives in the query of its address.
+func (c *call) report(rail provider.TextRail) error {
+	if c.r.Method != http.MethodGet {
+		return c.wrongMethod("GET")
+	}
+	if len(c.r.URL.RawQuery) > maxReportQuery {
+		return problem.New(problem.Malformed, "callback_unreadable", "The callback could not be read")
+	}
+	r, err := rail.Reports.ReadReport(c.r.URL.Query())
+	if err != nil {
+		return problem.Wrap(err, problem.Malformed, "callback_unreadable", "The callback could not be read")
+	}
+	if err := c.api.Reported(c.ctx, rail, r); err != nil {
+		return err
+	}
+	c.success("OK").End()
+	return nil
+}
+
+// maxReportQuery is the longest query of a report, in octets.
+const maxReportQuery = 1024

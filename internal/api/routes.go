@@ -79,7 +79,7 @@ func New(d Deps) *API {
 	for _, r := range Routes() {
 		a.add(r)
 	}
-	a.callbacks = callbacks(d.Secret, d.Routes)
+	a.callbacks = callbacks(d.Secret, d.Routes, d.TextRails)
 	a.Exemplify(Examples{})
 	return a
 }

@@ -10,7 +10,7 @@
 //
 //	running.go                     the parts of a running Makola, and its stop
 //	build.go                       construction of the parts
-//	rails.go, sms.go, sms_rail.go  the payment providers and the SMS rails, test and live
+//	rails.go, sms.go, sms_rail.go, texts.go  the payment providers and the SMS rails, test and live; texts over HTTP
 //	secret.go, ring.go             the master keys
 //	serve.go, listen.go            the listeners: the interface, metrics; one listener
 //	backlog_*.go                   connections that wait to be accepted

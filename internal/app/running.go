@@ -40,6 +40,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 	"github.com/makola/makola/internal/statement"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/textroute"
 	"github.com/makola/makola/internal/timekeeping"
 	"github.com/makola/makola/internal/treasury"
 	"github.com/makola/makola/internal/webhook"
@@ -130,6 +131,8 @@ type parts struct {
 	senders      *senderid.Store
 	contacts     *contacts.Store
 	messaging    *messaging.Messaging
+	textRails    []provider.TextRail
+	textMetrics  *textroute.Metrics
 	sms          []*smsRail      // that of test money is the last
 	proxy        *outbound.Proxy // of requests that leave; nil: none
 	api          *api.API

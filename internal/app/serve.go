@@ -95,7 +95,7 @@ func (a *App) listen(context.Context) error {
 	a.callers = fewLines(a.log)
 	a.api = api.New(api.Deps{
 		Hosts:  hosts,
-		Access: a.access, Limits: a.limits, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Batches: a.batches, Changes: a.changes, Statements: a.statements, Lookups: a.lookups, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
+		Access: a.access, Limits: a.limits, Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Batches: a.batches, Changes: a.changes, Statements: a.statements, Lookups: a.lookups, Senders: a.senders, Contacts: a.contacts, Messaging: a.messaging, TextRails: a.textRails, Reported: a.receiveReport, Routes: a.routes, Webhooks: a.webhooks, Requests: a.requests, Recovery: a.recovery, Clock: a.clock, Log: a.callers,
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
 		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Stopped: a.timekeeper.Stopped, Observe: a.seen, Refused: a.requests.Record,
 	})
@@ -325,6 +325,11 @@ func (a *App) findCallbacks(public string) {
 	for _, r := range a.rails {
 		if r.Mode != "live" || !local {
 			urls[railID{r.Name, r.Mode}] = public + provider.CallbackPath(a.cfg.Secret, r)
+		}
+	}
+	for _, r := range a.textRails {
+		if r.Reports != nil && (r.Mode != string(tenant.Live) || !local) {
+			urls[railID{r.Name, r.Mode}] = public + r.CallbackPath(a.cfg.Secret)
 		}
 	}
 	a.callbacks.Store(&urls)

@@ -10,7 +10,9 @@ import (
 
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/sim"
+	"github.com/makola/makola/internal/sim/arkesel"
 	"github.com/makola/makola/internal/sim/hubtel"
+	"github.com/makola/makola/internal/sim/hubtelsms"
 	"github.com/makola/makola/internal/sim/mtn"
 	"github.com/makola/makola/internal/sim/paystack"
 	"github.com/makola/makola/internal/sim/smsc"
@@ -30,17 +32,20 @@ type simulator struct {
 // simulated is a simulator of every provider that there is an adapter for.
 type simulated struct {
 	*sim.Sim
-	Centre *smsc.Centre
+	Centre    *smsc.Centre
+	Arkesel   *arkesel.Arkesel
+	HubtelSMS *hubtelsms.Hubtel
 }
 
 // simulate opens a simulator. To add a provider, add its part here.
 func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulated, error) {
 	centre := smsc.New(ofCentre)
-	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), paystack.New(paystack.Options{}), centre.Join)
+	ark, hub := arkesel.New(), hubtelsms.New()
+	s, err := sim.New(o, mtn.New(ofMTN), hubtel.New(hubtel.Options{}), paystack.New(paystack.Options{}), centre.Join, ark.Join, hub.Join)
 	if err != nil {
 		return nil, err
 	}
-	return &simulated{s, centre}, nil
+	return &simulated{s, centre, ark, hub}, nil
 }
 
 // mtnURL returns the base URL of the simulator for clients of MTN's sandbox.
@@ -105,6 +110,8 @@ func sandboxes(base string, sms smsc.Account) []sandbox {
 		{"MTN", mtnSandbox(base)},
 		{"Hubtel", hubtelSandbox(base)},
 		{"Paystack", paystackSandbox(base)},
+		{"Arkesel", textSandbox(arkesel.Config(base).URL, "for clients of Arkesel", "API key "+arkesel.Config(base).APIKey.Reveal())},
+		{"Hubtel SMS", textSandbox(hubtelsms.Config(base).URL, "for clients of Hubtel SMS", "client ID "+hubtelsms.Config(base).ClientID+"  client secret "+hubtelsms.Config(base).ClientSecret.Reveal())},
 		{"SMS", []string{fmt.Sprintf("%s        SMPP 3.4  system ID %s  password %s", sms.Address, sms.SystemID, sms.Password)}},
 	}
 }
@@ -122,6 +129,11 @@ func hubtelSandbox(base string) []string {
 func paystackSandbox(base string) []string {
 	c := paystack.Config(base)
 	return []string{c.URL + "        for clients of Paystack  secret key " + c.SecretKey.Reveal()}
+}
+
+// textSandbox lists the settings of a client of a provider of texts.
+func textSandbox(url, whom, keys string) []string {
+	return []string{url + "        " + whom + "  " + keys}
 }
 
 // sendEvents tells the simulated Paystack where its events go, as a business does in Paystack's dashboard.

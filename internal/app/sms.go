@@ -29,12 +29,14 @@ func (a *App) buildMessaging() error {
 	if err != nil {
 		return err
 	}
-	if len(binds) > 0 {
-		a.sms = append(a.sms, &smsRail{mode: tenant.Live, find: func(context.Context) ([]smpp.Bind, error) { return binds, nil }})
+	a.buildTextRails(func(e provider.Exchange) { a.routes.Record(e) })
+	if a.cfg.SendsTexts() {
+		a.sms = append(a.sms, &smsRail{mode: tenant.Live, binds: len(binds) > 0, find: func(context.Context) ([]smpp.Bind, error) { return append([]smpp.Bind{}, binds...), nil }})
 	}
 	if a.sim != nil {
-		a.sms = append(a.sms, &smsRail{mode: tenant.Test, find: a.sim.binds})
+		a.sms = append(a.sms, &smsRail{mode: tenant.Test, binds: true, find: a.sim.binds})
 	}
+	a.routeTexts()
 	senders := map[tenant.Mode]provider.SMSSender{}
 	for _, r := range a.sms {
 		senders[r.mode] = r
@@ -47,6 +49,7 @@ func (a *App) buildMessaging() error {
 	a.messaging = messaging.New(messaging.Deps{DB: a.db, Ledger: a.ledger, Tenants: a.tenants, Jobs: a.jobs, Answers: answers, Senders: a.senders, Contacts: a.contacts, Recovery: a.recovery, Watch: a.watch, Clock: a.clock, Log: a.log,
 		Secret: a.cfg.Secret, SMS: senders, Resend: a.cfg.SMPP.Resend, Validity: a.cfg.SMPP.Validity, Quotas: a.cfg.Quotas, OTPTap: a.cfg.OTPTap, KeepOTPs: a.cfg.Keep.OTPs, KeepTexts: a.cfg.Keep.Texts})
 	a.later(func(context.Context) error { a.messaging.Close(); return nil })
+	a.jobs.Periodic("sms-states", pollTextsEvery, a.pollTexts)
 	log := fewLines(a.log) // a message centre may send what cannot be read without end
 	for _, r := range a.sms {
 		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes
@@ -82,7 +85,7 @@ func (a *App) startMessaging(ctx context.Context) {
 
 // connected waits until this node is connected to the message centre of test money.
 func (a *App) connected(ctx context.Context) error {
-	rail := a.sms[len(a.sms)-1]
+	rail := smsBinds{a.sms[len(a.sms)-1]} // providers over HTTP are ready at once
 	if rail.Ready("") == nil {
 		return nil
 	}
@@ -111,7 +114,7 @@ func (a *App) keepConnected(held context.Context, r *smsRail) {
 		running, stop := context.WithCancel(held)
 		var stopped sync.WaitGroup
 		stopped.Go(func() { client.Run(running) })
-		stopped.Go(func() { a.noteBinds(running, r.mode, client) })
+		stopped.Go(func() { a.noteBinds(running, r, client) })
 		binds = a.otherBinds(held, r, binds)
 		stop()
 		stopped.Wait()
@@ -126,20 +129,18 @@ const (
 )
 
 // noteBinds stores the state of the binds where commands can read it, until ctx ends.
-func (a *App) noteBinds(ctx context.Context, mode tenant.Mode, client *smpp.Client) {
+func (a *App) noteBinds(ctx context.Context, r *smsRail, client *smpp.Client) {
 	look := time.NewTicker(lookAtBinds)
 	defer look.Stop()
-	var noted []smpp.State
+	var noted []messaging.Bind
 	var at time.Time
+	same := func(x, y messaging.Bind) bool { return x.Name == y.Name && x.Bound == y.Bound && x.Why == y.Why }
 	for {
-		states := client.States()
-		if now := a.clock.Now(); !slices.Equal(states, noted) || now.Sub(at).Abs() >= noteEvery {
-			binds := make([]messaging.Bind, len(states))
-			for i, s := range states { // a connection lives by the machine's clock
-				binds[i] = messaging.Bind{Name: s.Name, Connections: int64(s.Connections), Bound: int64(s.Bound), Since: now.Add(-time.Since(s.Since)), Why: s.Why}
-			}
-			if err := a.messaging.NoteBinds(ctx, mode, binds); err == nil {
-				noted, at = states, now
+		now := a.clock.Now()
+		binds := a.bindsOf(r, client, now)
+		if !slices.EqualFunc(binds, noted, same) || now.Sub(at).Abs() >= noteEvery {
+			if err := a.messaging.NoteBinds(ctx, r.mode, binds); err == nil {
+				noted, at = binds, now
 			} else if ctx.Err() == nil {
 				a.log.DebugContext(ctx, "failed to store SMPP bind status", "error", err)
 			}
@@ -159,7 +160,7 @@ func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) [
 	defer look.Stop()
 	told := ""
 	for {
-		if before == nil || r.Ready("") != nil {
+		if before == nil || (smsBinds{r}).Ready("") != nil {
 			binds, err := r.find(held)
 			if err == nil && !reflect.DeepEqual(binds, before) {
 				return binds

@@ -10,9 +10,10 @@ import (
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/provider/smpp"
 	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/textroute"
 )
 
-// smsRail is the SMS rail of one mode. Operators count connections, and receipts arrive at a connected node. So one
+// smsRail is the SMS rail of one mode: message centres, and providers over HTTP. Operators count connections, and receipts arrive at a connected node. So one
 // node at a time connects, for all operators of the mode, because a campaign has numbers of all networks. The other
 // nodes return provider.ErrElsewhere and leave the delivery to it.
 type smsRail struct {
@@ -21,12 +22,40 @@ type smsRail struct {
 	options smpp.Options // without the binds
 	holds   atomic.Bool
 	client  atomic.Pointer[smpp.Client]
+	binds   bool             // there is a message centre, or may be
+	texts   *textroute.Table // which provider carries a message
 }
 
 var errNoSMSC = errors.New("app: no message centre is known yet")
 
 // Submit implements provider.SMSSender.
 func (r *smsRail) Submit(ctx context.Context, s provider.Segment, done func(provider.Outcome)) {
+	if !r.holds.Load() {
+		done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: provider.ErrElsewhere.Error(), RetryAfter: time.Second})
+		return
+	}
+	r.texts.Submit(ctx, s, done)
+}
+
+// Whole implements provider.SMSSender.
+func (r *smsRail) Whole(from string, to msisdn.MSISDN) bool { return r.texts.Whole(from, to) }
+
+// Ready implements provider.SMSSender.
+func (r *smsRail) Ready(n msisdn.Network) error {
+	if !r.holds.Load() {
+		return provider.ErrElsewhere
+	}
+	return r.texts.Ready(n)
+}
+
+// smsBinds is the message centres of a rail.
+type smsBinds struct{ *smsRail }
+
+// Whole is false: message centres take segments.
+func (r smsBinds) Whole(string, msisdn.MSISDN) bool { return false }
+
+// Submit implements provider.SMSSender.
+func (r smsBinds) Submit(ctx context.Context, s provider.Segment, done func(provider.Outcome)) {
 	if client := r.client.Load(); client != nil {
 		client.Submit(ctx, s, done)
 		return
@@ -35,10 +64,7 @@ func (r *smsRail) Submit(ctx context.Context, s provider.Segment, done func(prov
 }
 
 // Ready implements provider.SMSSender.
-func (r *smsRail) Ready(n msisdn.Network) error {
-	if !r.holds.Load() {
-		return provider.ErrElsewhere
-	}
+func (r smsBinds) Ready(n msisdn.Network) error {
 	if client := r.client.Load(); client != nil {
 		return client.Ready(n)
 	}

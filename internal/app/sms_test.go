@@ -124,6 +124,7 @@ func TestSMPP_oneNodeSendsForAll(t *testing.T) {
 	connected(t, second)
 	site.send(second, "233240000001", "from the one that is left")
 	site.replace()
+	clocktest.Await(t, "a bind with the new simulator", func() bool { return site.current.Load().Centre.Totals().Bound == 1 })
 	site.send(second, "233240000001", "to another simulator")
 	if n := site.current.Load().Centre.Totals().Binds; n != 1 {
 		t.Errorf("the new simulator was bound %d times", n)

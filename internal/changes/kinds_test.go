@@ -226,6 +226,8 @@ func peopleExamples() map[string]example {
 // unsent is an operator's line that takes nothing.
 type unsent struct{}
 
+func (unsent) Whole(string, msisdn.MSISDN) bool { return false }
+
 func (unsent) Ready(msisdn.Network) error { return provider.ErrElsewhere }
 
 func (unsent) Submit(_ context.Context, _ provider.Segment, done func(provider.Outcome)) {

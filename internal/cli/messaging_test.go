@@ -26,6 +26,8 @@ import (
 // shelf is an SMS rail that takes nothing.
 type shelf struct{}
 
+func (shelf) Whole(string, msisdn.MSISDN) bool { return false }
+
 func (shelf) Ready(msisdn.Network) error { return provider.ErrElsewhere }
 
 func (shelf) Submit(_ context.Context, _ provider.Segment, done func(provider.Outcome)) {

@@ -3,7 +3,7 @@
 // nothing itself. The command line fills it, and package app builds from it.
 //
 // Files: config.go (the server and its storage), production.go (requirements of production), providers.go
-// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), smpp.go (of message centres), smtp.go (of the mail
+// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), texts.go (texts over HTTP), smpp.go (of message centres), smtp.go (of the mail
 // server), notice.go (other ways of notices), secret.go, ring.go (the secret, and master keys in a ring), secret_file.go (files with secrets), retention.go
 // (retention times), peers.go (addresses of providers), egress.go (the proxy of outgoing requests).
 package config
@@ -81,6 +81,9 @@ type Server struct {
 	Hubtel         Hubtel          `embed:"" prefix:"hubtel-" envprefix:"MAKOLA_HUBTEL_"`
 	ProviderLimits []ProviderLimit `name:"provider-limit" env:"MAKOLA_PROVIDER_LIMITS" placeholder:"PROVIDER:OPERATION:CHANNEL:MIN-MAX" help:"Smallest and largest amount of a provider, such as paystack:disburse_wallet:MTN:1.00-5000.00; * is any. Other amounts go to the next provider of the route. May be repeated."`
 	Paystack       Paystack        `embed:"" prefix:"paystack-" envprefix:"MAKOLA_PAYSTACK_"`
+	HubtelSMS      HubtelSMS       `embed:"" prefix:"hubtel-sms-" envprefix:"MAKOLA_HUBTEL_SMS_"`
+	Arkesel        Arkesel         `embed:"" prefix:"arkesel-" envprefix:"MAKOLA_ARKESEL_"`
+	SMSRoutes      []SMSRoute      `name:"sms-route" env:"MAKOLA_SMS_ROUTES" placeholder:"NETWORK:SENDER:PROVIDERS" help:"Providers of texts in order, for a network and a sender ID, such as MTN:*:arkesel+smpp; * is any. Without a route: smpp, hubtelsms, arkesel. May be repeated."`
 	SMPP           SMPP            `embed:"" prefix:"smpp-" envprefix:"MAKOLA_SMPP_"`
 	SMTP           SMTP            `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`
 	Notices        Notices         `embed:"" prefix:"notice-" envprefix:"MAKOLA_NOTICE_"`

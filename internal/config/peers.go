@@ -33,6 +33,12 @@ func (s Server) Peers() ([]Peer, error) {
 	if s.Paystack.Enabled() {
 		urls = append(urls, host{"paystack URL", s.Paystack.URL})
 	}
+	if s.HubtelSMS.Enabled() {
+		urls = append(urls, host{"hubtelsms URL", s.HubtelSMS.URL})
+	}
+	if s.Arkesel.Enabled() {
+		urls = append(urls, host{"arkesel URL", s.Arkesel.URL})
+	}
 	if s.Sim != "" {
 		urls = append(urls, host{simulator, s.Sim})
 	}

@@ -31,7 +31,7 @@ func (s Server) WhyProduction() string {
 		return "it has an account with Hubtel, which moves live money"
 	case s.Paystack.Enabled() && !s.Paystack.Test():
 		return "it has an account with Paystack, which moves live money"
-	case s.SMPP.Enabled():
+	case s.SendsTexts():
 		return "it has an account with an SMS operator, which sends live messages"
 	}
 	return ""
@@ -58,8 +58,8 @@ func (s Server) Missing() []string {
 	need(!s.Metrics() || Loopback(s.MetricsListen) || len(s.MetricsToken) >= TokenLength,
 		"a token for metrics that can be reached from outside: set MAKOLA_METRICS_TOKEN, at least "+strconv.Itoa(TokenLength)+" characters, or let MAKOLA_METRICS_LISTEN be on loopback")
 	need(!s.Ephemeral, "a lasting data folder: --ephemeral is for development")
-	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.Paystack.Enabled() || s.SMPP.Enabled() || s.Sim != "",
-		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID, MAKOLA_PAYSTACK_SECRET_KEY or MAKOLA_SMPP_ADDRESS with their credentials, or name a simulator with --sim for test money alone")
+	need(s.MTN.Enabled() || s.Hubtel.Enabled() || s.Paystack.Enabled() || s.SendsTexts() || s.Sim != "",
+		"a provider: set MAKOLA_MTN_URL, MAKOLA_HUBTEL_CLIENT_ID, MAKOLA_PAYSTACK_SECRET_KEY, MAKOLA_SMPP_ADDRESS, MAKOLA_HUBTEL_SMS_CLIENT_ID or MAKOLA_ARKESEL_API_KEY with their credentials, or name a simulator with --sim for test money alone")
 	for _, f := range s.secretFiles() {
 		if err := CheckSecretFile(f.path); err != nil {
 			missing = append(missing, "a file in "+f.setting+" that only you can read: "+err.Error())
@@ -79,6 +79,17 @@ func (s Server) Missing() []string {
 	if s.Paystack.Enabled() {
 		missing = append(missing, s.Paystack.Missing()...)
 		need(private(s.Paystack.URL), unencrypted("MAKOLA_PAYSTACK_URL", s.Paystack.URL))
+	}
+	for _, texts := range []struct {
+		enabled       bool
+		setting, path string
+	}{{s.HubtelSMS.Enabled(), "MAKOLA_HUBTEL_SMS_URL", s.HubtelSMS.URL}, {s.Arkesel.Enabled(), "MAKOLA_ARKESEL_URL", s.Arkesel.URL}} {
+		if texts.enabled {
+			need(private(texts.path), unencrypted(texts.setting, texts.path))
+		}
+	}
+	if err := s.CheckTexts(); err != nil {
+		missing = append(missing, "providers of texts that can be used: "+err.Error())
 	}
 	if _, err := s.SMPP.Binds(); err != nil {
 		missing = append(missing, "SMPP binds that can be used: "+err.Error())

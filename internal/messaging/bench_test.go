@@ -31,6 +31,8 @@ type instant struct {
 	told func(id string, s provider.Segment)
 }
 
+func (i *instant) Whole(string, msisdn.MSISDN) bool { return false }
+
 func (i *instant) Ready(msisdn.Network) error { return nil }
 
 func (i *instant) Submit(_ context.Context, s provider.Segment, done func(provider.Outcome)) {

@@ -67,6 +67,12 @@ func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) (stored fun
 	return m.delivery.Receive(ctx, r)
 }
 
+// PollStates asks for the states of open messages at a provider that pushes no reports, at most atOnce at a time. ask
+// gets the provider's own id of a message.
+func (m *Messaging) PollStates(ctx context.Context, mode tenant.Mode, name string, atOnce int, ask func(context.Context, string) (provider.Receipt, bool)) error {
+	return m.delivery.PollStates(ctx, mode, name, atOnce, ask)
+}
+
 // UnmatchedReceipts counts the receipts that have matched no message for so long that none will come.
 func (m *Messaging) UnmatchedReceipts(ctx context.Context) (UnmatchedReceipts, error) {
 	return m.delivery.UnmatchedReceipts(ctx)

@@ -57,6 +57,8 @@ type Request struct {
 	// Hide are texts that the log of exchanges must hide in addition to those that Redact finds, such as a bank
 	// account in the path.
 	Hide []string
+	// HideBody keeps the request's body out of the log, because it contains a person's text.
+	HideBody bool
 	// HideAnswer keeps the whole response out of the log, because it contains personal data.
 	HideAnswer bool
 }
@@ -180,6 +182,9 @@ func (c *Client) exchange(start time.Time, r Request, a Answer) Exchange {
 		Method: r.Method, URL: Redact(hide(r.URL, r.Hide)), Status: a.Status,
 		Request: Redact(hide(cut(r.Body), r.Hide)), Answer: Redact(hide(cut(a.Body), r.Hide)),
 		Written: a.Written,
+	}
+	if r.HideBody && e.Request != "" {
+		e.Request = "***"
 	}
 	if r.HideAnswer && e.Answer != "" {
 		e.Answer = "***"

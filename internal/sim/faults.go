@@ -131,13 +131,15 @@ const (
 	OpVoucher        = "voucher"   // of a payer, which completes a collection
 	OpBind           = "bind"      // of SMPP
 	OpSubmit         = "submit"    // submit_sm
+	OpText           = "text"      // a text over HTTP
+	OpTextState      = "text_state"
 )
 
 var operations = []string{OpToken, OpCollect, OpCollectStatus, OpDisburse, OpDisburseStatus, OpTopUp, OpTopUpStatus,
-	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpRecipient, OpVoucher, OpBind, OpSubmit}
+	OpOffers, OpBundle, OpBundleStatus, OpWalletName, OpBankName, OpBalance, OpRecipient, OpVoucher, OpBind, OpSubmit, OpText, OpTextState}
 
-// messageOps are the operations of a message centre.
-var messageOps = []string{OpBind, OpSubmit}
+// messageOps are the operations of a message centre and of providers of texts.
+var messageOps = []string{OpBind, OpSubmit, OpText, OpTextState}
 
 func moves(op string) bool {
 	return op == OpCollect || op == OpDisburse || op == OpTopUp || op == OpBundle
@@ -288,7 +290,7 @@ func (a *armedFault) strikesMessages(op string) bool {
 		case Unauthorized, Forbidden:
 			return op == OpBind
 		}
-		return op == OpSubmit
+		return op == OpSubmit || op == OpText
 	}
 	return false
 }

@@ -10,6 +10,7 @@
 //	open.go      the simulator, started and stopped
 //	control.go   the /sim/v1 interface
 //	operate.go   the same for Go
+//	texts.go     texts at providers over HTTP
 //	handset.go   a customer's messages and answers
 //	call.go      one provider request, from its faults to its answer
 //	settle.go    the end of an entry, and the callbacks about it
@@ -68,8 +69,10 @@ func New(o Options, parts ...Part) (*Sim, error) {
 		s.await(e)
 	}
 	s.mux = http.NewServeMux()
-	for _, name := range s.Providers() {
-		s.mux.Handle("/"+name+"/", http.StripPrefix("/"+name, s.providers[name].Serve))
+	for name, p := range s.providers {
+		if p.Serve != nil {
+			s.mux.Handle("/"+name+"/", http.StripPrefix("/"+name, p.Serve))
+		}
 	}
 	s.mux.Handle("/sim/v1/", s.control())
 	return s, nil

@@ -11,9 +11,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Providers names the simulated providers that there are adapters for.
+// Providers names the simulated providers of money that there are adapters for.
 func (s *Sim) Providers() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.providers)), func(name string) bool { return s.providers[name].Serve == nil })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.providers)), func(name string) bool { return s.providers[name].Serve == nil || s.providers[name].Messages })
 }
 
 // Resolve ends a pending entry by hand and reports whether it did.

@@ -57,7 +57,7 @@ type Provider struct {
 	Serve http.Handler
 	// Accounts are further names under which the book keeps orders.
 	Accounts []string
-	// Messages marks a message centre, at which faults of payments do not strike.
+	// Messages marks a message centre or a provider of texts, at which faults of payments do not strike.
 	Messages bool
 	// OneBalance marks a provider that pays from the balance into which collections come.
 	OneBalance bool

@@ -565,6 +565,8 @@ type blockingRail struct {
 	n         int
 }
 
+func (b *blockingRail) Whole(string, msisdn.MSISDN) bool { return false }
+
 func (b *blockingRail) Ready(msisdn.Network) error { return nil }
 
 func (b *blockingRail) Submit(_ context.Context, s provider.Segment, done func(provider.Outcome)) {

@@ -21,7 +21,7 @@
 //	chunk_takeover.go                 takeover of a chunk whose owner died
 //	chunk_step_commit.go, chunk_step_writes.go, chunk_step.go
 //	                                  group commit of delivery steps, their writes, and one step
-//	sweep.go                          retention
+//	sweep.go, poll.go                 retention; states of messages at providers that push no reports
 //	in_flight.go                      messages at the operator
 //	unknown_messages.go               messages without an answer, and receipts that may belong to them
 //	unmatched_receipts.go             receipts without a message, counted and explained
@@ -37,6 +37,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/db"
@@ -56,12 +57,14 @@ type Delivery struct {
 	admissions *admissionCommit
 	runner     *runner
 	receipts   *receiptBook
+	poller     *poller
 }
 
 // New builds a Delivery and registers its jobs, which the queue's Start begins to run.
 func New(d Deps) *Delivery {
 	m := &Delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, metrics: newMetrics()}
 	m.receipts = newReceiptBook(d, m.metrics)
+	m.poller = &poller{db: d.DB, receipts: m.receipts, from: map[tenant.Mode]time.Time{}}
 	m.runner = newRunner(d, m.receipts, m.metrics)
 	m.admissions = newAdmissionCommit(d, m.runner)
 	m.register(d.SMS)
@@ -119,6 +122,12 @@ func (d *Delivery) Stop(tx *db.Tx, tenant, id string) {
 // stored returns when the receipt is committed, so that it can be acknowledged.
 func (d *Delivery) Receive(ctx context.Context, r provider.Receipt) (stored func() error) {
 	return d.receipts.receive(ctx, r)
+}
+
+// PollStates asks for the states of open messages at a provider that pushes no reports, at most atOnce at a time. ask
+// gets the provider's own id of a message.
+func (d *Delivery) PollStates(ctx context.Context, mode tenant.Mode, name string, atOnce int, ask func(context.Context, string) (provider.Receipt, bool)) error {
+	return d.poller.poll(ctx, mode, name, atOnce, ask)
 }
 
 // UnmatchedReceipts counts the receipts that have matched no message for so long that none will come.

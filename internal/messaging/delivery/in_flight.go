@@ -103,7 +103,8 @@ func (f *flight) submit(messages []message) {
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
 			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
 		default:
-			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, outcomes: make([]provider.Outcome, len(f.encoded.Segments))} // comes round
+			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, segments: len(f.encoded.Segments)} // comes round
+			s.outcomes = make([]provider.Outcome, s.segments)
 			for p := range s.outcomes {
 				s.outcomes[p].Class = provider.NotSent
 			}
@@ -144,6 +145,7 @@ func (f *flight) signalLocked() {
 // submitSegments submits the segments of a message that were not sent yet. It waits for room in the operator's
 // window, and for no answer. A stop recalls whole messages only: one that has begun to leave is completed.
 func (f *flight) submitSegments(s *submission) {
+	f.divide(s)
 	var waiting []int
 	for p, o := range s.outcomes {
 		if o.Class == provider.NotSent {
@@ -152,8 +154,7 @@ func (f *flight) submitSegments(s *submission) {
 	}
 	left := len(waiting) // guarded by f.mu, as the outcomes are
 	for _, p := range waiting {
-		segment := provider.Segment{From: f.w.campaign.Sender, To: msisdn.MSISDN(s.message.Recipient), Encoding: f.encoded.Encoding,
-			Octets: f.encoded.Segments[p], Part: p + 1, Parts: len(f.encoded.Segments), Group: s.group, WantsReceipt: true}
+		segment := f.segment(s, p)
 		done := func(o provider.Outcome) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -179,6 +180,30 @@ func (f *flight) submitSegments(s *submission) {
 		}
 		f.sender.Submit(ctx, segment, done)
 	}
+}
+
+// divide decides whether a message of which nothing was sent goes as a whole or in segments.
+func (f *flight) divide(s *submission) {
+	if s.divided {
+		return // a part of it has left, and the rest follows in the same way
+	}
+	whole := f.sender.Whole(f.w.campaign.Sender, msisdn.MSISDN(s.message.Recipient))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.divided, s.whole = true, whole; whole {
+		s.outcomes = s.outcomes[:1]
+	}
+}
+
+// segment returns a part of a message, or the whole message if it is not divided here.
+func (f *flight) segment(s *submission, p int) provider.Segment {
+	out := provider.Segment{From: f.w.campaign.Sender, To: msisdn.MSISDN(s.message.Recipient), Part: p + 1, Parts: len(s.outcomes), WantsReceipt: true}
+	if s.whole {
+		out.Text = f.w.text
+		return out
+	}
+	out.Encoding, out.Octets, out.Group = f.encoded.Encoding, f.encoded.Segments[p], s.group
+	return out
 }
 
 // begin takes a segment for one on its way until its outcome is known, and reports whether it is the only one.

@@ -281,6 +281,8 @@ type slowRail struct {
 	sent    atomic.Int64
 }
 
+func (r *slowRail) Whole(string, msisdn.MSISDN) bool { return false }
+
 func (r *slowRail) Ready(msisdn.Network) error { return nil }
 
 func (r *slowRail) Submit(ctx context.Context, _ provider.Segment, done func(provider.Outcome)) {

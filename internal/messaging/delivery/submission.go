@@ -22,13 +22,16 @@ const messageError = 120
 // whyStopped is the error of the messages that a stop kept back.
 const whyStopped = "the campaign was stopped"
 
-// submission is a message that is being submitted, with an outcome for each segment.
+// submission is a message that is being submitted, with an outcome for each segment, or one for the whole message.
 type submission struct {
 	message     message
 	group       uint16
 	begun       time.Time     // time of its first offer
 	begunPassed time.Duration // the same on the monotonic clock
 	outcomes    []provider.Outcome
+	divided     bool          // it is decided whether it goes in segments
+	segments    int           // of the message
+	whole       bool          // it goes as a whole, to a provider that divides it
 	answered    time.Time     // time of the last outcome
 	pause       time.Duration // before unsent segments are offered again
 }
@@ -73,7 +76,9 @@ func judge(s *submission) result {
 			r.message.Error = usertext.Cut(word, messageError)
 		}
 	}
-	r.message.Accepted = int64(count[provider.Accepted])
+	if r.message.Accepted = int64(count[provider.Accepted]); s.whole {
+		r.message.Accepted *= int64(s.segments)
+	}
 	switch {
 	case r.message.Accepted > 0:
 		r.message.Status = StatusSubmitted

@@ -252,6 +252,9 @@ func (c *Client) States() []State {
 	return all
 }
 
+// Whole is false: the binds take segments.
+func (c *Client) Whole(string, msisdn.MSISDN) bool { return false }
+
 // Submit implements provider.SMSSender.
 func (c *Client) Submit(ctx context.Context, s provider.Segment, done func(provider.Outcome)) {
 	network, _ := s.To.LikelyNetwork()

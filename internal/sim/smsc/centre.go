@@ -189,7 +189,7 @@ func (c *Centre) plan(to string) sim.Plan {
 	p, scripted := c.scripts[to]
 	c.mu.Unlock()
 	if !scripted {
-		p = PlanFor(to)
+		p = sim.TextPlan(to)
 	}
 	if p.Then == "" {
 		p.Then = sim.Success
@@ -230,7 +230,7 @@ func (c *Centre) accept(g segment, plan sim.Plan, hit sim.Hit) (id uint64) {
 		whole := c.parts.add(g.from, g.to, g.joint, g.content)
 		switch {
 		case whole == nil:
-		case plan.Delay < heldBack || plan.Wait || plan.Early:
+		case plan.Delay < sim.HeldBack || plan.Wait || plan.Early:
 			c.arrive(g, whole)
 		default:
 			c.moments.later(plan.Delay, func() { c.arrive(g, whole) })

@@ -10,7 +10,7 @@
 //	outbox.go    receipts on their way out, and waiting ones
 //	moments.go, link.go, receipt.go  later events; one connection; the content of a receipt
 //	count.go     segments counted
-//	text.go, plan.go, options.go  joined parts of a message; the plan of a number; options and counts
+//	text.go, options.go  joined parts of a message; options and counts
 package smsc
 
 import (

@@ -178,7 +178,7 @@ func TestPlanFor_messageNumbers(t *testing.T) {
 		"024": {Delay: 2 * time.Second, Then: sim.Failed, Reason: sim.NotRegistered},
 		"026": {Delay: 2 * time.Second, Then: sim.Failed, Reason: sim.Barred},
 	} {
-		if got := PlanFor("233240000" + code); got != want {
+		if got := sim.TextPlan("233240000" + code); got != want {
 			t.Errorf("%s: %+v", code, got)
 		}
 	}

@@ -127,6 +127,12 @@ var mayImport = map[string][]string{
 	"console/statements": {"audit", "changes", "console", "console/approvals", "page", "payments", "payments/book", "provider", "reconcile", "roles", "sheet"},
 	"console/treasury":   {"closing", "changes", "console", "console/approvals", "console/words", "ledger", "page", "provider", "reconcile", "roles", "route", "tenant", "treasury"},
 	"messaging/delivery": {"db", "idempotency", "jobs", "ledger", "messaging/otp", "provider", "recovery", "tenant"},
+
+	"textroute":          {"provider"},
+	"provider/arkesel":   {"provider"},
+	"provider/hubtelsms": {"provider"},
+	"sim/arkesel":        {"sim"},
+	"sim/hubtelsms":      {"sim"},
 }
 
 // ownerLine names the package that writes the tables of a migration.

@@ -21,6 +21,7 @@ type Operator struct {
 	texts  []Text
 	keep   func(s provider.Segment) bool // reports whether the response waits for Let; nil: none waits
 	kept   []func()
+	whole  atomic.Bool
 	ready  atomic.Pointer[error] // the queue reads it under its own lock, which must not wait for mu
 
 	// Last is the number of the last accepted segment. It is for scripts.
@@ -70,6 +71,12 @@ func (o *Operator) At(nth int, do func()) {
 // SetReady sets the result of Ready.
 func (o *Operator) SetReady(err error) { o.ready.Store(&err) }
 
+// TakeWhole sets whether the operator takes whole messages, as a provider over HTTP does.
+func (o *Operator) TakeWhole(whole bool) { o.whole.Store(whole) }
+
+// Whole returns the value that TakeWhole set.
+func (o *Operator) Whole(string, msisdn.MSISDN) bool { return o.whole.Load() }
+
 // Ready returns the error that SetReady set.
 func (o *Operator) Ready(msisdn.Network) error {
 	if err := o.ready.Load(); err != nil {
@@ -88,10 +95,14 @@ func (o *Operator) Submit(_ context.Context, s provider.Segment, done func(provi
 func (o *Operator) take(s provider.Segment, done func(provider.Outcome)) (outcome provider.Outcome, kept bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock() // also when the script panics
-	key := fmt.Sprintf("%s %d %s", s.To, s.Part, s.Octets)
+	key := fmt.Sprintf("%s %d %s%s", s.To, s.Part, s.Octets, s.Text)
 	o.taken[key]++
 	outcome = o.answer(o.taken[key], s)
-	o.texts = append(o.texts, Text{s.From, string(s.To), smstext.Decode(s.Octets, s.Encoding), s.Part, s.Parts, s.Group, s.Validity, outcome})
+	text := s.Text
+	if text == "" {
+		text = smstext.Decode(s.Octets, s.Encoding)
+	}
+	o.texts = append(o.texts, Text{s.From, string(s.To), text, s.Part, s.Parts, s.Group, s.Validity, outcome})
 	if kept = o.keep != nil && o.keep(s); kept {
 		o.kept = append(o.kept, func() { done(outcome) })
 	}

@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/makola/makola/internal/config"
+	"github.com/makola/makola/internal/messaging"
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/outbound"
+	"github.com/makola/makola/internal/provider"
+	"github.com/makola/makola/internal/provider/arkesel"
+	"github.com/makola/makola/internal/provider/hubtelsms"
+	"github.com/makola/makola/internal/provider/smpp"
+	simarkesel "github.com/makola/makola/internal/sim/arkesel"
+	simhubtelsms "github.com/makola/makola/internal/sim/hubtelsms"
+	"github.com/makola/makola/internal/tenant"
+	"github.com/makola/makola/internal/textroute"
+)
+
+// buildTextRails makes the adapters of the providers of texts over HTTP: those of the configuration for live messages,
+// and the same against the simulator. To add a provider, add its lines here and its name in config.
+func (a *App) buildTextRails(record func(provider.Exchange)) {
+	// A campaign would fill the log of exchanges: only those that went wrong are kept.
+	failures := func(e provider.Exchange) {
+		if e.Err != "" || e.Status >= http.StatusMultipleChoices {
+			record(e)
+		}
+	}
+	add := func(mode tenant.Mode, proxy *outbound.Proxy, h config.HubtelSMS, k config.Arkesel) {
+		options := func(window int) provider.ClientOptions {
+			return provider.ClientOptions{Mode: string(mode), Clock: a.clock, Record: failures, Proxy: proxy, MaxConns: window + textPolls}
+		}
+		if h.Enabled() {
+			adapter := hubtelsms.New(h, options(h.Window))
+			a.closers, a.textRails = append(a.closers, adapter.Close), append(a.textRails, adapter.Rail())
+		}
+		if k.Enabled() {
+			adapter := arkesel.New(k, options(k.Window))
+			a.closers, a.textRails = append(a.closers, adapter.Close), append(a.textRails, adapter.Rail())
+		}
+	}
+	add(tenant.Live, a.proxy, a.cfg.HubtelSMS, a.cfg.Arkesel)
+	if a.sim != nil {
+		add(tenant.Test, nil, simhubtelsms.Config(a.sim.url), simarkesel.Config(a.sim.url))
+	}
+}
+
+// routeTexts gives each rail its table of routes. The routes of the configuration hold for test messages too, where the
+// simulator has every provider.
+func (a *App) routeTexts() {
+	routes := make([]textroute.Route, len(a.cfg.SMSRoutes))
+	for i, r := range a.cfg.SMSRoutes {
+		routes[i] = textroute.Route{Network: msisdn.Network(r.Network), Sender: r.Sender, Providers: r.Providers}
+	}
+	metrics := textroute.NewMetrics()
+	a.textMetrics = metrics
+	for _, r := range a.sms {
+		o := textroute.Options{Rails: a.textRailsOf(r.mode), Routes: routes, Callback: a.reportURL, Clock: a.clock, Metrics: metrics}
+		if r.binds {
+			o.Binds = smsBinds{r}
+		}
+		r.texts = textroute.New(o)
+	}
+}
+
+func (a *App) textRailsOf(mode tenant.Mode) (rails []provider.TextRail) {
+	for _, r := range a.textRails {
+		if r.Mode == string(mode) {
+			rails = append(rails, r)
+		}
+	}
+	return rails
+}
+
+// reportURL is where a provider of texts sends its reports; empty when there is no such place.
+func (a *App) reportURL(r provider.TextRail) string {
+	return a.callbackURL(provider.Rail{Name: r.Name, Mode: r.Mode})
+}
+
+// bindsOf returns the state of a rail's message centres and providers over HTTP. A connection lives by the machine's clock.
+func (a *App) bindsOf(r *smsRail, client *smpp.Client, now time.Time) (binds []messaging.Bind) {
+	for _, s := range client.States() {
+		binds = append(binds, messaging.Bind{Name: s.Name, Connections: int64(s.Connections), Bound: int64(s.Bound), Since: now.Add(-time.Since(s.Since)), Why: s.Why})
+	}
+	for _, s := range r.texts.States() {
+		b := messaging.Bind{Name: s.Name, Connections: 1, Since: now.Add(-s.Since), Why: s.Why}
+		if s.Up {
+			b.Bound = 1
+		}
+		binds = append(binds, b)
+	}
+	return binds
+}
+
+// receiveReport stores a provider's report on a text. One about an unknown message changes nothing.
+func (a *App) receiveReport(ctx context.Context, rail provider.TextRail, r provider.Receipt) error {
+	r.UpstreamID, r.At = textroute.ID(rail.Name, r.UpstreamID), a.clock.Now()
+	return a.messaging.Receive(ctx, r)()
+}
+
+const (
+	// pollTextsEvery is how often the states of texts are polled, and textPolls how many at once.
+	pollTextsEvery = time.Minute
+	textPolls      = 4
+)
+
+// pollTexts asks the providers that push no reports for the states of open messages.
+func (a *App) pollTexts(ctx context.Context) (all error) {
+	for _, rail := range a.textRails {
+		if rail.Poller == nil {
+			continue
+		}
+		all = errors.Join(all, a.messaging.PollStates(ctx, tenant.Mode(rail.Mode), rail.Name, textPolls, func(ctx context.Context, id string) (provider.Receipt, bool) {
+			r, ok := rail.Poller.TextState(ctx, id)
+			r.At = a.clock.Now()
+			return r, ok
+		}))
+	}
+	return all
+}

@@ -1,0 +1,100 @@
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/makola/makola/internal/msisdn"
+	"github.com/makola/makola/internal/provider"
+)
+
+// TextBench is a sender of texts with the provider that it talks to. Faults go by the simulator's names.
+type TextBench struct {
+	// Send sends a text and waits for its outcome; Unreachable does so where nothing listens.
+	Send, Unreachable func(ctx context.Context, to msisdn.MSISDN, text string) provider.Outcome
+	Fault             func(fault string)
+	Clear             func()
+	// Taken counts the texts to a number that the provider took.
+	Taken func(to msisdn.MSISDN) int
+	// Refusals are the documented refusals of an account that faults can arm; empty: there is none over this protocol.
+	Refusals []string
+	// Exchanges returns the recorded exchanges; nil: none are recorded.
+	Exchanges func() []provider.Exchange
+	Secrets   []string
+}
+
+// TextSender holds a sender of texts to its role. Every outcome that allows the text to be sent again, or its price to be
+// given back, is checked against the provider's own list: the provider must have taken nothing.
+func TextSender(t *testing.T, b TextBench) {
+	n := 0
+	number := func() msisdn.MSISDN {
+		n++
+		return msisdn.MSISDN(fmt.Sprintf("2332455%05d", 10000+n))
+	}
+	t.Run("accepted once, with an id", func(t *testing.T) {
+		for _, text := range []string{"hello", strings.Repeat("Akwaaba ", 30), "GH₵ 5 \"for\" <you> & ɛyɛ 🙂\nnext line"} {
+			to := number()
+			if o := b.Send(t.Context(), to, text); o.Class != provider.Accepted || o.UpstreamID == "" || b.Taken(to) != 1 {
+				t.Errorf("%+v, taken %d times", o, b.Taken(to))
+			}
+		}
+	})
+	t.Run("unreachable is not sent", func(t *testing.T) {
+		to := number()
+		if o := b.Unreachable(t.Context(), to, "hello"); o.Class != provider.NotSent || b.Taken(to) != 0 {
+			t.Errorf("%+v", o)
+		}
+	})
+	t.Run("given up before it left", func(t *testing.T) {
+		to := number()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if o := b.Send(ctx, to, "hello"); o.Class != provider.NotSent || b.Taken(to) != 0 {
+			t.Errorf("%+v, taken %d times", o, b.Taken(to))
+		}
+	})
+	for _, fault := range []string{"answer_lost", "request_lost", "error_before", "error_after", "malformed", "outage", "throttle", "unauthorized", "forbidden"} {
+		t.Run(fault, func(t *testing.T) {
+			to := number()
+			b.Fault(fault)
+			o := b.Send(t.Context(), to, "hello")
+			b.Clear()
+			taken := b.Taken(to)
+			again := o.Class == provider.NotSent || o.Class == provider.Barred || o.Class == provider.Rejected
+			if again && taken > 0 || taken > 1 || o.Class == provider.Accepted && taken != 1 {
+				t.Errorf("%+v, taken %d times", o, taken)
+			}
+			if lost := fault == "answer_lost" || fault == "error_after"; lost && o.Class == provider.Accepted {
+				t.Errorf("a lost answer reads %+v", o)
+			}
+		})
+	}
+	for _, refusal := range b.Refusals {
+		t.Run("refused "+refusal, func(t *testing.T) {
+			to := number()
+			b.Fault(refusal)
+			o := b.Send(t.Context(), to, "hello")
+			b.Clear()
+			if !o.TriesOther() || b.Taken(to) != 0 {
+				t.Errorf("%+v, taken %d times", o, b.Taken(to))
+			}
+		})
+	}
+	if b.Exchanges == nil {
+		return
+	}
+	t.Run("no text, number or secret is recorded", func(t *testing.T) {
+		to := number()
+		b.Send(t.Context(), to, "the code is 739201")
+		for _, e := range b.Exchanges() {
+			all := e.URL + e.Request + e.Answer + e.Err
+			for _, secret := range append([]string{"739201", string(to), to.Local(), "Akwaaba"}, b.Secrets...) {
+				if strings.Contains(all, secret) {
+					t.Fatalf("%q is recorded in %+v", secret, e)
+				}
+			}
+		}
+	})
+}
