@@ -7,6 +7,7 @@ package app_test
 import (
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func TestKilled_whileSendingOverHTTP(t *testing.T) {
 				t.Fatalf("the message centre does not count: %v %+v", err, a)
 			}
 			where.live(t)
-			account := arkesel.Config(sim.ready.SimURL)
+			account := arkesel.Config(strings.TrimSuffix(sim.ready.SimURL, "/sim/v1"))
 			where.environment = append(where.environment, "MAKOLA_ARKESEL_API_KEY="+account.APIKey.Reveal(), "MAKOLA_ARKESEL_URL="+account.URL)
 			fault := func(kind, answer string, every int) {
 				body := map[string]any{"provider": "arkesel", "operation": "text", "fault": kind, "count": 1000, "every": every, "delay_s": 0.2}
