@@ -32,7 +32,7 @@
 //	job.go         the job of a running batch
 //	answers.go     answers to requests with an Idempotency-Key
 //	store.go       rows of the tables
-//	batch.go       the batch, and the dependencies of the package
+//	batch.go       the batch, the limits of drafts, and the dependencies of the package
 //	tally.go       counts of the rows of a batch
 //	uploads.go     limit of concurrent reads of files
 //	code.go        codes, references and digests

@@ -24,7 +24,7 @@
 //	run.go         jobs taken from memory, the handler, and its Outcome (attempts, dead letters)
 //	memory.go      a node's jobs and handlers under its lock, wall times as lengths
 //	store.go       the rows: added, read, finished with an error's beginning, put off
-//	job.go         Job, Handler with its limits, Outcome: done, later, again or dead
+//	job.go         Job, Handler with its limits, Outcome: done, later, again or dead, and the pauses between tries
 package jobs
 
 import (

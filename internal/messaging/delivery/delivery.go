@@ -17,7 +17,7 @@
 //	check.go, erasure.go              consistency of messages and ledger; the rows of an erased number
 //	admission.go                      the transaction that charges and stores campaigns
 //	small_batch.go, chunk_delivery.go
-//	                                  the jobs: several small campaigns, or one chunk
+//	                                  the jobs: several small campaigns, or one chunk with its bound of claimed messages
 //	chunk_takeover.go                 takeover of a chunk whose owner died
 //	chunk_step_commit.go, chunk_step_writes.go, chunk_step.go
 //	                                  group commit of delivery steps, their writes, and one step
