@@ -51,7 +51,7 @@ go vet -tags mutate ./internal/app
 slow='^(TestBrowser_.*|TestKilled.*|TestRestore_runbookPaysOnce|TestStandby_.*|TestTwoLives.*|TestStopped.*|TestDeb_.*|TestAnRPM_.*|TestImage_.*|TestInterrupted.*|TestPaused.*|TestPgBouncer_.*|TestProxies_.*|TestPostgreSQL_.*|TestRevocation_reachesEveryNode|TestPreviousRelease_.*|TestLoad_moreCallersThanConnections|TestGuideSamples_.*|TestSend_lostCommitAnswer|TestSend_groupDeletedMeanwhile|TestDeliver_otpOvertakesCampaign|TestConsole_badInput|TestConsole_wrongMethodsAndForms|TestConsole_needsASession|TestConsole_otherTenantsAreHidden|TestConsole_plantedTextIsEscaped|TestPayments_random|TestPayout_lostConnections|TestHistory_matchesModel|TestKinds_interruptedApplyOnce|TestResponses_aloneMoveNoMoney|TestDemo_createdWholeOrNotAtAll)$'
 
 # What measures its own time runs alone.
-timed='^(TestPrimary_hangs|TestCluster_.*|TestMasterKey_rotatedUnderLoadAndKills)$'
+timed='^(TestPrimary_hangs|TestBatchPages_hostileFiles|TestCluster_.*|TestMasterKey_rotatedUnderLoadAndKills)$'
 
 # What needs languages and tools that a machine with Go alone lacks; the gate installs them.
 languages='^(TestSamples_(verifySignatures|sendTheRequest)|TestAlertRules_fire|TestDeliver_realMailServer)$'

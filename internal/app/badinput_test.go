@@ -71,7 +71,9 @@ func (a *actor) example(operation string) apitest.Example {
 		// The collection does not exist: a good request is a 404.
 		"refund": {Body: map[string]string{"transaction_id": `"00000000-0000-4000-8000-000000000001"`, "amount": `"5.00"`, "client_reference": reference,
 			"reason": `"Out of stock"`, "callback_url": `"https://shop.example/hook"`}},
-		"makeBatch": {Body: map[string]string{"name": `"Salaries"`, "again": `"They were not paid"`, "rows": `[{"account_number":"0240000001","channel":"MTN","amount":"5.00"}]`}},
+		// The collection does not exist: a good request is a 404.
+		"submitVoucher": {Body: map[string]string{"transaction_id": `"00000000-0000-4000-8000-000000000001"`, "code": `"123456"`}},
+		"makeBatch":     {Body: map[string]string{"name": `"Salaries"`, "again": `"They were not paid"`, "rows": `[{"account_number":"0240000001","channel":"MTN","amount":"5.00"}]`}},
 		// The batch does not exist: a good request is a 404.
 		"batchStatus": {Path: batchPath}, "batchRows": {Path: batchPath, Query: map[string]string{"status": "failed", "page": "1", "page_size": "10"}},
 		"submitBatch": {Path: batchPath, Body: map[string]string{"again": `"They were not paid"`}}, "pauseBatch": {Path: batchPath, Body: map[string]string{}},

@@ -96,7 +96,7 @@ func TestFunding_needsTwoPeople(t *testing.T) {
 	b.want(http.StatusForbidden, page)
 	b.want(http.StatusOK, "/ops/acts?state=waiting", request)
 	p = b.want(http.StatusOK, request, "Approve and apply", "Paid by bank, slip 4711", "ama@example.com")
-	if p := b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", strings.Repeat("0", 64)); !strings.Contains(p.text, "is not what the page showed") {
+	if p := b.post(http.StatusUnprocessableEntity, request+"/approve", "digest", strings.Repeat("0", 64)); !strings.Contains(p.text, "differs from the page that you saw") {
 		t.Fatal(p.text)
 	}
 	b.post(http.StatusUnprocessableEntity, request+"/reject", "digest", digest, "note", "")

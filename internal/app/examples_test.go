@@ -14,6 +14,7 @@ var unplayed = map[string]string{
 	"webhookReplay": "the payment's reference",
 	"buyData":       "a package's id is good for an hour",
 	"refund":        "the collection must have succeeded",
+	"submitVoucher": "vouchers must be on, and the collection must wait for one",
 	"submitBatch":   "the batch's id",
 	"pauseBatch":    "the batch's id",
 	"resumeBatch":   "the batch's id",

@@ -341,7 +341,7 @@ func TestSignIn_withPasswordAndCode(t *testing.T) {
 		if _, err := f.attempt(password, recovery[3], home); !problem.Is(err, problem.Unauthenticated) {
 			f.t.Fatalf("a recovery code counted twice: %v", err)
 		}
-		if got := strings.Join(f.actions(), " "); got != "person.recovery_code person.factor person.password" {
+		if got := strings.Join(f.actions(), " "); got != "person.recovery_code person.factor person.invitation" {
 			f.t.Fatal(got)
 		}
 	})
