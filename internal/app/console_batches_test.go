@@ -203,7 +203,7 @@ func TestBatchPages_columnsOfAFile(t *testing.T) {
 // A person looks up the registered names, sees differences first, and types their number to request the batch.
 func TestBatchPages_registeredNames(t *testing.T) {
 	eachBatching(t, func(t *testing.T, b *browsed) {
-		p := b.uploads("Salaries", "salaries.csv", "number,network,amount,name\n0240000001,MTN,10,Nobody Of That Name\n0240000002,MTN,20,\n")
+		p := b.uploads("Salaries", "salaries.csv", "number,network,amount,name\n0240000001,MTN,10,Nobody Of That Name\n0240000101,MTN,20,\n")
 		b.leadsTo(p, batchesPage+"/")
 		here := p.Header.Get("Location")
 		b.want(http.StatusOK, here, "Registered names", "Look up registered names")
