@@ -327,5 +327,6 @@ func TestBanner_newLinkInTerminalOnly(t *testing.T) {
 // consoleRoutes returns every route of the console of a development server.
 func consoleRoutes() []console.Route {
 	a := &App{sim: &simulator{}}
-	return console.Routes(a.pages(func(string) []byte { return nil })...)
+	sites, _ := a.pages(func(string) []byte { return nil })
+	return console.Routes(sites...)
 }

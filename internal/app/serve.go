@@ -99,7 +99,8 @@ func (a *App) listen(context.Context) error {
 		Secret: a.cfg.Secret, PublicURL: public, TrustedProxies: a.cfg.TrustedProxies, Origins: a.cfg.Origins,
 		GeneralLimit: a.cfg.PerMinute(), USSDCode: a.cfg.USSDCode, Short: a.db.Short, Development: !a.production, ProxiesOnly: a.production && a.cfg.TLSCert == "", Stopped: a.timekeeper.Stopped, Observe: a.seen, Refused: a.requests.Record,
 	})
-	a.console = console.New(a.consoleDeps(public, hosts), a.pages(a.cfg.Secret.Derive)...)
+	sites, waiting := a.pages(a.cfg.Secret.Derive)
+	a.console = console.New(a.consoleDeps(public, hosts, waiting), sites...)
 	l.server.Handler = a.handler()
 	a.serve(l, a.stopListening)
 	a.ready.APIURL = l.url() + "/api/v1"
@@ -114,12 +115,10 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// consoleDeps returns the dependencies of the console's frame.
-func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
-	approvals := &approvals.Pages{Changes: a.changes}
-	counts := &ops.Pages{Reconcile: a.reconcile, Payments: a.payments, Senders: a.senders, Jobs: a.jobs, Approvals: approvals}
+// consoleDeps returns the dependencies of the console's frame. waiting counts what waits for a visitor.
+func (a *App) consoleDeps(public string, hosts func(string) bool, waiting func(console.Place) (map[string]int, error)) console.Deps {
 	d := console.Deps{
-		Waiting: counts.Waiting,
+		Waiting: waiting,
 		Hosts:   hosts, Observe: a.seen, Identity: a.identity, Tenants: a.tenants, Audit: a.audit, Notices: a.notices, Clock: a.clock, Log: a.callers,
 		PublicURL: public, Installation: hex.EncodeToString(a.cfg.Secret.Derive("console/installation")[:4]),
 		TrustedProxies: a.cfg.TrustedProxies, ProxiesOnly: a.production && a.cfg.TLSCert == "", Development: !a.production,
@@ -131,8 +130,9 @@ func (a *App) consoleDeps(public string, hosts func(string) bool) console.Deps {
 	return d
 }
 
-// pages returns the routes of the console's sites. A server in production has no simulator, and no pages of handsets.
-func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
+// pages returns the routes of the console's sites, and the counts of their navigation. A server in production has no simulator, and no
+// pages of handsets.
+func (a *App) pages(secrets func(purpose string) []byte) (sites [][]console.Route, waiting func(console.Place) (map[string]int, error)) {
 	approvals := &approvals.Pages{Changes: a.changes}
 	records := &records.Pages{Tenants: a.tenants, Audit: a.audit, Ledger: a.ledger, Payments: a.payments, Messaging: a.messaging, Webhooks: a.webhooks,
 		Requests: a.requests, Routes: a.routes, Approvals: approvals, Statements: a.statements, Notices: a.notices, NumberKey: secrets(identity.NumberKey)}
@@ -147,14 +147,14 @@ func (a *App) pages(secrets func(purpose string) []byte) [][]console.Route {
 		Approvals: approvals, Records: records, Settings: settings, FormKey: secrets("console/forms")}
 	batches := &batches.Pages{Batches: a.batches, Payments: a.payments, Audit: a.audit, Approvals: approvals}
 	statements := &statements.Pages{Approvals: approvals, Reconcile: a.reconcile, Payments: a.payments, Audit: a.audit}
-	sites := [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
+	sites = [][]console.Route{ops.Routes(), accounts.Routes(), batches.Routes(), statements.Routes()}
 	own := &owntreasury.Pages{Treasury: a.treasury, Books: a.closing, Ledger: a.ledger, Rails: a.routes, Approvals: approvals}
 	sites = append(sites, own.Routes())
 	if !a.production {
 		handsets := &handsets.Pages{Tenants: a.tenants, Ledger: a.ledger, Payments: a.payments, Webhooks: a.webhooks, Simulator: a.sim.control}
 		sites = append(sites, handsets.Routes())
 	}
-	return sites
+	return sites, ops.Waiting
 }
 
 // seen counts an answered request and writes it to the access log.
