@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -36,9 +35,6 @@ type Adapter struct {
 // New makes an adapter. The options' Provider is set here.
 func New(account config.Arkesel, o provider.ClientOptions) *Adapter {
 	o.Provider, o.Timeout = Name, provider.TextTimeout
-	if o.Clock == nil {
-		o.Clock = clock.Real()
-	}
 	account.URL = strings.TrimSuffix(account.URL, "/")
 	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o)}
 }

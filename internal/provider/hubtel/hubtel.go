@@ -21,7 +21,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
@@ -67,9 +66,6 @@ type Adapter struct {
 // options' Provider is set here.
 func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
-	if o.Clock == nil {
-		o.Clock = clock.Real()
-	}
 	if account.Commission == "" {
 		account.Commission = account.Prepaid
 	}

@@ -29,7 +29,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/makola/makola/internal/clock"
 	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
@@ -62,9 +61,6 @@ type Adapter struct {
 // New makes an adapter. The account is taken as complete: see its Missing. The options' Provider is set here.
 func New(account config.Paystack, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
-	if o.Clock == nil {
-		o.Clock = clock.Real()
-	}
 	account.URL = strings.TrimSuffix(account.URL, "/")
 	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o)}
 }
