@@ -42,11 +42,6 @@ const (
 	EndedWritten  Ending = "written_off"
 )
 
-// Endings returns the ways in which exceptions end.
-func Endings() []Ending {
-	return []Ending{EndedAgreed, EndedBooked, EndedSettled, EndedSuspend, EndedReleased, EndedAdopted, EndedFunded, EndedWritten}
-}
-
 // stays reports whether the ending holds while the difference is the same. The others have removed the difference: one that is found
 // again is another one.
 func (e Ending) stays() bool {
