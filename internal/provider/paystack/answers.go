@@ -150,6 +150,23 @@ func recipientCode(a provider.Answer) (string, provider.Outcome) {
 
 // submitted reads the answer to a transfer. No state of it is final: the state of a payment comes from a query.
 func submitted(a provider.Answer, reference string) provider.Outcome {
+	documented := func(o *provider.Outcome) bool {
+		switch {
+		case o.Code == codeDuplicate:
+			o.Class, o.Duplicate = provider.Accepted, true
+		case final[o.Code] && a.Status == http.StatusBadRequest:
+			o.Class, o.Clear, o.Reason = provider.Rejected, true, provider.ReasonPayeeNotFound
+		default:
+			return false
+		}
+		return true
+	}
+	return accepted(a, documented, func(e envelope) provider.Outcome { return queued(a, e, reference) })
+}
+
+// accepted reads the answer to a request that moves money. took reads it where Paystack took the request. documented decides about
+// a refusal by its code; nil: Paystack documents none with a code. Every other refusal is bare.
+func accepted(a provider.Answer, documented func(*provider.Outcome) bool, took func(envelope) provider.Outcome) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
 	}
@@ -163,16 +180,13 @@ func submitted(a provider.Answer, reference string) provider.Outcome {
 	case !ok:
 		return provider.Unreadable(a, "no envelope")
 	case e.Status.yes && a.Status < 400:
-		return queued(a, e, reference)
+		return took(e)
 	}
 	o := e.said(a)
 	switch {
 	case e.Status.yes, a.Status < 400: // a success under an error, or the reverse
 		o.Reason = provider.ReasonUnknown
-	case o.Code == codeDuplicate:
-		o.Class, o.Duplicate = provider.Accepted, true
-	case final[o.Code] && a.Status == http.StatusBadRequest:
-		o.Class, o.Clear, o.Reason = provider.Rejected, true, provider.ReasonPayeeNotFound
+	case documented != nil && documented(&o):
 	case strings.HasPrefix(o.Message, saysBalance):
 		o.Class, o.Reason = provider.Rejected, provider.ReasonFloat
 	case o.Message == saysKey:
@@ -203,8 +217,16 @@ func queued(a provider.Answer, e envelope, reference string) provider.Outcome {
 
 // disbursed reads the status of a transfer.
 func disbursed(a provider.Answer) provider.Outcome {
+	return stated[transfer](a, http.StatusNotFound, saysNoTransfer, "no transfer")
+}
+
+// stated reads the answer to a status query. Paystack does not know the reference if the answer has this HTTP status and the
+// sentence notKnown. missing describes an answer without a T.
+func stated[T interface {
+	outcome(envelope) provider.Outcome
+}](a provider.Answer, status int, notKnown text, missing string) provider.Outcome {
 	e, ok := read(a)
-	if a.Err == nil && ok && a.Status == http.StatusNotFound && !e.Status.yes && e.Message == saysNoTransfer {
+	if a.Err == nil && ok && a.Status == status && !e.Status.yes && e.Message == notKnown {
 		o := e.said(a)
 		o.NotFound, o.Reason = true, provider.ReasonUnknown
 		return o
@@ -215,9 +237,9 @@ func disbursed(a provider.Answer) provider.Outcome {
 		}
 		return o
 	}
-	var t transfer
+	var t T
 	if !ok || !e.Status.yes || json.Unmarshal(e.Data, &t) != nil {
-		return provider.Unreadable(a, "no transfer")
+		return provider.Unreadable(a, missing)
 	}
 	return t.outcome(e)
 }

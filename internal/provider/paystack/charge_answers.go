@@ -3,7 +3,6 @@ package paystack
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/makola/makola/internal/money"
@@ -43,7 +42,7 @@ type transaction struct {
 
 // charged reads the answer to a charge. No state of it is final: the state of a payment comes from a query.
 func charged(a provider.Answer, reference string) provider.Outcome {
-	return accepted(a, func(e envelope) provider.Outcome {
+	return accepted(a, nil, func(e envelope) provider.Outcome {
 		var t transaction
 		if json.Unmarshal(e.Data, &t) != nil {
 			return provider.Unreadable(a, "no charge")
@@ -61,38 +60,6 @@ func begun(o provider.Outcome, got, want string) provider.Outcome {
 		o.State, o.Reason, o.FeeKnown, o.Fee, o.Unpaid = provider.Pending, "", false, 0, false
 	}
 	o.Echo = nil
-	return o
-}
-
-// accepted reads the answer to a request that moves money and is not a transfer. took reads it where Paystack took the
-// request. Every refusal is bare, because Paystack documents none with a code.
-func accepted(a provider.Answer, took func(envelope) provider.Outcome) provider.Outcome {
-	if o, done := provider.Undelivered(a); done {
-		return o
-	}
-	if a.Status >= 500 {
-		return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonUnavailable, Code: strconv.Itoa(a.Status)}
-	}
-	e, ok := read(a)
-	switch {
-	case !ok && a.Status >= 400:
-		return provider.Outcome{Class: provider.Rejected, Reason: provider.ReasonRefused, Code: strconv.Itoa(a.Status), Message: "no envelope"}
-	case !ok:
-		return provider.Unreadable(a, "no envelope")
-	case e.Status.yes && a.Status < 400:
-		return took(e)
-	}
-	o := e.said(a)
-	switch {
-	case e.Status.yes, a.Status < 400: // a success under an error, or the reverse
-		o.Reason = provider.ReasonUnknown
-	case strings.HasPrefix(o.Message, saysBalance):
-		o.Class, o.Reason = provider.Rejected, provider.ReasonFloat
-	case o.Message == saysKey:
-		o.Class, o.Reason = provider.Rejected, provider.ReasonSetup
-	default:
-		o.Class, o.Reason = provider.Rejected, provider.ReasonRefused
-	}
 	return o
 }
 
@@ -115,23 +82,7 @@ func noTransaction(a provider.Answer) bool {
 
 // collected reads the status of a transaction or a charge.
 func collected(a provider.Answer) provider.Outcome {
-	e, ok := read(a)
-	if a.Err == nil && ok && a.Status == http.StatusBadRequest && !e.Status.yes && e.Message == saysNoCharge {
-		o := e.said(a)
-		o.NotFound, o.Reason = true, provider.ReasonUnknown
-		return o
-	}
-	if o, done := provider.StatusUnanswered(a); done {
-		if ok && a.Err == nil {
-			o.Message = provider.Clip(string(e.Message))
-		}
-		return o
-	}
-	var t transaction
-	if !ok || !e.Status.yes || json.Unmarshal(e.Data, &t) != nil {
-		return provider.Unreadable(a, "no transaction")
-	}
-	return t.outcome(e)
+	return stated[transaction](a, http.StatusBadRequest, saysNoCharge, "no transaction")
 }
 
 // outcome returns the state of a transaction. Paystack reports one as abandoned while the customer has not completed it, also

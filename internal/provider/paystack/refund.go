@@ -72,15 +72,14 @@ const statusNeedsHelp = "needs-attention"
 
 // refunded reads the answer to a refund.
 func refunded(a provider.Answer, r provider.RefundRequest) provider.Outcome {
-	return accepted(a, func(e envelope) provider.Outcome {
+	return accepted(a, nil, func(e envelope) provider.Outcome {
 		var made refund
 		if json.Unmarshal(e.Data, &made) != nil {
 			return provider.Unreadable(a, "no refund")
 		}
 		var of transaction
 		_ = json.Unmarshal(made.Transaction, &of) // a number in some answers
-		want := r.Collected
-		return begun(made.outcome(e, r.ProviderReference), string(of.Reference), want)
+		return begun(made.outcome(e, r.ProviderReference), string(of.Reference), r.Collected)
 	})
 }
 
