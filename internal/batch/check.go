@@ -69,7 +69,7 @@ func Check(ctx context.Context, d *db.DB) (report Report, err error) {
 // CheckAfter checks the set of batches that follows an id, and the payouts of batches that do not exist. It returns the last id of the
 // set, and reports whether the set was the last one.
 func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, whole bool, err error) {
-	ids, err := idsOf(tx, batchesAfter, after, setOfBatches)
+	ids, err := tx.Texts(batchesAfter, after, setOfBatches)
 	if err != nil {
 		return after, false, err
 	}
@@ -89,7 +89,7 @@ func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, w
 
 // CheckSince checks the batches that run, and those that ended since a time.
 func CheckSince(tx *db.Tx, since int64, found *ledger.Findings) error {
-	ids, err := idsOf(tx, batchesSince, since)
+	ids, err := tx.Texts(batchesSince, since)
 	if err != nil {
 		return err
 	}
@@ -99,16 +99,6 @@ func CheckSince(tx *db.Tx, since int64, found *ledger.Findings) error {
 		}
 	}
 	return nil
-}
-
-func idsOf(tx *db.Tx, sql string, args ...any) (ids []string, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	return ids, err
 }
 
 // CheckReserves compares the reserve of each tenant with what its batches have left.

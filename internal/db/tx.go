@@ -82,6 +82,17 @@ func (t *Tx) One(sql string, args []any, dest ...any) (found bool, err error) {
 	return found && err == nil, err
 }
 
+// Texts sends one reading statement and returns its only column.
+func (t *Tx) Texts(sql string, args ...any) (list []string, err error) {
+	err = t.Query(sql, args, func(r *Row) error {
+		var text string
+		err := r.Scan(&text)
+		list = append(list, text)
+		return err
+	})
+	return list, err
+}
+
 // Gather sends several reading statements in one exchange on PostgreSQL, and
 // calls their Each functions in order.
 func (t *Tx) Gather(queries ...Query) error {

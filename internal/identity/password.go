@@ -62,19 +62,14 @@ const selectCompanies = `SELECT t.name FROM memberships m JOIN tenants t ON t.id
 // wordsAround returns the words with which guesses of a person's password begin: parts of the e-mail address, of the
 // name, and of the names of their companies, in lower case.
 func (i *Identity) wordsAround(ctx context.Context, p Person) (words []string, err error) {
-	texts := []string{p.Email, p.Name}
-	err = i.db.Read(ctx, func(tx *db.Tx) error {
-		texts = texts[:2]
-		return tx.Query(selectCompanies, []any{p.ID}, func(r *db.Row) error {
-			var name string
-			err := r.Scan(&name)
-			texts = append(texts, name)
-			return err
-		})
+	var companies []string
+	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {
+		companies, err = tx.Texts(selectCompanies, p.ID)
+		return err
 	})
 	local, _, _ := strings.Cut(p.Email, "@")
 	words = append(words, strings.ToLower(local))
-	for _, text := range texts {
+	for _, text := range append([]string{p.Email, p.Name}, companies...) {
 		parts := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 		words = append(words, strings.Join(parts, ""))
 		words = append(words, parts...)

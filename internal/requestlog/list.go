@@ -144,14 +144,9 @@ func (l *Log) Prune(ctx context.Context, keep time.Duration) error {
 		return err
 	}
 	var crowded []string
-	err := l.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
-		crowded = nil
-		return tx.Query(crowdedTenants, []any{KeepOfTenant}, func(r *db.Row) error {
-			var tenant string
-			err := r.Scan(&tenant)
-			crowded = append(crowded, tenant)
-			return err
-		})
+	err := l.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) (err error) {
+		crowded, err = tx.Texts(crowdedTenants, KeepOfTenant)
+		return err
 	})
 	for _, tenant := range crowded {
 		if err == nil {

@@ -12,15 +12,7 @@ func EndAll(tx *db.Tx) { tx.Defer(sqlEndAll, -1) }
 const sqlAlive = `SELECT DISTINCT node FROM job_leases WHERE expires_at > now_micros() ORDER BY node`
 
 // AliveNodes lists the nodes whose lease has not lapsed, for callers that must not touch the database of a running server.
-func AliveNodes(tx *db.Tx) (nodes []string, err error) {
-	err = tx.Query(sqlAlive, nil, func(r *db.Row) error {
-		var node string
-		err := r.Scan(&node)
-		nodes = append(nodes, node)
-		return err
-	})
-	return nodes, err
-}
+func AliveNodes(tx *db.Tx) ([]string, error) { return tx.Texts(sqlAlive) }
 
 // level is stored with each lease of this program. It grows by one with each change that requires every living node
 // to know it: 1 keys the links of the audit chain, 2 posts floats by account. The release before has level 0.

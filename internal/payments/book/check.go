@@ -75,7 +75,7 @@ const (
 // CheckAfter checks the set of payments that follows an id, and returns the last of it and their number. A set that is not full is the
 // last one.
 func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n int, err error) {
-	ids, err := texts(tx, idsAfter, after, setOfPayments)
+	ids, err := tx.Texts(idsAfter, after, setOfPayments)
 	if err != nil || len(ids) == 0 {
 		return after, 0, err
 	}
@@ -107,22 +107,12 @@ func SetIsFull(n int) bool { return n == setOfPayments }
 
 // checkSubjectsAfter checks what clearing holds for the subjects that follow one.
 func checkSubjectsAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n int, err error) {
-	subjects, err := texts(tx, subjectsAfter, after, setOfPayments)
+	subjects, err := tx.Texts(subjectsAfter, after, setOfPayments)
 	if err != nil || len(subjects) == 0 {
 		return after, 0, err
 	}
 	last, n = subjects[len(subjects)-1], len(subjects) // before Compact, which clears the end of the slice
 	return last, n, CheckClearing(tx, slices.Compact(subjects), found)
-}
-
-func texts(tx *db.Tx, sql string, args ...any) (list []string, err error) {
-	err = tx.Query(sql, args, func(r *db.Row) error {
-		var text string
-		err := r.Scan(&text)
-		list = append(list, text)
-		return err
-	})
-	return list, err
 }
 
 // CheckPayments checks the payments of some ids: their transfers, refunds and places in lists. An id that is of no payment is checked
@@ -231,7 +221,7 @@ ORDER BY r.id LIMIT 100`
 
 // checkRefunds compares collections with their refunds: those among ids, and those of the refunds among ids.
 func checkRefunds(tx *db.Tx, ids []string, found *ledger.Findings) error {
-	collections, err := texts(tx, refundedBy, ids)
+	collections, err := tx.Texts(refundedBy, ids)
 	if err != nil {
 		return err
 	}
