@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/batch"
@@ -137,14 +136,7 @@ func (b *Books) step(ctx context.Context, c *check) (ended bool, err error) {
 			}
 			c.reached(position, whole, stageTransfers)
 		default:
-			whole, err := c.proof.Extend(tx, last, c.found[Ledger], func(subjects []string) error {
-				for set := range slices.Chunk(subjects, setOfSubjects) {
-					if err := book.CheckClearing(tx, set, c.found[Payments]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			whole, err := c.proof.Extend(tx, last, c.found[Ledger], func(subjects []string) error { return book.CheckClearing(tx, subjects, c.found[Payments]) })
 			if err != nil {
 				return err
 			}

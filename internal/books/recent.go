@@ -3,7 +3,6 @@ package books
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/makola/makola/internal/batch"
@@ -12,9 +11,6 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/treasury"
 )
-
-// setOfSubjects bounds the subjects that one statement checks.
-const setOfSubjects = 1000
 
 // Report is the result of a recent check.
 type Report struct {
@@ -101,14 +97,7 @@ func (r *recent) run(ctx context.Context) error {
 
 // subjects returns a check of the payments that transfers name.
 func (r *recent) subjects(tx *db.Tx) func([]string) error {
-	return func(subjects []string) error {
-		for set := range slices.Chunk(subjects, setOfSubjects) {
-			if err := book.CheckPayments(tx, set, r.found[Payments]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return func(subjects []string) error { return book.CheckPayments(tx, subjects, r.found[Payments]) }
 }
 
 // payments checks the payments that were accepted since the last proof, and the lists that they are in.

@@ -19,8 +19,12 @@ type Proof struct {
 // NewProof returns the proof of nothing.
 func NewProof() *Proof { return &Proof{Next: math.MinInt64, Sums: map[Key]int64{}} }
 
-// setOfTransfers is how many transfers one set has, about.
-const setOfTransfers = 5000
+const (
+	// setOfTransfers is how many transfers one set has, about.
+	setOfTransfers = 5000
+	// setOfSubjects is how many subjects are passed on at a time.
+	setOfSubjects = 1000
+)
 
 const (
 	sqlSetEnd = `SELECT at FROM transfers WHERE at >= $1 AND at <= $2 ORDER BY at LIMIT 1 OFFSET $3`
@@ -39,7 +43,7 @@ ORDER BY t.wallet, t.sequence LIMIT 100`
 )
 
 // Extend checks one set of the transfers that are not in the proof and not after last, and adds it. each receives the subjects of the
-// set; nil: nobody does. It reports whether the proof has reached last.
+// set, up to 1,000 at a time; nil: nobody does. It reports whether the proof has reached last.
 func (p *Proof) Extend(tx *db.Tx, last int64, found *Findings, each func(subjects []string) error) (whole bool, err error) {
 	if p.Next > last {
 		return true, nil
@@ -93,17 +97,13 @@ func sumsOf(tx *db.Tx, from, to int64) (sums map[Key]int64, n int64, err error) 
 }
 
 func subjectsOf(tx *db.Tx, from, to int64, each func(subjects []string) error) error {
-	var subjects []string
-	err := tx.Query(sqlSubjects, []any{from, to}, func(r *db.Row) error {
-		var subject string
-		err := r.Scan(&subject)
-		subjects = append(subjects, subject)
-		return err
-	})
-	if err != nil {
-		return err
+	subjects, err := tx.Texts(sqlSubjects, from, to)
+	for set := range slices.Chunk(subjects, setOfSubjects) {
+		if err == nil {
+			err = each(set)
+		}
 	}
-	return each(subjects)
+	return err
 }
 
 func checkRunning(tx *db.Tx, from, to int64, found *Findings) error {
