@@ -105,11 +105,22 @@ func (a *Changes) checkSelected(ctx context.Context, r Request) ([]Fact, error) 
 	if err != nil {
 		return nil, err
 	}
-	return a.selectedFacts(ctx, n, p)
+	return a.selectedFacts(ctx, n, p.Digest)
 }
 
-func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, p selected) ([]Fact, error) {
-	if n.Digest != p.Digest {
+// oneException reads an exception again, and returns its facts. It refuses one that has changed since its digest.
+func (a *Changes) oneException(ctx context.Context, id, digest string) (reconcile.Selection, []Fact, error) {
+	n, err := a.Reconcile.Selected(ctx, []string{id})
+	if err != nil {
+		return n, nil, err
+	}
+	list, err := a.selectedFacts(ctx, n, digest)
+	return n, list, err
+}
+
+// selectedFacts returns the facts of a selection. It refuses one that has changed since its digest.
+func (a *Changes) selectedFacts(ctx context.Context, n reconcile.Selection, digest string) ([]Fact, error) {
+	if n.Digest != digest {
 		return nil, errChanged("An exception")
 	}
 	var delta money.Pesewas

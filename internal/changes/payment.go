@@ -344,6 +344,15 @@ func (a *Changes) decideKind() Kind {
 // youngPayment is the age below which the end of a payment by a statement is warned of: a statement of that day may lack it.
 const youngPayment = time.Hour
 
+// asSeen finds a payment, and refuses one that is not as its requester saw it.
+func (a *Changes) asSeen(ctx context.Context, p seen) (book.Payment, error) {
+	pay, err := a.Payments.Find(ctx, p.ID)
+	if err == nil && seenOf(pay) != p {
+		err = errChanged("The payment")
+	}
+	return pay, err
+}
+
 // checkPayment returns the payment that a request is about, and refuses one that is not as its requester saw it.
 func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[struct {
@@ -353,12 +362,9 @@ func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	pay, err := a.Payments.Find(ctx, p.Payment.ID)
-	switch {
-	case err != nil:
+	pay, err := a.asSeen(ctx, p.Payment)
+	if err != nil {
 		return nil, err
-	case seenOf(pay) != p.Payment:
-		return nil, errChanged("The payment")
 	}
 	list := paymentFacts(pay)
 	t, err := a.Tenants.Get(ctx, pay.Tenant)

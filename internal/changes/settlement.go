@@ -57,11 +57,7 @@ func (a *Changes) checkPair(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.Reconcile.Selected(ctx, []string{p.Exception})
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.selectedFacts(ctx, n, selected{Digest: p.Digest})
+	n, list, err := a.oneException(ctx, p.Exception, p.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -154,20 +150,13 @@ func (a *Changes) checkEndByLine(ctx context.Context, r Request) ([]Fact, error)
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.Reconcile.Selected(ctx, []string{p.Exception})
+	_, list, err := a.oneException(ctx, p.Exception, p.Digest)
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.selectedFacts(ctx, n, selected{Digest: p.Digest})
+	pay, err := a.asSeen(ctx, p.Payment)
 	if err != nil {
 		return nil, err
-	}
-	pay, err := a.Payments.Find(ctx, p.Payment.ID)
-	switch {
-	case err != nil:
-		return nil, err
-	case seenOf(pay) != p.Payment:
-		return nil, errChanged("The payment")
 	}
 	if list = append(list, paymentFacts(pay)...); p.FeeKnown {
 		list = append(list, Fact{Name: "Fee of the provider", Value: worth(pay, p.Fee)})

@@ -112,7 +112,7 @@ func (a *Changes) checkRelease(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.selectedFacts(ctx, n, p.selected)
+	list, err := a.selectedFacts(ctx, n, p.Digest)
 	return append(list, Fact{Name: "Moved to", Value: suspenseWords[p.For]}), err
 }
 
@@ -188,11 +188,7 @@ func (a *Changes) checkAdopt(ctx context.Context, r Request) ([]Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := a.Reconcile.Selected(ctx, []string{p.Exception})
-	if err != nil {
-		return nil, err
-	}
-	list, err := a.selectedFacts(ctx, n, selected{Digest: p.Digest})
+	_, list, err := a.oneException(ctx, p.Exception, p.Digest)
 	if err != nil {
 		return nil, err
 	}
