@@ -98,64 +98,76 @@ func Magic(party string) (code string, ok bool) {
 	return party[n-3:], true
 }
 
-// PlanFor returns the plan of an order of this kind to or from this party.
-func PlanFor(kind Kind, party string) Plan {
+// failing returns the plan with a failure for this reason as its end.
+func (p Plan) failing(r Reason) Plan {
+	p.Then, p.Reason = Failed, r
+	return p
+}
+
+// planOf returns the plan of a code that means the same for orders and messages. Every other code succeeds soon.
+func planOf(code string) Plan {
 	p := Plan{Delay: SettleSoon, Then: Success}
-	code, _ := Magic(party)
-	fail := func(r Reason) Plan {
-		p.Then, p.Reason = Failed, r
-		return p
-	}
-	collecting := kind == Collection
 	switch code {
 	case "001":
 		p.Delay = 0
 	case "002":
 		p.Delay = 45 * time.Second
-	case "003":
-		p.Delay, p.Wait = 0, true
 	case "004":
 		p.Twice = true
-	case "005":
-		p.NoCallback = true
 	case "006":
 		p.Lost, p.Delay = true, 3*time.Second
 	case "007":
 		p.Lost, p.Delay = true, 3*time.Second
-		return fail(Internal)
+		return p.failing(Internal)
 	case "008":
 		p.Stale = true
-	case "009":
-		p.Omit = true
-	case "010":
-		p.Off = 1
-	case "024", "027":
-		return fail(NotRegistered)
-	case "025":
-		return fail(OverLimit)
+	case "024":
+		return p.failing(NotRegistered)
 	case "026":
-		return fail(Barred)
+		return p.failing(Barred)
 	case "031":
 		p.Down = true
 	case "032":
 		p.Garbled = true
+	}
+	return p
+}
+
+// PlanFor returns the plan of an order of this kind to or from this party.
+func PlanFor(kind Kind, party string) Plan {
+	code, _ := Magic(party)
+	p := planOf(code)
+	collecting := kind == Collection
+	switch code {
+	case "003":
+		p.Delay, p.Wait = 0, true
+	case "005":
+		p.NoCallback = true
+	case "009":
+		p.Omit = true
+	case "010":
+		p.Off = 1
+	case "025":
+		return p.failing(OverLimit)
+	case "027":
+		return p.failing(NotRegistered)
 	}
 	switch {
 	case !collecting && code == "030":
 		p.Refuse = Refused
 	case !collecting:
 	case code == "020":
-		return fail(Declined)
+		return p.failing(Declined)
 	case code == "021":
 		p.Delay = 10 * time.Second
-		return fail(Expired)
+		return p.failing(Expired)
 	case code == "022":
-		return fail(NoFunds)
+		return p.failing(NoFunds)
 	case code == "023":
-		return fail(WrongPIN)
+		return p.failing(WrongPIN)
 	case code == "040":
 		p.Delay, p.Wait = 5*time.Minute, true
-		return fail(Expired)
+		return p.failing(Expired)
 	}
 	return p
 }

@@ -15,41 +15,16 @@ const HeldBack = 5 * time.Second
 // a delivery. Wait and NoCallback mean no receipt. Lost means no answer, while the connection stays. Garbled is an
 // answer without a legible id. A callback is a receipt.
 func TextPlan(number string) Plan {
-	p := Plan{Delay: SettleSoon, Then: Success}
 	code, _ := Magic(number)
-	fail := func(r Reason) Plan {
-		p.Then, p.Reason = Failed, r
-		return p
-	}
+	p := planOf(code)
 	switch code {
-	case "001":
-		p.Delay = 0
-	case "002":
-		p.Delay = 45 * time.Second
 	case "003":
 		p.Wait = true
-	case "004":
-		p.Twice = true
-	case "006":
-		p.Lost, p.Delay = true, 3*time.Second
-	case "007":
-		p.Lost, p.Delay = true, 3*time.Second
-		return fail(Internal)
-	case "008":
-		p.Stale = true
 	case "020":
 		p.Refuse = Refused
 	case "021":
 		p.Delay = 10 * time.Second
-		return fail(Expired)
-	case "024":
-		return fail(NotRegistered)
-	case "026":
-		return fail(Barred)
-	case "031":
-		p.Down = true
-	case "032":
-		p.Garbled = true
+		return p.failing(Expired)
 	}
 	return p
 }
