@@ -11,38 +11,29 @@ import (
 
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/test/apitest"
-	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // TestAPI_badInput sends every bad request that the OpenAPI document lets one think of, over a real
 // connection, to a whole Makola on both engines. Each is refused in the right words, and at the end the
 // wallet holds what it held, nothing is recorded, and a good request still goes through.
 func TestAPI_badInput(t *testing.T) {
-	document, err := apitest.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, engine := range dbtest.Engines() {
-		t.Run(engine.String(), func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, engine, document)
-			a := &actor{stage: s, t: t, vars: map[string]string{"ref": "bad-input-0001"}}
-			a.catalogue()
-			a.enter(map[string]string{"fund": "20000.00"})
-			a.sender("AdomStores")
-			a.group()
-			host := s.app.ready.APIURL[:len(s.app.ready.APIURL)-len("/api/v1")]
-			client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-			t.Cleanup(client.CloseIdleConnections)
-			for _, c := range document.BadInput(a.example) {
-				status, header, body := a.send(client, host, c)
-				if err := c.CheckRefusal(status, header, body); err != nil {
-					t.Errorf("%s: %v", c.Name, err)
-				}
+	eachEngine(t, func(t *testing.T, s *stage, document *apitest.Document) {
+		a := &actor{stage: s, t: t, vars: map[string]string{"ref": "bad-input-0001"}}
+		a.catalogue()
+		a.enter(map[string]string{"fund": "20000.00"})
+		a.sender("AdomStores")
+		a.group()
+		host := s.app.ready.APIURL[:len(s.app.ready.APIURL)-len("/api/v1")]
+		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		t.Cleanup(client.CloseIdleConnections)
+		for _, c := range document.BadInput(a.example) {
+			status, header, body := a.send(client, host, c)
+			if err := c.CheckRefusal(status, header, body); err != nil {
+				t.Errorf("%s: %v", c.Name, err)
 			}
-			a.unharmed()
-		})
-	}
+		}
+		a.unharmed()
+	})
 }
 
 // example is a good request of each operation; the suite spoils one thing of it at a time.

@@ -12,27 +12,18 @@ import (
 
 	"github.com/makola/makola/internal/test/apitest"
 	"github.com/makola/makola/internal/test/clocktest"
-	"github.com/makola/makola/internal/test/dbtest"
 )
 
 // What clients do at the same moment: the same request again while the first is still under way, and many
 // at once with one reference. On both engines.
 
 func eachStage(t *testing.T, fn func(t *testing.T, s *stage, a *actor)) {
-	document, err := apitest.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, engine := range dbtest.Engines() {
-		t.Run(engine.String(), func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, engine, document)
-			a := &actor{stage: s, t: t, vars: map[string]string{}, hook: "/hooks/concurrent"}
-			a.catalogue()
-			a.enter(map[string]string{})
-			fn(t, s, a)
-		})
-	}
+	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {
+		a := &actor{stage: s, t: t, vars: map[string]string{}, hook: "/hooks/concurrent"}
+		a.catalogue()
+		a.enter(map[string]string{})
+		fn(t, s, a)
+	})
 }
 
 func TestIdempotencyKey_inProgress(t *testing.T) {

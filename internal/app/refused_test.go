@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/sim"
 	"github.com/makola/makola/internal/sim/hubtel"
 	"github.com/makola/makola/internal/sim/mtn"
@@ -44,29 +43,21 @@ var paidAndRefused = []struct {
 // it tells the truth: nothing is refunded and nothing waits for an operator.
 func TestResponses_aloneMoveNoMoney(t *testing.T) {
 	t.Parallel()
-	document, err := apitest.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, engine := range []db.Engine{db.SQLite, db.Postgres} {
-		t.Run(engine.String(), func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, engine, document)
-			for _, order := range paidAndRefused {
-				for _, answer := range refusalAnswers[order.provider] {
-					refuse := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "refuse_after", "answer": %q, "count": 1}`, order.provider, order.operation, answer)
-					s.say(t, fmt.Sprintf("%s %s %s", order.provider, order.name, answer), refuse, order.order, "advance 60s\nadvance 60s", order.end)
-					if answer != "400:html" && answer != "400:9999" {
-						continue
-					}
-					// It is not known yet, and the refusal is no last word either.
-					lag := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "status_lag", "delay_s": 50, "seconds": 3600}`, order.provider, order.operation+"_status")
-					s.say(t, fmt.Sprintf("%s %s %s, not visible", order.provider, order.name, answer), refuse, lag, order.order,
-						"advance 20s\nadvance 20s\nadvance 60s\nadvance 60s\nadvance 120s\nclear faults", order.end)
+	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {
+		for _, order := range paidAndRefused {
+			for _, answer := range refusalAnswers[order.provider] {
+				refuse := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "refuse_after", "answer": %q, "count": 1}`, order.provider, order.operation, answer)
+				s.say(t, fmt.Sprintf("%s %s %s", order.provider, order.name, answer), refuse, order.order, "advance 60s\nadvance 60s", order.end)
+				if answer != "400:html" && answer != "400:9999" {
+					continue
 				}
+				// It is not known yet, and the refusal is no last word either.
+				lag := fmt.Sprintf(`fault {"provider": %q, "operation": %q, "fault": "status_lag", "delay_s": 50, "seconds": 3600}`, order.provider, order.operation+"_status")
+				s.say(t, fmt.Sprintf("%s %s %s, not visible", order.provider, order.name, answer), refuse, lag, order.order,
+					"advance 20s\nadvance 20s\nadvance 60s\nadvance 60s\nadvance 120s\nclear faults", order.end)
 			}
-		})
-	}
+		}
+	})
 }
 
 // say plays a scenario made of these parts.

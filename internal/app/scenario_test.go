@@ -48,24 +48,16 @@ import (
 var scenarioNow = time.Date(2026, 3, 10, 12, 30, 30, 0, time.UTC)
 
 func TestScenarios(t *testing.T) {
-	document, err := apitest.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
 	files := scenarioFiles(t)
-	for _, engine := range dbtest.Engines() {
-		t.Run(engine.String(), func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, engine, document)
-			for _, name := range files {
-				t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
-					for _, each := range readScenarios(t, name) {
-						t.Run(each.title, func(t *testing.T) { s.play(t, each) })
-					}
-				})
-			}
-		})
-	}
+	eachEngine(t, func(t *testing.T, s *stage, _ *apitest.Document) {
+		for _, name := range files {
+			t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+				for _, each := range readScenarios(t, name) {
+					t.Run(each.title, func(t *testing.T) { s.play(t, each) })
+				}
+			})
+		}
+	})
 }
 
 func scenarioFiles(t *testing.T) []string {
@@ -100,6 +92,20 @@ type stage struct {
 	app      *App
 	inbox    *inbox
 	played   int
+}
+
+// eachEngine runs a test on a stage of each engine of this run.
+func eachEngine(t *testing.T, fn func(t *testing.T, s *stage, document *apitest.Document)) {
+	document, err := apitest.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, engine := range dbtest.Engines() {
+		t.Run(engine.String(), func(t *testing.T) {
+			t.Parallel()
+			fn(t, newStage(t, engine, document), document)
+		})
+	}
 }
 
 func newStage(t *testing.T, engine db.Engine, document *apitest.Document) *stage {
