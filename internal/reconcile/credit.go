@@ -34,7 +34,7 @@ type Credit struct {
 func (s *store) HasStatements(ctx context.Context, mode tenant.Mode, bank string) (has bool, err error) {
 	n := 0
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
-		_, err := tx.One(hasStatements, []any{string(mode) + "/bank/" + bank}, &n)
+		_, err := tx.One(hasStatements, []any{BankSource(string(mode), bank)}, &n)
 		return err
 	})
 	return n > 0, err

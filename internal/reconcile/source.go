@@ -67,6 +67,9 @@ func (s Source) Ledger() ledger.Key {
 
 var accountName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,30}$`)
 
+// BankSource returns the name of the source of a bank account.
+func BankSource(mode, account string) string { return mode + "/bank/" + account }
+
 // ParseSource reads the name of a source: mode/profile/account, such as live/mtn/collection or live/bank/gcb. Without a mode it is live.
 func ParseSource(name string) (Source, error) {
 	if strings.Count(name, "/") == 1 {

@@ -23,7 +23,7 @@ type uploaded struct{ source, bank, mode string }
 // name returns the name of the source.
 func (u uploaded) name() string {
 	if u.source == bankOf {
-		return u.mode + "/bank/" + u.bank
+		return reconcile.BankSource(u.mode, u.bank)
 	}
 	return u.source
 }
