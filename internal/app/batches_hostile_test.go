@@ -1,9 +1,7 @@
 package app
 
 import (
-	"archive/zip"
 	"bytes"
-	"io"
 	"net/http"
 	"runtime"
 	"strings"
@@ -11,38 +9,8 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/test/sheettest"
 )
-
-// workbook is an XLSX file whose sheet is a text that repeats between two others.
-func workbook(t *testing.T, before, text string, times int, after string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := zip.NewWriter(&out)
-	for _, part := range []struct{ name, text string }{
-		{"_rels/.rels", `<Relationships><Relationship Id="r1" Type="x/officeDocument" Target="xl/workbook.xml"/></Relationships>`},
-		{"xl/workbook.xml", `<workbook xmlns:r="r"><sheets><sheet name="Sheet1" sheetId="1" r:id="r1"/></sheets></workbook>`},
-		{"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Type="x/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`},
-		{"xl/worksheets/sheet1.xml", ""},
-	} {
-		to, err := w.Create(part.name)
-		if err == nil && part.text != "" {
-			_, err = io.WriteString(to, part.text)
-		} else if err == nil {
-			_, _ = io.WriteString(to, "<worksheet><sheetData>"+before)
-			for range times / 1000 {
-				_, _ = io.WriteString(to, strings.Repeat(text, 1000))
-			}
-			_, err = io.WriteString(to, after+"</sheetData></worksheet>")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
 
 // storedOfFiles counts what uploads and batches store.
 func (b *browsed) storedOfFiles() (n int64) {
@@ -80,21 +48,13 @@ func (b *browsed) bounded(name string, request func() page) page {
 func TestBatchPages_hostileFiles(t *testing.T) {
 	b := browse(t)
 	b.signIn(b.nextLink())
-	for name, each := range map[string]struct {
-		content []byte
-		want    string
-	}{
-		"zip bomb":               {workbook(t, "", strings.Repeat(" ", 1<<10), 300<<10, ""), "unpacks to more than 200 MB"},
-		"two million empty rows": {workbook(t, "", "<row/>", 2_000_000, ""), "damaged"},
-		"17,000 columns":         {workbook(t, "<row>", "<c><v>1</v></c>", 17_000, "</row>"), "columns"},
-		"a cell of 20 MB":        {workbook(t, "<row><c><v>", "1", 20<<20, "</v></c></row>"), "too long"},
-		"a PDF":                  {[]byte("%PDF-1.7\nnumber,amount\n"), "is a PDF"},
-		"formulas without rows":  {[]byte("number,amount\n"), "no rows"},
-		"20 MB and one octet":    {bytes.Repeat([]byte("1"), 20<<20+1), "20 MB"},
-	} {
-		p := b.bounded(name, func() page { return b.sendsFile("Salaries", "salaries.csv", each.content) })
-		if (p.StatusCode != http.StatusUnprocessableEntity && p.StatusCode != http.StatusRequestEntityTooLarge) || !strings.Contains(p.text, each.want) {
-			t.Errorf("%s: %d, want %q: %.300s", name, p.StatusCode, each.want, p.text)
+	files := sheettest.Hostile(t)
+	files["formulas without rows"] = sheettest.File{Content: []byte("number,amount\n"), Want: "no rows"}
+	files["20 MB and one octet"] = sheettest.File{Content: bytes.Repeat([]byte("1"), 20<<20+1), Want: "20 MB"}
+	for name, each := range files {
+		p := b.bounded(name, func() page { return b.sendsFile("Salaries", "salaries.csv", each.Content) })
+		if (p.StatusCode != http.StatusUnprocessableEntity && p.StatusCode != http.StatusRequestEntityTooLarge) || !strings.Contains(p.text, each.Want) {
+			t.Errorf("%s: %d, want %q: %.300s", name, p.StatusCode, each.Want, p.text)
 		}
 	}
 	row := `{"account_number": "0240000001", "channel": "MTN", "amount": 1}`

@@ -121,6 +121,7 @@ var mayImport = map[string][]string{
 	"test/browsertest":  {},
 	"test/mailtest":     {},
 	"test/providertest": {"provider"},
+	"test/sheettest":    {},
 	"test/simtest":      {"sim"},
 	"test/smstest":      {"db", "jobs", "ledger", "provider", "recovery", "tenant"},
 
