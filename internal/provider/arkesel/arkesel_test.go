@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"sync"
 	"testing"
 
@@ -18,36 +17,10 @@ import (
 	"github.com/makola/makola/internal/test/providertest"
 )
 
-// recorded is a response of Arkesel, with its source and grade, and what it means. The simulator is held to the named ones.
-type recorded struct {
-	Name, Grade, Source, Date, To string
-	Status                        int
-	Body                          json.RawMessage
-	Want                          struct {
-		Class, Reason, Code, Upstream string
-		Clear, Other                  bool
-	}
-}
-
 // Every sample is read as documented, and only one of grade D is a refusal or an acceptance.
 func TestSamples_readAsDocumented(t *testing.T) {
-	raw, err := os.ReadFile("testdata/texts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []recorded
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range all {
-		o := sent(provider.Answer{Status: r.Status, Body: r.Body, Written: true}, msisdn.MSISDN(r.To))
-		w := r.Want
-		if o.Class.String() != w.Class || o.Reason != w.Reason || o.Code != w.Code || o.UpstreamID != w.Upstream || o.Clear != w.Clear || o.TriesOther() != w.Other {
-			t.Errorf("%s %s: %+v", r.Name, r.Source, o)
-		}
-		if (o.Clear || o.Class == provider.Accepted) && r.Grade != "D" {
-			t.Errorf("%s: final by grade %s", r.Name, r.Grade)
-		}
+	for _, r := range providertest.TextSamples(t) {
+		r.Check(t, sent(r.Answer(), msisdn.MSISDN(r.To)))
 	}
 }
 

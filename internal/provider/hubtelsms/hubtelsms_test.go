@@ -2,9 +2,7 @@ package hubtelsms
 
 import (
 	"context"
-	"encoding/json"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,47 +15,20 @@ import (
 	"github.com/makola/makola/internal/test/providertest"
 )
 
-// recorded is a response of Hubtel, with its source and grade, and what it means. The simulator is held to the named ones.
-type recorded struct {
-	Name, Call, Grade, Source, Date string
-	Status                          int
-	Body                            json.RawMessage
-	Want                            struct {
-		Class, Reason, Code, Upstream, State string
-		Clear, Other                         bool
-	}
-}
-
 // Every sample is read as documented, and only one of grade D is a refusal, an acceptance or a state.
 func TestSamples_readAsDocumented(t *testing.T) {
-	raw, err := os.ReadFile("testdata/texts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []recorded
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range all {
-		answer := provider.Answer{Status: r.Status, Body: r.Body, Written: true}
-		w := r.Want
-		if r.Call == "state" {
-			state := ""
-			receipt, ok := stateOf(answer, "9c0d1e2f-3a4b-4c5d-8e6f-7a8b9c0d1e2f")
-			if ok {
-				state = strconv.Itoa(int(receipt.State))
-			}
-			if state != w.State || ok && r.Grade != "D" {
-				t.Errorf("%s %s: %+v", r.Name, r.Source, receipt)
-			}
+	for _, r := range providertest.TextSamples(t) {
+		if r.Call != "state" {
+			r.Check(t, sent(r.Answer()))
 			continue
 		}
-		o := sent(answer)
-		if o.Class.String() != w.Class || o.Reason != w.Reason || o.Code != w.Code || o.UpstreamID != w.Upstream || o.Clear != w.Clear || o.TriesOther() != w.Other {
-			t.Errorf("%s %s: %+v", r.Name, r.Source, o)
+		state := ""
+		receipt, ok := stateOf(r.Answer(), "9c0d1e2f-3a4b-4c5d-8e6f-7a8b9c0d1e2f")
+		if ok {
+			state = strconv.Itoa(int(receipt.State))
 		}
-		if (o.Clear || o.Class == provider.Accepted) && r.Grade != "D" {
-			t.Errorf("%s: final by grade %s", r.Name, r.Grade)
+		if state != r.Want.State || ok && r.Grade != "D" {
+			t.Errorf("%s %s: %+v", r.Name, r.Source, receipt)
 		}
 	}
 }

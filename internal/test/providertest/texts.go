@@ -2,13 +2,56 @@ package providertest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/provider"
 )
+
+// TextSample is a recorded response of a provider of texts, with its source and grade, and what it means.
+type TextSample struct {
+	Name, Call, Grade, Source, Date, To string
+	Status                              int
+	Body                                json.RawMessage
+	Want                                struct {
+		Class, Reason, Code, Upstream, State string
+		Clear, Other                         bool
+	}
+}
+
+// TextSamples reads the recorded responses of the tested adapter.
+func TextSamples(t *testing.T) (all []TextSample) {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/texts.json")
+	if err == nil {
+		err = json.Unmarshal(raw, &all)
+	}
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d samples, %v", len(all), err)
+	}
+	return all
+}
+
+// Answer is the response as an adapter gets it.
+func (s TextSample) Answer() provider.Answer {
+	return provider.Answer{Status: s.Status, Body: s.Body, Written: true}
+}
+
+// Check compares an outcome with the meaning of the sample. Only one of grade D is a refusal or an acceptance.
+func (s TextSample) Check(t *testing.T, o provider.Outcome) {
+	t.Helper()
+	w := s.Want
+	if o.Class.String() != w.Class || o.Reason != w.Reason || o.Code != w.Code || o.UpstreamID != w.Upstream || o.Clear != w.Clear || o.TriesOther() != w.Other {
+		t.Errorf("%s %s: %+v", s.Name, s.Source, o)
+	}
+	if (o.Clear || o.Class == provider.Accepted) && s.Grade != "D" {
+		t.Errorf("%s: final by grade %s", s.Name, s.Grade)
+	}
+}
 
 // TextBench is a sender of texts with the provider that it talks to. Faults go by the simulator's names.
 type TextBench struct {
