@@ -97,12 +97,7 @@ func TestSettle_manyRows(t *testing.T) {
 func TestBatch_paysBankAccounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
-		f.banks = true
-		n := f.node("a")
-		banks, err := n.Banks(t.Context(), f.tenant.ID)
-		if err != nil || len(banks) == 0 {
-			t.Fatal(banks, err)
-		}
+		n, banks := f.nodeOfBanks("a")
 		var template bytes.Buffer
 		if err := WriteTemplate(&template, sheet.XLSX, banks); err != nil {
 			t.Fatal(err)

@@ -68,12 +68,7 @@ func TestRun_pausesForEachCause(t *testing.T) {
 func TestRun_bankSwitchedOff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
-		f.banks = true
-		n := f.node("a")
-		banks, err := n.Banks(t.Context(), f.tenant.ID)
-		if err != nil || len(banks) == 0 {
-			t.Fatal(banks, err)
-		}
+		n, banks := f.nodeOfBanks("a")
 		status := func(status string) {
 			if err := d.Write(t.Context(), func(tx *db.Tx) error {
 				return n.routes.EditBank(tx, banks[0].Code, route.Edit{Status: status})

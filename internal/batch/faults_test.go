@@ -52,11 +52,7 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					for reference, posts := range h.bank.posts {
-						if posts != 1 {
-							t.Errorf("%s was sent %d times", reference, posts)
-						}
-					}
+					h.bank.wantOnePost(t)
 					dying.sound()
 				})
 			})
@@ -156,11 +152,7 @@ func TestRun_clockSteps(t *testing.T) {
 		if is := n.is(b.ID); is.Status != Finished || is.Accepted != 200 || n.wallet() != funds-b.Total() {
 			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, n.wallet())
 		}
-		for reference, posts := range f.bank.posts {
-			if posts != 1 {
-				t.Errorf("%s was sent %d times", reference, posts)
-			}
-		}
+		f.bank.wantOnePost(t)
 		n.pauseRail(true)
 		paused := n.requested("Bonuses", fileFrom(1, 20))
 		if err := n.start(paused); err != nil {
@@ -219,11 +211,7 @@ func TestRun_atOnce(t *testing.T) {
 		if heir.wallet() != funds-amount-money.Pesewas(paid)*10 {
 			t.Errorf("%d rows were paid, the wallet has %s", paid, heir.wallet())
 		}
-		for reference, posts := range f.bank.posts {
-			if posts != 1 {
-				t.Errorf("%s was sent %d times", reference, posts)
-			}
-		}
+		f.bank.wantOnePost(t)
 		heir.sound()
 	})
 }
@@ -261,11 +249,7 @@ func TestRecovery_sameFilePaysOnce(t *testing.T) {
 		if is := again.is(same.ID); is.Status != Finished || is.Accepted != 40 || again.wallet() != funds-same.Total() {
 			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, again.wallet())
 		}
-		for reference, posts := range f.bank.posts {
-			if posts != 1 {
-				t.Errorf("%s was sent %d times", reference, posts)
-			}
-		}
+		f.bank.wantOnePost(t)
 		again.sound()
 	})
 }
@@ -309,11 +293,7 @@ func TestRecovery_fromTheMiddle(t *testing.T) {
 		if is := heir.is(b.ID); is.Status != Finished || is.Accepted != 250 || heir.wallet() != funds-b.Total() {
 			t.Errorf("%s by %q, %d accepted, the wallet has %s", is.Status, is.Cause, is.Accepted, heir.wallet())
 		}
-		for reference, posts := range f.bank.posts {
-			if posts != 1 {
-				t.Errorf("%s was sent %d times", reference, posts)
-			}
-		}
+		f.bank.wantOnePost(t)
 		heir.sound()
 	})
 }

@@ -56,6 +56,18 @@ func (k *bank) BankName(_ context.Context, _, account string) (string, provider.
 	return k.nameOf(account)
 }
 
+// wantOnePost fails the test if a payout was sent more than once.
+func (k *bank) wantOnePost(t *testing.T) {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for reference, posts := range k.posts {
+		if posts != 1 {
+			t.Errorf("%s was sent %d times", reference, posts)
+		}
+	}
+}
+
 // set changes the answers to lookups of names.
 func (k *bank) set(name func(party string) (string, provider.Outcome)) {
 	k.mu.Lock()
@@ -145,6 +157,18 @@ func (f *fixture) node(name string) *node {
 		f.t.Fatal(err)
 	}
 	return n
+}
+
+// nodeOfBanks makes a process that also serves banks, and lists them.
+func (f *fixture) nodeOfBanks(name string) (*node, []route.Bank) {
+	f.t.Helper()
+	f.banks = true
+	n := f.node(name)
+	banks, err := n.Banks(f.t.Context(), f.tenant.ID)
+	if err != nil || len(banks) == 0 {
+		f.t.Fatal(banks, err)
+	}
+	return n, banks
 }
 
 // stopped makes a process that runs no jobs. The first one makes the tenant.
