@@ -26,6 +26,15 @@ func (b *browsed) as(one identitytest.One) {
 	b.http.Jar = held{"__Host-makola": {Name: "__Host-makola", Value: one.Token}}
 }
 
+// approvedBy has somebody approve a request, and goes on as its requester.
+func (b *browsed) approvedBy(approver, requester identitytest.One, request string) {
+	b.t.Helper()
+	b.as(approver)
+	digest := b.want(http.StatusOK, request).hidden(b.t, "digest")
+	b.post(http.StatusSeeOther, request+"/approve", "digest", digest)
+	b.as(requester)
+}
+
 // hidden is the value of a hidden member of a form.
 func (p page) hidden(t *testing.T, name string) string {
 	t.Helper()

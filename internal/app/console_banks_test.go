@@ -26,12 +26,7 @@ func TestBankAccounts_byTwoPeople(t *testing.T) {
 		}
 		return -n
 	}
-	approve := func(request string) {
-		b.as(approver)
-		digest := b.want(http.StatusOK, request).hidden(t, "digest")
-		b.post(http.StatusSeeOther, request+"/approve", "digest", digest)
-		b.as(requester)
-	}
+	approve := func(request string) { b.approvedBy(approver, requester, request) }
 	b.as(requester)
 	b.want(http.StatusOK, "/ops/banks", "No bank accounts")
 	approve(b.ordered("/ops/banks/add", "name", "gcb-main", "mode", "live", "bank", "GCB Bank", "number", "1011 0123 4567"))

@@ -38,12 +38,7 @@ func TestDays_closedByTwoPeople(t *testing.T) {
 	b.clock.Advance(identity.Freshness)
 	day := today.String()
 	of := "?mode=live&day=" + day
-	approve := func(request string) {
-		b.as(approver)
-		digest := b.want(http.StatusOK, request).hidden(t, "digest")
-		b.post(http.StatusSeeOther, request+"/approve", "digest", digest)
-		b.as(requester)
-	}
+	approve := func(request string) { b.approvedBy(approver, requester, request) }
 	b.as(requester)
 	b.want(http.StatusOK, "/ops/days/day"+of, "Statements are missing", "Bank account gcb-main", "Enter statements")
 	b.post(http.StatusSeeOther, "/ops/days/statement", "id", b.want(http.StatusOK, "/ops/days/statement").hidden(t, "id"), "reason", "bank", "mode", "live", "day", day, "balances", "bank/gcb-main=68.00 float/mtn=")

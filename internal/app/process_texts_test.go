@@ -48,9 +48,7 @@ func TestKilled_whileSendingOverHTTP(t *testing.T) {
 			t.Parallel()
 			sim, where := startSim(t), newSite(t, run.engine)
 			centre := messageCentre(t, sim)
-			if a, err := centre.control.call(http.MethodPost, "/smsc", map[string]any{"counting": true}); err != nil || a.status != http.StatusOK {
-				t.Fatalf("the message centre does not count: %v %+v", err, a)
-			}
+			centre.counts(t)
 			where.live(t)
 			account := arkesel.Config(strings.TrimSuffix(sim.ready.SimURL, "/sim/v1"))
 			where.environment = append(where.environment, "MAKOLA_ARKESEL_API_KEY="+account.APIKey.Reveal(), "MAKOLA_ARKESEL_URL="+account.URL)

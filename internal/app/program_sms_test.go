@@ -24,6 +24,14 @@ func messageCentre(t testing.TB, sim *process) *centre {
 	return c
 }
 
+// counts lets the centre count segments.
+func (c *centre) counts(t testing.TB) {
+	t.Helper()
+	if a, err := c.control.call(http.MethodPost, "/smsc", map[string]any{"counting": true}); err != nil || a.status != http.StatusOK {
+		t.Fatalf("the message centre does not count: %v %+v", err, a)
+	}
+}
+
 // flags are those of a server that sends live messages through the centre.
 func (c *centre) flags(more ...string) []string {
 	return append([]string{"--smpp-address", c.Address, "--smpp-system-id", c.SystemID, "--smpp-password", c.Password}, more...)
