@@ -158,25 +158,28 @@ func (p *payroll) submit(b *sentBatch) {
 
 var linkOfAct = regexp.MustCompile(`/acts/([0-9a-f-]{36})"`)
 
-// approve approves all requests that wait. A restart sets the clock back, which ends the sessions of people.
+// approve approves all requests that wait.
 func (p *payroll) approve() {
-	app := "/app/" + p.tenant
-	status, _, list := p.signatory.ask(app+"/acts", nil)
-	if status == http.StatusUnauthorized {
-		p.signatory.ask("/sign-in", url.Values{"email": {"signatory@adom.example"}, "password": {orchard}})
-		_, _, list = p.signatory.ask(app+"/acts", nil)
-	}
-	for _, found := range linkOfAct.FindAllStringSubmatch(list, -1) {
-		act := app + "/acts/" + found[1]
-		for {
-			_, _, text := p.signatory.ask(act, nil)
-			digest := hiddenDigest.FindStringSubmatch(text)
-			if digest == nil {
-				break
+	acts := "/app/" + p.tenant + "/acts"
+	for waiting := true; waiting; {
+		waiting = false
+		for _, found := range linkOfAct.FindAllStringSubmatch(p.signed(acts), -1) {
+			if digest := hiddenDigest.FindStringSubmatch(p.signed(acts + "/" + found[1])); digest != nil {
+				waiting = true
+				p.signatory.ask(acts+"/"+found[1]+"/approve", url.Values{"digest": {digest[1]}})
 			}
-			p.signatory.ask(act+"/approve", url.Values{"digest": {digest[1]}})
 		}
 	}
+}
+
+// signed returns a page of the signatory. A restart sets the clock back, which ends the sessions of people.
+func (p *payroll) signed(path string) string {
+	status, _, text := p.signatory.ask(path, nil)
+	if status == http.StatusUnauthorized {
+		p.signatory.ask("/sign-in", url.Values{"email": {"signatory@adom.example"}, "password": {orchard}})
+		_, _, text = p.signatory.ask(path, nil)
+	}
+	return text
 }
 
 // batchState is the answer about a batch.
