@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// KindAddBank adds a bank account of the company, KindCloseBank closes one. KindOpenBanks books what bank accounts had when their books
-// began. KindSweep books that earned fees left a bank account for the company's own use.
+// KindAddBank adds a bank account of the company, and KindCloseBank closes one. KindOpenBanks books the balances with
+// which bank accounts enter the books. KindSweep moves earned fees from a bank account to the company's own use.
 const (
 	KindAddBank   = "bank.add"
 	KindCloseBank = "bank.close"
@@ -78,7 +78,8 @@ func (a *Changes) lookAddBank(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: fmt.Sprintf("Add the bank account %s for %s money", b, b.Mode), Payload: bank{b.Name, string(b.Mode), b.Bank, b.Number}}, err
 }
 
-// checkAddBank returns the account, and warns that deposits need a bank account from the first one on.
+// checkAddBank returns the account. For the first bank account it warns that each deposit must name a bank account
+// from then on.
 func (a *Changes) checkAddBank(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[bank](r)
 	if err != nil {
@@ -229,7 +230,7 @@ func (a *Changes) lookSweep(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Amount: amount, Sentence: sentence, Payload: swept{b.Name, string(b.Mode), amount, reference}}, err
 }
 
-// checkSweep returns the fees and the bank account before and after, and warns of a possible repetition of a sweep.
+// checkSweep returns the fees and the bank account before and after, and warns if the same sweep may already exist.
 func (a *Changes) checkSweep(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[swept](r)
 	if err != nil {
@@ -266,7 +267,8 @@ func (a *Changes) sweep(ctx context.Context, request *Request, finish Finish) er
 	})
 }
 
-// heldChange returns, for the audit log, the balance of an account of money in the hands of others before and after a movement.
+// heldChange returns the audit entry of a movement: the balance before and after of an account whose money a provider
+// or bank holds.
 func (a *Changes) heldChange(tx *db.Tx, what string, key ledger.Key, amount money.Pesewas) (audit.Change, error) {
 	now, err := a.Ledger.BalanceIn(tx, key)
 	return audit.Change{What: what, Before: key.Asset.Text(-now), After: key.Asset.Text(-now + int64(amount))}, err

@@ -26,7 +26,7 @@ import (
 // the batch a draft again.
 const KindSendBatch = "batch.send"
 
-// batchLasts is how long the request of a batch waits for its approvers.
+// batchLasts is how long the request of a batch waits for its approvers before it expires.
 const batchLasts = 72 * time.Hour
 
 // sentBatch is the payload as the requester saw it. Its members and their order are hashed, so they never change.
@@ -97,11 +97,11 @@ func (a *Changes) lookBatch(ctx context.Context, o Order) (Draft, error) {
 		Begin: []func(*db.Tx) error{func(tx *db.Tx) error { return a.Batches.RequestIn(tx, f) }}}, nil
 }
 
-// fieldDifferent is the typed number of rows whose registered name differs. Typing the name of each row, as for one payout, does
-// not fit a file; a number that must be right at the moment of the request does.
+// fieldDifferent is the typed number of rows whose registered name differs. A single payout asks the requester to
+// type the name. A file may have too many names, so the requester types their number.
 const fieldDifferent = "different"
 
-// confirmed refuses rows with a different registered name whose number was not typed.
+// confirmed refuses a batch with different registered names unless the requester typed their number.
 func confirmed(b batch.Batch, typed string) error {
 	n := b.Differs()
 	if typed = strings.TrimSpace(typed); n == 0 && typed == "" || typed == strconv.Itoa(n) {
@@ -114,7 +114,8 @@ func batchSentence(t tenant.Tenant, b batch.Batch) string {
 	return fmt.Sprintf("Pay %d people of the batch %s: %s, with fees of %s", b.Ready, b.Name, t.Money().Text(int64(b.Amount)), t.Money().Text(int64(b.Charges)))
 }
 
-// checkBatch returns the wallet's balances, the notes about the file, and the rows that are paid again.
+// checkBatch returns the wallet's balances, the notes about the file, and the rows that were paid by an earlier
+// batch.
 func (a *Changes) checkBatch(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[sentBatch](r)
 	if err != nil {
@@ -147,7 +148,7 @@ func (a *Changes) checkBatch(ctx context.Context, r Request) ([]Fact, error) {
 	return list, nil
 }
 
-// nameFacts compares the registered names of the rows with those in the file: differences first.
+// nameFacts compares the registered name of each row with the name in the file. Rows with differences come first.
 func nameFacts(c batch.Counts) (list []Fact) {
 	for _, each := range []struct {
 		state batch.NameState
@@ -169,7 +170,7 @@ func nameFacts(c batch.Counts) (list []Fact) {
 	return list
 }
 
-// startBatch reserves the money, lets the batch run and ends the request in one transaction.
+// startBatch reserves the money, starts the batch and ends the request in one transaction.
 func (a *Changes) startBatch(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[sentBatch](*request)
 	if err != nil {
@@ -188,7 +189,8 @@ func (a *Changes) startBatch(ctx context.Context, request *Request, finish Finis
 	})
 }
 
-// withdrawBatch makes the batch a draft again and ends the request in one transaction. A batch that a recovery ended stays ended.
+// withdrawBatch makes the batch a draft again and ends the request in one transaction. It leaves a batch that a
+// recovery ended as it is.
 func (a *Changes) withdrawBatch(ctx context.Context, request Request, end func(*db.Tx) error) error {
 	p, err := payloadOf[sentBatch](request)
 	if err != nil {
@@ -227,8 +229,9 @@ type Submission struct {
 	Again  string // why rows of an earlier batch are paid again
 }
 
-// SubmitBatch sends a batch for an API key. It begins at once, unless a line of the account's policy asks for approval: then the
-// batch is requested. A batch that cannot begin stays a draft. One that was submitted before is replayed.
+// SubmitBatch sends a batch for an API key. The batch starts at once, unless a line of the account's policy requires
+// approval: then SubmitBatch stores a request. A batch that cannot start stays a draft. A second submission of the
+// same batch returns the first result.
 func (a *Changes) SubmitBatch(ctx context.Context, s Submission) (b batch.Batch, replayed bool, err error) {
 	if b, replayed, err = a.Batches.Recall(ctx, s.Caller); replayed || err != nil {
 		return b, replayed, err
@@ -251,7 +254,7 @@ func (a *Changes) SubmitBatch(ctx context.Context, s Submission) (b batch.Batch,
 	return b, false, err
 }
 
-// submit starts a draft of a key, or requests it where it needs approval, each in one transaction.
+// submit starts a draft of a key, or stores its request if it needs approval. Each happens in one transaction.
 func (a *Changes) submit(ctx context.Context, s Submission) error {
 	t, err := a.Tenants.Get(ctx, s.Caller.Tenant)
 	if err != nil {
@@ -280,7 +283,7 @@ func (a *Changes) submit(ctx context.Context, s Submission) error {
 	})
 }
 
-// requestByKey makes the request of a batch that an API key submits. Its Needs are 0 where it needs no approver.
+// requestByKey makes the request of a batch that an API key submits. Its Needs is 0 if it needs no approver.
 func (a *Changes) requestByKey(ctx context.Context, t tenant.Tenant, f batch.Frozen, key, origin string) (request Request, err error) {
 	request = Request{ID: uuid.Must(uuid.NewV7()).String(), Kind: KindSendBatch, Tenant: t.ID, Place: t.ID, Amount: f.Total(), Origin: origin, Reason: "Batch " + f.Name, Sentence: batchSentence(t, f.Batch)}
 	if err := a.byKey(ctx, &request, key); err != nil {

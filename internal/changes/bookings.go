@@ -12,7 +12,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// book takes the requester's own reference, or else the request's id, once for its kind.
+// book records the requester's reference in tx, or the request's id if there is none. A reference can be used once
+// for each kind.
 func (a *Changes) book(tx *db.Tx, request Request, reference string, key ledger.Key, amount int64) error {
 	err := a.Ledger.Book(tx, ledger.Booking{Kind: request.Kind, Reference: cmp.Or(reference, request.ID), Account: key, Amount: amount, Act: request.ID})
 	if taken := (*ledger.TakenError)(nil); errors.As(err, &taken) {
@@ -21,7 +22,7 @@ func (a *Changes) book(tx *db.Tx, request Request, reference string, key ledger.
 	return err
 }
 
-// under returns the reference for the sentence of a request.
+// under returns the words of a request's sentence that name its reference.
 func under(reference string) string {
 	if reference == "" {
 		return ""
@@ -29,14 +30,14 @@ func under(reference string) string {
 	return fmt.Sprintf(", reference %q", reference)
 }
 
-// alikeFor is how long a second booking of the same kind, account and amount is warned of.
+// alikeFor is how long after a booking a second one of the same kind, account and amount causes a warning.
 const alikeFor = 24 * time.Hour
 
-// at writes a time in a fact.
+// at formats a time for a fact.
 func at(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 UTC") }
 
-// balances returns the balances of an account before and after. An account of a float or a bank is below zero while there is money
-// for us.
+// balances returns the balances of an account before and after. The account of a float or a bank has a negative
+// balance while the provider or bank holds our money.
 func (a *Changes) balances(ctx context.Context, name string, key ledger.Key, amount int64) ([]Fact, error) {
 	now, err := a.Ledger.Balance(ctx, key)
 	if err != nil {
@@ -52,7 +53,7 @@ func (a *Changes) balances(ctx context.Context, name string, key ledger.Key, amo
 	return list, nil
 }
 
-// alike warns of bookings and requests that may be the same as a request that moves an amount of an account.
+// alike warns of earlier bookings and waiting requests that have the same kind, account and amount.
 func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount int64) (list []Fact, err error) {
 	if reference := r.reference(); reference != "" {
 		by, taken, err := a.Ledger.Booked(ctx, r.Kind, reference)
@@ -83,10 +84,10 @@ func (a *Changes) alike(ctx context.Context, r Request, key ledger.Key, amount i
 	return list, err
 }
 
-// waitingAtOnce bounds how many requests that wait are looked at for a reference.
+// waitingAtOnce is the number of waiting requests that are searched for a reference.
 const waitingAtOnce = 1000
 
-// WaitingUnder finds the request of a kind about a tenant that waits under a reference.
+// WaitingUnder finds the waiting request of a kind about a tenant that has a reference.
 func (a *Changes) WaitingUnder(ctx context.Context, kind, tenantID, reference string) (request Request, found bool, err error) {
 	list, err := a.Store.List(ctx, Filter{Tenant: tenantID, State: Waiting, Limit: waitingAtOnce})
 	for _, request := range list {

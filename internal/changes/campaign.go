@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// KindStopCampaign ends a campaign: its messages that are not sent fail, and their credits go back.
+// KindStopCampaign ends a campaign. Its unsent messages fail, and their credits are returned.
 const KindStopCampaign = "campaign.stop"
 
 // stopped is the payload as the requester saw it. Its members and their order are hashed, so they never change.
@@ -21,7 +21,7 @@ type stopped struct {
 	Campaign string `json:"campaign"`
 }
 
-// StopCampaign asks for a campaign to be stopped.
+// StopCampaign requests the end of a campaign.
 func (a *Changes) StopCampaign(ctx context.Context, by By, id, campaign, reason string) (Request, error) {
 	return a.Do(ctx, by, KindStopCampaign, id, Values{"campaign": campaign}, reason)
 }
@@ -46,7 +46,7 @@ func (a *Changes) lookStop(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: stopped{t.ID, c.ID}}, nil
 }
 
-// stopKind is light: a wrong text must be stopped at once.
+// stopKind is light, because a wrong text must be stopped at once.
 func (a *Changes) stopKind() Kind {
 	return written(a, KindStopCampaign, "Stop of a campaign", Rule{Make: roles.StopCampaigns, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p stopped) ([]audit.Change, error) {
 		c, err := a.Messaging.StopCampaign(tx, p.Campaign)
@@ -57,7 +57,7 @@ func (a *Changes) stopKind() Kind {
 	}).by(a.lookStop, Field{Name: "campaign", Label: "Campaign", Hint: "The id of the campaign.", Max: 64, Required: true}).showing(a.checkStop)
 }
 
-// checkStop returns how far the campaign is.
+// checkStop returns the progress of the campaign.
 func (a *Changes) checkStop(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[stopped](r)
 	if err != nil {

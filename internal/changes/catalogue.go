@@ -52,7 +52,7 @@ func (p entry) becomes() string {
 	return strings.Join(list, ", ")
 }
 
-// ChangeCatalogue asks for an entry of the catalogues to be changed.
+// ChangeCatalogue requests the change of an entry of the catalogues.
 func (a *Changes) ChangeCatalogue(ctx context.Context, by By, id string, c route.CatalogueChange, reason string) (Request, error) {
 	switch c.Kind {
 	case route.BankCodeEntry:
@@ -63,7 +63,7 @@ func (a *Changes) ChangeCatalogue(ctx context.Context, by By, id string, c route
 	return a.Do(ctx, by, KindCatalogue, id, Values{"catalogue": string(c.Kind), "key": c.Key, "id": c.Edit.ID, "name": c.Edit.Name, "status": c.Edit.Status}, reason)
 }
 
-// lookEntry drafts the change of an entry. sentence describes it from the new and the old state.
+// lookEntry drafts the change of an entry. sentence describes the change, given the new and the old state.
 func (a *Changes) lookEntry(ctx context.Context, p entry, sentence func(p entry) string) (Draft, error) {
 	var err error
 	if p.Was, err = a.Routes.EntryNow(ctx, p.change()); err != nil {
@@ -126,7 +126,7 @@ func (a *Changes) catalogueKind(name, title string, light bool) Kind {
 	}).showing(a.checkEntry)
 }
 
-// checkEntry returns the entry as it is and as it would be.
+// checkEntry returns the entry before and after.
 func (a *Changes) checkEntry(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[entry](r)
 	if err != nil {

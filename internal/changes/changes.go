@@ -113,7 +113,7 @@ func (a *Changes) look(ctx context.Context, kind string, o Order) (Draft, error)
 	return d, err
 }
 
-// requestOf makes the request of a draft, before it is stored.
+// requestOf makes the request of a draft. It does not store the request.
 func (a *Changes) requestOf(o Order, d Draft) (Request, error) {
 	if o.By.Place != roles.Installation && d.Tenant != o.By.Place { // a tenant's people act about their own account
 		return Request{}, problem.New(problem.NotFound, "tenant_not_found", "Account not found")
@@ -122,7 +122,7 @@ func (a *Changes) requestOf(o Order, d Draft) (Request, error) {
 	return Request{ID: o.ID, Kind: d.Kind, Tenant: d.Tenant, Place: o.By.Place, Payload: text, Sentence: d.Sentence, Reason: o.Reason, Amount: d.Amount, Barred: d.Barred}, err
 }
 
-// make writes a request down, and applies it where it needs no approver.
+// make stores a request, and applies it if it needs no approver.
 func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 	if d.Again != nil {
 		return *d.Again, nil
@@ -178,7 +178,8 @@ func (a *Changes) accept(ctx context.Context, by By, k Kind, r Request, d Draft)
 	return a.accepted(ctx, k.Name, by.Place, id)
 }
 
-// accepted finds the request of a subject that was accepted. Where it has none, a recovery adopted it, or an earlier release accepted it.
+// accepted finds the request of a subject that was accepted. There is none if a recovery adopted the subject, or if
+// an earlier release accepted it.
 func (a *Changes) accepted(ctx context.Context, kind, place, id string) (Request, error) {
 	r, err := a.Store.Get(ctx, id)
 	if problem.Is(err, problem.NotFound) {
@@ -187,7 +188,7 @@ func (a *Changes) accepted(ctx context.Context, kind, place, id string) (Request
 	return r, err
 }
 
-// atOnce applies a request of a command without a person. It undoes begin where the change is refused.
+// atOnce applies the request of a command without a person. If the change is refused, it undoes begin.
 func (a *Changes) atOnce(ctx context.Context, by By, k Kind, r Request, begin ...func(*db.Tx) error) (Request, error) {
 	r = a.Store.AtOnce(by, r)
 	if len(begin) == 0 {
@@ -203,8 +204,8 @@ func (a *Changes) atOnce(ctx context.Context, by By, k Kind, r Request, begin ..
 	return done, err
 }
 
-// Approve approves a request that is unchanged since a page showed it. With the last approval it applies the request.
-// shown is the digest that Review returned. The returned request has the outcome.
+// Approve approves a request that has not changed since a page showed it, and applies it if this is the last
+// approval. shown is the digest that Review returned. The returned request has the outcome.
 func (a *Changes) Approve(ctx context.Context, by By, id, shown string) (Request, error) {
 	request, k, err := a.seen(ctx, by, id, shown)
 	if err == nil && request.State == Waiting {
@@ -238,7 +239,7 @@ func (a *Changes) ended(ctx context.Context, id string) bool {
 	return err == nil && r.State != Waiting
 }
 
-// known returns the kind of a request, and refuses one that this server does not know.
+// known returns the kind of a request. It refuses a kind that this server does not have.
 func (a *Changes) known(request Request) (Kind, error) {
 	k, known := a.kinds[request.Kind]
 	if !known {
@@ -276,7 +277,7 @@ func (a *Changes) Get(ctx context.Context, place, id string) (Request, error) {
 	return a.Store.Counted(ctx, k.Rule, request)
 }
 
-// after reads a request anew.
+// after reads a request again.
 func (a *Changes) after(ctx context.Context, request Request, err error) (Request, error) {
 	if err != nil {
 		return request, err
@@ -287,7 +288,7 @@ func (a *Changes) after(ctx context.Context, request Request, err error) (Reques
 // refusals are the kinds of problems by which a domain refuses a request for good.
 var refusals = []problem.Kind{problem.Invalid, problem.NotFound, problem.Forbidden, problem.InsufficientFunds, problem.InsufficientCredits, problem.Duplicate, problem.Refused, problem.Gone}
 
-// check returns what Check of the kind finds now.
+// check returns the facts that Check of the kind finds now.
 func (a *Changes) check(ctx context.Context, k Kind, r Request) (f Facts, err error) {
 	f.At = a.Store.now()
 	if k.Check != nil {
@@ -316,8 +317,8 @@ func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) e
 	return nil
 }
 
-// do applies a request. A request whose end is refused stays as it is; one that the domain refuses becomes
-// failed.
+// do applies a request. If the end of the request is refused, the request stays as it is. If the domain refuses the
+// change, the request becomes failed.
 func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Request, error) {
 	var ended error // of the last run of the transaction
 	ran, made := false, []string(nil)
@@ -369,7 +370,7 @@ func shown(request Request, by By, made []string) Request {
 	return request
 }
 
-// Reject ends a request that waits, by somebody who may check it.
+// Reject ends a waiting request. The person must be allowed to approve it.
 func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Request, error) {
 	request, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
@@ -378,7 +379,7 @@ func (a *Changes) Reject(ctx context.Context, by By, id, digest, why string) (Re
 	return a.after(ctx, request, a.endUndone(ctx, k, request, func(tx *db.Tx) error { return a.Store.Reject(tx, by, k.Rule, request, why) }))
 }
 
-// Withdraw ends a request that waits, by its requester.
+// Withdraw ends a waiting request for its requester.
 func (a *Changes) Withdraw(ctx context.Context, by By, id, digest string) (Request, error) {
 	request, k, err := a.seen(ctx, by, id, digest)
 	if err != nil {
@@ -395,9 +396,9 @@ func (a *Changes) endUndone(ctx context.Context, k Kind, request Request, end fu
 	return a.Store.Write(ctx, end)
 }
 
-// Expire ends requests that waited too long, and removes secrets that were shown or waited too long. A request that
-// cannot be ended now delays no other. A request of an unknown kind is left to a newer server, because it may hold
-// something.
+// Expire ends requests that waited too long. It also removes secrets that were shown or that waited too long. If one
+// request cannot be ended now, the others still are. A request of an unknown kind is left to a newer server, because
+// the request may have money on hold.
 func (a *Changes) Expire(ctx context.Context) error {
 	err := a.Store.Forget(ctx)
 	for last := ""; ; {
@@ -421,7 +422,8 @@ func (a *Changes) Expire(ctx context.Context) error {
 // parts are the parts of a secret, in their order.
 var parts = []Part{Secret, Code}
 
-// mailed sends the link of an invitation or a reset to the person, where links are sent by mail. It returns the parts that are shown: the code.
+// mailed sends the link of an invitation or a reset to the person if links are sent by mail. It returns the parts
+// that a page shows, which is then only the code.
 func (a *Changes) mailed(tx *db.Tx, request Request, made []string) ([]string, error) {
 	email, is := About(request)
 	if a.MailLink == nil || !is || len(made) != len(parts) {
@@ -443,7 +445,8 @@ func (a *Changes) keep(tx *db.Tx, request Request, made []string) {
 	}
 }
 
-// fingerprint returns a keyed hash of a shown text for the audit log. Without the key nobody can guess the text.
+// fingerprint returns a keyed hash of a shown text for the audit log. The text cannot be guessed from the hash
+// without the key.
 func (a *Changes) fingerprint(text string) string {
 	mac := hmac.New(sha256.New, a.ShownKey)
 	mac.Write([]byte(text)) // never fails

@@ -17,8 +17,9 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// KindDayStatement stores closing balances of statements, KindDayException explains a part of a difference. KindCloseDay closes a day, and
-// KindReopenDay opens the last closed one again. KindAccountCode sets the accountant's code of an account.
+// KindDayStatement stores closing balances of statements. KindDayException explains a part of a difference.
+// KindCloseDay closes a day, and KindReopenDay reopens the last closed day. KindAccountCode sets the accountant's
+// code of an account.
 const (
 	KindDayStatement = "day.statement"
 	KindDayException = "day.exception"
@@ -133,7 +134,7 @@ func (a *Changes) lookDayStatement(ctx context.Context, o Order) (Draft, error) 
 	return Draft{Sentence: fmt.Sprintf("Store the closing balances of the statements of %s: %s", day, strings.Join(texts, ", ")), Payload: p}, nil
 }
 
-// checkDayStatement returns the balances of our books beside those of the statements.
+// checkDayStatement returns the balances of our books next to the balances of the statements.
 func (a *Changes) checkDayStatement(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[dayStatement](r)
 	if err != nil {
@@ -182,7 +183,7 @@ func (a *Changes) lookDayException(ctx context.Context, o Order) (Draft, error) 
 	return Draft{Amount: size, Sentence: sentence, Payload: dayException{Mode: o.Values["mode"], Day: day, Account: o.Values["account"], Amount: amount, Text: text}}, nil
 }
 
-// checkDayException returns the part of the difference that would stay unexplained.
+// checkDayException returns the part of the difference that remains unexplained.
 func (a *Changes) checkDayException(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[dayException](r)
 	if err != nil {
@@ -219,7 +220,7 @@ func (a *Changes) lookCloseDay(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: sentence, Payload: f.Sign()}, nil
 }
 
-// signable reads the day of a request anew, and refuses one whose figures are not those of the request.
+// signable reads the day of a request again, and refuses it if its figures have changed since the request.
 func (a *Changes) signable(ctx context.Context, r Request) (closing.Figures, error) {
 	p, err := payloadOf[closing.Signed](r)
 	if err != nil {

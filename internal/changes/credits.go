@@ -13,13 +13,15 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// KindSellCredits gives a tenant SMS credits that it paid for outside of Makola. KindRefundCredits takes some back.
+// KindSellCredits gives a tenant SMS credits that the tenant paid for outside of Makola. KindRefundCredits takes
+// credits back.
 const (
 	KindSellCredits   = "credits.sell"
 	KindRefundCredits = "credits.refund"
 )
 
-// creditWorth is the least value of a credit for the amounts of the policy, so that a low price does not avoid a line.
+// creditWorth is the lowest value of one credit, in pesewas, when the policy compares amounts. A low price therefore
+// cannot avoid an approval.
 const creditWorth = 1 // pesewa
 
 // sale is the payload of a change of SMS credits as the requester saw it. Its members and their order are hashed, so
@@ -34,8 +36,8 @@ type sale struct {
 	Reference string `json:"reference,omitempty"`
 }
 
-// SellCredits requests a sale of SMS credits to a tenant that paid the price outside of Makola. A price of 0 is a gift.
-// id is the id of the form. Of several requests under one reference one is applied.
+// SellCredits requests a sale of SMS credits to a tenant that paid the price outside of Makola. A price of 0 is a
+// gift. id is the id of the form. Only one request with the same reference is applied.
 func (a *Changes) SellCredits(ctx context.Context, by By, id, reference, tenantID string, credits int64, price money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindSellCredits, id, ofCredits(reference, tenantID, credits, price), reason)
 }
@@ -50,7 +52,8 @@ func ofCredits(reference, tenantID string, credits int64, price money.Pesewas) V
 	return Values{FieldTenant: tenantID, "credits": strconv.FormatInt(credits, 10), "price": price.String(), referenceField.Name: reference}
 }
 
-// lookCredits drafts a movement of a tenant's credits; the sentence gets their number, the tenant's name, mode and id, and the price.
+// lookCredits drafts a movement of a tenant's credits. sentence gets the number of credits, the tenant's name, mode
+// and id, and the price.
 func (a *Changes) lookCredits(sentence string) func(ctx context.Context, o Order) (Draft, error) {
 	return func(ctx context.Context, o Order) (Draft, error) {
 		credits, err := o.Values.whole("credits")
@@ -78,7 +81,7 @@ func (a *Changes) lookCredits(sentence string) func(ctx context.Context, o Order
 	}
 }
 
-// checkCredits returns the account's credits, and warns of possible repeats. sign is -1 for a return.
+// checkCredits returns the account's credits, and warns of possible duplicates. sign is -1 for a return.
 func (a *Changes) checkCredits(sign int64) func(ctx context.Context, r Request) ([]Fact, error) {
 	return func(ctx context.Context, r Request) ([]Fact, error) {
 		p, err := payloadOf[sale](r)
@@ -98,7 +101,7 @@ func (a *Changes) checkCredits(sign int64) func(ctx context.Context, r Request) 
 	}
 }
 
-// creditsKind moves credits under the request's id; sign is -1 where they are taken back.
+// creditsKind moves credits under the request's id. sign is -1 if credits are taken back.
 func (a *Changes) creditsKind(name, title, sentence string, sign int64, move func(m *messaging.Messaging, tx *db.Tx, tenantID, sale string, credits int64) (int64, error)) Kind {
 	return written(a, name, title, Rule{Make: roles.ChangeMoney, Check: roles.ApproveMoney}, func(tx *db.Tx, request Request, p sale) ([]audit.Change, error) {
 		after, err := move(a.Messaging, tx, p.Tenant, request.ID, p.Credits)

@@ -15,13 +15,13 @@ import (
 )
 
 // ErrMore is returned if a request needs further approvals after this one, and ErrLast if this approval is the last.
-// Each sends the caller to the other function.
+// The caller then calls the other function.
 var (
 	ErrMore = errors.New("changes: the act needs more approvals")
 	ErrLast = errors.New("changes: this is the last approval")
 )
 
-// CodeEnded is the code of a refusal because the request has ended.
+// CodeEnded is the code of a refusal because the request has already ended.
 const CodeEnded = "act_ended"
 
 const (
@@ -48,8 +48,8 @@ func (s *Store) waiting(tx *db.Tx, by By, seen Request) (Request, error) {
 	return a, nil
 }
 
-// standings are the people whose standing decides about a request, by id. They stay as they are until tx ends, and are locked in the
-// order of their ids.
+// standings are the people whose roles decide about a request, by id. They are locked in the order of their ids, and
+// nobody can change them until tx ends.
 type standings map[string]identity.Standing
 
 func (s *Store) lockPeople(tx *db.Tx, by By, a Request) (standings, error) {
@@ -72,7 +72,7 @@ func (s *Store) lockPeople(tx *db.Tx, by By, a Request) (standings, error) {
 	return all, nil
 }
 
-// stands refuses an approver who did not have the permission since before the request was made.
+// stands refuses an approver who has not had the permission since before the request was made.
 func (s *Store) stands(approver identity.Standing, rule Rule, a Request) error {
 	if err := s.allowed(approver, a.Place, rule.Check); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (s *Store) stands(approver identity.Standing, rule Rule, a Request) error {
 	return nil
 }
 
-// lapse marks the checks that count no longer.
+// lapse marks the approvals that no longer count.
 func (s *Store) lapse(people standings, rule Rule, a *Request) {
 	a.Checks = slices.Clone(a.Checks)
 	for i, c := range a.Checks {
@@ -114,8 +114,8 @@ func (s *Store) Counted(ctx context.Context, rule Rule, a Request) (Request, err
 	return a, err
 }
 
-// mayCheck refuses an approver who is the requester or approved before, or who did not have the permission since before
-// the request was made.
+// mayCheck refuses an approver who is the requester, who has already approved, or who has not had the permission since
+// before the request was made.
 func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if err := s.people.InForce(tx, by.Visitor); err != nil { // behind the lock, so that a reset comes before or after
 		return err
@@ -142,13 +142,14 @@ func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) 
 	return s.independent(tx, by, rule, a)
 }
 
-// Outlook is the part of an approver's page that is about the approver.
+// Outlook is the part of an approver's page that depends on the approver.
 type Outlook struct {
 	Refused error  // why the person may not approve; nil: nothing bars the person
-	Note    string // the remark that others will see beside the approval, or empty
+	Note    string // the remark that others will see next to the approval, or empty
 }
 
-// Outlook reads, without locks, whether a person may approve a waiting request, and the remark on the person's approval.
+// Outlook reports, without locks, whether a person may approve a waiting request. It also returns the remark on the
+// person's approval.
 func (s *Store) Outlook(ctx context.Context, by By, rule Rule, a Request) (o Outlook, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		who, err := s.people.StandingNow(tx, by.Visitor.Person.ID, a.Place)
@@ -168,7 +169,7 @@ func (s *Store) Outlook(ctx context.Context, by By, rule Rule, a Request) (o Out
 	return o, err
 }
 
-// Approve takes an approval that is not the last one; ErrLast where it is.
+// Approve stores an approval that is not the last one. It returns ErrLast for the last one.
 func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Request) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		a, people, err := s.waitingWithPeople(tx, by, rule, seen)
@@ -188,7 +189,8 @@ func (s *Store) Approve(ctx context.Context, by By, rule Rule, seen Request) err
 	})
 }
 
-// waitingWithPeople is waiting, with those who decide about the request and which of its checks count.
+// waitingWithPeople is waiting, and also returns the people who decide about the request and marks the approvals that
+// count.
 func (s *Store) waitingWithPeople(tx *db.Tx, by By, rule Rule, seen Request) (Request, standings, error) {
 	a, err := s.waiting(tx, by, seen)
 	if err != nil {
@@ -201,7 +203,7 @@ func (s *Store) waitingWithPeople(tx *db.Tx, by By, rule Rule, seen Request) (Re
 	return a, people, err
 }
 
-// check writes an approval down, and puts it into the request.
+// check stores an approval and adds it to the request.
 func (s *Store) check(tx *db.Tx, by By, a *Request) error {
 	p := by.Visitor.Person
 	note, err := s.remark(tx, by, *a)
@@ -238,8 +240,8 @@ func (s *Store) mayDo(tx *db.Tx, by By, rule Rule, people standings, a Request) 
 	return nil
 }
 
-// Finish marks a request as applied in tx, the transaction that applies it: after the last approval, or at once if it needs none. ErrMore
-// where it needs more.
+// Finish marks a request as applied in tx, the transaction that applies it. It returns ErrMore if the request needs
+// more approvals.
 func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audit.Change) error {
 	if by.Machine != "" {
 		return s.finishAtOnce(tx, by, seen, changes)
@@ -260,7 +262,7 @@ func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audi
 	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }
 
-// finishAtOnce stores in tx, as done, a request of a command without a person.
+// finishAtOnce stores the request of a command without a person in tx, as done.
 func (s *Store) finishAtOnce(tx *db.Tx, by By, a Request, changes []audit.Change) error {
 	if !a.byMachine() {
 		return problem.New(problem.Forbidden, "not_your_act", "Only a person can approve what a person requested")
@@ -277,7 +279,7 @@ func (s *Store) end(tx *db.Tx, by By, a Request, to State, note string) error {
 	return s.note(tx, by, a, "act."+string(to), string(to), nil)
 }
 
-// Reject ends a request in tx, by somebody who may check it, with a reason.
+// Reject ends a request in tx with a reason. The person must be allowed to approve it.
 func (s *Store) Reject(tx *db.Tx, by By, rule Rule, seen Request, why string) error {
 	if strings.TrimSpace(why) == "" || utf8.RuneCountInString(why) > 500 {
 		return problem.Field("note", "is required, with at most 500 characters")
@@ -307,8 +309,7 @@ func (s *Store) Withdraw(tx *db.Tx, by By, seen Request) error {
 	return s.end(tx, by, a, Withdrawn, "")
 }
 
-// Fail ends a request in tx that its subject refused when somebody tried to apply it. It leaves a request that has ended
-// as it is.
+// Fail ends a request in tx because its subject refused the change. It leaves a request that has ended as it is.
 func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Request, why string) error {
 	a, people, err := s.waitingWithPeople(tx, by, rule, seen)
 	if err != nil {
@@ -320,11 +321,11 @@ func (s *Store) Fail(tx *db.Tx, by By, rule Rule, seen Request, why string) erro
 	return s.end(tx, by, a, Failed, why)
 }
 
-// over reports whether a request has waited for too long. For Lasts after the clock was set no request has: a clock that is set forward ends
-// none.
+// over reports whether a request has waited for too long. After somebody sets the clock, no request expires for the
+// time Lasts, so that a clock that is set forward expires none.
 func (s *Store) over(a Request) bool { return !a.ExpiresAt.After(s.overBefore()) }
 
-// overBefore returns the time until which requests have expired; zero: none has.
+// overBefore returns the time before which requests have expired. Zero means that none has.
 func (s *Store) overBefore() time.Time {
 	if s.clock.Ago(Lasts).IsZero() {
 		return time.Time{}
@@ -332,12 +333,13 @@ func (s *Store) overBefore() time.Time {
 	return s.clock.Now()
 }
 
-// expiredAtOnce requests are read at once.
+// expiredAtOnce is how many requests are read at once.
 const expiredAtOnce = 100
 
 const selectExpired = `SELECT ` + requestColumns + ` FROM acts WHERE state = 'waiting' AND expires_at <= $1 AND id > $2 ORDER BY id LIMIT $3`
 
-// Expired lists, in the order of their ids, some of the requests after one that have waited for too long.
+// Expired lists some of the requests that have waited for too long, in the order of their ids. after is the id after
+// which the list begins.
 func (s *Store) Expired(ctx context.Context, after string) (list []Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
@@ -351,7 +353,7 @@ func (s *Store) Expired(ctx context.Context, after string) (list []Request, err 
 	return list, err
 }
 
-// Expire ends a request in tx that waited too long. It leaves a request that has ended as it is.
+// Expire ends a request in tx because it waited too long. It leaves a request that has ended as it is.
 func (s *Store) Expire(tx *db.Tx, seen Request) error {
 	a, err := s.read(tx, lockRequest, seen.ID)
 	if err != nil || a.State != Waiting || !s.over(a) {

@@ -73,7 +73,7 @@ func selectedOf(n reconcile.Selection) selected {
 // cedis writes an amount whose money, live or test, is that of its statement.
 func cedis(amount money.Pesewas) string { return "GHS " + money.Grouped(amount.String()) }
 
-// selectExceptions finds one exception, or all that the fields select. They are open, or in suspense.
+// selectExceptions finds one exception, or all that the fields select. It returns those that are open or in suspense.
 func (a *Changes) selectExceptions(ctx context.Context, v Values, ending reconcile.Ending) (reconcile.Selection, error) {
 	if id := v["exception"]; id != "" {
 		if ending == reconcile.EndedSuspend {
@@ -95,7 +95,8 @@ func (a *Changes) selectExceptions(ctx context.Context, v Values, ending reconci
 	return a.Reconcile.Select(ctx, reconcile.Filter{Source: v["source"], Kind: reconcile.Kind(v["kind"]), Most: most, Ending: ending})
 }
 
-// checkSelected returns the files with their rows and uploaders, and the payment of a single exception with its provider's last answer.
+// checkSelected returns the statement files, their row counts and the people who imported them. For a single
+// exception it adds the payment and the provider's last answer.
 func (a *Changes) checkSelected(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[selected](r)
 	if err != nil {
@@ -165,7 +166,7 @@ func fileFacts(n reconcile.Selection) (list []Fact) {
 	return list
 }
 
-// lastAnswer returns the latest status that the provider reported: success or failed.
+// lastAnswer returns the final status that the provider reported last: success or failed.
 func lastAnswer(p book.Payment) string {
 	if p.Status.Open() {
 		return "not final"

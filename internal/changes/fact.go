@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// Fact is one thing that requester and approver should see before a change is applied. It holds no whole phone or account number:
-// erasure of a number does not look for one here.
+// Fact is one thing that requester and approver should see before a change is applied. It never contains a whole
+// phone or account number, because the erasure of a number does not search facts.
 type Fact struct {
 	Name    string `json:"name"`
 	Value   string `json:"value"`
 	Warning bool   `json:"warning,omitempty"` // it asks for a second look
-	// Of names the subject of the fact, for a link: account, payment or provider, a colon, and its id or name. It may be
-	// empty.
+	// Of names the subject of the fact for a link. It is "account", "payment" or "provider", a colon, and the id or
+	// name. It may be empty.
 	Of string `json:"of,omitempty"`
-	// Personal facts have a person's name: they are for the requester and for those who may approve, and an erasure removes them.
+	// Personal marks a fact with a person's name. Only the requester and possible approvers see it, and an erasure
+	// removes it.
 	Personal bool `json:"personal,omitempty"`
 }
 
-// Facts are those that Check found at a time. They are informative: nothing is refused because they changed.
+// Facts are the results of Check at a time. They inform people. No change is refused because its facts changed.
 type Facts struct {
 	At   time.Time `json:"at"`
 	List []Fact    `json:"list"`
@@ -38,7 +39,7 @@ func becomes(what, before, after string) []Fact {
 // warning makes the fact that asks for a second look.
 func warning(text string) Fact { return Fact{Name: "Warning", Value: text, Warning: true} }
 
-// text is how facts are stored and digested; empty: none.
+// text formats facts for storage and for the digest. It is empty if there are none.
 func (f Facts) text() string {
 	if len(f.List) == 0 {
 		return ""
@@ -47,7 +48,7 @@ func (f Facts) text() string {
 	return string(text)
 }
 
-// factsOf reads stored facts. A text of another form has none.
+// factsOf parses stored facts. It returns none if the text has another form.
 func factsOf(text string) (f Facts) {
 	if text != "" {
 		_ = json.Unmarshal([]byte(text), &f)
@@ -65,8 +66,8 @@ func (f Facts) Warnings() (list []Fact) {
 	return list
 }
 
-// has reports whether the same fact is there.
+// has reports whether the list contains the same fact.
 func (f Facts) has(one Fact) bool { return slices.Contains(f.List, one) }
 
-// tenfold is the growth of a limit above which a warning asks for a second look.
+// tenfold is the factor of a limit's growth above which a warning asks for a second look.
 const tenfold = 10

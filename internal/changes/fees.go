@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// KindFees replaces the fee plan of an account, or the one of all accounts without their own.
+// KindFees replaces the fee plan of an account, or the default plan of all accounts that have none of their own.
 const KindFees = "fees.set"
 
 // fees is the payload as the requester saw it. Its members and their order are hashed, so they never change.
@@ -29,8 +29,8 @@ type fees struct {
 	From   time.Time     `json:"from"`  // zero: when it is done
 }
 
-// SetFees asks for a new fee plan: of an account, or with tenant.Default of all those without their own. No rules mean that
-// everything is free. from is when it begins; zero is at once.
+// SetFees requests a new fee plan for an account. With tenant.Default it is the plan of all accounts that have none
+// of their own. Without rules everything is free. from is when the plan begins; zero is at once.
 func (a *Changes) SetFees(ctx context.Context, by By, id, owner string, rules []tenant.Rule, from time.Time, reason string) (Request, error) {
 	v := Values{FieldTenant: owner, "rules": tenant.PlanText(rules)}
 	if !from.IsZero() {
@@ -124,7 +124,7 @@ func (a *Changes) checkFees(ctx context.Context, r Request) ([]Fact, error) {
 	return append(list, Fact{Name: "Accounts with this plan", Value: strconv.Itoa(total)}), err
 }
 
-// feeExamples shows the cost of an amount on each channel of either plan.
+// feeExamples returns the fee of an example amount on each channel, under the old and the new plan.
 func feeExamples(was, then []tenant.Rule) (list []Fact) {
 	type key struct {
 		product tenant.Product

@@ -43,7 +43,7 @@ var (
 // Values are the values of a kind's fields, as texts.
 type Values map[string]string
 
-// amount reads an amount in cedis; absent is zero.
+// amount parses an amount in cedis. It is zero if the value is absent.
 func (v Values) amount(name string) (money.Pesewas, error) {
 	if v[name] == "" {
 		return 0, nil
@@ -58,7 +58,7 @@ func (v Values) amount(name string) (money.Pesewas, error) {
 	return n, nil
 }
 
-// moved reads the amount of amountField. The amount is negative if wayField is out.
+// moved parses the amount of amountField. It is negative if wayField is "out".
 func (v Values) moved() (money.Pesewas, error) {
 	n, err := v.amount(amountField.Name)
 	if v[wayField.Name] == "out" {
@@ -67,7 +67,7 @@ func (v Values) moved() (money.Pesewas, error) {
 	return n, err
 }
 
-// moving returns the values with an amount, which is below zero where it is taken out.
+// moving returns the values of a movement. A negative amount is written as a positive one that is taken out.
 func moving(v Values, amount money.Pesewas) Values {
 	v[wayField.Name], v[amountField.Name] = "in", amount.String()
 	if amount < 0 {
@@ -76,7 +76,7 @@ func moving(v Values, amount money.Pesewas) Values {
 	return v
 }
 
-// notNegative reads an amount that is not below zero; absent is zero.
+// notNegative parses an amount that must not be negative. It is zero if the value is absent.
 func (v Values) notNegative(name string) (money.Pesewas, error) {
 	n, err := v.amount(name)
 	if err == nil && n < 0 {
@@ -85,7 +85,7 @@ func (v Values) notNegative(name string) (money.Pesewas, error) {
 	return n, err
 }
 
-// whole reads a whole number; absent is zero.
+// whole parses a whole number. It is zero if the value is absent.
 func (v Values) whole(name string) (int64, error) {
 	if v[name] == "" {
 		return 0, nil
@@ -97,7 +97,7 @@ func (v Values) whole(name string) (int64, error) {
 	return n, err
 }
 
-// duration reads a time such as 36h or 90d; absent is zero.
+// duration parses a time such as 36h or 90d. It is zero if the value is absent.
 func (v Values) duration(name string) (time.Duration, error) {
 	text := v[name]
 	if text == "" {
@@ -117,7 +117,7 @@ func (v Values) duration(name string) (time.Duration, error) {
 	return d, err
 }
 
-// moment reads a time in RFC 3339; absent is the zero time.
+// moment parses a time in RFC 3339. It is the zero time if the value is absent.
 func (v Values) moment(name string) (time.Time, error) {
 	if v[name] == "" {
 		return time.Time{}, nil
@@ -129,7 +129,7 @@ func (v Values) moment(name string) (time.Time, error) {
 	return t, err
 }
 
-// checkValues refuses values that the fields do not allow, naming each.
+// checkValues refuses values that the fields do not allow. The error names each field.
 func checkValues(fields []Field, v Values) error {
 	var bad problem.Fields
 	for name := range v {

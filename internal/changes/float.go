@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// KindAddFloat books money that was paid in at a provider, or taken out there.
+// KindAddFloat books money that was paid into a provider's account, or taken out of it.
 const KindAddFloat = "float.add"
 
 // floated is the payload. Its members and their order are hashed, so they never change.
@@ -29,8 +29,8 @@ func (p floated) float() treasury.Float {
 	return treasury.Float{Provider: p.Provider, Account: p.Account, Mode: tenant.Mode(p.Mode)}
 }
 
-// AddFloat requests a booking of money that was paid in at a provider, or taken out if the amount is negative. id is the
-// id of the form. Of several requests under one reference one is applied.
+// AddFloat requests a booking of money that was paid into a provider's account, or taken out if the amount is
+// negative. id is the id of the form. Only one request with the same reference is applied.
 func (a *Changes) AddFloat(ctx context.Context, by By, id, reference string, at treasury.Float, amount money.Pesewas, reason string) (Request, error) {
 	v := Values{"provider": at.Provider, "mode": string(at.Mode), "account": at.Account, referenceField.Name: reference}
 	return a.Do(ctx, by, KindAddFloat, id, moving(v, amount), reason)
@@ -61,7 +61,7 @@ func (a *Changes) lookFloat(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Sentence: sentence, Amount: size, Payload: floated{at.Provider, string(at.Mode), amount, reference, at.Account}}, nil
 }
 
-// checkFloat returns the float in our books, and warns of possible repeats.
+// checkFloat returns the float in our books, and warns of possible duplicates.
 func (a *Changes) checkFloat(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[floated](r)
 	if err != nil {
@@ -76,8 +76,8 @@ func (a *Changes) checkFloat(ctx context.Context, r Request) ([]Fact, error) {
 	return append(list, alike...), err
 }
 
-// doFloat books the money under the request's id and ends the request in one transaction. A provider holds the negative of the
-// balance of its float.
+// doFloat books the money under the request's id and ends the request in one transaction. The float's balance is
+// negative while the provider holds our money.
 func (a *Changes) doFloat(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[floated](*request)
 	if err != nil {

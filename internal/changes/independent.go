@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// oneHand reports whether one person may control both accounts. Either person invited or reset the other alone, or
-// somebody at the same place invited or reset both.
+// oneHand reports whether one person may control both accounts. This is so if either person invited or reset the
+// other alone, or if the same other person at this place invited or reset both alone.
 func oneHand(holders []identity.Holder, a, b identity.Holder) bool {
 	if a.Sponsor == b.ID || b.Sponsor == a.ID {
 		return true
@@ -87,7 +87,7 @@ const firstApprovals = 3
 
 const countChecks = `SELECT count(*) FROM act_checks WHERE checker = $1`
 
-// remark returns the remark on an approval, or "" if the approver has approved before.
+// remark returns the remark on an approval. It is empty if the approver has approved often enough before.
 func (s *Store) remark(tx *db.Tx, by By, a Request) (string, error) {
 	before := 0
 	if _, err := tx.One(countChecks, []any{by.Visitor.Person.ID}, &before); err != nil || before >= firstApprovals {

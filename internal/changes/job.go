@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// KindRerun gives a dead letter of the queue another life.
+// KindRerun runs a dead letter of the queue again.
 const KindRerun = "job.rerun"
 
 // rerun is the payload. Its members and their order are hashed, so they never change.
@@ -21,7 +21,7 @@ type rerun struct {
 	Subject string `json:"subject"`
 }
 
-// Rerun asks for a job that was given up to be done again.
+// Rerun requests another run of a job that was given up.
 func (a *Changes) Rerun(ctx context.Context, by By, id, job, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRerun, id, Values{"job": job}, reason)
 }
@@ -42,7 +42,7 @@ func (a *Changes) rerunKind() Kind {
 	}).by(a.lookRerun, Field{Name: "job", Label: "Job", Hint: "The id of the failed job.", Max: 64, Required: true}).showing(a.checkRerun)
 }
 
-// checkRerun returns why the job was given up.
+// checkRerun returns the reason why the job was given up.
 func (a *Changes) checkRerun(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[rerun](r)
 	if err != nil {
@@ -55,5 +55,5 @@ func (a *Changes) checkRerun(ctx context.Context, r Request) ([]Fact, error) {
 	return []Fact{{Name: "Job", Value: j.Kind}, {Name: "About", Value: j.Subject}, {Name: "Tried", Value: strconv.Itoa(j.Tries)}, {Name: "Last error", Value: usertext.Cut(j.LastError, mostError)}, {Name: "Given up", Value: at(j.DeadAt)}}, nil
 }
 
-// mostError is how much of a job's error a fact has, in bytes.
+// mostError is the longest part of a job's error in a fact, in bytes.
 const mostError = 300

@@ -33,7 +33,7 @@ var (
 	dailyField = Field{Name: "daily", Label: "Daily limit", Hint: "In cedis. Leave empty for all that is there.", Max: 20}
 )
 
-// paying are the scopes with which a key takes money out of the wallet.
+// paying are the scopes that let a key debit the wallet.
 var paying = []access.Scope{access.All, access.Payout, access.Batches, access.Airtime}
 
 // pays reports whether a key with these scopes can debit the wallet.
@@ -41,8 +41,8 @@ func pays(scopes []access.Scope) bool {
 	return slices.ContainsFunc(paying, func(s access.Scope) bool { return slices.Contains(scopes, s) })
 }
 
-// ScopesOf gives the scopes that a role of a site may give to a key of an account. A developer has all of them where the
-// money is test money, and else those that take nothing out of the wallet.
+// ScopesOf returns the scopes that a role of a site may give to a key of an account. A developer may give all of them
+// in test mode. In live mode a developer may give those that debit nothing.
 func ScopesOf(at roles.Site, role roles.Role, mode tenant.Mode) []access.Scope {
 	switch {
 	case !roles.Can(at, role, roles.ChangeKeys):
@@ -101,7 +101,8 @@ func within(at roles.Site, role roles.Role, mode tenant.Mode, scopes []access.Sc
 	return nil
 }
 
-// makerWithin refuses, in the transaction that applies a request, scopes beyond those of what its requester is now.
+// makerWithin refuses scopes that the requester's present role may not give. It runs in the transaction that applies
+// the request.
 func (a *Changes) requesterWithin(tx *db.Tx, request Request, k key) error {
 	if request.byMachine() {
 		return nil
@@ -113,7 +114,7 @@ func (a *Changes) requesterWithin(tx *db.Tx, request Request, k key) error {
 	return within(roles.SiteOf(request.Place), requester.Role, tenant.Mode(k.Mode), k.Scopes)
 }
 
-// CreateKey asks for an API key of an account. Its text is the Secret of the applied request.
+// CreateKey requests an API key of an account. The key's text is the Secret of the applied request.
 func (a *Changes) CreateKey(ctx context.Context, by By, id, tenantID string, o KeyOrder, reason string) (Request, error) {
 	v := Values{FieldTenant: tenantID, "scopes": strings.ReplaceAll(listed(o.Scopes), ",", ""), "member": o.Member, "label": o.Label}
 	if o.Expiry != 0 {
@@ -125,7 +126,7 @@ func (a *Changes) CreateKey(ctx context.Context, by By, id, tenantID string, o K
 	return a.Do(ctx, by, KindCreateKey, id, v, reason)
 }
 
-// newKey reads a key that is to be made.
+// newKey reads the values of a new key.
 func (a *Changes) newKey(ctx context.Context, o Order, t tenant.Tenant) (k key, err error) {
 	expiry, err := o.Values.duration("expiry")
 	if err != nil {
@@ -231,8 +232,8 @@ func (a *Changes) found(ctx context.Context, tenantID, keyID string) (t tenant.T
 	return t, k, nil
 }
 
-// RotateKey asks for a key in the place of another, which works for overlap longer. The text of the new one is the Secret of
-// the applied request.
+// RotateKey requests a new key in place of an existing one. The old key works on for overlap. The text of the new key
+// is the Secret of the applied request.
 func (a *Changes) RotateKey(ctx context.Context, by By, id, tenantID, keyID string, overlap time.Duration, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRotateKey, id, Values{FieldTenant: tenantID, "key": keyID, "overlap": overlap.String()}, reason)
 }
@@ -277,7 +278,7 @@ func (a *Changes) rotateKeyKind() Kind {
 		}).by(a.lookRotateKey, tenantField, keyField, Field{Name: "overlap", Label: "Keep the old key valid for", Hint: "Such as 24h, at most 7d.", Max: 20}).showing(a.checkKey)
 }
 
-// RevokeKey asks for the end of a key, for good.
+// RevokeKey requests that a key stop working for good.
 func (a *Changes) RevokeKey(ctx context.Context, by By, id, tenantID, keyID, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRevokeKey, id, Values{FieldTenant: tenantID, "key": keyID}, reason)
 }
@@ -351,8 +352,8 @@ type secretOf struct {
 	Name   string `json:"name"`
 }
 
-// RotateSecret requests a new secret for the signatures of an account's webhooks. For a day the earlier secret signs,
-// too.
+// RotateSecret requests a new secret for the signatures of an account's webhooks. For one day webhooks carry
+// signatures of both secrets.
 func (a *Changes) RotateSecret(ctx context.Context, by By, id, tenantID, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRotateSecret, id, Values{FieldTenant: tenantID}, reason)
 }
@@ -373,10 +374,11 @@ func (a *Changes) rotateSecretKind() Kind {
 	}).by(a.lookRotateSecret, tenantField)
 }
 
-// manyKeys is the number of working keys of an account above which one more is warned of.
+// manyKeys is the number of working keys of an account above which another key causes a warning.
 const manyKeys = 10
 
-// checkNewKey returns how many keys of the account work, and warns of a key that pays without a limit.
+// checkNewKey returns how many keys of the account work, and warns of a key that can debit the wallet without a daily
+// limit.
 func (a *Changes) checkNewKey(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[key](r)
 	if err != nil {
@@ -411,7 +413,7 @@ func (a *Changes) checkNewKey(ctx context.Context, r Request) ([]Fact, error) {
 	return list, nil
 }
 
-// checkKey returns the facts about an existing key. It refuses a key that is not as its requester saw it.
+// checkKey returns the facts about an existing key. It refuses a key that has changed since the requester saw it.
 func (a *Changes) checkKey(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[key](r)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Deps is what requests are applied with.
+// Deps are the parts of the program that Changes uses.
 type Deps struct {
 	Store    *Store
 	Ledger   *ledger.Ledger
@@ -37,13 +37,13 @@ type Deps struct {
 	People   *identity.Identity
 	Senders  *senderid.Store
 	Webhooks *webhook.Webhooks
-	// Seal stores a secret of the change, which its requester is shown once. If it is nil, only the person who applies
-	// the change gets the secret.
+	// Seal stores a secret of the change, which is shown to the requester once. If Seal is nil, only the person who
+	// applies the change gets the secret.
 	Seal *config.Sealer
-	// MailLink sends the link of an invitation or a reset to the person, in the transaction that makes it. nil: the link is shown to the
-	// requester.
+	// MailLink sends the link of an invitation or a reset to the person, in the transaction that makes it. If it is
+	// nil, the requester is shown the link.
 	MailLink func(tx *db.Tx, email, token string) error
-	// ShownKey is the key of the hashes of facts that an approver was shown.
+	// ShownKey is the key of the hashes of the facts that an approver was shown.
 	ShownKey  []byte
 	Treasury  *treasury.Treasury
 	Closing   *closing.Books
@@ -62,7 +62,7 @@ type Changes struct {
 	kinds map[string]Kind // by the names under which they are stored
 }
 
-// Finish ends a request in the transaction that applies it. changes are the changed values, in the units of people.
+// Finish ends a request in the transaction that applies it. changes are the changed values as people read them.
 // secret is shown once, such as the text of a key: to the requester and, if there is one, to the approver.
 type Finish func(tx *db.Tx, changes []audit.Change, secret ...string) error
 
@@ -82,7 +82,7 @@ type Kind struct {
 	// nil: no facts.
 	Check func(ctx context.Context, r Request) ([]Fact, error)
 	// Apply opens the transaction that applies the request, or joins one, and runs finish in it. It refuses with
-	// changed_since if the subject is not as in the payload.
+	// changed_since if the subject differs from the payload.
 	Apply func(ctx context.Context, r *Request, finish Finish) error
 	// Undone releases the subject of a request that is not applied. end ends the request in the same transaction. nil:
 	// the subject needs no release.
@@ -104,23 +104,25 @@ type Draft struct {
 	Sentence string // the payload for people
 	Amount   money.Pesewas
 	Payload  any
-	Barred   []string // ids of the people, besides the requester, who may not approve it
+	Barred   []string // ids of the people, in addition to the requester, who may not approve it
 	Light    bool     // needs no approver unless a line of the policy asks for one
 	Again    *Request // the request that the same form made before
 	Reason   string   // in the place of one that the requester did not give
-	// Accept accepts the subject of the request in a transaction of its domain, and returns its id, which is the request's. The
-	// transaction stores the request by the function that plan returns. nil: the subject exists, or Apply makes it.
+	// Accept accepts the subject of the request in a transaction of its domain and returns the subject's id, which
+	// becomes the request's id. That transaction stores the request with the function that plan returns. If Accept is
+	// nil, the subject exists already or Apply makes it.
 	Accept func(ctx context.Context, plan Plan) (id string, err error)
-	// Facts are those of a subject that Accept has yet to accept: Check cannot find it. Changes are written into the audit log where
-	// the request needs no approver.
+	// Facts are the facts of a subject that Accept has not accepted yet, because Check cannot find it. Changes are
+	// the values for the audit log if the request needs no approver.
 	Facts   []Fact
 	Changes []audit.Change
-	// Begin runs in the transaction that stores the request, and changes its subject. At most one function.
+	// Begin runs in the transaction that stores the request and changes the request's subject. It has at most one
+	// function.
 	Begin []func(tx *db.Tx) error
 }
 
-// Plan decides how many approvers the request of a subject needs. write stores the request, waiting or done, in the transaction that
-// accepts the subject.
+// Plan decides how many approvers the request of a subject needs. write stores the request, waiting or done, in the
+// transaction that accepts the subject.
 type Plan func(ctx context.Context, r Request) (planned Request, write func(tx *db.Tx) error, err error)
 
 // Rule returns the rule of a kind, and whether this program knows the kind.
@@ -129,10 +131,10 @@ func (a *Changes) Rule(name string) (Rule, bool) {
 	return k.Rule, known
 }
 
-// Title returns the noun of a kind, or its name where this program does not know it.
+// Title returns the noun of a kind, or the kind's name if this program does not know the kind.
 func (a *Changes) Title(name string) string { return cmp.Or(a.kinds[name].Title, name) }
 
-// maxReason is how many characters a reason may have.
+// maxReason is the longest reason, in characters.
 const maxReason = 500
 
 // noReason is stored if a command without a person gave no reason.
@@ -154,7 +156,8 @@ func written[P any](a *Changes, name, title string, rule Rule, work func(tx *db.
 	})
 }
 
-// secretly is written for a kind that makes a secret. prepare runs once before the transaction, which may run twice.
+// secretly makes a kind like written that also makes a secret. prepare runs once before the transaction, because the
+// transaction may run twice.
 func secretly[P, S any](a *Changes, name, title string, rule Rule, prepare func(ctx context.Context, p P) (S, error), work func(tx *db.Tx, request Request, p P, s S) (changes []audit.Change, made []string, err error)) Kind {
 	return Kind{Name: name, Title: title, Rule: rule, Apply: func(ctx context.Context, request *Request, finish Finish) error {
 		p, err := payloadOf[P](*request)
@@ -181,7 +184,7 @@ func (k Kind) by(look func(ctx context.Context, o Order) (Draft, error), fields 
 	return k
 }
 
-// showing returns the kind with what requester and approver should see.
+// showing returns the kind with the function that finds its facts.
 func (k Kind) showing(check func(ctx context.Context, r Request) ([]Fact, error)) Kind {
 	k.Check = check
 	return k
@@ -190,7 +193,7 @@ func (k Kind) showing(check func(ctx context.Context, r Request) ([]Fact, error)
 // CodeChanged is the code of a refusal because the subject changed after the request.
 const CodeChanged = "changed_since"
 
-// errChanged is returned if the subject is not as the requester saw it.
+// errChanged is returned if the subject has changed since the requester saw it.
 func errChanged(what string) error {
 	return problem.New(problem.Invalid, CodeChanged, what+" was changed since this was made")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// New makes a Changes with the kinds of this package and more of other packages.
+// New makes a Changes with the kinds of this package, and with further kinds of other packages.
 func New(d Deps, more ...Kind) *Changes {
 	a := &Changes{Deps: d, kinds: map[string]Kind{}}
 	for _, k := range append(a.own(), more...) {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The limits of one person's waiting requests, so that nobody hides the requests of others among thousands.
+// The limits of one person's waiting requests. They keep a person from hiding the requests of others among thousands.
 const mostOpen = 50
 
 var requests = identity.Limit{What: "act.make", Most: 30, Of: "requests that wait for approval"}
@@ -20,7 +20,7 @@ const (
 		ORDER BY id LIMIT 1`
 )
 
-// limit refuses, in tx, more requests of a person than somebody can check. key names the request.
+// limit refuses, in tx, another request of a person who has too many waiting. key names the request.
 func (s *Store) limit(tx *db.Tx, a Request, key string) error {
 	if _, err := s.people.Take(tx, requests, a.Requester, key, audit.Entry{}); err != nil { // it locks the person, so that requests come one by one
 		return err
@@ -33,7 +33,7 @@ func (s *Store) limit(tx *db.Tx, a Request, key string) error {
 	return err
 }
 
-// twin finds the request of the same person for the same, for the same reason, that still waits for as many approvals.
+// twin finds a waiting request of the same person for the same change, with the same reason and number of approvals.
 func (s *Store) twin(tx *db.Tx, a Request) (twin Request, found bool, err error) {
 	id := ""
 	if found, err = tx.One(findTwin, []any{a.Requester, a.Kind, a.Tenant, a.Place, string(a.Payload), a.Reason, a.Needs, s.clock.Now()}, &id); err != nil || !found {

@@ -19,8 +19,8 @@ const MostApprovers = 2
 // before the last approval. If the request ends otherwise, the payment ends and the hold is released.
 const KindSendPayout = "payout.send"
 
-// KindRefund is a refund of a collection that a person of the account requests on its page. The request has the id of the refund, which is
-// a payout. The policy's line of payouts counts for it, too.
+// KindRefund is a refund of a collection that a person of the account requests on the collection's page. The request
+// has the id of the refund, which is a payout. The policy's line for payouts applies to it, too.
 const KindRefund = "payment.refund"
 
 // Line is one line of the policy: requests of a kind that move at least an amount need a number of approvers. At the
@@ -34,10 +34,10 @@ type Line struct {
 	Approvers int
 }
 
-// Default is the number of approvers of a line that is to be removed.
+// Default is the number of approvers in a request that removes a line.
 const Default = -1
 
-// Approvers names a number of approvers for people, such as "2 approvers".
+// Approvers formats a number of approvers for people, such as "2 approvers".
 func Approvers(n int) string {
 	switch n {
 	case Default:
@@ -50,8 +50,8 @@ func Approvers(n int) string {
 	return fmt.Sprintf("%d approvers", n)
 }
 
-// fromAmount is the end of a sentence about a number of approvers, such as " from GHS 500.00". It is empty for zero,
-// because then the number is the same for every amount.
+// fromAmount formats the lower limit of a line, such as " from GHS 500.00". It is empty for zero, because the number
+// of approvers is then the same for every amount.
 func fromAmount(from money.Pesewas) string {
 	if from == 0 {
 		return ""
@@ -59,7 +59,7 @@ func fromAmount(from money.Pesewas) string {
 	return " from " + ledger.GHS.Text(int64(from))
 }
 
-// place is where the requests are made that the line is about.
+// place is the place whose requests the line is about.
 func (l Line) place() string {
 	if l.Own {
 		return l.Tenant
@@ -70,7 +70,7 @@ func (l Line) place() string {
 // ownKind is a kind of requests of a tenant's own people.
 type ownKind struct{ kind, tenant string }
 
-// How long a tenant's own lines are kept, and of how many kinds and tenants.
+// The limits of the cache of tenants' own lines: their age, and the number of kinds and tenants.
 const (
 	linesFresh = time.Second
 	linesKept  = 10_000

@@ -27,7 +27,7 @@ const (
 	dropOwnLine = `DELETE FROM act_policy_own WHERE kind = $1 AND tenant = $2 AND pesewas = $3`
 )
 
-// Policy gives the lines that somebody has set.
+// Policy returns the lines that people have set.
 func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		lines = nil
@@ -41,8 +41,9 @@ func (s *Store) Policy(ctx context.Context) (lines []Line, err error) {
 	return lines, err
 }
 
-// SetLine sets a line of the policy or takes it away, in tx. rule is that of the line's kind. A line that the people of the
-// place cannot satisfy is refused: each who may make such requests must have enough others who may check.
+// SetLine sets or removes a line of the policy in tx. rule is the rule of the line's kind. It refuses a line that the
+// people of the place cannot satisfy: everybody who may make such requests must have enough others who may approve
+// them.
 func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	if l.From < 0 || l.Approvers < Default || l.Approvers > MostApprovers {
 		return Default, problem.Field("checkers", "must be 0, 1 or 2, from an amount that is not below zero")
@@ -82,8 +83,9 @@ func (s *Store) SetLine(tx *db.Tx, rule Rule, l Line) (before int, err error) {
 	return before, nil
 }
 
-// Asked reports whether a tenant's own line, at most a second old, asks for a check of a request of a kind that an API key requests. Without
-// such a line decide asks for none, so the key's request reads nothing else.
+// Asked reports whether a tenant's own line requires approval of a request of a kind that an API key makes. It reads
+// lines that are at most a second old. Without such a line decide requires no approval, so a key's request reads
+// nothing else.
 func (s *Store) Asked(ctx context.Context, kind, tenant string, amount money.Pesewas) (bool, error) {
 	lines, err := s.ownLines.Get(ctx, ownKind{kind, tenant})
 	for _, l := range lines {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// KindLowBalance sets below which balance of its wallet an account wants to be warned.
+// KindLowBalance sets the wallet balance below which an account gets a warning.
 const KindLowBalance = "tenant.low_balance"
 
 // lowBalance is the payload as the requester saw it. Its members and their order are hashed, so they never change.
@@ -63,7 +63,7 @@ func (a *Changes) lookLowBalance(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: lowBalance{t.ID, t.Name, now.LowBalance, after}}, nil
 }
 
-// Threshold returns an account's low-balance threshold for people.
+// Threshold formats an account's low-balance threshold for people.
 func Threshold(t tenant.Tenant) string {
 	if t.LowBalance == 0 {
 		return "none"
@@ -71,7 +71,7 @@ func Threshold(t tenant.Tenant) string {
 	return t.Money().Text(int64(t.LowBalance))
 }
 
-// checkLowBalance returns both thresholds and the wallet.
+// checkLowBalance returns the threshold before and after, and the wallet's balance.
 func (a *Changes) checkLowBalance(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[lowBalance](r)
 	if err != nil {

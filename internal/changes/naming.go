@@ -17,11 +17,11 @@ const (
 	// namesRead bounds how many accounts are compared with a name, namesAtOnce how many are read at once.
 	namesRead   = 20_000
 	namesAtOnce = 500
-	// nearShown is how many accounts of a near name a warning names.
+	// nearShown is how many accounts with a similar name a warning lists.
 	nearShown = 3
 )
 
-// nearNames returns some accounts of the same mode whose names a person may take for that of t.
+// nearNames returns some accounts of the same mode whose names a person may confuse with the name of t.
 func (a *Changes) nearNames(ctx context.Context, t tenant.Tenant) (near []tenant.Tenant, err error) {
 	name := letters(t.Name)
 	for after, read := "", 0; read < namesRead; {
@@ -89,8 +89,8 @@ func shortID(id string) string {
 	return id[len(id)-6:]
 }
 
-// titled names an account for the sentence of a request at a place. At the installation a name that people may mistake has the end of
-// the account's id; an account's own people learn nothing of other accounts.
+// titled names an account for the sentence of a request at a place. At the installation, a name that people may
+// confuse with another gets the end of the account's id. An account's own people learn nothing about other accounts.
 func (a *Changes) titled(ctx context.Context, place string, t tenant.Tenant) (string, error) {
 	if place != roles.Installation {
 		return fmt.Sprintf("%s (%s)", t.Name, t.Mode), nil
@@ -102,7 +102,7 @@ func (a *Changes) titled(ctx context.Context, place string, t tenant.Tenant) (st
 	return fmt.Sprintf("%s (%s)", t.Name, t.Mode), err
 }
 
-// nearWarnings warn of accounts whose names people may take for that of t.
+// nearWarnings returns warnings of accounts whose names people may confuse with the name of t.
 func (a *Changes) nearWarnings(ctx context.Context, t tenant.Tenant) ([]Fact, error) {
 	near, err := a.nearNames(ctx, t)
 	if err != nil || len(near) == 0 {
@@ -115,7 +115,7 @@ func (a *Changes) nearWarnings(ctx context.Context, t tenant.Tenant) ([]Fact, er
 	return []Fact{warning(fmt.Sprintf("%s (id …%s) has a name like %s. Check that this is the right account.", t.Name, shortID(t.ID), strings.Join(names, ", ")))}, nil
 }
 
-// accountFacts show the account that a request of the installation is about.
+// accountFacts returns the facts about the account of a request of the installation.
 func (a *Changes) accountFacts(ctx context.Context, r Request) ([]Fact, error) {
 	if r.Place != roles.Installation || r.Tenant == "" {
 		return nil, nil
@@ -132,11 +132,11 @@ func (a *Changes) accountFacts(ctx context.Context, r Request) ([]Fact, error) {
 	return append(list, near...), err
 }
 
-// worth writes an amount of a payment for people.
+// worth formats an amount of a payment for people.
 func worth(p book.Payment, amount money.Pesewas) string { return p.Money().Text(int64(amount)) }
 
-// masked is where a payout goes, for a sentence that people read who may not see whole numbers. The page of the payment shows
-// the number to those who may.
+// masked formats the payee of a payout for a sentence whose readers may not see whole numbers. The page of the
+// payment shows the number to people who may see it.
 func masked(pay book.Payment) string {
 	if pay.BankID == "" {
 		return pay.Channel + " " + pay.MSISDN().Masked()
@@ -144,7 +144,8 @@ func masked(pay book.Payment) string {
 	return "bank " + pay.BankID + ", account ****" + pay.Account[max(0, len(pay.Account)-4):]
 }
 
-// reference is a payout's reference as everybody may see it who sees the request: one that holds a number is masked like the number.
+// reference formats a payout's reference for everybody who sees the request. A reference that contains a number is
+// masked like the number.
 func reference(pay book.Payment) string {
 	if !pay.ReferenceHoldsNumber() {
 		return pay.Reference

@@ -17,8 +17,9 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// The kinds of changes of payments. KindResolve ends a payment of unknown outcome by the provider's statement.
-// KindContradict reverses such a resolution. KindDecide empties suspense of the amount of a contradicted payment.
+// The kinds of changes of payments. KindResolve ends a payment of unknown outcome according to the provider's
+// statement. KindContradict reverses such a resolution. KindDecide moves the amount of a contradicted payment out of
+// suspense.
 const (
 	KindResolve    = "payout.resolve"
 	KindContradict = "payout.contradict"
@@ -42,8 +43,8 @@ func seenOf(p book.Payment) seen {
 	return seen{p.ID, p.Tenant, p.Amount, string(p.Status), p.Rail, p.Attempt, p.Submissions, !p.ContradictedAt.IsZero(), p.LastReported}
 }
 
-// unchanged refuses, under the row's lock, a payment that is not as the requester saw it: a statement proves nothing
-// about a later submission.
+// unchanged refuses a payment that has changed since the requester saw it, because a statement proves nothing about a
+// later submission. It runs under the row's lock.
 func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 	p, err := a.Payments.Locked(tx, s.ID)
 	if err == nil && seenOf(p) != s {
@@ -52,7 +53,8 @@ func (a *Changes) unchanged(tx *db.Tx, s seen) (book.Payment, error) {
 	return p, err
 }
 
-// onPayment returns the kind of a change of a payment. The payload has a member "payment" with the payment as seen.
+// onPayment returns the kind of a change of a payment. The member "payment" of its payload is the payment as the
+// requester saw it.
 func onPayment[P any](name, title string, apply func(ctx context.Context, request Request, p P, finish Finish) error) Kind {
 	return Kind{Name: name, Title: title, Rule: Rule{Make: roles.ChangeTreasury, Check: roles.ApproveMoney}, Apply: func(ctx context.Context, request *Request, finish Finish) error {
 		p, err := payloadOf[P](*request)
@@ -71,7 +73,7 @@ var (
 	endingField  = Field{Name: "ending", Label: "By the statement", Options: []string{endedPaid, endedUnpaid}, Max: 6, Required: true}
 )
 
-// draftPayment drafts a change of a payment. The sentence gets a description of the payment.
+// draftPayment drafts a change of a payment. sentence gets a description of the payment.
 func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence string, payload any) (Draft, error) {
 	t, err := a.Tenants.Get(ctx, p.Tenant)
 	if err != nil {
@@ -86,7 +88,8 @@ func (a *Changes) draftPayment(ctx context.Context, p book.Payment, sentence str
 	return d, nil
 }
 
-// sent finds the request that a form has made before: the payment is not as the form showed it where that was done.
+// sent finds the request that a form has made before. After such a request the payment may differ from the form, so
+// sent runs before that comparison.
 func sent[P comparable](ctx context.Context, a *Changes, o Order, kind string, same func(P) bool) (Request, bool) {
 	request, err := a.Get(ctx, o.By.Place, o.ID)
 	var p P
@@ -96,7 +99,7 @@ func sent[P comparable](ctx context.Context, a *Changes, o Order, kind string, s
 	return request, same(p)
 }
 
-// WaitingAbout are the requests that wait about a payment.
+// WaitingAbout lists the waiting requests about a payment.
 func (a *Changes) WaitingAbout(ctx context.Context, p book.Payment) (about []Request, err error) {
 	list, err := a.Store.List(ctx, Filter{Tenant: p.Tenant, State: Waiting, Limit: waitingAtOnce})
 	for _, request := range list {
@@ -108,8 +111,8 @@ func (a *Changes) WaitingAbout(ctx context.Context, p book.Payment) (about []Req
 	return about, err
 }
 
-// Statement is the line of a provider's statement about a payment. The amounts are in pesewas, and nil if the statement
-// has none. They count for a payment that was paid.
+// Statement is the line of a provider's statement about a payment. The amounts are in pesewas, and nil if the
+// statement has none. They are used only for a payment that succeeded.
 type Statement struct {
 	Paid            bool
 	Fee, Commission *money.Pesewas // taken by the provider for itself, and given to us
@@ -124,14 +127,14 @@ type resolution struct {
 	Commission money.Pesewas `json:"commission"`
 }
 
-// asks reports whether two resolutions request the same, whatever their requesters saw.
+// asks reports whether two resolutions request the same change, whatever their requesters saw.
 func (r resolution) asks(o resolution) bool {
 	r.Payment, o.Payment = seen{ID: r.Payment.ID}, seen{ID: o.Payment.ID}
 	return r == o
 }
 
-// Resolve requests the end of an open payment by its provider's statement. id is the id of the form. payment is our id
-// or the provider's reference.
+// Resolve requests that an open payment end according to its provider's statement. id is the id of the form. payment
+// is our id or the provider's reference.
 func (a *Changes) Resolve(ctx context.Context, by By, id, payment string, s Statement, reason string) (Request, error) {
 	v := Values{"payment": payment, "ending": endingOf(s.Paid)}
 	for name, n := range map[string]*money.Pesewas{"provider_fee": s.Fee, "commission": s.Commission} {
@@ -235,11 +238,11 @@ type contradiction struct {
 	Paid    bool `json:"paid"` // the true outcome
 }
 
-// CodeContradicted is the code of the refusal to contradict a payment that is contradicted.
+// CodeContradicted is the code of the refusal to contradict a payment a second time.
 const CodeContradicted = "contradicted_before"
 
-// Contradict requests the reversal of an operator's resolution of a payment. paid is the true outcome. Decide handles an
-// amount that remains or is missing in suspense.
+// Contradict requests the reversal of an operator's resolution of a payment. paid is the true outcome. Decide handles
+// an amount that remains in suspense or is missing there.
 func (a *Changes) Contradict(ctx context.Context, by By, id, payment string, paid bool, reason string) (Request, error) {
 	return a.Do(ctx, by, KindContradict, id, Values{"payment": payment, "ending": endingOf(paid)}, reason)
 }
@@ -274,7 +277,7 @@ func (a *Changes) contradictKind() Kind {
 // Side receives the amount that a contradicted payment left in suspense, or pays the amount that is missing there.
 type Side string
 
-// The sides. Provider: the payment gets the provider's last status again, and the amount goes back.
+// The sides. With Provider the payment gets the provider's last status again, and the amount returns to the float.
 const (
 	Customer Side = "customer"
 	House    Side = "house"
@@ -287,7 +290,7 @@ type decision struct {
 	For     Side `json:"for"`
 }
 
-// Decide requests the emptying of suspense for a contradicted payment.
+// Decide requests that the amount of a contradicted payment leave suspense.
 func (a *Changes) Decide(ctx context.Context, by By, id, payment string, side Side, reason string) (Request, error) {
 	return a.Do(ctx, by, KindDecide, id, Values{"payment": payment, "for": string(side)}, reason)
 }
@@ -314,7 +317,7 @@ func (a *Changes) lookDecide(ctx context.Context, o Order) (Draft, error) {
 	return a.draftPayment(ctx, p, sentence, d)
 }
 
-// decided is the audit entry of a decision.
+// decided returns the audit entry of a decision.
 func decided(p book.Payment, side Side) audit.Change {
 	switch {
 	case p.Kind == book.KindCollection:
@@ -341,10 +344,11 @@ func (a *Changes) decideKind() Kind {
 	}).by(a.lookDecide, paymentField, Field{Name: "for", Label: "For", Options: []string{string(Customer), string(House), string(Provider)}, Max: 8, Required: true}).showing(a.checkPayment)
 }
 
-// youngPayment is the age below which the end of a payment by a statement is warned of: a statement of that day may lack it.
+// youngPayment is the age below which ending a payment by a statement causes a warning, because a statement of the
+// same day may not have the payment yet.
 const youngPayment = time.Hour
 
-// asSeen finds a payment, and refuses one that is not as its requester saw it.
+// asSeen finds a payment. It refuses a payment that has changed since the requester saw it.
 func (a *Changes) asSeen(ctx context.Context, p seen) (book.Payment, error) {
 	pay, err := a.Payments.Find(ctx, p.ID)
 	if err == nil && seenOf(pay) != p {
@@ -353,7 +357,8 @@ func (a *Changes) asSeen(ctx context.Context, p seen) (book.Payment, error) {
 	return pay, err
 }
 
-// checkPayment returns the payment that a request is about, and refuses one that is not as its requester saw it.
+// checkPayment returns facts about the payment of a request. It refuses a payment that has changed since the
+// requester saw it.
 func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[struct {
 		Payment seen `json:"payment"`
@@ -392,7 +397,7 @@ func (a *Changes) checkPayment(ctx context.Context, r Request) ([]Fact, error) {
 	return list, nil
 }
 
-// paymentFacts show a payment without a whole number or a name.
+// paymentFacts returns facts about a payment without a whole number or a name.
 func paymentFacts(p book.Payment) []Fact {
 	list := []Fact{{Name: "Payment", Value: fmt.Sprintf("%s, reference %s", p.Kind, reference(p)), Of: ofPayment(p.ID)},
 		{Name: "Amount", Value: worth(p, p.Amount)}, {Name: "Charges", Value: worth(p, p.Charges)}, {Name: "Number", Value: masked(p)},

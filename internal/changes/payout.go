@@ -67,20 +67,20 @@ func payoutRequest(pay book.Payment) Request {
 		Sentence: fmt.Sprintf("Send %s to %s, with a fee of %s", worth(pay, pay.Amount), masked(pay), worth(pay, pay.Charges))}
 }
 
-// sameAgain is how long before a payout the same amount to the same number is warned of.
+// sameAgain is the time within which an earlier payout of the same amount to the same number causes a warning.
 const sameAgain = 30 * time.Minute
 
-// payeeLooks is how many of the payouts before to a payee are looked at.
+// payeeLooks is how many earlier payouts to a payee are read.
 const payeeLooks = 20
 
-// The names of facts that are read again for the approver.
+// The names of the facts that are computed again for the approver.
 const (
 	expectedName = "Expected name"
 	unnamed      = "Whose this number is could not be found out. Check it with the payee."
 )
 
 // PayoutFacts returns the facts of a payout for requester and approver: the registered and the expected name, and
-// possible repeats. unknown reports that no provider could name the payee.
+// possible duplicates. unknown means that no provider could name the payee.
 func (a *Changes) PayoutFacts(ctx context.Context, pay book.Payment, expected string, unknown bool) (list []Fact, err error) {
 	if pay.Reference != "" {
 		list = append(list, Fact{Name: "Reference", Value: reference(pay)})
@@ -128,7 +128,7 @@ func SameName(a, b string) bool {
 	return slices.Equal(words(a), words(b))
 }
 
-// checkPayout computes the facts of a payout that waits again.
+// checkPayout computes the facts of a waiting payout again.
 func (a *Changes) checkPayout(ctx context.Context, r Request) ([]Fact, error) {
 	pay, err := a.Payments.Find(ctx, r.ID)
 	if err != nil {
@@ -143,7 +143,7 @@ func (a *Changes) checkPayout(ctx context.Context, r Request) ([]Fact, error) {
 	return a.PayoutFacts(ctx, pay, expected, r.Facts.has(warning(unnamed)))
 }
 
-// byKey describes the key that made a request, and its member.
+// byKey describes the key that made a request, and the person who created the key.
 func (a *Changes) byKey(ctx context.Context, request *Request, id string) error {
 	k, err := a.Access.Key(ctx, request.Tenant, id)
 	if err != nil {
@@ -160,7 +160,7 @@ func (a *Changes) byKey(ctx context.Context, request *Request, id string) error 
 	return err
 }
 
-// approvePayout lets the payout go and ends the request in one transaction.
+// approvePayout releases the payout to be sent and ends the request in one transaction.
 func (a *Changes) approvePayout(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[heldPayout](*request)
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *Changes) approvePayout(ctx context.Context, request *Request, finish Fi
 	return a.release(ctx, *request, "payout", func(row book.Payment) bool { return heldOf(row) == p }, finish)
 }
 
-// release lets the payment of a request go, if it is the same as when it was requested.
+// release releases the payment of a request to be sent if the payment is as it was when it was requested.
 func (a *Changes) release(ctx context.Context, request Request, what string, same func(row book.Payment) bool, finish Finish) error {
 	// A group commit returns to a caller that leaves before its batch ends, and would continue with the caller's values.
 	return a.Payments.Approve(context.WithoutCancel(ctx), request.ID, func(tx *db.Tx, row book.Payment) error {
@@ -183,7 +183,7 @@ func (a *Changes) release(ctx context.Context, request Request, what string, sam
 	})
 }
 
-// keyStands refuses the request of a key that was revoked since.
+// keyStands refuses the request of a key that has been revoked since.
 func (a *Changes) keyStands(tx *db.Tx, request Request) error {
 	if request.Key == "" {
 		return nil
@@ -195,8 +195,8 @@ func (a *Changes) keyStands(tx *db.Tx, request Request) error {
 	return err
 }
 
-// disapprovePayout releases the hold of a payout and ends the request in one transaction. It leaves a payout that no
-// longer waits as it is, because a recovery found it at a provider.
+// disapprovePayout releases the hold of a payout and ends the request in one transaction. A recovery may have found
+// the payout at a provider: it then no longer waits and is left as it is.
 func (a *Changes) disapprovePayout(ctx context.Context, request Request, end func(*db.Tx) error) error {
 	err := a.Payments.Disapprove(context.WithoutCancel(ctx), request.ID, end)
 	if err != nil && problem.From(err).Code == payments.CodeNotWaiting {

@@ -27,7 +27,7 @@ const ToBank = "bank:"
 // Yes is the value of a field that is set or absent.
 const Yes = "yes"
 
-// payoutFields are the fields of a payout by a page. The last three hold values that the page showed before.
+// payoutFields are the fields of a payout by a page. The last three carry values that the page showed before.
 var payoutFields = []Field{tenantField,
 	{Name: "channel", Label: "Network or bank", Max: 60, Required: true},
 	{Name: "account_number", Label: "Phone or account number", Max: 30, Required: true},
@@ -120,8 +120,8 @@ func payoutOf(t tenant.Tenant, v Values) (payments.Payout, error) {
 	return p, bad.Err()
 }
 
-// OrderOf returns the payout of a form with its fee and the payee's registered name. It looks the name up if the form
-// has none.
+// OrderOf returns the payout of a form with its fee and the payee's registered name. It looks up the name if the form
+// does not carry it.
 func (a *Changes) OrderOf(ctx context.Context, t tenant.Tenant, v Values) (o PayoutOrder, err error) {
 	if o.Payout, err = payoutOf(t, v); err != nil {
 		return o, err
@@ -155,13 +155,15 @@ func (a *Changes) registered(ctx context.Context, t tenant.Tenant, p payments.Pa
 	return name, name == "" && err == nil, err
 }
 
-// formKey returns the Idempotency-Key of the payout of a form. It is the payout's reference where the person gave none.
+// formKey returns the Idempotency-Key of the payout of a form. It is also the payout's reference if the person
+// entered none.
 func formKey(id string) string {
 	digits := strings.ReplaceAll(id, "-", "")
 	return "console-" + digits[:min(24, len(digits))]
 }
 
-// PayoutOf finds the payout that a form has made. reference is the person's own; empty: none. One of another payout is refused.
+// PayoutOf finds the payout that a form has made. reference is the person's own, or empty. It refuses a reference
+// that belongs to another payout.
 func (a *Changes) PayoutOf(ctx context.Context, tenantID, id, reference string) (pay book.Payment, found bool, err error) {
 	key := formKey(id)
 	list, err := a.Payments.History(ctx, tenantID, book.Filter{Kind: book.KindPayout, Reference: cmp.Or(reference, key), Page: 1, Size: 1})
@@ -209,7 +211,7 @@ func (a *Changes) lookPayout(ctx context.Context, o Order) (Draft, error) {
 // acceptWithin bounds the acceptance of a payout, which goes on when the browser disconnects.
 const acceptWithin = 30 * time.Second
 
-// acceptPayout accepts the payout of an order and, unless it waits, submits it.
+// acceptPayout accepts the payout of an order and submits it unless it waits for approval.
 func (a *Changes) acceptPayout(ctx context.Context, o Order, order PayoutOrder, plan Plan) (string, error) {
 	gone := ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptWithin)
@@ -230,14 +232,14 @@ func (a *Changes) acceptPayout(ctx context.Context, o Order, order PayoutOrder, 
 	return pay.ID, err
 }
 
-// caller returns who a payment of a form is accepted for. The form's id makes its Idempotency-Key.
+// caller returns the caller for whom the payment of a form is accepted. The form's id makes its Idempotency-Key.
 func (o Order) caller() (idempotency.Caller, error) {
 	asked, err := json.Marshal(o.Values)
 	sum := sha256.Sum256(asked)
 	return idempotency.Caller{Tenant: o.By.Place, IdempotencyKey: formKey(o.ID), BodyHash: hex.EncodeToString(sum[:16])}, err
 }
 
-// pending returns how long the payment of a request waits, and what stores the request with it.
+// pending returns how long the payment of a request waits, and the function that stores the request with it.
 func (p Plan) pending(ctx context.Context, r Request) (*payments.PendingApproval, error) {
 	r, write, err := p(ctx, r)
 	if err != nil {

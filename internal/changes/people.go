@@ -63,7 +63,7 @@ func (a *Changes) mayGive(tx *db.Tx, request Request, all ...identity.Membership
 	return nil
 }
 
-// other finds the person of a request, who is another one than its requester.
+// other finds the person of a request. It refuses the requester.
 func (a *Changes) other(tx *db.Tx, request Request, email string) (identity.Person, []identity.Membership, error) {
 	p, all, err := a.People.Locked(tx, email)
 	if err != nil {
@@ -94,7 +94,8 @@ func (a *Changes) where(ctx context.Context, place, tenantID string) (string, er
 	return a.titled(ctx, place, t)
 }
 
-// lookPerson drafts a change about a person; the sentence gets the address, the place, the name, the role and the one before.
+// lookPerson drafts a change about a person. sentence gets the address, the place, the name, the role and the
+// previous role.
 func (a *Changes) lookPerson(ctx context.Context, place, sentence string, p person) (Draft, error) {
 	if p.Email = strings.ToLower(strings.TrimSpace(p.Email)); !usertext.IsEmail(p.Email) {
 		return Draft{}, problem.Field("email", "must be an e-mail address")
@@ -106,8 +107,8 @@ func (a *Changes) lookPerson(ctx context.Context, place, sentence string, p pers
 	return Draft{Tenant: p.Tenant, Sentence: fmt.Sprintf(sentence, p.Email, where, p.Name, role(p.Role), role(p.Before)), Payload: p}, err
 }
 
-// Invite requests a role for a person, who is created if nobody has the address. For a person without a password the
-// Secret of the applied request is the token of the link, and its Code is for the approver.
+// Invite requests a role for a person. It creates the person if nobody has the address. If the person has no
+// password, the Secret of the applied request is the token of the link, and its Code is for the approver.
 func (a *Changes) Invite(ctx context.Context, by By, id, email, name string, m identity.Membership, reason string) (Request, error) {
 	return a.Do(ctx, by, KindInvite, id, Values{"email": email, "name": name, FieldTenant: m.Tenant, "role": string(m.Role)}, reason)
 }
@@ -120,7 +121,7 @@ func (a *Changes) lookInvite(ctx context.Context, o Order) (Draft, error) {
 	return a.lookPerson(ctx, o.By.Place, "Invite %[1]s (%[3]s) as %[4]s of %[2]s", p)
 }
 
-// role is how a role is written down.
+// role formats a role for a sentence.
 func role(r roles.Role) string {
 	if r == "" {
 		return "none"
@@ -135,8 +136,8 @@ func roleAt(tenantID string) string {
 	return "role at the customer"
 }
 
-// invitation creates a link and a code. If a command without a person invites, the person depends on the machine. The first
-// person of an installation depends on nobody.
+// invitation creates a link and a code. If a command without a person invites, the new person depends on the machine:
+// see seconds. The first person of an installation depends on nobody.
 func (a *Changes) invitation(ctx context.Context, _ person) (identity.Invitation, error) {
 	by := identity.NewInvitation()
 	people, err := a.People.SetUp(ctx)
@@ -146,8 +147,8 @@ func (a *Changes) invitation(ctx context.Context, _ person) (identity.Invitation
 	return by, err
 }
 
-// from completes an invitation: its requester, and whether the same person gets link and code because nobody had to
-// approve.
+// from completes an invitation: it sets the requester, and whether one person gets both link and code because nobody
+// had to approve.
 func from(request Request, by identity.Invitation) identity.Invitation {
 	by.By = request.RequesterName
 	switch {
@@ -193,12 +194,12 @@ func (a *Changes) inviteKind() Kind {
 		Field{Name: "role", Label: "Role", Max: 20, Required: true}).showing(a.checkPerson)
 }
 
-// SetRole asks for another role of a person at one place; an empty one takes it away.
+// SetRole requests another role of a person at one place. An empty role removes the person from the place.
 func (a *Changes) SetRole(ctx context.Context, by By, id, email string, m identity.Membership, before roles.Role, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRole, id, Values{"email": email, FieldTenant: m.Tenant, "role": role(m.Role), "before": role(before)}, reason)
 }
 
-// roleOf reads a role as role writes it.
+// roleOf parses a role as formatted by role.
 func roleOf(text string) roles.Role {
 	if text == role("") {
 		return ""
@@ -228,33 +229,33 @@ func (a *Changes) roleKind() Kind {
 		Field{Name: "before", Label: "Role now", Hint: "Write none where there is no role. A role that was changed meanwhile is left alone.", Max: 20, Required: true}).showing(a.checkPerson)
 }
 
-// Disable asks for a person to be kept out of everything, at once.
+// Disable requests that a person lose all access at once.
 func (a *Changes) Disable(ctx context.Context, by By, id, email, reason string) (Request, error) {
 	return a.Do(ctx, by, KindDisable, id, Values{"email": email}, reason)
 }
 
-// Enable asks for a person who was disabled to be let in again.
+// Enable requests that a disabled person get access again.
 func (a *Changes) Enable(ctx context.Context, by By, id, email, reason string) (Request, error) {
 	return a.Do(ctx, by, KindEnable, id, Values{"email": email}, reason)
 }
 
-// HasLink reports whether a request makes the token of a link for a person, which works with a code.
+// HasLink reports whether a request makes a link for a person. The link works only with a code.
 func HasLink(r Request) bool { return r.Kind == KindInvite || r.Kind == KindReset }
 
-// Reset asks for a person's password, second factor and recovery codes to be taken away. The token of the link to choose
-// new ones is the Secret of the applied request.
+// Reset requests the removal of a person's password, second factor and recovery codes. The Secret of the applied
+// request is the token of the link with which the person sets new ones.
 func (a *Changes) Reset(ctx context.Context, by By, id, email, reason string) (Request, error) {
 	return a.Do(ctx, by, KindReset, id, Values{"email": email}, reason)
 }
 
-// lookWhole drafts a change about everything that a person is; the sentence gets the address and the place.
+// lookWhole drafts a change of a person at all places. sentence gets the address and the place.
 func (a *Changes) lookWhole(sentence string) func(ctx context.Context, o Order) (Draft, error) {
 	return func(ctx context.Context, o Order) (Draft, error) {
 		return a.lookPerson(ctx, o.By.Place, sentence, person{Email: o.Values["email"], Tenant: o.By.Place})
 	}
 }
 
-// whole finds the person of a request about everything that they are, whose every role the requester may give.
+// whole finds the person of a change at all places. It refuses one with a role that the requester may not give.
 func (a *Changes) whole(tx *db.Tx, request Request, p person) error {
 	_, all, err := a.other(tx, request, p.Email)
 	if err != nil {
@@ -293,10 +294,10 @@ func (a *Changes) resetKind() Kind {
 	}).by(a.lookWhole("Take password and second factor of %[1]s away and give a link for new ones (%[2]s)"), emailField).showing(a.checkPerson)
 }
 
-// peopleRead is how many people of a place a person is looked for among.
+// peopleRead is how many people of a place are searched for a person.
 const peopleRead = 2000
 
-// checkPerson returns the facts about a person and the permissions of a new role, and warns of a similar address.
+// checkPerson returns the facts about a person and the permissions of a new role. It warns of a similar address.
 func (a *Changes) checkPerson(ctx context.Context, r Request) (list []Fact, err error) {
 	p, err := payloadOf[person](r)
 	if err != nil {
@@ -326,7 +327,7 @@ func (a *Changes) checkPerson(ctx context.Context, r Request) (list []Fact, err 
 	return list, nil
 }
 
-// personFacts show a person with their roles at a place.
+// personFacts returns facts about a person and the person's roles at a place.
 func personFacts(l identity.Listed, place string) []Fact {
 	seen := "never"
 	if !l.SeenAt.IsZero() {
@@ -350,7 +351,7 @@ func personFacts(l identity.Listed, place string) []Fact {
 	return list
 }
 
-// powerful are the permissions whose gain is warned of.
+// powerful are the permissions that cause a warning when somebody gets them.
 var powerful = []roles.Permission{roles.ChangePeople, roles.ChangePolicy, roles.ChangeMoney, roles.ApproveMoney, roles.ApprovePayouts, roles.RequestPayouts}
 
 // roleFacts shows the permissions that a new role adds and removes.

@@ -61,7 +61,7 @@ type InForce struct {
 	Alone       bool   // nobody else may approve, so the change is applied at once
 }
 
-// requester is somebody whose requests the policy is computed for.
+// requester is a person or key whose policy is computed.
 type requester struct {
 	id, name string
 	key      bool
@@ -123,7 +123,8 @@ func (a *Changes) inForce(ctx context.Context, place, about string, who func([]i
 	return list, err
 }
 
-// inForceOf returns the policy in force for a requester, with a row for each amount from which it differs.
+// inForceOf returns the policy in force for a requester, with a row for each amount at which the number of approvers
+// changes.
 func (s *Store) inForceOf(tx *db.Tx, holders []identity.Holder, k Kind, r Request, one requester, amounts []money.Pesewas) (list []InForce, err error) {
 	before := ""
 	for _, from := range amounts {
@@ -172,7 +173,7 @@ func amountsOf(lines []Line, kind, place, about string) []money.Pesewas {
 	return slices.Compact(from)
 }
 
-// Approvers returns how many approvals a request that somebody is about to make at a place would need now.
+// Approvers returns how many approvals a request needs that a person is about to make at a place.
 func (a *Changes) Approvers(ctx context.Context, by By, r Request) (n int, err error) {
 	r.Place, r.Requester = by.Place, by.id()
 	err = a.Store.db.Read(ctx, func(tx *db.Tx) error {
@@ -191,7 +192,7 @@ func (a *Changes) SetPolicy(ctx context.Context, by By, id string, l Line, reaso
 	return a.Do(ctx, by, KindPolicy, id, Values{"kind": l.Kind, FieldTenant: l.Tenant, "from": l.From.String(), "approvers": strconv.Itoa(l.Approvers)}, reason)
 }
 
-// lineOf reads a line of the policy.
+// lineOf parses a line of the policy.
 func (a *Changes) lineOf(o Order) (l Line, title string, err error) {
 	l = Line{Kind: o.Values["kind"], Tenant: o.Values[FieldTenant]}
 	if o.By.Place != roles.Installation {
@@ -270,7 +271,7 @@ func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish)
 	})
 }
 
-// checkPolicy returns the line as it is and as it would be, and warns of one that asks for fewer approvers.
+// checkPolicy returns the line before and after. It warns of a line that requires fewer approvers.
 func (a *Changes) checkPolicy(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[lined](r)
 	if err != nil {

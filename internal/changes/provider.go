@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// KindPause stops new work of a provider, KindResume lets it go on and closes its circuit breakers.
+// KindPause stops new work at a provider. KindResume resumes it and closes the provider's circuit breakers.
 const (
 	KindPause  = "provider.pause"
 	KindResume = "provider.resume"
@@ -24,13 +24,13 @@ type switched struct {
 	Operation string `json:"operation"` // route.Any: all of them
 }
 
-// Pause asks for a provider to get no new work of an operation, or of all. Payments that are under
-// way settle.
+// Pause requests that a provider get no new work of an operation, or of all operations. Payments that were submitted
+// before still settle.
 func (a *Changes) Pause(ctx context.Context, by By, id, mode, provider string, op route.Operation, reason string) (Request, error) {
 	return a.Do(ctx, by, KindPause, id, Values{"mode": mode, "provider": provider, "operation": string(op)}, reason)
 }
 
-// Resume asks for a provider to get work again.
+// Resume requests that a provider get new work again.
 func (a *Changes) Resume(ctx context.Context, by By, id, mode, provider string, op route.Operation, reason string) (Request, error) {
 	return a.Do(ctx, by, KindResume, id, Values{"mode": mode, "provider": provider, "operation": string(op)}, reason)
 }
@@ -53,7 +53,7 @@ func (a *Changes) lookSwitch(on bool) func(ctx context.Context, o Order) (Draft,
 	}
 }
 
-// switchKind is light: a person who sees a provider fail must not wait for a second person.
+// switchKind is light, because a person who sees a provider fail must not wait for a second person.
 func (a *Changes) switchKind(name, title string, on bool) Kind {
 	return written(a, name, title, Rule{Make: roles.SwitchProviders, Check: roles.ApproveMoney, Light: true}, func(tx *db.Tx, request Request, p switched) ([]audit.Change, error) {
 		change := audit.Change{What: p.Provider + " (" + p.Mode + ") " + p.Operation, Before: "not paused", After: "paused"}

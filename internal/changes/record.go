@@ -67,7 +67,8 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...
 	return made, err
 }
 
-// AtOnce completes a request of a command without a person: the transaction that applies it stores it, too.
+// AtOnce completes the request of a command without a person. The transaction that applies the request also stores
+// it.
 func (s *Store) AtOnce(by By, a Request) Request {
 	a.Requester, a.RequesterName, a.Origin, a.Place, a.State, a.MadeAt = by.id(), by.name(), by.Origin, by.Place, Waiting, s.clock.Now()
 	a.ExpiresAt = a.MadeAt.Add(Lasts)
@@ -75,8 +76,8 @@ func (s *Store) AtOnce(by By, a Request) Request {
 	return a
 }
 
-// Planned completes a request that waits for its approvers from the moment at which a transaction of its domain inserts it. It
-// is refused where too few people may check it; its Needs are 0 where it needs no check.
+// Planned completes a request that is stored by the transaction of its domain. It refuses a request that too few
+// people may approve. The request's Needs is 0 if it needs no approver.
 func (s *Store) Planned(ctx context.Context, rule Rule, a Request) (Request, error) {
 	if a.Key != "" && !rule.ByKey {
 		return Request{}, problem.New(problem.Forbidden, "person_needed", "An API key cannot request this: a person must")

@@ -39,8 +39,8 @@ func refundRequest(of, refund book.Payment) Request {
 		Sentence: fmt.Sprintf("Refund %s of the collection %s to %s, with a fee of %s", worth(refund, refund.Amount), reference(of), masked(refund), worth(refund, refund.Charges))}
 }
 
-// lookRefund drafts a refund by a page. The transaction that stores the request accepts the refund. The refund then waits
-// for approval with its money on hold, or is sent at once.
+// lookRefund drafts a refund by a page. The transaction that stores the request accepts the refund. The refund then
+// waits for approval with its money on hold, or is sent at once.
 func (a *Changes) lookRefund(ctx context.Context, o Order) (Draft, error) {
 	if o.By.Place != o.Values[FieldTenant] || o.By.Machine != "" {
 		return Draft{}, problem.New(problem.Forbidden, "person_needed", a.kinds[KindRefund].Instead)
@@ -78,7 +78,7 @@ func (a *Changes) lookRefund(ctx context.Context, o Order) (Draft, error) {
 		Accept: func(ctx context.Context, plan Plan) (string, error) { return a.acceptRefund(ctx, o, of, planned, plan) }}, err
 }
 
-// acceptRefund accepts a refund as it was planned and, unless it waits, submits it.
+// acceptRefund accepts a planned refund and submits it unless it waits for approval.
 func (a *Changes) acceptRefund(ctx context.Context, o Order, of, planned book.Payment, plan Plan) (string, error) {
 	gone := ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptWithin)
@@ -101,7 +101,7 @@ func (a *Changes) acceptRefund(ctx context.Context, o Order, of, planned book.Pa
 	return refund.ID, err
 }
 
-// refundLooks is how many refunds of a collection are looked at.
+// refundLooks is how many earlier refunds of a collection are read.
 const refundLooks = 100
 
 // refundFacts returns the facts of a refund for requester and approver. refund has no id before it is accepted.
@@ -139,7 +139,7 @@ func (a *Changes) refundFacts(ctx context.Context, of, refund book.Payment) ([]F
 	return list, nil
 }
 
-// checkRefund computes the facts of a refund that waits again.
+// checkRefund computes the facts of a waiting refund again.
 func (a *Changes) checkRefund(ctx context.Context, r Request) ([]Fact, error) {
 	refund, err := a.Payments.Find(ctx, r.ID)
 	if err != nil {
@@ -152,7 +152,7 @@ func (a *Changes) checkRefund(ctx context.Context, r Request) ([]Fact, error) {
 	return a.refundFacts(ctx, of, refund)
 }
 
-// approveRefund lets the refund go and ends the request in one transaction.
+// approveRefund releases the refund to be sent and ends the request in one transaction.
 func (a *Changes) approveRefund(ctx context.Context, r *Request, finish Finish) error {
 	p, err := payloadOf[heldRefund](*r)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// KindReopen opens a range of numbers again that was closed to a customer's one-time passwords.
+// KindReopen reopens a range of numbers that was closed to a customer's one-time passwords.
 const KindReopen = "otp.reopen"
 
 // reopened is the payload. Its members and their order are hashed, so they never change.
@@ -19,7 +19,8 @@ type reopened struct {
 	Range  string `json:"range"`
 }
 
-// ReopenRange asks for a range of numbers to be opened again: its first digits, or a number of it.
+// ReopenRange requests that a range of numbers be reopened. The range is given by its first digits or by a number in
+// it.
 func (a *Changes) ReopenRange(ctx context.Context, by By, id, tenantID, digits, reason string) (Request, error) {
 	return a.Do(ctx, by, KindReopen, id, Values{FieldTenant: tenantID, "range": digits}, reason)
 }
@@ -38,7 +39,7 @@ func (a *Changes) lookReopen(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: t.ID, Sentence: sentence, Payload: reopened{t.ID, prefix}}, nil
 }
 
-// reopenKind is light: a range that is still pumped closes again by itself.
+// reopenKind is light, because a range with further suspicious traffic closes again by itself.
 func (a *Changes) reopenKind() Kind {
 	return written(a, KindReopen, "Reopening of a number range", Rule{Make: roles.ChangeTenants, Check: roles.ApproveAccess, Light: true}, func(tx *db.Tx, request Request, p reopened) ([]audit.Change, error) {
 		was, err := a.Messaging.Codes.ReopenRange(tx, p.Tenant, p.Range)

@@ -20,7 +20,7 @@ import (
 // Lasts is how long a request waits for its approvers.
 const Lasts = 24 * time.Hour
 
-// State is the state of a request. Stored.
+// State is the state of a request. Its values are stored.
 type State string
 
 // The states. Every one but Waiting is final.
@@ -57,15 +57,16 @@ type Request struct {
 	EndedAt       time.Time // zero: it waits
 	Note          string    // why it was rejected, or failed
 	Checks        []Check
-	// Refused is the reason of a refusal by the subject just now. It is never stored here; Note is.
+	// Refused is the reason of a refusal by the subject just now. It is never stored, but the same reason may be
+	// stored in Note.
 	Refused *problem.Error
 	// Secret is shown once to the requester, and Code once to the approver. They are set when the requester has just
 	// applied the request alone, and are never stored here.
 	Secret, Code string
-	// Facts are the facts that its requester saw.
+	// Facts are the facts that the requester saw.
 	Facts Facts
-	// Actor is the person who applies it, and Shown the content of the approver's page. Both are set for Apply and
-	// Finish only.
+	// Actor is the person who applies the request. Shown is the content of the approver's page. Both are set for
+	// Apply and Finish only.
 	Actor, Shown string
 	// Made is the id of an object that the change just created, such as the payment of a transfer.
 	Made string
@@ -76,12 +77,12 @@ type Check struct {
 	Person, Name string
 	At           time.Time
 	Note         string // a remark for others: who invited the approver, and what the approver shares with the requester
-	// Lapsed approvals count no longer: who gave one may not check now, or was reset or given the role since the request was made.
-	// Counted fills it in, while the request waits.
+	// Lapsed marks an approval that no longer counts: its author lost the permission, was reset, or got the role
+	// after the request was made. Counted sets Lapsed while the request waits.
 	Lapsed bool
 }
 
-// Approvals is how many of a request's checks count.
+// Approvals returns how many of a request's approvals count.
 func (a Request) Approvals() (n int) {
 	for _, c := range a.Checks {
 		if !c.Lapsed {
@@ -91,7 +92,7 @@ func (a Request) Approvals() (n int) {
 	return n
 }
 
-// own reports whether a person made the request, or has or may have the key that did.
+// own reports whether a person made the request, or has or may have the key that made it.
 func (a Request) own(p identity.Person) bool {
 	return p.ID == a.Requester || slices.Contains(a.Barred, p.ID) || identity.Named(a.Member, p)
 }
@@ -99,23 +100,24 @@ func (a Request) own(p identity.Person) bool {
 // Rule holds the permissions to request and to approve a kind.
 type Rule struct {
 	Make, Check roles.Permission
-	// Light requests need no approver unless a line of the policy asks for one.
+	// Light requests need no approver unless a line of the policy requires one.
 	Light bool
-	// ByKey reports that API keys may request the kind. Such requests need no approver unless a line of the policy asks
-	// for one.
+	// ByKey reports that API keys may request the kind. Such requests need no approver unless a line of the policy
+	// requires one.
 	ByKey bool
-	// Lasts is how long one waits for its approvers; zero: Lasts.
+	// Lasts is how long a request of the kind waits for its approvers. Zero means the constant Lasts.
 	Lasts time.Duration
 }
 
 // lasts is how long a request waits for its approvers.
 func (r Rule) lasts() time.Duration { return cmp.Or(r.Lasts, Lasts) }
 
-// By is who requests or decides, and from where.
+// By is the person who requests or decides, and the address of the request.
 type By struct {
 	Visitor identity.Visitor
-	// Machine names the user of this machine, for the audit log, where a command names no person. Such a request needs no approver,
-	// and its Requester is identity.Machine. Whether a command may do without a person is decided by the command line.
+	// Machine names the operating system's user if a command names no person. It is for the audit log. Such a request
+	// needs no approver, and its Requester is identity.Machine. The command line decides whether a command needs a
+	// person.
 	Machine string
 	Origin  string // an IP address, or the machine
 	Place   string // where they do it: a tenant's id, or identity.Installation
@@ -129,7 +131,7 @@ func (by By) id() string {
 	return by.Visitor.Person.ID
 }
 
-// name returns how people know the requester.
+// name returns the requester's name for people.
 func (by By) name() string {
 	return cmp.Or(by.Machine, by.Visitor.Person.Email)
 }
@@ -142,7 +144,7 @@ func (by By) role() roles.Role {
 	return by.Visitor.Role(by.Place)
 }
 
-// person returns the id of the person who made the request; empty where none did.
+// person returns the id of the person who made the request. It is empty if no person did.
 func (a Request) person() string {
 	if a.byMachine() {
 		return ""
@@ -150,15 +152,16 @@ func (a Request) person() string {
 	return a.Requester
 }
 
-// reference returns the requester's own reference, such as the number of a bank slip; empty where the kind has none.
+// reference returns the requester's own reference, such as the number of a bank slip. It is empty if the kind has
+// none.
 func (a Request) reference() string {
 	var p struct{ Reference string }
 	_ = json.Unmarshal(a.Payload, &p) // a payload of another form has none
 	return p.Reference
 }
 
-// largestPayout returns the amount of a refund, or of the largest payout of a batch: the policy's line of payouts counts for it, too. It is
-// zero for a request of another kind.
+// largestPayout returns the amount of a refund, or of the largest payout of a batch, because the policy's line for
+// payouts also applies to them. It is zero for other kinds.
 func (a Request) largestPayout() money.Pesewas {
 	if a.Kind == KindRefund {
 		return a.Amount
@@ -178,7 +181,7 @@ func About(a Request) (email string, is bool) {
 // byMachine reports whether a command without a person made the request.
 func (a Request) byMachine() bool { return a.Requester == identity.Machine }
 
-// digest is over everything that an approver is shown. Each member is hashed with its length before it.
+// digest returns a hash of everything that an approver is shown. Each member is hashed with its length before it.
 func (a Request) digest() string {
 	sum := sha256.New()
 	members := []string{"makola act 1", a.ID, a.Kind, a.Tenant, string(a.Payload), a.Sentence, a.Reason, a.Requester, a.RequesterName, a.Origin, a.MadeAt.UTC().Format(time.RFC3339Nano), a.Amount.String(), strconv.Itoa(a.Needs)}
@@ -207,7 +210,7 @@ func (a Request) digest() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// same reports whether two requests ask for the same, whenever they were made.
+// same reports whether two requests are for the same change, whenever they were made.
 func (a Request) same(b Request) bool {
 	return a.Kind == b.Kind && a.Tenant == b.Tenant && a.Place == b.Place && string(a.Payload) == string(b.Payload) && a.Reason == b.Reason && a.Requester == b.Requester
 }

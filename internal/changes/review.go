@@ -15,7 +15,7 @@ type Review struct {
 	Shown   string         // what Approve takes: the digest of the request and of Now
 }
 
-// Missing lists the facts that the requester saw and that are not found any more.
+// Missing lists the facts that the requester saw and that are no longer found.
 func (r Review) Missing() (list []Fact) {
 	for _, one := range r.Facts.List {
 		if !r.Now.has(one) {

@@ -32,12 +32,12 @@ func (p routed) route(actor string) route.Route {
 	return route.Route{Tenant: p.Tenant, Mode: p.Mode, Operation: route.Operation(p.Operation), Channel: p.Channel, Providers: strings.Fields(p.Providers), Actor: actor}
 }
 
-// SetRoute asks for an operation to be served by the providers of a route, best first.
+// SetRoute requests that an operation use the providers of a route, the best first.
 func (a *Changes) SetRoute(ctx context.Context, by By, id string, r route.Route, reason string) (Request, error) {
 	return a.Do(ctx, by, KindRoute, id, routeValues(r, "no"), reason)
 }
 
-// DropRoute asks for a route to be removed.
+// DropRoute requests the removal of a route.
 func (a *Changes) DropRoute(ctx context.Context, by By, id string, r route.Route, reason string) (Request, error) {
 	r.Providers = nil
 	return a.Do(ctx, by, KindRoute, id, routeValues(r, "yes"), reason)
@@ -87,7 +87,7 @@ func (a *Changes) lookRoute(ctx context.Context, o Order) (Draft, error) {
 	return d, nil
 }
 
-// anyOf writes a value of a route, or a word for all values.
+// anyOf formats a value of a route, or the word that means all values.
 func anyOf(value, all string) string {
 	if value == route.Any {
 		return all
@@ -118,7 +118,7 @@ func (a *Changes) routeKind() Kind {
 		Field{Name: "remove", Label: "Remove the route", Options: []string{"no", "yes"}, Max: 3}).showing(a.checkRoute)
 }
 
-// checkRoute returns both routes, and warns of providers that take no work.
+// checkRoute returns the route before and after. It warns of providers that take no work.
 func (a *Changes) checkRoute(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[routed](r)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *Changes) checkRoute(ctx context.Context, r Request) ([]Fact, error) {
 	return list, err
 }
 
-// switchWarnings warn of a provider that gets no work of an operation now.
+// switchWarnings returns warnings of a provider that is paused or off for an operation.
 func switchWarnings(states []route.Status, name, mode string, op route.Operation) (list []Fact) {
 	for _, s := range states {
 		switch {

@@ -10,8 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The life of a secret: how long its requester may fetch it, and how long the session that was shown it may fetch it
-// again.
+// The lifetimes of a secret: for its requester to fetch it, and for the session that was shown it to fetch it again.
 const (
 	SecretLasts = 24 * time.Hour
 	shownAgain  = time.Minute
@@ -35,7 +34,7 @@ const (
 	Code   Part = ".code"
 )
 
-// Of is the id under which a part of a request's secrets is kept and sealed.
+// Of returns the id under which a part of a request's secrets is stored and sealed.
 func (p Part) Of(a Request) string { return a.ID + string(p) }
 
 // For reports whether a person may be shown the part of a request.
@@ -51,12 +50,12 @@ func (s *Store) Keep(tx *db.Tx, a Request, p Part, sealed []byte) {
 	tx.Defer(insertSecret, 1, p.Of(a), sealed, s.clock.Now())
 }
 
-// ErrShown is the refusal of a secret that is not there any more, or never was.
+// ErrShown is returned for a secret that was removed or never existed.
 func ErrShown() error {
 	return problem.New(problem.Gone, "secret_shown", "There is nothing to show: it was shown before, or a day has passed. Make another one.")
 }
 
-// Kept reports whether a part of a request's secrets waits for a person.
+// Kept reports whether a part of a request's secrets still waits for a person.
 func (s *Store) Kept(ctx context.Context, a Request, p Part, person string) (found bool, err error) {
 	if a.State != Done || !p.For(a, person) {
 		return false, nil
@@ -110,7 +109,7 @@ func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Reque
 	return sealed, err
 }
 
-// Forget removes the secrets that were shown, or waited for too long.
+// Forget removes secrets that were shown or that waited for too long.
 func (s *Store) Forget(ctx context.Context) error {
 	now := s.clock.Now()
 	return s.db.Write(ctx, func(tx *db.Tx) error {

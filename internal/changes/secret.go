@@ -9,13 +9,13 @@ import (
 	"github.com/makola/makola/internal/sealed"
 )
 
-// NewSealer makes the cipher under which the secrets wait that requests made for their requesters.
+// NewSealer makes the cipher that seals the secrets of requests until their requesters are shown them.
 func NewSealer(master config.Secret) *config.Sealer {
 	return master.Sealer("secrets of acts")
 }
 
-// Reveal returns a secret of an applied request, such as the text of a key, to the person for whom it was kept. It is
-// shown once, and for one more minute to the same session, which may have lost the page.
+// Reveal returns a secret of an applied request, such as the text of a key, to its recipient. It is shown once. The
+// same session can read it again for one minute, because the first page may have been lost.
 func (a *Changes) Reveal(ctx context.Context, by By, part Part, id string) (string, error) {
 	request, err := a.Get(ctx, by.Place, id)
 	if err != nil {
@@ -41,7 +41,7 @@ const (
 	resealSecret  = `UPDATE act_secrets SET sealed = $2 WHERE act = $1 AND sealed = $3`
 )
 
-// Sealed returns the table of the secrets that wait for their requesters.
+// Sealed returns the table of the sealed secrets.
 func (a *Changes) Sealed() sealed.Table {
 	return sealed.Table{DB: a.Store.db, Sealer: a.Seal, After: sealedSecrets,
 		Scan: func(r *db.Row) (sealed.Row, error) {

@@ -12,7 +12,8 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// The kinds of changes about sender IDs: one that an operator brings over for a customer, and the review of those that wait.
+// The kinds of changes of sender IDs: an approved sender ID that an operator creates for a customer, and the review
+// of a waiting one.
 const (
 	KindCreateSender  = "sender.create"
 	KindApproveSender = "sender.approve"
@@ -26,7 +27,7 @@ type sender struct {
 	Name   string `json:"name"`
 }
 
-// ReviewSender asks for the review of a sender ID. The customer reads the reason of a rejection.
+// ReviewSender requests the review of a sender ID. The customer sees the reason of a rejection.
 func (a *Changes) ReviewSender(ctx context.Context, by By, id, senderID string, to senderid.Status, reason string) (Request, error) {
 	kind, known := map[senderid.Status]string{senderid.Approved: KindApproveSender, senderid.Rejected: KindRejectSender}[to]
 	if !known {
@@ -59,7 +60,8 @@ type broughtOver struct {
 	Description string `json:"description"`
 }
 
-// CreateSender asks for an approved sender ID of a customer, with the id that its programs have (senderid.Store.Create).
+// CreateSender requests an approved sender ID of a customer. It may have the id that the customer's programs already
+// use (senderid.Store.Create).
 func (a *Changes) CreateSender(ctx context.Context, by By, id string, s senderid.Sender, reason string) (Request, error) {
 	return a.Do(ctx, by, KindCreateSender, id, Values{FieldTenant: s.Tenant, "id": s.ID, "name": s.Name, "description": s.Description}, reason)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// The kinds of changes of exceptions. KindWriteOff moves no money. KindBookFee books what a provider took beyond the booked fee.
-// KindSuspend puts differences into suspense, and KindRelease moves them on from there. KindAdopt gives an unmatched credit at a provider
-// to a wallet.
+// The kinds of changes of exceptions. KindWriteOff moves no money. KindBookFee books the part of a provider's fee
+// that exceeds the booked fee. KindSuspend moves differences into suspense, and KindRelease moves them on from there.
+// KindAdopt credits a wallet with an unmatched credit at a provider.
 const (
 	KindWriteOff = "statement.write_off"
 	KindBookFee  = "statement.fee"
@@ -48,7 +48,8 @@ func (a *Changes) checkFeeExceptions(_ context.Context, list []reconcile.Excepti
 	return reconcile.CheckFees(list)
 }
 
-// checkSuspend refuses exceptions that cannot be put into suspense, and those of a bank account that is none of ours.
+// checkSuspend refuses exceptions that cannot be moved into suspense, and those of a bank account that we do not
+// have.
 func (a *Changes) checkSuspend(ctx context.Context, list []reconcile.Exception) error {
 	seen := map[string]bool{}
 	for _, e := range list {

@@ -25,7 +25,8 @@ type Store struct {
 	ownLines   *cache.Cache[ownKind, []Line]
 }
 
-// NewStore makes a Store. In production the requests of somebody need a check by another person, where there is one who may.
+// NewStore makes a Store. In production a request needs another person's approval if there is another person who may
+// approve it.
 func NewStore(d *db.DB, c *clock.Clock, log *audit.Log, people *identity.Identity, production bool) *Store {
 	s := &Store{db: d, clock: c, audit: log, people: people, production: production}
 	s.ownLines = cache.New(c, linesFresh, linesKept, func(ctx context.Context, of ownKind) ([]Line, error) { return loadOwnLines(ctx, d, of) })
@@ -51,7 +52,7 @@ const (
 	insertRequest = `INSERT INTO acts (` + requestColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`
 )
 
-// Get finds a request with its checks.
+// Get finds a request with its approvals.
 func (s *Store) Get(ctx context.Context, id string) (a Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		a, err = s.read(tx, selectRequest, id)
@@ -81,7 +82,7 @@ func (s *Store) read(tx *db.Tx, query, id string) (a Request, err error) {
 	return a, err
 }
 
-// Filter narrows a list. Empty members do not.
+// Filter narrows a list. Empty members have no effect.
 type Filter struct {
 	Tenant    string
 	State     State
@@ -91,7 +92,7 @@ type Filter struct {
 	Limit     int
 }
 
-// List gives requests without their checks, the latest first.
+// List returns requests without their approvals, the latest first.
 func (s *Store) List(ctx context.Context, f Filter) (list []Request, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
@@ -120,11 +121,11 @@ func (s *Store) Waiting(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// Write runs fn in one transaction, for requests that no domain has a verb for.
+// Write runs fn in one transaction.
 func (s *Store) Write(ctx context.Context, fn func(*db.Tx) error) error { return s.db.Write(ctx, fn) }
 
-// Apply is Write for the transaction that applies a request. If the response to COMMIT is lost, a request that it stores
-// itself is recognised.
+// Apply is Write for the transaction that applies a request. If the response to COMMIT is lost, Apply finds out
+// whether the transaction took effect by the request that it stored.
 func (s *Store) Apply(ctx context.Context, a Request, fn func(*db.Tx) error) error {
 	if !a.byMachine() {
 		return s.db.Write(ctx, fn)
@@ -139,12 +140,12 @@ func (s *Store) Apply(ctx context.Context, a Request, fn func(*db.Tx) error) err
 	return s.db.WriteRecognising(ctx, landed, fn)
 }
 
-// now is the time of facts.
+// now returns the time for facts.
 func (s *Store) now() time.Time { return s.clock.Now().UTC().Truncate(time.Millisecond) }
 
 const eraseFacts = `UPDATE acts SET facts = '' WHERE id = $1 AND state <> 'waiting'`
 
-// EraseFacts removes, in tx, the facts of the request with a payout's id, which may have the payee's name.
+// EraseFacts removes, in tx, the facts of the request with a payout's id, because they may contain the payee's name.
 func EraseFacts(tx *db.Tx, payout string) { tx.Defer(eraseFacts, -1, payout) }
 
 func (s *Store) insert(tx *db.Tx, a Request) {
@@ -152,10 +153,10 @@ func (s *Store) insert(tx *db.Tx, a Request) {
 		a.Digest, a.Needs, string(a.State), a.MadeAt, a.ExpiresAt, a.EndedAt, a.Note, int64(a.Amount), a.Place, a.Key, a.Member, strings.Join(a.Barred, " "), a.Facts.text())
 }
 
-// mayMake refuses a requester whose session or role does not allow it now.
+// mayMake refuses a requester whose session or role does not now allow the request.
 func (s *Store) mayMake(tx *db.Tx, by By, rule Rule) error { return s.Allow(tx, by, rule.Make) }
 
-// Allow refuses, in tx, a visitor whose session, token or role does not give a permission at the place now.
+// Allow refuses, in tx, a visitor whose session, token or role does not now give a permission at the place.
 func (s *Store) Allow(tx *db.Tx, by By, p roles.Permission) error {
 	if by.Machine != "" {
 		return nil

@@ -14,20 +14,21 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Charge is the side of a difference that its provider or bank took for itself.
+// Charge is the side of a difference that the provider or bank kept as its charge.
 const Charge Side = "charge"
 
-// releaseSides receive differences in suspense, or pay what they lack.
+// releaseSides are the accounts that receive differences from suspense, or pay what is missing there.
 var releaseSides = []string{string(Customer), string(House), string(Charge)}
 
-// released is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+// released is the release that the requester asked for. The digest covers its members in this order: they never
+// change.
 type released struct {
 	selected
 	For    Side   `json:"for"`
 	Tenant string `json:"tenant,omitempty"` // whose wallet; empty: that of each payment's account
 }
 
-// suspenseWords say what happens to a difference, by its side.
+// suspenseWords describe the movement of a difference, by its side.
 var suspenseWords = map[Side]string{Customer: "the wallet of the customer", House: "our earned fees", Charge: "the costs of the provider or bank"}
 
 func (a *Changes) lookRelease(ctx context.Context, o Order) (Draft, error) {
@@ -58,7 +59,7 @@ func (a *Changes) lookRelease(ctx context.Context, o Order) (Draft, error) {
 	return d, err
 }
 
-// walletOf finds the account whose wallet is about exceptions of its mode.
+// walletOf finds the account of a wallet. It refuses a wallet of another mode than the exceptions.
 func (a *Changes) walletOf(ctx context.Context, id string, list []reconcile.Exception) (tenant.Tenant, error) {
 	t, err := a.Tenants.Get(ctx, id)
 	if problem.Is(err, problem.NotFound) {
@@ -73,7 +74,7 @@ func (a *Changes) walletOf(ctx context.Context, id string, list []reconcile.Exce
 	return t, err
 }
 
-// targets returns the account of the ledger for each exception.
+// targets returns the ledger account that each exception's difference moves to.
 func (a *Changes) targets(ctx context.Context, p released, list []reconcile.Exception) (map[string]ledger.AccountID, error) {
 	to, ids := map[string]ledger.AccountID{}, []string{}
 	for _, e := range list {
@@ -102,7 +103,7 @@ func (a *Changes) targets(ctx context.Context, p released, list []reconcile.Exce
 	return to, err
 }
 
-// checkRelease returns the facts of the exceptions, and the account that gets the money.
+// checkRelease returns the facts of the exceptions and of the account that receives the money.
 func (a *Changes) checkRelease(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[released](r)
 	if err != nil {
@@ -142,7 +143,7 @@ func (a *Changes) releaseSuspense(ctx context.Context, request *Request, finish 
 	})
 }
 
-// bookWallets books what wallets got, or paid, each exception once.
+// bookWallets records the movements of wallets, once for each exception.
 func (a *Changes) bookWallets(tx *db.Tx, request Request, list []reconcile.Exception, to map[string]ledger.AccountID) error {
 	for _, e := range list {
 		source, err := reconcile.ParseSource(e.Source)
@@ -156,7 +157,8 @@ func (a *Changes) bookWallets(tx *db.Tx, request Request, list []reconcile.Excep
 	return nil
 }
 
-// adoption is what the requester asked for and saw. Its members and their order are what is hashed: they never change.
+// adoption is the credit that the requester asked to give to a wallet. The digest covers its members in this order:
+// they never change.
 type adoption struct {
 	Exception string        `json:"exception"`
 	Digest    string        `json:"digest"`

@@ -29,8 +29,8 @@ const (
 	KindAddresses    = "tenant.addresses"
 )
 
-// PayoutIPs is the name of the setting that is a list of addresses: texts as access.ParsePrefix reads them, with spaces
-// between. Blocked is that of the setting that keeps a tenant from everything.
+// PayoutIPs is the name of the setting with a list of addresses. They are texts that access.ParsePrefix reads,
+// separated by spaces. Blocked is the name of the setting that denies a tenant everything.
 const (
 	PayoutIPs = "payout_ips"
 	Blocked   = "blocked"
@@ -44,11 +44,12 @@ type Setting struct {
 	Own     bool     // the account's own people may set it
 	get     func(t tenant.Tenant) string
 	set     func(c *tenant.Change, text string) error
-	// restricts reports whether a change only takes something away, which needs no approver. nil: no change does.
+	// restricts reports whether a change only takes something away, and so needs no approver. If it is nil, no change
+	// does.
 	restricts func(before, after string) bool
 }
 
-// Of gives the value of the setting.
+// Of returns the value of the setting.
 func (s Setting) Of(t tenant.Tenant) string { return s.get(t) }
 
 var onOff = []string{"on", "off"}
@@ -69,7 +70,7 @@ func flag(name, label, restricts string, get func(t tenant.Tenant) bool, at func
 	}
 }
 
-// limit is a setting that is an amount.
+// limit returns a setting that is an amount.
 func limit(name, label string, get func(t tenant.Tenant) money.Pesewas, at func(c *tenant.Change) **money.Pesewas) Setting {
 	return Setting{Name: name, Label: label,
 		get: func(t tenant.Tenant) string { return get(t).String() },
@@ -156,7 +157,7 @@ type settings struct {
 	Set    []setting `json:"set"`
 }
 
-// Prefixes reads the addresses of PayoutIPs.
+// Prefixes parses the addresses of PayoutIPs.
 func Prefixes(text string) (list []netip.Prefix, err error) {
 	for _, one := range strings.Fields(text) {
 		p, err := access.ParsePrefix(one)
@@ -187,7 +188,7 @@ func narrower(before, after string) bool {
 	return err == nil && !slices.ContainsFunc(is, func(p netip.Prefix) bool { return !slices.Contains(was, p) })
 }
 
-// changeOf reads values by their names into a change, which is zero where none is of the account
+// changeOf parses values by their names into a change. The change is zero if none of them is a setting of the account
 // itself.
 func changeOf(values map[string]string, t tenant.Tenant, ips string) (c tenant.Change, set []setting, light bool, err error) {
 	light, rest := true, maps.Clone(values)
@@ -223,7 +224,7 @@ func changeOf(values map[string]string, t tenant.Tenant, ips string) (c tenant.C
 	return c, set, light, nil
 }
 
-// kindOf is the kind of a request that sets these.
+// kindOf returns the kind of a request that changes these settings.
 func kindOf(place string, set []setting) string {
 	only := func(name string) bool { return len(set) == 1 && set[0].Name == name }
 	switch {
@@ -294,7 +295,7 @@ func (a *Changes) lookSettings(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Kind: kind, Tenant: t.ID, Sentence: sentence, Payload: settings{t.ID, t.Name, set}, Light: light}, nil
 }
 
-// settingFields are the fields of settings of which take reports true.
+// settingFields returns the fields of the settings for which take reports true.
 func settingFields(take func(s Setting) bool) (fields []Field) {
 	for _, s := range Settings() {
 		if take(s) {
@@ -304,7 +305,7 @@ func settingFields(take func(s Setting) bool) (fields []Field) {
 	return fields
 }
 
-// addressesField is the list of addresses of payouts.
+// addressesField returns the field with the addresses of payouts.
 var addressesField = Field{Name: PayoutIPs, Label: "Addresses of payouts", Hint: "Such as 192.0.2.7 or 198.51.100.0/24, with spaces between. This is the whole list.", Max: 4000}
 
 // settingsKinds are the kinds that change settings of an account.
@@ -358,7 +359,7 @@ func (a *Changes) settingsKind(name, title string, may roles.Permission) Kind {
 	})
 }
 
-// setAddresses replaces the allow-list of a tenant, and gives it as it was.
+// setAddresses replaces the allow-list of a tenant, and returns the previous one.
 func (a *Changes) setAddresses(tx *db.Tx, tenantID, text string) (before string, err error) {
 	list, err := Prefixes(text)
 	if err != nil {
@@ -373,7 +374,7 @@ func settingNamed(name string) Setting {
 	return all[slices.IndexFunc(all, func(s Setting) bool { return s.Name == name })]
 }
 
-// newTenant is an account that is to be made.
+// newTenant is an account to be created.
 type newTenant struct {
 	ID   string    `json:"id"`
 	Name string    `json:"name"`
@@ -386,7 +387,8 @@ func (n newTenant) tenant() tenant.Tenant {
 		FeeBearer: tenant.Merchant, Listed: tenant.ListedPayouts, Duplicates: tenant.RefuseDuplicates, RefundAirtime: tenant.RefundToWallet}
 }
 
-// CreateTenant asks for an account. tenantID may be empty: its id is then that of the form. values are as in SetTenant.
+// CreateTenant requests an account. If tenantID is empty, the account gets the id of the form. values are as in
+// SetTenant.
 func (a *Changes) CreateTenant(ctx context.Context, by By, id, tenantID, name, mode string, values map[string]string, reason string) (Request, error) {
 	v := maps.Clone(Values(values))
 	if v == nil {
@@ -439,7 +441,7 @@ func (a *Changes) createTenantKind() Kind {
 		{Name: "id", Label: "Id", Hint: "Leave empty for a new one.", Max: 64}}, settingFields(func(s Setting) bool { return s.Name != "name" })...), addressesField)...).showing(a.checkNewTenant)
 }
 
-// checkSettings returns each setting as it is and as it would be, and warns of what opens an account wide.
+// checkSettings returns each setting before and after. It warns of settings that give much away.
 func (a *Changes) checkSettings(ctx context.Context, r Request) (list []Fact, err error) {
 	p, err := payloadOf[settings](r)
 	if err != nil {
@@ -475,7 +477,7 @@ func (a *Changes) checkSettings(ctx context.Context, r Request) (list []Fact, er
 	return list, nil
 }
 
-// checkNewTenant returns the settings of an account that is to be made, and warns of accounts of near names.
+// checkNewTenant returns the settings of an account to be created, and warns of accounts with similar names.
 func (a *Changes) checkNewTenant(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[newTenant](r)
 	if err != nil {
@@ -491,7 +493,7 @@ func (a *Changes) checkNewTenant(ctx context.Context, r Request) ([]Fact, error)
 	return append(list, near...), err
 }
 
-// labelOf names a setting for people.
+// labelOf returns the label of a setting.
 func labelOf(name string) string {
 	if name == PayoutIPs {
 		return addressesField.Label
@@ -499,13 +501,13 @@ func labelOf(name string) string {
 	return settingNamed(name).Label
 }
 
-// Ranges of addresses that are wider than these are warned of, in bits.
+// Prefixes shorter than these, in bits, cause a warning.
 const (
 	wideIPv4 = 24
 	wideIPv6 = 48
 )
 
-// settingWarnings warn of a change that gives much.
+// settingWarnings returns warnings of a change that gives much away.
 func settingWarnings(s setting, label string) (list []Fact) {
 	if s.Name != PayoutIPs {
 		was, err := money.Parse(s.Before)

@@ -37,7 +37,7 @@ type debt struct {
 	Owed   money.Pesewas `json:"pesewas"`
 }
 
-// Transfer asks for money to be moved between two wallets, under a reference of its requester's.
+// Transfer requests a transfer between two wallets under the requester's reference.
 func (a *Changes) Transfer(ctx context.Context, by By, id, reference, from, to string, amount money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindTransfer, id, Values{"from": from, "to": to, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
 }
@@ -83,7 +83,7 @@ func (a *Changes) lookTransfer(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Tenant: giver.ID, Amount: amount, Sentence: sentence + under(reference), Payload: transfer{giver.ID, giver.Name, taker.ID, taker.Name, amount, reference}}, nil
 }
 
-// checkTransfer returns the balances of both wallets, and warns of possible repeats.
+// checkTransfer returns the balances of both wallets, and warns of possible duplicates.
 func (a *Changes) checkTransfer(ctx context.Context, r Request) (list []Fact, err error) {
 	p, err := payloadOf[transfer](r)
 	if err != nil {
@@ -189,7 +189,7 @@ func (a *Changes) checkRecover(ctx context.Context, r Request) ([]Fact, error) {
 	return []Fact{{Name: t.Name + " owes now", Value: t.Money().Text(-owed)}, {Name: "In the wallet now", Value: t.Money().Text(wallet)}}, err
 }
 
-// owing is the ledger account of a tenant's debt, which is below zero.
+// owing is the ledger account of a tenant's debt. Its balance is negative.
 func owing(t tenant.Tenant) ledger.Key {
 	return ledger.Key{Asset: t.Money(), ID: ledger.Receivable(t.ID)}
 }
@@ -199,7 +199,8 @@ func (a *Changes) recoverKind() Kind {
 		Look: a.lookRecover, Check: a.checkRecover, Apply: a.takeBack}
 }
 
-// takeBack takes the debt, if it is not more than the requester saw, and ends the request in one transaction.
+// takeBack recovers the debt and ends the request in one transaction. It refuses a debt that is larger than the
+// requester saw.
 func (a *Changes) takeBack(ctx context.Context, request *Request, finish Finish) error {
 	p, err := payloadOf[debt](*request)
 	if err != nil {

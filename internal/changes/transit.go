@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// KindTopUp books that money left a bank account for a float, KindSettle that it left a float for a bank account. It is in transit until
-// KindEndTransit books that it arrived or returned.
+// KindTopUp books money that left a bank account for a float, KindSettle money that left a float for a bank account.
+// The money is in transit until KindEndTransit books that it arrived or returned.
 const (
 	KindTopUp      = "float.top_up"
 	KindSettle     = "float.settle"
@@ -32,7 +32,8 @@ type sending struct {
 	Reference string        `json:"reference,omitempty"`
 }
 
-// ending is the end that the requester saw. The digest covers its members in this order: they never change.
+// ending is the end of a transfer that the requester asked for. The digest covers its members in this order: they
+// never change.
 type ending struct {
 	Transfer string        `json:"transfer"`
 	Asset    string        `json:"asset"`
@@ -103,7 +104,7 @@ func (a *Changes) lookSend(kind string) func(ctx context.Context, o Order) (Draf
 	}
 }
 
-// checkSend returns both accounts before and after, and warns of an insufficient balance and of a possible repetition.
+// checkSend returns both accounts before and after. It warns of an insufficient balance and of a possible duplicate.
 func (a *Changes) checkSend(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[sending](r)
 	if err != nil {
@@ -130,7 +131,7 @@ func (a *Changes) checkSend(ctx context.Context, r Request) ([]Fact, error) {
 	return slices.Concat(list, transit, alike), err
 }
 
-// heldName names an account of money in the hands of others.
+// heldName returns the name of an account whose money a provider or bank holds.
 func heldName(id ledger.AccountID) string {
 	if id.IsBank() {
 		return "bank account " + string(id)
@@ -185,7 +186,8 @@ func (a *Changes) lookEnd(ctx context.Context, o Order) (Draft, error) {
 	return Draft{Amount: m.Amount, Sentence: sentence, Payload: ending{m.ID, string(m.Asset), string(m.Source), string(m.Target), m.Amount, string(to), fee}}, nil
 }
 
-// checkEnd returns when the money was sent, and the account where it ends before and after.
+// checkEnd returns the time at which the money was sent. It also returns the account where the transfer ends, before
+// and after.
 func (a *Changes) checkEnd(ctx context.Context, r Request) ([]Fact, error) {
 	p, err := payloadOf[ending](r)
 	if err != nil {

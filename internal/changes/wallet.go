@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// KindFund puts money into a tenant's wallet: the tenant has paid us outside of Makola. KindAdjust corrects a wallet, in
-// either direction.
+// KindFund credits a tenant's wallet, because the tenant has paid us outside of Makola. KindAdjust corrects a wallet
+// in either direction.
 const (
 	KindFund   = "wallet.fund"
 	KindAdjust = "wallet.adjust"
@@ -37,7 +37,8 @@ type wallet struct {
 	Line      string `json:"line,omitempty"` // the line of the bank's statement that pays for a deposit, which is used once
 }
 
-// mover moves money into a tenant's wallet, or out of it below zero; also runs in the transaction that moves it.
+// mover credits a tenant's wallet, or debits it for a negative amount. also runs in the transaction that moves the
+// money.
 type mover func(t *treasury.Treasury, ctx context.Context, w wallet, reason, actor string, also ...func(*db.Tx) error) error
 
 func (a *Changes) fundKind() Kind {
@@ -62,18 +63,18 @@ func (a *Changes) walletKind(name, title string, verb mover) Kind {
 		}}
 }
 
-// Fund asks for money to be put into a tenant's wallet. id is that of the form, or of the command.
+// Fund requests a credit to a tenant's wallet. id is the id of the form or of the command.
 func (a *Changes) Fund(ctx context.Context, by By, id, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.FundUnder(ctx, by, id, "", tenantID, amount, reason)
 }
 
-// FundUnder is Fund under a reference of the requester's, such as the number of a bank slip. Of several requests of a
-// kind under one reference one is applied.
+// FundUnder is Fund with a reference of the requester, such as the number of a bank slip. Only one request of a kind
+// with the same reference is applied.
 func (a *Changes) FundUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: tenantID, amountField.Name: amount.String(), referenceField.Name: reference}, reason)
 }
 
-// Deposit is money of a customer that was seen at a bank account of the company.
+// Deposit is a customer's money that arrived at a bank account of the company.
 type Deposit struct {
 	Tenant    string
 	Amount    money.Pesewas
@@ -83,17 +84,18 @@ type Deposit struct {
 	Line      string // the id of the line of the bank's statement, in place of a slip
 }
 
-// FundFrom asks for a deposit to be put into a tenant's wallet. Of all deposits under one slip of a bank account one is done.
+// FundFrom requests a credit to a tenant's wallet for a deposit. Only one deposit with the same slip of a bank
+// account is applied.
 func (a *Changes) FundFrom(ctx context.Context, by By, id string, d Deposit, reason string) (Request, error) {
 	return a.Do(ctx, by, KindFund, id, Values{FieldTenant: d.Tenant, amountField.Name: d.Amount.String(), referenceField.Name: d.Reference, bankField.Name: d.Bank, slipField.Name: d.Slip, lineField.Name: d.Line}, reason)
 }
 
-// Adjust asks for a wallet to be corrected by an amount, which is below zero where it is taken out.
+// Adjust requests a correction of a wallet by an amount. A negative amount debits the wallet.
 func (a *Changes) Adjust(ctx context.Context, by By, id, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.AdjustUnder(ctx, by, id, "", tenantID, amount, reason)
 }
 
-// AdjustUnder is Adjust under a reference of its requester's.
+// AdjustUnder is Adjust with a reference of the requester.
 func (a *Changes) AdjustUnder(ctx context.Context, by By, id, reference, tenantID string, amount money.Pesewas, reason string) (Request, error) {
 	return a.Do(ctx, by, KindAdjust, id, moving(Values{FieldTenant: tenantID, referenceField.Name: reference}, amount), reason)
 }
@@ -116,7 +118,8 @@ func (a *Changes) lookFund(ctx context.Context, o Order) (Draft, error) {
 	return a.lookDeposit(ctx, o, d)
 }
 
-// lookDeposit adds to a draft the bank account that received the deposit. It is required once the installation has one for such money.
+// lookDeposit adds to a draft the bank account that received the deposit. It is required once the installation has a
+// bank account in that mode.
 func (a *Changes) lookDeposit(ctx context.Context, o Order, d Draft) (Draft, error) {
 	w := d.Payload.(wallet)
 	w.Bank, w.Slip = o.Values[bankField.Name], strings.TrimSpace(o.Values[slipField.Name])
@@ -150,7 +153,7 @@ func (a *Changes) lookDeposit(ctx context.Context, o Order, d Draft) (Draft, err
 	return d, err
 }
 
-// needsLine refuses a deposit by its slip at a bank account whose statements are imported.
+// needsLine refuses a deposit that names only a slip if the statements of its bank account are imported.
 func (a *Changes) needsLine(ctx context.Context, w wallet) error {
 	has, err := a.Reconcile.HasStatements(ctx, tenant.Mode(w.Mode), w.Bank)
 	if err == nil && has {
@@ -202,7 +205,7 @@ func (a *Changes) lookAdjust(ctx context.Context, o Order) (Draft, error) {
 	return a.lookWallet(ctx, o, amount, sentence)
 }
 
-// lookWallet drafts a movement of a tenant's wallet; the sentence gets the amount and the tenant.
+// lookWallet drafts a movement of a tenant's wallet. sentence gets the amount and the tenant.
 func (a *Changes) lookWallet(ctx context.Context, o Order, amount money.Pesewas, sentence string) (Draft, error) {
 	t, err := a.Tenants.Get(ctx, o.Values[FieldTenant])
 	if err != nil {
@@ -221,7 +224,7 @@ func (a *Changes) lookWallet(ctx context.Context, o Order, amount money.Pesewas,
 	return d, nil
 }
 
-// checkWallet returns the wallet's balances, and warns of possible repeats.
+// checkWallet returns the wallet's balances, and warns of possible duplicates.
 func (a *Changes) checkWallet(ctx context.Context, r Request) ([]Fact, error) {
 	w, err := payloadOf[wallet](r)
 	if err != nil {
@@ -243,7 +246,8 @@ func (a *Changes) checkWallet(ctx context.Context, r Request) ([]Fact, error) {
 	return slices.Concat(list, deposit, alike), err
 }
 
-// checkDeposit returns the balance of the bank account that received a deposit, and warns of a slip that has paid for another one.
+// checkDeposit returns the balance of the bank account that received a deposit. It warns of a slip that has paid for
+// another deposit.
 func (a *Changes) checkDeposit(ctx context.Context, w wallet) ([]Fact, error) {
 	if w.Bank == "" {
 		return nil, nil
@@ -267,7 +271,7 @@ func (a *Changes) checkDeposit(ctx context.Context, w wallet) ([]Fact, error) {
 	return list, err
 }
 
-// useBank takes the slip of a deposit in tx. It refuses a deposit without a bank account that now needs one.
+// useBank records the slip of a deposit in tx. It refuses a deposit without a bank account if one is now required.
 func (a *Changes) useBank(tx *db.Tx, request Request, w wallet) error {
 	if request.Kind != KindFund {
 		return nil
