@@ -117,7 +117,7 @@ func (c *call) run() error {
 		path = strings.TrimSuffix(path, "/")
 	}
 	if c.api.ProxiesOnly && !access.FromProxy(c.r.RemoteAddr, c.api.TrustedProxies) {
-		return problem.New(problem.Forbidden, "not_encrypted", "This service is reached over https, through its proxy")
+		return problem.New(problem.Forbidden, "not_encrypted", "Use https to reach this service, through its proxy")
 	}
 	if c.api.Hosts != nil && !c.api.Hosts(c.r.Host) {
 		return problem.New(problem.Forbidden, "host_not_served", HostNotServed)

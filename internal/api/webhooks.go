@@ -21,7 +21,7 @@ const (
 )
 
 func errNoWebhook() *problem.Error {
-	return problem.New(problem.NotFound, "webhook_not_found", "The account has no such webhook. One is kept for 30 days after its end")
+	return problem.New(problem.NotFound, "webhook_not_found", "The account has no such webhook. Webhooks are kept for 30 days after they end")
 }
 
 // listWebhooks answers the account's webhooks, the newest payments first, or those that were given up, the last one first. A page

@@ -82,7 +82,7 @@ func Find(file string) (Backup, error) {
 }
 
 func damaged(format string, args ...any) error {
-	return problem.New(problem.Internal, "backup_damaged", "The backup is of no use: "+fmt.Sprintf(format, args...))
+	return problem.New(problem.Internal, "backup_damaged", "The backup cannot be restored: "+fmt.Sprintf(format, args...))
 }
 
 // List lists the backups of a folder, newest first, with the fault of unusable ones. It reads only manifests. Verify

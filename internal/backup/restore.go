@@ -46,7 +46,7 @@ func (b Backup) Restore(ctx context.Context, target db.Options, o RestoreOptions
 		engine = db.Postgres
 	}
 	if b.Engine != engine.String() {
-		return problem.New(problem.Forbidden, "other_engine", fmt.Sprintf("The backup is of %s, the database would be one of %s", b.Engine, engine))
+		return problem.New(problem.Forbidden, "other_engine", fmt.Sprintf("The backup is of %s and cannot be restored into %s", b.Engine, engine))
 	}
 	known, err := db.KnownSchema()
 	if err != nil {

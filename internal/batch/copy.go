@@ -75,7 +75,7 @@ func (c *copiedRows) next() (Row, error) {
 			continue
 		}
 		if r.Account == "" {
-			return Row{}, problem.New(problem.Gone, "batch_erased", "The people of this batch were erased: upload the file again")
+			return Row{}, problem.New(problem.Gone, "batch_erased", "Personal data was erased from this batch: upload the file again")
 		}
 		c.line++
 		return cells.row(c.line, r.Source, Given{Number: r.Account, Network: PlaceOf(r.Row), Amount: r.Amount.String(), Name: r.Name, Note: r.Note}, c.known), nil

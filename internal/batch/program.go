@@ -126,7 +126,7 @@ func (s *Batches) program(ctx context.Context, caller idempotency.Caller, id str
 		return b, false, err
 	}
 	if b.Key == "" {
-		return b, false, problem.New(problem.Forbidden, "batch_of_people", "People of the account made this batch: they pause, resume and cancel it on its page")
+		return b, false, problem.New(problem.Forbidden, "batch_of_people", "A person of the account created this batch: it can be paused, resumed and canceled on its page only")
 	}
 	if b.Status == to {
 		return b, true, nil

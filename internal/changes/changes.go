@@ -243,7 +243,7 @@ func (a *Changes) ended(ctx context.Context, id string) bool {
 func (a *Changes) known(request Request) (Kind, error) {
 	k, known := a.kinds[request.Kind]
 	if !known {
-		return Kind{}, problem.New(problem.InProgress, "kind_unknown", "This server does not know acts of this kind: it is older than the one that took it")
+		return Kind{}, problem.New(problem.InProgress, "kind_unknown", "This server does not know this kind of request: it is older than the server that stored it")
 	}
 	return k, nil
 }
@@ -311,7 +311,7 @@ func (a *Changes) unseen(ctx context.Context, k Kind, r Request, shown string) e
 	seen := strings.Split(shown, ".")
 	for _, w := range now.Warnings() {
 		if !r.Facts.has(w) && !slices.Contains(seen, a.fingerprint(w.Value)) {
-			return problem.New(problem.InProgress, "facts_changed", "Something new is to be checked: "+w.Value)
+			return problem.New(problem.InProgress, "facts_changed", "There is something new to check: "+w.Value)
 		}
 	}
 	return nil
@@ -334,7 +334,7 @@ func (a *Changes) do(ctx context.Context, by By, k Kind, request Request) (Reque
 		return ended
 	})
 	if err == nil && !ran { // a verb that takes a repeat for done
-		err = problem.New(problem.Duplicate, "done_before", "Nothing was left to do: it was done before")
+		err = problem.New(problem.Duplicate, "done_before", "Nothing to do: this was done before")
 	}
 	switch {
 	case err == nil:

@@ -129,7 +129,7 @@ func (s *Store) mayCheck(tx *db.Tx, by By, rule Rule, people standings, a Reques
 // apart is mayCheck without the check of the session, which may still need a code.
 func (s *Store) apart(tx *db.Tx, by By, rule Rule, people standings, a Request) error {
 	if a.own(people[by.Visitor.Person.ID].Person) {
-		return problem.New(problem.Forbidden, "own_act", "Somebody else must approve this: you requested it, or the API key that did is yours, or was made or rotated by you")
+		return problem.New(problem.Forbidden, "own_act", "Somebody else must approve this: you requested it, or you own, created or rotated the API key that did")
 	}
 	if err := s.stands(people[by.Visitor.Person.ID], rule, a); err != nil {
 		return err

@@ -195,5 +195,5 @@ const CodeChanged = "changed_since"
 
 // errChanged is returned if the subject has changed since the requester saw it.
 func errChanged(what string) error {
-	return problem.New(problem.Invalid, CodeChanged, what+" was changed since this was made")
+	return problem.New(problem.Invalid, CodeChanged, what+" has changed since this was requested")
 }

@@ -190,7 +190,7 @@ func (a *Changes) keyStands(tx *db.Tx, request Request) error {
 	}
 	k, err := a.Access.LockedKey(tx, request.Tenant, request.Key)
 	if err == nil && !k.RevokedAt.IsZero() {
-		err = problem.New(problem.Forbidden, "key_revoked", "The API key that asked for this was revoked since")
+		err = problem.New(problem.Forbidden, "key_revoked", "The API key that requested this has been revoked")
 	}
 	return err
 }

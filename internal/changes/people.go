@@ -55,7 +55,7 @@ func (a *Changes) mayGive(tx *db.Tx, request Request, all ...identity.Membership
 		switch {
 		case m.Role == "":
 		case m.Tenant != request.Place && request.Place != roles.Installation:
-			return problem.New(problem.Forbidden, "person_elsewhere", "This person has a role elsewhere, too: only the installation can do this")
+			return problem.New(problem.Forbidden, "person_elsewhere", "This person also has a role elsewhere: only the installation can do this")
 		case m.Tenant == request.Place && !requester.Role.Covers(roles.SiteOf(m.Tenant), m.Role):
 			return problem.New(problem.Forbidden, "role_beyond", fmt.Sprintf("The role %s has rights that %s, who is %s, lacks", m.Role, requester.Person.Email, requester.Role))
 		}

@@ -257,7 +257,7 @@ func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish)
 	}
 	rule, known := a.Rule(p.Kind)
 	if !known {
-		return problem.New(problem.Invalid, "kind_unknown", "There is no such kind of act")
+		return problem.New(problem.Invalid, "kind_unknown", "There is no such kind of request")
 	}
 	return a.Store.Apply(ctx, *request, func(tx *db.Tx) error {
 		before, err := a.Store.SetLine(tx, rule, p.line())
@@ -265,7 +265,7 @@ func (a *Changes) doPolicy(ctx context.Context, request *Request, finish Finish)
 			return err
 		}
 		if before != p.Before {
-			return problem.New(problem.Invalid, "changed_since", "The line was changed since this was made")
+			return problem.New(problem.Invalid, "changed_since", "The line of the policy has changed since this was requested")
 		}
 		return finish(tx, []audit.Change{{What: "approvers of " + p.Kind + fromAmount(p.From), Before: Approvers(before), After: Approvers(p.Approvers)}})
 	})

@@ -62,7 +62,7 @@ func (s *Store) Make(ctx context.Context, by By, rule Rule, a Request, begin ...
 		made, err = s.Get(ctx, a.ID)
 	}
 	if err == nil && !made.same(a) {
-		return Request{}, problem.New(problem.Duplicate, "act_exists", "This form was used for something else. Open it again.")
+		return Request{}, problem.New(problem.Duplicate, "act_exists", "This form was already used for another request. Open the form again.")
 	}
 	return made, err
 }

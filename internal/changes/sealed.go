@@ -52,7 +52,7 @@ func (s *Store) Keep(tx *db.Tx, a Request, p Part, sealed []byte) {
 
 // ErrShown is returned for a secret that was removed or never existed.
 func ErrShown() error {
-	return problem.New(problem.Gone, "secret_shown", "There is nothing to show: it was shown before, or a day has passed. Make another one.")
+	return problem.New(problem.Gone, "secret_shown", "The secret was shown before, or a day has passed. Create another one.")
 }
 
 // Kept reports whether a part of a request's secrets still waits for a person.
@@ -80,7 +80,7 @@ func (s *Store) Reveal(ctx context.Context, by By, rule Rule, p Part, seen Reque
 			return errNotFound()
 		}
 		if !p.For(a, by.Visitor.Person.ID) {
-			return problem.New(problem.Forbidden, "not_your_act", "It is shown to somebody else alone: a link to who requested it, the code of a link to who approved it")
+			return problem.New(problem.Forbidden, "not_your_act", "Only another person can see this: a link is shown to its requester, and its code to the approver")
 		}
 		allow := rule.Make
 		if a.Requester != by.Visitor.Person.ID {

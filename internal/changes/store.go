@@ -62,7 +62,7 @@ func (s *Store) Get(ctx context.Context, id string) (a Request, err error) {
 }
 
 func errNotFound() error {
-	return problem.New(problem.NotFound, "act_not_found", "There is no such act")
+	return problem.New(problem.NotFound, "act_not_found", "There is no such request")
 }
 
 func (s *Store) read(tx *db.Tx, query, id string) (a Request, err error) {

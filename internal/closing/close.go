@@ -151,7 +151,7 @@ func sameGiven(tx *db.Tx, f Figures) error {
 
 // errChanged is the refusal of figures that are not as they were signed.
 func errChanged(what string) error {
-	return problem.New(problem.Invalid, "changed_since", what+" was changed since this was made")
+	return problem.New(problem.Invalid, "changed_since", what+" has changed since this was requested")
 }
 
 // LastClosed returns the last day of an asset that is closed; the zero value where none is.

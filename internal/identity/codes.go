@@ -75,5 +75,5 @@ func (i *Identity) tryCode(ctx context.Context, token, code string, p Person, fr
 
 // errLink is returned for every unusable link. It does not reveal whether the link was unknown, used or expired.
 func errLink() error {
-	return problem.New(problem.Unauthenticated, "link_not_valid", "This link does not work: it was used, it is too old, or it is incomplete")
+	return problem.New(problem.Unauthenticated, "link_not_valid", "This link does not work: it was used before, has expired or is incomplete")
 }

@@ -137,7 +137,7 @@ func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code, current s
 		return nil, err
 	}
 	if p.sealed == "" {
-		return nil, problem.New(problem.Gone, "enrolment_over", "Begin again: this code was shown too long ago, or in another browser")
+		return nil, problem.New(problem.Gone, "enrolment_over", "Start again: this code was shown too long ago, or in another browser")
 	}
 	t := try{}
 	if p.needsPassword {

@@ -17,7 +17,7 @@ const (
 
 // errStepUp asks for the second factor again.
 func errStepUp() error {
-	return problem.New(problem.Forbidden, "step_up_needed", "Give the code of your app again: the last one is more than five minutes ago")
+	return problem.New(problem.Forbidden, "step_up_needed", "Enter a code from your authenticator app: your last one is more than five minutes old")
 }
 
 // SteppedUp reports whether the visitor gave the second factor within the last five minutes.

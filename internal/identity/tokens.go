@@ -40,7 +40,7 @@ func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string,
 		return "", t, errSession()
 	}
 	if !v.Operator() {
-		return "", t, problem.New(problem.Forbidden, "not_operator", "Commands are given by people of the installation")
+		return "", t, problem.New(problem.Forbidden, "not_operator", "Only people of the installation can run commands")
 	}
 	text = tokenPrefix + newToken()
 	id := uuid.Must(uuid.NewV7()).String()

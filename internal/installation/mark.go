@@ -110,8 +110,8 @@ func refuseMarked(stored string) error {
 		return problem.New(problem.Forbidden, "installation_moved", fmt.Sprintf("This installation moved, or is moving, to another database (move %s): start servers there. "+
 			"makola migrate copy --to URL goes on with a move that broke off, and says whether it is done", m.Token))
 	case Copying:
-		return problem.New(problem.Forbidden, "installation_copying", fmt.Sprintf("An installation is being copied into this database (move %s), and not all of it is here yet: go on with makola migrate copy", m.Token))
+		return problem.New(problem.Forbidden, "installation_copying", fmt.Sprintf("An installation is being copied into this database (move %s), and the copy is incomplete: continue with makola migrate copy", m.Token))
 	default:
-		return problem.New(problem.Forbidden, "installation_abandoned", fmt.Sprintf("The copy of an installation in this database is not whole and was given up (move %s): remove the database", m.Token))
+		return problem.New(problem.Forbidden, "installation_abandoned", fmt.Sprintf("This database has an incomplete copy of an installation, and the move was abandoned (move %s): remove the database", m.Token))
 	}
 }

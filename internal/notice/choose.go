@@ -104,7 +104,7 @@ var tests = identity.Limit{What: "notice.test", Most: 10, Of: "test notices"}
 
 // errNoChannel is returned where a channel is not configured.
 func errNoChannel() error {
-	return problem.New(problem.Refused, "no_channel", "This way of notices is not configured. Ask whoever runs this server to set it up.")
+	return problem.New(problem.Refused, "no_channel", "This notification channel is not configured. Ask the operator of this server to set it up.")
 }
 
 // SendTest sends a message to a person's own address or number, or to the hook of the installation, whatever the person chose.

@@ -95,7 +95,7 @@ func (s *store) OpenDraft(ctx context.Context, id, person string) (d Draft, file
 		})
 	})
 	if err == nil && (!found || d.Requester != person) {
-		err = problem.New(problem.NotFound, "draft_not_found", "The file is not there any more")
+		err = problem.New(problem.NotFound, "draft_not_found", "The file is no longer here. Upload it again")
 	}
 	if err != nil {
 		return d, nil, err
@@ -112,7 +112,7 @@ func (s *store) part(ctx context.Context, d Draft, number int) (part []byte, err
 		return err
 	})
 	if err == nil && !found {
-		err = problem.New(problem.NotFound, "draft_not_found", "The file is not there any more")
+		err = problem.New(problem.NotFound, "draft_not_found", "The file is no longer here. Upload it again")
 	}
 	return part, err
 }

@@ -182,7 +182,7 @@ func (s *store) changeOpen(ctx context.Context, sql string, args ...any) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(sql, args...)
 		if err == nil && n == 0 {
-			err = problem.New(problem.NotFound, "exception_not_found", "The exception is not open any more")
+			err = problem.New(problem.NotFound, "exception_not_found", "The exception is no longer open")
 		}
 		return err
 	})

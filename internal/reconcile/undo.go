@@ -76,7 +76,7 @@ func (m *matcher) Undo(ctx context.Context, line, actor, reason string) error {
 			return problem.New(problem.NotFound, "match_not_found", "The line is not matched")
 		}
 		if list[0].leg == LegSettlement && list[0].rule == RulePerson {
-			return problem.New(problem.Invalid, "line_booked", "The money of the line is booked: correct it by a change of the wallet")
+			return problem.New(problem.Invalid, "line_booked", "The money of the line is booked: correct it by adjusting the wallet")
 		}
 		if _, err := tx.Exec(insertUndone, line, list[0].payment, reason, actor, m.clock.Now()); err != nil {
 			return err

@@ -64,7 +64,7 @@ const action = "database.move"
 // Run moves the installation, or goes on with a move that broke off.
 func (m Move) Run(ctx context.Context) (Moved, error) {
 	if m.From.Engine() != db.SQLite || m.To.Engine() != db.Postgres {
-		return Moved{}, problem.New(problem.Invalid, "engines", "An installation is moved from SQLite to PostgreSQL only")
+		return Moved{}, problem.New(problem.Invalid, "engines", "An installation can only be moved from SQLite to PostgreSQL")
 	}
 	source, err := markOf(ctx, m.From)
 	if err != nil {
@@ -364,7 +364,7 @@ func (m Move) Abandon(ctx context.Context) error {
 		if done, err := m.switched(ctx, source.Token); err != nil || !done {
 			return err
 		}
-		return problem.New(problem.Forbidden, "already_switched", "The move is done, and servers may have worked on the target: it is not abandoned any more")
+		return problem.New(problem.Forbidden, "already_switched", "The move is complete and servers may have used the target: it can no longer be abandoned")
 	}
 	return m.Release(ctx)
 }
@@ -377,7 +377,7 @@ func (m Move) Release(ctx context.Context) error {
 		return err
 	}
 	if source.State != installation.Claiming && source.State != installation.Moving {
-		return problem.New(problem.Invalid, "not_moving", "The source is not being moved: there is nothing to abandon")
+		return problem.New(problem.Invalid, "not_moving", "The source is not being moved, so there is nothing to abandon")
 	}
 	return replaceMark(ctx, m.From, source, installation.Mark{Fingerprint: source.Fingerprint})
 }

@@ -177,7 +177,7 @@ func (s *Sim) postTransaction(r *http.Request) (any, error) {
 	}
 	entries := s.Entries(r.PathValue("reference"))
 	if len(entries) == 0 {
-		return nil, problem.New(problem.NotFound, "no_transaction", "No provider knows this reference")
+		return nil, problem.New(problem.NotFound, "no_transaction", "No provider has this reference")
 	}
 	list := []transactionView{}
 	for _, e := range entries {

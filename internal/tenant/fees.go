@@ -208,7 +208,7 @@ func (s *Store) ReplaceFeePlan(tx *db.Tx, tenant string, seen int64, from time.T
 		return err
 	}
 	if newest != seen {
-		return problem.New(problem.Invalid, "changed_since", "The fee plan was changed since this was made")
+		return problem.New(problem.Invalid, "changed_since", "The fee plan has changed since this was requested")
 	}
 	_, err := s.SetFeePlan(tx, tenant, from, rules)
 	return err

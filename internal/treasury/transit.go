@@ -137,7 +137,7 @@ func (t *Treasury) End(ctx context.Context, seen Transit, to TransitState, fee m
 			return err
 		}
 		if now.State != Sent || now.Amount != seen.Amount || now.Source != seen.Source || now.Target != seen.Target {
-			return problem.New(problem.Invalid, "changed_since", "The transfer was changed since this was made")
+			return problem.New(problem.Invalid, "changed_since", "The transfer has changed since this was requested")
 		}
 		tx.Defer(endTransit, 1, seen.ID, string(to), int64(fee), t.clock.Now())
 		return nil

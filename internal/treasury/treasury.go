@@ -134,7 +134,7 @@ func (t *Treasury) Recover(ctx context.Context, tenantID, reason, actor string, 
 		}
 		taken = money.Pesewas(min(-owed, page.Available(wallet)))
 		if taken <= 0 {
-			return problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet has nothing to take it from")
+			return problem.New(problem.InsufficientFunds, "insufficient_wallet_balance", "The wallet is empty")
 		}
 		m.Amount = taken
 		if err := page.Add(m.Transfer(at)); err != nil {

@@ -170,7 +170,7 @@ func (c *dayMonth) Run(e *frame.Env) error {
 			return err
 		}
 		if !m.Ties() {
-			return problem.New(problem.Refused, "month_not_tied", "The month does not tie: a day is open, or an account is off, changed, unexplained or without a statement")
+			return problem.New(problem.Refused, "month_not_tied", "The month does not tie: a day is open, or an account has a difference, a later change or no statement")
 		}
 		return nil
 	})

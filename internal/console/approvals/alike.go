@@ -163,7 +163,7 @@ func (ps *Pages) approveOne(v *console.Visit, l alike, id, saw string) (changes.
 	case err != nil:
 		return changes.Request{ID: id, Sentence: id}, err
 	case alikeOf(r) != l:
-		return r, problem.New(problem.Invalid, "not_alike", "It is a request of another kind or about another account")
+		return r, problem.New(problem.Invalid, "not_alike", "This request is of another kind, or about another account")
 	}
 	done, err := ps.Changes.Approve(v.Ctx, By(v), id, saw)
 	if err != nil {

@@ -63,7 +63,7 @@ func (s simulator) call(ctx context.Context, method, path string, body, into any
 	case w.status == http.StatusConflict:
 		return problem.New(problem.InProgress, "not_possible", answer.Message)
 	}
-	return problem.New(problem.Unavailable, "simulator_refused", "The simulator says: "+answer.Message)
+	return problem.New(problem.Unavailable, "simulator_refused", "The simulator refused: "+answer.Message)
 }
 
 // simPrompt is a request for approval on a handset.

@@ -134,7 +134,7 @@ func (bk *Book) AddNote(ctx context.Context, n Note, also func(*db.Tx) error) er
 			return err
 		}
 		if open == 0 {
-			return problem.New(problem.Gone, "payment_erased", "Personal data was erased from this payment. It takes no more notes.")
+			return problem.New(problem.Gone, "payment_erased", "Personal data was erased from this payment. Notes can no longer be added.")
 		}
 		var count int64
 		if _, err := tx.One(countNotes, []any{n.Payment}, &count); err != nil {
@@ -173,7 +173,7 @@ func (bk *Book) Take(ctx context.Context, payment string, o Owner, also func(*db
 		case err != nil:
 			return err
 		case !found:
-			return problem.New(problem.Duplicate, "payment_needs_no_attention", "This payment needs no attention any more")
+			return problem.New(problem.Duplicate, "payment_needs_no_attention", "This payment no longer needs attention")
 		case now.Person != o.Person:
 			return errOwned(now.Name)
 		}
