@@ -196,7 +196,7 @@ var (
 	queueOldest     = prometheus.NewDesc("makola_queue_oldest_seconds", "For how long the earliest unfinished job has been due by its row, on all nodes; of queue payment this is the age of the oldest open payment.", []string{"queue"}, nil)
 	jobsOverdue     = prometheus.NewDesc("makola_jobs_overdue_seconds", "For how long the job has been due that waits longest on this node to be begun.", []string{"queue"}, nil)
 	periodicSeconds = prometheus.NewDesc("makola_periodic_seconds", "For how long periodic work has been running on this node, or due; 0 before its time.", []string{"work"}, nil)
-	recoveryPhase   = prometheus.NewDesc("makola_recovery", "Whether a recovery lasts: 0 no, 1 closed, 2 open.", nil, nil)
+	recoveryPhase   = prometheus.NewDesc("makola_recovery", "Whether a recovery is in progress: 0 no, 1 closed, 2 open.", nil, nil)
 	recoverySeconds = prometheus.NewDesc("makola_recovery_seconds", "For how long a recovery has lasted; 0 when none lasts.", nil, nil)
 	backupLast      = prometheus.NewDesc("makola_backup_last_timestamp_seconds", "When the last backup that is remembered was made, in seconds since 1970; 0 when there is none.", nil, nil)
 	smsStrays       = prometheus.NewDesc("makola_sms_receipts_unmatched", "Receipts of the last day that match no message, 10,000 at most.", nil, nil)

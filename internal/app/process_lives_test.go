@@ -370,6 +370,6 @@ func ordinary(t *testing.T, where site, server *process, key, reference string) 
 		return len(said) > 0
 	})
 	if phase := metric(t, server, "makola_recovery"); phase != 0 {
-		t.Errorf("a recovery lasts: %v", phase)
+		t.Errorf("a recovery is in progress: %v", phase)
 	}
 }

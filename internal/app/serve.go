@@ -267,7 +267,7 @@ func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	case len(refused) > 0:
 		message += ", but " + strings.Join(refused, "; ")
 	case s.Lasts():
-		message += "; a recovery lasts: " + string(s.Phase)
+		message += "; a recovery is in progress: " + string(s.Phase)
 	}
 	probe(w, r, http.StatusOK, message, refused...)
 }

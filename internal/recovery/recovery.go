@@ -255,7 +255,7 @@ func (r *Recovery) mustLast(tx *db.Tx) error {
 	var s State
 	_, err := tx.One(sqlState, nil, &s.Phase, &s.Cause, &s.BegunAt, &s.Since, &s.Reason, &s.Actor)
 	if err == nil && !s.Lasts() {
-		err = problem.New(problem.Invalid, "recovery_phase", "No recovery lasts")
+		err = problem.New(problem.Invalid, "recovery_phase", "No recovery is in progress")
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func TestRecovery_closedOpenEnded(t *testing.T) {
 			}
 		}
 		if is(PhaseNone).Lasts() {
-			t.Error("a recovery lasts before the first one")
+			t.Error("a recovery is in progress before the first one")
 		}
 		refused(r.Open(t.Context(), "why", "ama"))
 		refused(r.End(t.Context(), "why", "ama"))
