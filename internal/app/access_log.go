@@ -21,7 +21,7 @@ type accessLog struct {
 	failed time.Time // when a failure to write was last logged
 }
 
-// failurePause is the shortest time between two lines about writes that fail.
+// failurePause is the shortest time between two log lines about failed writes.
 const failurePause = time.Minute
 
 // accessLine is a line of the access log.
@@ -37,7 +37,7 @@ type accessLine struct {
 	Bytes     int       `json:"bytes"`
 }
 
-// openAccessLog opens the file that the settings name; "-" is standard output, which stays open.
+// openAccessLog opens the file that the settings name. "-" is standard output, which is never closed.
 func openAccessLog(name string, log *slog.Logger) (*accessLog, func() error, error) {
 	if name == "-" {
 		return &accessLog{to: os.Stdout, log: log}, func() error { return nil }, nil
@@ -49,7 +49,7 @@ func openAccessLog(name string, log *slog.Logger) (*accessLog, func() error, err
 	return &accessLog{to: file, log: log}, file.Close, nil
 }
 
-// write appends a line. A full disk must stop no request: the failure is logged, at most once a minute.
+// write appends a line. A full disk must not stop requests, so a failure is only logged, at most once a minute.
 func (l *accessLog) write(now time.Time, s api.Seen) {
 	line, err := json.Marshal(accessLine{Time: now, RequestID: s.RequestID, Trace: s.Trace, Account: s.Tenant, Method: s.Method, Endpoint: s.Route,
 		Status: s.Status, Duration: float64(s.Took.Microseconds()) / 1000, Bytes: s.Bytes})

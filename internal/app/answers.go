@@ -29,9 +29,9 @@ const (
 	sendBuffer     = 64 << 10    // of a connection in the kernel, which would give it 4 MB
 )
 
-// answers are the answers in progress. When they become too many, the answer that was read least recently ends, so
-// that clients that read are never refused. A trusted proxy carries many clients over one connection. So it has no
-// limit per connection, an answer through it counts for the client's address, and only the answer ends.
+// answers are the answers in progress. If there are too many, the answer whose client last read longest ago ends. So
+// clients that read are never refused. A trusted proxy carries many clients over one connection. It has no limit per
+// connection, an answer through it counts for the client's address, and only the answer ends.
 type answers struct {
 	trusted []netip.Prefix
 	ended   func() // counts an answer that ended unread
@@ -42,7 +42,7 @@ type answers struct {
 	conns     map[net.Conn]*pile
 }
 
-// pile is a set of unread answers, the one that was taken from least recently first.
+// pile is a set of unread answers, ordered by when their clients last read, the longest ago first.
 type pile struct {
 	waiting list.List
 	bytes   int
@@ -52,10 +52,10 @@ func newAnswers(trusted []netip.Prefix, ended func()) *answers {
 	return &answers{trusted: trusted, ended: ended, addresses: map[netip.Addr]*pile{}, conns: map[net.Conn]*pile{}}
 }
 
-// connKey is where a request's context has its connection.
+// connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// serve answers a request within the limits.
+// serve answers a request within the limits of unread answers.
 func (a *answers) serve(w http.ResponseWriter, r *http.Request, handler http.Handler) {
 	conn, _ := r.Context().Value(connKey{}).(net.Conn)
 	if c, takes := below(conn).(*turnConn); takes {
@@ -87,7 +87,7 @@ type answer struct {
 	wrote   int
 	counted bool // by the limits; an uncounted answer takes no lock that a flood holds
 
-	// Below are guarded by all.mu.
+	// The fields below are guarded by all.mu.
 	cost   int
 	at     time.Time // when the client last took some of it
 	places [3]*list.Element
@@ -96,7 +96,8 @@ type answer struct {
 	closed bool // it is over, or was ended
 }
 
-// Known marks the answer as one to a request with a key: small ones cost nothing then, and its connection needs no more turns.
+// Known marks the answer as one to a request with a key. Small answers then have no cost, and the connection needs no
+// further turns.
 func (o *answer) Known() {
 	o.known = true
 	if c, takes := below(o.conn).(*turnConn); takes {
@@ -104,10 +105,10 @@ func (o *answer) Known() {
 	}
 }
 
-// Unwrap gives http.ResponseController the writer below.
+// Unwrap returns the underlying writer for http.ResponseController.
 func (o *answer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// Write passes text on in chunks, for each of which the client has its time.
+// Write passes text on in chunks. The client has a time limit for each chunk.
 func (o *answer) Write(text []byte) (n int, err error) {
 	if !o.known || len(text) > smallAnswer {
 		cost := keylessCost
@@ -135,8 +136,8 @@ func (o *answer) Write(text []byte) (n int, err error) {
 	return n, err
 }
 
-// finish has the client take the rest of the answer in its time. On a connection with many answers the rest is still in a
-// buffer of its stream, and counts until it is taken.
+// finish gives the client its time to read the rest of the answer. On a connection with many answers the rest is
+// still in a buffer of its stream, and counts until the client reads it.
 func (o *answer) finish() {
 	if o.wrote == 0 {
 		return
@@ -147,7 +148,7 @@ func (o *answer) finish() {
 	}
 }
 
-// within sets the time until the client must have taken some of the answer, unless it was ended.
+// within sets the time within which the client must read some of the answer, unless the answer was ended.
 func (o *answer) within(d time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,7 +157,8 @@ func (o *answer) within(d time.Duration) {
 	}
 }
 
-// over takes the answer out of the limits. Its connection may carry another request next, so nothing ends it any more.
+// over removes the answer from the limits. Its connection may carry another request next, so from then on nothing
+// ends the connection.
 func (o *answer) over() {
 	o.mu.Lock()
 	o.closed = true
@@ -169,7 +171,7 @@ func (o *answer) over() {
 	o.all.leaveLocked(o)
 }
 
-// end ends an answer that its client does not take, and the client's connection with it.
+// end ends an answer that its client does not read, and the client's connection.
 func (o *answer) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -185,7 +187,7 @@ func (o *answer) end() {
 	_ = o.control.SetWriteDeadline(time.Now().Add(-time.Second)) // its write has failed already
 }
 
-// pilesLocked returns those that an answer belongs to.
+// pilesLocked returns the piles of an answer.
 func (a *answers) pilesLocked(o *answer) [3]*pile {
 	piles := [3]*pile{&a.node, a.addresses[o.from], nil}
 	if piles[1] == nil {
@@ -201,7 +203,7 @@ func (a *answers) pilesLocked(o *answer) [3]*pile {
 	return piles
 }
 
-// enter counts an answer, or more of it, and ends others where they are too many.
+// enter counts an answer, or more bytes of it, and ends others if there are too many.
 func (a *answers) enter(o *answer, cost int) {
 	a.mu.Lock()
 	var ends []*answer
@@ -233,7 +235,7 @@ func (a *answers) enter(o *answer, cost int) {
 	}
 }
 
-// taken notes that the client took some of the answer.
+// taken records that the client read some of the answer.
 func (a *answers) taken(o *answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -268,7 +270,7 @@ func (a *answers) leaveLocked(o *answer) {
 	}
 }
 
-// withConn gives the requests of a connection to know it, and bounds the bytes that the kernel keeps for it.
+// withConn stores a connection in the context of its requests, and bounds the bytes that the kernel buffers for it.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	plain := below(conn)
 	if c, takes := plain.(*turnConn); takes {
@@ -280,7 +282,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// below is the connection under TLS, or the connection itself.
+// below returns the connection under TLS, or the connection itself.
 func below(conn net.Conn) net.Conn {
 	if encrypted, is := conn.(*tls.Conn); is {
 		return encrypted.NetConn()

@@ -45,8 +45,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Start builds and starts Makola and returns when everything listens. Nothing is left running when it
-// returns an error.
+// Start builds and starts Makola and returns when everything listens. If it returns an error, nothing is left
+// running.
 func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -63,8 +63,8 @@ func Start(ctx context.Context, cfg config.Server, o Options) (*App, error) {
 	return a, nil
 }
 
-// rise makes the steps of a start. After one that failed, what runs already, such as jobs of an earlier run, has no
-// longer to end than at any other stop.
+// rise performs the steps of a start. If one fails, the parts that run already get as long to stop as at any other
+// stop.
 func (a *App) rise(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -74,7 +74,8 @@ func (a *App) rise(ctx context.Context, steps ...func(context.Context) error) er
 	return nil
 }
 
-// announce writes the ready file. It comes after everything else but the supervisor: who reads the file may interrupt a server that has started.
+// announce writes the ready file. It is the last step but the supervisor's, because a program that reads the file may
+// interrupt the server, which must have started by then.
 func (a *App) announce(context.Context) error {
 	if a.cfg.ReadyFile == "" {
 		return nil
@@ -122,7 +123,7 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(err, a.end(ctx))
 }
 
-// end is Stop with the operator's limit, whether ctx is over or not.
+// end is Stop with the operator's time limit, even if ctx is already done.
 func (a *App) end(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.DrainFor)
 	defer cancel()
@@ -137,7 +138,7 @@ func (a *App) notice(ctx context.Context) {
 	}
 }
 
-// openAccessLog opens the access log, where one is asked for.
+// openAccessLog opens the access log if the settings ask for one.
 func (a *App) openAccessLog(context.Context) (err error) {
 	if a.cfg.AccessLog == "" {
 		return nil
@@ -183,8 +184,8 @@ func (a *App) settle(context.Context) error {
 		if err != nil {
 			host = "node"
 		}
-		// SQLite has one server at a time, which the lock of its folder ensures. Under the name of the previous
-		// server, this one takes over its work at once instead of waiting for a lease to expire.
+		// SQLite has one server at a time, which the lock of its folder ensures. With the name of the previous
+		// server, this one takes over that server's work at once instead of waiting for a lease to expire.
 		a.cfg.Node = host
 		if a.cfg.Database != "" {
 			// The process id repeats after a reboot; a few random digits do not.

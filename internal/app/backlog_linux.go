@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuseSYN has the kernel drop every new SYN that arrives at a listening socket. A handshake that has begun still ends, and the
-// connection can be accepted. The client sends a dropped SYN again after a second.
+// refuseSYN makes the kernel drop every new SYN at a listening socket. A handshake that has begun still completes,
+// and its connection can be accepted. The client sends a dropped SYN again after a second.
 func refuseSYN(socket syscall.Conn) error {
 	const flags, syn = 13, 0x02 // a byte of the TCP header (RFC 9293, 3.1), at which a filter of a TCP socket begins
 	program, err := bpf.Assemble([]bpf.Instruction{
@@ -31,7 +31,7 @@ func refuseSYN(socket syscall.Conn) error {
 	})
 }
 
-// backlog is how many connections wait at a listening socket to be accepted.
+// backlog returns how many connections wait at a listening socket to be accepted.
 func backlog(socket syscall.Conn) (waiting int, err error) {
 	err = onSocket(socket, func(fd int) error {
 		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
@@ -43,7 +43,7 @@ func backlog(socket syscall.Conn) (waiting int, err error) {
 	return waiting, err
 }
 
-// onSocket does something with the descriptor of a socket.
+// onSocket calls a function with the descriptor of a socket.
 func onSocket(socket syscall.Conn, do func(fd int) error) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {

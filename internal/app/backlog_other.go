@@ -4,8 +4,8 @@ package app
 
 import "syscall"
 
-// refuseSYN cannot be had here: a connection that waits to be accepted when the server stops is reset.
+// refuseSYN does nothing on this system. A connection that waits to be accepted when the server stops is reset.
 func refuseSYN(syscall.Conn) error { return nil }
 
-// backlog is not known here.
+// backlog is unknown on this system.
 func backlog(syscall.Conn) (int, error) { return 0, nil }

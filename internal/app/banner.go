@@ -15,8 +15,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// greet prints the first screen of a development server for a newcomer. Everywhere else it logs the same facts
-// without the key.
+// greet prints the first screen of a development server for a newcomer. Elsewhere it logs the same facts without the
+// key.
 func (a *App) greet(ctx context.Context) error {
 	a.log.Info("ready", "api", a.ready.APIURL, "metrics", a.ready.MetricsURL, "engine", a.db.Engine().String(), "node", a.cfg.Node, "production", a.production)
 	if a.opts.Out == nil || a.production {
@@ -128,7 +128,7 @@ func (a *App) storageFlags() string {
 	return ""
 }
 
-// program is how this program is called again: go run builds it into a temporary folder.
+// program returns the command that calls this program again. go run builds the program into a temporary folder.
 func program() string {
 	if path, err := os.Executable(); err == nil && strings.Contains(path, "go-build") {
 		return "go run ./cmd/makola"

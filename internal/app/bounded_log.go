@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Limits of the lines that strangers can cause, such as by handshakes that fail.
+// Limits of the lines that unknown clients can cause, such as by failed handshakes.
 const (
 	linesOfAKind = 10 // in linesFor
 	linesFor     = time.Minute
 	lineKinds    = 256 // more than there are; the rest counts as one
 )
 
-// boundedLog is a slog.Handler for what strangers can cause. It passes on ten lines a minute of each kind, and at the end of
-// the minute the number of those that were left out. A kind is a message with its route, path and code. Lines for debugging
-// are wanted whole.
+// boundedLog is a slog.Handler for lines that unknown clients can cause. It passes on ten lines a minute of each
+// kind, and at the end of the minute the number of lines that it dropped. A kind is a message with its route, path
+// and code. Debug lines are never dropped.
 type boundedLog struct {
 	slog.Handler
 	kinds *logKinds
@@ -32,7 +32,7 @@ type logKinds struct {
 	lines map[string]int // of this minute
 }
 
-// fewLines limits a logger.
+// fewLines returns a logger with limits.
 func fewLines(log *slog.Logger) *slog.Logger {
 	k := &logKinds{log: log, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, lines: map[string]int{}}
 	return slog.New(boundedLog{log.Handler(), k})
@@ -66,7 +66,7 @@ func (b boundedLog) WithGroup(name string) slog.Handler {
 	return boundedLog{b.Handler.WithGroup(name), b.kinds}
 }
 
-// may counts a line, and reports whether it is one of the first of its minute.
+// may counts a line and reports whether it is among the first of its minute.
 func (k *logKinds) may(kind string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -42,7 +42,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Retention of rows that are not needed for ever, and how often they are looked for.
+// How long rows are kept that are not kept for ever, and how often they are removed.
 const (
 	keepExchanges = 90 * 24 * time.Hour
 	pruneEvery    = time.Hour
@@ -51,15 +51,16 @@ const (
 	matchEvery    = 20 * time.Second
 )
 
-// The intervals of checks of the books. booksCheckTime bounds one check. A check then rests booksCheckRest times as long as it took, so
-// that those that read all their data, of the messages and of the audit log, cost little for any amount of data.
+// The intervals of checks of the books. booksCheckTime bounds one check. After a check, booksCheckRest times its
+// duration pass before the next. So the checks that read all their data, those of messages and of the audit log, cost
+// little at any size.
 const (
 	booksCheckGap  = 10 * time.Minute
 	booksCheckTime = 30 * time.Minute
 	booksCheckRest = 20
 )
 
-// lockFolder keeps a second server from a SQLite database.
+// lockFolder prevents a second server from using a SQLite database.
 func (a *App) lockFolder(context.Context) error {
 	if a.cfg.Database != "" {
 		return nil
@@ -72,8 +73,8 @@ func (a *App) lockFolder(context.Context) error {
 	return nil
 }
 
-// openDatabase opens and, on SQLite, migrates. PostgreSQL is migrated by `makola migrate up`,
-// except in development, where a first start must need nothing else.
+// openDatabase opens the database and, on SQLite, migrates it. PostgreSQL is migrated by `makola migrate up`, except
+// in development, where a first start must need nothing else.
 func (a *App) openDatabase(ctx context.Context) error {
 	d, err := a.awaitDatabase(ctx)
 	if err != nil {
@@ -109,8 +110,8 @@ const (
 	databasePause = time.Second
 )
 
-// awaitDatabase opens the database. In production it waits for one that cannot be reached, but not for one that does
-// not exist or refuses the login.
+// awaitDatabase opens the database. In production it waits for a database that cannot be reached. It does not wait
+// for one that does not exist or that refuses the login.
 func (a *App) awaitDatabase(ctx context.Context) (*db.DB, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, databaseWait, errors.New("the database could not be reached in time"))
 	defer cancel()
@@ -143,7 +144,7 @@ func (a *App) refuseLive(ctx context.Context, pending []db.Migration) error {
 		"This database has customers with live money, and is served in production mode alone: set MAKOLA_ENV=production, and what that says is missing")
 }
 
-// buildProxy makes the egress proxy, where one is set. It asks nothing of it.
+// buildProxy makes the egress proxy if one is set. It sends nothing to it.
 func (a *App) buildProxy(ctx context.Context) (err error) {
 	a.proxy, err = a.cfg.Egress.Proxy(fewLines(a.log))
 	if a.proxy != nil {
@@ -184,7 +185,7 @@ func (a *App) buildParts(ctx context.Context) error {
 		PublicURL: a.cfg.PublicURL, Request: a.noticeOfRequest, Watch: a.watchConditions})
 	a.webhooks = webhook.New(a.db, a.jobs, a.clock, a.log, webhook.Options{Secret: a.cfg.Secret, Keep: a.cfg.Keep.Webhooks, Development: !a.production, Proxy: a.proxy})
 	a.requests = requestlog.New(a.db, a.clock, a.log)
-	// The adapters report their exchanges to the table that is made of them.
+	// The adapters report their exchanges to this table.
 	a.buildRails(func(e provider.Exchange) { a.routes.Record(e) })
 	a.later(func(context.Context) error {
 		for _, closeClient := range a.closers {
@@ -227,7 +228,8 @@ func (a *App) buildParts(ctx context.Context) error {
 	return nil
 }
 
-// watchDatabase begins a recovery where the database is not the one that it was. It comes before anything works.
+// watchDatabase begins a recovery if the database has lost rows or is another one. It runs before any other part
+// starts.
 func (a *App) watchDatabase(ctx context.Context) error {
 	last, _, err := backup.LastRestore(ctx, a.db)
 	if err != nil {
@@ -245,7 +247,7 @@ func (a *App) watchDatabase(ctx context.Context) error {
 	return nil
 }
 
-// startParts sets the background work going.
+// startParts starts the background work.
 func (a *App) startParts(ctx context.Context) error {
 	if err := a.keepTime(ctx); err != nil {
 		return err
@@ -291,7 +293,7 @@ func (a *App) keepTime(ctx context.Context) error {
 	return nil
 }
 
-// keepAudit links the entries of the audit log while this node is the one that does, until the queue stops.
+// keepAudit links the entries of the audit log while this node holds the lease for it, until the queue stops.
 func (a *App) keepAudit(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
@@ -304,7 +306,7 @@ func (a *App) keepAudit(ctx context.Context) {
 	}()
 }
 
-// askNotKnown probes the providers of this node in parallel to its start, which waits for none of them.
+// askNotKnown probes the providers of this node in the background. The start does not wait for the providers.
 func (a *App) askNotKnown(ctx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -346,8 +348,8 @@ func (a *App) prune(ctx context.Context) error {
 	return err
 }
 
-// checkBooks checks what is new in the ledger, the payments and the batches, and all of the messages and of the audit log. It reports the
-// results to the metrics, the log and the notices.
+// checkBooks checks the new rows of the ledger, the payments and the batches, and all messages and audit entries. It
+// reports the results to the metrics, the log and the notices.
 func (a *App) checkBooks(ctx context.Context) error {
 	return errors.Join(
 		a.checkRecent(ctx),
@@ -358,7 +360,7 @@ func (a *App) checkBooks(ctx context.Context) error {
 		a.checkBook(ctx, bookAudit, a.checkAudit))
 }
 
-// checkRecent makes the recent check of the books, unless it rests.
+// checkRecent makes the recent check of the books unless it was made too recently.
 func (a *App) checkRecent(ctx context.Context) error {
 	first := a.meters.books[bookLedger]
 	if a.clock.Elapsed() < first.restsUntil {
@@ -382,7 +384,7 @@ func (a *App) checkRecent(ctx context.Context) error {
 	return all
 }
 
-// checkAudit goes through the chain of the audit log, which must still have the head that this node saw the last time.
+// checkAudit checks the chain of the audit log. The chain must still contain the head that this node saw last.
 func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 	state, err := a.recovery.State(ctx)
 	if err != nil {
@@ -404,7 +406,7 @@ func (a *App) checkAudit(ctx context.Context) (problems []string, err error) {
 	return problems, nil
 }
 
-// checkBook makes one check, unless it rests.
+// checkBook makes one check unless it was made too recently.
 func (a *App) checkBook(ctx context.Context, name string, check func(context.Context) ([]string, error)) error {
 	book := a.meters.books[name]
 	if a.clock.Elapsed() < book.restsUntil {

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// lookAgain is how often handshakes look whether the files of a certificate have changed.
+// lookAgain is how often handshakes check whether the files of a certificate have changed.
 const lookAgain = time.Second
 
-// certificate is what two PEM files hold. A renewal replaces the files; connections that begin then get the new certificate.
+// certificate is a certificate with its key from two PEM files. After a renewal replaces the files, new connections
+// get the new certificate.
 type certificate struct {
 	cert, key string
 	log       *slog.Logger
@@ -32,7 +33,7 @@ func (c *certificate) load() error {
 	return err
 }
 
-// stamps are when the files were changed.
+// stamps returns the times at which the files were changed.
 func (c *certificate) stamps() (stamp [2]time.Time) {
 	for i, path := range []string{c.cert, c.key} {
 		if info, err := os.Stat(path); err == nil {
@@ -42,8 +43,8 @@ func (c *certificate) stamps() (stamp [2]time.Time) {
 	return stamp
 }
 
-// get implements tls.Config.GetCertificate. Files that cannot be used, as while one of the two is not yet written, leave
-// the certificate as it is.
+// get implements tls.Config.GetCertificate. If the files cannot be used, such as while one of them is not yet
+// written, get keeps the previous certificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

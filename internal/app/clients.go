@@ -38,7 +38,7 @@ func newClients(most int) *clients {
 	return &clients{most: most, first: firstRequest, rest: make(chan struct{}, 1), open: map[net.Conn]client{}, idle: list.New()}
 }
 
-// crowdedKey marks what arrives on a connection beyond the limit.
+// crowdedKey is the context key that marks a connection beyond the limit.
 type crowdedKey struct{}
 
 // arrive is http.Server.ConnContext: it makes room for a connection, or marks or ends it.
@@ -87,7 +87,7 @@ func (c *clients) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// tellLocked wakes who waits for answers.
+// tellLocked signals the callers of answered.
 func (c *clients) tellLocked() {
 	select {
 	case c.rest <- struct{}{}:
@@ -95,8 +95,8 @@ func (c *clients) tellLocked() {
 	}
 }
 
-// answered waits until no connection has a request, and every new one had time for its first, or until ctx ends. It comes before
-// http.Server.Shutdown, which drops a request that it has just read.
+// answered waits until no connection has a request and every new one had time for its first request, or until ctx
+// ends. It runs before http.Server.Shutdown, which drops a request that it has just read.
 func (c *clients) answered(ctx context.Context) {
 	for {
 		due, more := c.due()
@@ -135,14 +135,15 @@ func (c *clients) due() (after time.Duration, more bool) {
 	return after, more
 }
 
-// forgetLocked ends an idle connection.
+// forgetLocked removes and closes an idle connection.
 func (c *clients) forgetLocked(conn net.Conn) {
 	c.idle.Remove(c.open[conn].place)
 	delete(c.open, conn)
 	hangUp(conn)
 }
 
-// hangUp closes a connection without TLS's closing message, which would wait for a peer that does not read.
+// hangUp closes a connection without TLS's closing message, because writing it would wait for a peer that does not
+// read.
 func hangUp(conn net.Conn) {
 	_ = below(conn).Close()
 }

@@ -27,12 +27,13 @@ const (
 	batchesOver    = 24 * time.Hour
 	paceDays       = 7
 	floatLastsDays = 1
-	// slowlyEvery is how often conditions are looked at that read more than a few rows, or that last for days.
+	// slowlyEvery is how often conditions are checked that read more than a few rows or that last for days.
 	slowlyEvery = 5 * time.Minute
 	mostOfEach  = 1000
 )
 
-// watchConditions reports the conditions of which people are notified. One that cannot be read keeps no other from being reported.
+// watchConditions reports the conditions of which people are notified. If one condition cannot be read, the others
+// are still reported.
 func (a *App) watchConditions(ctx context.Context) error {
 	watches := []func(context.Context) error{a.watchPayments, a.watchBreakers, a.watchRecovery, a.watchBatches}
 	if now := a.clock.Elapsed(); now >= a.slowlyFrom {
@@ -46,7 +47,7 @@ func (a *App) watchConditions(ctx context.Context) error {
 	return all
 }
 
-// at is a time as notices write it.
+// at formats a time for notices.
 func at(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") }
 
 // watchBreakers reports the providers whose circuit breaker is open.
@@ -65,7 +66,7 @@ func (a *App) watchBreakers(ctx context.Context) error {
 	return a.notices.Report(ctx, notice.CircuitOpen, "", open)
 }
 
-// watchRecovery reports a recovery that lasts.
+// watchRecovery reports a recovery in progress.
 func (a *App) watchRecovery(ctx context.Context) error {
 	s, err := a.recovery.State(ctx)
 	if err != nil {

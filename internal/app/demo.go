@@ -33,18 +33,19 @@ const (
 	demoGroup   = "Customers"
 )
 
-// demoContacts are the members of the demo's group: test numbers that get a text at once.
+// demoContacts are the members of the demo's group. They are test numbers that receive a text at once.
 var demoContacts = []contacts.NewContact{
 	{Phone: "0240000001", FirstName: "Ama", LastName: "Owusu"},
 	{Phone: "0200000001", FirstName: "Kwame", LastName: "Mensah"},
 	{Phone: "0270000001", FirstName: "Esi", LastName: "Boateng"},
 }
 
-// demoTenant is its id: the same everywhere, so that two nodes that start at once make one.
+// demoTenant is the id of the demo tenant. It is the same everywhere, so two nodes that start at once create one
+// tenant.
 var demoTenant = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://github.com/makola/makola/demo")).String()
 
-// loadDemo makes the demo tenant at the first start of a development server. Everything is one
-// transaction, so that a start that was cut off is made again whole.
+// loadDemo creates the demo tenant at the first start of a development server. Everything happens in one transaction,
+// so an interrupted start leaves nothing behind.
 func (a *App) loadDemo(ctx context.Context) error {
 	if a.production || a.sim == nil {
 		return nil
@@ -53,7 +54,7 @@ func (a *App) loadDemo(ctx context.Context) error {
 	if err := a.demoBankID(ctx); err != nil {
 		return err
 	}
-	// The key follows from the development key, so that every start can show it and none has to store it.
+	// The key is derived from the development key, so every start can show it and none has to store it.
 	key, err := a.access.Mint(access.NewKey{Tenant: demoTenant, Secret: a.cfg.Secret.Derive("app/demo-key")})
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func (a *App) loadDemo(ctx context.Context) error {
 }
 
 // demoSecrets adds the demo tenant's key and webhook secret to the ready file. It omits a key that was revoked, or
-// that an earlier version made for the database.
+// that belongs to an earlier version of the program.
 func (a *App) demoSecrets(ctx context.Context, key string) error {
 	caller, err := a.access.Authenticate(ctx, key)
 	if err == nil && caller.Tenant == demoTenant {
@@ -103,8 +104,8 @@ func (a *App) demoSecrets(ctx context.Context, key string) error {
 	return err
 }
 
-// demoMessages finds the sender ID and the contacts of the demo tenant. It makes them when the tenant has never
-// requested a sender ID, and continues where an earlier start was interrupted: the approval comes last.
+// demoMessages finds the sender ID and the contacts of the demo tenant. It creates them if the tenant has never
+// requested a sender ID. It continues where an earlier start was interrupted, because the approval comes last.
 func (a *App) demoMessages(ctx context.Context) error {
 	senders, err := a.senders.List(ctx, demoTenant)
 	if err == nil && len(senders) == 0 {
@@ -158,8 +159,8 @@ func (a *App) makeDemoMessages(ctx context.Context, sender senderid.Sender) (sen
 	return approved, err
 }
 
-// endow gives the demo tenant its money, in the transaction that made its wallet. It books the balances at the
-// simulator's providers as added float, so that the ledger matches their books from the first payment on.
+// endow gives the demo tenant its money in the transaction that created its wallet. It books the balances at the
+// simulator's providers as added float, so that the ledger agrees with their books from the first payment on.
 func (a *App) endow(tx *db.Tx, floats []ledger.Transfer) error {
 	if err := tx.Flush(); err != nil { // the page below reads the wallet
 		return err
@@ -201,7 +202,7 @@ func (a *App) openingFloats(ctx context.Context) (list []ledger.Transfer, err er
 	return list, nil
 }
 
-// demoBankID finds the bank that the demo's ready file names.
+// demoBankID finds the bank that is named in the demo's ready file.
 func (a *App) demoBankID(ctx context.Context) error {
 	banks, err := a.routes.Banks(ctx, demoTenant, string(tenant.Test))
 	for _, b := range banks {

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Errors of listening that are the operator's to mend.
+// Errors of listening that the operator must fix.
 var (
 	// ErrAddressInUse means that another process listens at the address.
 	ErrAddressInUse = errors.New("address in use")
@@ -33,7 +33,7 @@ const (
 	maxHeaderBytes    = 64 << 10 // sms-api/send takes its fields from the query too
 )
 
-// Limits of one HTTP/2 connection: streams at once, and bytes that arrived before anybody asked for them.
+// Limits of one HTTP/2 connection: its concurrent streams, and the received bytes that no handler has read.
 const (
 	maxStreams      = 100 // what RFC 9113 recommends to allow at least
 	connectionAhead = 512 << 10
@@ -47,12 +47,12 @@ type listener struct {
 	server *http.Server
 	tls    bool   // the server's own TLSConfig changes while it starts
 	turns  *turns // its connections take turns; nil: they do not
-	// refuses is set before the socket is closed under a server that has not been shut down yet.
+	// refuses is set before the socket is closed while the server still answers requests.
 	refuses atomic.Bool
 	ended   chan struct{} // closed when serve has returned, and accepts no more
 }
 
-// listen takes an address. With fallback a busy address is replaced by a free port of the same host.
+// listen opens an address. With fallback a busy address is replaced by a free port of the same host.
 func listen(name, address string, fallback bool, handler http.Handler) (*listener, error) {
 	var plain net.ListenConfig
 	plain.SetMultipathTCP(false) // Linux takes no filter on such a socket (refuseSYN)
@@ -88,13 +88,13 @@ func unfit(err error) bool {
 	return errors.As(err, &address) || errors.As(err, &name) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EACCES)
 }
 
-// close gives the address back before any request was served.
+// close releases the address before any request was served.
 func (l *listener) close(context.Context) error {
 	_ = l.net.Close() // a server that was shut down has closed it
 	return nil
 }
 
-// url is where a client on this machine reaches the listener.
+// url returns the URL of the listener for clients on this machine.
 func (l *listener) url() string {
 	scheme := "http"
 	if l.tls {
@@ -103,7 +103,8 @@ func (l *listener) url() string {
 	return scheme + "://" + l.net.Addr().String()
 }
 
-// useTLS makes the listener use TLS with the certificate of two PEM files, as they are at each handshake.
+// useTLS makes the listener use TLS. The certificate is read from two PEM files, which may change while the server
+// runs.
 func (l *listener) useTLS(certFile, keyFile string, log *slog.Logger) error {
 	c := &certificate{cert: certFile, key: keyFile, log: log}
 	if err := c.load(); err != nil {
@@ -133,15 +134,15 @@ func (l *listener) serve() error {
 	return fmt.Errorf("%s: %w", l.name, err)
 }
 
-// Times for the connections in progress when the listening socket is closed.
+// Time limits for connections in progress when the listening socket is closed.
 const (
 	handshakeTime = 50 * time.Millisecond // several round trips between a proxy and its nodes
 	backlogStep   = 2 * time.Millisecond  // between two looks at the backlog
 )
 
-// refuse accepts the pending connections and takes no more. New clients find the port closed before they write
-// anything. Closing the socket at once would reset pending connections, with requests that clients have already
-// written.
+// refuse accepts the pending connections and then no more, so that new clients find the port closed before they write
+// anything. If the socket were closed at once, pending connections with requests that clients have written would be
+// reset.
 func (l *listener) refuse(ctx context.Context) error {
 	err := l.acceptRest(ctx)
 	l.refuses.Store(true)
@@ -155,7 +156,8 @@ func (l *listener) refuse(ctx context.Context) error {
 	return err
 }
 
-// acceptRest has the kernel begin no handshake, and waits until those that have begun are over and every connection is accepted.
+// acceptRest makes the kernel refuse new handshakes. It waits until those in progress have completed and every
+// connection is accepted.
 func (l *listener) acceptRest(ctx context.Context) error {
 	socket, is := l.net.(syscall.Conn)
 	if !is {
@@ -180,7 +182,7 @@ func (l *listener) acceptRest(ctx context.Context) error {
 	}
 }
 
-// shutdown stops accepting, waits for the requests in flight until ctx ends, then cuts the rest.
+// shutdown stops accepting, waits for the requests in progress until ctx ends, then closes the remaining connections.
 func (l *listener) shutdown(ctx context.Context) error {
 	if err := l.server.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("%s: requests were still running: %w", l.name, err), l.server.Close())

@@ -10,7 +10,7 @@ import (
 )
 
 // meant protects loopback listeners without a key from web pages. A page in a browser on this machine can send
-// requests here under its own name (Origin), or under a name that it points to this machine (Host).
+// requests here under its own name (Origin), or under a name that it resolves to this machine (Host).
 func meant(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
@@ -22,13 +22,13 @@ func meant(handler http.Handler) http.Handler {
 	})
 }
 
-// ours reports whether a host, with or without a port, is this machine by a name that no other site can give it.
+// ours reports whether a host, with or without a port, is a name of this machine that no other site can use.
 func ours(host string) bool {
 	name := hostName(host)
 	return strings.HasSuffix(name, ".localhost") || config.Loopback(net.JoinHostPort(name, "0"))
 }
 
-// hostName returns a host without its port, in lower case. A dot at its end is left out.
+// hostName returns a host in lower case, without its port and without a final dot.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -37,8 +37,8 @@ func hostName(host string) string {
 }
 
 // hosts returns the function that reports whether this server answers to a host. Production answers to every host,
-// because its keys are secret. A development server has a demo key that everybody can read. So it answers only to
-// this machine's names and to the configured ones, and a web page that points its own name here gets nothing.
+// because its keys are secret. A development server has a demo key that everybody can read. It therefore answers only
+// to this machine's names and to configured ones, so that a web page with its own name for this machine gets nothing.
 func (a *App) hosts() func(host string) bool {
 	if a.production {
 		return func(string) bool { return true }

@@ -49,7 +49,7 @@ func (m *meters) counter(name, help string, value func() uint64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 }
 
-// seen counts a request of the interface.
+// seen counts a request to the interface.
 func (m *meters) seen(s api.Seen) {
 	m.requests.WithLabelValues(s.Route, s.Method, strconv.Itoa(s.Status)).Inc()
 	m.seconds.WithLabelValues(s.Route).Observe(s.Took.Seconds())

@@ -22,7 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapeTime bounds the questions that a scrape asks the database.
+// scrapeTime bounds the queries of one scrape.
 const scrapeTime = 5 * time.Second
 
 func newMeters(a *App) *meters {
@@ -87,11 +87,10 @@ func newMeters(a *App) *meters {
 	return m
 }
 
-// Metrics gives what this node measures, for code that prints the list: the document for operators is
-// held to it by a test.
+// Metrics returns the descriptions of all metrics. A test compares them with the operators' document.
 func (a *App) Metrics() prometheus.Collector { return a.meters.registry }
 
-// queue adds this node's part of the queue.
+// queue adds the metrics of this node's jobs.
 func (m *meters) queue(a *App) {
 	m.gauge("makola_jobs_in_memory", "Jobs that this node holds.", func() float64 { return float64(a.jobs.Counts().InMemory) })
 	m.gauge("makola_jobs_running", "Jobs that this node runs now.", func() float64 { return float64(a.jobs.Counts().Running) })
@@ -116,7 +115,7 @@ func (m *meters) queue(a *App) {
 	m.counter("makola_job_leases_lost_total", "Times that this node's lease lapsed.", func() uint64 { return a.jobs.Counts().LeasesLost })
 }
 
-// webhooks adds what this node delivered.
+// webhooks adds the metrics of this node's deliveries.
 func (m *meters) webhooks(a *App) {
 	attempts := func(result string, value func() uint64) {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "makola_webhook_attempts_total",
@@ -153,8 +152,8 @@ func (m *meters) handler() http.Handler {
 	return mux
 }
 
-// metricsHandler is that of the metrics' listener: behind the operator's token, if there is one, else out of reach of web
-// pages.
+// metricsHandler returns the handler of the metrics' listener. It requires the operator's token if there is one.
+// Otherwise it refuses requests of web pages.
 func (a *App) metricsHandler() http.Handler {
 	handler := a.meters.handler()
 	token := a.cfg.MetricsToken.Reveal()
@@ -172,7 +171,7 @@ func (a *App) metricsHandler() http.Handler {
 	})
 }
 
-// local keeps a handler from every client that is not on this machine.
+// local refuses every client that is not on this machine.
 func local(handler http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -184,7 +183,7 @@ func local(handler http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// stored are the figures that a scrape asks for, most of them of the database.
+// stored are the figures that a scrape reads, most of them from the database.
 type stored struct {
 	app  *App
 	told clock.Seldom
@@ -219,7 +218,7 @@ func (s *stored) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. A question that fails leaves its figures out and is logged.
+// Collect implements prometheus.Collector. If a query fails, its figures are left out and the failure is logged.
 func (s *stored) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
@@ -310,7 +309,7 @@ func (s *stored) Collect(to chan<- prometheus.Metric) {
 	s.complain(err)
 }
 
-// counted collects how far the figures of pages are behind.
+// counted collects the delay of the figures of pages.
 func (s *stored) counted(ctx context.Context, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	to, err := s.app.figures.CountedTo(ctx)
 	if s.complain(err); err == nil && !to.IsZero() {
@@ -332,8 +331,8 @@ func (s *stored) notices(ctx context.Context, gauge func(d *prometheus.Desc, val
 	}
 }
 
-// complain logs a failed query, once a minute. The rest of the program already logs an unavailable database, and one
-// line for each scrape would bury those lines.
+// complain logs a failed query, at most once a minute. The rest of the program already logs an unavailable database,
+// and a line for each scrape would hide those lines.
 func (s *stored) complain(err error) {
 	if err == nil {
 		return

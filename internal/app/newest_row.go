@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// NewestRow returns when the newest payment, campaign or entry of the audit log was made, by the clock of the node that made
-// it. It returns the zero time for an empty database. Money that operators move has an entry in the audit log.
+// NewestRow returns the creation time of the newest payment, campaign or audit entry, by the clock of the node that
+// created it. It is the zero time for an empty database. Money that operators move has an entry in the audit log.
 func NewestRow(ctx context.Context, d *db.DB) (newest time.Time, err error) {
 	for _, of := range []func(context.Context, *db.DB) (time.Time, error){book.Newest, messaging.Newest, audit.Newest} {
 		at, err := of(ctx, d)

@@ -17,10 +17,10 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// mostDoubts is the number of payments of unknown outcome that are watched, the oldest first.
+// mostDoubts is how many payments of unknown outcome are watched, the oldest first.
 const mostDoubts = 20_000
 
-// noticeOfRequest returns a change request as notices show it.
+// noticeOfRequest converts a change request for notices.
 func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, error) {
 	r, err := a.changes.Store.Get(ctx, id)
 	if err != nil {
@@ -43,7 +43,8 @@ func (a *App) noticeOfRequest(ctx context.Context, id string) (notice.Request, e
 	return n, err
 }
 
-// mailLink returns how the links of invitations are sent; nil: they are shown to the requester.
+// mailLink returns the function that mails the links of invitations. It is nil if the requester is shown the links
+// instead.
 func (a *App) mailLink() func(tx *db.Tx, email, token string) error {
 	if !a.notices.Links() {
 		return nil
@@ -51,7 +52,7 @@ func (a *App) mailLink() func(tx *db.Tx, email, token string) error {
 	return a.notices.Invite
 }
 
-// watchPayments reports the payments whose outcome is unknown past its time.
+// watchPayments reports the payments whose outcome has been unknown for too long.
 func (a *App) watchPayments(ctx context.Context) error {
 	list, err := a.payments.Doubts(ctx, mostDoubts)
 	if err != nil {
@@ -73,7 +74,8 @@ func (a *App) watchPayments(ctx context.Context) error {
 	return a.notices.Report(ctx, notice.PaymentUnknown, "", all)
 }
 
-// textNotice sends a notice by SMS, charged to the account of the operator. Its id is the idempotency key, so it is sent once.
+// textNotice sends a notice by SMS, charged to the operator's account. The notice's id is the idempotency key, so it
+// is sent once.
 func (a *App) textNotice(ctx context.Context, id, number, text string) error {
 	by := idempotency.Caller{Tenant: a.cfg.Notices.SMSAccount, IdempotencyKey: id, BodyHash: id}
 	list, err := a.senders.List(ctx, by.Tenant)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// notify sends a state. A supervisor that does not listen costs the server only a line in its log.
+// notify sends a state. If the supervisor does not read it, the server only logs a line.
 func (a *App) notify(state string) {
 	if a.opts.Supervisor.Socket == "" {
 		return
@@ -21,8 +21,8 @@ func (a *App) notify(state string) {
 	}
 }
 
-// supervise reports that the server is ready, and then that it is alive, twice in the supervisor's watchdog time. It
-// does so without a database, too, because a new process would not find the database either.
+// supervise reports that the server is ready and then, twice in the supervisor's watchdog time, that it is alive. It
+// also does so while the database is down, because a restarted process would not reach it either.
 func (a *App) supervise(context.Context) error {
 	a.notify("READY=1")
 	if a.opts.Supervisor.Watchdog <= 0 || a.opts.Supervisor.Socket == "" {
@@ -41,7 +41,7 @@ func (a *App) supervise(context.Context) error {
 			}
 		}
 	}()
-	// The first thing that was started is the last to stop: until then the process is watched.
+	// What starts first stops last, so the supervisor watches the process until the end.
 	a.undo = append([]func(context.Context) error{func(context.Context) error { close(done); return nil }}, a.undo...)
 	return nil
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// The person who looks at a development server.
+// The person who uses a development server.
 const (
 	developerEmail = "developer@localhost"
 	developerName  = "Developer"
 )
 
-// invite makes the developer of a development server and the link that signs them in, and the first owner that the
-// settings name.
+// invite creates the developer of a development server with a sign-in link, and the first owner that the settings
+// name.
 func (a *App) invite(ctx context.Context) error {
 	if err := a.bootstrap(ctx); err != nil {
 		return err
@@ -37,7 +37,8 @@ func (a *App) invite(ctx context.Context) error {
 	return err
 }
 
-// bootstrap makes the first owner that the settings name. Where there are people it does nothing: the settings may stay.
+// bootstrap creates the first owner that the settings name. If there are people already it does nothing, so the
+// settings may stay.
 func (a *App) bootstrap(ctx context.Context) error {
 	if a.cfg.BootstrapEmail == "" {
 		return nil
@@ -57,7 +58,7 @@ func (a *App) bootstrap(ctx context.Context) error {
 	return err
 }
 
-// firstPassword reads the password of the first owner; empty if the settings name nobody.
+// firstPassword reads the password of the first owner. It is empty if the settings name nobody.
 func (a *App) firstPassword() (string, error) {
 	if a.cfg.BootstrapEmail == "" {
 		return "", nil
@@ -74,7 +75,7 @@ func noFirstOwner(err error) error {
 	return problem.Wrap(err, problem.Invalid, "bootstrap", "The first owner cannot be made with MAKOLA_BOOTSTRAP_EMAIL and MAKOLA_BOOTSTRAP_PASSWORD_FILE: "+err.Error())
 }
 
-// link makes a link for the developer, who is made where a database has none.
+// link makes a link for the developer, and creates the developer if the database has none.
 func (a *App) link(ctx context.Context) (string, error) {
 	memberships := []identity.Membership{{Tenant: roles.Installation, Role: roles.Owner}, {Tenant: demoTenant, Role: roles.Owner}}
 	p, err := a.identity.Ensure(ctx, developerEmail, developerName, memberships)
@@ -101,7 +102,7 @@ func (a *App) checks() (list []ops.Check) {
 	return list
 }
 
-// printLink prints a new link where the server was started.
+// printLink prints a new link to the output of the server.
 func (a *App) printLink(ctx context.Context) error {
 	link, err := a.link(ctx)
 	if err != nil {

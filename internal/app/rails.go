@@ -14,11 +14,11 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Providers gives the names of the payment providers that there are adapters for.
+// Providers returns the names of the payment providers that have an adapter.
 func Providers() []string { return []string{mtnmomo.Name, hubtel.Name, paystack.Name} }
 
-// buildRails makes the adapters: those of the configuration for live money, and for test money the same
-// adapters against the simulator. To add a provider, add its lines here and its name above.
+// buildRails makes the adapters. For live money they are those of the configuration. For test money they are the same
+// adapters with the simulator. To add a provider, add its lines here and its name above.
 func (a *App) buildRails(record func(provider.Exchange)) {
 	type account struct {
 		mode     tenant.Mode
@@ -59,7 +59,8 @@ func (a *App) buildRails(record func(provider.Exchange)) {
 	}
 }
 
-// accounts are the accounts with providers of live money, as a recovery knows them again. The simulator's are none.
+// accounts lists the accounts at providers of live money, which a recovery compares. It leaves out the simulator's
+// accounts.
 func (a *App) accounts() (list []recovery.Account) {
 	add := func(rail string, enabled bool, names ...string) {
 		if enabled {
@@ -69,12 +70,12 @@ func (a *App) accounts() (list []recovery.Account) {
 	mtn, hub := a.cfg.MTN, a.cfg.Hubtel
 	add(mtnmomo.Name, mtn.Enabled(), mtn.Environment, mtn.CollectionUser, mtn.DisbursementUser)
 	add(hubtel.Name, hub.Enabled(), hub.ClientID, hub.POSSales, hub.Prepaid, hub.Commission)
-	// Paystack's key is all that names the business, so a new key reads as another account.
+	// Only Paystack's key identifies the business, so a new key looks like another account.
 	add(paystack.Name, a.cfg.Paystack.Enabled(), a.cfg.Paystack.SecretKey.Reveal())
 	return list
 }
 
-// providerConnections is how many connections a node keeps with one host of a provider at most. A
-// provider that takes 200 ms answers five requests a second on each. It is room for what payments sends
-// and asks of one rail at once.
+// providerConnections is the largest number of connections that a node keeps to one host of a provider. Over each, a
+// provider that takes 200 ms answers five requests a second. This is enough for all submissions and status queries of
+// one rail.
 const providerConnections = 640

@@ -33,8 +33,8 @@ type Ready struct {
 	WebhookSecret string `json:"webhook_secret,omitempty"`
 }
 
-// checkPlace refuses a path at which no file can be written, before anything is made. The file must hold a key that
-// is shown only once.
+// checkPlace refuses a path at which no file can be written, before anything is created. The file must hold a key
+// that is shown only once.
 func checkPlace(path string) error {
 	if err := replaceable(path); err != nil {
 		return err
@@ -46,8 +46,8 @@ func checkPlace(path string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// replaceable refuses a path at which there is anything but a regular file, such as a device: the ready file would replace
-// it.
+// replaceable refuses a path that has anything but a regular file, such as a device, because the ready file would
+// replace it.
 func replaceable(path string) error {
 	if err := config.CheckOwnFile(path); err != nil {
 		return problem.Wrap(err, problem.Invalid, "ready_file", fmt.Sprintf("The ready file cannot be written: %v", err))
@@ -79,7 +79,7 @@ func (r Ready) text() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// write puts the file in place in one step, readable by this user only: it may hold a key.
+// write replaces the file in one step. Only this user can read it, because it may hold a key.
 func (r Ready) write(path string) error {
 	if err := replaceable(path); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Sealed is all that is sealed under the master keys of a database.
+// Sealed lists everything that is sealed under the master keys of a database.
 type Sealed struct {
 	Ring     config.Secret
 	Webhooks *webhook.Webhooks
@@ -25,7 +25,7 @@ type Sealed struct {
 	Notices  sealed.Table // texts with a link that are not delivered yet
 }
 
-// KeyUse is a master key, by its name, and how much is sealed under it.
+// KeyUse is the name of a master key with the number of rows sealed under it.
 type KeyUse struct {
 	Name                              string
 	Active, InRing, Reference         bool
@@ -34,7 +34,7 @@ type KeyUse struct {
 	Notices                           int64 // texts with a link that are not delivered yet
 }
 
-// Total is all that is sealed under the key.
+// Total returns the number of all rows sealed under the key.
 func (k KeyUse) Total() int64 {
 	return k.Webhooks + k.Factors + k.RequestSecrets + k.AuditKeys + k.Notices
 }
@@ -83,7 +83,7 @@ func (s Sealed) Keys(ctx context.Context) ([]KeyUse, error) {
 	return keys, nil
 }
 
-// Check refuses a ring that lacks a key under which something is sealed.
+// Check refuses a key ring that lacks a key under which something is sealed.
 func (s Sealed) Check(ctx context.Context) error {
 	keys, err := s.Keys(ctx)
 	if err != nil {

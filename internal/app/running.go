@@ -54,11 +54,11 @@ type Options struct {
 	Log     *slog.Logger // nil: none
 	Clock   *clock.Clock // nil: the machine's
 	Faults  *db.Faults   // nil outside tests
-	// Supervisor is what started this process and watches it.
+	// Supervisor is the program that started this process and watches it.
 	Supervisor Supervisor
 	// BooksEvery is how often the books are checked; zero: every ten minutes.
 	BooksEvery time.Duration
-	// Lease is how long this node may be silent before others take its jobs; zero: the queue's default.
+	// Lease is how long this node may be silent before other nodes take its jobs. Zero means the queue's default.
 	Lease time.Duration
 }
 
@@ -80,7 +80,8 @@ type App struct {
 	failed    chan error
 	ready     Ready
 	demoMade  bool // this start made the demo tenant
-	// callbacks are the providers' addresses, known once the interface listens; payments may run before.
+	// callbacks are the addresses for the providers' callbacks. They are known once the interface listens, and
+	// payments may run before that.
 	callbacks atomic.Pointer[map[railID]string]
 	draining  chan struct{}
 	leave     sync.Once                     // closes draining
@@ -93,13 +94,13 @@ type Supervisor struct {
 	Watchdog time.Duration // it ends a process that was silent for so long; zero: it does not
 }
 
-// doors are the listeners, which are bound before they serve.
+// doors are the listeners. They are bound before they serve.
 type doors struct{ api, metrics *listener }
 
 // railID names a rail of this node.
 type railID struct{ name, mode string }
 
-// parts is the domain, built and wired.
+// parts are the constructed parts of the domain.
 type parts struct {
 	db           *db.DB
 	recovery     *recovery.Recovery
@@ -144,7 +145,7 @@ type parts struct {
 	timekeeper *timekeeping.Keeper
 }
 
-// draining is logged when an interrupt has come: the next one is not caught.
+// draining is logged after an interrupt. A second interrupt ends the process at once.
 const draining = "draining: interrupt again to stop at once"
 
 // leaving reports whether this node is stopping.
@@ -157,7 +158,7 @@ func (a *App) leaving() bool {
 	}
 }
 
-// Stop ends everything in the reverse order of starting. It may be called twice.
+// Stop stops all parts in the reverse order of starting. It may be called twice.
 func (a *App) Stop(ctx context.Context) error {
 	a.leave.Do(func() { close(a.draining) })
 	late, cancel := context.WithCancel(context.Background())
@@ -175,11 +176,11 @@ func (a *App) Stop(ctx context.Context) error {
 // stopGrace is the time for all steps of a stop together, beyond the configured time.
 const stopGrace = 5 * time.Second
 
-// stepGrace is what each step gets when that time is over: what does not hang ends in it.
+// stepGrace is the time for each step after stopGrace is over. A step that does not hang ends within it.
 const stepGrace = 100 * time.Millisecond
 
-// bounded runs one step of a stop. A step that hangs is left to the end of the process. An unresponsive database or
-// disk must not keep a node from stopping.
+// bounded runs one step of a stop. A step that hangs continues in the background until the process ends, because an
+// unresponsive database or disk must not prevent a node from stopping.
 func bounded(ctx, late context.Context, step func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- step(ctx) }()

@@ -11,15 +11,15 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// secretFile is the development key's place in the data folder.
+// secretFile is the name of the development key's file in the data folder.
 const secretFile = "development.key"
 
-// DevelopmentKey is the file of the key that a development server on SQLite makes for itself in its data folder.
+// DevelopmentKey returns the path of the key that a development server on SQLite makes for itself in its data folder.
 func DevelopmentKey(folder string) string { return filepath.Join(folder, secretFile) }
 
-// DevelopmentSecret returns the master key of a development server: a file in the data folder. Development nodes that
-// share a PostgreSQL derive it from the database's name. Production never calls it. With create, a missing file is
-// made, which only the server does.
+// DevelopmentSecret returns the master key of a development server from a file in the data folder. Development nodes
+// that share a PostgreSQL database derive it from the database's name. Production never calls it. With create, which
+// only the server sets, a missing file is created.
 func DevelopmentSecret(s config.Storage, create bool) (config.Secret, error) {
 	if s.Database == "" {
 		return config.SecretFile(DevelopmentKey(s.Data), create)
@@ -32,8 +32,8 @@ func DevelopmentSecret(s config.Storage, create bool) (config.Secret, error) {
 	return config.NewSecret(key[:])
 }
 
-// findSecret returns the master key of a development server. It makes a new key only for a new database: next to a
-// restored one without its key, a new key would hide the loss.
+// findSecret returns the master key of a development server. It makes a new key only for a new database, because next
+// to a restored database without its key a new key would hide the loss.
 func (a *App) findSecret(ctx context.Context) error {
 	if !a.cfg.Secret.Empty() {
 		return nil

@@ -33,8 +33,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// bind takes the addresses before anything is made, and before the lease of another node can be requested. So a start
-// that finds an address in use leaves everything unchanged.
+// bind opens the addresses before anything is created and before another node's lease can be requested. So a start
+// that finds an address in use changes nothing.
 func (a *App) bind(context.Context) error {
 	l, err := listen("the JSON interface", a.cfg.Listen, false, nil)
 	if err != nil {
@@ -62,8 +62,8 @@ func (a *App) bind(context.Context) error {
 	return nil
 }
 
-// listenMetrics serves the metrics. It starts before the interface, so that metrics are available while the interface
-// drains. It is then cut off, because a profile must not use up the time for draining.
+// listenMetrics serves the metrics. It starts before the interface and stops after it, so that metrics are available
+// while the interface drains. It is then cut off, because a profile must not use up the time for draining.
 func (a *App) listenMetrics(context.Context) error {
 	l := a.doors.metrics
 	if l == nil {
@@ -75,7 +75,7 @@ func (a *App) listenMetrics(context.Context) error {
 	return nil
 }
 
-// listen serves the interface; the ready record learns the addresses.
+// listen serves the interface and adds the addresses to the ready record.
 func (a *App) listen(context.Context) error {
 	l := a.doors.api
 	most := Descriptors() / 4 * 3 // the rest is for the database, providers and receivers
@@ -115,7 +115,7 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// consoleDeps returns the dependencies of the console's frame. waiting counts what waits for a visitor.
+// consoleDeps returns the dependencies of the console's frame. waiting counts the items that wait for a visitor.
 func (a *App) consoleDeps(public string, hosts func(string) bool, waiting func(console.Place) (map[string]int, error)) console.Deps {
 	d := console.Deps{
 		Waiting: waiting,
@@ -165,7 +165,8 @@ func (a *App) seen(s api.Seen) {
 	}
 }
 
-// serve runs a listener until Stop, which ends it with stop. The log of net/http goes where every other line does.
+// serve runs a listener until Stop, which ends it with stop. The log of net/http goes to the same place as all other
+// lines.
 func (a *App) serve(l *listener, stop func(context.Context) error) {
 	l.server.ErrorLog = log.New(serverLog{fewLines(a.log)}, "", 0)
 	go func() {
@@ -232,11 +233,11 @@ func (a *App) paths() http.Handler {
 	})
 }
 
-// readyTime is how long the database may take to answer a probe, which its asker waits for.
+// readyTime is how long the database may take to answer during a probe.
 const readyTime = 800 * time.Millisecond
 
-// readiness reports whether this node should get requests: it is not leaving and the database answers. A node that refuses a part
-// of them stays ready, because a proxy that takes it out stops payments, too.
+// readiness reports whether this node should get requests: it is not stopping, and the database answers. A node that
+// refuses some requests stays ready, because a proxy that removes it would also stop payments.
 func (a *App) readiness(w http.ResponseWriter, r *http.Request) {
 	if a.leaving() {
 		probe(w, r, http.StatusServiceUnavailable, "draining")
@@ -303,7 +304,7 @@ func (a *App) busy(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"message":"Too many connections. Try again shortly","code":"server_busy","request_id":"` + id + `","doc_url":"` + guides.DocURL(a.api.PublicURL, "server_busy") + "\"}\n"))
 }
 
-// probe answers a probe; refused lists the operations that a ready node refuses.
+// probe answers a probe. refused lists the operations that a ready node refuses.
 func probe(w http.ResponseWriter, r *http.Request, status int, message string, refused ...string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -315,9 +316,8 @@ func probe(w http.ResponseWriter, r *http.Request, status int, message string, r
 	}{message, refused})
 }
 
-// findCallbacks makes the addresses to which providers send their callbacks: under the public URL. In
-// development the simulator on this machine reaches whatever address the server listens at; a live provider
-// would not, so it is given none.
+// findCallbacks sets the addresses for providers' callbacks, under the public URL. In development the simulator on
+// this machine can reach any address of the server. A live provider could not, so it gets no address.
 func (a *App) findCallbacks(public string) {
 	u, err := url.Parse(public)
 	local := err == nil && net.ParseIP(u.Hostname()).IsLoopback()
@@ -340,7 +340,7 @@ func (a *App) findCallbacks(public string) {
 	}
 }
 
-// callbackURL is where a rail's provider sends its callbacks; empty when there is no such place (yet).
+// callbackURL returns the address for the callbacks of a rail's provider. It is empty if there is none yet.
 func (a *App) callbackURL(r provider.Rail) string {
 	urls := a.callbacks.Load()
 	if urls == nil {

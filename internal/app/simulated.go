@@ -21,7 +21,7 @@ import (
 // simControl is the path of the simulator's own interface.
 const simControl = "/sim/v1"
 
-// simulator is the one that test money goes to: in this process, or reached at a URL.
+// simulator is the simulator for test money. It runs in this process or is reached at a URL.
 type simulator struct {
 	url     string       // where the adapters find the providers
 	smpp    string       // where the message centre listens; empty when it is another process
@@ -29,7 +29,7 @@ type simulator struct {
 	local   *simulated   // nil when it is another process
 }
 
-// simulated is a simulator of every provider that there is an adapter for.
+// simulated is a simulator of every provider that has an adapter.
 type simulated struct {
 	*sim.Sim
 	Centre    *smsc.Centre
@@ -51,13 +51,13 @@ func simulate(o sim.Options, ofMTN mtn.Options, ofCentre smsc.Options) (*simulat
 // mtnURL returns the base URL of the simulator for clients of MTN's sandbox.
 func (s *simulator) mtnURL() string { return s.url + "/mtn" }
 
-// lookForSMSC is how often a node that is not connected asks for the message centre's account again.
+// lookForSMSC is how often an unconnected node asks for the message centre's account again.
 const lookForSMSC = 2 * time.Second
 
-// simWindow is how many segments the simulator is sent without an answer: its latency is none.
+// simWindow is how many segments the simulator may be sent before it answers. The simulator has no latency.
 const simWindow = 100
 
-// binds asks the simulator for its message centre's account.
+// binds requests the account of the simulator's message centre.
 func (s *simulator) binds(ctx context.Context) ([]smpp.Bind, error) {
 	account, err := s.account(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func textSandbox(url, whom, keys string) []string {
 	return []string{url + "        " + whom + "  " + keys}
 }
 
-// sendEvents tells the simulated Paystack where its events go, as a business does in Paystack's dashboard.
+// sendEvents sets the address for the events of the simulated Paystack, as a business does in Paystack's dashboard.
 func (s *simulator) sendEvents(ctx context.Context, address string) error {
 	body, err := json.Marshal(paystack.Settings{EventURL: &address})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/makola/makola/internal/sim/smsc"
 )
 
-// simFolder is where the simulator's book lies in the data folder.
+// simFolder is the folder of the simulator's book in the data folder.
 const simFolder = "simulator"
 
 // simListen is the address of the simulated providers in a development server.
@@ -34,11 +34,11 @@ const smscListen = "127.0.0.1:2775"
 // simDrainFor is the time for requests to end when a separate simulator stops.
 const simDrainFor = 10 * time.Second
 
-// never is longer than any clock is moved.
+// never is longer than any step of a clock in tests.
 const never = 100 * 365 * 24 * time.Hour
 
-// startSimulator starts one in development, or uses the one that the configuration names. Production
-// has none unless it is named: then only test tenants are served.
+// startSimulator starts a simulator in development, or uses the one that the configuration names. Production has none
+// unless it is named, and then it serves test tenants only.
 func (a *App) startSimulator(context.Context) error {
 	switch {
 	case a.cfg.Sim != "":
@@ -90,8 +90,8 @@ func (a *App) startSimulator(context.Context) error {
 	return nil
 }
 
-// remoteControl passes control requests on to a simulator in another process. The clock is moved here
-// too: a simulated hour passes for both.
+// remoteControl passes control requests on to a simulator in another process. It also moves this process's clock, so
+// that a simulated hour passes in both.
 func remoteControl(target *url.URL, c *clock.Clock) http.Handler {
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +109,7 @@ func remoteControl(target *url.URL, c *clock.Clock) http.Handler {
 	})
 }
 
-// SimulatorOptions is what `makola sim` needs.
+// SimulatorOptions are the parameters of `makola sim`.
 type SimulatorOptions struct {
 	Listen, SMPPListen, Data, ReadyFile string
 	MTNSandboxCurrency                  string // empty: EUR

@@ -20,10 +20,10 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// bindWithin is how long a start waits for the simulator of its own to be connected.
+// bindWithin is how long a start waits for a connection to its own simulator.
 const bindWithin = 2 * time.Second
 
-// buildMessaging makes the SMS rails and what sends through them.
+// buildMessaging makes the SMS rails and the parts that send through them.
 func (a *App) buildMessaging() error {
 	binds, err := liveBinds(a.cfg.SMPP)
 	if err != nil {
@@ -52,8 +52,8 @@ func (a *App) buildMessaging() error {
 	a.jobs.Periodic("sms-states", pollTextsEvery, a.pollTexts)
 	log := fewLines(a.log) // a message centre may send what cannot be read without end
 	for _, r := range a.sms {
-		// A connection lives by the machine's clock, whatever hour it is for the simulator; a receipt comes
-		// at the hour at which its message went.
+		// A connection uses the machine's clock, whatever time the simulator has. A receipt has the time of its
+		// message.
 		r.options = smpp.Options{Clock: clock.Real(), Log: log, Receipt: func(ctx context.Context, receipt provider.Receipt) func() error {
 			receipt.At = a.clock.Now()
 			return a.messaging.Receive(ctx, receipt)
@@ -62,7 +62,7 @@ func (a *App) buildMessaging() error {
 	return nil
 }
 
-// startMessaging asks for the connections of each mode, from now until the queue stops.
+// startMessaging requests the leases for the connections of each mode, until the queue stops.
 func (a *App) startMessaging(ctx context.Context) {
 	for _, r := range a.sms {
 		go func() {
@@ -77,13 +77,13 @@ func (a *App) startMessaging(ctx context.Context) {
 	if a.sim == nil || a.sim.local == nil {
 		return
 	}
-	// A first message that is sent by hand should not have to wait for a second look.
+	// A person's first message should not have to wait until the next attempt to connect.
 	bound, cancel := context.WithTimeout(ctx, bindWithin)
 	defer cancel()
 	_ = a.connected(bound) // a start goes on without
 }
 
-// connected waits until this node is connected to the message centre of test money.
+// connected waits until this node is connected to the message centre for test money.
 func (a *App) connected(ctx context.Context) error {
 	rail := smsBinds{a.sms[len(a.sms)-1]} // providers over HTTP are ready at once
 	if rail.Ready("") == nil {
@@ -101,8 +101,8 @@ func (a *App) connected(ctx context.Context) error {
 	return nil
 }
 
-// keepConnected runs the client of a mode while this node holds it. Where a simulator in another process
-// has its message centre may be learned late, and changes when it starts again.
+// keepConnected runs the client of a mode while this node holds the mode's lease. The address of a message centre in
+// another process may be found late, and changes when that process restarts.
 func (a *App) keepConnected(held context.Context, r *smsRail) {
 	r.holds.Store(true)
 	defer r.holds.Store(false)
@@ -121,8 +121,8 @@ func (a *App) keepConnected(held context.Context, r *smsRail) {
 	}
 }
 
-// A node with connections compares their state every lookAtBinds. It stores the state at each change, and every
-// noteEvery.
+// A node with connections compares their state every lookAtBinds. It stores the state at each change, and at least
+// every noteEvery.
 const (
 	lookAtBinds = time.Second
 	noteEvery   = time.Minute
@@ -153,8 +153,8 @@ func (a *App) noteBinds(ctx context.Context, r *smsRail, client *smpp.Client) {
 	}
 }
 
-// otherBinds waits until the message centre is known and has changed. nil means that the lease has ended. A connected
-// node does not query it.
+// otherBinds waits until the message centre is known and has changed. It returns nil when the lease has ended. A
+// connected node does not ask for the message centre.
 func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) []smpp.Bind {
 	look := time.NewTicker(lookForSMSC)
 	defer look.Stop()
@@ -178,7 +178,7 @@ func (a *App) otherBinds(held context.Context, r *smsRail, before []smpp.Bind) [
 	}
 }
 
-// liveBinds are the operator's binds as the client takes them.
+// liveBinds converts the operator's binds for the client.
 func liveBinds(c config.SMPP) ([]smpp.Bind, error) {
 	listed, err := c.Binds()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/makola/makola/internal/textroute"
 )
 
-// smsRail is the SMS rail of one mode: message centres, and providers over HTTP. Operators count connections, and receipts arrive at a connected node. So one
-// node at a time connects, for all operators of the mode, because a campaign has numbers of all networks. The other
-// nodes return provider.ErrElsewhere and leave the delivery to it.
+// smsRail is the SMS rail of one mode: message centres, and providers over HTTP. Operators limit connections, and
+// receipts arrive at a connected node. So only one node at a time connects, for all operators of the mode, because a
+// campaign has numbers of all networks. The other nodes return provider.ErrElsewhere and leave the delivery to it.
 type smsRail struct {
 	mode    tenant.Mode
 	find    func(context.Context) ([]smpp.Bind, error)
@@ -48,10 +48,10 @@ func (r *smsRail) Ready(n msisdn.Network) error {
 	return r.texts.Ready(n)
 }
 
-// smsBinds is the message centres of a rail.
+// smsBinds are the message centres of a rail.
 type smsBinds struct{ *smsRail }
 
-// Whole is false: message centres take segments.
+// Whole returns false, because message centres take segments.
 func (r smsBinds) Whole(string, msisdn.MSISDN) bool { return false }
 
 // Submit implements provider.SMSSender.
@@ -71,7 +71,7 @@ func (r smsBinds) Ready(n msisdn.Network) error {
 	return errNoSMSC
 }
 
-// down is how many connections with message centres this node holds that are not bound.
+// down returns how many of this node's connections to message centres are not bound.
 func (r *smsRail) down() (n int) {
 	client := r.client.Load()
 	if client == nil || !r.holds.Load() {

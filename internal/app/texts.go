@@ -20,10 +20,11 @@ import (
 	"github.com/makola/makola/internal/textroute"
 )
 
-// buildTextRails makes the adapters of the providers of texts over HTTP: those of the configuration for live messages,
-// and the same against the simulator. To add a provider, add its lines here and its name in config.
+// buildTextRails makes the adapters for texts over HTTP. For live messages they are those of the configuration. For
+// test messages they are the same adapters with the simulator. To add a provider, add its lines here and its name in
+// config.
 func (a *App) buildTextRails(record func(provider.Exchange)) {
-	// A campaign would fill the log of exchanges: only those that went wrong are kept.
+	// A campaign would fill the log of exchanges, so only failed exchanges are kept.
 	failures := func(e provider.Exchange) {
 		if e.Err != "" || e.Status >= http.StatusMultipleChoices {
 			record(e)
@@ -48,8 +49,8 @@ func (a *App) buildTextRails(record func(provider.Exchange)) {
 	}
 }
 
-// routeTexts gives each rail its table of routes. The routes of the configuration hold for test messages too, where the
-// simulator has every provider.
+// routeTexts gives each rail its table of routes. The routes of the configuration also apply to test messages,
+// because the simulator has every provider.
 func (a *App) routeTexts() {
 	routes := make([]textroute.Route, len(a.cfg.SMSRoutes))
 	for i, r := range a.cfg.SMSRoutes {
@@ -75,12 +76,12 @@ func (a *App) textRailsOf(mode tenant.Mode) (rails []provider.TextRail) {
 	return rails
 }
 
-// reportURL is where a provider of texts sends its reports; empty when there is no such place.
+// reportURL returns the address for the reports of a provider of texts. It is empty if there is none.
 func (a *App) reportURL(r provider.TextRail) string {
 	return a.callbackURL(provider.Rail{Name: r.Name, Mode: r.Mode})
 }
 
-// bindsOf returns the state of a rail's message centres and providers over HTTP. A connection lives by the machine's clock.
+// bindsOf returns the state of a rail's message centres and providers over HTTP. Connections use the machine's clock.
 func (a *App) bindsOf(r *smsRail, client *smpp.Client, now time.Time) (binds []messaging.Bind) {
 	for _, s := range client.States() {
 		binds = append(binds, messaging.Bind{Name: s.Name, Connections: int64(s.Connections), Bound: int64(s.Bound), Since: now.Add(-time.Since(s.Since)), Why: s.Why})
@@ -95,19 +96,19 @@ func (a *App) bindsOf(r *smsRail, client *smpp.Client, now time.Time) (binds []m
 	return binds
 }
 
-// receiveReport stores a provider's report on a text. One about an unknown message changes nothing.
+// receiveReport stores a provider's report on a text. A report on an unknown message changes nothing.
 func (a *App) receiveReport(ctx context.Context, rail provider.TextRail, r provider.Receipt) error {
 	r.UpstreamID, r.At = textroute.ID(rail.Name, r.UpstreamID), a.clock.Now()
 	return a.messaging.Receive(ctx, r)()
 }
 
 const (
-	// pollTextsEvery is how often the states of texts are polled, and textPolls how many at once.
+	// pollTextsEvery is how often the states of texts are polled. textPolls is how many polls run at once.
 	pollTextsEvery = time.Minute
 	textPolls      = 4
 )
 
-// pollTexts asks the providers that push no reports for the states of open messages.
+// pollTexts polls the states of open messages at providers that push no reports.
 func (a *App) pollTexts(ctx context.Context) (all error) {
 	for _, rail := range a.textRails {
 		if rail.Poller == nil {

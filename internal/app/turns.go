@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/access"
 )
 
-// turnTime is the longest turn. Work that takes longer waits for something other than a processor.
+// turnTime is the longest turn. Work that takes longer is waiting for something other than a processor.
 const turnTime = 20 * time.Millisecond
 
 // turns bound the work for unknown connections: those that have not yet carried a request with a key or of a session.
@@ -53,7 +53,7 @@ func (t *turns) take(from netip.Addr) {
 	<-begins
 }
 
-// give gives a turn to the next address, or back.
+// give passes a turn to the next address, or returns it.
 func (t *turns) give() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (l turnListener) Accept() (net.Conn, error) {
 	return limited, nil
 }
 
-// turnConn is a connection that takes turns, and works for few requests at once, until it is known.
+// turnConn is a connection that takes turns and works on few requests at once, until it is known.
 type turnConn struct {
 	net.Conn
 	turns  *turns
@@ -152,7 +152,7 @@ func (c *turnConn) Close() error {
 	return c.Conn.Close()
 }
 
-// begin waits until a request may be worked for, at most until ctx ends. leave ends the work.
+// begin waits until a request may be processed, at most until ctx ends. leave ends the processing.
 func (c *turnConn) begin(ctx context.Context) (leave func(), begun bool) {
 	select {
 	case c.places <- struct{}{}:

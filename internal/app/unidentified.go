@@ -6,12 +6,13 @@ import (
 	"sync"
 )
 
-// mostUnidentified is how many connections there are at once that have not yet carried a request with a key or of a session.
-// Each costs up to 150 KB while its requests wait.
+// mostUnidentified is the largest number of connections that have not yet carried a request with a key or of a
+// session. Each costs up to 150 KB while its requests wait.
 const mostUnidentified = 1024
 
-// unidentified are the connections that have not yet carried a request with a key or of a session. One more than the limit ends the oldest connection of the
-// address with the most, so that a client that opens thousands displaces its own.
+// unidentified are the connections that have not yet carried a request with a key or of a session. Beyond the limit,
+// the oldest connection of the address with the most connections ends. So a client that opens thousands displaces
+// only its own.
 type unidentified struct {
 	most int
 
@@ -51,7 +52,7 @@ func (s *unidentified) arrive(c *turnConn) (ends *turnConn) {
 	return ends
 }
 
-// leave takes out a connection that is known now, or has ended.
+// leave removes a connection that has been identified or has ended.
 func (s *unidentified) leave(c *turnConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
