@@ -27,7 +27,7 @@ type Alert struct {
 	Fires, Quiet []string
 }
 
-// series returns a series that stays at a value.
+// series returns a series with a constant value.
 func series(name string, value int) string { return fmt.Sprintf("%s=%d+0x400", name, value) }
 
 // growing returns a series that grows by an amount each minute.

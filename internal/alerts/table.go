@@ -21,7 +21,7 @@ func (a Alert) says(when, summary, runbook string) Alert {
 // playing replaces the series of an alert that needs labels of its own.
 func (a Alert) playing(fires, quiet []string) Alert { a.Fires, a.Quiet = fires, quiet; return a }
 
-// nodes are alerts on nodes that are gone. A metric of a node that is gone has no value, so that no other alert fires.
+// nodes are alerts on lost nodes. A lost node has no values of its metrics, so no other alert on it fires.
 func nodes() []Alert {
 	return []Alert{
 		Alert{Name: "MakolaDown", Severity: Page, Expr: `absent(makola_build_info)`}.lasting("2m").
@@ -66,7 +66,7 @@ func books() []Alert {
 	}
 }
 
-// people are alerts about the actions of people, done or due.
+// people are alerts about completed and pending actions of people.
 func people() []Alert {
 	return []Alert{
 		above("MakolaGlassBroken", "makola_break_glass", "", "", 0).
@@ -79,14 +79,14 @@ func people() []Alert {
 }
 
 const (
-	// held is the money in an account at a provider. Money that is unassigned there may be in any of its accounts.
+	// held is the money in an account at a provider. Unassigned money at that provider may be in any of its accounts.
 	held = `min by (provider, account, mode) (makola_provider_float_ghs{mode="live",account!="unassigned"})` +
 		` + on (provider, mode) group_left () min by (provider, mode) (makola_provider_float_ghs{mode="live",account="unassigned"})`
 	// spent is the part of the amounts of payments that leaves floats: transfers between wallets have no provider.
 	spent = `makola_payment_amount_ghs_total{mode="live",product!="collection",provider!=""}`
 )
 
-// spentIn is what left each account at a provider within a time.
+// spentIn is the amount that left each account at a provider within a time.
 func spentIn(window string) string {
 	return `sum by (provider, account, mode) (increase(` + spent + `[` + window + `]))`
 }
@@ -100,7 +100,7 @@ func paidFrom(product, provider, account, mode string) string {
 	return fmt.Sprintf(`makola_payment_amount_ghs_total{product=%q,provider=%q,account=%q,mode=%q}`, product, provider, account, mode)
 }
 
-// money are alerts on payments whose outcome is not known, and on floats.
+// money are alerts on payments of unknown outcome and on floats.
 func money() []Alert {
 	return []Alert{
 		Alert{Name: "MakolaUnknownOutcomes", Severity: Page, Expr: `max by (provider, mode) (delta(makola_unknown_outcome[15m])) > 9`}.

@@ -54,7 +54,7 @@ func messages() []Alert {
 
 const failed = `makola_http_requests_total{code=~"5.."}`
 
-// upkeep are alerts on the machine, its copies and the interface.
+// upkeep are alerts on the machine, the backups and the interface.
 func upkeep() []Alert {
 	return []Alert{
 		Alert{Name: "MakolaBackupOld", Severity: Page, Expr: `time() - max(makola_backup_last_timestamp_seconds) > 26 * 3600`}.

@@ -14,11 +14,13 @@ import (
 )
 
 const (
-	// WorkEvery is the pause between two runs of a full check, and workFor how long one run reads: a fifth of the time of one connection.
+	// WorkEvery is the pause between two runs of a full check. workFor is how long one run reads: a fifth of one
+	// connection's time.
 	WorkEvery = 10 * time.Second
 	workFor   = 2 * time.Second
 
-	// A full check begins by night, in the hours before nightEnds, once a day. After latest it begins at any hour.
+	// A full check begins once a day at night, in the hours before nightEnds. If the last one is older than latest,
+	// it begins at any hour.
 	nightEnds = 5
 	leastGap  = 12 * time.Hour
 	latest    = 36 * time.Hour
@@ -51,7 +53,8 @@ const (
 VALUES ('full', 1, '', '', 0, 0, 0, '', '', $1, 0, 0) ON CONFLICT (name) DO UPDATE SET requested_at = excluded.requested_at`
 )
 
-// Request lets a server begin a full check soon, also where one runs: that one may have passed a row that was changed since.
+// Request makes a server begin a full check soon. It does so also while one runs, because that check may have passed
+// a row that has changed since.
 func (b *Books) Request(ctx context.Context) error {
 	return b.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(requestInsert, b.clock.Now())
@@ -59,7 +62,7 @@ func (b *Books) Request(ctx context.Context) error {
 	})
 }
 
-// Work goes on with the full check that runs, or begins one that is due, for a bounded time.
+// Work continues the running full check, or begins one that is due, for a bounded time.
 func (b *Books) Work(ctx context.Context) error {
 	ctx = db.Bulk(ctx, "")
 	c, err := b.begin(ctx)
@@ -102,7 +105,7 @@ func (b *Books) begin(ctx context.Context) (c *check, err error) {
 	return c, err
 }
 
-// goOnFrom lets the recent check go on from a proof.
+// goOnFrom makes a proof the start of the next recent check.
 func goOnFrom(tx *db.Tx, proof *ledger.Proof) error {
 	recent, err := load(tx, recentCheck, false)
 	if err != nil {
@@ -146,7 +149,7 @@ func (b *Books) step(ctx context.Context, c *check) (ended bool, err error) {
 	})
 }
 
-// reached sets the position, or begins the next stage.
+// reached stores the position, or begins the next stage.
 func (c *check) reached(position string, whole bool, next stage) {
 	if c.position = position; whole {
 		c.stage, c.position = next, ""
@@ -159,7 +162,7 @@ type place struct {
 	Block int64
 }
 
-// lists checks one block of a list.
+// lists checks one block of a list of payments.
 func (c *check) lists(tx *db.Tx) error {
 	var at place
 	if c.position != "" {

@@ -18,8 +18,8 @@ type Report struct {
 	FullAt time.Time // end of the last full check; zero: there was none
 }
 
-// Recent makes the recent check. Before the first full check has ended there
-// is no proof to go on from: sums of accounts are then left to the full check.
+// Recent makes the recent check. Before the first full check has ended there is no proof to continue from, so the
+// sums of accounts are left to the full check.
 func (b *Books) Recent(ctx context.Context) (Report, error) {
 	ctx = db.Bulk(ctx, "")
 	var c, full *check
@@ -118,7 +118,7 @@ func (r *recent) payments(ctx context.Context) error {
 	return r.db.ReadSnapshot(ctx, func(tx *db.Tx) error { return book.CheckLists(tx, first, r.found[Payments]) })
 }
 
-// confirm decides about accounts that differ from the sums of a proof.
+// confirm decides whether an account that differs from the sums of a proof is faulty.
 func (b *Books) confirm(ctx context.Context, p *ledger.Proof, differ []ledger.Key, found Found) error {
 	if len(differ) == 0 {
 		return nil
@@ -126,7 +126,8 @@ func (b *Books) confirm(ctx context.Context, p *ledger.Proof, differ []ledger.Ke
 	return b.db.ReadWhole(ctx, func(tx *db.Tx) error { return p.Confirm(tx, differ, found[Ledger]) })
 }
 
-// accounts checks what needs no set: money in transit, the reserves, and the batches that run or ended since a time.
+// accounts checks the money in transit, the reserves, and the batches that run or that ended since a time. They are
+// few, so they need no sets.
 func accounts(tx *db.Tx, found Found, since int64) error {
 	transit, err := treasury.CheckIn(tx)
 	if err != nil {

@@ -43,7 +43,7 @@ func (f Found) join(other Found) {
 	}
 }
 
-// text stores problems; none are the empty text.
+// text formats problems for storage. It is empty if there are none.
 func (f Found) text() (string, error) {
 	if f.Count() == 0 {
 		return "", nil
@@ -132,7 +132,8 @@ var sumColumns = []db.Column[sum]{
 	{Name: "moved", Int: func(s sum) int64 { return s.moved }},
 }
 
-// save stores a check with the sums that changed. The transaction fails with db.ErrGuard where another node stored it since it was read.
+// save stores a check with the changed sums. The transaction fails with db.ErrGuard if another node has stored the
+// check since it was read.
 func (c *check) save(tx *db.Tx) error {
 	found, err := c.found.text()
 	if err != nil {
@@ -162,21 +163,22 @@ func (c *check) save(tx *db.Tx) error {
 	return nil
 }
 
-// proven reports whether the check has sums from which another goes on.
+// proven reports whether the check has sums from which the next check can continue.
 func (c *check) proven() bool { return c.proof.Next != math.MinInt64 }
 
-// State is what is known of both checks.
+// State is the state of both checks.
 type State struct {
 	RecentAt time.Time // end of the last recent check; zero: there was none
 	FullAt   time.Time // end of the last full check
 	Faults   int       // that it found
-	// Of the full check that runs now: when it began, what it reads, and how many payments and transfers it has read.
+	// The running full check: when it began, the stage that it reads, and how many payments and transfers it has
+	// read.
 	BegunAt             time.Time
 	Stage               string // empty: none runs
 	Payments, Transfers int64
 }
 
-// State reads what is known of both checks.
+// State reads the state of both checks.
 func (b *Books) State(ctx context.Context) (s State, err error) {
 	err = b.db.Read(ctx, func(tx *db.Tx) error {
 		recent, err := load(tx, recentCheck, false)

@@ -32,14 +32,13 @@ type entry[V any] struct {
 	err   error
 }
 
-// New makes a cache that answers a value for ttl after its load began and keeps
-// at most max of them.
+// New makes a cache that returns a value for ttl after its load began, and holds at most max values.
 func New[K comparable, V any](c *clock.Clock, ttl time.Duration, max int, load func(context.Context, K) (V, error)) *Cache[K, V] {
 	return &Cache[K, V]{clock: c, ttl: ttl, max: max, load: load, entries: map[K]*entry[V]{}}
 }
 
-// Get answers the value of k, loading it where it is absent or too old. Many
-// callers share one load; it goes on when the caller that began it gives up.
+// Get returns the value of k, and loads it if it is absent or too old. Concurrent callers share one load, which
+// continues when the caller that began it gives up.
 func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	c.mu.Lock()
 	now := c.now()
@@ -79,8 +78,8 @@ func (c *Cache[K, V]) now() (m moment) {
 	return m
 }
 
-// old reports whether an entry must be loaded anew: by the clock by which it is older. One from the time to come was loaded
-// before the machine's clock was set back, at an unknown time.
+// old reports whether an entry must be loaded again, by whichever clock makes it older. An entry from the future was
+// loaded before the machine's clock was set back, at an unknown time.
 func (c *Cache[K, V]) old(e *entry[V], now moment) bool {
 	age := now.wall.Sub(e.from.wall)
 	return age < 0 || max(age, now.elapsed-e.from.elapsed) >= c.ttl

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Lag is how long after its end a day can be closed: every transaction that was under way at midnight has ended then.
+// Lag is how long after its end a day can be closed. By then every transaction that was open at midnight has ended.
 const Lag = time.Hour
 
 // Signed is the part of a day's figures that two people sign. Its members and their order are hashed, so they never
@@ -48,7 +48,7 @@ func (f Figures) Sign() Signed {
 	return s
 }
 
-// Same reports whether two people would sign the same.
+// Same reports whether the signed parts of two figures are equal.
 func (s Signed) Same(o Signed) bool {
 	return s.Asset == o.Asset && s.Day == o.Day && s.Previous == o.Previous && s.Revision == o.Revision && s.Owed == o.Owed && s.Held == o.Held &&
 		slices.EqualFunc(s.Accounts, o.Accounts, func(a, b SignedAccount) bool {
@@ -149,12 +149,12 @@ func sameGiven(tx *db.Tx, f Figures) error {
 	return nil
 }
 
-// errChanged is the refusal of figures that are not as they were signed.
+// errChanged returns the refusal of figures that have changed since they were signed.
 func errChanged(what string) error {
 	return problem.New(problem.Invalid, "changed_since", what+" has changed since this was requested")
 }
 
-// LastClosed returns the last day of an asset that is closed; the zero value where none is.
+// LastClosed returns the last closed day of an asset. It is zero if there is none.
 func (b *Books) LastClosed(ctx context.Context, asset ledger.Asset) (c Closed, err error) {
 	err = b.db.Read(ctx, func(tx *db.Tx) error {
 		c, err = closedOf(tx, selectLast, asset, firstDay)
@@ -186,7 +186,7 @@ func (b *Books) IsClosed(ctx context.Context, asset ledger.Asset, at time.Time) 
 	return closed[day], err
 }
 
-// CheckReopen refuses a day that is not the last closed one.
+// CheckReopen refuses a day that is not the last closed day.
 func CheckReopen(last Closed, day Day) error {
 	switch {
 	case last.Revision == 0 || day > last.Day:
@@ -197,7 +197,7 @@ func CheckReopen(last Closed, day Day) error {
 	return nil
 }
 
-// Reopen opens in tx the last closed day again, which had a revision. The figures that were signed stay on record.
+// Reopen reopens the last closed day in tx, if it still has a revision. The signed figures stay stored.
 func (b *Books) Reopen(tx *db.Tx, asset ledger.Asset, day Day, revision int64, request, reason, actor string) error {
 	now, err := closedOf(tx, lockClosed, asset, day)
 	if err != nil {

@@ -19,7 +19,7 @@ type Code struct {
 // Codes map accounts to the accountant's codes.
 type Codes map[ledger.AccountID]string
 
-// Of returns the code of an account: its own, else that of its class, else its name.
+// Of returns the code of an account: its own, the code of its class, or the account's name.
 func (c Codes) Of(id ledger.AccountID) string {
 	return cmp.Or(c[id], c[id.Class()], string(id.Class()))
 }
@@ -55,7 +55,7 @@ var (
 	codeText    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._/-]{0,39}$`)
 )
 
-// CheckCode refuses a code that no chart of accounts has.
+// CheckCode refuses a code that no chart of accounts would have.
 func CheckCode(c Code) error {
 	var bad problem.Fields
 	if !accountName.MatchString(string(c.Account)) || len(c.Account) > 120 {
@@ -67,7 +67,7 @@ func CheckCode(c Code) error {
 	return bad.Err()
 }
 
-// SetCode sets the code of an account in tx, or removes it, and returns the one before.
+// SetCode sets or removes the code of an account in tx, and returns the previous code.
 func (b *Books) SetCode(tx *db.Tx, c Code, actor string) (before string, err error) {
 	if err := CheckCode(c); err != nil {
 		return "", err

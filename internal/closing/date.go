@@ -29,7 +29,7 @@ func DayOf(t time.Time) Day { return Day(t.Unix() / secondsADay) }
 
 const secondsADay = 24 * 60 * 60
 
-// The days that can be named: a date of four digits after the books could begin.
+// The first and the last day that can be named. The year has four digits, and no books began before the first day.
 var firstDay, lastDay = DayOf(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), DayOf(time.Date(2999, 12, 31, 0, 0, 0, 0, time.UTC))
 
 // ParseDay reads a date such as 2026-11-27 for a field.
@@ -50,5 +50,5 @@ func (d Day) End() time.Time { return (d + 1).Begin() }
 // String writes the date: 2026-11-27.
 func (d Day) String() string { return d.Begin().Format(time.DateOnly) }
 
-// Today returns the day that runs.
+// Today returns the current day.
 func (b *Books) Today() Day { return DayOf(b.clock.Now()) }

@@ -35,7 +35,7 @@ type Account struct {
 	Exceptions []Exception
 }
 
-// Difference returns their closing balance less ours; zero where there is no statement.
+// Difference returns the statement's closing balance less ours. It is zero without a statement.
 func (a Account) Difference() money.Pesewas {
 	if a.Theirs == nil {
 		return 0
@@ -51,7 +51,7 @@ func (a Account) Unexplained() money.Pesewas {
 	return a.Difference() - a.Explained
 }
 
-// Closed is a day that is closed. Its zero value is one that is open.
+// Closed describes the closing of a day. It is zero for an open day.
 type Closed struct {
 	Day      Day
 	Revision int64 // how often the day was closed
@@ -79,7 +79,8 @@ type Figures struct {
 	Accounts []Account
 	Reopened []Reopened
 	Funds    Funds
-	// LateLines are lines of statements that are dated into closed days, and came or changed since the day before was closed.
+	// LateLines are lines of statements with dates in closed days that were imported or changed after the previous
+	// day was closed.
 	LateLines []reconcile.LateLine
 }
 
@@ -99,7 +100,8 @@ func closedOf(tx *db.Tx, sql string, asset ledger.Asset, day Day) (c Closed, err
 	return c, err
 }
 
-// Figures reads a day: as it was signed where it is closed, otherwise as the books have it now, on one snapshot.
+// Figures reads a day on one snapshot. A closed day has the signed figures, an open one the present figures of the
+// books.
 func (b *Books) Figures(ctx context.Context, asset ledger.Asset, day Day) (f Figures, err error) {
 	if err := (Period{asset, day, day}).Check(); err != nil {
 		return f, err
@@ -200,8 +202,9 @@ func signed(tx *db.Tx, asset ledger.Asset, c Closed) (list []Account, err error)
 	return list, err
 }
 
-// counted computes the accounts of an open day. An account begins with the balance that was signed for the day before, or without one with
-// that of the books. The rest that its movements do not explain is dated into days that were closed before.
+// counted computes the accounts of an open day. An account begins with the balance that was signed for the previous
+// day, or with the balance in the books. If the movements do not explain the closing balance, the rest has dates in
+// days that were closed before.
 func (b *Books) counted(tx *db.Tx, f Figures, g given) (list []Account, funds Funds, err error) {
 	closing, err := ledger.BalancesBefore(tx, f.Asset, f.Day.End())
 	if err != nil {
@@ -266,7 +269,7 @@ func (b *Books) counted(tx *db.Tx, f Figures, g given) (list []Account, funds Fu
 	return list, fundsOf(closing), nil
 }
 
-// openings sets the opening balances: those that were signed for the day before, else those of the books.
+// openings sets the opening balances: those that were signed for the previous day, or those of the books.
 func (b *Books) openings(tx *db.Tx, f Figures, at func(ledger.AccountID) *Account) error {
 	if f.Previous.Revision > 0 {
 		before, err := signed(tx, f.Asset, f.Previous)
@@ -287,7 +290,8 @@ func (b *Books) openings(tx *db.Tx, f Figures, at func(ledger.AccountID) *Accoun
 // mostLate bounds the closed days that are searched for late movements. Older ones are in the sum only.
 const mostLate = 62
 
-// lateMoves adds the movements that were dated into closed days after these were signed, by day and kind.
+// lateMoves adds the movements with dates in closed days that were booked after the days were signed, by day and
+// kind.
 func lateMoves(tx *db.Tx, f Figures, accounts map[ledger.AccountID]*Account) error {
 	left := map[ledger.AccountID]money.Pesewas{}
 	for id, a := range accounts {
@@ -320,7 +324,7 @@ func lateMoves(tx *db.Tx, f Figures, accounts map[ledger.AccountID]*Account) err
 	return nil
 }
 
-// sinceSigned compares the movements that are dated into a closed day with those that closed days have for it.
+// sinceSigned compares the movements with dates in a closed day with those that closed days list for it.
 func sinceSigned(tx *db.Tx, asset ledger.Asset, day Day) (map[ledger.AccountID][]Move, error) {
 	type key struct {
 		id   ledger.AccountID

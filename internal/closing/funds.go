@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Side is the side of the comparison on which an account is.
+// Side is the side of an account in the comparison.
 type Side string
 
-// The sides. Own accounts are neither: they explain a surplus or a shortfall.
+// The sides. Own accounts are on neither side: they explain a surplus or a shortfall.
 const (
 	Owed Side = "owed" // to customers
 	Held Side = "held" // for us, by banks and providers, or on its way
@@ -53,7 +53,8 @@ type Funds struct {
 	Running bool // the day has not ended
 }
 
-// Surplus returns by how much we hold more than we owe; below zero it is a shortfall. In sound books it is the sum of our own accounts.
+// Surplus returns the money that we hold less the money that we owe. A negative surplus is a shortfall. In correct
+// books it is the sum of our own accounts.
 func (f Funds) Surplus() money.Pesewas { return f.Held - f.Owed }
 
 // Of returns the lines of a side.

@@ -35,7 +35,8 @@ const (
 // mostExceptions bounds the exceptions of a day.
 const mostExceptions = 500
 
-// given are the balances and exceptions of a day: those of imported statements, and those that people typed.
+// given are the balances and exceptions of a day that are not computed: those of imported statements, and those that
+// people entered.
 type given struct {
 	theirs     map[ledger.AccountID]money.Pesewas
 	exceptions map[ledger.AccountID][]Exception
@@ -52,7 +53,8 @@ func modeOf(asset ledger.Asset) string {
 	return string(tenant.Live)
 }
 
-// givenOf reads what is given of a day. An imported statement comes before a typed balance.
+// givenOf reads the given balances and exceptions of a day. An imported statement has precedence over an entered
+// balance.
 func givenOf(tx *db.Tx, asset ledger.Asset, day Day) (given, error) {
 	g, err := typedOf(tx, asset, day)
 	if err != nil {
@@ -68,7 +70,8 @@ func givenOf(tx *db.Tx, asset ledger.Asset, day Day) (given, error) {
 	return g, err
 }
 
-// asSigned are the exceptions of an account of a closed day: those that people typed, and the rest that was signed.
+// asSigned returns the exceptions of an account of a closed day: those that people entered, and the rest that was
+// signed.
 func asSigned(a Account, typed []Exception) []Exception {
 	rest := a.Explained
 	for _, x := range typed {
@@ -107,7 +110,8 @@ type Balance struct {
 	Amount  money.Pesewas    `json:"pesewas"`
 }
 
-// CheckGiven refuses an account that has no statement. The money in transit has none: the transfers on their way explain it.
+// CheckGiven refuses an account that has no statement. Money in transit has none, because the transfers in transit
+// explain it.
 func CheckGiven(field string, id ledger.AccountID) error {
 	if !id.IsFloat() && !id.IsBank() || len(id) > 120 {
 		return problem.Field(field, "must be a float or a bank account, such as float/mtn/disbursement or bank/gcb-main, and is "+string(id))

@@ -19,7 +19,7 @@ type Period struct {
 	First, Last Day
 }
 
-// Check refuses a period that cannot be.
+// Check refuses an impossible period.
 func (p Period) Check() error {
 	var bad problem.Fields
 	if p.Asset != ledger.GHS && p.Asset != ledger.TestGHS {
@@ -62,7 +62,7 @@ var LineColumns = []sheet.Column[Line]{
 	{Head: "leg", Value: func(l Line) sheet.Value { return sheet.String(l.Leg) }},
 }
 
-// amountOrNone leaves the side empty that a line does not have.
+// amountOrNone returns an empty text for the side that a line does not have.
 func amountOrNone(n money.Pesewas) sheet.Value {
 	if n == 0 {
 		return sheet.String("")
@@ -70,7 +70,7 @@ func amountOrNone(n money.Pesewas) sheet.Value {
 	return sheet.Amount(int64(n))
 }
 
-// linesAtOnce is how many transfers are read at once: an export of any length needs their memory.
+// linesAtOnce is how many transfers are read at once, which bounds the memory of an export.
 const linesAtOnce = 1000
 
 // MostInWorkbook is how many lines a workbook holds, with its heading.
@@ -132,7 +132,8 @@ type Total struct {
 	Opening, Debit, Credit, Closing money.Pesewas
 }
 
-// Off returns by how much the account does not tie: its closing balance less opening, credits and debits. It is zero in sound books.
+// Off returns the error of the account: its closing balance less opening balance, credits and debits. It is zero in
+// correct books.
 func (t Total) Off() money.Pesewas { return t.Closing - (t.Opening + t.Credit - t.Debit) }
 
 // Totals returns the balances and sums of every account in a period, on one snapshot. Debits equal credits, and each account ties.

@@ -24,10 +24,12 @@ type MonthAccount struct {
 	lastClosing money.Pesewas
 }
 
-// Off returns by how much the movements of the month do not lead from its opening to its closing balance.
+// Off returns the closing balance less the opening balance and the movements of the month. It is zero in correct
+// books.
 func (a MonthAccount) Off() money.Pesewas { return a.Closing - (a.Opening + a.In - a.Out + a.Late) }
 
-// Since returns how much was dated into the closed days after they were signed, and is not listed by a later day of the month.
+// Since returns the amount that was booked into the closed days after they were signed and that no later day of the
+// month lists.
 func (a MonthAccount) Since() money.Pesewas { return a.Books - a.Closing }
 
 // Unexplained returns the part of the difference to the last statement that no exception explains.

@@ -21,7 +21,7 @@ import (
 // MaxBulk is the most contacts that one call adds.
 const MaxBulk = 20_000
 
-// NewContact is a contact as it was asked for, the number not yet read.
+// NewContact is a requested contact. Its number is not yet parsed.
 type NewContact struct {
 	Phone     string
 	FirstName string
@@ -35,14 +35,14 @@ type BadContact struct {
 	Text string
 }
 
-// Added is what became of a list of contacts.
+// Added is the result of adding a list of contacts.
 type Added struct {
 	New        int
 	Duplicates int // numbers that the group, or the list before them, had already
 	Bad        []BadContact
 }
 
-// count adds what became of a set whose first row comes after so many of the list.
+// count adds the result of a set. after is the number of rows before the set.
 func (a *Added) count(set Added, after int) {
 	a.New += set.New
 	a.Duplicates += set.Duplicates
@@ -79,17 +79,17 @@ var contactColumns = []db.Column[Contact]{
 }
 
 const (
-	// knownNumbers looks each number up by itself, for the reason that findOptOuts has.
+	// knownNumbers searches each number separately, for the reason given at findOptOuts.
 	knownNumbers = `SELECT value FROM texts($3)
 	WHERE value = (SELECT c.msisdn FROM contacts c WHERE c.tenant = $1 AND c.group_id = $2 AND c.msisdn = value)`
 	growGroup     = `UPDATE contact_groups SET contacts = contacts + $3 WHERE tenant = $1 AND id = $2`
 	countContacts = `SELECT coalesce(sum(contacts), 0) FROM contact_groups WHERE tenant = $1`
 )
 
-// AddContacts adds a list to a group, in transactions of 1,000 rows. Other transactions go between them, and rows
-// added before an error stay. Bad rows are reported and left out, and numbers that are there already are counted.
-// Neither stops the rest, but a list of only bad rows is Invalid. replayed means that the caller's Idempotency-Key
-// added them before.
+// AddContacts adds a list to a group, in transactions of 1,000 rows. Other transactions can run between them, and
+// rows added before an error stay. Bad rows are reported and left out. Existing numbers are counted. Neither stops
+// the rest, but a list with only bad rows is Invalid. replayed means that the caller's Idempotency-Key added the list
+// before.
 func (s *Store) AddContacts(ctx context.Context, caller idempotency.Caller, group string, list []NewContact) (added Added, replayed bool, err error) {
 	if len(list) > MaxBulk {
 		return Added{}, false, problem.Field("contacts", fmt.Sprintf("must have at most %d contacts at once", MaxBulk))
@@ -183,7 +183,7 @@ func addContacts(tx *db.Tx, tenantID, group string, list []NewContact, now time.
 	return added, contacts, nil
 }
 
-// distinct reads the contacts of a list, each number once.
+// distinct parses the contacts of a list, and returns each number once.
 func distinct(g Group, list []NewContact, now time.Time, added *Added) []Contact {
 	seen := make(map[msisdn.MSISDN]bool, len(list))
 	contacts := make([]Contact, 0, len(list))
@@ -202,7 +202,7 @@ func distinct(g Group, list []NewContact, now time.Time, added *Added) []Contact
 	return contacts
 }
 
-// unknownTo leaves out the contacts whose number the group has already.
+// unknownTo returns the contacts whose number is not yet in the group.
 func unknownTo(tx *db.Tx, g Group, contacts []Contact, added *Added) ([]Contact, error) {
 	numbers := make([]msisdn.MSISDN, len(contacts))
 	for i, c := range contacts {

@@ -61,7 +61,7 @@ func New(d *db.DB, tenants *tenant.Store, answers *idempotency.Answers, c *clock
 	return s
 }
 
-// quotasOf gives the quotas that hold for a tenant, as they were at most a second ago.
+// quotasOf returns the quotas of a tenant, at most a second old.
 func (s *Store) quotasOf(ctx context.Context, tenant string) (config.Quotas, error) {
 	t, err := s.tenants.Get(ctx, tenant)
 	return t.Quotas.Over(s.quotas), err

@@ -10,15 +10,15 @@ import (
 const (
 	markDeleted   = `UPDATE contact_groups SET deleted_at = $3 WHERE tenant = $1 AND id = $2`
 	deletedGroups = `SELECT tenant, id FROM contact_groups WHERE deleted_at <> 0 ORDER BY deleted_at LIMIT $1`
-	// deleteSet names a range of the key, so its plan is the same whatever the statistics of the table are.
+	// deleteSet selects a range of the key, so that its plan does not depend on the statistics of the table.
 	deleteSet = `DELETE FROM contacts WHERE tenant = $1 AND group_id = $2
 		AND id <= (SELECT max(first.id) FROM (SELECT id FROM contacts WHERE tenant = $1 AND group_id = $2 ORDER BY id LIMIT $3) AS first)`
 	deleteEmptied = `DELETE FROM contact_groups WHERE tenant = $1 AND id = $2 AND deleted_at <> 0 AND contacts = 0`
 )
 
-// DeleteGroup removes a group with its contacts. A campaign that was accepted before has its own list of recipients and
-// goes on. The group is gone with the first transaction; its contacts follow in sets, and Sweep removes those that this
-// call does not come to.
+// DeleteGroup removes a group with its contacts. A campaign that was accepted before continues, because it has its
+// own list of recipients. The first transaction removes the group. Its contacts follow in sets. If the call is
+// interrupted, Sweep removes the rest.
 func (s *Store) DeleteGroup(ctx context.Context, tenant, id string) error {
 	err := s.db.Write(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		if _, err := lockGroup(tx, tenant, id); err != nil {
@@ -60,7 +60,7 @@ const (
 	groupsAtOnce = 100
 )
 
-// Sweep empties deleted groups whose contacts are still there, because the call that deleted them was cut off.
+// Sweep removes the remaining contacts of deleted groups, because the call that deleted them was interrupted.
 func (s *Store) Sweep(ctx context.Context) error {
 	type group struct{ tenant, id string }
 	var deleted []group

@@ -9,7 +9,7 @@ import (
 
 const contactsAfter = `SELECT id, msisdn FROM contacts WHERE id > $1 ORDER BY id LIMIT $2`
 
-// erasureWindow is how many contacts one statement looks at that searches a number among all tenants.
+// erasureWindow is how many contacts one statement reads while it searches all tenants for a number.
 const erasureWindow = 5_000
 
 // OfNumber gives each contact with a number, of all tenants. It reads them all, in bounded parts.

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Imported is what became of a file of contacts.
+// Imported is the result of importing a file of contacts.
 type Imported struct {
 	Rows       int // read so far, the heading not counted
 	Added      int
@@ -50,7 +50,7 @@ func isNumber(text string) bool {
 	return err == nil
 }
 
-// add counts what became of a set; lines are those of its rows in the file.
+// add adds the result of a set. lines are the lines of its rows in the file.
 func (i *Imported) add(set Added, lines []int) {
 	i.Added += set.New
 	i.Duplicates += set.Duplicates
@@ -100,8 +100,8 @@ func (s *Store) ImportNew(ctx context.Context, tenant, name string, rows *sheet.
 	return g, done, err
 }
 
-// readSet reads at most atOnce contacts with their lines, and counts every row in done, bad ones included. more means
-// that the file may have others.
+// readSet reads at most atOnce contacts with their line numbers. It counts every row in done, including bad rows.
+// more reports whether the file may have further rows.
 func readSet(rows *sheet.Table, done *Imported) (list []NewContact, lines []int, more bool, err error) {
 	for len(list) < atOnce {
 		row, err := rows.Next()

@@ -6,8 +6,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// OwnGroups reads groups of the tenant, each once. A group of another tenant is Forbidden, and so is an unknown one: a
-// send may not be used to find out which groups exist.
+// OwnGroups reads groups of the tenant, each once. Groups of other tenants and unknown groups are both Forbidden, so
+// that a send cannot reveal which groups exist.
 func OwnGroups(tx *db.Tx, tenant string, ids []string) ([]Group, error) {
 	var groups []Group
 	read := map[string]bool{}
@@ -30,8 +30,8 @@ func OwnGroups(tx *db.Tx, tenant string, ids []string) ([]Group, error) {
 
 const numbersPage = `SELECT id, msisdn FROM contacts WHERE tenant = $1 AND group_id = $2 AND id > $3 ORDER BY id LIMIT $4`
 
-// Numbers calls each for the number of every contact of a group, page by page. In a snapshot the group is whole, or not
-// there at all where it was deleted before.
+// Numbers calls each with the number of every contact of a group, page by page. In a snapshot the group is complete,
+// or absent if it was deleted before.
 func Numbers(tx *db.Tx, g Group, each func(msisdn.MSISDN)) error {
 	for after, more := "", true; more; {
 		more = false

@@ -28,8 +28,8 @@ const (
 	anyOptOut    = `SELECT 1 FROM opt_outs WHERE tenant = $1 LIMIT 1`
 )
 
-// OptOut puts numbers on the tenant's list of those that are sent no campaign; every node heeds it within a second.
-// One-time passwords still reach them: their owners asked for those.
+// OptOut adds numbers to the tenant's list of numbers that get no campaigns. Every node applies it within a second.
+// One-time passwords are still sent, because the owners of the numbers requested them.
 func (s *Store) OptOut(tx *db.Tx, tenant, reason string, numbers ...msisdn.MSISDN) {
 	tx.AfterCommit(func() { s.optedOut.Forget(tenant) })
 	for set := range slices.Chunk(numbers, atOnce) {
@@ -47,7 +47,7 @@ func (s *Store) OptIn(tx *db.Tx, tenant string, number msisdn.MSISDN) (bool, err
 	return rows > 0, err
 }
 
-// OptOuts gives at most limit numbers of the list in their order, after the number after.
+// OptOuts returns at most limit numbers of the list in ascending order, beginning after a number.
 func (s *Store) OptOuts(ctx context.Context, tenant string, after msisdn.MSISDN, limit int) ([]OptOut, error) {
 	var all []OptOut
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
@@ -77,11 +77,11 @@ func (s *Store) loadOptOuts(ctx context.Context, tenant string) (found bool, err
 	return found, err
 }
 
-// findOptOuts looks up each number by itself. A join that was planned while the list was short reads the tenant's
-// whole list once for each number.
+// findOptOuts searches each number separately. A join that was planned while the list was short would read the
+// tenant's whole list for each number.
 const findOptOuts = `SELECT value FROM texts($2) WHERE value = (SELECT o.msisdn FROM opt_outs o WHERE o.tenant = $1 AND o.msisdn = value)`
 
-// WithoutOptOuts gives a list of distinct numbers without those that opted out, in its order.
+// WithoutOptOuts returns a list of distinct numbers without those that opted out, in the same order.
 func WithoutOptOuts(tx *db.Tx, tenant string, list []msisdn.MSISDN) ([]msisdn.MSISDN, error) {
 	out, err := lookUp(tx, findOptOuts, []any{tenant}, list)
 	if err != nil || len(out) == 0 {
@@ -96,7 +96,7 @@ func WithoutOptOuts(tx *db.Tx, tenant string, list []msisdn.MSISDN) ([]msisdn.MS
 	return kept, nil
 }
 
-// lookUp gives the numbers of a list that a query finds, which takes them as its last argument.
+// lookUp returns the numbers of a list that a query finds. The list is the query's last argument.
 func lookUp(tx *db.Tx, query string, args []any, list []msisdn.MSISDN) (map[msisdn.MSISDN]bool, error) {
 	there := map[msisdn.MSISDN]bool{}
 	for set := range slices.Chunk(list, atOnce) {

@@ -11,7 +11,7 @@ import (
 // allTenants is the tenant of the sums over all accounts.
 const allTenants = ""
 
-// A cell is what one sum is about.
+// A cell is the subject of one sum.
 type cell struct {
 	tenant     string
 	at         int64 // beginning of the hour or day
@@ -36,7 +36,7 @@ func (c cells) add(k cell, s sum) {
 	c[k] = has
 }
 
-// A difference is what one pass changes.
+// A difference is the change that one pass makes.
 type difference struct {
 	hours, days cells
 	lists       map[list]int64      // the last counted payment
@@ -50,7 +50,7 @@ func newDifference(now time.Time) *difference {
 	return &difference{hours: cells{}, days: cells{}, lists: map[list]int64{}, gone: map[payment]bool{}, opened: map[payment]bool{}, unpaid: map[unpaidKey]int64{}, since: firstHour(now)}
 }
 
-// firstHour returns the first hour that is kept.
+// firstHour returns the first hour whose figures are kept.
 func firstHour(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour).Add(-KeepHours) }
 
 // count adds a payment n times: 1, or -1 to take it away.
@@ -143,8 +143,8 @@ var listColumns = []db.Column[listRow]{
 	{Name: "seq", Int: func(r listRow) int64 { return r.seq }},
 }
 
-// A sum is made first and changed then, because a difference below zero may not stand in a row, not even in one that ON CONFLICT
-// drops.
+// A row is inserted with zero and changed afterwards, because a row may never hold a negative difference, not even
+// one that ON CONFLICT drops.
 const (
 	hoursTouch = `INSERT INTO figures_hours (tenant, at, mode, kind, status, rail, n, amount, charges)
 SELECT r.tenant, r.at, r.mode, r.kind, r.status, r.rail, 0, 0, 0 FROM rows($1) AS r WHERE true ON CONFLICT (tenant, at, mode, kind, status, rail) DO NOTHING`

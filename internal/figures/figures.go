@@ -74,7 +74,8 @@ var forget = []string{
 	`DELETE FROM figures_hours`, `DELETE FROM figures_days`, `DELETE FROM figures_lists`, `DELETE FROM figures_open`, `DELETE FROM figures_unpaid`,
 }
 
-// Rebuild forgets all figures and counts again from the payments. Until it ends, pages show that the figures are not complete.
+// Rebuild deletes all figures and counts the payments again. Until it ends, pages show that the figures are
+// incomplete.
 func (f *Figures) Rebuild(ctx context.Context) error {
 	err := f.db.Write(ctx, func(tx *db.Tx) error {
 		for _, sql := range forget {

@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// lateOverlap is how far a pass looks back for late payments behind the last pass: a settlement carries the time of its decision,
-// and its commit comes later.
+// lateOverlap is how far before the last pass a pass searches for late payments. A settlement has the time of its
+// decision, and its commit comes later.
 const lateOverlap = time.Hour
 
 const (
@@ -29,7 +29,7 @@ func (s *state) read(tx *db.Tx) error {
 	return err
 }
 
-// pass counts once. whole reports whether nothing was left to count when it began.
+// pass makes one pass. whole reports whether nothing remained to count when it began.
 func (f *Figures) pass(ctx context.Context) (whole bool, err error) {
 	now := f.clock.Now()
 	var s state

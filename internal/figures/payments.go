@@ -59,10 +59,10 @@ func scanPayment(r *db.Row, before []any, after ...any) (p payment, err error) {
 	return p, err
 }
 
-// listsAtOnce is the number of lists of which one exchange with the database reads payments.
+// listsAtOnce is the number of lists whose payments are read by one database query.
 const listsAtOnce = 100
 
-// readNew reads payments that are not counted, at most about most. rest reports whether there may be more.
+// readNew reads payments that are not yet counted, about most of them. rest reports whether there may be more.
 func readNew(tx *db.Tx, most int) (found []payment, rest bool, err error) {
 	type position struct {
 		list
@@ -127,7 +127,7 @@ func readChanged(tx *db.Tx, most int) (found []change, err error) {
 	return found, err
 }
 
-// Statuses of collections that did not succeed are remembered by a bit for each payment, in blocks of blockRows.
+// A bit for each payment stores the status of collections that did not succeed, in blocks of blockRows.
 const blockRows = 60
 
 // An unpaidKey is a block of collections that were counted with a status.
@@ -145,8 +145,8 @@ func (p payment) bit() int64 { return 1 << ((p.seq - 1) % blockRows) }
 
 const unpaidOfBlock = `SELECT status, bits FROM figures_unpaid WHERE tenant = $1 AND status IN ('declined', 'failed', 'invalid') AND block = $2`
 
-// readLate reads the late payments of collections that were counted with another status. next is the time from which the pass
-// after this one looks, if there may be more; zero otherwise.
+// readLate reads the late payments of collections that were counted with another status. If there may be more, next
+// is the time at which the next pass begins. Otherwise it is zero.
 func readLate(tx *db.Tx, since int64, most int) (found []change, next int64, err error) {
 	var late []payment
 	seen, last := map[payment]bool{}, int64(0)

@@ -131,7 +131,7 @@ type Held struct {
 	Amount  money.Pesewas // with charges
 }
 
-// The outcome of a payment is unknown as its list and its page have it: book.Payment.Unknown.
+// A payment's outcome is unknown in the same cases as in lists and on pages: book.Payment.Unknown.
 const heldOf = `SELECT p.kind, CASE WHEN p.held_until > 0 THEN 1 ELSE 0 END, CASE WHEN p.escalated_at IS NOT NULL OR p.refusal <> '' OR p.class = $2 THEN 1 ELSE 0 END,
 count(*), CAST(sum(p.amount + p.charges) AS BIGINT)
 FROM figures_open AS o JOIN payments AS p ON p.tenant = o.tenant AND p.kind = o.kind AND p.seq = o.seq

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Code is one code of a refusal, as its own page and the table of all of them explain it.
+// Code is one error code, with the texts of its own page and of the table of codes.
 type Code struct {
 	Status int    // HTTP
 	Name   string // the member code, which never changes its meaning
@@ -19,8 +19,8 @@ type Reason struct {
 	Name, Meaning string
 }
 
-// Codes are all codes that a client can meet, by status. The tests of package api hold them to the code that
-// returns them and to the OpenAPI document.
+// Codes are all codes that a client can receive, by status. Tests of package api compare them with the code that
+// returns them and with the OpenAPI document.
 var Codes = []Code{
 	{400, "malformed_json", "the body is not one JSON object", "fix the request"},
 	{400, "body_incomplete", "the body did not arrive whole", "send it again"},
@@ -124,7 +124,7 @@ var Reasons = []Reason{
 	{"unknown_error", "the provider did not explain the failure"},
 }
 
-// effect states whether a request with the code may have moved money.
+// effect returns a sentence about whether a request with the code may have moved money.
 func (c Code) effect() string {
 	const nothing = "Nothing was recorded, and no money moved. "
 	switch c.Name {
@@ -160,7 +160,7 @@ func (c Code) page() string {
 	return text + "`message` explains the error to a person. Quote `request_id` when you ask for help. [All codes](/docs/errors#codes)\n"
 }
 
-// sentence begins with a capital letter.
+// sentence returns a text with a capital first letter.
 func sentence(text string) string {
 	if text == "" || text[0] == '`' {
 		return text

@@ -197,7 +197,7 @@ func (r *renderer) add(name, title string, status int, markdown string) error {
 
 var jsonBlock = regexp.MustCompile("(?s)```json\n(.*?)\n```")
 
-// indented spreads the answers of a page over lines. In the files one is a line.
+// indented formats JSON answers over several lines. In the files each is one line.
 func indented(markdown []byte) []byte {
 	return jsonBlock.ReplaceAllFunc(markdown, func(block []byte) []byte {
 		var out bytes.Buffer
@@ -208,10 +208,10 @@ func indented(markdown []byte) []byte {
 	})
 }
 
-// scrolled has tables scroll by themselves on a narrow screen, by keyboard, too.
+// scrolled makes wide tables scroll on a narrow screen, also by keyboard.
 var scrolled = strings.NewReplacer("<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>`, "</table>", "</table></div>")
 
-// lay stores a page: its body in the layout.
+// lay stores a page with its body in the layout.
 func (r *renderer) lay(name, title string, status int, body template.HTML) error {
 	text, err := r.laid(name, title, "", body)
 	if err != nil {
@@ -241,10 +241,10 @@ func (r *renderer) laid(name, title, query string, body template.HTML) ([]byte, 
 	return out.Bytes(), nil
 }
 
-// simulatedMTN is where the simulated MTN is by default.
+// simulatedMTN is the default address of the simulated MTN.
 const simulatedMTN = "http://127.0.0.1:8090/mtn"
 
-// fill puts the installation's values into a text.
+// fill replaces the placeholders of a text with the installation's values.
 func (v Values) fill(text string) string {
 	or := func(value, instead string) string {
 		if value == "" {
@@ -259,5 +259,5 @@ func (v Values) fill(text string) string {
 	).Replace(text)
 }
 
-// DocURL is where the page of an error's code is.
+// DocURL returns the address of the page of an error's code.
 func DocURL(base, code string) string { return base + Prefix + "/errors/" + code }

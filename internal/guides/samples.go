@@ -109,7 +109,7 @@ func (r request) golang() string {
 	return text.String()
 }
 
-// literal writes JSON values as literals of a language.
+// literal formats JSON values as literals of a language.
 type literal struct {
 	null, yes, no    string
 	open, end, arrow string // of an object
@@ -117,7 +117,7 @@ type literal struct {
 	quote            func(string) string
 }
 
-// of writes a value. Its members stand below indent.
+// of formats a value. Its members are indented below indent.
 func (l literal) of(value any, indent string) string {
 	switch v := value.(type) {
 	case nil:

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Answers keeps what requests were answered that came with a key and have no row of their own that stays.
+// Answers stores the answers to requests with a key that make no lasting row of their own.
 type Answers struct {
 	db    *db.DB
 	clock *clock.Clock
@@ -64,7 +64,7 @@ func Recall[T any](ctx context.Context, a *Answers, caller Caller) (made T, repl
 	return made, replayed, err
 }
 
-// recall finds an answer that is younger than Window: an older one waits for the sweep, and Keep replaces it.
+// recall finds an answer that is younger than Window. An older answer waits for the sweep, and Keep replaces it.
 func recall[T any](tx *db.Tx, a *Answers, caller Caller, made *T) (replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return false, nil

@@ -21,7 +21,7 @@ type Caller struct {
 	Daily          money.Pesewas // that the access key may spend in a day; 0: all that is there
 }
 
-// Window is how long a key is remembered. Afterwards it may be used for another request. Its age is that of clock.Age, so
+// Window is how long a key is stored. Afterwards it may be used for another request. The age is that of clock.Age, so
 // that a clock that is set forward does not end it.
 const Window = 24 * time.Hour
 

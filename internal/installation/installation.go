@@ -51,7 +51,7 @@ func (s *Store) Check(ctx context.Context, secret config.Secret) error {
 			_, err := tx.One(selectFingerprint, nil, &stored)
 			return err
 		})
-		// Of two first starts, one succeeds. Reading resolves a lost response.
+		// If two servers start for the first time at once, one succeeds. Reading the row resolves a lost response.
 		if errors.Is(err, db.ErrAmbiguous) {
 			stored, err = s.storedFingerprint(ctx)
 		}
@@ -62,7 +62,7 @@ func (s *Store) Check(ctx context.Context, secret config.Secret) error {
 	return same(stored, ours)
 }
 
-// Tied reports whether the database has a master key: that of the first server that was started on it.
+// Tied reports whether the database has a master key, the one of the first server that started on it.
 func (s *Store) Tied(ctx context.Context) (bool, error) {
 	stored, err := s.storedFingerprint(ctx)
 	return stored != "", err
@@ -94,8 +94,8 @@ func (s *Store) Production(ctx context.Context) (production bool, err error) {
 	return production, err
 }
 
-// MarkProduction notes, for commands, that a server in production mode is started on the database, which Check has
-// tied.
+// MarkProduction stores that a server in production mode has started on the database. Commands read it. Check must
+// have run before.
 func (s *Store) MarkProduction(ctx context.Context) error {
 	if marked, err := s.Production(ctx); err != nil || marked {
 		return err
@@ -112,7 +112,8 @@ func fingerprint(secret config.Secret) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// storedFingerprint is that of the master key that the database was made with; empty before the first start.
+// storedFingerprint returns the fingerprint of the master key with which the database was created. It is empty before
+// the first start.
 func (s *Store) storedFingerprint(ctx context.Context) (stored string, err error) {
 	err = s.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(selectFingerprint, nil, &stored)

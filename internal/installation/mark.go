@@ -53,12 +53,11 @@ func ReadMark(tx *db.Tx) (Mark, error) {
 
 const updateMark = `UPDATE installation SET fingerprint = $1 WHERE id = 1 AND fingerprint = $2`
 
-// ReplaceMark puts a mark in the place of another, which must be there: else nothing of the transaction happens, and it fails
-// with db.ErrGuard.
+// ReplaceMark replaces one mark with another in tx. If the first is missing, the transaction fails with db.ErrGuard.
 func ReplaceMark(tx *db.Tx, from, to Mark) { tx.Defer(updateMark, 1, to.stored(), from.stored()) }
 
-// RequireMark is a transaction's guard: it fails with db.ErrGuard where the mark is not there, and keeps others from replacing
-// it until the transaction ends.
+// RequireMark guards a transaction. The transaction fails with db.ErrGuard if the mark is missing, and nobody can
+// replace the mark until it ends.
 func RequireMark(tx *db.Tx, m Mark) { ReplaceMark(tx, m, m) }
 
 // Row is the row of the installation without its mark.

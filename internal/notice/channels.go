@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Channel is a way on which messages go. Stored.
+// Channel is a way to deliver messages. It is stored.
 type Channel string
 
 // The channels.
@@ -17,7 +17,7 @@ const (
 	Hook  Channel = "hook"
 )
 
-// hookReader stands for the hook among the readers of facts. It is no person's id.
+// hookReader is the reader of facts for the hook. It is no person's id.
 const hookReader = "hook"
 
 // Enabled reports whether a channel is configured. Without a channel no notice is sent.
@@ -42,7 +42,7 @@ func (n *Notices) has(c Channel) bool {
 	return slices.Contains(n.Channels(), c)
 }
 
-// hookName is the address of messages to the hook. Its URL may be a secret.
+// hookName is the recipient's name for messages to the hook, because its URL may be a secret.
 const hookName = "the hook of the installation"
 
 // ending shows the last three digits of a number.
@@ -60,7 +60,7 @@ const (
 	dropPhone = `DELETE FROM notice_phones WHERE person = $1`
 )
 
-// Phone returns the number of a person; empty: none.
+// Phone returns the number of a person, or an empty text.
 func (n *Notices) Phone(ctx context.Context, person string) (number string, err error) {
 	err = n.DB.Read(ctx, func(tx *db.Tx) error {
 		number = ""

@@ -37,7 +37,7 @@ func inForce(t Topic, r roles.Role, chosen map[Topic]Choice) Choice {
 	return c
 }
 
-// due returns when a fact is to be in a message.
+// due returns the time at which a fact is sent in a message.
 func (c Choice) due(now time.Time) time.Time {
 	if c != Daily {
 		return now

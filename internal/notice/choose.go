@@ -47,7 +47,7 @@ func (n *Notices) Choices(ctx context.Context, v identity.Visitor) (list []Chose
 	return list, err
 }
 
-// learns reports whether a role of a person may see an event of a topic.
+// learns reports whether one of a person's roles may see an event of a topic.
 func learns(v identity.Visitor, t Topic) bool {
 	for _, rule := range eventRules {
 		if rule.topic == t && slices.ContainsFunc(v.Memberships, func(m identity.Membership) bool { return v.Can(m.Tenant, rule.needs) }) {
@@ -57,7 +57,7 @@ func learns(v identity.Visitor, t Topic) bool {
 	return t == Security
 }
 
-// keeps reports whether a person may not choose never for a topic.
+// keeps reports whether a person may not turn off a topic.
 func keeps(v identity.Visitor, t Topic) bool {
 	return t.Kept() && slices.ContainsFunc(v.Memberships, func(m identity.Membership) bool { return m.Role == roles.Owner })
 }
@@ -69,7 +69,7 @@ const (
 	dropDue = `UPDATE notice_readers SET message = 'none' WHERE person = $1 AND topic = $2 AND message = ''`
 )
 
-// Choose stores the choices of a person. Facts that wait for a message are dropped where the person chose never.
+// Choose stores the choices of a person. Pending facts of topics that the person turned off are dropped.
 func (n *Notices) Choose(ctx context.Context, v identity.Visitor, choices map[Topic]Choice) error {
 	var bad problem.Fields
 	for _, t := range Topics() {
@@ -99,7 +99,7 @@ func (n *Notices) Choose(ctx context.Context, v identity.Visitor, choices map[To
 	})
 }
 
-// tests limits the test messages of a person.
+// tests is the limit of a person's test messages.
 var tests = identity.Limit{What: "notice.test", Most: 10, Of: "test notices"}
 
 // errNoChannel is returned where a channel is not configured.

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Condition is something that lasts, such as a payment whose outcome is unknown.
+// Condition is a lasting state, such as a payment whose outcome is unknown.
 type Condition struct {
 	Name  string // distinguishes conditions of the same event
 	Place string // whose people are notified
@@ -88,7 +88,7 @@ func (n *Notices) raise(tx *db.Tx, e Event, part string, raised []Condition, at 
 	return err
 }
 
-// lower ends the claims of conditions that last no longer.
+// lower ends the claims of conditions that are over.
 func (n *Notices) lower(tx *db.Tx, e Event, part string, ended map[string]bool, at time.Time) {
 	if len(ended) == 0 {
 		return

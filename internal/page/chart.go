@@ -155,7 +155,7 @@ func (c Chart) grid() (g Grid) {
 	return g
 }
 
-// said describes the chart as text for screen readers.
+// said describes the chart in words for screen readers.
 func (c Chart) said() string {
 	return fmt.Sprintf("%s, %s to %s. The numbers are in the table below.", c.Title, c.Labels[0], c.Labels[len(c.Labels)-1])
 }

@@ -67,7 +67,7 @@ func Compress(text []byte) []byte {
 	return small.Bytes()
 }
 
-// AssetURL is where an asset is found.
+// AssetURL returns the address of an asset.
 func AssetURL(name string) string { return assets()[name].url }
 
 // AssetServer answers requests for assets, which a browser keeps for good.
@@ -96,7 +96,7 @@ func AssetServer() http.Handler {
 	})
 }
 
-// Policy is the content security policy of every page: nothing inline, nothing from elsewhere, in no frame.
+// Policy is the content security policy of every page: no inline content, nothing from other hosts, and no frames.
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // Secure sets the headers of a page.

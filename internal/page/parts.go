@@ -120,7 +120,7 @@ func (g Grid) link() int {
 	return max(0, slices.IndexFunc(g.Columns, func(c Column) bool { return c.Link }))
 }
 
-// under returns the cells of a row that a phone shows under its link.
+// under returns the cells of a row that a phone shows below its link.
 func (g Grid) under(r Row) (cells []templ.Component) {
 	for i, c := range g.Columns {
 		if c.Under {
@@ -130,7 +130,7 @@ func (g Grid) under(r Row) (cells []templ.Component) {
 	return cells
 }
 
-// Empty explains an empty list, and the next step.
+// Empty explains an empty list and gives the next step.
 type Empty struct {
 	Title, Text string
 	Href, Do    string
@@ -152,7 +152,7 @@ type Step struct {
 	Fold string          // title of the fold
 }
 
-// Field is one of a form.
+// Field is a field of a form.
 type Field struct {
 	Name, Label, Value string
 	Hint               string
@@ -164,7 +164,7 @@ type Field struct {
 	Auto               string // autocomplete, such as username; empty: none
 }
 
-// Option is one of a choice.
+// Option is an option of a field.
 type Option struct{ Value, Text string }
 
 // Form is a form with a summary of its errors.

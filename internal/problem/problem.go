@@ -94,8 +94,8 @@ func Field(field, text string) *Error {
 	return invalid(map[string][]string{field: {text}})
 }
 
-// From finds the *Error in err. Anything else becomes Internal, with err as
-// the cause and nothing of it in the message. From(nil) is nil.
+// From finds the *Error in err. Any other error becomes Internal, with err as its cause and no part of it in the
+// message. From(nil) is nil.
 func From(err error) *Error {
 	if err == nil {
 		return nil
@@ -119,7 +119,7 @@ type Fields struct {
 	texts map[string][]string
 }
 
-// Add notes that field is bad and why. The same text twice counts once.
+// Add records that a field is bad and why. The same text twice counts once.
 func (f *Fields) Add(field, text string) {
 	if f.texts == nil {
 		f.texts = map[string][]string{}
@@ -143,10 +143,10 @@ func (f *Fields) Merge(err error) bool {
 	return true
 }
 
-// Has reports whether field was noted as bad.
+// Has reports whether a field was recorded as bad.
 func (f *Fields) Has(field string) bool { return len(f.texts[field]) > 0 }
 
-// Err is nil when no field is bad.
+// Err returns nil if no field is bad.
 func (f *Fields) Err() error {
 	if len(f.texts) == 0 {
 		return nil

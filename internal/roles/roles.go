@@ -306,5 +306,5 @@ func (r Role) Covers(s Site, other Role) bool {
 	return r.ExistsAt(s) && other.ExistsAt(s)
 }
 
-// Installation stands in place of a tenant for roles at the installation itself.
+// Installation takes the place of a tenant for roles at the installation itself.
 const Installation = ""

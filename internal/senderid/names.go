@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MaxName is the most characters of a sender ID: as many as the header of a message holds.
+// MaxName is the longest sender ID, in characters. The header of a message holds no more.
 const MaxName = 11
 
 // CheckName refuses a name that no operator would carry, or that contains a reserved word.
@@ -20,7 +20,8 @@ func CheckName(name string) error {
 		isLetter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		letter = letter || isLetter
 		if !isLetter && (r < '0' || r > '9') && !strings.ContainsRune(" .-&", r) {
-			// A look-alike from another alphabet is refused as the word that it pretends to be, if it does.
+			// A name with look-alike letters of another alphabet is refused with the reserved word that it imitates,
+			// if there is one.
 			if word, bad := forbiddenTerm(name); bad {
 				return forbiddenName(word)
 			}

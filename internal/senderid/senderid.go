@@ -26,7 +26,7 @@ import (
 // Status is where a sender ID is in its review. Stored; never renamed.
 type Status string
 
-// The states of a sender ID: pending -> approved or rejected. A rejected name may be asked for again.
+// The states of a sender ID: pending, then approved or rejected. A rejected name may be requested again.
 const (
 	Pending  Status = "pending"
 	Approved Status = "approved"
@@ -186,7 +186,7 @@ func errNotFound() error {
 // key finds a sender ID in the cache.
 type key struct{ tenant, id string }
 
-// load reads one sender ID; an unknown one is remembered as one without an id.
+// load reads one sender ID. An unknown one is cached without an id.
 func (s *Store) load(ctx context.Context, k key) (Sender, error) {
 	var n Sender
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
@@ -195,8 +195,8 @@ func (s *Store) load(ctx context.Context, k key) (Sender, error) {
 	return n, err
 }
 
-// Usable gives an approved sender ID of the tenant, as it was at most a second ago. Any other is Invalid in the field
-// that names it.
+// Usable returns an approved sender ID of the tenant, at most a second old. It refuses any other with an error of the
+// field that names it.
 func (s *Store) Usable(ctx context.Context, field, tenant, id string) (Sender, error) {
 	n, err := s.senders.Get(ctx, key{tenant, id})
 	if err != nil {

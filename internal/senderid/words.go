@@ -26,7 +26,7 @@ var reservedTerms = []reserved{
 	{term: "ghana card"}, {term: "ghanacard"}, {term: "makola"}, {term: "admin"}, {term: "otp", alone: true},
 }
 
-// lookalikes are characters that readers take for a letter: "M7N", "M0M0", "TЕLECEL" with a Cyrillic Е.
+// lookalikes are characters that readers may confuse with a letter: "M7N", "M0M0", "TЕLECEL" with a Cyrillic Е.
 var lookalikes = map[rune]rune{
 	'0': 'o', '1': 'i', '3': 'e', '4': 'a', '5': 's', '7': 't', '8': 'b', '9': 'g',
 	'@': 'a', '$': 's', '!': 'i', '|': 'i', '€': 'e', '+': 't',
@@ -41,7 +41,7 @@ const (
 	clearTerm = 6
 )
 
-// fold writes a name as a reader may take it: in lower case, each look-alike as the letter that it is taken for.
+// fold returns a name as a reader may see it: in lower case, with each look-alike replaced by its letter.
 func fold(name string) string {
 	var folded strings.Builder
 	for _, r := range name {
@@ -60,7 +60,7 @@ func sameShape(s string) string {
 	return strings.ReplaceAll(fold(s), "l", "i")
 }
 
-// forbiddenTerm finds the first reserved term of a name, as it is written or as it looks.
+// forbiddenTerm finds the first reserved term in a name, as written or as a reader may see it.
 func forbiddenTerm(name string) (string, bool) {
 	for _, seen := range []string{strings.ToLower(name), fold(name)} {
 		parts := strings.FieldsFunc(seen, separator)
@@ -124,8 +124,8 @@ func Near(name string) string {
 	return ""
 }
 
-// inCapitals reports whether a name that is not all in capitals has term as a run of capitals, with or without the
-// capital of the next part: "ATpay", "ATPay".
+// inCapitals reports whether a name with small letters contains term in capitals. The capital that begins the next
+// part may follow: "ATpay", "ATPay".
 func inCapitals(name, term string) bool {
 	if strings.ToUpper(name) == name {
 		return false
@@ -138,8 +138,8 @@ func inCapitals(name, term string) bool {
 	return false
 }
 
-// almost reports whether a part of text differs from term in at most one letter: another, one too many or one too
-// few.
+// almost reports whether a part of text differs from term by at most one letter: a wrong letter, an extra one or a
+// missing one.
 func almost(text, term string) bool {
 	// row[i] is the smallest edit distance between the first i letters of term and a part of text that ends here.
 	row := make([]int, len(term)+1)

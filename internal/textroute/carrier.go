@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// restUnreached is how long a provider rests that could not be reached, and restRefused after it refused the account.
+	// restUnreached is how long a provider rests after it could not be reached. restRefused is how long it rests
+	// after it refused the account.
 	restUnreached = 5 * time.Second
 	restRefused   = time.Minute
-	// lostInRow is how many requests in a row without a response make a provider rest for restLost: more texts would be
-	// unknown too.
+	// lostInRow is how many consecutive requests without a response make a provider rest for restLost, because
+	// further texts would be unknown, too.
 	lostInRow = 5
 	restLost  = 30 * time.Second
 	// The shortest and the longest pause after a 429.
@@ -33,7 +34,7 @@ type carrier struct {
 	metrics *Metrics
 	window  chan struct{} // an open request holds a place
 
-	// The times are readings of Elapsed: a clock that is set does not hold up texts.
+	// The times are values of Elapsed, so that a clock that is set does not delay texts.
 	mu     sync.Mutex
 	rests  time.Duration // until then it takes nothing; 0: it does not rest
 	paused time.Duration // until then its texts wait
@@ -74,8 +75,8 @@ func (c *carrier) state() State {
 	return State{Name: c.rail.Name, Since: now - c.since, Why: c.why}
 }
 
-// submit waits for a place in the window and sends the text on another goroutine. Until then ctx can give it up. A
-// request that has begun runs to its end.
+// submit waits for a place in the window and sends the text in another goroutine. ctx ends the wait. A request that
+// has begun always completes.
 func (c *carrier) submit(ctx context.Context, t provider.Text, done func(provider.Outcome)) {
 	if err := c.enter(ctx); err != nil {
 		done(provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: err.Error()})
@@ -88,7 +89,7 @@ func (c *carrier) submit(ctx context.Context, t provider.Text, done func(provide
 	}()
 }
 
-// errRests is the end of a wait for a provider that came to rest.
+// errRests ends the wait for a provider that begins to rest.
 var errRests = errors.New("textroute: the provider rests")
 
 // enter takes a place in the window, after a pause if there is one.
@@ -149,7 +150,7 @@ func (c *carrier) count(do func(*Metrics)) {
 
 func pauseOf(o provider.Outcome) time.Duration { return min(max(o.RetryAfter, leastPause), mostPause) }
 
-// note lets an outcome change the state of the provider.
+// note updates the state of the provider after an outcome.
 func (c *carrier) note(o provider.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

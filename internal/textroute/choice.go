@@ -13,7 +13,8 @@ type Route struct {
 	Providers []string
 }
 
-// route returns the providers of a message: the most particular route, a sender's before a network's.
+// route returns the providers of a message from the most specific route. The route of a sender comes before the route
+// of a network.
 func (t *Table) route(from string, to msisdn.MSISDN) []string {
 	network, _ := to.LikelyNetwork()
 	for _, sender := range []string{from, ""} {
@@ -51,7 +52,8 @@ func (t *Table) Whole(from string, to msisdn.MSISDN) bool {
 	return t.binds == nil || !slices.Contains(names, SMPP)
 }
 
-// carrier returns the provider over HTTP that takes a message now; nil: none, or it is the turn of the binds.
+// carrier returns the provider over HTTP that takes a message now. It is nil if there is none, or if the binds come
+// first.
 func (t *Table) carrier(from string, to msisdn.MSISDN) *carrier {
 	for _, name := range t.route(from, to) {
 		if name == SMPP && t.bound(to) {

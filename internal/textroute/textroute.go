@@ -71,7 +71,7 @@ func (t *Table) Submit(ctx context.Context, s provider.Segment, done func(provid
 	c.submit(ctx, provider.Text{From: s.From, To: s.To, Body: s.Text, Callback: t.callback(c.rail)}, done)
 }
 
-// Ready implements provider.SMSSender: some provider is in order.
+// Ready implements provider.SMSSender. It reports whether at least one provider can take messages.
 func (t *Table) Ready(n msisdn.Network) (err error) {
 	if t.binds != nil {
 		if err = t.binds.Ready(n); err == nil {

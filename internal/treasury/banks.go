@@ -52,7 +52,7 @@ var (
 	bankNumber = regexp.MustCompile(`^[A-Z0-9]{5,34}$`)
 )
 
-// CheckBank refuses an account whose details cannot be right. It returns the account with its number in one form.
+// CheckBank refuses an account with impossible details. It returns the account with its number in canonical form.
 func CheckBank(b Bank) (Bank, error) {
 	var bad problem.Fields
 	b.Number = strings.ToUpper(strings.NewReplacer(" ", "", "-", "", ".", "").Replace(b.Number))
@@ -165,7 +165,7 @@ func (t *Treasury) NeedsBankIn(tx *db.Tx, mode tenant.Mode) (bool, error) {
 	return n > 0, err
 }
 
-// CheckNewBank refuses an account that is there already, or one too many.
+// CheckNewBank refuses an account that exists, or that exceeds the largest number of accounts.
 func (t *Treasury) CheckNewBank(ctx context.Context, b Bank) error {
 	return t.db.Read(ctx, func(tx *db.Tx) error { return checkNewBank(tx, b) })
 }
@@ -199,7 +199,8 @@ func (t *Treasury) AddBank(tx *db.Tx, b Bank) error {
 	return nil
 }
 
-// CloseBank closes a bank account in tx. One with money in the books, or on whose transfer we wait, stays open.
+// CloseBank closes a bank account in tx. It refuses an account with money in the books, or with a transfer in
+// transit.
 func (t *Treasury) CloseBank(tx *db.Tx, name string) (Bank, error) {
 	b, err := bankIn(tx, lockBank, name)
 	if err != nil {
@@ -252,7 +253,7 @@ type Slip struct {
 	Act    string // the change request that uses it
 }
 
-// slipKey writes the number of a slip in one form: without spaces, punctuation and leading zeros, in capitals.
+// slipKey returns the canonical form of a slip's number: in capitals, without spaces, punctuation and leading zeros.
 func slipKey(number string) string {
 	key := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
@@ -266,7 +267,7 @@ func slipKey(number string) string {
 // MaxSlip is the longest number of a slip, in characters.
 const MaxSlip = 40
 
-// CheckSlip refuses the number of a slip that identifies nothing.
+// CheckSlip refuses a slip number that identifies no slip.
 func CheckSlip(number string) error {
 	if slipKey(number) == "" || len(number) > MaxSlip {
 		return problem.Field("slip", fmt.Sprintf("is required with a bank account: the number of the bank's slip, with at most %d characters", MaxSlip))
@@ -303,7 +304,8 @@ func slipIn(tx *db.Tx, bank, number string) (used UsedSlip, found bool, err erro
 	return used, found, err
 }
 
-// UseSlip takes a slip in tx, which also moves its amount. Of two transactions that want the same slip the second is refused.
+// UseSlip records in tx that a slip paid for a deposit. tx also moves the amount. If two transactions use the same
+// slip, the second is refused.
 func (t *Treasury) UseSlip(tx *db.Tx, s Slip) error {
 	if err := CheckSlip(s.Number); err != nil {
 		return err

@@ -51,15 +51,15 @@ func scanTransit(r *db.Row, m *Transit) error {
 	return r.Scan(&m.ID, &m.Asset, &m.Source, &m.Target, &m.Amount, &m.Fee, &m.State, &m.Reference, &m.SentAt, &m.EndedAt)
 }
 
-// MostOpen bounds how many transfers are on their way at once.
+// MostOpen is the largest number of transfers in transit.
 const MostOpen = 500
 
-// OnTheWay lists the transfers that have not ended, oldest first.
+// OnTheWay lists the transfers in transit, oldest first.
 func (t *Treasury) OnTheWay(ctx context.Context) ([]Transit, error) {
 	return t.transits(ctx, selectOpen, MostOpen)
 }
 
-// Transits lists transfers before an id, newest first; an empty id begins.
+// Transits lists the transfers before an id, newest first. An empty id starts with the newest.
 func (t *Treasury) Transits(ctx context.Context, before string, limit int) ([]Transit, error) {
 	return t.transits(ctx, selectTransits, before, limit)
 }
@@ -95,8 +95,9 @@ func transitIn(tx *db.Tx, sql, id string) (m Transit, err error) {
 	return m, err
 }
 
-// Send books that money left a bank account or a float for the other: it is in transit until it arrives. Money in our hands is a negative
-// balance, so the ledger's transfer goes the other way. beside runs in the same transaction.
+// Send books that money left a bank account or a float for the other. The money is in transit until it arrives. The
+// account of money that we hold has a negative balance, so the ledger's transfer has the opposite direction. beside
+// runs in the same transaction.
 func (t *Treasury) Send(ctx context.Context, m Transit, reason, actor string, also ...func(*db.Tx) error) error {
 	move := Movement{Asset: m.Asset, From: ledger.Transit, To: m.Source, Amount: m.Amount, Kind: "own transfer sent", Subject: m.ID, Leg: "sent"}
 	store := func(tx *db.Tx) error {
@@ -117,8 +118,8 @@ func (t *Treasury) Send(ctx context.Context, m Transit, reason, actor string, al
 	return t.Move(ctx, move, reason, actor, append([]func(*db.Tx) error{store}, also...)...)
 }
 
-// End books that a transfer arrived, or returned to its origin. fee is the bank's charge. It refuses a transfer that has
-// ended, and one that is not as the caller saw it.
+// End books that a transfer arrived, or returned to its origin. fee is the bank's charge. It refuses a transfer that
+// has ended or that has changed since the caller saw it.
 func (t *Treasury) End(ctx context.Context, seen Transit, to TransitState, fee money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if err := CheckEnd(seen, to, fee); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (t *Treasury) End(ctx context.Context, seen Transit, to TransitState, fee m
 	return t.Move(ctx, move, reason, actor, append([]func(*db.Tx) error{guard}, also...)...)
 }
 
-// CheckEnd refuses an end that cannot be.
+// CheckEnd refuses an impossible end.
 func CheckEnd(m Transit, to TransitState, fee money.Pesewas) error {
 	var bad problem.Fields
 	if m.State != Sent {
@@ -160,7 +161,7 @@ func CheckEnd(m Transit, to TransitState, fee money.Pesewas) error {
 	return bad.Err()
 }
 
-// feesOf is the account of fees of whom a transfer leaves.
+// feesOf returns the ledger account for the fees of the bank or provider that a transfer leaves.
 func feesOf(source ledger.AccountID) ledger.AccountID {
 	if name, is := strings.CutPrefix(string(source), string(ledger.Bank(""))); is {
 		return ledger.BankFees(name)
@@ -175,8 +176,8 @@ type Opening struct {
 	Amount money.Pesewas `json:"pesewas"`
 }
 
-// Open books the opening entries of bank accounts of one mode, each once, in one transaction. The money comes from funding: it is divided
-// by what names its bank, and no other balance changes.
+// Open books the opening entries of bank accounts of one mode in one transaction, each account once. The money comes
+// from funding and moves to the bank accounts. No other balance changes.
 func (t *Treasury) Open(ctx context.Context, asset ledger.Asset, list []Opening, subject, reason, actor string, also ...func(*db.Tx) error) error {
 	if len(list) == 0 || len(list) > MostBanks {
 		return problem.Field("balances", fmt.Sprintf("are required, of at most %d bank accounts", MostBanks))
@@ -208,7 +209,7 @@ func (t *Treasury) Open(ctx context.Context, asset ledger.Asset, list []Opening,
 const sumBefore = `SELECT CAST(COALESCE(sum(o.amount), 0) AS INTEGER) FROM own_transfers o JOIN transfers s ON s.subject = o.id AND s.leg = 'sent' AND s.at < $2
 	LEFT JOIN transfers e ON e.subject = o.id AND e.leg = 'ended' AND e.at < $2 WHERE o.asset = $1 AND e.subject IS NULL`
 
-// OnTheWayBefore returns the amount of the transfers that were on their way before a time, by the dates of the ledger.
+// OnTheWayBefore returns the amount of the transfers that were in transit before a time, by the dates of the ledger.
 func OnTheWayBefore(tx *db.Tx, asset ledger.Asset, at time.Time) (sum money.Pesewas, err error) {
 	_, err = tx.One(sumBefore, []any{asset, at}, &sum)
 	return sum, err

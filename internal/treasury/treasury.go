@@ -33,12 +33,13 @@ type Treasury struct {
 	checkFloat func(bad *problem.Fields, provider, account string)
 }
 
-// New makes a Treasury. checkFloat adds a complaint about a name that no provider has, or that no account there has.
+// New makes a Treasury. checkFloat adds an error for an unknown provider, or for an account that the provider does
+// not have.
 func New(d *db.DB, l *ledger.Ledger, t *tenant.Store, c *clock.Clock, log *slog.Logger, checkFloat func(bad *problem.Fields, provider, account string)) *Treasury {
 	return &Treasury{db: d, ledger: l, tenants: t, clock: c, log: log, checkFloat: checkFloat}
 }
 
-// CheckSigned adds a complaint about an order without a reason or without the name of its operator.
+// CheckSigned adds an error for an order without a reason or without its operator's name.
 func CheckSigned(bad *problem.Fields, reason, actor string) {
 	if reason == "" {
 		bad.Add("reason", "is required")
@@ -48,7 +49,7 @@ func CheckSigned(bad *problem.Fields, reason, actor string) {
 	}
 }
 
-// Fund puts money into a tenant's wallet: it has paid us outside of Makola.
+// Fund credits a tenant's wallet, because the tenant has paid us outside of Makola.
 func (t *Treasury) Fund(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if amount <= 0 {
 		return problem.Field("amount", "must be above zero")
@@ -70,8 +71,8 @@ func (t *Treasury) FundFrom(ctx context.Context, tenantID string, amount money.P
 	return t.Move(ctx, m, reason, actor, append([]func(*db.Tx) error{open}, also...)...)
 }
 
-// Sweep books that fees which the installation earned left a bank account of the company for its own use. It never takes more than was
-// earned: fees do not fall below zero.
+// Sweep books that earned fees left a bank account of the company for its own use. It never takes more than was
+// earned, so the balance of fees stays at or above zero.
 func (t *Treasury) Sweep(ctx context.Context, bank Bank, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if amount <= 0 {
 		return problem.Field("amount", "must be above zero")
@@ -94,8 +95,8 @@ func (t *Treasury) Sweep(ctx context.Context, bank Bank, amount money.Pesewas, r
 	return t.Move(ctx, m, reason, actor, append([]func(*db.Tx) error{earned}, also...)...)
 }
 
-// Adjust corrects a tenant's wallet by an amount of either sign. It never takes
-// more than the wallet has: InsufficientFunds.
+// Adjust corrects a tenant's wallet by an amount of either sign. It returns InsufficientFunds if the wallet does not
+// cover it.
 func (t *Treasury) Adjust(ctx context.Context, tenantID string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) error {
 	if amount == 0 {
 		return problem.Field("amount", "must not be zero")
@@ -124,7 +125,7 @@ func (t *Treasury) Recover(ctx context.Context, tenantID, reason, actor string, 
 		if err != nil {
 			return err
 		}
-		// The wallet's lock keeps other operators from taking it back.
+		// The wallet's lock prevents another operator from recovering the same debt.
 		owed, err := t.ledger.BalanceIn(tx, debt)
 		if err != nil {
 			return err
@@ -167,7 +168,7 @@ func adjusted(of tenant.Tenant, amount money.Pesewas) Movement {
 	return Movement{Asset: of.Money(), From: ledger.Funding, To: of.Wallet().ID, Amount: amount}
 }
 
-// CheckAdjust refuses an amount for which a tenant's wallet has no room now.
+// CheckAdjust refuses an amount that a tenant's wallet cannot pay or hold now.
 func (t *Treasury) CheckAdjust(ctx context.Context, of tenant.Tenant, amount money.Pesewas) error {
 	return t.checkRoom(ctx, adjusted(of, amount))
 }
@@ -238,7 +239,8 @@ type Movement struct {
 	Kind     string
 	Subject  string // empty: one of its own
 	Leg      string
-	// Beside are booked in the same transaction, between accounts that are sums. One without a time has that of the movement.
+	// Beside are transfers between sum accounts that are booked in the same transaction. One without a time gets the
+	// time of the movement.
 	Beside []ledger.Transfer
 }
 
@@ -250,7 +252,7 @@ func (m Movement) Transfer(at time.Time) ledger.Transfer {
 	return ledger.Transfer{Asset: m.Asset, From: m.From, To: m.To, Amount: int64(m.Amount), Subject: m.Subject, Leg: m.Leg, Kind: m.Kind, At: at}
 }
 
-// checkRoom refuses a movement that an account has no room for, as Move does.
+// checkRoom refuses a movement that would exceed the limit of an account, as Move does.
 func (t *Treasury) checkRoom(ctx context.Context, m Movement) error {
 	err := t.db.Read(ctx, func(tx *db.Tx) error { return t.ledger.CheckRoom(tx, m.Transfer(t.clock.Now())) })
 	var room *ledger.RoomError
