@@ -220,6 +220,7 @@ func (a *App) buildParts(ctx context.Context) error {
 	if err := (Sealed{Ring: a.cfg.Secret, Webhooks: a.webhooks, People: a.identity, Changes: a.changes, Audit: a.audit, Notices: notice.Sealed(a.db, a.cfg.Secret)}).Check(ctx); err != nil {
 		return err
 	}
+	a.jobs.Register(a.changes.LeftToServers())
 	a.jobs.Periodic("acts-expire", expireEvery, a.changes.Expire)
 	a.jobs.Periodic("statements-sweep", pruneEvery, a.reconcile.Sweep)
 	a.jobs.Periodic("statements-match", matchEvery, a.reconcile.Match)

@@ -24,8 +24,15 @@ func TestRefundPage_approvedByAnother(t *testing.T) {
 		b.want(http.StatusOK, form, "refunded-page-1", "20.00", "may see the reason")
 		b.post(http.StatusUnprocessableEntity, form, "id", uuid.Must(uuid.NewV7()).String(), "amount", "20.01", "reason", "goods returned")
 		id := b.want(http.StatusOK, form).hidden(t, "id")
-		refund := b.post(http.StatusSeeOther, form, "id", id, "amount", "15.00", "reason", "goods returned").Header.Get("Location")
-		if again := b.post(http.StatusSeeOther, form, "id", id, "amount", "15.00", "reason", "goods returned").Header.Get("Location"); again != refund {
+		second := b.post(http.StatusOK, form, "id", id, "amount", "15.00", "reason", "goods returned")
+		fee := second.hidden(t, "fee")
+		if !strings.Contains(second.text, "Refund test GHS 15.00 of the collection refunded-page-1 to MTN 233****0001, with a fee of test GHS "+fee) || !strings.Contains(second.text, "Nothing was requested yet") {
+			t.Errorf("the second page: %s", second.text)
+		}
+		b.want(http.StatusOK, collection, form) // nothing was requested
+		b.post(http.StatusUnprocessableEntity, form, "id", id, "amount", "15.00", "fee", "9.99", "reason", "goods returned")
+		refund := b.post(http.StatusSeeOther, form, "id", id, "amount", "15.00", "fee", fee, "reason", "goods returned").Header.Get("Location")
+		if again := b.post(http.StatusSeeOther, form, "id", id, "amount", "15.00", "fee", fee, "reason", "goods returned").Header.Get("Location"); again != refund {
 			t.Errorf("the form again leads to %q, not %q", again, refund)
 		}
 		request := strings.Replace(refund, "/payments/", "/acts/", 1)

@@ -20,6 +20,7 @@
 //	exceptions.go   exceptions of statements, one or many
 //	wallet.go       money funded to a wallet or adjusted in it
 //	batch.go        a batch of payouts sent
+//	refund_operator.go  a refund that an operator requests for an account
 //	refund.go       a refund that a person requests on a page
 //	payout_order.go a payout that a person requests on a page
 //	payout.go       a payout that awaits approval
@@ -29,6 +30,7 @@
 //	bookings.go     a reference of the requester, booked once
 //	secret.go       a secret shown, and sealed under another master key
 //	review.go       a request with everything that an approver should see
+//	served.go       a request that a command left to a server
 //	changes.go      a request of any kind made, decided and applied
 //	naming.go       accounts and payments named for people, and names that people may mistake
 //	kind.go         one kind of change: who may request and approve it, and how it is applied
@@ -62,6 +64,7 @@ import (
 
 	"github.com/makola/makola/internal/audit"
 	"github.com/makola/makola/internal/db"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/roles"
 )
@@ -149,11 +152,15 @@ func (a *Changes) make(ctx context.Context, o Order, d Draft) (Request, error) {
 	if d.Accept != nil {
 		return a.accept(ctx, o.By, k, request, d)
 	}
-	if o.By.Machine != "" {
+	served := k.Served && !a.Payments.Submits()
+	switch {
+	case o.By.Machine != "" && served:
+		return a.leave(ctx, o.By, request)
+	case o.By.Machine != "":
 		return a.atOnce(ctx, o.By, k, request, d.Begin...)
 	}
 	request, err = a.Store.Make(ctx, o.By, k.Rule, request, d.Begin...)
-	if err != nil || request.Needs > 0 || request.State != Waiting {
+	if err != nil || request.Needs > 0 || request.State != Waiting || served { // its requester applies it on its page
 		return request, err
 	}
 	done, err := a.do(ctx, o.By, k, request)
@@ -186,6 +193,19 @@ func (a *Changes) accepted(ctx context.Context, kind, place, id string) (Request
 		return Request{ID: id, Kind: kind, Tenant: place, Place: place, State: Done}, nil
 	}
 	return r, err
+}
+
+// jobKind is the kind of the job that applies a request which a command left to a server. Stored; never renamed.
+const jobKind = "act"
+
+// leave stores a request of a command without a person. A server applies it with the authority of that command.
+func (a *Changes) leave(ctx context.Context, by By, r Request) (Request, error) {
+	r = a.Store.AtOnce(by, r)
+	return r, a.Store.Apply(ctx, r, func(tx *db.Tx) error {
+		a.Store.insert(tx, r)
+		a.Jobs.Add(tx, jobs.Job{ID: r.ID, Kind: jobKind, Subject: r.ID, Payload: json.RawMessage(`{"v":1}`)})
+		return a.Store.note(tx, by, r, "act.make", string(Waiting), nil)
+	})
 }
 
 // atOnce applies the request of a command without a person. If the change is refused, it undoes begin.

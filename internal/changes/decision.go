@@ -262,13 +262,22 @@ func (s *Store) Finish(tx *db.Tx, by By, rule Rule, seen Request, changes []audi
 	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }
 
-// finishAtOnce stores the request of a command without a person in tx, as done.
+// finishAtOnce stores the request of a command without a person in tx, as done. A request that the command left to a
+// server is there already and ends.
 func (s *Store) finishAtOnce(tx *db.Tx, by By, a Request, changes []audit.Change) error {
 	if !a.byMachine() {
 		return problem.New(problem.Forbidden, "not_your_act", "Only a person can approve what a person requested")
 	}
-	a.State, a.EndedAt = Done, s.clock.Now()
-	s.insert(tx, a)
+	_, err := s.waiting(tx, by, a)
+	switch {
+	case problem.Is(err, problem.NotFound):
+		a.State, a.EndedAt = Done, s.clock.Now()
+		s.insert(tx, a)
+	case err != nil:
+		return err
+	default:
+		tx.Defer(endRequest, 1, a.ID, a.Digest, string(Done), s.clock.Now(), "")
+	}
 	return s.note(tx, by, a, a.Kind, string(Done), changes)
 }
 

@@ -34,7 +34,7 @@ func TestFacts_ofEveryKind(t *testing.T) {
 				if slices.Contains(ofUnknown, name) {
 					x.rail.pending = true
 					x.payouts = x.unknown(1)
-				} else if name == KindRefund {
+				} else if name == KindRefund || name == KindOperatorRefund {
 					x.payouts = x.collected(1)
 				} else if name == KindSendPayout {
 					x.paying(1)

@@ -73,6 +73,8 @@ type Kind struct {
 	Title string // a noun, such as "Deposit to a wallet"
 	Rule
 	Fields []Field
+	// Served is set for a kind that only a server applies, because it needs the providers. A command stores the request.
+	Served bool
 	// Instead names the way to request a kind that has no command. Empty: makola change requests it.
 	Instead string
 	// Look reads the values of the fields and the present state. It may call slow services, because no transaction is

@@ -23,7 +23,7 @@ func (a *Changes) own() []Kind {
 		a.fundKind(), a.adjustKind(), a.transferKind(), a.recoverKind(), a.floatKind(),
 		a.creditsKind(KindSellCredits, "Sale of SMS credits", "Give %s to %s for %s", 1, (*messaging.Messaging).SellCredits),
 		a.creditsKind(KindRefundCredits, "Return of SMS credits", "Take %s from %s for %s", -1, (*messaging.Messaging).TakeCredits),
-		a.payoutKind(), a.refundKind(), a.batchKind(), a.resolveKind(), a.contradictKind(), a.decideKind(),
+		a.payoutKind(), a.refundKind(), a.operatorRefundKind(), a.batchKind(), a.resolveKind(), a.contradictKind(), a.decideKind(),
 
 		a.createTenantKind(), a.lowBalanceKind(), a.createKeyKind(), a.rotateKeyKind(), a.revokeKeyKind(), a.setKeyKind(), a.rotateSecretKind(),
 		a.createSenderKind(), a.reviewKind(KindApproveSender, "Approval of a sender ID", senderid.Approved), a.reviewKind(KindRejectSender, "Rejection of a sender ID", senderid.Rejected),

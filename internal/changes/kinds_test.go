@@ -132,6 +132,9 @@ func moneyExamples() map[string]example {
 		KindRefund: {own: true, has: clearingKey, by: 0, ask: func(x *examples, id string) (Request, error) {
 			return x.Do(x.t.Context(), x.owner, KindRefund, id, Values{FieldTenant: x.tenant.ID, "collection": x.next()}, "goods returned")
 		}},
+		KindOperatorRefund: {has: clearingKey, by: int64(10 * money.Cedi), ask: func(x *examples, id string) (Request, error) {
+			return x.RefundFor(x.t.Context(), x.boss, id, x.payment(x.next()), 0, "", "goods returned")
+		}},
 		KindSendBatch: {own: true, has: reserveKey, by: int64(10*money.Cedi) + 10, ask: func(x *examples, id string) (Request, error) {
 			b := x.draft(fmt.Sprintf("Salaries %d", x.n), fmt.Sprintf("020%07d,TELECEL,10", x.n))
 			return x.Do(x.t.Context(), x.owner, KindSendBatch, id, Values{FieldTenant: x.tenant.ID, "batch": b.ID}, "salaries")
@@ -380,7 +383,7 @@ func (x *examples) breakOff(name string, e example) {
 	if slices.Contains(ofUnknown, name) {
 		x.rail.pending = true
 		x.payouts = x.unknown(most)
-	} else if name == KindRefund {
+	} else if name == KindRefund || name == KindOperatorRefund {
 		x.rail.pending = true
 		x.payouts = x.collected(most)
 	} else if name == KindSendPayout || name == KindSendBatch {

@@ -18,9 +18,12 @@ var refundFields = []Field{tenantField,
 	{Name: "collection", Label: "Collection", Hint: "The id of the collection, or its reference.", Max: 64, Required: true},
 	{Name: "amount", Label: "Amount (GHS)", Hint: "All that is left of the collection when absent.", Max: 20}}
 
+// fieldFee is the fee that the requester saw.
+const fieldFee = "fee"
+
 func (a *Changes) refundKind() Kind {
 	return Kind{Name: KindRefund, Title: "Refund by a page", Rule: Rule{Make: roles.RequestPayouts, Check: roles.ApprovePayouts}, Check: a.checkRefund, Apply: a.approveRefund, Undone: a.disapprovePayout,
-		Instead: "People of the account refund a collection on its page"}.by(a.lookRefund, refundFields...)
+		Instead: "People of the account refund a collection on its page"}.by(a.lookRefund, append(refundFields[:len(refundFields):len(refundFields)], Field{Name: fieldFee, Label: "Fee as shown", Max: 20})...)
 }
 
 // heldRefund is the refund that would be sent. Its members and their order are hashed, so they never change.
@@ -36,7 +39,37 @@ func heldRefundOf(p book.Payment) heldRefund { return heldRefund{heldOf(p), p.Re
 func refundRequest(of, refund book.Payment) Request {
 	payload, _ := json.Marshal(heldRefundOf(refund)) // texts and numbers never fail
 	return Request{ID: refund.ID, Kind: KindRefund, Tenant: refund.Tenant, Place: refund.Tenant, Amount: refund.Amount, Payload: payload,
-		Sentence: fmt.Sprintf("Refund %s of the collection %s to %s, with a fee of %s", worth(refund, refund.Amount), reference(of), masked(refund), worth(refund, refund.Charges))}
+		Sentence: refundSentence(of, refund)}
+}
+
+// RefundFee returns the fee of the refund of a request.
+func RefundFee(r Request) (money.Pesewas, error) {
+	p, err := payloadOf[heldRefund](r)
+	return p.Charges, err
+}
+
+func refundSentence(of, refund book.Payment) string {
+	return fmt.Sprintf("Refund %s of the collection %s to %s, with a fee of %s", worth(refund, refund.Amount), reference(of), masked(refund), worth(refund, refund.Charges))
+}
+
+// plannedRefund returns the collection that values name, and the refund of it that would be accepted now.
+func (a *Changes) plannedRefund(ctx context.Context, tenantID string, v Values) (of, planned book.Payment, err error) {
+	of, found, err := a.Payments.Collection(ctx, tenantID, v["collection"])
+	if err == nil && !found {
+		err = problem.New(problem.NotFound, "payment_not_found", "Payment not found")
+	}
+	if err != nil {
+		return of, planned, err
+	}
+	amount, err := v.amount("amount")
+	if err == nil && v["amount"] != "" && amount < payments.MinRefund {
+		err = problem.Field("amount", "must be at least "+payments.MinRefund.String())
+	}
+	if err != nil {
+		return of, planned, err
+	}
+	planned, err = a.Payments.PlannedRefund(ctx, of, amount)
+	return of, planned, err
 }
 
 // lookRefund drafts a refund by a page. The transaction that stores the request accepts the refund. The refund then
@@ -45,37 +78,36 @@ func (a *Changes) lookRefund(ctx context.Context, o Order) (Draft, error) {
 	if o.By.Place != o.Values[FieldTenant] || o.By.Machine != "" {
 		return Draft{}, problem.New(problem.Forbidden, "person_needed", a.kinds[KindRefund].Instead)
 	}
-	of, found, err := a.Payments.Collection(ctx, o.By.Place, o.Values["collection"])
-	if err == nil && !found {
-		err = problem.New(problem.NotFound, "payment_not_found", "Payment not found")
-	}
-	if err != nil {
-		return Draft{}, err
-	}
-	switch pay, found, err := a.PayoutOf(ctx, o.By.Place, o.ID, ""); {
-	case err != nil:
-		return Draft{}, err
-	case found && pay.RefundOf != of.ID:
-		return Draft{}, problem.Field("id", "is that of another payment: open the form again")
-	case found: // the same form again
-		again, err := a.accepted(ctx, KindRefund, o.By.Place, pay.ID)
+	if again, found, err := a.refundOfForm(ctx, o); err != nil || found {
 		return Draft{Again: &again}, err
 	}
-	amount, err := o.Values.amount("amount")
-	if err == nil && o.Values["amount"] != "" && amount < payments.MinRefund {
-		err = problem.Field("amount", "must be at least "+payments.MinRefund.String())
-	}
+	of, planned, err := a.plannedRefund(ctx, o.By.Place, o.Values)
 	if err != nil {
 		return Draft{}, err
 	}
-	planned, err := a.Payments.PlannedRefund(ctx, of, amount)
-	if err != nil {
-		return Draft{}, err
+	if shown := o.Values[fieldFee]; shown != "" && shown != planned.Charges.String() {
+		return Draft{}, errChanged("The fee")
 	}
 	facts, err := a.refundFacts(ctx, of, planned)
 	r := refundRequest(of, planned)
 	return Draft{Tenant: of.Tenant, Sentence: r.Sentence, Amount: r.Amount, Payload: r.Payload, Facts: facts, Changes: []audit.Change{{What: "refund", After: "is sent"}},
 		Accept: func(ctx context.Context, plan Plan) (string, error) { return a.acceptRefund(ctx, o, of, planned, plan) }}, err
+}
+
+// refundOfForm finds the request of the refund that the same form made before.
+func (a *Changes) refundOfForm(ctx context.Context, o Order) (r Request, found bool, err error) {
+	pay, found, err := a.PayoutOf(ctx, o.By.Place, o.ID, "")
+	if err != nil || !found {
+		return r, false, err
+	}
+	of, known, err := a.Payments.Collection(ctx, o.By.Place, o.Values["collection"])
+	if err == nil && (!known || pay.RefundOf != of.ID) {
+		err = problem.Field("id", "is that of another payment: open the form again")
+	}
+	if err == nil {
+		r, err = a.accepted(ctx, KindRefund, o.By.Place, pay.ID)
+	}
+	return r, err == nil, err
 }
 
 // acceptRefund accepts a planned refund and submits it unless it waits for approval.
@@ -123,7 +155,10 @@ func (a *Changes) refundFacts(ctx context.Context, of, refund book.Payment) ([]F
 		way = "the provider's own refund"
 	}
 	list := []Fact{{Name: "Collection", Value: reference(of), Of: ofPayment(of.ID)}, {Name: "Status of the collection", Value: of.PublicStatus()}, {Name: "Collected", Value: worth(of, of.Amount)},
-		{Name: "Left to refund", Value: worth(of, left)}, {Name: "Payer", Value: masked(of)}, {Name: "Way", Value: way}, {Name: "Fee", Value: worth(refund, refund.Charges)}}
+		{Name: "Left to refund", Value: worth(of, left)}, {Name: "Payer", Value: masked(of)}, {Name: "Fee", Value: worth(refund, refund.Charges)}}
+	if refund.ID != "" || a.Payments.Submits() { // a command does not know the providers of the server that accepts the refund
+		list = append(list, Fact{Name: "Way", Value: way})
+	}
 	if !of.ContradictedAt.IsZero() {
 		list = append(list, warning("The provider reports the collection as reversed."))
 	}

@@ -1,15 +1,20 @@
 package changes
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/makola/makola/internal/audit"
+	"github.com/makola/makola/internal/config"
 	"github.com/makola/makola/internal/db"
 	"github.com/makola/makola/internal/idempotency"
+	"github.com/makola/makola/internal/identity"
+	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/money"
 	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
@@ -17,6 +22,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 	"github.com/makola/makola/internal/provider"
 	"github.com/makola/makola/internal/roles"
+	"github.com/makola/makola/internal/route"
 	"github.com/makola/makola/internal/tenant"
 	"github.com/makola/makola/internal/test/clocktest"
 )
@@ -136,6 +142,85 @@ func TestRefund_rejected(t *testing.T) {
 	})
 }
 
+// An operator's refund needs the second person of the installation, holds no money before, and refuses what changed since.
+func TestOperatorRefund_approvedOnce(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		of, had := f.collected(1)[0], f.wallet()
+		r, err := f.RefundFor(t.Context(), f.requester, newID(), of, 600, "", "goods returned")
+		if err != nil || r.State != Waiting || r.Needs != 1 || r.Place != roles.Installation || r.Tenant != f.tenant.ID || r.Amount != 600 || r.digest() != r.Digest ||
+			!strings.Contains(r.Sentence, "Adom Stores") || !strings.Contains(r.Sentence, "Refund GHS 6.00 of the collection "+of.Reference+" to TELECEL 233****4567, with a fee of GHS ") {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for _, want := range []Fact{{Name: "Collection", Value: of.Reference, Of: ofPayment(of.ID)}, {Name: "Left to refund", Value: "GHS 10.00"}, {Name: "Payer", Value: "TELECEL 233****4567"}, {Name: "Way", Value: "a payout to the payer's number"}} {
+			if !slices.Contains(r.Facts.List, want) {
+				t.Errorf("the facts lack %+v: %+v", want, r.Facts.List)
+			}
+		}
+		if f.wallet() != had || f.payment(of.ID).Refunded != 0 {
+			t.Error("money moved before the approval")
+		}
+		_, err = f.Approve(t.Context(), f.requester, r.ID, r.Digest)
+		f.refused(err, problem.Forbidden, "own_act")
+		done, err := f.Approve(t.Context(), f.first, r.ID, r.Digest)
+		if err != nil || done.State != Done {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		pay := f.payment(done.Made)
+		if pay.RefundOf != of.ID || pay.Amount != 600 || pay.Label != "goods returned" || f.wallet() != had-pay.Held() || f.payment(of.ID).Refunded != 600 {
+			t.Errorf("%+v, the wallet has %s of %s", pay, f.wallet(), had)
+		}
+		if log := f.entries(); log[0].Action != KindOperatorRefund || log[0].Tenant != f.tenant.ID || log[0].Changes()[0] != (audit.Change{What: "refund of " + of.Reference, Before: "GHS 0.00", After: "GHS 6.00"}) {
+			t.Errorf("%+v", log[0])
+		}
+		_, err = f.RefundFor(t.Context(), f.requester, newID(), of, 100, "", "again")
+		f.refused(err, problem.InProgress, "refund_in_progress")
+		f.sound()
+	})
+}
+
+// A request of a command without a person, which a process without providers made, is applied once by a server, or ended with its refusal.
+func TestOperatorRefund_leftToAServer(t *testing.T) {
+	eachTeam(t, 1, func(f *team) {
+		list := f.collected(2)
+		had, machine := f.wallet(), By{Machine: "break-glass:root", Origin: "here", Place: roles.Installation}
+		command := New(f.Deps)
+		command.Jobs = jobs.New(f.db, f.clock, slog.New(slog.DiscardHandler), jobs.Options{Node: "cli"})
+		command.Payments = f.commands(command.Jobs)
+		var left []Request
+		for _, of := range []book.Payment{list[0], list[0], list[1]} {
+			r, err := command.RefundFor(t.Context(), machine, newID(), of, 0, "", "goods returned")
+			if err != nil || r.State != Waiting || r.Needs != 0 || r.Requester != identity.Machine || f.wallet() != had {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			left = append(left, r)
+		}
+		_, err := f.Approve(t.Context(), f.first, left[0].ID, left[0].Digest)
+		f.refused(err, problem.Forbidden, "not_your_act")
+		if done, err := f.Reject(t.Context(), f.first, left[2].ID, left[2].Digest, "not this one"); err != nil || done.State != Rejected {
+			t.Fatal(done, err)
+		}
+		for _, r := range append(left, left...) {
+			if done, err := f.applyLeft(t.Context(), r.ID); !done {
+				t.Fatal(err)
+			}
+		}
+		for i, want := range []State{Done, Failed, Rejected} {
+			if is, err := f.Store.Get(t.Context(), left[i].ID); err != nil || is.State != want {
+				t.Errorf("%d is %s, want %s: %v", i, is.State, want, err)
+			}
+		}
+		if f.payment(list[0].ID).Refunded != 1000 || f.payment(list[1].ID).Refunded != 0 || f.wallet() >= had {
+			t.Errorf("the wallet has %s of %s", f.wallet(), had)
+		}
+		if log := f.entries(); !slices.ContainsFunc(log, func(e audit.Entry) bool {
+			return e.Action == KindOperatorRefund && e.Actor == machine.Machine && e.Subject == left[0].ID && e.Reason == "goods returned"
+		}) {
+			t.Errorf("%+v", log)
+		}
+		f.sound()
+	})
+}
+
 // Nobody requests a refund elsewhere than at the account, without the role, of more than is left, or while payouts are stopped.
 func TestRefund_refused(t *testing.T) {
 	eachTeam(t, 1, func(f *team) {
@@ -159,4 +244,18 @@ func TestRefund_refused(t *testing.T) {
 			t.Errorf("the wallet has %s of %s", f.wallet(), had)
 		}
 	})
+}
+
+// commands returns the payments of a process without providers.
+func (f *fixture) commands(queue *jobs.Queue) *payments.Payments {
+	f.t.Helper()
+	secret, err := config.NewSecret(bytes.Repeat([]byte{7}, config.SecretBytes))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	p := payments.New(payments.Deps{Treasury: f.Treasury, DB: f.db, Ledger: f.ledger, Tenants: f.Tenants, Jobs: queue, Webhooks: f.Webhooks, Routes: route.New(f.db, f.clock, quiet, []string{"hubtel"}, nil),
+		Clock: f.clock, Log: quiet, Secret: secret})
+	f.t.Cleanup(p.Close)
+	return p
 }

@@ -160,7 +160,7 @@ var changing = map[string]string{
 	"day statement": "2026-11-01 bank/gcb=5", "day exception": "2026-11-01 bank/gcb 5 --text cheque", "day close": "2026-11-01", "day reopen": "2026-11-01",
 	"bank add": "gcb --bank GCB --number 1011012345", "bank close": "gcb", "bank open": "gcb=5", "bank sweep": "gcb 5 --reference b1",
 	"bank top-up": "gcb mtn 5 --reference b2", "bank settle": "gcb mtn 5 --reference b3", "bank arrived": "x",
-	"float add": "mtn 5 --reference r4", "payouts resolve": "x --paid", "payouts decide": "x --for house",
+	"float add": "mtn 5 --reference r4", "payouts resolve": "x --paid", "payouts decide": "x --for house", "payouts refund": "ID x",
 	"providers pause": "mtn --mode live", "providers resume": "mtn --mode live", "providers route": "collect MTN mtn",
 	"catalogue set": "network MTN --id 7", "catalogue bank-code": "090100 hubtel 1", "catalogue prefix": "0553 MTN",
 	"webhooks replay": "--tenant ID x", "webhooks secret": "ID", "senders create": "--tenant ID --name Adum", "senders approve": "x", "senders reject": "x",
@@ -329,6 +329,36 @@ func TestMoney_waitsForApproval(t *testing.T) {
 			t.Errorf("routes: %v", routes)
 		}
 		w.run(exitConflict, "float", "add", "hubtel", "900", "--reference", "f1", "--reason", "once more", flag)
+	})
+}
+
+// A refund of a collection by a token waits for the second person, and by the machine's user for a server. Neither moves money here.
+func TestRefund_leftToOthers(t *testing.T) {
+	each(t, func(t *testing.T, w where) {
+		id := w.tenant("--collections", "on")
+		w.run(exitOK, "wallet", "fund", id, "100", "--reason", "bank slip 1", "--reference", "r12")
+		of := w.collected(t, id, "invoice-0000001")
+		h := produce(w)
+		flag, _ := h.token(h.requester)
+		before := w.object("wallet", "show", id)
+		refund := []string{"payouts", "refund", id, of.Reference, "--amount", "6", "--reason", "goods returned", "-o", "json"}
+		out, errs := w.run(exitWaits, append(refund, flag)...)
+		if !strings.Contains(errs, "/ops/acts/") || !strings.Contains(out, `"state": "waiting"`) || !strings.Contains(out, "Refund GHS 6.00 of the collection invoice-0000001 to MTN 233****4567") || !strings.Contains(out, `"checkers_needed": 1`) {
+			t.Fatal(out, errs)
+		}
+		out, errs = w.run(exitWaits, append(refund, glass)...)
+		if !strings.Contains(errs, "a server applies the request") || !strings.Contains(out, `"checkers_needed": 0`) {
+			t.Fatal(out, errs)
+		}
+		if depth := w.list("jobs", "list", "--kind", "act"); len(depth) != 1 {
+			t.Errorf("jobs: %v", depth)
+		}
+		if log := w.list("audit", "list", "--action", "act.make"); len(log) != 2 || log[0]["reason"] != "goods returned" || !strings.HasPrefix(log[0]["actor"].(string), audit.BreakGlass) {
+			t.Errorf("%v", log)
+		}
+		w.run(exitUsage, "payouts", "refund", id, of.ID, "--amount", "10.01", "--reason", "x", glass)
+		w.run(exitNotFound, "payouts", "refund", id, "nothing", "--reason", "x", glass)
+		has(t, w.object("wallet", "show", id), map[string]any{"wallet": before["wallet"]})
 	})
 }
 

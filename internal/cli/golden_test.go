@@ -272,6 +272,7 @@ const changingCommands = `
 	payouts decide {paid} --paid --for house --reason paid
 	payouts decide {paid} --unpaid --for customer --reason wrong -o json
 	payouts decide nothing --for house --reason x
+	payouts refund {a} nothing --reason x
 	wallet recover {owing} --reason agreed -o json
 	wallet recover {owing} --reason nothing·left
 	contacts add-group {a} Traders --reason x

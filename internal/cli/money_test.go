@@ -15,6 +15,7 @@ import (
 	"github.com/makola/makola/internal/jobs"
 	"github.com/makola/makola/internal/ledger"
 	"github.com/makola/makola/internal/money"
+	"github.com/makola/makola/internal/msisdn"
 	"github.com/makola/makola/internal/payments"
 	"github.com/makola/makola/internal/payments/book"
 	"github.com/makola/makola/internal/provider"
@@ -148,6 +149,14 @@ func (lost) TopUpStatus(context.Context, provider.StatusRequest) provider.Outcom
 	return provider.Outcome{NotFound: true}
 }
 
+func (lost) Collect(context.Context, provider.CollectRequest) provider.Outcome {
+	return provider.Outcome{}
+}
+
+func (lost) CollectStatus(context.Context, provider.StatusRequest) provider.Outcome {
+	return provider.Outcome{}
+}
+
 func TestPayouts_stuckResolvedDecided(t *testing.T) {
 	each(t, func(t *testing.T, w where) {
 		id := w.tenant()
@@ -219,6 +228,50 @@ func TestPayouts_stuckResolvedDecided(t *testing.T) {
 // stuck is a top-up of 10.00 that was given to the operators.
 func (w where) stuck(t *testing.T, tenantID, reference string) book.Payment {
 	t.Helper()
+	p, routes := w.domain(t)
+	networks, err := routes.Networks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pay, _, err := p.TopUp(t.Context(), idempotency.Caller{Tenant: tenantID}, payments.TopUp{
+		MSISDN: "233241234567", Amount: 10 * money.Cedi, NetworkID: networks[0].ID, Reference: reference})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.escalated(t, pay)
+	return pay
+}
+
+// collected is a collection of 10.00 that an operator found paid.
+func (w where) collected(t *testing.T, tenantID, reference string) book.Payment {
+	t.Helper()
+	p, _ := w.domain(t)
+	pay, _, err := p.Collect(t.Context(), idempotency.Caller{Tenant: tenantID}, payments.Collect{
+		MSISDN: "233241234567", Network: msisdn.MTN, Amount: 10 * money.Cedi, Reference: reference})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.escalated(t, pay)
+	if _, err := p.Resolve(t.Context(), pay.ID, true, "statement", "ama"); err != nil {
+		t.Fatal(err)
+	}
+	return pay
+}
+
+// escalated has a payment wait for the operators.
+func (w where) escalated(t *testing.T, pay book.Payment) {
+	t.Helper()
+	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
+		_, err := tx.Exec(`UPDATE payments SET escalated_at = created_at, waited_for = created_at WHERE id = $1`, pay.ID)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// domain returns payments as of a server an hour ago, with a provider that answers nothing. Its queue never starts.
+func (w where) domain(t *testing.T) (*payments.Payments, *route.Table) {
+	t.Helper()
 	secret, err := config.ParseSecret(testMasterKey)
 	if err != nil {
 		t.Fatal(err)
@@ -226,28 +279,13 @@ func (w where) stuck(t *testing.T, tenantID, reference string) book.Payment {
 	quiet := slog.New(slog.DiscardHandler)
 	c := clock.NewManual(time.Now().Add(-time.Hour))
 	l := ledger.New(w.db, c, "server")
-	routes := route.New(w.db, c, quiet, nil, []provider.Rail{{Name: "hubtel", Mode: "live", TopUpper: lost{}}})
+	routes := route.New(w.db, c, quiet, nil, []provider.Rail{{Name: "hubtel", Mode: "live", TopUpper: lost{}, Collector: lost{}}})
 	if err := routes.Seed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	networks, err := routes.Networks(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	queue := jobs.New(w.db, c, quiet, jobs.Options{Node: "server"}) // it never starts
+	queue := jobs.New(w.db, c, quiet, jobs.Options{Node: "server"})
 	p := payments.New(payments.Deps{DB: w.db, Ledger: l, Tenants: tenant.New(w.db, l, c), Jobs: queue, Clock: c, Log: quiet, Secret: secret, Routes: routes,
 		Webhooks: webhook.New(w.db, queue, c, quiet, webhook.Options{Secret: secret})})
-	defer p.Close()
-	pay, _, err := p.TopUp(t.Context(), idempotency.Caller{Tenant: tenantID}, payments.TopUp{
-		MSISDN: "233241234567", Amount: 10 * money.Cedi, NetworkID: networks[0].ID, Reference: reference})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.db.Write(t.Context(), func(tx *db.Tx) error {
-		_, err := tx.Exec(`UPDATE payments SET escalated_at = created_at, waited_for = created_at WHERE id = $1`, pay.ID)
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return pay
+	t.Cleanup(p.Close)
+	return p, routes
 }

@@ -19,7 +19,8 @@ type Refund struct {
 	Reason      string        // shown to the payer; cut when too long
 	CallbackURL string        // empty: none
 
-	// Requester is used if the refund needs approval. Approved is set if people have approved it already.
+	// Requester is used if the refund needs approval. Approved is set if people have approved it already: Refund then returns
+	// without waiting for the provider.
 	Requester Requester
 	Approved  bool
 	// Guard, if not nil, may refuse the refund as it will be accepted, with its way and charges.
@@ -30,6 +31,9 @@ type Refund struct {
 	// Gone is closed when the client disconnects. nil means that the client stays.
 	Gone <-chan struct{}
 }
+
+// Submits reports whether this process sends payments to providers. A command does not.
+func (p *Payments) Submits() bool { return len(p.rails.routes.Rails()) > 0 }
 
 // MinRefund is the least amount of a refund.
 const MinRefund = MinCollection
@@ -60,7 +64,7 @@ func (p *Payments) Refund(ctx context.Context, c idempotency.Caller, r Refund) (
 	if err != nil || done.Replayed {
 		return p.replayed(done.Payment, done.Replayed, err)
 	}
-	if done.Payment.AwaitsApproval() {
+	if done.Payment.AwaitsApproval() || r.Approved {
 		return done.Payment, false, nil
 	}
 	no, err := p.await(ctx, r.Gone, a.reply, answerTime-momentOf(p.clock).Sub(began))
@@ -111,7 +115,7 @@ func (p *Payments) refundOf(of book.Payment, c idempotency.Caller, t tenant.Tena
 	if pay.RefundWay = p.rails.refundWay(of); pay.RefundWay == book.RefundByRail {
 		pay.Rail = of.Rail
 	}
-	a := &request{awaitsSubmission: true, Acceptance: book.Acceptance{Payment: pay, Refunds: &of, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily, InTx: r.InTx}}
+	a := &request{awaitsSubmission: !r.Approved, Acceptance: book.Acceptance{Payment: pay, Refunds: &of, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily, InTx: r.InTx}}
 	if !r.Approved {
 		a.requester = &r.Requester
 	}

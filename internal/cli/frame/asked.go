@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/makola/makola/internal/changes"
+	"github.com/makola/makola/internal/identity"
 	"github.com/makola/makola/internal/problem"
 )
 
@@ -33,6 +34,12 @@ var RequestColumns = []Column[changes.Request]{
 type waitsError struct{ request changes.Request }
 
 func (w *waitsError) Error() string {
+	if w.request.Needs == 0 {
+		if w.request.Requester == identity.Machine {
+			return "Nothing is done yet: a server applies the request " + w.request.ID + " within seconds. makola approvals show prints what became of it"
+		}
+		return "Nothing is done yet: apply the request in the console at /ops/acts/" + w.request.ID
+	}
 	text := fmt.Sprintf("Nothing is done yet: the request waits for approval in the console at /ops/acts/%s, until %s", w.request.ID, w.request.ExpiresAt.UTC().Format(time.RFC3339))
 	if changes.HasLink(w.request) {
 		text += ". After the approval that page shows the link to you and the code to the approver. Send both to the person"

@@ -41,7 +41,7 @@ var Needs = map[string]roles.Permission{
 	"bank top-up": roles.ChangeTreasury, "bank settle": roles.ChangeTreasury, "bank arrived": roles.ChangeTreasury,
 	"batch send":  roles.RequestChanges,
 	"batch pause": roles.ChangeTreasury, "batch resume": roles.ChangeTreasury, "batch cancel": roles.ChangeTreasury,
-	"payouts resolve": roles.ChangeTreasury, "payouts decide": roles.ChangeTreasury,
+	"payouts resolve": roles.ChangeTreasury, "payouts decide": roles.ChangeTreasury, "payouts refund": roles.ChangeMoney,
 	"providers pause": roles.SwitchProviders, "providers resume": roles.SwitchProviders, "providers route": roles.ChangeMoney,
 	"catalogue set": roles.ChangeTenants, "catalogue bank-code": roles.ChangeTenants, "catalogue prefix": roles.ChangeTenants,
 	"webhooks replay": roles.ReplayWebhooks, "webhooks secret": roles.ReadSecrets,
@@ -58,7 +58,7 @@ var moneyCommands = map[string]bool{
 	"wallet fund": true, "wallet adjust": true, "wallet transfer": true, "wallet recover": true, "float add": true,
 	"bank open": true, "bank sweep": true, "bank top-up": true, "bank settle": true, "bank arrived": true,
 	"batch send": true, "batch resume": true, "batch cancel": true,
-	"payouts resolve": true, "payouts decide": true, "credits sell": true, "credits refund": true,
+	"payouts resolve": true, "payouts decide": true, "payouts refund": true, "credits sell": true, "credits refund": true,
 }
 
 // authority holds the token, reason and break-glass flag of a command.

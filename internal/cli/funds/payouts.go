@@ -29,6 +29,7 @@ type Payouts struct {
 	Resolve      payoutsResolve      `cmd:"" help:"Set the final status of a payment from the provider's statement, and send its webhook once."`
 	Decide       payoutsDecide       `cmd:"" help:"Decide who receives or pays the amount that a contradicted payment left in suspense."`
 
+	Refund     payoutsRefund     `cmd:"" help:"Refund a collection, or a part of it, to its payer. A server applies the refund."`
 	References payoutsReferences `cmd:"" help:"Print the references that a request has at providers, to look for it in their statements."`
 }
 
@@ -501,3 +502,87 @@ func (c *payoutsDecide) Run(e *frame.Env) error {
 
 // named is how many are listed by name: customers of the default plan, payments that a search finds, events of a payment.
 const named = 10
+
+type payoutsRefund struct {
+	frame.Common
+	frame.Writing
+	Tenant     string       `arg:"" name:"account" help:"Id or unique name of the account."`
+	Collection string       `arg:"" help:"Id or reference of the collection."`
+	Amount     frame.Amount `name:"amount" placeholder:"CEDIS" help:"Amount to refund. Without it all that is left of the collection."`
+	Reference  string       `name:"reference" placeholder:"TEXT" help:"Reference of the refund, 12 to 36 characters. It is used once, and made when absent."`
+	Reason     string       `name:"reason" required:"" placeholder:"TEXT" help:"Reason, for the payer and the audit log."`
+	Wait       bool         `name:"wait" help:"Wait until a server has applied the refund."`
+}
+
+// Run requests the refund. A server applies it, because only servers know the providers.
+func (c *payoutsRefund) Run(e *frame.Env) error {
+	return c.WithPayments(e, func(o *frame.Opened, p *payments.Payments) error {
+		if err := o.Known(e.Ctx, &c.Tenant); err != nil {
+			return err
+		}
+		of, found, err := p.Collection(e.Ctx, c.Tenant, c.Collection)
+		if err == nil && !found {
+			err = problem.New(problem.NotFound, "payment_not_found", "The account has no such collection")
+		}
+		if err == nil && c.Amount.Value != nil && *c.Amount.Value < payments.MinRefund {
+			err = problem.Field("amount", "must be at least "+payments.MinRefund.String())
+		}
+		if err != nil {
+			return err
+		}
+		a := o.Changes(config.Secret{})
+		a.Payments = p
+		if err := c.ask(e, o, a, of); err != nil {
+			return err
+		}
+		r, err := a.RefundFor(e.Ctx, o.By, frame.NewID(), of, c.Amount.Or(0), c.Reference, c.Reason)
+		if err == nil && c.Wait {
+			r, err = applied(e, a, r)
+		}
+		return o.Asked(e, c.Output, r, err, func() error { return c.show(e, o, p, r) })
+	})
+}
+
+// ask shows the refund with its facts on a terminal, and takes a yes or a no.
+func (c *payoutsRefund) ask(e *frame.Env, o *frame.Opened, a *changes.Changes, of book.Payment) error {
+	if !e.Terminal {
+		return nil
+	}
+	r, err := a.PreviewRefund(e.Ctx, o.By, of, c.Amount.Or(0), c.Reference)
+	if err != nil {
+		return err
+	}
+	for _, f := range r.Facts.List {
+		fmt.Fprintf(e.Stderr, "%s: %s\n", frame.Cell(f.Name), frame.Cell(f.Value))
+	}
+	return e.Confirm(frame.Cell(r.Sentence) + "?")
+}
+
+// applied waits until a server has applied a request that needs no approver.
+func applied(e *frame.Env, a *changes.Changes, r changes.Request) (changes.Request, error) {
+	for r.State == changes.Waiting && r.Needs == 0 {
+		select {
+		case <-e.Ctx.Done():
+			return r, e.Ctx.Err()
+		case <-time.After(followEvery):
+		}
+		var err error
+		if r, err = a.Store.Get(e.Ctx, r.ID); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// show prints the payment of an applied refund.
+func (c *payoutsRefund) show(e *frame.Env, o *frame.Opened, p *payments.Payments, r changes.Request) error {
+	tenantID, reference, err := changes.RefundIn(r)
+	if err != nil {
+		return err
+	}
+	page, err := p.History(e.Ctx, tenantID, book.Filter{Kind: book.KindPayout, Reference: reference, Page: 1, Size: 1})
+	if err != nil {
+		return err
+	}
+	return printPayments(o, e, c.Output, page.Rows)
+}

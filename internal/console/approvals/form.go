@@ -26,9 +26,18 @@ type Form struct {
 	Danger bool
 	Lead   func(v *console.Visit) (string, error)
 	Fields func(v *console.Visit) ([]page.Field, error)
-	Ask    func(v *console.Visit, id string) (changes.Request, error)
+	// Confirm returns the second page of an order that must be seen before it is requested, or nil after the visitor has
+	// confirmed it. A nil function: the form has one page.
+	Confirm func(v *console.Visit) (*Confirmation, error)
+	Ask     func(v *console.Visit, id string) (changes.Request, error)
 	// Then returns the page that follows a request. nil: that of the request.
 	Then func(v *console.Visit, made changes.Request) string
+}
+
+// Confirmation is the second page of an order.
+type Confirmation struct {
+	Lead, Submit string
+	Fields       []page.Field // hidden ones
 }
 
 // Routes are the page of an order and what its form sends.
@@ -80,7 +89,12 @@ func (o Form) do(v *console.Visit) (console.Answer, error) {
 	if err != nil {
 		return console.Answer{}, err
 	}
-	request, err := o.Ask(v, v.R.PostFormValue("id"))
+	request, confirmation, err := o.confirmed(v)
+	if err == nil && confirmation != nil {
+		second := page.Form{ID: "order", Action: f.Action, Submit: confirmation.Submit, Danger: o.Danger, Fields: append(confirmation.Fields,
+			page.Field{Name: "id", Type: "hidden", Value: v.R.PostFormValue("id")}, page.Field{Name: "reason", Type: "hidden", Value: v.R.PostFormValue("reason")})}
+		return console.Answer{Title: o.Title, Body: orderBody(o.Title, confirmation.Lead, second, false)}, nil
+	}
 	var e *problem.Error
 	if errors.As(err, &e) && e.Code != console.CodeStepUp && slices.Contains(shownRefusals, e.Kind) {
 		return console.Answer{Title: o.Title, Wrong: true, Body: orderBody(o.Title, lead, console.Faulty(f, err), false)}, nil
@@ -89,6 +103,17 @@ func (o Form) do(v *console.Visit) (console.Answer, error) {
 		return console.Answer{To: o.Then(v, request)}, nil
 	}
 	return console.Answer{To: Path(v) + "/" + request.ID}, err
+}
+
+// confirmed requests the change, unless the visitor has to see its second page first.
+func (o Form) confirmed(v *console.Visit) (r changes.Request, c *Confirmation, err error) {
+	if o.Confirm != nil {
+		if c, err = o.Confirm(v); err != nil || c != nil {
+			return r, c, err
+		}
+	}
+	r, err = o.Ask(v, v.R.PostFormValue("id"))
+	return r, nil, err
 }
 
 // OfAccount is the lead of an order about the account of the page.

@@ -41,7 +41,7 @@ func (ps *Pages) offerRefund(v *console.Visit, s *story) (err error) {
 
 // RefundForm returns the form that refunds a collection of an account.
 func (ps *Pages) RefundForm() approvals.Form {
-	return approvals.Form{Path: "/payments/{id}/refund", Title: "Refund", May: roles.RequestPayouts, Submit: "Refund", Danger: true, Inputs: []console.Input{{Name: "amount", Max: 20}},
+	return approvals.Form{Path: "/payments/{id}/refund", Title: "Refund", May: roles.RequestPayouts, Submit: "Refund", Danger: true, Inputs: []console.Input{{Name: "amount", Max: 20}, {Name: "fee", Max: 20}},
 		Lead: func(v *console.Visit) (string, error) {
 			of, refund, why, err := ps.toRefund(v)
 			if err != nil || why != "" {
@@ -51,14 +51,15 @@ func (ps *Pages) RefundForm() approvals.Form {
 			if refund.RefundWay == book.RefundByRail {
 				way = "a refund by the provider"
 			}
-			return fmt.Sprintf("Collection %s from %s %s. Of it, %s is left. The fee for all of it is %s. The money goes back as %s, who may see the reason.", ReferenceOf(v, of), of.Channel, Account(v, of.Account),
+			return fmt.Sprintf("Collection %s from %s %s. Of it, %s is left. The fee for all of it is %s. The money goes back as %s, who may see the reason. The next page shows the fee for your amount.", ReferenceOf(v, of), of.Channel, Account(v, of.Account),
 				page.Cedis(refund.Amount), page.Cedis(refund.Charges), way), nil
 		},
 		Fields: func(v *console.Visit) ([]page.Field, error) {
 			_, refund, _, err := ps.toRefund(v)
 			return []page.Field{{Name: "amount", Label: "Amount (GHS)", Value: v.Given("amount", refund.Amount.String()), Max: 20, Required: true}}, err
 		},
-		Ask: ps.refund,
+		Confirm: ps.confirmRefund,
+		Ask:     ps.refund,
 		Then: func(v *console.Visit, made changes.Request) string {
 			return v.Base() + "/payments/" + made.ID
 		}}
@@ -75,13 +76,34 @@ func (ps *Pages) toRefund(v *console.Visit) (of, refund book.Payment, why string
 	return of, refund, why, err
 }
 
+// confirmRefund shows what leaves the wallet, with the fee for the amount that the person entered. The second form has that fee.
+func (ps *Pages) confirmRefund(v *console.Visit) (*approvals.Confirmation, error) {
+	if v.R.PostFormValue("fee") != "" {
+		return nil, nil // Ask compares it
+	}
+	r, err := ps.Approvals.Changes.Preview(v.Ctx, approvals.By(v), changes.KindRefund, ps.refundValues(v))
+	if err != nil {
+		return nil, err
+	}
+	fee, err := changes.RefundFee(r)
+	if err != nil {
+		return nil, err
+	}
+	return &approvals.Confirmation{Submit: "Refund " + page.Cedis(r.Amount), Lead: fmt.Sprintf("%s. Together %s leave the wallet. Nothing was requested yet.", r.Sentence, page.Cedis(r.Amount+fee)),
+		Fields: []page.Field{{Name: "amount", Type: "hidden", Value: r.Amount.String()}, {Name: "fee", Type: "hidden", Value: fee.String()}}}, nil
+}
+
+// refundValues returns the values of the form.
+func (ps *Pages) refundValues(v *console.Visit) changes.Values {
+	return changes.Values{changes.FieldTenant: v.Tenant.ID, "collection": v.R.PathValue("id"), "amount": strings.TrimSpace(v.R.PostFormValue("amount")), "fee": v.R.PostFormValue("fee")}
+}
+
 // refund requests the refund of the form. A refund that the provider refused outright has a page, too.
 func (ps *Pages) refund(v *console.Visit, id string) (changes.Request, error) {
 	if err := v.NeedFactor(); err != nil {
 		return changes.Request{}, err
 	}
-	values := changes.Values{changes.FieldTenant: v.Tenant.ID, "collection": v.R.PathValue("id"), "amount": strings.TrimSpace(v.R.PostFormValue("amount"))}
-	made, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindRefund, id, values, v.R.PostFormValue("reason"))
+	made, err := ps.Approvals.Changes.Do(v.Ctx, approvals.By(v), changes.KindRefund, id, ps.refundValues(v), v.R.PostFormValue("reason"))
 	if problem.Is(err, problem.Refused) {
 		if pay, found, lost := ps.Approvals.Changes.PayoutOf(v.Ctx, v.Tenant.ID, id, ""); lost == nil && found {
 			return changes.Request{ID: pay.ID}, nil
