@@ -148,7 +148,7 @@ type Batches struct {
 	log      *slog.Logger
 	codes    codes
 	uploads  uploads
-	setRows  int // accepted in one transaction
+	pace     pace
 	runSets  int // accepted in one run of the job
 	maxOpen  int
 	access   *access.Access
@@ -159,6 +159,3 @@ type Batches struct {
 
 	maxLookups int
 }
-
-// setRows is how many rows are accepted in one transaction. A run accepts the sets of one block.
-const setRows = 100

@@ -68,7 +68,7 @@ func BenchmarkBatch(b *testing.B) {
 			for range b.N {
 				f := newFixture(b, dbtest.Open(b, engine))
 				n := f.node("a")
-				n.runSets = blockRows / setRows
+				n.runSets, n.pace.time = blockRows, setTime
 				other := n.newTenant(n.treasury)
 				var text strings.Builder
 				text.WriteString("number,network,amount\n")

@@ -26,7 +26,7 @@ func TestRun_killedAtEveryBoundary(t *testing.T) {
 				dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 					h := newFixture(t, d)
 					dying := h.stopped("a")
-					dying.setRows = 5
+					dying.pace.most = 5
 					want := 0
 					for nth, hit := 1, true; hit; nth = matrix.Next(nth) {
 						b := dying.requested(fmt.Sprint("Salaries ", nth), fileFrom(nth, 11))
@@ -93,7 +93,7 @@ func TestRun_diskFull(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, dbtest.Open(t, db.SQLite))
 	n := f.stopped("a")
-	n.setRows = 50
+	n.pace.most = 50
 	b := n.requested("Salaries", file(400))
 	if err := n.start(b); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestRun_clockSteps(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
 		n := f.node("a")
-		n.setRows = 20
+		n.pace.most = 20
 		b := n.requested("Salaries", file(200))
 		if err := n.start(b); err != nil {
 			t.Fatal(err)
@@ -178,7 +178,7 @@ func TestRun_atOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFixture(t, d)
 		a, b, person := f.stopped("a"), f.stopped("b"), f.stopped("c")
-		a.setRows, b.setRows = 10, 10
+		a.pace.most, b.pace.most = 10, 10
 		for round := range 4 {
 			of := a.requested(fmt.Sprint("Round ", round), fileFrom(round, 80))
 			if err := a.start(of); err != nil {

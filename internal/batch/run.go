@@ -79,10 +79,14 @@ func (s *Batches) runBlock(ctx context.Context, b Batch) (wait time.Duration, er
 	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.State != RowReady || r.Line < b.Next })
 	for range s.runSets {
 		set, next := rows, end
-		if len(set) > s.setRows {
-			set, next = rows[:s.setRows], rows[s.setRows].Line
+		if most := s.pace.rows(); len(set) > most {
+			set, next = rows[:most], rows[most].Line
 		}
+		begun := time.Now()
 		more, err := s.acceptSet(ctx, caller, b, set, next)
+		if err == nil && more {
+			err = rest(ctx, s.pace.took(len(set), time.Since(begun)))
+		}
 		if err != nil || !more {
 			return 0, err
 		}

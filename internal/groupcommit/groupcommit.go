@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -24,6 +25,7 @@ type Options struct {
 	MaxRequests int           // in one batch, 256
 	MaxRows     int           // in one batch, 2000; a larger request runs alone
 	Timeout     time.Duration // of one batch, 60 s
+	MaxBulkRows int           // in one batch of DoBulk, MaxRows
 	// Systemic reports whether an error concerns no single request, such as a lost database. All requests of the
 	// batch get it, and the batch is not split.
 	Systemic func(error) bool
@@ -40,6 +42,8 @@ const (
 	aloneFor = 8
 	// alonesKept bounds the keys that are remembered as poisoned.
 	alonesKept = 1024
+	// bulkTurn is the number of batches of which one is of bulk work while others wait.
+	bulkTurn = 8
 )
 
 // Committer runs batches one after the other. It is safe for concurrent use.
@@ -53,11 +57,13 @@ type Committer[Req, Res any] struct {
 	closed  bool
 	idle    chan struct{} // closed when a closed Committer has nothing left to do
 	alone   map[string]int
+	turns   int // batches of others since the last one of bulk work that waited
 }
 
 type request[Req, Res any] struct {
 	key  string
 	rows int
+	bulk bool
 	req  Req
 	done chan Verdict[Res]
 }
@@ -74,6 +80,9 @@ func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Re
 	if o.Timeout <= 0 {
 		o.Timeout = time.Minute
 	}
+	if o.MaxBulkRows <= 0 {
+		o.MaxBulkRows = o.MaxRows
+	}
 	if o.Systemic == nil {
 		o.Systemic = func(error) bool { return false }
 	}
@@ -87,16 +96,26 @@ func (l *Committer[Req, Res]) Do(ctx context.Context, key string, rows int, r Re
 	return l.Queue(ctx, key, rows, r)()
 }
 
+// DoBulk is Do for bulk work, which no client waits for. It runs in batches of its own, of at most MaxBulkRows rows. While
+// other requests wait, one batch of eight is bulk work.
+func (l *Committer[Req, Res]) DoBulk(ctx context.Context, key string, rows int, r Req) (Res, error) {
+	return l.queueAs(ctx, true, key, rows, r)()
+}
+
 // Queue is Do in two steps. When Queue returns, r is queued behind earlier requests. wait returns its verdict, and is
 // called once.
 func (l *Committer[Req, Res]) Queue(ctx context.Context, key string, rows int, r Req) (wait func() (Res, error)) {
+	return l.queueAs(ctx, false, key, rows, r)
+}
+
+func (l *Committer[Req, Res]) queueAs(ctx context.Context, bulk bool, key string, rows int, r Req) (wait func() (Res, error)) {
 	none := func(err error) func() (Res, error) {
 		return func() (res Res, _ error) { return res, err }
 	}
 	if err := ctx.Err(); err != nil {
 		return none(err)
 	}
-	q := &request[Req, Res]{key: key, rows: rows, req: r, done: make(chan Verdict[Res], 1)}
+	q := &request[Req, Res]{key: key, rows: rows, bulk: bulk, req: r, done: make(chan Verdict[Res], 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -187,21 +206,25 @@ func (l *Committer[Req, Res]) gatherLocked() []*request[Req, Res] {
 	if len(l.queue) == 0 {
 		return nil
 	}
-	first := l.queue[0]
-	if l.alone[first.key] > 0 {
-		l.queue = l.queue[1:]
+	bulk, most := l.turnLocked(), l.options.MaxRows
+	if bulk {
+		most = l.options.MaxBulkRows
+	}
+	n := slices.IndexFunc(l.queue, func(q *request[Req, Res]) bool { return q.bulk == bulk })
+	if first := l.queue[n]; l.alone[first.key] > 0 {
+		l.queue = slices.Delete(l.queue, n, n+1)
 		return []*request[Req, Res]{first}
 	}
 	batch := make([]*request[Req, Res], 0, min(len(l.queue), l.options.MaxRequests))
 	left := l.queue[:0:0]
 	rows := 0
 	for i, q := range l.queue {
-		full := len(batch) >= l.options.MaxRequests || len(batch) > 0 && rows+q.rows > l.options.MaxRows
+		full := len(batch) >= l.options.MaxRequests || q.bulk == bulk && len(batch) > 0 && rows+q.rows > most
 		if full {
 			left = append(left, l.queue[i:]...)
 			break
 		}
-		if l.alone[q.key] > 0 {
+		if q.bulk != bulk || l.alone[q.key] > 0 {
 			left = append(left, q)
 			continue
 		}
@@ -210,6 +233,20 @@ func (l *Committer[Req, Res]) gatherLocked() []*request[Req, Res] {
 	}
 	l.queue = left
 	return batch
+}
+
+// turnLocked reports whether the next batch is of bulk work.
+func (l *Committer[Req, Res]) turnLocked() bool {
+	others := slices.ContainsFunc(l.queue, func(q *request[Req, Res]) bool { return !q.bulk })
+	waits := slices.ContainsFunc(l.queue, func(q *request[Req, Res]) bool { return q.bulk })
+	if !others || waits && l.turns >= bulkTurn-1 {
+		l.turns = 0
+		return true
+	}
+	if waits {
+		l.turns++
+	}
+	return false
 }
 
 // settle runs a batch and answers every request of it.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/makola/makola/internal/groupcommit"
+	"github.com/makola/makola/internal/test/clocktest"
 )
 
 // gate is a run function that shows each batch and holds it until it is let go.
@@ -326,4 +327,43 @@ func TestGroup_expiredCallerIsUnsure(t *testing.T) {
 	}
 	g.open <- struct{}{}
 	l.Close()
+}
+
+// Bulk work runs in small batches of its own: others go first, and of eight batches one is bulk work.
+func TestDoBulk_comesAfterOthers(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	var ran [][]int
+	l := groupcommit.New(groupcommit.Options{MaxRequests: 1, MaxRows: 100, MaxBulkRows: 4}, func(_ context.Context, batch []int) ([]groupcommit.Verdict[int], error) {
+		if len(ran) == 0 {
+			close(began)
+			<-goOn
+		}
+		ran = append(ran, batch)
+		return doubled(batch), nil
+	})
+	var group sync.WaitGroup
+	add := func(do func(context.Context, string, int, int) (int, error), n int) {
+		group.Go(func() {
+			if got, err := do(t.Context(), "a", 2, n); err != nil || got != 2*n {
+				t.Errorf("%d: %d, %v", n, got, err)
+			}
+		})
+	}
+	add(l.Do, 0)
+	<-began
+	for i := range 3 {
+		add(l.DoBulk, 100+i)
+		clocktest.Await(t, "the request", func() bool { return l.Waiting() == i+1 })
+	}
+	for i := range 10 {
+		add(l.Do, 1+i)
+		clocktest.Await(t, "the request", func() bool { return l.Waiting() == i+4 })
+	}
+	close(goOn)
+	group.Wait()
+	l.Close()
+	want := [][]int{{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}, {100}, {8}, {9}, {10}, {101}, {102}}
+	if fmt.Sprint(ran) != fmt.Sprint(want) {
+		t.Errorf("ran %v, want %v", ran, want)
+	}
 }

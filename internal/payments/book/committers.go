@@ -36,7 +36,7 @@ func newCommitters(node string, engine db.Engine, commit func(ctx context.Contex
 	add := func() *opCommitter {
 		n := shard
 		shard++
-		return groupcommit.New(groupcommit.Options{Systemic: Systemic, Unsure: db.ErrAmbiguous}, func(ctx context.Context, ops []*Op) ([]groupcommit.Verdict[Result], error) {
+		return groupcommit.New(groupcommit.Options{Systemic: Systemic, Unsure: db.ErrAmbiguous, MaxBulkRows: bulkRows}, func(ctx context.Context, ops []*Op) ([]groupcommit.Verdict[Result], error) {
 			return commit(ctx, n, ops)
 		})
 	}
@@ -53,6 +53,9 @@ func newCommitters(node string, engine db.Engine, commit func(ctx context.Contex
 	}
 	return l
 }
+
+// bulkRows is the number of rows of a transaction of bulk work, as rowsOf estimates them. Payments of others wait while it runs.
+const bulkRows = 100
 
 // Systemic reports whether an error concerns the database rather than one request.
 func Systemic(err error) bool {

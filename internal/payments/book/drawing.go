@@ -15,7 +15,7 @@ import (
 // Draw accepts the payments of a drawing in the group commit of the tenant's wallet. Payments whose Reference exists
 // already are skipped. It returns the refusals of Lock, and InProgress.
 func (bk *Book) Draw(ctx context.Context, tenant string, d *Drawing) error {
-	_, err := bk.committers.wallet(tenant).Do(ctx, tenant, rowsOf*len(d.Payments)+1, &Op{Draw: d})
+	_, err := bk.committers.wallet(tenant).DoBulk(ctx, tenant, rowsOf*len(d.Payments)+1, &Op{Draw: d})
 	return err
 }
 

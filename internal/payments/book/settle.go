@@ -32,7 +32,11 @@ func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 	if s.locksWallet() {
 		l = bk.committers.wallet(s.Payment.Tenant)
 	}
-	r, err := l.Do(ctx, s.Payment.Tenant, rowsOf, &Op{Settle: &s})
+	do := l.Do
+	if s.Known && s.Payment.Batch != "" { // by the job of a payout for which no client waits
+		do = l.DoBulk
+	}
+	r, err := do(ctx, s.Payment.Tenant, rowsOf, &Op{Settle: &s})
 	if err != nil {
 		return Settled{}, err
 	}

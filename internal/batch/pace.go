@@ -1,0 +1,56 @@
+package batch
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Payments of others wait while a set is accepted: SQLite has one writer, and a wallet one group commit. So a set takes about
+// setTime, whatever the machine, and a pause as long as the set follows it.
+const (
+	setTime   = 5 * time.Millisecond
+	setRows   = 100 // most rows of a set
+	leastRows = 5
+	mostPause = 250 * time.Millisecond
+)
+
+// pace sets the number of rows of the next set by the time that the last one took. All batches of a node share it. It is safe for
+// concurrent use.
+type pace struct {
+	time time.Duration // of a set; 0: sets have most rows, without pauses
+	most int           // rows
+	next atomic.Int64  // 0: no set was accepted yet
+}
+
+// rows returns the number of rows of the next set.
+func (p *pace) rows() int {
+	if p.time == 0 {
+		return p.most
+	}
+	return min(p.most, max(leastRows, int(p.next.Load())))
+}
+
+// took sets the number of rows of the next set, at most twice that of this one, and returns the pause before it.
+func (p *pace) took(rows int, took time.Duration) (pause time.Duration) {
+	if p.time == 0 || rows == 0 {
+		return 0
+	}
+	p.next.Store(int64(min(2*rows, max(leastRows, rows*int(p.time)/max(1, int(took))))))
+	return min(took, mostPause)
+}
+
+// rest waits, by real time as the sets are measured, until others had their turn.
+func rest(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
