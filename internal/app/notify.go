@@ -41,7 +41,7 @@ func (a *App) supervise(context.Context) error {
 			}
 		}
 	}()
-	// What starts first stops last, so the supervisor watches the process until the end.
+	// Parts stop in the opposite order, so the supervisor watches the process until the end.
 	a.undo = append([]func(context.Context) error{func(context.Context) error { close(done); return nil }}, a.undo...)
 	return nil
 }

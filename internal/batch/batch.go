@@ -35,6 +35,7 @@
 //	batch.go       the batch, the limits of drafts, and the dependencies of the package
 //	tally.go       counts of the rows of a batch
 //	uploads.go     limit of concurrent reads of files
+//	pace.go        the size of sets, and the pauses between them
 //	code.go        codes, references and digests
 //	read.go        rows of files
 //	banks.go       banks by name
