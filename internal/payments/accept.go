@@ -13,13 +13,13 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// accept accepts a payment through the book: row, place in its list, hold and job in one group commit. Refusals are
-// *problem.Error and leave no row: InsufficientFunds, Duplicate (Data is the existing Payment), InProgress, Invalid,
-// Unavailable.
+// accept accepts a payment through the book. One group commit writes the payment's row, its place in the tenant's
+// list, its hold and its job. Refusals are *problem.Error and leave no row: InsufficientFunds, Duplicate (Data is the
+// existing Payment), InProgress, Invalid, Unavailable.
 func (p *Payments) accept(ctx context.Context, a *request) (done book.Accepted, err error) {
 	defer func() {
 		if err != nil || done.Replayed || a.Adopted || done.Payment.AwaitsApproval() {
-			a.probe.GiveBack(ctx) // nothing is submitted
+			a.probe.GiveBack(ctx) // this request submits nothing
 		}
 	}()
 	for _, step := range []func(context.Context, *request) error{p.prepare, p.beforeDebit, p.requireApproval} {
@@ -42,7 +42,7 @@ func (p *Payments) accept(ctx context.Context, a *request) (done book.Accepted, 
 			return book.Accepted{Payment: old, Replayed: replayed}, known
 		}
 	}
-	if err != nil && a.reply != nil { // the commit may still succeed: a refusal then needs the webhook
+	if err != nil && a.reply != nil { // the commit may still succeed; a refusal then needs the webhook
 		a.reply.waiter.CompareAndSwap(requestWaits, requestGone)
 	}
 	if a.Adopted && problem.Is(err, problem.InsufficientFunds) {
@@ -54,7 +54,7 @@ func (p *Payments) accept(ctx context.Context, a *request) (done book.Accepted, 
 	return done, err
 }
 
-// prepare does everything for a request that needs no lock.
+// prepare sets the ids, the rail and the attempt of a request. It takes no lock.
 func (p *Payments) prepare(ctx context.Context, a *request) error {
 	now := p.clock.Now()
 	pay := &a.Payment
@@ -67,7 +67,7 @@ func (p *Payments) prepare(ctx context.Context, a *request) error {
 		}
 		return nil
 	}
-	if !a.claimed { // a claim stays with the rail that has it, even a paused one
+	if !a.claimed { // a claimed payment stays with the rail that has it, even if the rail is paused
 		var err error
 		if a.probe, err = p.rails.choose(ctx, pay, a.field); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (p *Payments) requireApproval(ctx context.Context, a *request) error {
 	return nil
 }
 
-// replayed returns Payout's answer to a repeated request: its payment or its refusal. It returns again unchanged.
+// replayed returns the result of Payout for a repeated request: the existing payment, or its refusal as an error.
 func (p *Payments) replayed(old book.Payment, again bool, err error) (book.Payment, bool, error) {
 	if err == nil && old.Refused {
 		err = book.Refused(old)
@@ -122,7 +122,7 @@ func (p *Payments) replayed(old book.Payment, again bool, err error) (book.Payme
 	return old, true, nil
 }
 
-// generatedDays is the number of days for which a generated reference is searched.
+// generatedDays is the number of earlier days whose generated references are searched in a recovery.
 const generatedDays = 7
 
 // errUnclaimed refuses a claim that no provider has.
@@ -133,7 +133,7 @@ var errUnclaimed = problem.New(problem.NotFound, "claim_not_known", "No provider
 func (p *Payments) beforeDebit(ctx context.Context, a *request) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil || !s.Lasts() || a.Payment.Channel == book.ChannelWallet {
-		if err == nil && a.claimed { // without a recovery it would be sent as a new payment
+		if err == nil && a.claimed { // without a recovery a claim would be sent as a new payment
 			return errRecovering("No recovery is open. Claims are adopted only during a recovery.", recoveryPause)
 		}
 		return err
@@ -166,7 +166,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *request) error {
 	case found.known:
 		pay.Rail, pay.SendingAt, pay.UpstreamID, pay.RefundWay = found.rail.Name, p.clock.Now(), found.outcome.UpstreamID, found.way
 		a.Adopted = true
-		if c := a.Child; c != nil { // the top-up gets the reference of the same day
+		if c := a.Child; c != nil { // the top-up gets the Reference of the day on which its collection was sent
 			c.Reference = pay.Reference
 			c.ProviderReference = p.references.make(*c)
 			c.AttemptReference = c.ProviderReference
@@ -186,7 +186,7 @@ func (p *Payments) beforeDebit(ctx context.Context, a *request) error {
 	if a.claimed && !a.Adopted {
 		return errUnclaimed
 	}
-	if a.Adopted { // resolves a conflict recorded while the wallet did not cover it
+	if a.Adopted { // resolves a conflict that was recorded while the wallet did not cover the payment
 		a.InTx = all([]func(*db.Tx) error{a.InTx, func(tx *db.Tx) error {
 			return p.recovered.recovery.Settled(tx, pay.Tenant, string(pay.Kind), pay.Reference)
 		}})
@@ -200,8 +200,8 @@ func (p *Payments) beforeDebit(ctx context.Context, a *request) error {
 // CreatedAt, Status, ProviderReference and Rail.
 type request struct {
 	book.Acceptance
-	// field is the client's field that an error about a channel without a provider names. childField is the same for
-	// the child.
+	// field is the client's field that is named in an error about a channel without a provider. childField is the
+	// same for the child.
 	field, childField string
 	// awaitsSubmission is set if the request waits for the provider's answer (payouts).
 	awaitsSubmission bool
@@ -209,14 +209,15 @@ type request struct {
 	requester *Requester
 	// claimed is set for an operator's claim. It is adopted if a provider has it, and never sent.
 	claimed bool
-	// maybeSent is set in a recovery if the only rail may have the payment already.
+	// maybeSent is set in a recovery if the only rail may have the payment already. That rail refuses a second
+	// submission.
 	maybeSent bool
 	probe     *route.Probe // for the chosen rail; nil unless its breaker is half-open
 	attempt   *attempt     // set by prepare; nil for payments without a job
 	reply     *reply       // nil if no request waits
 }
 
-// newPayment returns a payment with the fields that every kind takes from the caller.
+// newPayment returns a payment with the fields that all kinds copy from the caller and the tenant.
 func newPayment(c idempotency.Caller, t tenant.Tenant, k book.Kind) book.Payment {
 	return book.Payment{
 		Tenant: t.ID, Kind: k, Mode: string(t.Mode), FeeBearer: string(t.FeeBearer), Key: c.Key,

@@ -27,9 +27,9 @@ type AirtimeBuy struct {
 // MaxAirtimeBuy is the maximum amount of airtime paid by mobile money.
 const MaxAirtimeBuy = 5_000 * money.Cedi
 
-// AirtimeBuy accepts a collection without charges and the waiting top-up that it pays for. The wallet holds no money
-// for the top-up. The transaction that makes the collection final opens or fails the top-up. Both payments have the
-// same Reference.
+// AirtimeBuy accepts a collection without charges and the waiting top-up that it pays for. No money is reserved for
+// the top-up before the payer has paid. The transaction that makes the collection final opens or fails the top-up.
+// Both payments have the same Reference.
 func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r AirtimeBuy) (pay, topUp book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Payments) AirtimeBuy(ctx context.Context, c idempotency.Caller, r Airti
 	topUp.Reference, topUp.CallbackURL = r.Reference, r.CallbackURL
 	topUp.Channel, topUp.Account, topUp.Amount = string(network.Network), string(r.Destination), r.Amount
 	topUp.AccountName, topUp.Details.NetworkID = cut(r.Name, nameLength), r.NetworkID
-	child := topUp // a copy: a batch may still read it after this request has timed out and cleared its results
+	child := topUp // a copy: a batch may still read it after this request has timed out and cleared topUp
 	a := &request{Acceptance: book.Acceptance{Payment: pay, Child: &child, Repeats: t.Duplicates == tenant.RepeatDuplicates}, field: "network", childField: "network_id"}
 	if old, replayed, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || replayed {
 		return p.withChild(ctx, old, replayed, err)

@@ -26,8 +26,9 @@ func waiting(row book.Payment) error {
 	return nil
 }
 
-// Approve approves a payout that awaits its account's approval and creates its job. also runs in the transaction with
-// the locked row. It returns Forbidden while the account is blocked or its payouts are stopped.
+// Approve approves a payout that awaits its account's approval and creates its job. The function also runs in the
+// same transaction, with the locked row. It returns Forbidden while the account is blocked or its payouts are
+// stopped.
 func (p *Payments) Approve(ctx context.Context, id string, also func(*db.Tx, book.Payment) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
@@ -51,7 +52,7 @@ func (p *Payments) Approve(ctx context.Context, id string, also func(*db.Tx, boo
 	return changed(done, err)
 }
 
-// changed refuses a settlement whose payment changed after it was read.
+// changed returns an error if the payment was changed by another process after it was read.
 func changed(done book.Settled, err error) error {
 	if err == nil && !done.Changed {
 		err = problem.New(problem.InProgress, "payment_changed", "The payment changed meanwhile and is now "+done.Payment.PublicStatus()+". Reload it")
@@ -59,9 +60,10 @@ func changed(done book.Settled, err error) error {
 	return err
 }
 
-// Disapprove fails a payout that awaits approval because it was rejected, withdrawn or expired, and returns its hold.
-// also runs in the transaction. In a recovery it searches the rails first, because the payout may have been approved
-// before the restore. It adopts a payout that a rail has, and returns Unavailable if a rail does not answer.
+// Disapprove fails a payout that is pending approval because it was rejected, withdrawn or expired, and returns its
+// hold. The function also runs in the same transaction. In a recovery Disapprove searches the rails first, because
+// the payout may have been approved before the restore. If a rail has the payout, Disapprove adopts it. If a rail
+// does not answer, Disapprove returns Unavailable.
 func (p *Payments) Disapprove(ctx context.Context, id string, also func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {

@@ -13,13 +13,15 @@ import (
 const cacheTime = 4 * time.Second
 
 // An attempt is the memory of this node about an open payment between the runs of its job. All of it may be lost: the
-// row stores what must survive. One run uses it at a time; other goroutines use only rail, queryNext and reply.
+// row stores what must survive. Only one run uses an attempt at a time; other goroutines use only rail, queryNext and
+// reply.
 type attempt struct {
 	id         string
 	references [2]string     // keys in live; under its lock
-	holder     book.RailName // the rail that may send hints about it; under the lock of live
+	holder     book.RailName // the rail whose callbacks may be about the payment; under the lock of live
 	cachedRow  *book.Payment // last row written or read, for the next run; nil: read it
-	// The submission that this process made or read last. A row with another number was changed by another process.
+	// number and submissions are those of the row that this process wrote or read last. If the row now has others,
+	// another process has changed it.
 	number, submissions int
 	sendingAt           time.Time
 	observed
@@ -29,33 +31,33 @@ type attempt struct {
 	since     moment   // time of the first failed submission
 	tried     []string // rails of earlier attempts
 	resends   int      // number of failed submissions
-	takenOver bool     // built from the row: another process may have started it
-	// searched is set in a recovery if no rail knows the payment, or if it was adopted.
+	takenOver bool     // the attempt was built from the row: another process may have started it
+	// searched is set in a recovery after a search at all rails: no rail has the payment, or it was adopted.
 	searched bool
 
 	queries   int // scheduled status queries so far
 	nextQuery moment
 	lastHint  moment // when a hint last triggered an early query
-	// submittableAt is when this process wrote that a submission may start. It is zero if another process wrote it.
+	// submittableAt is when this process stored that a submission may start. It is zero if another process stored it.
 	submittableAt moment
 
 	// unwritten is a settlement whose write failed and is retried.
 	unwritten *book.Settlement
 
-	// The queue reads these fields at any time.
+	// The queue reads the next three fields at any time.
 	tenant    string
-	rail      string      // at the start
+	rail      string      // the first rail, which may differ from the row's rail later
 	queryNext atomic.Bool // the next run queries the status
 
 	reply atomic.Pointer[reply] // nil if no request waits or it was answered
 
-	begun bool // committed, so its job may run; under the lock of live
+	begun bool // the payment is committed, so its job may run; under the lock of live
 }
 
 // A reply passes the result of a submission to the waiting request.
 type reply struct {
 	waiter  atomic.Int32  // state of the request
-	given   chan struct{} // closed when the result is there
+	given   chan struct{} // closed when the result is available
 	refusal *book.Payment // set before given is closed if the provider refused
 }
 
@@ -84,8 +86,8 @@ func openedAttempt(row book.Payment, c *clock.Clock) *attempt {
 	return a
 }
 
-// written returns when this process wrote the row. If that was not just now it returns zero, and the first submission
-// then writes a flag first.
+// written returns when this process wrote the row. It returns zero if that is longer ago than leaveTime. The first
+// submission then stores SendingAt before it starts.
 func written(row book.Payment, wall time.Time, now moment) moment {
 	age := wall.Sub(row.CreatedAt)
 	if age < 0 || age >= leaveTime {
@@ -94,19 +96,19 @@ func written(row book.Payment, wall time.Time, now moment) moment {
 	return now.Add(-age)
 }
 
-// begins sets the row of the first run.
+// begins stores the row for the first run.
 func (a *attempt) begins(row book.Payment) {
 	a.id, a.references, a.holder = row.ID, referencesOf(row), holderOf(row)
 	a.cachedRow = &row
 	a.saw(row)
 }
 
-// saw stores the submission number of a row.
+// saw stores the attempt and submission numbers of a row.
 func (a *attempt) saw(row book.Payment) {
 	a.number, a.submissions, a.sendingAt = row.Attempt, row.Submissions, row.SendingAt
 }
 
-// isOf reports whether the row has the submission that this process knows.
+// isOf reports whether the row still has the attempt and submission numbers that this process saw last.
 func (a *attempt) isOf(row book.Payment) bool {
 	return row.Attempt == a.number && row.Submissions == a.submissions && row.SendingAt.Equal(a.sendingAt)
 }
@@ -142,12 +144,12 @@ func (a *attempt) hintedTooSoon(now moment) time.Duration {
 	return 0
 }
 
-// writtenWithin reports whether this process allowed a submission less than d ago.
+// writtenWithin reports whether this process stored less than d ago that a submission may start.
 func (a *attempt) writtenWithin(d time.Duration, now moment) bool {
 	return !a.submittableAt.IsZero() && now.Sub(a.submittableAt) < d
 }
 
-// awaited attaches a waiting request and returns its reply.
+// awaited adds a reply for a waiting request and returns it.
 func (a *attempt) awaited() *reply {
 	r := &reply{given: make(chan struct{})}
 	a.reply.Store(r)
@@ -179,7 +181,7 @@ func (l *live) init() {
 	l.ids, l.byReference = map[string]*attempt{}, map[string]string{}
 }
 
-// expect adds the attempt of a payment that is about to be committed. Only begin finds it.
+// expect adds the attempt of a payment that is about to be committed. Only begin and enter find an expected attempt.
 func (l *live) expect(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,8 +197,8 @@ func (l *live) unexpect(a *attempt) {
 	}
 }
 
-// begin starts the attempt of a committed payment: the expected one, or the result of made. It does nothing if a run
-// from the job table has started it already.
+// begin starts the attempt of a committed payment. It uses the expected attempt, or else the result of made. It does
+// nothing if a run from the job table has already started the attempt.
 func (l *live) begin(row book.Payment, made func() *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,8 +212,8 @@ func (l *live) begin(row book.Payment, made func() *attempt) {
 	}
 }
 
-// enter adds an attempt built from its row, or returns the one that has started before. It releases the request of an
-// expected attempt, because the job table was faster than the commit's own return.
+// enter adds an attempt that was built from a row, or returns the attempt that was started before. It releases the
+// request that waits for an expected attempt, because the job from the table started before the commit returned.
 func (l *live) enter(a *attempt) *attempt {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -235,7 +237,8 @@ func (l *live) put(a *attempt, row book.Payment) {
 	l.setLocked(a)
 }
 
-// moved stores that a payment moved to the rail of its row.
+// moved stores the rail to which a payment was rerouted. Only callbacks of this rail are about the payment from then
+// on.
 func (l *live) moved(a *attempt, row book.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

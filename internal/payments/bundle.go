@@ -21,9 +21,9 @@ type BuyBundle struct {
 	Reference string // the client's; generated if empty
 }
 
-// BuyBundle checks the package and its price with the provider, debits exactly the price and returns. The purchase
-// follows. It returns NotFound for an offer that is unknown or expired, that belongs to another tenant or number, or
-// whose price changed. replayed is as in Collect.
+// BuyBundle checks the package and its price with the provider, debits exactly the price and returns before the
+// purchase is submitted. It returns NotFound for an offer that is unknown or expired, that belongs to another tenant
+// or number, or whose price changed. replayed is as in Collect.
 func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBundle) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 		Generated: pay.Details.Generated,
 	}
 	probe, err := p.rails.choose(ctx, &pay, "")
-	probe.GiveBack(ctx) // accept takes it again
+	probe.GiveBack(ctx) // accept chooses the rail again
 	if err == nil {
 		err = p.lookups.StillOffered(ctx, pay.Mode, service, o)
 	}
@@ -74,9 +74,9 @@ func (p *Payments) BuyBundle(ctx context.Context, c idempotency.Caller, r BuyBun
 	return done.Payment, done.Replayed, err
 }
 
-// offerForgotten answers a purchase whose offer is unknown. In a recovery the purchase may date from before the
-// restore, so it refuses only if no rail knows the reference. A purchase that a rail has becomes a conflict for
-// operators, because its price is unknown.
+// offerForgotten returns the refusal of a purchase whose offer is unknown. In a recovery the purchase may have been
+// made before the restore. It is then refused only if no rail knows the reference. If a rail has the purchase, it
+// becomes a conflict for operators, because its price is unknown.
 func (p *Payments) offerForgotten(ctx context.Context, pay book.Payment, gone error) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 // maxHints is the maximum number of payments in one callback.
 const maxHints = 16
 
-// Hint receives the references of a provider's callback. It brings forward the next status query of an open payment
-// and rechecks a final one, each at most once in two seconds. It ignores unknown payments and those of other
-// providers, and uses nothing else of the callback.
+// Hint handles the references in a provider's callback. It brings forward the next status query of an open payment,
+// and rechecks a final payment. Each happens at most once in two seconds. Hint ignores unknown payments and payments
+// of other providers. It uses no other content of the callback, because only a status query is trusted.
 func (p *Payments) Hint(ctx context.Context, rail provider.Rail, hints []provider.Hint) error {
 	for _, h := range hints[:min(len(hints), maxHints)] {
 		parsed, err := uuid.Parse(h.ProviderReference) // providers send it with or without hyphens

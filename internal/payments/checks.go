@@ -60,7 +60,7 @@ func checkReference(bad *problem.Fields, field, reference string) {
 	}
 }
 
-// CheckReference refuses a client's reference of another format than requests may have. field names it in the error.
+// CheckReference returns an error that names field if a client's reference has an invalid format.
 func CheckReference(field, reference string) error {
 	var bad problem.Fields
 	checkReference(&bad, field, reference)

@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// claims adopts the payments that operators claim providers have. It runs with the sweep, on one node, and only in a
-// recovery.
+// claims adopts the payments of which operators claim that a provider has them. It runs with the sweep, on one node,
+// and only in a recovery.
 func (p *Payments) claims(ctx context.Context) error {
 	s, err := p.recovered.state(ctx)
 	if err != nil || !s.Lasts() || s.Closed() {
@@ -31,7 +31,7 @@ func (p *Payments) claims(ctx context.Context) error {
 }
 
 // settleConflicts resolves conflicts whose payment was adopted by a later request of the client. A conflict about a
-// payment that awaits approval stays.
+// payout that is pending approval stays open.
 func (p *Payments) settleConflicts(ctx context.Context, s recovery.State) error {
 	list, err := p.recovered.recovery.Conflicts(ctx)
 	for _, c := range list {
@@ -46,7 +46,8 @@ func (p *Payments) settleConflicts(ctx context.Context, s recovery.State) error 
 	return err
 }
 
-// claim adopts one claimed payment, or stores the reason against it. It stays open while a provider does not answer.
+// claim adopts one claimed payment, or stores the reason why it cannot be adopted. The claim stays open while a
+// provider does not answer.
 func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 	t, err := p.tenants.Get(ctx, c.Tenant)
 	if err != nil {
@@ -69,7 +70,7 @@ func (p *Payments) claim(ctx context.Context, c recovery.Claim) error {
 		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimRefused, "it is in the books")
 	case problem.NotFound, problem.Invalid:
 		return p.recovered.recovery.Judged(ctx, c, recovery.ClaimRefused, e.Message)
-	case problem.Unavailable: // too early, no answer, or a conflict for an operator
+	case problem.Unavailable: // too early, no answer, or a conflict that an operator resolves
 		return nil
 	}
 	return err

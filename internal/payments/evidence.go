@@ -14,18 +14,19 @@ type evidence struct {
 	observed
 }
 
-// facts come from the row and the rail at the time of a verdict. They are never reused for another one.
+// facts are read from the row and the rail for one verdict. They are never reused for another verdict, because the
+// row may change.
 type facts struct {
 	kind   book.Kind
 	status book.Status
-	// lastReported is the state of a final payment: of its status, or of the provider's latest contradiction.
-	// wasContradicted means that there was one.
+	// lastReported is the provider's state of a final payment. It is the state of the payment's status, or of the
+	// provider's latest contradiction. wasContradicted is set if the provider contradicted the status.
 	lastReported    provider.State
 	wasContradicted bool
-	waited          bool // the follower saw the last submission end
+	waited          bool // the process that follows the payment saw the last submission end
 
-	mayRepeat    bool          // the provider refuses a duplicate reference distinctly
-	visibleAfter time.Duration // of the rail; zero: nobody has measured it
+	mayRepeat    bool          // the provider refuses a duplicate reference with an answer of its own
+	visibleAfter time.Duration // of the rail; zero: not measured
 	unpaidAfter  time.Duration // of the rail
 	recovering   bool          // the database was restored less than the rail's SearchableAfter ago
 }
@@ -38,14 +39,14 @@ func factsOf(row book.Payment, rail provider.Rail) facts {
 	}
 }
 
-// observed are a process's observations of the current attempt. A takeover rebuilds them from the row: everything
-// else is then unknown, and all ages start again.
+// observed has a process's observations of the current attempt. After a takeover, the new process rebuilds them from
+// the row. All observations that the row does not have are then unknown, and all ages start again.
 type observed struct {
-	arrived        int    // submissions that may have arrived, including the one just answered
-	allBarred      bool   // each was answered 401, 403 or 429
+	arrived        int    // submissions that may have arrived, including the one that was just answered
+	allBarred      bool   // each of these submissions was answered 401, 403 or 429
 	stage          stage  // progress of the attempt
 	openedAt       moment // when this node started to follow it
-	sentAt         moment // when this node submitted it last, or read its submission
+	sentAt         moment // when this node last submitted the payment, or read its submission from the row
 	lastSubmission moment // when the last submission may have left
 	acceptedAt     moment // when the provider first acknowledged it
 	doubtAt        moment // since when the outcome is unknown
@@ -55,7 +56,7 @@ type observed struct {
 	refusalReason string
 	refusedAt     moment // first unconfirmed refusal
 	refusedLast   moment // last unconfirmed refusal
-	reads         int    // not-found answers since it was last acknowledged
+	reads         int    // not-found answers since the provider last acknowledged the payment
 }
 
 // A stage is the progress of the current attempt.
@@ -67,23 +68,23 @@ const (
 	stageSent                   // the provider acknowledged it: query
 )
 
-// submitTime is the maximum time of a submission. leaveTime is how long after the stored permission a submission may
-// start.
+// submitTime is the maximum duration of a submission. leaveTime is the maximum time between the write that allows a
+// submission and its start.
 const (
 	submitTime = 30 * time.Second
 	leaveTime  = 30 * time.Second
 )
 
-// onItsWay is how long after its row was read a submission of any process may be running.
+// onItsWay is how long after its row was read a submission may still be running, whichever process made it.
 const onItsWay = leaveTime + submitTime + clock.Skew
 
-// evidenceOf returns the evidence about a payment from its row alone, read at this moment.
+// evidenceOf returns the evidence that a row alone gives about a payment. read is when the row was read.
 func evidenceOf(row book.Payment, rail provider.Rail, read moment) evidence {
 	return evidence{factsOf(row, rail), observedOf(row, rail, read)}
 }
 
-// observedOf returns the observations that a row alone supports. Submissions may have been made without a trace in
-// it. All ages start at the reading, because the row has times of other processes.
+// observedOf returns the observations that a row alone supports. The row does not show whether a process has made the
+// submission that it allows. All ages start when the row is read, because its times were written by other processes.
 func observedOf(row book.Payment, rail provider.Rail, read moment) observed {
 	o := observed{
 		stage: stageMaybeSent, arrived: row.Submissions - row.Unsent, openedAt: read, sentAt: read,
@@ -94,7 +95,7 @@ func observedOf(row book.Payment, rail provider.Rail, read moment) observed {
 		o.refusedAt, o.refusedLast = read, read
 	}
 	if !mayRepeat(rail, row) && row.SendingAt.IsZero() && row.Refusal == book.RefusalNone {
-		// Every submission on such a rail is flagged first, and the flag is cleared if the submission failed.
+		// On such a rail SendingAt is stored before every submission, and cleared if the submission failed.
 		o.stage, o.allBarred = stageUnsent, row.Classed && row.Class == provider.Barred
 		if !o.allBarred {
 			o.arrived = 0
@@ -103,7 +104,8 @@ func observedOf(row book.Payment, rail provider.Rail, read moment) observed {
 	return o
 }
 
-// mayRepeat reports whether the rail refuses a duplicate of the payment's request distinctly.
+// mayRepeat reports whether the rail answers a duplicate of the payment's request with a distinct refusal. Such a
+// request may be sent again safely.
 func mayRepeat(rail provider.Rail, p book.Payment) bool { return requestIn(p, rail.MayRepeat) }
 
 // requestIn reports whether the payment's request is one of a set.
@@ -121,7 +123,7 @@ func requestIn(p book.Payment, set provider.Requests) bool {
 
 // sentSince returns the earliest time at which a payment may have left for its rail.
 func sentSince(pay book.Payment, rail provider.Rail) time.Time {
-	if !pay.SendingAt.IsZero() && !mayRepeat(rail, pay) { // it may have waited long for its provider
+	if !pay.SendingAt.IsZero() && !mayRepeat(rail, pay) { // the payment may have waited long for its provider
 		return pay.SendingAt
 	}
 	return pay.CreatedAt

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// A follower follows open payments until they are final. It keeps them in memory between the runs of their jobs and
-// settles them in the book.
+// A follower tracks open payments until they are final. It keeps their attempts in memory between the runs of their
+// jobs, and settles the payments in the book.
 type follower struct {
 	book      *book.Book
 	jobs      *jobs.Queue
@@ -37,8 +37,8 @@ var queryPauses = []time.Duration{
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour,
 }
 
-// queryPause returns the pause after the nth query. An unconfirmed refusal is polled more often, because one answer
-// releases its money.
+// queryPause returns the pause after the nth query. A payment with an unconfirmed refusal is polled more often,
+// because a single answer may release its hold.
 func queryPause(n int, r book.Refusal) time.Duration {
 	if r == book.RefusalNone {
 		return pause(queryPauses, n)
@@ -46,20 +46,22 @@ func queryPause(n int, r book.Refusal) time.Duration {
 	return min(pause(queryPauses, n), refusedTime)
 }
 
-// maxResumedQueries limits the queries that a restarted payment counts as done, so that its next pause is ten minutes
-// at most. Its age comes from the wall clock, which may have been set.
+// maxResumedQueries limits the number of queries that a restarted payment counts as made, so that its next pause is
+// ten minutes at most. The number is computed from the payment's age by the wall clock, which may have been set.
 const maxResumedQueries = 9
 
 func pause(of []time.Duration, n int) time.Duration { return of[min(n, len(of)-1)] }
 
-// answerTime is the maximum time until a payout is answered. Calls to the provider may take longer.
+// answerTime is the maximum time until the client of a payout gets a response. The provider's own answer may take
+// longer.
 const answerTime = 8 * time.Second
 
-// refusalWait is how long a request waits beyond its time for a refusal that is being stored.
+// refusalWait is the additional time that a request waits for a refusal that is being stored.
 const refusalWait = 1500 * time.Millisecond
 
-// requestOpen reports whether the request that created a payment may still wait. It is a payout that this or another
-// node is submitting. Another node's request may also wait for a refusal that is being stored.
+// requestOpen reports whether the request that created a payment may still wait for a response. Only payouts have
+// such requests. For a payout of another node it adds refusalWait, because that request may wait for a refusal that
+// is being stored.
 func (f *follower) requestOpen(pay book.Payment) bool {
 	if pay.Kind != book.KindPayout || !pay.Status.Open() || pay.AwaitsApproval() {
 		return false
@@ -75,7 +77,7 @@ func (f *follower) opened(row book.Payment) {
 	f.live.begin(row, func() *attempt { return openedAttempt(row, f.clock) })
 }
 
-// evict removes an open payment whose job left this node's memory. Its next run starts from the row.
+// evict removes an open payment whose job the queue dropped from this node's memory. The next run reads the row.
 func (f *follower) evict(job jobs.Job) {
 	a := f.live.byID(job.Subject)
 	if a == nil {
@@ -108,20 +110,20 @@ func (f *follower) resume(ctx context.Context, job jobs.Job) (*attempt, error) {
 	wall, now := readingOf(f.clock)
 	age := wall.Sub(db.FromMicros(said.At))
 	a := newAttempt(row, 0)
-	// The wall clock's age only affects alerts and the query schedule, never money.
+	// The age by the wall clock affects only alerts and the query schedule, never money.
 	a.openedAt = now.Add(-max(0, age))
 	a.queries = min(queriesWithin(age), maxResumedQueries)
 	f.resetFromRow(a, row)
 	a.cachedRow = &row
 	if job.Fresh && row.SendingAt.IsZero() && row.Attempt == 1 && row.Submissions == 1 {
-		a.stage, a.arrived = stageUnsent, 0 // its job came from the table because memory was full
+		a.stage, a.arrived = stageUnsent, 0 // a new job from the table (memory was full): nothing was submitted yet
 		a.submittableAt = written(row, wall, now)
 	}
 	return f.live.enter(a), nil
 }
 
-// rowOf returns the cached row, or reads it. If another process has changed the attempt, it discards this node's
-// memory of it. A cached row may be old: the guards of every change and settlement detect that.
+// rowOf returns the cached row, or reads the row. If another process has changed the attempt, rowOf discards this
+// node's observations. A cached row may be outdated: the guards of every change and settlement detect that.
 func (f *follower) rowOf(ctx context.Context, a *attempt) (book.Payment, error) {
 	if row := a.cachedRow; row != nil {
 		a.cachedRow = nil
@@ -146,7 +148,7 @@ func (f *follower) rowOf(ctx context.Context, a *attempt) (book.Payment, error) 
 	return row, nil
 }
 
-// queriesWithin returns the number of queries scheduled for a payment up to this age.
+// queriesWithin returns the number of scheduled queries of a payment that has this age.
 func queriesWithin(age time.Duration) (n int) {
 	for ; n < len(queryPauses)-1 && age >= queryPauses[n]; n++ {
 		age -= queryPauses[n]
@@ -154,7 +156,7 @@ func queriesWithin(age time.Duration) (n int) {
 	return n
 }
 
-// resetFromRow discards this process's memory of an attempt and rebuilds it from the row.
+// resetFromRow discards this process's observations of an attempt and rebuilds them from the row.
 func (f *follower) resetFromRow(a *attempt, row book.Payment) {
 	a.saw(row)
 	opened := a.openedAt
@@ -168,7 +170,7 @@ func (f *follower) resetFromRow(a *attempt, row book.Payment) {
 	}
 }
 
-// overtaken continues from the row that another process has changed.
+// overtaken continues with the row that another process has changed.
 func (f *follower) overtaken(a *attempt, row book.Payment) jobs.Outcome {
 	a.answer()
 	if row.Status != book.StatusPending {
@@ -180,7 +182,8 @@ func (f *follower) overtaken(a *attempt, row book.Payment) jobs.Outcome {
 	return jobs.Later(troubleTime)
 }
 
-// finish settles. If the write fails, it keeps the settlement and retries it before anything else.
+// finish settles a payment. If the write fails, the attempt keeps the settlement and its next run retries the write
+// first.
 func (f *follower) finish(ctx context.Context, a *attempt, s book.Settlement) jobs.Outcome {
 	s.Known = true
 	reply := a.reply.Load()
@@ -208,13 +211,13 @@ func (f *follower) finish(ctx context.Context, a *attempt, s book.Settlement) jo
 	a.answer()
 	f.drop(a.id)
 	if !done.Changed && (s.Event == book.EventSucceeded) != (done.Payment.Status == book.StatusSuccess) {
-		f.rechecks.soon(done.Payment) // an operator or another node settled it differently
+		f.rechecks.soon(done.Payment) // an operator or another node settled the payment differently
 	}
 	return jobs.Done()
 }
 
-// trouble logs an internal error about a payment that will be retried. It skips a lost database connection, because
-// that is logged elsewhere and would add a line for each open payment every two seconds.
+// trouble logs an internal error about a payment that will be retried. A lost database connection is logged at debug
+// level only, because it would add a line for each open payment every two seconds.
 func (f *follower) trouble(ctx context.Context, err error, text string, about ...any) {
 	level := slog.LevelError
 	if book.Systemic(err) {

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	unsentTime = 30 * time.Minute // how long a failing submission is retried
+	unsentTime = 30 * time.Minute // time for which failing submissions are retried
 	railTime   = time.Minute      // pause of a payment whose rail is not configured
-	chosenTime = 2 * time.Second  // how long the choice of a rail is valid without a new check
+	chosenTime = 2 * time.Second  // time for which the choice of a rail is valid without a new check
 )
 
 // resendPauses are the pauses between failing submissions.
@@ -22,8 +22,8 @@ var resendPauses = []time.Duration{
 	1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute,
 }
 
-// runJob runs the job of an open payment: it submits, polls and settles. The transaction that settles ends the job;
-// until then the job runs again from memory.
+// runJob runs the job of an open payment: it submits, polls and settles. The transaction that settles the payment
+// also ends the job. Until then the queue runs the job again from memory.
 func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	a, err := f.resume(ctx, job)
 	if err != nil {
@@ -47,7 +47,7 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	case row.Status != book.StatusPending:
 		a.answer()
 		f.drop(a.id)
-		f.rechecks.soon(row) // an operator or another node made it final meanwhile
+		f.rechecks.soon(row) // an operator or another node made it final
 		return jobs.Done()
 	}
 	r := &run{f: f, a: a, row: row}
@@ -67,7 +67,7 @@ func (f *follower) runJob(ctx context.Context, job jobs.Job) jobs.Outcome {
 	r.rail = rail
 	switch {
 	case a.stage == stageUnsent && a.resends == 0:
-		// The accepting node has just chosen this rail. A later owner or a late run must check it again.
+		// Acceptance has just chosen this rail. A run after a takeover, or a late run, must check the rail again.
 		if (a.takenOver || !a.writtenWithin(chosenTime, momentOf(f.clock))) && !r.mayUse(ctx) {
 			a.answer()
 			if a.since.IsZero() {
@@ -88,11 +88,11 @@ type run struct {
 	a    *attempt
 	row  book.Payment
 	rail provider.Rail
-	// probe is the run's permit of a half-open breaker. The run returns it if it does not submit.
+	// probe permits one call through a half-open breaker. The run returns the permit if it does not submit.
 	probe *route.Probe
 }
 
-// submit sends a payment that was certainly not sent before.
+// submit sends a payment that was certainly not sent to this rail before.
 func (r *run) submit(ctx context.Context) jobs.Outcome {
 	if ok, out := r.beforeSubmission(ctx); !ok {
 		return out
@@ -112,18 +112,18 @@ func (r *run) submit(ctx context.Context) jobs.Outcome {
 	return r.call(ctx)
 }
 
-// call makes the submission that the row allows.
+// call makes the submission that the row allows and applies its outcome.
 func (r *run) call(ctx context.Context) jobs.Outcome {
-	// From here on the payment may have been sent, even if this goroutine dies.
+	// After this line the payment may have been sent, even if this goroutine dies.
 	r.a.stage, r.a.sentAt = stageMaybeSent, momentOf(r.f.clock)
 	r.a.arrived++
 	if r.probe.Of(r.rail) {
-		r.probe = nil // its report ends it
+		r.probe = nil // the report of the call ends the probe
 	}
 	return r.apply(ctx, fromSubmission, r.f.rails.submit(ctx, r.rail, r.row, r.a.submittableAt))
 }
 
-// changeAttempt writes a change of the attempt. Without this write nothing may be submitted.
+// changeAttempt stores a change of the attempt. If this write fails, the run must not submit.
 func (r *run) changeAttempt(ctx context.Context, e book.Event, row book.Payment, reason string) (bool, jobs.Outcome) {
 	s, err := r.f.book.Settle(ctx, book.Settlement{Payment: r.row, Event: e, Known: true, Reason: reason,
 		Change: r.row.ChangeTo(row)})
@@ -171,15 +171,15 @@ func (r *run) apply(ctx context.Context, from source, o provider.Outcome) jobs.O
 	return r.keepPending(ctx, call, reason)
 }
 
-// queryNow schedules a status query before the waiting request is answered. The query takes its turn in the rail's
-// line.
+// queryNow schedules a status query before the waiting request is answered. The query waits for its turn in the
+// rail's line.
 func (r *run) queryNow() jobs.Outcome {
 	r.a.nextQuery = momentOf(r.f.clock)
 	r.a.queryNext.Store(true)
 	return jobs.Later(0)
 }
 
-// next follows a payment that the provider has.
+// next continues after the provider acknowledged the payment.
 func (r *run) next(ctx context.Context) jobs.Outcome {
 	if r.row.Refusal != book.RefusalNone {
 		row := r.row
@@ -196,7 +196,8 @@ func (r *run) next(ctx context.Context) jobs.Outcome {
 	return r.schedule()
 }
 
-// keepPending leaves the money where it is. It stores an unconfirmed refusal for the next owner of the payment.
+// keepPending moves no money. It stores an unconfirmed refusal, so that another process that takes over the payment
+// sees it.
 func (r *run) keepPending(ctx context.Context, call bool, reason string) jobs.Outcome {
 	if call && r.row.EscalatedAt.IsZero() {
 		return r.escalate(ctx, provider.Unknown, reason)
@@ -212,7 +213,7 @@ func (r *run) keepPending(ctx context.Context, call bool, reason string) jobs.Ou
 	return r.schedule()
 }
 
-// refusalOf returns the row with the current submissions and refusal.
+// refusalOf returns the row with the attempt's current refusal and number of submissions.
 func (r *run) refusalOf() book.Payment {
 	row := r.row
 	row.Unsent = max(0, row.Submissions-r.a.arrived)
@@ -253,11 +254,11 @@ func (r *run) retryLater(ctx context.Context, o provider.Outcome) jobs.Outcome {
 	return r.scheduleRetry(ctx, max(pause(resendPauses, r.a.resends-1), o.RetryAfter))
 }
 
-// scheduleRetry waits for the next submission until the time for submissions is over.
+// scheduleRetry schedules the next submission. After unsentTime it ends the submissions instead.
 func (r *run) scheduleRetry(ctx context.Context, wait time.Duration) jobs.Outcome {
 	left := unsentTime - momentOf(r.f.clock).Sub(r.a.since)
 	if left <= 0 {
-		if ok, out := r.beforeSubmission(ctx); !ok { // it may have been sent before the restore
+		if ok, out := r.beforeSubmission(ctx); !ok { // the payment may have been sent before the restore
 			return out
 		}
 		return r.apply(ctx, fromDeadline, provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable})
@@ -267,7 +268,7 @@ func (r *run) scheduleRetry(ctx context.Context, wait time.Duration) jobs.Outcom
 
 // reroute moves the payment to another rail. It is called only if no submission left this machine.
 func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bool) {
-	if r.row.Kind == book.KindBundle || r.row.RefundWay == book.RefundByRail { // an offer belongs to one provider, as does a collection
+	if r.row.Kind == book.KindBundle || r.row.RefundWay == book.RefundByRail { // an offer or a collection exists only at its own provider
 		return jobs.Outcome{}, false
 	}
 	rails, probe, err := r.f.rails.best(ctx, r.row)
@@ -283,10 +284,10 @@ func (r *run) reroute(ctx context.Context, o provider.Outcome) (jobs.Outcome, bo
 			continue
 		}
 		row := r.row
-		row.Rail, row.Attempt = rail.Name, row.Attempt+1 // its reference stays
+		row.Rail, row.Attempt = rail.Name, row.Attempt+1 // the ProviderReference stays
 		row.Submissions, row.Unsent, row.SendingAt = 1, 0, time.Time{}
 		old := r.row.Rail
-		if !r.row.SendingAt.IsZero() { // clears the flag; the acceptance time then counts
+		if !r.row.SendingAt.IsZero() { // the change clears SendingAt; SubmittableSince is then the acceptance time
 			r.a.submittableAt = 0
 		}
 		if ok, out := r.changeAttempt(ctx, book.EventRerouted, row, reasonOf(o)); !ok {
@@ -332,7 +333,7 @@ func (r *run) mayUse(ctx context.Context) bool {
 	return err == nil
 }
 
-// keepProbe keeps a probe until the submission or the end of the run.
+// keepProbe replaces the run's probe. The run returns it if it does not submit.
 func (r *run) keepProbe(ctx context.Context, probe *route.Probe) {
 	r.probe.GiveBack(ctx)
 	r.probe = probe
@@ -347,7 +348,7 @@ func (r *run) follow(ctx context.Context) jobs.Outcome {
 	return r.apply(ctx, fromQuery, o)
 }
 
-// escalate alerts operators, once.
+// escalate stores that operators must look at the payment and logs the alert. It does so once.
 func (r *run) escalate(ctx context.Context, class provider.Class, reason string) jobs.Outcome {
 	if !r.row.EscalatedAt.IsZero() {
 		return r.schedule()
@@ -369,7 +370,7 @@ func (r *run) schedule() jobs.Outcome {
 	now := momentOf(r.f.clock)
 	if now >= r.a.nextQuery {
 		wait := queryPause(r.a.queries, r.a.refusal)
-		if !r.a.unpaidAt.IsZero() { // the second Unpaid ends it
+		if !r.a.unpaidAt.IsZero() { // the second Unpaid fails the payment
 			wait = min(wait, unpaidApart)
 		}
 		r.a.nextQuery = now.Add(wait)
@@ -383,8 +384,8 @@ func (r *run) schedule() jobs.Outcome {
 	return jobs.Later(wait)
 }
 
-// recordWaited stores that this process has seen the last submission end, whichever process made it. An operator may
-// resolve the payment from then on.
+// recordWaited stores that the last submission has ended, whichever process made it. From then on an operator may
+// resolve the payment.
 func (r *run) recordWaited(ctx context.Context) (goOn bool, out jobs.Outcome) {
 	now := momentOf(r.f.clock)
 	if r.a.sentAt.IsZero() {
@@ -417,7 +418,7 @@ func (r *run) beforeSubmission(ctx context.Context) (goOn bool, out jobs.Outcome
 	switch {
 	case found.known && found.way == r.row.RefundWay:
 		return false, r.adopt(ctx, found)
-	case found.known, found.differs: // a refund's way never changes
+	case found.known, found.differs: // the way of a refund never changes
 		r.a.answer()
 		return false, r.escalate(ctx, provider.Unknown, provider.ReasonMismatch)
 	case found.silent != "":

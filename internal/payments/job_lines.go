@@ -7,14 +7,14 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// Limits of payments that a node processes at once, in total and for one rail. A rail that does not answer leaves
-// capacity for the others.
+// Limits of payments that a node processes at once, in total and for one rail. The limit for one rail keeps a rail
+// that does not answer from using up the node's capacity.
 const (
 	workers      = 1024
 	sendsPerRail = 384
 )
 
-// queryLine is the suffix of a rail's name in the name of its query line.
+// queryLine is appended to a rail's name to name the line of its queries.
 const queryLine = " asking"
 
 // perLine returns the number of jobs of one line that run at once.
@@ -25,15 +25,15 @@ func perLine(line string) int {
 	return sendsPerRail
 }
 
-// spareShare is the part of a rail's submissions that one tenant leaves to the others. A burst of one customer on a
-// slow rail then delays no other customer.
+// spareShare is the divisor of a rail's capacity for submissions that one tenant cannot use. With it, a burst of one
+// customer on a slow rail delays no other customer.
 const spareShare = 8
 
 // perTenant returns the number of jobs of one line that a tenant may run at once.
 func perTenant(_, line string) int {
 	most := perLine(line)
 	if strings.HasSuffix(line, queryLine) {
-		return most // queries are short: taking turns is enough
+		return most // queries are short, so the lines' order among tenants is enough
 	}
 	return most - most/spareShare
 }
@@ -50,7 +50,7 @@ func (f *follower) jobTenant(j jobs.Job) string {
 	return p.Tenant
 }
 
-// jobLine returns a job's line: its rail, with queries apart from submissions.
+// jobLine returns a job's line. Each rail has one line for submissions and one for queries.
 func (f *follower) jobLine(j jobs.Job) string {
 	if a := f.live.byID(j.Subject); a != nil {
 		if a.queryNext.Load() {

@@ -9,8 +9,8 @@ import (
 
 // Times and counts of judge.
 const (
-	doubtTime     = time.Minute      // time in an unknown state before operators are alerted
-	pendingTime   = 30 * time.Minute // time in a pending state before operators are alerted
+	doubtTime     = time.Minute      // time with an unknown outcome before operators are alerted
+	pendingTime   = 30 * time.Minute // time with a pending status before operators are alerted
 	unpaidApart   = 10 * time.Minute // pause between the two Unpaid answers that fail a payment
 	notFoundReads = 3                // number of not-found answers that count as proof
 )
@@ -19,8 +19,8 @@ const (
 type source uint8
 
 const (
-	fromSubmission source = iota // the answer to a submission
-	fromQuery                    // the answer to a status query, of any caller
+	fromSubmission source = iota // the response to a submission
+	fromQuery                    // the response to a status query, of any caller
 	fromDeadline                 // the deadline for submissions has passed
 	fromOperator                 // an operator's decision about an open payment
 )
@@ -42,7 +42,7 @@ const (
 	verdictAcknowledged                // no change; the provider has the payment
 	verdictRepeat                      // no change; submit the same reference again now
 	verdictResend                      // no change; no submission arrived: submit again later
-	verdictTooSoon                     // no change; a submission may be running: the operator must wait
+	verdictTooSoon                     // no change; a submission may be running: the operator must retry later
 	verdictPaid                        // success
 	verdictRefund                      // failure: the hold is returned
 	verdictUnchanged                   // final payment: nothing new
@@ -53,7 +53,7 @@ const (
 )
 
 // judge is the only place that decides from a report what may happen to money. It returns the verdict, the reason of
-// a refund and the updated evidence. It is a pure function: the rules of docs/ledger.md, row by row.
+// a refund and the updated evidence. It is a pure function that implements the rules of docs/ledger.md row by row.
 func judge(s evidence, w report) (evidence, verdict, string) {
 	switch {
 	case !s.status.Open():
@@ -109,8 +109,8 @@ func (s evidence) submitted(w report) (evidence, verdict, string) {
 	return s, verdictKeep, ""
 }
 
-// needsOperator reports whether only a person can end an unknown outcome: the answer is about another payment, or the
-// account at the provider is set up wrongly.
+// needsOperator reports whether only an operator can settle the payment. This is so if the answer is about another
+// payment, or if our account at the provider is set up wrongly.
 func needsOperator(o provider.Outcome) bool {
 	return o.Reason == provider.ReasonMismatch || o.Reason == provider.ReasonSetup
 }
@@ -124,7 +124,7 @@ func (s evidence) refused(r book.Refusal, o provider.Outcome, at moment) (eviden
 	again := s.refusal == book.RefusalBare && r == book.RefusalBare
 	s.refusal, s.refusalReason, s.refusedLast = r, reasonOf(o), at
 	s = s.doubted(at)
-	if again { // the next query, and then the next submission, follow the schedule
+	if again { // the next query, and then the next submission, run at their scheduled times
 		return s, verdictKeep, ""
 	}
 	return s, verdictQuery, ""
@@ -165,8 +165,8 @@ func (s evidence) queried(w report) (evidence, verdict, string) {
 	return s, verdictKeep, ""
 }
 
-// notFound judges a provider's answer that it does not know the reference. This is never final without an earlier
-// refusal. Where nobody has measured visibleAfter, no age of a submission is evidence.
+// notFound judges a provider's answer that the reference is unknown. The answer is never final without an earlier
+// refusal. If the rail's visibleAfter was not measured, the age of a submission proves nothing.
 func (s evidence) notFound(w report) (evidence, verdict, string) {
 	s = s.doubted(w.at)
 	s.reads++
@@ -174,7 +174,7 @@ func (s evidence) notFound(w report) (evidence, verdict, string) {
 	settled := measured && w.at.Sub(s.lastSubmission) >= s.visibleAfter && s.reads >= notFoundReads
 	switch {
 	case !s.acceptedAt.IsZero() && s.refusal != book.RefusalNone:
-		return s, verdictOperator, "" // the provider acknowledged it before
+		return s, verdictOperator, "" // the provider had acknowledged the payment before
 	case s.refusal == book.RefusalClear && s.arrived == 1 && !s.recovering,
 		s.refusal == book.RefusalClear && settled,
 		s.refusal == book.RefusalBarred && settled,
@@ -190,9 +190,9 @@ func (s evidence) notFound(w report) (evidence, verdict, string) {
 	return s, verdictKeep, ""
 }
 
-// unpaid judges a status that a provider reports for both open and failed payments. The payment fails with the second
-// Unpaid, unpaidApart after a first one past the provider's own limit. A refused submission does not shorten this,
-// because the payer may still have the prompt.
+// unpaid judges a status that a provider reports for both open and failed payments. Two such answers fail the
+// payment. The first counts only after unpaidAfter, the provider's own limit, and the second only unpaidApart later.
+// A refused submission does not shorten these times, because the payer may still have the prompt.
 func (s evidence) unpaid(w report) (evidence, verdict, string) {
 	old := s.unpaidAfter > 0 && w.at.Sub(s.sentAt) >= s.unpaidAfter
 	since := s.unpaidAt
@@ -212,8 +212,8 @@ func (s evidence) unpaid(w report) (evidence, verdict, string) {
 	return s, verdictAcknowledged, ""
 }
 
-// decided judges an operator's decision about an open payment. The operator's statement cannot include a submission
-// that is still running.
+// decided judges an operator's decision about an open payment. It refuses the decision while a submission may be
+// running, because the provider's statement cannot show that submission yet.
 func (s evidence) decided(w report) (evidence, verdict, string) {
 	switch {
 	case !s.waited:
@@ -230,7 +230,7 @@ func (s evidence) contradicted(o provider.Outcome) verdict {
 	case !o.Final() || o.State == s.lastReported:
 		return verdictUnchanged
 	case s.wasContradicted:
-		return verdictOpposite // its money is or was in suspense
+		return verdictOpposite // the amount is or was in suspense
 	case s.status == book.StatusSuccess:
 		return verdictReversed
 	case s.kind == book.KindCollection:
@@ -239,7 +239,7 @@ func (s evidence) contradicted(o provider.Outcome) verdict {
 	return verdictFoundPaid
 }
 
-// acknowledged stores that the provider has the payment.
+// acknowledged returns the evidence after the provider confirmed that it has the payment.
 func (s evidence) acknowledged(at moment) evidence {
 	s.stage, s.doubtAt, s.unpaidAt, s.allBarred = stageSent, 0, 0, false
 	s.refusal, s.refusalReason, s.refusedAt, s.refusedLast, s.reads = book.RefusalNone, "", 0, 0, 0
@@ -249,7 +249,7 @@ func (s evidence) acknowledged(at moment) evidence {
 	return s
 }
 
-// doubted stores that the outcome of the payment is unknown.
+// doubted returns the evidence after an answer that leaves the outcome unknown.
 func (s evidence) doubted(at moment) evidence {
 	if s.stage == stageUnsent {
 		s.stage = stageMaybeSent
@@ -273,8 +273,8 @@ func reasonOf(o provider.Outcome) string {
 	return o.Reason
 }
 
-// final returns the settlement of a verdict. A refund without the provider's final status covers only the known
-// submissions, so the row must have no others.
+// final returns the settlement of a verdict. Without a final status from the provider, a refund is valid only for the
+// submissions that this process knows. The settlement then requires that the row has no others.
 func final(pay book.Payment, v verdict, reason string, o provider.Outcome) book.Settlement {
 	if v == verdictPaid {
 		return book.Settlement{Payment: pay, Event: book.EventSucceeded, Outcome: o}

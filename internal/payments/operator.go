@@ -19,12 +19,13 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// Each operator function takes a reason, which is stored, and functions that run in its transaction, such as for the
-// audit log.
+// Each operator's function takes a reason, which is stored. The functions in also run in its transaction, such as to
+// write the audit log.
 
-// Resolve makes an open payment final by an operator's decision; paid means that the provider's statement shows it as
-// done. It posts, refunds and sends the webhook once, like a provider's status. It returns InProgress with RetryAfter
-// while a submission may be running. The provider's fee is posted when a later query reports it (see recheck).
+// Resolve makes an open payment final by an operator's decision; paid means that the provider's statement shows the
+// payment as done. Resolve posts, refunds and sends the webhook once, like a provider's status. It returns InProgress
+// with RetryAfter while a submission may be running. The provider's fee is posted when a later query reports it (see
+// recheck).
 func (p *Payments) Resolve(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	o := provider.Outcome{Class: provider.Accepted, State: provider.Failed}
 	if paid {
@@ -64,12 +65,12 @@ func (p *Payments) resolveAs(ctx context.Context, id string, o provider.Outcome,
 	return done.Payment, nil
 }
 
-// takeoverWait is how long an operator waits before a retry if a server must first take over the payment.
+// takeoverWait is the RetryAfter for an operator if a server must first take over the payment.
 const takeoverWait = 30 * time.Second
 
-// resolvable refuses an operator's decision about a final payment, or about one with a submission that may be
-// running: the operator's statement cannot show it yet. It checks the locked row. A later submission finds the row
-// final and is not sent.
+// resolvable refuses an operator's decision about a final payment, or about a payment with a submission that may be
+// running. The provider's statement cannot show such a submission yet. row must be locked. After the decision, later
+// submissions find the row final and are not sent.
 func (p *Payments) resolvable(row book.Payment, o provider.Outcome) error {
 	if row.Status != book.StatusPending {
 		return problem.New(problem.Duplicate, "payment_final", "The payment is "+row.PublicStatus()+" already")
@@ -101,8 +102,8 @@ func (p *Payments) Resolvable(pay book.Payment, paid bool) error {
 	return p.resolvable(pay, o)
 }
 
-// Transfer moves money between the wallets of two tenants of one mode, without charges. It is a final payout with
-// channel WALLET of the sender, and appears under the same Reference in the receiver's list.
+// Transfer moves money between the wallets of two tenants of one mode, without charges. The sender's side is a final
+// payout with channel WALLET. The receiver's list shows it under the same Reference.
 func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.Pesewas, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
@@ -137,12 +138,13 @@ func (p *Payments) Transfer(ctx context.Context, from, to string, amount money.P
 	return done.Payment, err
 }
 
-// LegDecided is the leg of an operator's decision about money in suspense.
+// LegDecided is the ledger leg of an operator's decision about money in suspense.
 const LegDecided = "decided"
 
-// Contradict reverses an operator's resolution of a payout, top-up or bundle; paid is the true result. It needs a
-// payment about which the provider never reported a final state. As with a provider's contradiction the status stays
-// and the amount goes to or comes from suspense, which Decide clears. It ignores a payment with a contradiction.
+// Contradict reverses an operator's resolution of a payout, top-up or bundle. paid is the true result. The provider
+// must never have reported a final state of the payment. As after a provider's contradiction, the status stays. The
+// amount moves to or from suspense, and Decide clears it. Contradict does nothing if the payment has a contradiction
+// already.
 func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason, actor string, also ...func(*db.Tx) error) (book.Payment, error) {
 	var bad problem.Fields
 	treasury.CheckSigned(&bad, reason, actor)
@@ -160,7 +162,7 @@ func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason,
 	} else if o.Fee, o.Commission, err = p.book.Costs(ctx, pay); err != nil {
 		return book.Payment{}, err
 	} else {
-		o.FeeKnown = true // undoes the provider's costs as well
+		o.FeeKnown = true // the settlement also undoes the provider's costs
 	}
 	s.Outcome = o
 	done, err := p.book.Settle(ctx, s)
@@ -173,7 +175,7 @@ func (p *Payments) Contradict(ctx context.Context, id string, paid bool, reason,
 	return done.Payment, nil
 }
 
-// resolvedAs refuses a payment that an operator did not resolve this way.
+// resolvedAs returns a guard. The guard refuses a payment that no operator resolved with this result.
 func resolvedAs(paid bool) func(book.Payment) error {
 	return func(row book.Payment) error {
 		want := map[bool]book.Status{true: book.StatusSuccess, false: book.StatusFailed}[paid]
@@ -184,9 +186,9 @@ func resolvedAs(paid bool) func(book.Payment) error {
 	}
 }
 
-// Decide clears the suspense of a contradicted payout, top-up or bundle, once. The amount of a reversed payment goes
-// to the tenant or to the installation's own account. The missing amount of a payment found paid comes from the
-// tenant or from the installation's own account.
+// Decide moves the amount of a contradicted payout, top-up or bundle out of suspense, once. The amount of a reversed
+// payment goes to the tenant or to the installation's own account. The missing amount of a payment found paid comes
+// from the tenant or from the installation's own account.
 func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, actor string, also ...func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
@@ -214,8 +216,8 @@ func (p *Payments) Decide(ctx context.Context, id string, tenants bool, reason, 
 	return err
 }
 
-// Legs that post a provider's costs, and our charges of a collection, again after the provider returned to its first
-// report.
+// Legs that post a provider's costs, and our charges of a collection, a second time. Uphold uses them after the
+// provider returned to its first report.
 const (
 	LegUpheldProviderFee = "upheld_provider_fee"
 	LegUpheldCommission  = "upheld_commission"
@@ -223,9 +225,9 @@ const (
 )
 
 // Uphold ends a contradiction whose provider has returned to the stored status, such as success, failed, success. The
-// suspense of a payout, top-up or bundle returns to or comes from the float. A collection is credited once more; a
-// remaining debt of the tenant is for Recover. The provider's costs are posted again, so that no side gains or loses.
-// Like Decide it happens once.
+// amount of a payout, top-up or bundle moves between suspense and the float. A collection is credited once more;
+// Recover collects a remaining debt of the tenant. Uphold posts the provider's costs again, so that no side gains or
+// loses. Like Decide, it works once for a payment.
 func (p *Payments) Uphold(ctx context.Context, id, reason, actor string, also ...func(*db.Tx) error) error {
 	pay, err := p.Find(ctx, id)
 	if err != nil {
@@ -289,8 +291,8 @@ func (p *Payments) upheld(ctx context.Context, pay book.Payment) (treasury.Movem
 	return m, err
 }
 
-// References returns the ProviderReference of a client's request, known here or not, and those of further attempts in
-// earlier versions. Operators use them to search a provider for a request that the database does not have.
+// References returns the ProviderReferences that a client's request can have, including those that earlier versions
+// gave to further attempts. Operators use them to search a provider for a request that the database does not have.
 func (p *Payments) References(t tenant.Tenant, k book.Kind, reference string) []string {
 	return p.references.all(book.Payment{Mode: string(t.Mode), Tenant: t.ID, Kind: k, Reference: reference})
 }

@@ -73,14 +73,14 @@ type Deps struct {
 	Routes   *route.Table
 	Lookups  *lookup.Lookups // nil in commands: no bundles and no payouts to banks
 	Treasury *treasury.Treasury
-	Recovery *recovery.Recovery // nil in tests without a restore
-	Watch    *recovery.Watch    // nil in commands and tests, which are not watched
+	Recovery *recovery.Recovery // nil in tests that restore nothing
+	Watch    *recovery.Watch    // nil in commands and tests, which run no watch
 	Clock    *clock.Clock
 	Log      *slog.Logger
 	Secret   config.Secret // the key of ProviderReferences
 	// CallbackURL returns the address for a rail's callbacks. No callbacks are requested if it is nil or returns "".
 	CallbackURL func(rail provider.Rail) string
-	// Approval is nil in commands and tests, whose payouts need none.
+	// Approval is nil in commands and tests, where no payout needs approval.
 	Approval ApprovalPolicy
 	// Development allows loopback addresses for customers' callbacks.
 	Development bool
@@ -89,7 +89,8 @@ type Deps struct {
 // A Requester is who requests a payout: an access key, or a person on a page.
 type Requester struct {
 	Origin string // address of an access key's request
-	// Plan returns the approval that a person's payout needs. nil: an access key requests it, and ApprovalPolicy decides.
+	// Plan returns the approval that a person's payout needs. It is nil for an access key, for which ApprovalPolicy
+	// decides.
 	Plan func(ctx context.Context, pay book.Payment) (*PendingApproval, error)
 }
 
@@ -100,12 +101,12 @@ type PendingApproval struct {
 	Write func(tx *db.Tx) error
 }
 
-// An ApprovalPolicy returns the approval that an access key's payout needs, or nil for none. It returns an error if approval is
-// needed but not possible. It runs before the transaction, with the new row.
+// An ApprovalPolicy returns the approval that an access key's payout needs, or nil for none. It returns an error if
+// approval is needed but not possible. It is called with the new row before the transaction.
 type ApprovalPolicy func(ctx context.Context, by Requester, pay book.Payment) (*PendingApproval, error)
 
-// Payments is the domain. It is safe for concurrent use. It reads the book for all packages and is the only one to
-// write there, except for the erasure of a person (package privacy).
+// Payments is the domain. It is safe for concurrent use. All packages read payments through it. Only Payments and the
+// erasure of a person (package privacy) write them.
 type Payments struct {
 	*book.Reader
 	book          *book.Book
@@ -125,7 +126,7 @@ type Payments struct {
 	rechecks      *recheckQueue
 	clientQueries clientQueries
 	repeats       repeats
-	vouchers      clientQueries // collections whose payer's voucher was sent just now
+	vouchers      clientQueries // collections for which a voucher was submitted within hintTime
 }
 
 // AccountAt returns the name of the account at the provider that a payment debits or credits.

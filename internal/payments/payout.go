@@ -13,12 +13,13 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Payout is a transfer of money from the wallet to a mobile money wallet, or to a bank account if BankID is set.
+// Payout requests a transfer of money from the wallet to a mobile money wallet, or to a bank account if BankID is
+// set.
 type Payout struct {
 	Amount      money.Pesewas
 	Reference   string // the client's
 	Name        string // of the recipient, from the client
-	Label       string // what it is for, which the payee may see; cut when too long
+	Label       string // purpose of the payout, which the payee may see; cut when too long
 	CallbackURL string // empty: none
 
 	MSISDN      msisdn.MSISDN
@@ -28,10 +29,11 @@ type Payout struct {
 	BankID        string
 	AccountNumber string
 
-	// Requester is used if the payout needs approval.
+	// Requester is used only if the payout needs approval.
 	Requester Requester
 
-	// Gone is closed when the client disconnects. A refusal is then sent by webhook. nil means that the client stays.
+	// Gone is closed when the client disconnects. The client then gets a refusal by webhook. If it is nil, the client
+	// stays connected.
 	Gone <-chan struct{}
 }
 
@@ -39,8 +41,9 @@ type Payout struct {
 const MinPayout = 50 * money.Cedi / 100
 
 // Payout accepts a payout, submits it and returns the provider's answer, or pending after 8 s. A refusal is a Refused
-// problem; its Data is the failed and refunded payment. All other results follow by webhook. A payout that needs
-// approval is returned at once as pending. A repeated request waits for the first one if another node answers that.
+// problem; its Data is the failed and refunded payment. All later results are sent by webhook. A payout that needs
+// approval is returned at once as pending. If another node still handles the first request, a repeated request waits
+// for it.
 func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (pay book.Payment, replayed bool, err error) {
 	began := momentOf(p.clock)
 	for {
@@ -51,7 +54,7 @@ func (p *Payments) Payout(ctx context.Context, c idempotency.Caller, r Payout) (
 	}
 }
 
-// payout is Payout without the wait of a repeated request. began is when its request began.
+// payout is Payout, except that a repeated request does not wait. began is when the request began.
 func (p *Payments) payout(ctx context.Context, c idempotency.Caller, r Payout, began moment) (pay book.Payment, replayed bool, err error) {
 	begun := p.clock.Now()
 	t, err := p.customer(ctx, c)
@@ -81,7 +84,8 @@ func (p *Payments) payout(ctx context.Context, c idempotency.Caller, r Payout, b
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return p.replayed(old, again, err)
 		}
-		// The bank's name of the holder is used, and the rail that returned it pays. Without it nothing is debited.
+		// The payee's name comes from the bank, and the rail that returned it makes the payment. Without a name the
+		// wallet is not debited.
 		if a.Payment.AccountName, a.Payment.Rail, err = p.lookups.PayeeName(ctx, t.ID, r.BankID, r.AccountNumber); err != nil {
 			return book.Payment{}, false, err
 		}
@@ -142,8 +146,8 @@ func (p *Payments) checkPayout(ctx context.Context, t tenant.Tenant, r Payout) e
 	return bad.Err()
 }
 
-// await waits up to d for the submission's result. It returns the payment if the provider refused it, and nil
-// otherwise.
+// await waits up to d for the result of a submission. It returns the payment if the provider refused it, and nil for
+// every other result.
 func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d time.Duration) (*book.Payment, error) {
 	timer := p.clock.Timer(d)
 	defer timer.Stop()
@@ -157,7 +161,7 @@ func (p *Payments) await(ctx context.Context, gone <-chan struct{}, r *reply, d 
 	if r.waiter.CompareAndSwap(requestWaits, requestGone) {
 		return nil, nil
 	}
-	// A refusal is being stored right now: it is the answer.
+	// The follower is storing a refusal, which is the result of this request.
 	late := p.clock.Timer(refusalWait)
 	defer late.Stop()
 	select {

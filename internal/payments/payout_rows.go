@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Row is a payout of a batch. Its fee and name are those that its approver saw.
+// Row is a payout of a batch. Its fee and name are those that the approver of the batch saw.
 type Row struct {
 	Payout
 	Charges money.Pesewas
@@ -29,8 +29,8 @@ type Rows struct {
 	Rows   []Row
 	// Lock locks the row of the batch and returns the remaining reserve. It may refuse with a *problem.Error.
 	Lock func(tx *db.Tx) (rest money.Pesewas, err error)
-	// Write stores the results in the order of Rows, in the transaction that accepts the payouts. There are fewer
-	// results than Rows if a row could not be accepted now.
+	// Write stores the results in the order of Rows, in the transaction that accepts the payouts. If a row could not
+	// be accepted now, it and the rows after it have no result.
 	Write func(tx *db.Tx, results []RowResult) error
 }
 
@@ -40,7 +40,7 @@ type RowResult struct {
 	Refused *problem.Error // Invalid, NotFound, or Duplicate whose Data is the payment with the Reference
 }
 
-// A RowCause is a lasting reason against accepting rows. Package batch stores it, so values never change.
+// A RowCause is a lasting reason why rows cannot be accepted. Package batch stores it, so values never change.
 type RowCause string
 
 // The causes.
@@ -53,7 +53,8 @@ const (
 	CauseRecovering  RowCause = "recovering"
 )
 
-// shortOutage is the RetryAfter up to which an open circuit breaker is no RowCause: its next probe is due.
+// shortOutage is the longest RetryAfter of an open circuit breaker that is not a RowCause, because the breaker's next
+// probe is near.
 const shortOutage = 30 * time.Second
 
 // rowCause returns the cause of an error, or "" if the rows should be tried again.
@@ -72,9 +73,10 @@ func rowCause(err error) RowCause {
 	return ""
 }
 
-// PayRows accepts payouts of a batch in one transaction and in their order, up to the first that cannot be accepted now.
-// It does not wait for providers. done counts the rows with a result. cause is the lasting reason why the next row has
-// none. After any other err the rows without a result may be tried again.
+// PayRows accepts payouts of a batch in one transaction and in their order. It stops before the first payout that
+// cannot be accepted now. It does not wait for providers. done is the number of rows with a result. cause is the
+// lasting reason why the next row has no result. After any other err, the caller may try the rows without a result
+// again.
 func (p *Payments) PayRows(ctx context.Context, r Rows) (done int, cause RowCause, err error) {
 	t, err := p.tenants.Get(ctx, r.Caller.Tenant)
 	switch {
@@ -115,8 +117,8 @@ func (p *Payments) CheckRow(ctx context.Context, t tenant.Tenant, r Payout) erro
 	return p.checkPayout(ctx, t, r)
 }
 
-// SpendToday adds the total of a batch to its key's spending of today, or refuses it. The caller must have locked the
-// wallet.
+// SpendToday adds the total of a batch to the amount that its access key has spent today, or refuses the batch. The
+// caller must have locked the wallet.
 func (p *Payments) SpendToday(tx *db.Tx, c idempotency.Caller, amount money.Pesewas) error {
 	if c.Daily == 0 {
 		return nil
@@ -124,7 +126,8 @@ func (p *Payments) SpendToday(tx *db.Tx, c idempotency.Caller, amount money.Pese
 	return p.book.SpendToday(tx, c.Tenant, c.Key, c.Daily, amount)
 }
 
-// prepareRow does everything for a row that needs no lock. refused is final; err is not.
+// prepareRow prepares one row without taking a lock. refused is a permanent refusal. After err the row may be tried
+// again.
 func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row Row) (a *request, refused *problem.Error, err error) {
 	if row.BankID != "" {
 		if err := p.lookups.BankServed(ctx, row.BankID); err != nil {
@@ -147,7 +150,8 @@ func (p *Payments) prepareRow(ctx context.Context, t tenant.Tenant, r Rows, row 
 	return a, nil, nil
 }
 
-// finalOrNot returns the results of prepareRow for an error: a wrong row is refused, and any other may be tried again.
+// finalOrNot returns the results of prepareRow for an error. Invalid and NotFound refuse the row for good; after any
+// other error the row may be tried again.
 func finalOrNot(err error) (a *request, refused *problem.Error, notNow error) {
 	if e := problem.From(err); e != nil && (e.Kind == problem.Invalid || e.Kind == problem.NotFound) {
 		return nil, e, nil
@@ -178,14 +182,14 @@ func (p *Payments) draw(ctx context.Context, r Rows, requests []*request, result
 	for i, a := range requests {
 		p.follower.live.unexpect(a.attempt)
 		if err != nil || a.Adopted || drawn[i].Refused != nil {
-			a.probe.GiveBack(ctx) // nothing is submitted
+			a.probe.GiveBack(ctx) // this request submits nothing
 		}
 	}
 	return err
 }
 
-// completed returns results with those of the prepared rows added in order. It changes no argument, because the
-// transaction may run again.
+// completed returns a copy of results that includes the results of the prepared rows. It changes no argument, because
+// the transaction may run again.
 func completed(results []RowResult, drawn []book.Drawn) []RowResult {
 	results = slices.Clone(results)
 	next := 0

@@ -20,13 +20,14 @@ const (
 	hintTime     = 2 * time.Second // minimum time between early queries of one payment by callbacks or clients
 )
 
-// about returns the context of a payment's calls to its provider.
+// about returns a context that carries the payment's trace for calls to its provider.
 func about(ctx context.Context, pay book.Payment) context.Context {
 	return trace.With(provider.About(ctx, pay.ID), pay.Details.Trace)
 }
 
 // status queries the payment's rail for its status. It returns Unknown with ReasonMismatch if the answer is about
-// another payment. Cancelling ctx is harmless. queryTimeout starts when the query leaves the rail's line.
+// another payment. Cancelling ctx has no effect on the payment. queryTimeout starts after the wait in the rail's
+// line.
 func (q *queries) status(ctx context.Context, rail provider.Rail, pay book.Payment) provider.Outcome {
 	leave, err := q.enter(ctx, rail)
 	if err != nil {
@@ -69,7 +70,7 @@ func queryStatus(ctx context.Context, rail provider.Rail, pay book.Payment) prov
 	return provider.Outcome{Reason: provider.ReasonUnavailable, Message: "the provider has no status query for this"}
 }
 
-// A railKind is one status interface of a provider, which has one for each kind of payment.
+// A railKind is one status interface of a provider. A provider has one for each kind of payment.
 type railKind struct {
 	rail, mode string
 	kind       book.Kind
@@ -82,22 +83,22 @@ func railKindOf(p book.Payment) railKind {
 	return railKind{p.Rail, p.Mode, p.Kind}
 }
 
-// queriesPerRail is the number of concurrent queries of a node to one rail. A silent rail then leaves capacity for
-// submissions.
+// queriesPerRail is the maximum number of concurrent queries of a node to one rail. It leaves capacity for
+// submissions when a rail does not answer.
 const queriesPerRail = 128
 
-// queries makes the status queries of every caller. It limits concurrent queries by rail, and tracks open payments
-// that wait for a silent rail.
+// queries makes the status queries of every caller. It limits concurrent queries by rail, and tracks the open
+// payments whose rail does not answer.
 type queries struct {
 	metrics metrics
 
 	mu    sync.Mutex
 	rails map[book.RailName]chan struct{}
-	// silent has the open payments of this node whose last query got no answer.
+	// silent has the open payments of this node whose last query was not answered.
 	silent map[railKind]map[string]struct{}
 }
 
-// enter takes a place in the line of a rail's queries; leave returns it.
+// enter waits for a place among the concurrent queries of a rail. leave returns the place.
 func (q *queries) enter(ctx context.Context, r provider.Rail) (leave func(), err error) {
 	name := book.RailName{Provider: r.Name, Mode: r.Mode}
 	q.mu.Lock()
@@ -118,8 +119,8 @@ func (q *queries) enter(ctx context.Context, r provider.Rail) (leave func(), err
 	}
 }
 
-// record stores whether a query about an open payment was answered. The first answer after a silence returns the
-// payments that wait for one.
+// record stores whether a query about an open payment was answered. After the first answer of a rail that was silent,
+// it returns the payments that wait for an answer.
 func (q *queries) record(of railKind, id string, answer bool) (waiting []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +153,7 @@ func (q *queries) forget(id string) {
 	}
 }
 
-// unanswered counts the open payments that wait for an answer, by rail.
+// unanswered returns the number of open payments that wait for an answer, by rail.
 func (q *queries) unanswered() map[book.RailName]int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +164,7 @@ func (q *queries) unanswered() map[book.RailName]int {
 	return count
 }
 
-// maxClientQueries limits the memory of queries by clients.
+// maxClientQueries limits the number of payments that clientQueries remembers.
 const maxClientQueries = 10_000
 
 // clientQueries are the payments queried for clients within the last hintTime.
@@ -178,9 +179,9 @@ type clientQuery struct {
 	at moment
 }
 
-// allow reports whether a payment may be queried for a client now: at most once in hintTime, and only while fewer
-// than maxClientQueries are recent. Each payment enters and leaves the queue once, so a call's cost is constant even
-// in a flood.
+// allow reports whether a payment may be queried for a client now. A payment may be queried once in hintTime, and
+// only while fewer than maxClientQueries are recent. Each payment enters and leaves the queue once, so the cost of a
+// call is constant even in a flood of requests.
 func (q *clientQueries) allow(id string, now moment) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -39,7 +39,7 @@ func operation(p book.Payment) (route.Operation, string) {
 	return route.DisburseWallet, p.Channel
 }
 
-// refundWay returns the rail's own refund where the rail that collected has one, otherwise a payout.
+// refundWay returns RefundByRail if the rail that collected the money supports refunds, and RefundByPayout otherwise.
 func (r *rails) refundWay(of book.Payment) book.RefundWay {
 	if rail, ok := r.routes.Rail(of.Rail, of.Mode); ok && rail.Refunder != nil {
 		return book.RefundByRail
@@ -47,8 +47,8 @@ func (r *rails) refundWay(of book.Payment) book.RefundWay {
 	return book.RefundByPayout
 }
 
-// account returns the name of the account at the provider that the payment debits or credits. Commands have no rails
-// and use the default accounts.
+// account returns the name of the account at the provider that the payment debits or credits. Commands have no rails,
+// so they get the default account of the provider.
 func (r *rails) account(p book.Payment) string {
 	rail, _ := r.routes.Rail(p.Rail, p.Mode)
 	accounts := rail.Accounts.Full()
@@ -61,8 +61,8 @@ func (r *rails) account(p book.Payment) string {
 	return accounts.Disburse
 }
 
-// choose sets the best available rail of a payment, or checks the one that it has. The caller must return the probe
-// unless it submits the payment.
+// choose sets the best available rail of a payment that has none. It checks that the rail of any other payment is
+// available. The caller must return the probe unless it submits the payment.
 func (r *rails) choose(ctx context.Context, pay *book.Payment, field string) (probe *route.Probe, err error) {
 	op, channel := operation(*pay)
 	if pay.Rail != "" {
@@ -97,11 +97,12 @@ func (r *rails) best(ctx context.Context, pay book.Payment) ([]provider.Rail, *r
 	return r.routes.ChooseFor(ctx, w)
 }
 
-// payeeTime bounds the question for the name of a payee before a payment goes to another rail.
+// payeeTime limits the lookup of a payee's name before a payment moves to another rail.
 const payeeTime = 4 * time.Second
 
-// samePayee reports whether a rail may pay a payment that another rail was to pay. A bank account must have the same name
-// by the code with which the rail pays, because a wrong code is the account of somebody else.
+// samePayee reports whether a rail would pay the same payee as the rail that was chosen before. For a bank account it
+// looks up the holder with the rail's own bank code. The name must be the same, because a wrong code leads to the
+// account of somebody else.
 func (r *rails) samePayee(ctx context.Context, rail provider.Rail, pay book.Payment) bool {
 	switch {
 	case pay.Channel != book.ChannelBank:

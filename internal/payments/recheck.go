@@ -13,8 +13,8 @@ import (
 )
 
 // A provider's final report may be wrong. Every final payment is queried again a day after acceptance and after each
-// callback about it. A contradicting answer never changes the status silently. A collection paid late is credited,
-// and everything else goes through suspense to an operator.
+// callback about it. An answer that contradicts the status never changes it silently. A collection that was paid late
+// is credited. The money of every other contradiction moves to suspense, and an operator decides.
 
 // A rechecker queries the status of final payments.
 type rechecker struct {
@@ -46,7 +46,7 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (queried bool
 	}
 	s := book.Settlement{Payment: pay, Event: e, Outcome: o}
 	if s.Event == book.EventReversed {
-		// The provider undoes its own costs as well.
+		// A reversed payment also loses the provider's costs, because the provider returns them.
 		if s.Outcome.Fee, s.Outcome.Commission, err = c.book.Costs(ctx, pay); err != nil {
 			return true, err
 		}
@@ -57,7 +57,7 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (queried bool
 		return true, err
 	}
 	if done.Payment.Refunded > 0 {
-		s.Event = book.EventDisputed // its own money was given back already
+		s.Event = book.EventDisputed // the collection was refunded, so its money was given back already
 	}
 	c.log.Error("provider contradicted its final status", "payment", pay.ID, "tenant", pay.Tenant, "kind", string(pay.Kind),
 		"provider", pay.Rail, "provider_reference", pay.AttemptReference, "was", string(pay.Status), "event", string(s.Event))
@@ -65,7 +65,7 @@ func (c *rechecker) recheck(ctx context.Context, pay book.Payment) (queried bool
 	return true, nil
 }
 
-// recheckNow is recheck for the queue: it logs errors.
+// recheckNow calls recheck for the queue and logs its errors.
 func (c *rechecker) recheckNow(ctx context.Context, pay book.Payment) {
 	if _, err := c.recheck(ctx, pay); err != nil && ctx.Err() == nil {
 		c.log.Error("failed to recheck final payment", "payment", pay.ID, "error", err)
@@ -83,8 +83,8 @@ const maxRechecks = 1000
 // recheckers is the number of concurrent rechecks.
 const recheckers = 8
 
-// A recheckQueue has the final payments of recent callbacks. Each waits two seconds and is queried once: providers
-// repeat callbacks, and a late callback often follows the settlement.
+// A recheckQueue has the final payments of recent callbacks. Each payment waits two seconds and is queried once. The
+// wait combines the repeated and late callbacks that providers send around a settlement.
 type recheckQueue struct {
 	clock   *clock.Clock
 	recheck func(context.Context, book.Payment)
@@ -94,7 +94,7 @@ type recheckQueue struct {
 	ids     map[string]bool
 	running bool
 	busy    int           // running rechecks
-	changed chan struct{} // closed at each change; for quiet
+	changed chan struct{} // closed at each change; read by quiet
 	ctx     context.Context
 	cancel  context.CancelFunc
 	group   sync.WaitGroup
@@ -145,7 +145,7 @@ func (l *recheckQueue) run() {
 		l.mu.Lock()
 		l.queue = l.queue[1:]
 		l.busy++
-		delete(l.ids, next.pay.ID) // a later callback needs another recheck
+		delete(l.ids, next.pay.ID) // a later callback causes another recheck
 		l.mu.Unlock()
 		l.group.Go(func() {
 			l.recheck(l.ctx, next.pay)
@@ -178,7 +178,7 @@ func (l *recheckQueue) quiet(ctx context.Context) error {
 	}
 }
 
-// close drops waiting rechecks and waits for running ones.
+// close drops the waiting rechecks and waits for the running ones.
 func (l *recheckQueue) close() {
 	l.mu.Lock()
 	l.cancel()
@@ -188,14 +188,14 @@ func (l *recheckQueue) close() {
 
 const (
 	recheckEvery  = 10 * time.Minute
-	recheckPause  = 2 * time.Hour         // pause before an unanswered query is repeated
-	recheckGiven  = 2 * book.RecheckAfter // age after which a payment without an answer is given up
+	recheckPause  = 2 * time.Hour         // pause before an unanswered recheck is repeated
+	recheckGiven  = 2 * book.RecheckAfter // age after which an unanswered recheck is not repeated
 	recheckBatch  = 100
 	recheckSilent = 100 // unanswered queries after which this sweep skips the provider
 )
 
-// A round is one run of the sweep. It repeats unanswered payments later, so that they delay no others, and skips a
-// silent provider until the next round.
+// A round is one run of the sweep. It schedules payments without an answer for a later round, so that they delay no
+// others. After recheckSilent unanswered queries it skips the provider until the next round.
 type round struct {
 	c          *rechecker
 	began      time.Time
@@ -215,7 +215,7 @@ func (c *rechecker) sweep(ctx context.Context) error {
 	return err
 }
 
-// list rechecks the next payments of a list that are old enough.
+// list rechecks the payments of a list that are old enough and were not swept before.
 func (r *round) list(ctx context.Context, l book.SweptList) error {
 	for {
 		now := r.c.clock.Now()
@@ -234,10 +234,10 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 		if len(ripe) == 0 {
 			return ctx.Err()
 		}
-		// An open payment is followed by its job and gets a recheck after it settles.
+		// The recheck of a payment that is still open is planned after it settles.
 		again := r.recheckAll(ctx, ripe, func(pay book.Payment) bool { return pay.Status.Open() || pay.SettledLate() || pay.CreatedAt.After(now) })
 		for _, pay := range ripe {
-			if pay.CreatedAt.After(now) { // accepted by a clock that ran ahead
+			if pay.CreatedAt.After(now) { // accepted by a node whose clock ran ahead
 				again = append(again, book.Recheck{ID: pay.ID, Due: now.Add(book.RecheckAfter + book.RecheckSlack)})
 			}
 		}
@@ -249,7 +249,7 @@ func (r *round) list(ctx context.Context, l book.SweptList) error {
 	}
 }
 
-// planned runs the rechecks with their own due time that were due when the round began.
+// planned runs the rechecks that have a due time of their own and were due when the round began.
 func (r *round) planned(ctx context.Context) error {
 	for {
 		due, rows, err := r.c.book.Due(ctx, r.began, recheckBatch)
@@ -282,8 +282,8 @@ func (r *round) early(due []book.Recheck, rows []book.Payment) (again []book.Rec
 	return again
 }
 
-// recheckAll rechecks payments, a few at once. It plans another recheck of those without an answer, for a limited
-// time. Payments that were not queried come first in the result.
+// recheckAll rechecks payments, a few at once. It returns new rechecks for payments without an answer, until
+// recheckGiven. The payments that were not queried come first in the result.
 func (r *round) recheckAll(ctx context.Context, rows []book.Payment, skip func(book.Payment) bool) (again []book.Recheck) {
 	answered := make([]bool, len(rows))
 	queried := make([]bool, len(rows))

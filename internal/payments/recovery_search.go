@@ -14,9 +14,9 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// A restored database may lack payments that a provider has. In a recovery every rail is therefore searched for the
-// payment's reference before a debit and before the first submission of an open payment. A rail that knows the
-// reference has the payment, which is adopted there. A rail's silence never allows a payment.
+// A restored database may lack payments that a provider has. In a recovery every rail is therefore searched for a
+// payment's reference before the debit, and before the first submission of an open payment. If a rail knows the
+// reference, it has the payment, which is then adopted there. A rail that does not answer never allows a payment.
 
 // A recoverySearch searches all rails for payments that the database may lack.
 type recoverySearch struct {
@@ -43,31 +43,32 @@ func (rs *recoverySearch) state(ctx context.Context) (recovery.State, error) {
 // codeRecovering is the code of requests that a recovery refuses.
 const codeRecovering = "recovering"
 
-// errRecovering refuses a request that may repeat one from before the restore.
+// errRecovering refuses a request that may repeat a request from before the restore.
 func errRecovering(message string, wait time.Duration) *problem.Error {
 	e := problem.New(problem.Unavailable, codeRecovering, message)
 	e.RetryAfter = max(wait, time.Second).Truncate(time.Second)
 	return e
 }
 
-// A searchResult is the combined answer of the rails about a reference.
+// A searchResult combines the answers of all rails about a reference.
 type searchResult struct {
 	rail      provider.Rail
 	known     bool
 	way       book.RefundWay   // way of a refund that the rail knows
-	outcome   provider.Outcome // of the rail that knows it, or that has another payment
+	outcome   provider.Outcome // of the rail that knows the reference, or has another payment under it
 	differs   bool             // a rail has another payment under the reference
-	wait      time.Duration    // until a not-found answer counts at all rails; zero: it counts
-	silent    string           // a rail without an answer
-	maybeSent bool             // the only rail may have it, and gets the same reference again
+	wait      time.Duration    // until not-found answers of all rails count as proof; zero: they count now
+	silent    string           // a rail that did not answer
+	maybeSent bool             // the only rail may have the payment; it gets the same reference again
 }
 
-// queryAllRails queries every rail that could have a payment, also paused and failing ones. A single rail's silence
-// does not block a payment, because the rail gets the same reference again and refuses a duplicate. It does block a
-// claim, which is never sent. The rail's answer counts all the same: its amount may differ.
+// queryAllRails queries every rail that could have a payment, including paused and failing rails. If there is only
+// one rail, its silence does not block the payment, because that rail gets the same reference again and refuses a
+// duplicate. Silence does block a claim, because a claim is never sent. An answer of the only rail always counts,
+// because it may have another amount under the reference.
 func (rs *recoverySearch) queryAllRails(ctx context.Context, s recovery.State, pay book.Payment, claimed bool) searchResult {
 	var rails []provider.Rail
-	var asked []book.Payment // of each of them
+	var asked []book.Payment // the payment that each rail is queried for
 	for _, way := range waysOf(pay) {
 		about := pay
 		about.RefundWay = way
@@ -110,7 +111,8 @@ func (rs *recoverySearch) queryAllRails(ctx context.Context, s recovery.State, p
 	return found
 }
 
-// waysOf returns the ways by which a payment may have been sent. The lost record of a refund may have had either way.
+// waysOf returns the ways in which a refund may have been sent. A refund whose record was lost may have been sent in
+// either way.
 func waysOf(pay book.Payment) []book.RefundWay {
 	if pay.RefundOf == "" {
 		return []book.RefundWay{""}
@@ -118,7 +120,7 @@ func waysOf(pay book.Payment) []book.RefundWay {
 	return []book.RefundWay{book.RefundByRail, book.RefundByPayout}
 }
 
-// conflict stores a payment that cannot be adopted for operators, and refuses the request.
+// conflict stores a conflict about a payment that cannot be adopted, for operators, and refuses the request.
 func (rs *recoverySearch) conflict(ctx context.Context, pay book.Payment, rail, why string) error {
 	err := rs.recovery.Note(ctx, recovery.Conflict{Tenant: pay.Tenant, Kind: string(pay.Kind), Reference: pay.Reference,
 		ProviderReference: pay.ProviderReference, Rail: rail, Amount: int64(pay.Gross()), Why: why})
@@ -130,8 +132,8 @@ func (rs *recoverySearch) conflict(ctx context.Context, pay book.Payment, rail, 
 	return errRecovering("The service is being recovered, and an operator reviews this request. Do not send it under another reference.", recoveryPause)
 }
 
-// unfound returns NotFound for an unknown payment. In a recovery it returns Unavailable, because the restored
-// database may only lack it.
+// unfound returns NotFound for an unknown payment. In a recovery it returns Unavailable, because the payment may
+// exist and only be missing from the restored database.
 func (rs *recoverySearch) unfound(ctx context.Context, code, message string) error {
 	s, err := rs.state(ctx)
 	switch {
@@ -143,8 +145,8 @@ func (rs *recoverySearch) unfound(ctx context.Context, code, message string) err
 	return problem.New(problem.NotFound, code, message)
 }
 
-// firstOfRecovery reports whether the recovery has lasted less than a rail needs to show a submission. A refusal may then concern
-// a payment sent before the restore. It is true if the state cannot be read.
+// firstOfRecovery reports whether the recovery is younger than the rail's SearchableAfter. Until then a refusal may
+// be about a payment that was sent before the restore. It returns true if the recovery state cannot be read.
 func (rs *recoverySearch) firstOfRecovery(ctx context.Context, rail provider.Rail) bool {
 	s, err := rs.state(ctx)
 	return err != nil || s.Lasts() && (s.Closed() || rs.recovery.Age(s) < rail.SearchableAfter())

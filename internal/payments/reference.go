@@ -14,16 +14,16 @@ import (
 )
 
 // references computes ProviderReferences: an HMAC of the request's identity under the installation's secret. The same
-// request has the same reference on every rail and attempt and after a restore, so one query to a rail is conclusive.
-// HMACs are pooled because keying one is the largest cost.
+// request has the same reference on every rail and attempt, and after a restore. One query to a rail therefore shows
+// whether it has the payment. HMACs are pooled because keying one is the largest cost.
 type references struct{ pool sync.Pool }
 
 func newReferences(key []byte) *references {
 	return &references{pool: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
-// firstAttempt ends the bytes of every reference. Earlier versions gave each attempt its own reference; the payment
-// now has that of the first.
+// firstAttempt ends the bytes of every reference. Earlier versions gave each attempt its own reference. Now all
+// attempts use the reference of the first.
 const firstAttempt = 1
 
 // make returns the reference of a payment in the form of a UUIDv4.
@@ -56,10 +56,10 @@ func (r *references) airtimeRefund(of book.Payment) string {
 	return r.make(of)
 }
 
-// earlierAttempts is the number of attempts of earlier versions that References covers.
+// earlierAttempts is the number of further attempts whose references References returns.
 const earlierAttempts = 3
 
-// all returns the ProviderReference of a payment and those of further attempts in earlier versions.
+// all returns the ProviderReference of a payment, and the references that earlier versions gave to further attempts.
 func (r *references) all(p book.Payment) []string {
 	list := make([]string, 1+earlierAttempts)
 	for i := range list {
@@ -77,8 +77,8 @@ func (r *references) assignIDs(pay *book.Payment, now time.Time) {
 }
 
 // assignReference generates a Reference for a payment without one. It depends on the Idempotency-Key and the day, so
-// that a repeated request has the same ProviderReference after a restore. Keys live for a whole day, so a reused key
-// never meets its old Reference.
+// that a repeated request has the same ProviderReference after a restore. A key can be reused only after a whole day,
+// so a reused key gets another Reference.
 func (r *references) assignReference(pay *book.Payment, now time.Time) {
 	if pay.Reference != "" {
 		return

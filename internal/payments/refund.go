@@ -11,10 +11,10 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Refund gives a collection, or a part of it, back to its payer.
+// Refund requests that a collection, or a part of it, is given back to its payer.
 type Refund struct {
 	Collection  string        // our id, the ProviderReference, or the client's reference
-	Amount      money.Pesewas // 0: all that was collected
+	Amount      money.Pesewas // 0: the whole amount
 	Reference   string        // the client's, of the refund
 	Reason      string        // shown to the payer; cut when too long
 	CallbackURL string        // empty: none
@@ -23,12 +23,13 @@ type Refund struct {
 	// without waiting for the provider.
 	Requester Requester
 	Approved  bool
-	// Guard, if not nil, may refuse the refund as it will be accepted, with its way and charges.
+	// Guard, if not nil, may refuse the refund. Its argument is the refund as it will be accepted, with its way and
+	// charges.
 	Guard func(refund book.Payment) error
 	// InTx runs in the transaction that accepts the refund.
 	InTx func(*db.Tx) error
 
-	// Gone is closed when the client disconnects. nil means that the client stays.
+	// Gone is closed when the client disconnects. If it is nil, the client stays connected.
 	Gone <-chan struct{}
 }
 
@@ -38,8 +39,8 @@ func (p *Payments) Submits() bool { return len(p.rails.routes.Rails()) > 0 }
 // MinRefund is the least amount of a refund.
 const MinRefund = MinCollection
 
-// Refund accepts a refund, which is a payout to the payer of a collection, and returns as Payout does. The rail that
-// collected refunds the money if it has refunds. Otherwise the refund is a payout to the payer's number.
+// Refund accepts a refund and returns as Payout does. A refund is a payout to the payer of a collection. If the rail
+// that collected the money supports refunds, that rail refunds it. Otherwise any rail pays the payer's number.
 func (p *Payments) Refund(ctx context.Context, c idempotency.Caller, r Refund) (pay book.Payment, replayed bool, err error) {
 	began := momentOf(p.clock)
 	t, err := p.customer(ctx, c)
@@ -122,8 +123,8 @@ func (p *Payments) refundOf(of book.Payment, c idempotency.Caller, t tenant.Tena
 	return a
 }
 
-// PlannedRefund returns the refund of a collection that Refund would accept now, with its way and charges, or its refusal. amount 0 is all
-// that is left.
+// PlannedRefund returns the refund that Refund would accept now, with its way and charges, or its refusal. An amount
+// of 0 means all that is left.
 func (p *Payments) PlannedRefund(ctx context.Context, of book.Payment, amount money.Pesewas) (refund book.Payment, err error) {
 	t, err := p.tenants.Get(ctx, of.Tenant)
 	if err != nil {
@@ -162,9 +163,9 @@ func (p *Payments) PlannedRefund(ctx context.Context, of book.Payment, amount mo
 	return refund, err
 }
 
-// airtimeRefund returns the refund to the payer of failed airtime, for an account that wants it. nil: the wallet keeps
-// the money, also where the refund cannot be accepted now. In a recovery it may return an error, which delays the end
-// of the top-up: the refund may have been sent before the restore.
+// airtimeRefund returns the refund to the payer of failed airtime, for an account that wants such refunds. If it
+// returns nil, the wallet keeps the money, such as when the refund cannot be accepted now. In a recovery it may
+// return an error, which delays the failure of the top-up. The refund may then have been sent before the restore.
 func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book.Acceptance, error) {
 	t, err := p.tenants.Get(ctx, topUp.Tenant)
 	if err != nil || t.RefundAirtime != tenant.RefundToPayer {
@@ -190,7 +191,7 @@ func (p *Payments) airtimeRefund(ctx context.Context, topUp book.Payment) (*book
 			err = step(ctx, a)
 		}
 	}
-	a.probe.GiveBack(ctx) // the job takes it again
+	a.probe.GiveBack(ctx) // the refund's job chooses the rail again
 	switch e := problem.From(err); {
 	case err == nil:
 		return &a.Acceptance, nil

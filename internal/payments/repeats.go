@@ -9,25 +9,27 @@ import (
 	"github.com/makola/makola/internal/payments/book"
 )
 
-// repeats are repeated requests that wait for the answer of a first request at another node. This node does not know
-// whether the first client still waits, so a client that lost its connection would be refused without reason.
+// repeats makes repeated requests wait while another node handles the first request. This node cannot see whether the
+// first client is still connected. Without the wait, a client that reconnected to this node would be refused without
+// reason.
 type repeats struct {
 	book     *book.Book
 	follower *follower
 	clock    *clock.Clock
-	waiting  chan struct{} // has one for each of them
+	waiting  chan struct{} // a semaphore with one entry for each waiting request
 }
 
 const (
-	// maxWaitingRepeats limits the waiting requests of a node. Each reads one row every repeatPause at most.
+	// maxWaitingRepeats limits the waiting requests of a node. Each reads one row at most every repeatPause.
 	maxWaitingRepeats = 128
 	firstRepeatPause  = 50 * time.Millisecond
 	repeatPause       = 400 * time.Millisecond
 )
 
-// wait waits while another node may still answer the request that err reports as open. It reports whether the
-// repeated request should be tried again. It returns false for every other error, at the end of the repeated request's
-// own time, and where this node answers the first request: that client is known to wait.
+// wait waits while the request that err reports as open may still be running at another node. It returns true if the
+// repeated request should be tried again. It returns false for every other error and when the repeated request's own
+// time ends. It also returns false if this node handles the first request, because that client is known to be
+// connected.
 func (w *repeats) wait(ctx context.Context, gone <-chan struct{}, err error, began moment) bool {
 	var open *book.OpenRequest
 	if !errors.As(err, &open) {

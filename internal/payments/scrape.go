@@ -83,7 +83,7 @@ func (s *scraped) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	if err != nil {
-		level := slog.LevelDebug // a lost database connection is logged elsewhere
+		level := slog.LevelDebug // the loss of a database connection is logged elsewhere
 		if _, ok := s.logged.May(s.p.clock.Now()); ok && !book.Systemic(err) {
 			level = slog.LevelWarn
 		}

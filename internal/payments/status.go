@@ -10,9 +10,9 @@ import (
 // pollTime is how long a client's status request waits for a provider before it returns the stored status.
 const pollTime = 3 * time.Second
 
-// Status returns a collection or payout of a tenant by our id or ProviderReference, else by the client's Reference,
-// collections first. It queries a pending collection, and returns a reported success only after it has credited the
-// wallet.
+// Status returns a collection or payout of a tenant. id is our id or the ProviderReference, else the client's
+// Reference, for which collections come first. Status queries the provider about a pending collection. It returns a
+// reported success only after the wallet is credited.
 func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindCollection, book.KindPayout)
 	switch {
@@ -26,8 +26,8 @@ func (p *Payments) Status(ctx context.Context, tenantID, id string) (book.Paymen
 	return pay, nil
 }
 
-// StatusTopUp returns a top-up by the client's Reference, which its collection shares, or by an id of ours. It
-// queries an open one, and returns a reported failure only after the refund.
+// StatusTopUp returns a top-up by its id or ProviderReference, or by the client's Reference, which its collection
+// shares. It queries the provider about an open top-up. It returns a reported failure only after the refund.
 func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindTopUp, book.KindTopUp)
 	switch {
@@ -41,8 +41,8 @@ func (p *Payments) StatusTopUp(ctx context.Context, tenantID, id string) (book.P
 	return p.poll(ctx, pay)
 }
 
-// StatusBundle returns a bundle by an id of ours or the client's Reference. It queries an open one, and returns a
-// reported failure only after the refund.
+// StatusBundle returns a bundle by its id or ProviderReference, or by the client's Reference. It queries the provider
+// about an open bundle. It returns a reported failure only after the refund.
 func (p *Payments) StatusBundle(ctx context.Context, tenantID, id string) (book.Payment, error) {
 	pay, found, err := p.Lookup(ctx, tenantID, id, book.KindBundle, book.KindBundle)
 	switch {
@@ -63,7 +63,8 @@ func (p *Payments) Ask(ctx context.Context, pay book.Payment) (book.Payment, err
 	return p.poll(ctx, pay)
 }
 
-// poll queries an open payment and returns the row afterwards. A silent provider costs only time.
+// poll queries the provider of an open payment and returns the row afterwards. If the provider does not answer, poll
+// returns the stored row after pollTime.
 func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, error) {
 	if !pay.Status.Open() {
 		return pay, nil
@@ -74,10 +75,10 @@ func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, er
 	if err == nil && !now.Status.Open() {
 		return now, nil
 	}
-	if err != nil && asking.Err() == nil { // returns the stored row; the job queries again
+	if err != nil && asking.Err() == nil { // the stored row is returned; the job queries again
 		p.follower.trouble(ctx, err, "failed to settle polled payment", "payment", pay.ID)
 	}
-	// Another process may have settled the payment meanwhile.
+	// Another process may have settled the payment.
 	stored, found, err := p.Get(ctx, pay.Tenant, pay.Kind, pay.ID)
 	if err != nil || !found {
 		return pay, err
@@ -85,8 +86,8 @@ func (p *Payments) poll(ctx context.Context, pay book.Payment) (book.Payment, er
 	return stored, nil
 }
 
-// requery queries an open payment for a waiting client (checkstatus), at most once in two seconds for one payment,
-// and settles a final verdict. It returns the row afterwards, or the unchanged one.
+// requery queries an open payment for a waiting client (checkstatus), at most once in two seconds for one payment. It
+// settles the payment if the verdict is final. It returns the row after that, or the unchanged row.
 func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment, error) {
 	if pay.Status != book.StatusPending || !p.clientQueries.allow(pay.ID, momentOf(p.clock)) {
 		return pay, nil
@@ -97,7 +98,7 @@ func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment,
 	}
 	o := p.rails.queries.status(ctx, rail, pay)
 	now := momentOf(p.clock)
-	s := evidenceOf(pay, rail, now) // ages belong to the process that follows the payment
+	s := evidenceOf(pay, rail, now) // only the process that follows the payment knows ages
 	s.recovering = p.recovered.firstOfRecovery(ctx, rail)
 	_, v, reason := judge(s, report{from: fromQuery, outcome: o, at: now})
 	if v != verdictPaid && v != verdictRefund {
@@ -110,7 +111,7 @@ func (p *Payments) requery(ctx context.Context, pay book.Payment) (book.Payment,
 	return done.Payment, nil
 }
 
-// pollParent queries the collection of an unpaid top-up.
+// pollParent queries the collection of a top-up that is not paid yet.
 func (p *Payments) pollParent(ctx context.Context, topUp book.Payment) (book.Payment, error) {
 	parent, found, err := p.Get(ctx, topUp.Tenant, book.KindCollection, topUp.Parent)
 	if err != nil || !found {
@@ -126,8 +127,8 @@ func (p *Payments) pollParent(ctx context.Context, topUp book.Payment) (book.Pay
 	return now, nil
 }
 
-// NextQuery estimates the time of the next status query of an open payment from its age. It is zero for a payment
-// that is final or waits for its payer. Callbacks, clients and operators cause earlier queries.
+// NextQuery estimates the time of the next status query of an open payment from its age. It returns zero for a
+// payment that is final or waits for its payer. Callbacks, clients and operators may cause earlier queries.
 func (p *Payments) NextQuery(pay book.Payment) time.Time {
 	if pay.Status != book.StatusPending {
 		return time.Time{}

@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// submit sends a payment to its rail, for the first time or again. The call has its own timeout and continues if the
-// client disconnects. It starts within leaveTime of submittableAt or not at all, see onItsWay.
+// submit sends a payment to its rail, for the first time or again. The call has a timeout of its own and continues if
+// the client disconnects. It starts within leaveTime of submittableAt or not at all; onItsWay depends on this limit.
 func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment, submittableAt moment) provider.Outcome {
 	ctx, cancel := detached(ctx, submitTime)
 	defer cancel()
@@ -27,7 +27,7 @@ func (r *rails) submit(ctx context.Context, rail provider.Rail, pay book.Payment
 	return o
 }
 
-// detached returns a context that outlives the caller's.
+// detached returns a context that is not cancelled with the caller's context, and has a timeout of d.
 func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }
@@ -88,7 +88,7 @@ func (r *rails) collect(ctx context.Context, rail provider.Rail, pay book.Paymen
 	return rail.Collector.Collect(ctx, c)
 }
 
-// unserved returns the outcome of a submission that could not be tried.
+// unserved returns the outcome of a submission that was not tried.
 func unserved(why string) provider.Outcome {
 	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why}
 }

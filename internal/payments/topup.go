@@ -27,7 +27,7 @@ const (
 	MaxTopUp = 100 * money.Cedi
 )
 
-// TopUp debits exactly the amount and returns; the airtime follows. replayed is as in Collect.
+// TopUp debits exactly the amount and returns before the airtime is submitted. replayed is as in Collect.
 func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pay book.Payment, replayed bool, err error) {
 	t, err := p.customer(ctx, c)
 	if err != nil {
@@ -50,7 +50,8 @@ func (p *Payments) TopUp(ctx context.Context, c idempotency.Caller, r TopUp) (pa
 	pay.Details.NetworkID = r.NetworkID
 	a := &request{Acceptance: book.Acceptance{Payment: pay, Repeats: t.Duplicates == tenant.RepeatDuplicates, Daily: c.Daily}, field: "network_id"}
 	if served := found && network.Status == route.Active; !served && bad.Err() == nil {
-		// A repeated request is answered even if its network is gone. accept checks requests for available networks.
+		// A repeated request is answered even if its network was removed. For an available network, accept looks for
+		// the earlier request.
 		if old, again, err := p.book.Earlier(ctx, &a.Acceptance); err != nil || again {
 			return old, again, err
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Voucher completes a pending collection of a tenant with the voucher that its payer generated. The collection is named as in
-// Refund. The voucher goes to the provider alone: it is not stored. The outcome of the collection comes from a status query.
+// Voucher completes a pending collection of a tenant with the voucher that its payer generated. collection is an id
+// or a reference, as in Refund. The voucher is only sent to the provider, never stored. A status query then returns
+// the outcome of the collection.
 func (p *Payments) Voucher(ctx context.Context, tenantID, collection, code string) (book.Payment, error) {
 	pay, rail, err := p.awaitingVoucher(ctx, tenantID, collection)
 	if err != nil {

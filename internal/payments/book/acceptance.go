@@ -8,9 +8,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Accept accepts a payment in the group commit of its wallet. One transaction writes the row, its place in the list,
-// the hold and the job. Refusals are *problem.Error and leave no row: InsufficientFunds, Duplicate (Data is the
-// existing Payment), InProgress.
+// Accept accepts a payment in the group commit of its wallet. One transaction writes the row, its place in the
+// tenant's list, the hold and the job. Refusals are *problem.Error and leave no row: InsufficientFunds, Duplicate
+// (Data is the existing Payment), InProgress.
 func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
 	r, err := bk.committers.wallet(a.Payment.Tenant).Do(ctx, a.Payment.Tenant, rowsOf, &Op{Accept: a})
 	if problem.Is(err, problem.InProgress) {
@@ -24,8 +24,8 @@ func (bk *Book) Accept(ctx context.Context, a *Acceptance) (Accepted, error) {
 	return Accepted{Payment: r.Payment, Replayed: r.Replayed}, err
 }
 
-// acceptOne decides one acceptance under the locks of the transaction and adds its writes. It subtracts the holds of
-// earlier requests in the batch from the wallet's balance.
+// acceptOne decides one acceptance and adds its writes. The transaction has taken all locks. The balance of the
+// wallet excludes the holds of earlier requests in the batch.
 func (b *batch) acceptOne(a *Acceptance) (Result, error) {
 	pay := a.Payment // a copy: the transaction may run again
 	if old := b.byReference[referenceOf(pay)]; old != nil && old.ID == pay.ID {
@@ -89,7 +89,7 @@ func (b *batch) acceptOne(a *Acceptance) (Result, error) {
 	return Result{Payment: pay, Changed: true}, nil
 }
 
-// open adds a new row with its place in the list and its postings.
+// open adds a new row, its place in the tenant's list and its postings.
 func (b *batch) open(pay *Payment, e Event) error {
 	way, ok := transitionFor(pay.Kind, "", e)
 	if !ok {

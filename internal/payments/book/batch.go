@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// A batch is one transaction of a group commit. It reads all its rows in one exchange and decides each request in
-// order. Every write is deferred to the exchange of the COMMIT.
+// A batch is one transaction of a group commit. It reads all its rows in one round trip to the database and decides
+// each request in order. All writes are deferred and sent together with the COMMIT.
 type batch struct {
 	book  *Book
 	shard int
@@ -23,7 +23,7 @@ type batch struct {
 	// optimistic skips reading the rows of settlements and uses the copies in memory. The guards of the writes detect
 	// an outdated copy.
 	optimistic bool
-	// split makes float postings name the account at the provider.
+	// split makes postings to a float name the account at the provider.
 	split bool
 
 	verdicts []groupcommit.Verdict[Result]
@@ -33,12 +33,12 @@ type batch struct {
 	spending spending
 	reserves map[string]*reserve // by batch
 	refunds  map[string]*RefundSums
-	// Rows that were read or will be inserted.
+	// rows has the rows that were read or will be inserted, by id.
 	rows        map[string]*Payment
 	touched     map[string]bool
 	byReference map[referenceKey]*Payment
 	byKey       map[idempotencyKey]*Payment
-	// Deferred writes.
+	// The deferred writes.
 	inserts   []*Payment
 	moves     []move
 	refunded  map[string]*refundChange // by collection
@@ -61,7 +61,7 @@ type batch struct {
 
 // A reserve is the locked reserve of a batch of payouts.
 type reserve struct {
-	by      *Drawing // the only drawing of the transaction that may use it
+	by      *Drawing // the only drawing of this transaction that uses the reserve
 	rest    money.Pesewas
 	refusal error
 }
@@ -95,13 +95,13 @@ func (b *batch) scan(keep func(*Payment)) func(*db.Row) error {
 	}
 }
 
-// job adds the job of an open payment.
+// job adds the job of a payment that has become open.
 func (b *batch) job(p Payment) {
 	b.opened = append(b.opened, p)
 	b.jobs = append(b.jobs, JobOf(p, b.book.clock.Now()))
 }
 
-// postings adds all transfers of a transition to the ledger page, or none.
+// postings adds all transfers of a transition to the ledger page. If it returns an error, it adds none.
 func (b *batch) postings(transition Transition, p Payment, at time.Time) error {
 	transfers := make([]ledger.Transfer, 0, len(transition.Postings))
 	for _, posting := range transition.Postings {
@@ -145,7 +145,7 @@ func (b *batch) sum(s Sum, p Payment) int64 {
 	panic("book: a posting of " + string(s))
 }
 
-// covered returns the part of a reversed collection that its wallet can pay back.
+// covered returns the part of a reversed collection for which its wallet has enough money.
 func (b *batch) covered(p Payment) int64 {
 	return max(0, min(int64(p.Net()), b.page.Available(walletOf(p))))
 }
@@ -176,8 +176,8 @@ func (b *batch) account(at Place, p Payment) ledger.AccountID {
 // float returns the ledger account of our money at the payment's provider.
 func (b *batch) float(p Payment) ledger.AccountID { return b.book.floatOf(p, b.split) }
 
-// floatOf returns the ledger account of our money at the payment's provider. Without split, the provider has one
-// ledger account: older nodes know no other.
+// floatOf returns the ledger account of our money at the payment's provider. Without split it is the one account of
+// the provider, because nodes of an earlier release know no other.
 func (bk *Book) floatOf(p Payment, split bool) ledger.AccountID {
 	if !split {
 		return ledger.Float(p.Rail)
@@ -185,7 +185,7 @@ func (bk *Book) floatOf(p Payment, split bool) ledger.AccountID {
 	return ledger.FloatAt(p.Rail, bk.hooks.Account(p))
 }
 
-// contradicts adds a row to the list of contradictions.
+// contradicts adds a row to the stored list of contradictions.
 func (b *batch) contradicts(row Payment, s *Settlement) {
 	b.contradictions = append(b.contradictions, contradictionRow{NewID(s.At), Contradiction{
 		Payment: row, Event: s.Event, Reported: s.Outcome.State, Code: s.Outcome.Code, Message: s.Outcome.Message, At: s.At}})

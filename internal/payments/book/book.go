@@ -67,7 +67,7 @@ type Deps struct {
 	Tenants  *tenant.Store
 	Jobs     *jobs.Queue
 	Webhooks *webhook.Webhooks
-	Watch    *recovery.Watch // nil in commands and tests, which are not watched
+	Watch    *recovery.Watch // nil in commands and tests, which run no watch
 	Clock    *clock.Clock
 }
 
@@ -76,14 +76,14 @@ type Hooks struct {
 	// RequestOpen reports whether the request that created the payment may still wait for its answer. It runs inside
 	// transactions.
 	RequestOpen func(Payment) bool
-	// Opened is called after the commit that opened a payment, and before the payment's job can run from memory. It
-	// receives the row as committed.
+	// Opened is called with the committed row, after the commit that opened a payment. The payment's job runs from
+	// memory only afterwards.
 	Opened func(Payment)
 	// Closed is called after the commit that made the payment final.
 	Closed func(id string)
-	// Refund returns the refund that is accepted in the transaction that fails a top-up paid by mobile money. nil: the
-	// wallet keeps the money. Settle calls it before the transaction. RefundRefused is called where the refund was
-	// refused: the wallet keeps the money.
+	// Refund returns the refund to accept in the transaction that fails a top-up paid by mobile money. If it returns
+	// nil, the wallet keeps the money. Settle calls Refund before the transaction. RefundRefused is called if the
+	// transaction refused the refund; the wallet then keeps the money.
 	Refund        func(ctx context.Context, topUp Payment) (*Acceptance, error)
 	RefundRefused func(topUp Payment, refusal error)
 	// Account returns the name of the account at the provider that the payment debits or credits.
@@ -104,7 +104,7 @@ type Book struct {
 	floats     floatSwitch
 }
 
-// Row reads the row of a payment whose job runs on this node. It sees every commit that precedes the call.
+// Row reads the row of a payment whose job runs on this node. It sees every commit that was made before the call.
 func (bk *Book) Row(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
 	row, err := bk.reads.Do(ctx, tenant, 1, id)
 	if row == nil || err != nil || row.Tenant != tenant {

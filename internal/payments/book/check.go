@@ -18,7 +18,7 @@ type Report struct {
 	ledger.Findings
 }
 
-// setOfPayments is how many payments one set of a check has.
+// setOfPayments is the number of payments that one step of a check reads.
 const setOfPayments = 1000
 
 // Check compares every payment with the ledger and the history counters:
@@ -72,8 +72,8 @@ const (
 	subjectsAfter = `SELECT subject FROM transfers WHERE subject > $1 ORDER BY subject, leg LIMIT $2`
 )
 
-// CheckAfter checks the set of payments that follows an id, and returns the last of it and their number. A set that is not full is the
-// last one.
+// CheckAfter checks the setOfPayments payments whose ids follow after. It returns the last id and the number of
+// checked payments. A smaller number than setOfPayments means that there are no more.
 func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n int, err error) {
 	ids, err := tx.Texts(idsAfter, after, setOfPayments)
 	if err != nil || len(ids) == 0 {
@@ -84,7 +84,8 @@ func CheckAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n
 
 const listsAfter = `SELECT tenant, kind, min(seq) FROM payments WHERE id > $1 GROUP BY tenant, kind`
 
-// CheckLists checks the lists of the payments that follow an id, from the first of these payments on.
+// CheckLists checks the tenants' lists of payments. In each list it checks the part from the first payment whose id
+// follows after.
 func CheckLists(tx *db.Tx, after string, found *ledger.Findings) error {
 	lists := map[history.List]int64{}
 	err := tx.Query(listsAfter, []any{after}, func(r *db.Row) error {
@@ -102,21 +103,21 @@ func CheckLists(tx *db.Tx, after string, found *ledger.Findings) error {
 	return err
 }
 
-// SetIsFull reports whether a set of so many payments has payments after it.
+// SetIsFull reports whether payments may follow a set of n payments.
 func SetIsFull(n int) bool { return n == setOfPayments }
 
-// checkSubjectsAfter checks what clearing holds for the subjects that follow one.
+// checkSubjectsAfter compares the clearing account with the payments for the next subjects of transfers after one.
 func checkSubjectsAfter(tx *db.Tx, after string, found *ledger.Findings) (last string, n int, err error) {
 	subjects, err := tx.Texts(subjectsAfter, after, setOfPayments)
 	if err != nil || len(subjects) == 0 {
 		return after, 0, err
 	}
-	last, n = subjects[len(subjects)-1], len(subjects) // before Compact, which clears the end of the slice
+	last, n = subjects[len(subjects)-1], len(subjects) // set before Compact, which clears the end of the slice
 	return last, n, CheckClearing(tx, slices.Compact(subjects), found)
 }
 
-// CheckPayments checks the payments of some ids: their transfers, refunds and places in lists. An id that is of no payment is checked
-// in clearing alone.
+// CheckPayments checks the payments with these ids: their transfers, refunds and places in lists. For an id without a
+// payment it checks only that clearing has no balance for it.
 func CheckPayments(tx *db.Tx, ids []string, found *ledger.Findings) error {
 	for _, check := range []func(*db.Tx, []string, *ledger.Findings) error{CheckClearing, checkLegs, checkRefunds, checkPlaces} {
 		if err := check(tx, ids, found); err != nil {
@@ -132,7 +133,7 @@ const wrongClearing = `SELECT id, CAST(sum(held) AS INTEGER), CAST(sum(due) AS I
 	UNION ALL SELECT id, 0, amount + charges FROM payments WHERE id IN (SELECT value FROM texts($1)) AND status = 'pending' AND kind <> 'collection'
 ) AS x GROUP BY id HAVING sum(held) <> sum(due) ORDER BY id LIMIT 100`
 
-// CheckClearing compares what clearing holds for some subjects with the open payments among them.
+// CheckClearing compares the balance in clearing for each subject with the amount and charges of its open payment.
 func CheckClearing(tx *db.Tx, subjects []string, found *ledger.Findings) error {
 	return tx.Query(wrongClearing, []any{subjects}, func(r *db.Row) error {
 		var id string
@@ -143,7 +144,7 @@ func CheckClearing(tx *db.Tx, subjects []string, found *ledger.Findings) error {
 	})
 }
 
-// Each query lists payments whose ledger legs do not match their status.
+// Each query lists payments whose ledger transfers do not match their status.
 const (
 	// A payment debits the wallet, or the reserve of its batch, exactly once. Three kinds debit nothing: a waiting
 	// top-up, a top-up whose payer never paid, and the receiver's side of a transfer between wallets.
@@ -156,7 +157,7 @@ OR p.kind <> 'collection' AND (COALESCE(f.amount, 0) <> CASE WHEN h.amount IS NU
 	OR h.amount IS NOT NULL AND (h.amount <> p.amount OR p.status = 'waiting' OR h.from_account <> CASE WHEN p.batch = '' THEN 'wallet:' ELSE 'reserve/' END || p.tenant)))
 ORDER BY p.id LIMIT 100`
 
-	// An account at the provider counts as its float, because earlier releases posted without an account.
+	// The comparison ignores the account part of a float's name, because earlier releases posted without an account.
 	fromFinal = `COALESCE(CASE WHEN substr(f.from_account, 1, length(p.rail) + 7) = 'float/' || p.rail || '/' THEN 'float/' || p.rail ELSE f.from_account END, '')`
 	toFinal   = `COALESCE(CASE WHEN substr(f.to_account, 1, length(p.rail) + 7) = 'float/' || p.rail || '/' THEN 'float/' || p.rail ELSE f.to_account END, '')`
 
@@ -208,7 +209,7 @@ func checkLegs(tx *db.Tx, ids []string, found *ledger.Findings) error {
 const (
 	refundedBy = `SELECT DISTINCT refund_of FROM payments WHERE id IN (SELECT value FROM texts($1)) AND refund_of <> ''`
 
-	// A collection counts exactly its refunds that did not fail.
+	// The refunded amount of a collection is the sum of its refunds that did not fail.
 	wrongRefunded = `SELECT c.id, c.refunded, COALESCE(r.amount, 0) FROM payments AS c
 LEFT JOIN (SELECT refund_of, CAST(sum(amount) AS INTEGER) AS amount FROM payments
 	WHERE refund_of IN (SELECT value FROM texts($1)) AND refund_of <> '' AND status <> 'failed' GROUP BY refund_of) AS r
@@ -219,7 +220,8 @@ AND c.tenant = r.tenant AND c.mode = r.mode AND c.kind = 'collection' WHERE r.id
 ORDER BY r.id LIMIT 100`
 )
 
-// checkRefunds compares collections with their refunds: those among ids, and those of the refunds among ids.
+// checkRefunds compares the refunded amounts of collections with their refunds. ids may be ids of collections or of
+// refunds.
 func checkRefunds(tx *db.Tx, ids []string, found *ledger.Findings) error {
 	collections, err := tx.Texts(refundedBy, ids)
 	if err != nil {
@@ -247,7 +249,7 @@ const wrongPlaces = `SELECT p.id, p.kind, p.tenant, p.seq, COALESCE(e.total, 0) 
 LEFT JOIN payment_ends AS e ON e.tenant = p.tenant AND e.kind = p.kind
 WHERE p.id IN (SELECT value FROM texts($1)) AND (e.total IS NULL OR p.seq > e.total OR p.created_at > e.last_at) ORDER BY p.id LIMIT 100`
 
-// checkPlaces checks that the list of each payment goes as far as the payment.
+// checkPlaces checks that the list of each payment reaches at least the payment's number and time.
 func checkPlaces(tx *db.Tx, ids []string, found *ledger.Findings) error {
 	return tx.Query(wrongPlaces, []any{ids}, func(r *db.Row) error {
 		var id, kind, tenant string

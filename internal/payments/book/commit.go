@@ -15,8 +15,9 @@ import (
 	"github.com/makola/makola/internal/recovery"
 )
 
-// Commit commits a batch. Settlements that lock no wallet are first tried without reading, because the owner of a job
-// usually has the current row in memory. If a guard fails, the batch runs again with rows from the database.
+// Commit commits a batch. If the batch has only settlements that lock no wallet, Commit first tries it without
+// reading rows. The owner of a job usually has the current row in memory. If a guard fails, the batch runs again with
+// rows from the database.
 func (bk *Book) Commit(ctx context.Context, shard int, ops []*Op) ([]groupcommit.Verdict[Result], error) {
 	b := &batch{book: bk, shard: shard, ops: ops, optimistic: optimistic(ops)}
 	err := bk.db.WriteRecognising(ctx, b.wasCommitted, b.run)
@@ -37,7 +38,7 @@ func optimistic(ops []*Op) bool {
 	return true
 }
 
-// run is the transaction. It may run more than once.
+// run is the body of the transaction. It may run more than once.
 func (b *batch) run(tx *db.Tx) error {
 	b.reset()
 	var err error
@@ -63,14 +64,15 @@ func (b *batch) run(tx *db.Tx) error {
 		}
 		var refusal *problem.Error
 		if err != nil && !errors.As(err, &refusal) {
-			return err // a bug: the group commit retries each request alone to find its cause
+			return err // a bug in one request: the group commit retries each request alone to find it
 		}
 		b.verdicts[i] = groupcommit.Verdict[Result]{Value: r, Err: err}
 	}
 	return b.write(tx)
 }
 
-// gather locks the wallets, then locks the ends of the lists, then reads the rows, in one exchange.
+// gather locks the wallets and then the ends of the lists, and then reads the rows. All are sent in one round trip to
+// the database.
 func (b *batch) gather(tx *db.Tx) error {
 	wallets := map[ledger.Key]bool{}
 	references := map[string]bool{}
@@ -145,13 +147,13 @@ func (b *batch) gather(tx *db.Tx) error {
 			b.rows[p.ID] = p
 		})})
 	}
-	if len(refunded) > 0 { // after the locks of the collections
+	if len(refunded) > 0 { // read after the locks of the collections
 		queries = append(queries, refundQuery(slices.Collect(maps.Keys(refunded)), b.refunds))
 	}
 	return tx.Gather(queries...)
 }
 
-// note collects the keys of the reads that an acceptance needs.
+// note collects the keys of the rows that an acceptance needs.
 func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[string]bool, keys map[idempotencyKey]bool) {
 	if p.debit() > 0 {
 		wallets[walletOf(p)] = true
@@ -166,7 +168,7 @@ func (b *batch) note(p Payment, wallets map[ledger.Key]bool, references map[stri
 	}
 }
 
-// noteRefund adds the rows that must be read before a refund can be accepted.
+// noteRefund collects the keys of the rows that a refund needs.
 func noteRefund(a *Acceptance, rows, refunded map[string]bool) {
 	if of := a.Refunds; of != nil {
 		rows[of.ID], refunded[of.ID] = true, true
@@ -176,8 +178,8 @@ func noteRefund(a *Acceptance, rows, refunded map[string]bool) {
 	}
 }
 
-// write defers all writes. gather has locked wallets and ends already. The order is rows, counter shards, jobs,
-// tenants, so that concurrent batches cannot deadlock.
+// write defers all writes. gather has already locked the wallets and the ends of the lists. Writes go in a fixed
+// order, so that concurrent batches cannot deadlock: rows, counter shards, jobs, tenants.
 func (b *batch) write(tx *db.Tx) error {
 	b.ends.Defer(tx)
 	b.spending.deferWrites(tx, b.today)
@@ -225,7 +227,7 @@ func (b *batch) write(tx *db.Tx) error {
 // deferMoves defers the changes of rows in the order of their ids.
 func (b *batch) deferMoves(tx *db.Tx) {
 	lowered, raised := b.refundChanges()
-	deferRefunds(tx, lowered) // before the reversal of a collection whose refund fails in this transaction
+	deferRefunds(tx, lowered) // before the reversal of a collection whose refund fails in the same transaction
 	if len(b.changes) > 0 {
 		slices.SortFunc(b.changes, func(x, y AttemptChange) int { return cmp.Compare(x.Row.ID, y.Row.ID) })
 		tx.Defer(paymentsChange, int64(len(b.changes)), db.RowsOf(changeColumns, b.changes))
@@ -238,13 +240,13 @@ func (b *batch) deferMoves(tx *db.Tx) {
 		slices.SortFunc(b.reported, func(x, y reportedChange) int { return cmp.Compare(x.row.ID, y.row.ID) })
 		tx.Defer(paymentsReported, int64(len(b.reported)), db.RowsOf(reportedColumns, b.reported))
 	}
-	deferRefunds(tx, raised) // after the success of a collection that is refunded in this transaction
+	deferRefunds(tx, raised) // after the success of a collection that is refunded in the same transaction
 	db.Insert(tx, "attempts", abandonedColumns, b.abandoned)
 	db.Insert(tx, "payment_contradictions", contradictionColumns, b.contradictions)
 }
 
-// wasCommitted reports whether the batch is in the database after the answer to its COMMIT was lost. One row proves
-// the whole batch. Locking the row first waits for the transaction in doubt.
+// wasCommitted reports whether the batch was committed after the response to its COMMIT was lost. It looks for one
+// row, which proves the whole batch. Locking that row first waits until the doubtful transaction has ended.
 func (b *batch) wasCommitted(tx *db.Tx) (bool, error) {
 	switch {
 	case len(b.inserts) > 0:
@@ -272,7 +274,7 @@ func (b *batch) wasCommitted(tx *db.Tx) (bool, error) {
 				is.Refusal == m.Row.Refusal && is.RefusedAt.Equal(m.Row.RefusedAt) && is.WaitedFor.Equal(m.Row.WaitedFor)
 		})
 	}
-	return false, nil // a second run repeats no write
+	return false, nil // no row to look for: running the batch again repeats no write
 }
 
 func (b *batch) matches(tx *db.Tx, row Payment, same func(Payment) bool) (there bool, err error) {

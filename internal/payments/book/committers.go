@@ -9,8 +9,9 @@ import (
 	"github.com/makola/makola/internal/groupcommit"
 )
 
-// Numbers of group commits on PostgreSQL. One is fastest for one busy wallet, several for many wallets. Settlements
-// that lock no wallet have their own. SQLite has one writer and therefore one group commit.
+// The numbers of group commits on PostgreSQL. For one busy wallet a single group commit is fastest; many wallets need
+// several. Settlements that lock no wallet have group commits of their own. SQLite allows one writer and therefore
+// has one group commit.
 const (
 	walletCommitters  = 4
 	paymentCommitters = 2
@@ -19,15 +20,15 @@ const (
 
 type opCommitter = groupcommit.Committer[*Op, Result]
 
-// committers are the group commits of this node: by wallet for requests that lock a wallet, by payment for the
-// others.
+// committers are the group commits of this node. Requests that lock a wallet are spread by wallet, all others by
+// payment.
 type committers struct {
 	wallets  []*opCommitter
 	payments []*opCommitter
 }
 
-// newCommitters returns the group commits of a node. commit runs one transaction for many requests in a shard of the
-// counters.
+// newCommitters returns the group commits of a node. commit runs one transaction for many requests and writes
+// counters to the given shard.
 func newCommitters(node string, engine db.Engine, commit func(ctx context.Context, shard int, ops []*Op) ([]groupcommit.Verdict[Result], error)) committers {
 	var l committers
 	h := fnv.New32a()

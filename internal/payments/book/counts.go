@@ -27,10 +27,10 @@ func newCounts(account func(Payment) string) counts {
 func (c counts) committed(inserts []*Payment, moves []move) {
 	for _, pay := range inserts {
 		if pay.Received() {
-			continue // counted once, with the sender
+			continue // the sender's payment counts the transfer
 		}
 		c.payments.WithLabelValues(string(pay.Kind), pay.Channel, pay.Rail, string(pay.Status)).Inc()
-		c.succeeded(*pay) // a transfer between wallets is final at once
+		c.succeeded(*pay) // a transfer between wallets is final when it is accepted
 	}
 	for _, moved := range moves {
 		pay := moved.row

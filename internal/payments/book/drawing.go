@@ -12,15 +12,15 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Draw accepts the payments of a drawing in the group commit of the tenant's wallet. Payments whose Reference exists
-// already are skipped. It returns the refusals of Lock, and InProgress.
+// Draw accepts the payments of a drawing in the group commit of the tenant's wallet. A payment whose Reference exists
+// already gets a Duplicate as its result. Draw returns a refusal of Lock, or InProgress.
 func (bk *Book) Draw(ctx context.Context, tenant string, d *Drawing) error {
 	_, err := bk.committers.wallet(tenant).DoBulk(ctx, tenant, rowsOf*len(d.Payments)+1, &Op{Draw: d})
 	return err
 }
 
-// lockReserves locks the batches whose reserves pay, in the order of their ids. It runs after the locks of wallets
-// and lists.
+// lockReserves locks the rows of the batches whose reserves pay, in the order of their ids. It runs after the locks
+// of wallets and lists.
 func (b *batch) lockReserves(tx *db.Tx) error {
 	var drawings []*Drawing
 	for _, o := range b.ops {
@@ -48,8 +48,8 @@ func (b *batch) lockReserves(tx *db.Tx) error {
 	return nil
 }
 
-// drawOne decides a drawing under the locks of the transaction. It adds all writes, or returns a refusal and adds
-// none.
+// drawOne decides a drawing. The transaction has taken all locks. drawOne adds all writes, or returns a refusal and
+// adds none.
 func (b *batch) drawOne(d *Drawing) error {
 	r := b.reserves[d.Batch]
 	switch {
@@ -83,7 +83,8 @@ func (b *batch) drawOne(d *Drawing) error {
 	return nil
 }
 
-// SpendToday adds an amount to a key's spending of today, or refuses it. The caller must have locked the wallet.
+// SpendToday adds amount to a key's spending of today, or refuses if the sum would exceed daily. The caller must have
+// locked the wallet.
 func (bk *Book) SpendToday(tx *db.Tx, tenant, key string, daily, amount money.Pesewas) error {
 	a := &Acceptance{Payment: Payment{Tenant: tenant, Key: key}, Daily: daily}
 	all, today := spending{spenderOf(a.Payment): &spent{}}, clock.Day(bk.clock.Now())

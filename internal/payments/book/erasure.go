@@ -9,7 +9,7 @@ import (
 // Erased replaces an erased number.
 const Erased = "erased"
 
-// erasureWindow is the number of rows that one statement scans for a number, because numbers have no index.
+// erasureWindow is the number of rows that one statement scans. A scan is necessary because numbers have no index.
 const erasureWindow = 5_000
 
 const (
@@ -18,8 +18,8 @@ const (
 	eraseParty   = `UPDATE payments SET account = $2, account_name = '', details = $3 WHERE id = $1 AND settled_at <> 0`
 )
 
-// OfNumber passes each payment of a number or bank account to each, oldest first. It scans all payments in bounded
-// steps.
+// OfNumber calls each for every payment of a number or bank account, oldest first. It scans all payments, in steps of
+// erasureWindow.
 func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment) error) error {
 	return db.WalkNaming(ctx, rd.db, numbersAfter, erasureWindow, number, func(ids []string) error {
 		for _, id := range ids {
@@ -36,7 +36,7 @@ func (rd *Reader) OfNumber(ctx context.Context, number string, each func(Payment
 }
 
 // EraseParty erases the number and name of the other party of a settled payment, which stays settled. Amounts stay.
-// It also rewrites the details, because earlier versions stored a name there.
+// The details are rewritten too, because earlier versions stored a name there.
 func EraseParty(tx *db.Tx, p Payment) { tx.Defer(eraseParty, 1, p.ID, Erased, p.Details.encode()) }
 
 // EraseAddress erases all spellings of a number from the callback address of a settled payment, which stays settled.

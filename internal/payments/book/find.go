@@ -59,7 +59,7 @@ func (rd *Reader) ByIDs(ctx context.Context, ids []string) (map[string]Payment, 
 
 const openOfBatch = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE batch = $1 AND status = 'pending' AND batch <> '' AND escalated_at IS NULL LIMIT $2) AS p`
 
-// OpenOfBatch counts the open payouts of a batch, up to most. It leaves out payouts that wait for an operator.
+// OpenOfBatch counts the open payouts of a batch, up to most. It does not count payouts that need an operator.
 func (rd *Reader) OpenOfBatch(ctx context.Context, batch string, most int) (n int, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(openOfBatch, []any{batch, int64(most)}, &n)
@@ -70,7 +70,7 @@ func (rd *Reader) OpenOfBatch(ctx context.Context, batch string, most int) (n in
 
 const statusesOfBatch = `SELECT status, count(*) FROM payments WHERE batch = $1 AND batch <> '' GROUP BY status`
 
-// StatusesOfBatch counts the payouts of a batch by their status.
+// StatusesOfBatch returns the number of payouts of a batch in each status.
 func (rd *Reader) StatusesOfBatch(ctx context.Context, batch string) (n map[Status]int, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		n = map[Status]int{}
@@ -110,10 +110,11 @@ const (
 	lookupReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind IN ($2, $3) AND reference = $4`
 )
 
-// Lookup returns a tenant's payment of one of two kinds by its id, Reference or ProviderReference.
+// Lookup returns a tenant's payment by its id, Reference or ProviderReference. A payment of the kind first takes
+// precedence over one of the kind second.
 func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second Kind) (Payment, bool, error) {
 	var found []Payment
-	ours := strings.ToLower(id) // a UUID is the same in capitals, a Reference is not
+	ours := strings.ToLower(id) // a UUID may be written in capitals; a Reference is case-sensitive
 	err := rd.db.Read(ctx, func(tx *db.Tx) error {
 		found = nil
 		args := []any{tenantID, first, second, ours}
@@ -137,8 +138,8 @@ func (rd *Reader) Lookup(ctx context.Context, tenantID, id string, first, second
 	return best, true, nil
 }
 
-// Collection finds the one collection of a tenant that goes by an id of ours or by the client's reference. It refuses a text that names
-// two.
+// Collection returns the collection of a tenant with this id, ProviderReference or client's reference. It refuses a
+// text that names two collections.
 func (rd *Reader) Collection(ctx context.Context, tenant, id string) (pay Payment, found bool, err error) {
 	var list []Payment
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {

@@ -12,12 +12,12 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// olderEvery is the interval of checks for nodes of an older release.
+// olderEvery is the interval at which a node checks for running nodes of an older release.
 const olderEvery = 10 * time.Second
 
 // A floatSwitch decides whether postings name the account at the provider. Nodes of the previous release know one
-// float for each provider, and their check of the books reports any other as a fault. Postings therefore name
-// accounts only after the last such node has stopped, and from then on always.
+// float for each provider, and their check of the books reports any other account as a fault. Postings therefore name
+// accounts only after the last such node has stopped. From then on they always do.
 type floatSwitch struct {
 	on   atomic.Bool
 	next atomic.Int64 // microseconds; time of the next check
@@ -40,8 +40,8 @@ func (s *floatSwitch) read(tx *db.Tx, now time.Time) (bool, error) {
 	return !older, nil
 }
 
-// Floats returns our balance in each account at a provider, by our ledger. The empty name has the postings without an
-// account, such as those of earlier releases.
+// Floats returns our balance in each account at a provider according to our ledger. The empty name stands for
+// postings without an account, such as those of earlier releases.
 func (rd *Reader) Floats(ctx context.Context, rail, mode string) (map[string]money.Pesewas, error) {
 	accounts := map[ledger.AccountID]string{ledger.Float(rail): ""}
 	ids := []ledger.AccountID{ledger.Float(rail)}

@@ -43,7 +43,7 @@ type Page struct {
 // publicStatuses are the accepted values of Filter.Status.
 var publicStatuses = []string{"success", "submitted", "pending", "failed", "invalid", "declined"}
 
-// check sets the defaults and returns the invalid fields.
+// check sets the defaults. It returns an error that names the invalid fields.
 func (f *Filter) check() error {
 	if f.Page == 0 {
 		f.Page = 1
@@ -97,7 +97,7 @@ func (rd *Reader) History(ctx context.Context, tenant string, f Filter) (Page, e
 	return page, nil
 }
 
-// offset returns the number of newer payments before the page.
+// offset returns the number of newer payments that precede the page.
 func (f Filter) offset() int64 {
 	if int64(f.Page-1) > math.MaxInt64/MaxPageSize {
 		return math.MaxInt64
@@ -107,7 +107,7 @@ func (f Filter) offset() int64 {
 
 const historyByReference = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind = $2 AND reference = $3`
 
-// byReference returns the payment with the reference. There is at most one.
+// byReference returns the payment with the reference, and the number of matches, which is 0 or 1.
 func byReference(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, error) {
 	var rows []Payment
 	err := tx.Query(historyByReference, []any{tenant, f.Kind, f.Reference}, appendPayment(&rows))
@@ -155,7 +155,7 @@ func (rd *Reader) page(tx *db.Tx, tenant string, f Filter) ([]Payment, int64, er
 	return rows, total, err
 }
 
-// finals are the statuses that the history counters count.
+// finals are the final statuses, which the history counters count.
 var finals = []string{string(StatusSuccess), string(StatusFailed), string(StatusDeclined), string(StatusInvalid)}
 
 // storedStatus returns the stored status of a public one. ok is false if no payment of the kind ever has it.
@@ -194,8 +194,8 @@ func (rd *Reader) Total(ctx context.Context, tenant string, k Kind) (n int64, er
 // exportRows is the number of rows that one statement of an export reads.
 const exportRows = 1000
 
-// Export passes all matches of a filter to each, newest first. It ignores the filter's page and size. It reads by
-// key, so that payments accepted during the export shift nothing.
+// Export calls each for every match of a filter, newest first. It ignores the filter's page and size. It continues
+// each statement after the last key, so that payments accepted during the export shift nothing.
 func (rd *Reader) Export(ctx context.Context, tenant string, f Filter, each func(Payment) error) error {
 	f.Page, f.Size = 1, MaxPageSize
 	if err := f.check(); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// NewID returns a UUIDv7 for a time of our clock. Ids sort by time to the microsecond: the twelve bits after the
-// version hold the fraction of the millisecond. An id is not a secret.
+// NewID returns a UUIDv7 for a time of our clock. Ids sort by time to the microsecond, because the twelve bits after
+// the version hold the fraction of the millisecond. An id is not a secret.
 func NewID(at time.Time) string { return idOf(at, rand.Uint64()) }
 
-// FirstID returns an id that is before all ids of a time and after those of earlier times.
+// FirstID returns an id that sorts before all ids of a time and after all ids of earlier times.
 func FirstID(at time.Time) string { return idOf(at, 0) }
 
 func idOf(at time.Time, random uint64) string {

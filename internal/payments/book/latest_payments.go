@@ -33,8 +33,8 @@ AND ($4 = '' OR kind || '' = $4) AND ($5 = '' OR ` + publicStatusSQL + ` = $5) A
 AND amount >= $9 AND ($10 = 0 OR amount <= $10) AND ($11 = 0 OR status = 'pending' AND (escalated_at IS NOT NULL OR refusal <> '' OR class = $12))
 ORDER BY id DESC LIMIT $8`
 
-// Latest lists the newest payments of all tenants. One call scans at most 10,000 payments; More is then the id to
-// continue from. There is no total, because a total would need a count of all rows.
+// Latest lists the newest payments of all tenants. One call scans at most 10,000 payments. If there are more, More is
+// the id from which the next call continues. The result has no total, because that would need a count of all rows.
 func (rd *Reader) Latest(ctx context.Context, n LatestFilter) (Found, error) {
 	if n.Limit == 0 {
 		n.Limit = DefaultPageSize
@@ -93,7 +93,7 @@ const MaxNewer = 100
 
 const countNewer = `SELECT count(*) FROM (SELECT 1 FROM payments WHERE id > $1 LIMIT $2) AS newer`
 
-// Newer counts the payments of all tenants that were accepted after one, up to MaxNewer.
+// Newer counts the payments of all tenants that were accepted after the payment id, up to MaxNewer.
 func (rd *Reader) Newer(ctx context.Context, id string) (n int64, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countNewer, []any{id, MaxNewer}, &n)

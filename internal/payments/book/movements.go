@@ -8,22 +8,23 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// Attempted is a payment with one of its attempts.
+// Attempted is a payment together with one of its attempts.
 type Attempted struct {
 	Payment
 	Reference string // ProviderReference of the attempt
 	AtRail    string // the attempt's provider
-	Current   bool   // false: the payment has left the attempt for another provider
+	Current   bool   // false: the payment was rerouted to another provider
 }
 
-// The index of each column finds the references.
+// The statement has one SELECT for each column with references, because each column has an index of its own.
 const paymentsByReferences = `SELECT payments.provider_reference, CASE WHEN payments.attempt > 1 THEN '' ELSE payments.rail END, CASE WHEN payments.attempt > 1 THEN 0 ELSE 1 END, ` + paymentColumns + `
 FROM payments WHERE provider_reference IN (SELECT value FROM texts($1))
 UNION ALL SELECT payments.attempt_reference, payments.rail, 1, ` + paymentColumns + ` FROM payments WHERE attempt_reference IN (SELECT value FROM texts($1)) AND attempt > 1
 UNION ALL SELECT attempts.provider_reference, attempts.rail, 0, ` + paymentColumns + ` FROM attempts JOIN payments ON payments.id = attempts.payment
 WHERE attempts.provider_reference IN (SELECT value FROM texts($1))`
 
-// ByReferences returns the payments with ProviderReferences, by the reference of their attempt.
+// ByReferences returns the payments that have one of these ProviderReferences, by the reference of the matching
+// attempt.
 func (rd *Reader) ByReferences(ctx context.Context, references []string) (map[string]Attempted, error) {
 	var found map[string]Attempted
 	err := rd.db.Read(ctx, func(tx *db.Tx) error {
@@ -34,7 +35,7 @@ func (rd *Reader) ByReferences(ctx context.Context, references []string) (map[st
 				return err
 			}
 			if before, is := found[a.Reference]; !is || before.AtRail == "" || a.Current {
-				found[a.Reference] = a // a retried payment keeps its first reference on the row, too
+				found[a.Reference] = a // the row of a rerouted payment also has its first reference
 			}
 			return nil
 		})
@@ -42,11 +43,11 @@ func (rd *Reader) ByReferences(ctx context.Context, references []string) (map[st
 	return found, err
 }
 
-// Payments are read in the order of their ids, which is that of their acceptance.
+// The order of ids is the order of acceptance.
 const paymentsBetween = `SELECT ` + paymentColumns + ` FROM payments WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3`
 
-// Between returns payments that were accepted after the one with an id and until a time, at most limit. next is the id to go on from;
-// empty: there are no more.
+// Between returns at most limit payments that were accepted after the payment with the id after and until a time.
+// next is the id for the next call. An empty next means that there are no more.
 func (rd *Reader) Between(ctx context.Context, after string, until time.Time, limit int) (list []Payment, next string, err error) {
 	if list, err = rd.list(ctx, paymentsBetween, after, IDAt(until), int64(limit)); len(list) == limit {
 		next = list[limit-1].ID
@@ -54,12 +55,12 @@ func (rd *Reader) Between(ctx context.Context, after string, until time.Time, li
 	return list, next, err
 }
 
-// IDAt returns a text between the ids of the payments before and after a time.
+// IDAt returns a text that sorts after the ids of earlier times and before the ids of at and later times.
 func IDAt(at time.Time) string { return NewID(at)[:18] }
 
 const providerFees = `SELECT subject, amount FROM transfers WHERE subject IN (SELECT value FROM texts($1)) AND leg = '` + LegProviderFee + `'`
 
-// ProviderFees returns the provider's fees that were posted for payments.
+// ProviderFees returns the posted fees of providers, by payment.
 func (rd *Reader) ProviderFees(ctx context.Context, ids []string) (map[string]money.Pesewas, error) {
 	var fees map[string]money.Pesewas
 	err := rd.db.Read(ctx, func(tx *db.Tx) error {

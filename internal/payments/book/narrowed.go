@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// narrowedSpan is the number of payments that one statement looks at.
+	// narrowedSpan is the number of payments that one statement scans.
 	narrowedSpan = 5_000
-	// narrowedMost bounds the payments that Narrowed looks at.
+	// narrowedMost limits the payments that Narrowed scans.
 	narrowedMost = 20 * narrowedSpan
 )
 
@@ -20,8 +20,8 @@ const narrowedBetween = `SELECT ` + paymentColumns + ` FROM payments
 WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 AND amount >= $5 AND ($6 = 0 OR amount <= $6) AND ($7 = '' OR status = $7)
 AND ($8 = 0 OR status = 'pending') ORDER BY seq DESC`
 
-// Narrowed lists the payments of a history that its narrowing selects, newest first and at most f.Size. One call looks at up to
-// 100,000 payments. before is More of the page before.
+// Narrowed lists the payments of a history that match its narrowing, newest first and at most f.Size. One call scans
+// up to 100,000 payments. before is the field More of the previous page.
 func (rd *Reader) Narrowed(ctx context.Context, tenant string, f Filter, before string) (Found, error) {
 	if err := f.check(); err != nil {
 		return Found{}, err

@@ -5,13 +5,13 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A Narrowing selects payments by what no index has. The zero Narrowing selects all.
+// A Narrowing selects payments by properties that no index covers. The zero Narrowing selects all.
 type Narrowing struct {
 	Least, Most money.Pesewas // bounds of the amount, inclusive; 0: open
 	Unknown     bool          // open payments with an unknown outcome
 }
 
-// Any reports whether anything is selected.
+// Any reports whether n selects less than all payments.
 func (n Narrowing) Any() bool { return n != (Narrowing{}) }
 
 func (n Narrowing) check(bad *problem.Fields) {
@@ -24,7 +24,7 @@ func (n Narrowing) selects(p Payment) bool {
 	return p.Amount >= n.Least && (n.Most == 0 || p.Amount <= n.Most) && (!n.Unknown || p.OutcomeUnknown())
 }
 
-// boolean returns a condition as the number by which SQL knows it.
+// boolean returns 1 for true and 0 for false, for SQL.
 func boolean(is bool) int64 {
 	if is {
 		return 1

@@ -22,14 +22,14 @@ const (
 // Note is a note of an operator about a payment. Accounts never see it.
 type Note struct {
 	Payment    string
-	ID         string // given by the form, so that a form sent twice is one note
+	ID         string // comes from the form, so that a form sent twice stores one note
 	Author     string // id of the person
 	AuthorName string
 	At         time.Time
 	Text       string
 }
 
-// Owner is the person who takes care of a payment that needs attention. The zero value is nobody.
+// Owner is the person who takes care of a payment that needs attention. The zero value means that there is none.
 type Owner struct {
 	Person string // id
 	Name   string
@@ -54,7 +54,8 @@ const (
 	newestNotesOfStuck = `SELECT ` + noteColumns + ` FROM payments p JOIN payment_notes n ON n.payment = p.id WHERE p.escalated_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM payment_notes later WHERE later.payment = n.payment AND (later.at > n.at OR later.at = n.at AND later.id > n.id))`
 
-	// lockParty fails for a payment whose party is erased. It orders a note and the erasure, which changes the same row.
+	// lockParty changes no row if the payment's party is erased. It locks the row that the erasure changes, so that a
+	// note is stored before the erasure or not at all.
 	lockParty = `UPDATE payments SET account = account WHERE id = $1 AND account <> $2`
 
 	countNotes = `SELECT count(*) FROM payment_notes WHERE payment = $1`
@@ -73,7 +74,7 @@ func (n *Note) scan(r *db.Row) error {
 	return r.Scan(&n.Payment, &n.ID, &n.Author, &n.AuthorName, &n.At, &n.Text)
 }
 
-// Notes returns the notes about a payment, newest first, and its owner.
+// Notes returns the notes about a payment, newest first, and the payment's owner.
 func (rd *Reader) Notes(ctx context.Context, payment string) (list []Note, owner Owner, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		list, owner = nil, Owner{}
@@ -91,8 +92,8 @@ func (rd *Reader) Notes(ctx context.Context, payment string) (list []Note, owner
 	return list, owner, err
 }
 
-// CareOfStuck returns the owners and the newest notes of the payments that need attention, by payment. Payments
-// without both are absent.
+// CareOfStuck returns the owner and the newest note of each payment that needs attention. A payment with neither is
+// absent.
 func (rd *Reader) CareOfStuck(ctx context.Context) (all map[string]Care, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		all = map[string]Care{}
@@ -118,8 +119,8 @@ func (rd *Reader) CareOfStuck(ctx context.Context) (all map[string]Care, err err
 	return all, err
 }
 
-// AddNote stores a note and runs also in the same transaction. A note that is stored already stays as it is. A payment
-// whose party is erased takes no notes, because nothing would erase them again.
+// AddNote stores a note, and runs the function also in the same transaction. It does nothing if a note with this id
+// exists. It refuses a note about a payment whose party is erased, because no later erasure would remove the note.
 func (bk *Book) AddNote(ctx context.Context, n Note, also func(*db.Tx) error) error {
 	n.Text, n.At = strings.TrimSpace(n.Text), bk.clock.Now()
 	if n.Text == "" || len([]rune(n.Text)) > MaxNote || !usertext.Storable(n.Text) {
@@ -151,13 +152,13 @@ func (bk *Book) AddNote(ctx context.Context, n Note, also func(*db.Tx) error) er
 	})
 }
 
-// errOwned refuses a change of an owner who is another person now.
+// errOwned refuses a change because the payment is now owned by another person, name.
 func errOwned(name string) error {
 	return problem.New(problem.Duplicate, "payment_has_owner", "This payment is assigned to "+name+". Reload the page.")
 }
 
-// Take makes a person the owner of a payment that needs attention and has no owner, and runs also in the same
-// transaction. It does nothing if the person is the owner already.
+// Take makes a person the owner of a payment that needs attention and has no owner. It runs the function also in the
+// same transaction. It does nothing if the person is the owner already.
 func (bk *Book) Take(ctx context.Context, payment string, o Owner, also func(*db.Tx) error) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		taken, err := tx.Exec(takePayment, payment, o.Person, o.Name, bk.clock.Now())
@@ -181,8 +182,8 @@ func (bk *Book) Take(ctx context.Context, payment string, o Owner, also func(*db
 	})
 }
 
-// Release takes a payment from its owner, who must be the given person, and runs also in the same transaction. It does
-// nothing if nobody owns the payment.
+// Release removes the given person as the owner of a payment, and runs the function also in the same transaction. It
+// does nothing if the payment has no owner.
 func (bk *Book) Release(ctx context.Context, payment, person string, also func(*db.Tx) error) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		released, err := tx.Exec(releasePayment, payment, person)
@@ -201,5 +202,5 @@ func (bk *Book) Release(ctx context.Context, payment, person string, also func(*
 	})
 }
 
-// EraseNotes replaces the texts of the notes about a payment.
+// EraseNotes replaces the texts of all notes about a payment with Erased.
 func EraseNotes(tx *db.Tx, payment string) { tx.Defer(eraseNotes, -1, payment, Erased) }

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// JobKind is the kind of the one job of an open payment. The job's id and subject are the payment's id.
-// Refunds have a separate kind, so that a node of a release without refunds never runs one as a payout.
+// JobKind is the kind of the one job of an open payment. The job's id and subject are the payment's id. Refunds have
+// a separate kind, so that a node of a release without refunds never submits one as a payout.
 const (
 	JobKind       = "payment"
 	RefundJobKind = "refund"

@@ -14,8 +14,8 @@ const PayeeWindow = 1_000
 const paidTo = `SELECT ` + paymentColumns + ` FROM payments WHERE tenant = $1 AND kind = 'payout' AND account = $2
 AND seq > (SELECT COALESCE(max(seq), 0) FROM payments WHERE tenant = $1 AND kind = 'payout') - $3 ORDER BY seq DESC LIMIT $4`
 
-// PaidTo lists a tenant's payouts to one number or bank account in its stored form, newest first. It scans only the
-// last PayeeWindow payouts, so that its cost is constant.
+// PaidTo lists a tenant's payouts to one number or bank account, newest first. account is in its stored form. PaidTo
+// scans only the last PayeeWindow payouts, so that its cost is constant.
 func (rd *Reader) PaidTo(ctx context.Context, tenant, account string, limit int) (rows []Payment, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		rows = nil
@@ -33,8 +33,8 @@ type Paid struct {
 const paidSince = `SELECT account, amount, max(created_at) FROM payments WHERE tenant = $1 AND kind = 'payout' AND account IN (SELECT value FROM texts($2))
 AND created_at >= $3 AND status <> 'failed' GROUP BY account, amount`
 
-// PaidSince returns the amounts of a tenant's successful and open payouts to accounts since a time. Each amount has
-// the time of its last payout.
+// PaidSince returns the amounts of a tenant's successful and open payouts to accounts since a time. The value of each
+// is the time of its last payout.
 func (rd *Reader) PaidSince(ctx context.Context, tenant string, accounts []string, since time.Time) (paid map[Paid]time.Time, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		paid = map[Paid]time.Time{}
@@ -51,7 +51,7 @@ func (rd *Reader) PaidSince(ctx context.Context, tenant string, accounts []strin
 
 const usedReferences = `SELECT reference FROM payments WHERE tenant = $1 AND kind = 'payout' AND reference IN (SELECT value FROM texts($2))`
 
-// UsedReferences returns the references that payouts of the tenant have already.
+// UsedReferences reports which of the references payouts of the tenant already have.
 func (rd *Reader) UsedReferences(ctx context.Context, tenant string, references []string) (taken map[string]bool, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		taken = map[string]bool{}

@@ -32,8 +32,8 @@ const (
 // Status is the state of a payment. Values are stored and never change.
 type Status string
 
-// The states. An unknown outcome is a property of the attempt (Class), not a state, because the money stays on hold
-// either way.
+// The states. An unknown outcome is not a state but a property of the attempt (Class), because it does not change the
+// hold.
 const (
 	StatusWaiting  Status = "waiting"  // a top-up whose payer has not paid yet; no money is on hold
 	StatusPending  Status = "pending"  // accepted: the money is on hold, or the payer was asked to pay
@@ -46,8 +46,8 @@ const (
 // Open reports whether the payment has no final status yet.
 func (s Status) Open() bool { return s == StatusWaiting || s == StatusPending }
 
-// PublicStatus returns the status that customers see. An open collection, payout or unpaid top-up is pending; an open
-// paid top-up or bundle is submitted.
+// PublicStatus returns the status that customers see. An open collection, payout or unpaid top-up is pending; any
+// other open top-up or bundle is submitted.
 func (p Payment) PublicStatus() string {
 	switch {
 	case p.Status == StatusWaiting:
@@ -90,7 +90,7 @@ type Payment struct {
 	Parent            string // collection of a top-up paid by mobile money; sender's payment of a received transfer
 	Child             string // top-up of such a collection
 	Batch             string // batch whose reserve pays the payout
-	RefundOf          string // collection of a refund
+	RefundOf          string // collection that a refund gives back
 	RefundWay         RefundWay
 	Refunded          money.Pesewas // of a collection: sum of its open and successful refunds
 	Details           Details
@@ -108,7 +108,7 @@ type Payment struct {
 	AttemptReference string         // ProviderReference of this attempt
 	Submissions      int            // submissions of this attempt, including the next or running one
 	Unsent           int            // submissions that the provider certainly did not process
-	SendingAt        time.Time      // set before a submission that must not be repeated, that is a repetition, or that is late
+	SendingAt        time.Time      // set before a submission that is late, repeats another one, or must not be repeated
 	Class            provider.Class // last stored class; valid only if Classed
 	Classed          bool
 	Refusal          Refusal   // an unconfirmed refusal by the provider
@@ -118,24 +118,25 @@ type Payment struct {
 	SettledAt        time.Time // zero while open
 	EscalatedAt      time.Time // zero unless operators were alerted
 	ContradictedAt   time.Time // zero unless the provider contradicted a final status
-	LastReported     string    // last state reported since then, success or failed; empty: the opposite of the status
-	// WaitedFor is the SubmittableSince of the last submission that two quiet minutes have followed. Zero: none.
+	LastReported     string    // last state reported since the contradiction, success or failed; empty: the opposite of the status
+	// WaitedFor is the SubmittableSince of the last submission that is known to have ended. It is zero if there is
+	// none.
 	WaitedFor time.Time
 	// ApprovalDeadline is when a payout that awaits its account's approval expires. Such a payout has no job and was
 	// never submitted. It is zero for all other payments.
 	ApprovalDeadline time.Time
 }
 
-// AwaitsApproval reports whether people of the account must approve the payment first.
+// AwaitsApproval reports whether the payment is pending approval by people of its account.
 func (p Payment) AwaitsApproval() bool { return !p.ApprovalDeadline.IsZero() }
 
-// OutcomeUnknown reports whether the payment is open because its outcome is unknown.
+// OutcomeUnknown reports whether the payment is open and its outcome is unknown.
 func (p Payment) OutcomeUnknown() bool {
 	return p.Status == StatusPending && (!p.EscalatedAt.IsZero() || p.Refusal != RefusalNone || p.Classed && p.Class == provider.Unknown)
 }
 
 // ProviderState returns the last state that the provider reported about a final payment. Without a contradiction it
-// is the state of the status.
+// is the state that the status implies.
 func (p Payment) ProviderState() provider.State {
 	if (p.Status == StatusSuccess) != (!p.ContradictedAt.IsZero() && p.LastReported != string(p.Status)) {
 		return provider.Success
@@ -158,7 +159,8 @@ type Details struct {
 
 	Trace string `json:"trace,omitempty"` // traceparent of the request
 
-	// Of refunds: the client's reference of the collection, and the one by which its rail collected the money.
+	// Refunds only: the client's reference of the collection, and the reference by which its rail collected the
+	// money.
 	Collection string `json:"collection,omitempty"`
 	Collected  string `json:"collected,omitempty"`
 }
@@ -225,7 +227,7 @@ func (p Payment) Held() money.Pesewas {
 	return p.Amount + p.Charges
 }
 
-// A Refusal is a provider's refusal of a submission that no status query has confirmed yet. The row of the open
+// A Refusal is a provider's refusal of a submission before a status query has confirmed it. The row of the open
 // payment stores it. Values never change.
 type Refusal string
 
@@ -238,7 +240,7 @@ const (
 )
 
 // SubmittableSince returns the time from which the last submission may have started: acceptance, or SendingAt.
-// SendingAt is set before a late first submission and before every later one.
+// SendingAt is set before a late first submission and before every repeated submission.
 func (p Payment) SubmittableSince() time.Time {
 	if p.SendingAt.IsZero() {
 		return p.CreatedAt
@@ -246,10 +248,10 @@ func (p Payment) SubmittableSince() time.Time {
 	return p.SendingAt
 }
 
-// Waited reports whether the payment's follower has seen its last submission end.
+// Waited reports whether the payment's last submission is known to have ended.
 func (p Payment) Waited() bool { return p.WaitedFor.Equal(p.SubmittableSince()) }
 
-// RefundWay is how a refund reaches the payer. Stored; never renamed.
+// RefundWay is how a refund reaches the payer. Values are stored and never change.
 type RefundWay string
 
 // The ways of a refund. The way is chosen before the debit and never changes.
@@ -258,7 +260,8 @@ const (
 	RefundByPayout RefundWay = "payout" // a payout to the payer's number, by any rail
 )
 
-// refundOpen returns the column refund_open, by which nodes of an earlier release cannot change a refund.
+// refundOpen returns the value of the column refund_open. A constraint compares it with the status, so a node of an
+// earlier release, which does not set the column, cannot change a refund.
 func (p Payment) refundOpen() int64 {
 	switch {
 	case p.RefundOf == "" || p.Status != StatusPending:
@@ -304,7 +307,7 @@ func walletOf(p Payment) ledger.Key {
 // listOf returns the history list of a payment.
 func listOf(p Payment) history.List { return history.List{Tenant: p.Tenant, Kind: string(p.Kind)} }
 
-// counted returns the status by which the histories count a payment. Open payments return "".
+// counted returns the status under which the history counters count a payment, or "" if the payment is open.
 func (s Status) counted() string {
 	if s.Open() {
 		return ""

@@ -19,7 +19,7 @@ payments.sending_at, payments.class, payments.escalated_at, payments.turned_at, 
 payments.refused_at, payments.last_word, payments.held_until, payments.waited_for, payments.batch,
 payments.refund_of, payments.refund_way, payments.refunded`
 
-// scanPayment reads the columns before, then one row of paymentColumns.
+// scanPayment reads the values before, and then a payment from the columns of paymentColumns.
 func scanPayment(r *db.Row, before ...any) (Payment, error) {
 	var p Payment
 	var key *string
@@ -47,7 +47,7 @@ func scanPayment(r *db.Row, before ...any) (Payment, error) {
 	return p, err
 }
 
-// insertColumns are the columns that acceptance writes. The others start with the defaults of the table.
+// insertColumns are the columns that acceptance writes. All other columns start with the defaults of the table.
 var insertColumns = []db.Column[*Payment]{
 	{Name: "tenant", Text: func(p *Payment) string { return p.Tenant }},
 	{Name: "kind", Text: func(p *Payment) string { return string(p.Kind) }},
@@ -95,7 +95,7 @@ const paymentsByID = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (S
 
 const paymentByID = `SELECT ` + paymentColumns + ` FROM payments WHERE payments.id = $1 AND payments.tenant || '' = $2 AND payments.kind || '' = $3`
 
-// The order of ids prevents deadlocks.
+// All transactions lock in the order of ids, which prevents deadlocks.
 const paymentsLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id IN (SELECT value FROM texts($1)) ORDER BY id FOR UPDATE`
 
 // Get reads one payment.

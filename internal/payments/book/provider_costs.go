@@ -45,8 +45,8 @@ func (b *batch) addCosts(p Payment, s *Settlement, costs ...cost) error {
 	return b.add(p, transfers...)
 }
 
-// contradictedCosts posts the provider's costs of a contradiction, so that the float agrees with the provider's book.
-// A reversal undoes them, and a failure found paid posts them.
+// contradictedCosts posts the provider's costs of a contradiction, so that the float agrees with the provider's
+// balance. A reversal undoes the costs, and a failure that is found paid posts them.
 func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
 	if s.Event != EventReversed {
 		return b.providerCosts(p, s)
@@ -56,7 +56,7 @@ func (b *batch) contradictedCosts(p Payment, s *Settlement) error {
 		cost{LegContradictedCommission, ledger.Commission(p.Rail), b.float(p), s.Outcome.Commission})
 }
 
-// Costs returns the posted fee and commission of a payment's provider.
+// Costs returns the provider's fee and commission that were posted for a payment.
 func (bk *Book) Costs(ctx context.Context, pay Payment) (fee, commission money.Pesewas, err error) {
 	transfers, err := bk.ledger.OfSubject(ctx, pay.ID)
 	for _, t := range transfers {
@@ -90,8 +90,8 @@ func (bk *Book) FloatOf(ctx context.Context, p Payment) (id ledger.AccountID, er
 
 const paymentLocked = `SELECT ` + paymentColumns + ` FROM payments WHERE id = $1 FOR UPDATE`
 
-// BookCosts posts a provider's fee and commission of a success unless they are posted already. An operator who
-// resolves a payment may not know them.
+// BookCosts posts the provider's fee and commission of a successful payment, unless they are posted already. They may
+// be missing because an operator who resolved the payment did not know them.
 func (bk *Book) BookCosts(ctx context.Context, pay Payment, fee, commission money.Pesewas) error {
 	if fee <= 0 && commission <= 0 {
 		return nil
@@ -125,7 +125,7 @@ func (bk *Book) BookCosts(ctx context.Context, pay Payment, fee, commission mone
 		return nil
 	})
 	if errors.Is(err, db.ErrUnique) || errors.Is(err, db.ErrAmbiguous) {
-		return nil // posted already, or the next recheck posts it
+		return nil // posted already, or the next recheck will post it
 	}
 	return err
 }

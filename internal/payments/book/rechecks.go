@@ -12,8 +12,8 @@ import (
 
 // Times of the recheck of a final payment.
 const (
-	RecheckAfter = 24 * time.Hour // after acceptance
-	RecheckSlack = time.Hour      // after acceptance; a payment that settles later gets a recheck of its own
+	RecheckAfter = 24 * time.Hour // after acceptance or a late settlement
+	RecheckSlack = time.Hour      // additional time of the regular recheck; a payment that settles later gets a recheck of its own
 )
 
 // A Recheck is a recheck with its own due time. A payment gets one if it settled long after acceptance, or if its
@@ -29,7 +29,7 @@ var recheckColumns = []db.Column[Recheck]{
 }
 
 const (
-	// Lists that have grown since the last sweep.
+	// sweepLists selects the lists that have grown since their last sweep.
 	sweepLists = `SELECT e.tenant, e.kind, COALESCE(s.done_until, 0) FROM payment_ends AS e
 LEFT JOIN payment_sweeps AS s ON s.name = e.tenant || '/' || e.kind
 WHERE e.total > COALESCE(s.done_until, 0) ORDER BY e.tenant, e.kind`
@@ -41,7 +41,7 @@ ON CONFLICT (name) DO UPDATE SET done_until = excluded.done_until`
 
 	rechecksDue = `SELECT due_at, payment FROM payment_looks WHERE due_at <= $1 ORDER BY due_at, payment LIMIT $2`
 
-	// BETWEEN lets every plan use the index.
+	// The BETWEEN lets every query plan use the index.
 	rechecksDone = `DELETE FROM payment_looks WHERE due_at BETWEEN $2 AND $3 AND (due_at, payment) IN (SELECT due_at, payment FROM rows($1) AS l)`
 )
 
@@ -71,7 +71,7 @@ func (bk *Book) After(ctx context.Context, l SweptList, limit int) ([]Payment, e
 	return bk.list(ctx, sweepNext, l.Tenant, l.Kind, l.Done, limit)
 }
 
-// Swept stores that a list is swept up to l.Done, and adds rechecks for payments of it.
+// Swept stores that a list is swept up to the number l.Done, and adds rechecks of some of its payments.
 func (bk *Book) Swept(ctx context.Context, l SweptList, again []Recheck) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		db.Insert(tx, "payment_looks", recheckColumns, again)
@@ -102,7 +102,8 @@ func (bk *Book) Due(ctx context.Context, at time.Time, limit int) (due []Recheck
 	return due, rows, err
 }
 
-// Rechecked removes rechecks in the order in which Due returned them, and adds later ones.
+// Rechecked removes the rechecks in done, which must have the order in which Due returned them. It adds the rechecks
+// in again.
 func (bk *Book) Rechecked(ctx context.Context, done, again []Recheck) error {
 	return bk.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(rechecksDone, db.RowsOf(recheckColumns, done), done[0].Due, done[len(done)-1].Due); err != nil {
@@ -118,7 +119,7 @@ func (bk *Book) RecheckLater(tx *db.Tx, again Recheck) {
 	db.Insert(tx, "payment_looks", recheckColumns, []Recheck{again})
 }
 
-// SettledLate reports whether the payment settled long after its acceptance.
+// SettledLate reports whether the payment settled so long after its acceptance that the regular recheck is too early.
 func (p Payment) SettledLate() bool {
 	return !p.Status.Open() && p.SettledAt.Sub(p.CreatedAt) > RecheckSlack
 }

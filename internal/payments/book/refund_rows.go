@@ -8,14 +8,14 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// RefundSums sums the refunds of one collection.
+// RefundSums has sums over the refunds of one collection.
 type RefundSums struct {
-	Open      bool          // one refund is open
-	ByRail    money.Pesewas // open or successful, by the rail's own refund
-	FoundPaid money.Pesewas // failed, then found paid
+	Open      bool          // a refund is open
+	ByRail    money.Pesewas // open or successful refunds made by the rail
+	FoundPaid money.Pesewas // refunds that failed and were found paid later
 }
 
-// Left returns what can still be refunded of a collection with these refunds.
+// Left returns the amount of a collection that can still be refunded.
 func (s RefundSums) Left(of Payment) money.Pesewas { return max(0, of.Amount-of.Refunded-s.FoundPaid) }
 
 const refundSums = `SELECT refund_of, CAST(sum(CASE WHEN refund_open <> 0 THEN 1 ELSE 0 END) AS INTEGER),
@@ -36,7 +36,7 @@ func refundQuery(collections []string, sums map[string]*RefundSums) db.Query {
 	}}
 }
 
-// Refunds reads the sums of a collection's refunds, for people who decide about another refund.
+// Refunds reads the sums of a collection's refunds. People see them before they decide about another refund.
 func (rd *Reader) Refunds(ctx context.Context, collection string) (s RefundSums, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		sums := map[string]*RefundSums{}
@@ -56,7 +56,8 @@ func (rd *Reader) RefundsOf(ctx context.Context, collection string, limit int) (
 	return rd.list(ctx, refundsOf, collection, limit)
 }
 
-// Refundable returns the refusal of a refund of a collection, if any. topUp is the top-up that the collection paid for, or nil.
+// Refundable returns the reason why a collection cannot be refunded by amount, or nil. topUp is the top-up that the
+// collection paid for, or nil.
 func Refundable(of Payment, topUp *Payment, sums RefundSums, amount money.Pesewas) error {
 	refuse := func(text string) error { return problem.New(problem.Invalid, "not_refundable", text) }
 	left := sums.Left(of)

@@ -8,7 +8,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// refundable refuses a refund under the locks of the collection and of its top-up.
+// refundable returns the reason why a refund must be refused. The transaction has locked the collection and its
+// top-up.
 func (b *batch) refundable(refund Payment) error {
 	of := b.rows[refund.RefundOf]
 	if of == nil || of.Tenant != refund.Tenant || of.Mode != refund.Mode {
@@ -21,7 +22,7 @@ func (b *batch) refundable(refund Payment) error {
 	return Refundable(*of, b.rows[of.Child], sums, refund.Amount)
 }
 
-// refundChanges returns the changes of collections by direction, sorted by id.
+// refundChanges returns the changes that lower and the changes that raise a refunded amount, each sorted by id.
 func (b *batch) refundChanges() (lowered, raised []refundChange) {
 	for _, id := range slices.Sorted(maps.Keys(b.refunded)) {
 		switch c := *b.refunded[id]; {
@@ -50,7 +51,8 @@ func (b *batch) refund(refund Payment, amount money.Pesewas) error {
 	return nil
 }
 
-// refundAccepted adds an accepted refund to its collection, which has an open refund now.
+// refundAccepted adds an accepted refund to the refunded amount of its collection. The collection then has an open
+// refund.
 func (b *batch) refundAccepted(refund Payment) error {
 	if b.refunds[refund.RefundOf] == nil {
 		b.refunds[refund.RefundOf] = &RefundSums{}
@@ -63,8 +65,8 @@ func (b *batch) refundAccepted(refund Payment) error {
 	return b.refund(refund, refund.Amount)
 }
 
-// refundFailed returns the amount of a refund to its collection. It schedules a status query of the collection, because
-// the refund no longer explains a reversal.
+// refundFailed subtracts a failed refund from the refunded amount of its collection. It schedules a status query of
+// the collection, because the refund no longer explains a reversal by the provider.
 func (b *batch) refundFailed(refund Payment, s *Settlement) error {
 	if sums := b.refunds[refund.RefundOf]; sums != nil && refund.RefundWay == RefundByRail {
 		sums.ByRail -= refund.Amount
@@ -73,9 +75,9 @@ func (b *batch) refundFailed(refund Payment, s *Settlement) error {
 	return b.refund(refund, -refund.Amount)
 }
 
-// reversedRefunded handles a collection that its provider reports as reversed while it has open or successful refunds.
-// Refunds of the whole amount by the rail explain the report. In all other cases it posts nothing, because money would
-// leave twice, and an operator decides.
+// reversedRefunded handles a collection that its provider reports as reversed while it has open or successful
+// refunds. If the rail refunded the whole amount, the refunds explain the report, and nothing is to be done.
+// Otherwise it stores the contradiction for an operator. It posts nothing, because the money would leave twice.
 func (b *batch) reversedRefunded(row *Payment, s *Settlement) (changed bool) {
 	if sums := b.refunds[row.ID]; sums != nil && sums.ByRail == row.Gross() {
 		return false

@@ -12,8 +12,9 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A repeated request has the Idempotency-Key or the Reference of an earlier one. Both are stored on the row of the
-// first request's payment. This file finds that payment and decides the answer.
+// A repeated request has the Idempotency-Key or the Reference of an earlier request. Both are stored on the row of
+// the payment that the first request created. This file finds that payment and decides the answer to the repeated
+// request.
 
 // byIdempotency returns the payment of an earlier request with the same Idempotency-Key within the last day.
 func (b *batch) byIdempotency(p Payment) *Payment {
@@ -44,15 +45,16 @@ func (bk *Book) replay(old, asked Payment) (Result, error) {
 	return Result{Payment: old, Replayed: true}, nil
 }
 
-// An OpenRequest is the cause of an InProgress refusal: the request that created Payment may still wait for its answer.
+// An OpenRequest is the cause of an InProgress refusal: the request that created Payment may still be running.
 type OpenRequest struct{ Payment Payment }
 
-// Error names the payment.
+// Error returns a text with the payment's id.
 func (o *OpenRequest) Error() string {
 	return "the first request of payment " + o.Payment.ID + " may still wait"
 }
 
-// requestOpen returns the refusal of a request that repeats the open request of old.
+// requestOpen returns the refusal of a request that repeats one that may still be running. old is the payment of the
+// first request.
 func requestOpen(old Payment, code, message string) error {
 	e := problem.Wrap(&OpenRequest{old}, problem.InProgress, code, message)
 	e.RetryAfter = time.Second
@@ -60,7 +62,7 @@ func requestOpen(old Payment, code, message string) error {
 }
 
 // Earlier answers a request that repeats an Idempotency-Key or a Reference. It must run before other checks of the
-// request, because an offer named in it may have expired since. accept checks again in its transaction.
+// request, because an offer in the request may have expired since. Accept checks again in its transaction.
 func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
 	if old, replayed, err = bk.earlier(ctx, a); problem.Is(err, problem.InProgress) {
 		return bk.earlier(ctx, a)
@@ -68,8 +70,8 @@ func (bk *Book) Earlier(ctx context.Context, a *Acceptance) (old Payment, replay
 	return old, replayed, err
 }
 
-// earlier is one try of Earlier. It returns InProgress if it read the row just before the payment settled; the next
-// try then reads the settled row.
+// earlier is one attempt of Earlier. It returns InProgress if the payment settled just after earlier read the row.
+// The next attempt then reads the settled row.
 func (bk *Book) earlier(ctx context.Context, a *Acceptance) (old Payment, replayed bool, err error) {
 	var byKey, byReference, topUp *Payment
 	pay, b := a.Payment, &batch{book: bk}
@@ -106,13 +108,14 @@ func (bk *Book) earlier(ctx context.Context, a *Acceptance) (old Payment, replay
 	return Payment{}, false, nil
 }
 
-// repeatTime is how long a repeated Reference is answered with the payment's state, for tenants that repeat
-// duplicates.
+// repeatTime is how long after acceptance a request with the same Reference is answered with the payment's state. It
+// applies to tenants that repeat duplicates.
 const repeatTime = 24 * time.Hour
 
-// again answers a request with the Reference of old; topUp is the payment accepted together with old, or nil. A
-// request that was refused is refused again. For a tenant that repeats duplicates, it returns the payment's state,
-// and a failure as Refused. Both count as replayed. Every other request is a Duplicate, also after a contradiction.
+// again answers a request with the Reference of old. topUp is the payment that was accepted together with old, or
+// nil. A request that was refused is refused again. For a tenant that repeats duplicates, again returns the payment,
+// and for a failed payment also the error Refused. Both results count as replayed. Every other request is a
+// Duplicate, as is every request after a contradiction.
 func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error) {
 	answerable := old.Refused || a.Repeats && bk.clock.Since(old.CreatedAt).Abs() < repeatTime
 	contradicted := old.Status == StatusFailed && !old.ContradictedAt.IsZero()
@@ -127,8 +130,8 @@ func (bk *Book) again(a *Acceptance, old Payment, topUp *Payment) (Result, error
 	return Result{Payment: old, Replayed: true}, nil
 }
 
-// remember stores the Idempotency-Key of a request that was answered by its Reference on the row of old. The key then
-// identifies this request only. A row that has another key keeps it.
+// remember stores the Idempotency-Key of a repeated request that was found by its Reference. The row of old then
+// identifies this request by the key. A row that has another key keeps it.
 func (bk *Book) remember(ctx context.Context, old, asked Payment) error {
 	if asked.IdempotencyKey == "" || old.IdempotencyKey != "" {
 		return nil
@@ -137,13 +140,13 @@ func (bk *Book) remember(ctx context.Context, old, asked Payment) error {
 		_, err := tx.Exec(keySet, old.ID, asked.IdempotencyKey, asked.IdempotencyHash)
 		return err
 	})
-	if errors.Is(err, db.ErrUnique) { // a payment older than a day still has the key
+	if errors.Is(err, db.ErrUnique) { // the row of a payment older than a day still has the key
 		return nil
 	}
 	return err
 }
 
-// like reports whether the request equals the one that created old.
+// like reports whether the request equals the request that created old and topUp.
 func (a *Acceptance) like(old Payment, topUp *Payment) bool {
 	if a.Child == nil || topUp == nil {
 		return a.Child == nil && old.Child == "" && a.Payment.like(old)
@@ -151,8 +154,8 @@ func (a *Acceptance) like(old Payment, topUp *Payment) bool {
 	return a.Payment.like(old) && a.Child.like(*topUp)
 }
 
-// like reports whether the same request created two payments. It ignores texts for people, and the price of a bundle,
-// which comes from the offer.
+// like reports whether two payments come from equal requests. It ignores texts for people. It also ignores the price
+// of a bundle, which comes from the offer.
 func (p Payment) like(old Payment) bool {
 	return p.Kind == old.Kind && p.Channel == old.Channel && p.Account == old.Account && p.BankID == old.BankID && p.CallbackURL == old.CallbackURL && p.RefundOf == old.RefundOf &&
 		cmp.Or(p.Details.AccountType, AccountAgent) == cmp.Or(old.Details.AccountType, AccountAgent) &&

@@ -8,17 +8,18 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// An Acceptance is one request to accept a payment. The caller sets everything, ids included, before the first try. A
-// second run after a lost answer to COMMIT then recognizes its own rows.
+// An Acceptance is one request to accept a payment. The caller sets all fields, ids included, before the first run.
+// If the response to COMMIT is lost, a second run then recognizes its own rows.
 type Acceptance struct {
 	// Payment is the new row with its ids.
 	Payment Payment
-	// Child is a second payment in the same transaction, or nil. It is the unpaid top-up of airtime paid by mobile
-	// money (EventReserved), or the receiver's side of a transfer between wallets (EventReceived).
+	// Child is a second payment that is accepted in the same transaction, or nil. For airtime paid by mobile money it
+	// is the unpaid top-up (EventReserved). For a transfer between wallets it is the receiver's side (EventReceived).
 	Child *Payment
-	// Refunds is the collection that a refund gives back, as read before the transaction; nil for all other payments.
+	// Refunds is the collection that a refund gives back, as read before the transaction. It is nil for all other
+	// payments.
 	Refunds *Payment
-	// Repeats answers a repeated request with the payment's state (tenant.RepeatDuplicates).
+	// Repeats makes a repeated request return the payment's state (tenant.RepeatDuplicates).
 	Repeats bool
 	// Daily is the daily spending limit of the access key. 0 means no limit.
 	Daily money.Pesewas
@@ -31,7 +32,7 @@ type Acceptance struct {
 // An Accepted is the result of an acceptance.
 type Accepted struct {
 	Payment  Payment
-	Replayed bool // an earlier request created the payment; with an error: was refused the same way
+	Replayed bool // an earlier request created the payment; with an error: the earlier request was refused too
 }
 
 // Shortfall is the Data of an InsufficientFunds refusal.
@@ -42,16 +43,16 @@ type Shortfall struct {
 }
 
 // limited reports whether the daily limit applies. It does not apply to payments adopted in a recovery, because the
-// provider made them before the restore.
+// provider paid them before the restore.
 func (a *Acceptance) limited() bool { return a.Daily > 0 && !a.Adopted && a.Payment.debit() > 0 }
 
-// A Drawing accepts payouts in one transaction. The reserve of a batch pays them instead of the wallet.
+// A Drawing accepts payouts of a batch in one transaction. The batch's reserve pays them instead of the wallet.
 type Drawing struct {
 	Batch    string
 	Payments []Payment // of the batch and one tenant, with their ids
 	// Lock locks the row of the batch and returns the remaining reserve. A *problem.Error refuses this drawing only.
 	Lock func(tx *db.Tx) (rest money.Pesewas, err error)
-	// Write stores the result of each payment, in their order, in the same transaction.
+	// Write runs in the same transaction and stores the result of each payment, in the order of Payments.
 	Write func(tx *db.Tx, drawn []Drawn) error
 }
 
@@ -67,18 +68,18 @@ type Settlement struct {
 	Payment Payment // as last read; Attempt must still be current
 	Event   Event
 	At      time.Time // zero: now
-	// Known means that this process owns the payment's job and wrote or read Payment last. The settlement is then
-	// tried without reading the row.
+	// Known means that this process owns the payment's job and was the last to write or read Payment. The settlement
+	// is then first tried without reading the row.
 	Known   bool
 	Reason  string           // stable code; selects failed, declined or invalid
 	Outcome provider.Outcome // UpstreamID, Fee, Commission, Name
-	Refused bool             // payouts: the waiting request returns the refusal
+	Refused bool             // payouts: the waiting request returns the refusal, so no webhook is sent
 	Note    string           // an operator's reason
-	Change  *AttemptChange   // for transitions that stay pending
-	// Submissions, if not 0, must equal the row's count, and SendingAt must match. The outcome concerns these
-	// submissions only: another node may have taken over and sent one more.
+	Change  *AttemptChange   // for transitions that leave the payment pending
+	// Submissions, if not 0, must equal the row's count, and SendingAt must match. The outcome is only about these
+	// submissions: another node may have taken over the payment and submitted it again.
 	Submissions int
-	// Refund is accepted in the same transaction; set by Settle.
+	// Refund is accepted in the same transaction. Settle sets it.
 	Refund *Acceptance
 	// Guard, if not nil, may refuse the locked row.
 	Guard func(Payment) error
@@ -104,22 +105,23 @@ func (s *Settlement) locksWallet() bool {
 // A Settled is the result of a settlement.
 type Settled struct {
 	Payment Payment // current row
-	Changed bool    // false: another process was first, or the row's status has no such transition
+	Changed bool    // false: another process settled first, or the row's status has no such transition
 }
 
-// An AttemptChange replaces the attempt fields of an open payment by those of Row. The Was fields guard the change.
+// An AttemptChange replaces the attempt fields of an open payment with the fields of Row. The row must still have the
+// values of the Was fields.
 type AttemptChange struct {
 	Row                        Payment
 	WasAttempt, WasSubmissions int
 	WasSending, WasDeadline    time.Time
 }
 
-// ChangeTo returns the change from p, as it was read, to row.
+// ChangeTo returns the change from the read row p to row.
 func (p Payment) ChangeTo(row Payment) *AttemptChange {
 	return &AttemptChange{Row: row, WasAttempt: p.Attempt, WasSubmissions: p.Submissions, WasSending: p.SendingAt, WasDeadline: p.ApprovalDeadline}
 }
 
-// starts reports whether the row is still the one from which the change starts.
+// starts reports whether the row still has the values from which the change starts.
 func (m *AttemptChange) starts(row Payment) bool {
 	return row.Attempt == m.WasAttempt && row.Submissions == m.WasSubmissions && row.SendingAt.Equal(m.WasSending) && row.ApprovalDeadline.Equal(m.WasDeadline)
 }
@@ -135,7 +137,7 @@ type Op struct {
 type Result struct {
 	Payment  Payment
 	Replayed bool // accept: an earlier request created it
-	Changed  bool // settle: this request changed it
-	// NoRefund is the refusal of the settlement's refund.
+	Changed  bool // settle: this request changed the payment
+	// NoRefund is the refusal of the settlement's Refund.
 	NoRefund error
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A move is a change of status. row is the new state.
+// A move is a change of status. row has the new state.
 type move struct {
 	row         Payment
 	was         Status
@@ -15,15 +15,15 @@ type move struct {
 	submissions int // 0: any
 }
 
-// A reportedChange stores that a provider contradicted its own final report. again means that it had done so before,
-// with the report was.
+// A reportedChange stores that a provider contradicted its own final report. again is set if the provider had
+// contradicted before; was is then its last report.
 type reportedChange struct {
 	row   Payment
 	again bool
 	was   string
 }
 
-// An abandonedAttempt is an attempt that another one replaced.
+// An abandonedAttempt is an attempt from which the payment was rerouted.
 type abandonedAttempt struct {
 	row    Payment // before the change
 	reason string
@@ -111,7 +111,7 @@ func nullTime(t time.Time) *int64 {
 	return &us
 }
 
-// The guards require that status and attempt are unchanged. A row that does not match fails the whole transaction.
+// The guards require that status and attempt are unchanged. If a guard matches no row, the whole transaction fails.
 const (
 	paymentsMove = `UPDATE payments SET status = m.status, settled_at = m.settled_at, reason = m.reason,
 refused = m.refused, note = m.note, class = m.class, upstream_id = m.upstream_id, account_name = m.account_name, escalated_at = NULL,

@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/groupcommit"
 )
 
-// A rowReader reads the rows from which jobs continue. Concurrent reads share one statement, because each open
-// payment's row is read at least once more before it settles.
+// A rowReader reads the rows with which jobs continue. Concurrent reads share one statement, because every open
+// payment reads its row at least once before it settles.
 type rowReader = groupcommit.Committer[string, *Payment]
 
 func newRowReader(d *db.DB) *rowReader {

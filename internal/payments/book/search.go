@@ -34,7 +34,7 @@ type Search struct {
 	Anonymous bool
 }
 
-// leastStart is the minimum length of a reference prefix.
+// leastStart is the minimum length of a search text that is compared with the beginnings of references.
 const leastStart = 6
 
 // leastAccount is the minimum number of digits of an account.
@@ -90,8 +90,8 @@ type Found struct {
 	Scanned int
 }
 
-// Limits of a scan. A value with an index is found at any age. Other values are compared with the newest payments of
-// the range, so that the cost is constant.
+// Limits of a scan. Payments are found at any age by a value with an index. Other values are compared only with the
+// newest payments of the range, so that the cost is constant.
 const (
 	filterWindow = 10_000 // payments in one statement of Latest
 	searchWindow = 5_000  // payments in one statement of Search, which compares texts
@@ -101,12 +101,12 @@ const (
 const never = "\x01"
 
 const (
-	// References are unique within a tenant and kind, so this looks up one row in each list. CROSS JOIN keeps SQLite
-	// from scanning all payments first.
+	// References are unique within a tenant and kind, so this statement looks up one row in each list. CROSS JOIN
+	// keeps SQLite from scanning all payments first.
 	paymentsOfReference = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
 WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference = $1`
 
-	// There is no ORDER BY, so that a common prefix costs no more than the limit.
+	// There is no ORDER BY, so that the statement stops at the limit even for a beginning that many references share.
 	paymentsOfStart = `SELECT ` + paymentColumns + ` FROM payment_ends CROSS JOIN payments
 WHERE payments.tenant = payment_ends.tenant AND payments.kind = payment_ends.kind AND payments.reference >= $1 AND payments.reference < $2
 AND ($3 = '' OR payment_ends.tenant = $3) AND ($4 = '' OR payments.id < $4) LIMIT $5`
@@ -118,7 +118,7 @@ AND (account IN ($4, $5) OR amount = $6 OR upstream_id = $7 OR lower(account_nam
 ORDER BY id DESC LIMIT $9`
 )
 
-// Search searches payments. Values with an index come first; without a match it scans.
+// Search searches payments. It looks for values with an index first, and scans only if there is no match.
 func (rd *Reader) Search(ctx context.Context, s Search) (Found, error) {
 	s = s.normalized()
 	var bad problem.Fields
@@ -144,7 +144,7 @@ func (rd *Reader) Search(ctx context.Context, s Search) (Found, error) {
 	return found, err
 }
 
-// exact returns the payments that the text identifies by an index.
+// exact returns the payments that the text identifies by a value with an index.
 func (s Search) exact(tx *db.Tx) (rows []Payment, err error) {
 	var all []Payment
 	if err := tx.Query(paymentsOfReference, []any{s.Text}, appendPayment(&all)); err != nil {
@@ -170,13 +170,13 @@ func (s Search) exact(tx *db.Tx) (rows []Payment, err error) {
 	return rows, nil
 }
 
-// matches reports whether a payment is within the other filters.
+// matches reports whether a payment passes all filters except the text.
 func (s Search) matches(pay Payment) bool {
 	return (s.Tenant == "" || pay.Tenant == s.Tenant) && (s.Status == "" || pay.PublicStatus() == s.Status) &&
 		!pay.CreatedAt.Before(s.From) && (s.To.IsZero() || pay.CreatedAt.Before(s.To)) && (s.Before == "" || pay.ID < s.Before)
 }
 
-// scan reads backwards from the newest payment of the range, one window a statement.
+// scan reads backwards from the newest payment of the range. Each statement reads one window.
 func (s Search) scan(tx *db.Tx) (found Found, err error) {
 	top, bottom := "g", "" // ids are hexadecimal
 	if !s.To.IsZero() {
@@ -226,7 +226,7 @@ func bound(at time.Time) string { return NewID(at)[:len("00000000-0000-7000")] }
 
 var digitsOnly = regexp.MustCompile(`^[0-9]+$`)
 
-// terms returns the arguments of searchInWindow from the fourth on: each possible meaning of the text.
+// terms returns the arguments of searchInWindow from the fourth on. Each is the text in one of its possible meanings.
 func (s Search) terms() []any {
 	account, number, amount, name := never, never, int64(-1), never
 	if m, err := msisdn.Parse(s.Text); err == nil {

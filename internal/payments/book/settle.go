@@ -15,9 +15,9 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Settle applies one transition in a group commit: guarded change of the row, postings, the customer's event and
-// counters. It ends the job of a payment that becomes final. Transitions that post to a wallet share the wallet's
-// group commit; others are spread by payment.
+// Settle applies one transition in a group commit. It changes the row under guards, posts, queues the customer's
+// webhook, and updates counters. It ends the job of a payment that becomes final. Transitions that post to a wallet
+// use the wallet's group commit; others are spread by payment.
 func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 	if s.At.IsZero() {
 		s.At = bk.clock.Now()
@@ -46,7 +46,7 @@ func (bk *Book) Settle(ctx context.Context, s Settlement) (Settled, error) {
 	return Settled{Payment: r.Payment, Changed: r.Changed}, nil
 }
 
-// settleOne decides a settlement under the locks of the transaction and adds its writes.
+// settleOne decides one settlement and adds its writes. The transaction has taken all locks.
 func (b *batch) settleOne(s *Settlement) (Result, error) {
 	row := b.rows[s.Payment.ID]
 	if row == nil {
@@ -58,7 +58,7 @@ func (b *batch) settleOne(s *Settlement) (Result, error) {
 		}
 	}
 	transition, ok := transitionFor(row.Kind, row.Status, s.Event)
-	if b.touched[row.ID] { // a transaction changes a row once
+	if b.touched[row.ID] { // a transaction changes each row at most once
 		return Result{Payment: *row}, nil
 	}
 	if !ok || row.Attempt != s.Payment.Attempt || s.Submissions != 0 && (row.Submissions != s.Submissions || !row.SendingAt.Equal(s.Payment.SendingAt)) {
@@ -108,7 +108,7 @@ func (b *batch) settleOne(s *Settlement) (Result, error) {
 	return r, nil
 }
 
-// moveOne makes a payment final, or turns a failed collection into a success.
+// moveOne makes a payment final, or changes a failed collection to a success.
 func (b *batch) moveOne(row *Payment, transition Transition, s *Settlement) error {
 	was := row.Status
 	to := transition.To[0]
@@ -211,7 +211,7 @@ func (b *batch) contradictOne(row *Payment, transition Transition, s *Settlement
 	return nil
 }
 
-// opposeOne stores the contradiction of an earlier contradiction. Money in suspense stays there.
+// opposeOne stores that the provider contradicted its earlier contradiction. Money in suspense stays there.
 func (b *batch) opposeOne(row *Payment, s *Settlement) {
 	was := row.LastReported
 	row.LastReported = s.Outcome.State.String()
@@ -231,19 +231,19 @@ func (b *batch) changeAttempt(row *Payment, s *Settlement) {
 	}
 }
 
-// recheckLater adds the recheck of a payment that settled after the regular sweep.
+// recheckLater adds a recheck for a payment that settled after its regular recheck.
 func (b *batch) recheckLater(p Payment, at time.Time) {
 	if p.Rail != "" && p.SettledLate() {
 		b.rechecks = append(b.rechecks, Recheck{ID: p.ID, Due: at.Add(RecheckAfter)})
 	}
 }
 
-// event queues the customer's webhook if the transition has one and the payment has a callback URL. A payout refused
-// in the answer to its request gets none: customers would refund it twice.
+// event queues the customer's webhook if the transition has one and the payment has a callback URL. A payout that was
+// refused in the response to its request gets no webhook, because customers would refund it twice.
 func (b *batch) event(p Payment, transition Transition, first bool) {
 	url := p.CallbackURL
 	if child := b.rows[p.Child]; url == "" && p.Child != "" && transition.Event == EventPaidLate && child != nil {
-		url = child.CallbackURL // the URL that received the failed airtime also gets the late payment
+		url = child.CallbackURL // a late payment is reported to the URL to which the failed airtime was reported
 	}
 	if !transition.Callback || url == "" || p.Refused {
 		return
@@ -267,9 +267,9 @@ func (b *batch) event(p Payment, transition Transition, first bool) {
 }
 
 // eventID returns the webhook-id of a final status. It depends only on facts that survive a restore, so customers
-// recognize a status that they received before it. Before the restore a customer may have received failed and then
-// success, afterwards only success. Each status occurs at most once, and success sorts after failed by its first
-// bytes.
+// recognize a status that they received before the restore. The status alone distinguishes the ids of one payment.
+// Before a restore a customer may have received failed and then success, and afterwards receives only success. Each
+// status occurs at most once. The id of success sorts after the id of failed by its first bytes.
 func eventID(p Payment, status Status) string {
 	number := byte(1)
 	if status == StatusSuccess {

@@ -15,16 +15,16 @@ import (
 // A spender is an access key with a daily limit.
 type spender struct{ tenant, key string }
 
-// spent is a key's spending today, before and within this transaction.
+// spent is a key's spending of today: by earlier transactions, and by this one.
 type spent struct{ before, now money.Pesewas }
 
-// spending has the spending of all keys of a transaction. The lock of the wallet, taken first, protects it from
+// spending has today's spending of all keys of a transaction. The wallet, which is locked first, protects it from
 // concurrent changes.
 type spending map[spender]*spent
 
 func spenderOf(p Payment) spender { return spender{p.Tenant, p.Key} }
 
-// A day that started slightly early by another node's clock also counts as today.
+// The next day also counts as today, because another node's clock may run slightly ahead.
 const keySpending = `SELECT tenant, access_key, spent FROM key_spending
 WHERE (tenant, access_key) IN (SELECT k.tenant, k.access_key FROM rows($1) AS k) AND day BETWEEN $2 AND $2 + 1`
 
@@ -33,7 +33,7 @@ var spenderColumns = []db.Column[spender]{
 	{Name: "access_key", Text: func(s spender) string { return s.key }},
 }
 
-// query reads today's spending.
+// query returns the query that reads today's spending.
 func (all spending) query(today int64) db.Query {
 	return db.Query{SQL: keySpending, Args: []any{db.RowsOf(spenderColumns, all.keys()), today}, Each: func(r *db.Row) error {
 		var k spender
@@ -53,7 +53,7 @@ func (all spending) keys() []spender {
 	return keys
 }
 
-// take adds the hold of an acceptance, or refuses it.
+// take adds the hold of an acceptance to its key's spending, or refuses the acceptance.
 func (all spending) take(a *Acceptance, held money.Pesewas) error {
 	s := all[spenderOf(a.Payment)]
 	if rest := a.Daily - s.before - s.now; held > rest {
@@ -64,7 +64,7 @@ func (all spending) take(a *Acceptance, held money.Pesewas) error {
 	return nil
 }
 
-// spentRow is the stored form of a key's spending.
+// spentRow is a key's spending as it is stored.
 type spentRow struct {
 	spender
 	*spent
@@ -82,7 +82,7 @@ ON CONFLICT (tenant, access_key) DO UPDATE SET
 	spent = CASE WHEN key_spending.day BETWEEN excluded.day AND excluded.day + 1 THEN key_spending.spent + excluded.spent ELSE excluded.spent END,
 	day = CASE WHEN key_spending.day = excluded.day + 1 THEN key_spending.day ELSE excluded.day END`
 
-// deferWrites defers the spending of this transaction.
+// deferWrites defers the writes of the spending of this transaction.
 func (all spending) deferWrites(tx *db.Tx, today int64) {
 	var rows []spentRow
 	for _, k := range all.keys() {

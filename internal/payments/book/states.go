@@ -13,17 +13,17 @@ type Event string
 const (
 	EventAccepted  Event = "accepted"
 	EventDrawn     Event = "drawn"      // accepted from a batch, whose reserve pays
-	EventReserved  Event = "reserved"   // accepted: a top-up that waits for its payer
+	EventReserved  Event = "reserved"   // accepted: a top-up that waits until its payer has paid
 	EventFunded    Event = "funded"     // the payer paid: the top-up opens
 	EventUnpaid    Event = "unpaid"     // the payer did not pay: the top-up ends
 	EventMoved     Event = "moved"      // an operator transferred money between two tenants
-	EventReceived  Event = "received"   // the receiver's side of that transfer
+	EventReceived  Event = "received"   // the receiver's side of such a transfer
 	EventSending   Event = "sending"    // about to send a submission that must not be repeated
 	EventRepeated  Event = "repeated"   // about to submit the same reference again
 	EventRerouted  Event = "rerouted"   // no submission was processed: next attempt on another rail
 	EventUnsent    Event = "unsent"     // the provider certainly did not process the flagged submission
 	EventRefused   Event = "refused"    // refused by the provider, not yet confirmed by a status query
-	EventTaken     Event = "taken"      // refused first; a status query then found it at the provider
+	EventTaken     Event = "taken"      // refused; a status query then found the payment at the provider
 	EventApproved  Event = "approved"   // people of the account approved the payout
 	EventAdopted   Event = "adopted"    // in a recovery: the provider has it from before the restore
 	EventDoubted   Event = "doubted"    // unknown for too long, or a mismatch: operators are alerted
@@ -34,7 +34,7 @@ const (
 	EventFoundPaid Event = "found_paid" // failed and refunded, then found paid
 	EventReversed  Event = "reversed"   // successful, then reversed by the provider
 	EventDisputed  Event = "disputed"   // a refunded collection that its provider reports as reversed
-	EventOpposite  Event = "opposite"   // the provider contradicted its own contradiction, or what came after
+	EventOpposite  Event = "opposite"   // the provider contradicted its own contradiction, or a later report
 )
 
 // Place is a ledger account by its role in a payment.
@@ -55,7 +55,7 @@ const (
 // Sum selects the amount that a posting moves.
 type Sum string
 
-// The sums. A sum of zero posts nothing.
+// The sums. A posting whose sum is zero is left out.
 const (
 	SumAmount  Sum = "amount"
 	SumCharges Sum = "charges"
@@ -65,8 +65,8 @@ const (
 	SumRest    Sum = "the rest of the net amount"
 )
 
-// Posting is one transfer of a transition. The ledger accepts each (subject, leg) once, and success, failure and an
-// operator's decision share the leg final.
+// Posting is one transfer of a transition. The ledger accepts each (subject, leg) once. Success, failure and an
+// operator's decision share the leg final, so only one of them can post.
 type Posting struct {
 	Leg      string
 	From, To Place
@@ -83,12 +83,13 @@ const (
 	LegContradictedFee  = "turned_fee"
 	LegContradictedRest = "turned_rest"
 
-	// Posted in addition to final, if the provider reports its costs.
+	// Posted in addition to LegFinal if the provider reports its costs.
 	LegProviderFee = "provider_fee"
 	LegCommission  = "commission"
 )
 
-// Transition is one change of state with its postings. If To has several states, the reason selects one.
+// Transition is one change of state with its postings. If To has several states, the reason of the failure selects
+// one.
 type Transition struct {
 	Event    Event
 	Kinds    []Kind

@@ -20,7 +20,7 @@ type Unknown struct {
 const unknownByRail = `SELECT rail, mode, count(*), CAST(sum(amount + charges) AS INTEGER), min(created_at) FROM payments
 WHERE escalated_at IS NOT NULL GROUP BY rail, mode`
 
-// Unknown returns the totals by rail. Rails without such payments are absent.
+// Unknown returns the totals by rail. A rail without such payments is absent.
 func (rd *Reader) Unknown(ctx context.Context) (all map[RailName]Unknown, err error) {
 	err = rd.db.Read(ctx, func(tx *db.Tx) error {
 		all = map[RailName]Unknown{}
