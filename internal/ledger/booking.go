@@ -11,24 +11,26 @@ import (
 // A Booking is a movement that an operator ordered.
 type Booking struct {
 	Kind      string // what was ordered: "wallet.fund", "float.add", ...
-	Reference string // the operator's own; a kind takes it once
-	Account   Key    // whose balance the order changes
-	Amount    int64  // pesewas or credits that go into the account; out of it below zero
+	Reference string // the operator's own; each kind accepts it once
+	Account   Key    // the account whose balance the order changes
+	Amount    int64  // pesewas or credits added to the account; negative: taken from it
 	At        time.Time
-	Act       string // id of its entry in the audit log
+	Act       string // id of the request's entry in the audit log
 }
 
-// TakenError refuses a reference that its kind has taken. It is db.ErrUnique.
+// TakenError is returned for a reference that was used for an earlier booking of the same kind. It wraps
+// db.ErrUnique.
 type TakenError struct {
-	By Booking // the booking that took the reference
+	By Booking // the booking that uses the reference
 }
 
-// Error names the reference.
+// Error returns a text with the kind and the reference.
 func (e *TakenError) Error() string {
 	return "ledger: " + e.By.Kind + " has taken the reference " + e.By.Reference
 }
 
-// Unwrap returns db.ErrUnique. After a lost response to COMMIT the reference may be taken by this very booking.
+// Unwrap returns db.ErrUnique. After a lost response to COMMIT, the booking with the reference may be the caller's
+// own.
 func (e *TakenError) Unwrap() error { return db.ErrUnique }
 
 const (
@@ -46,10 +48,9 @@ func (b *Booking) scan(r *db.Row) error {
 	return r.Scan(&b.Kind, &b.Reference, &b.Account.Asset, &b.Account.ID, &b.Amount, &b.At, &b.Act)
 }
 
-// Book takes a booking's reference in tx, which also moves its amount: the one is
-// never there without the other. Of two transactions that want the same reference
-// at once the second waits for the first, and is refused with a *TakenError where
-// that commits.
+// Book stores a booking, and so marks its reference as used. The caller must move the amount in the same transaction.
+// If two transactions use a reference at once, the second waits for the first. It gets a *TakenError if the first
+// commits.
 func (l *Ledger) Book(tx *db.Tx, b Booking) error {
 	if b.Kind == "" || b.Reference == "" || b.Amount == 0 {
 		return errors.New("ledger: an incomplete booking")
@@ -73,7 +74,8 @@ func (l *Ledger) Booked(ctx context.Context, kind, reference string) (b Booking,
 const selectBookingOf = `SELECT ` + bookingColumns + ` FROM bookings
 WHERE account = $1 AND asset = $2 AND amount = $3 AND at BETWEEN $4 AND $5 ORDER BY at LIMIT 1`
 
-// BookingOf returns the booking of a wallet's line: the first one of its account and amount within a minute of it.
+// BookingOf returns the booking that moved a line of a wallet: the first with its account and amount within a minute
+// of the line.
 func (l *Ledger) BookingOf(ctx context.Context, line Line) (b Booking, found bool, err error) {
 	account := line.To
 	if line.Change < 0 {
@@ -82,8 +84,7 @@ func (l *Ledger) BookingOf(ctx context.Context, line Line) (b Booking, found boo
 	return l.booking(ctx, selectBookingOf, account, line.Asset, line.Change, line.At, line.At.Add(time.Minute))
 }
 
-// BookedAlike finds the last booking since a time of the same kind, account and
-// amount as b.
+// BookedAlike returns the last booking since a time that has the kind, account and amount of b.
 func (l *Ledger) BookedAlike(ctx context.Context, b Booking, since time.Time) (alike Booking, found bool, err error) {
 	return l.booking(ctx, selectAlike, b.Account.ID, b.Account.Asset, b.Kind, b.Amount, since)
 }

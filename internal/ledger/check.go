@@ -12,7 +12,7 @@ import (
 type Account struct {
 	Key
 	Balance int64
-	Wallets int64 // how many wallets the line adds up, zero for other accounts
+	Wallets int64 // number of wallets in the line; zero for other accounts
 }
 
 const (
@@ -58,8 +58,8 @@ func TrialBalanceIn(tx *db.Tx) (list []Account, err error) {
 	return list, err
 }
 
-// Imbalance adds up all accounts of each asset, in pesewas or credits. Each sum
-// is zero unless something is broken; the metric alarms on anything else.
+// Imbalance returns the sum of all accounts of each asset, in pesewas or credits. Each sum is zero unless something
+// is broken. An alert fires on any other value.
 func (l *Ledger) Imbalance(ctx context.Context) (map[Asset]int64, error) {
 	list, err := l.TrialBalance(ctx)
 	sums := map[Asset]int64{}
@@ -69,7 +69,7 @@ func (l *Ledger) Imbalance(ctx context.Context) (map[Asset]int64, error) {
 	return sums, err
 }
 
-// Findings are the contradictions that a check of books found.
+// Findings are the problems that a check of books found.
 type Findings struct {
 	Problems []string
 }
@@ -77,7 +77,7 @@ type Findings struct {
 // OK reports whether the check found no problem.
 func (f Findings) OK() bool { return len(f.Problems) == 0 }
 
-// problemsShown bounds findings. Beyond it, more lines do not help anybody.
+// problemsShown limits the problems of Findings, because more lines do not help anybody.
 const problemsShown = 100
 
 // Add adds a problem.
@@ -87,29 +87,30 @@ func (f *Findings) Add(format string, args ...any) {
 	}
 }
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	At        time.Time
-	Wallets   int64 // looked at
-	Transfers int64 // looked at
+	Wallets   int64 // number of checked wallets
+	Transfers int64 // number of checked transfers
 	Findings
 }
 
-// Join adds the problems of other findings.
+// Join adds the problems of other findings, up to problemsShown in total.
 func (f *Findings) Join(other Findings) {
 	f.Problems = append(f.Problems, other.Problems[:min(len(other.Problems), problemsShown-len(f.Problems))]...)
 }
 
 const (
-	// Overlap is how long after its time a transfer may be committed, with room. A proof that is kept goes no nearer to now.
+	// Overlap is an upper bound of the time between a transfer's time and its commit. A proof that is kept ends at
+	// least this long before now.
 	Overlap = 10 * time.Minute
 
 	sqlWalletCount   = `SELECT count(*) FROM wallets`
 	sqlTransferCount = `SELECT count(*) FROM transfers WHERE at >= $1`
 )
 
-// Check reads the whole ledger and reports every contradiction: those of Proof. It reads in sets, each in one snapshot, so that it delays
-// nobody however large the ledger is.
+// Check checks the whole ledger and reports every problem that Proof finds. It reads in sets, each in one snapshot,
+// so that it delays no other work even in a large ledger.
 func (l *Ledger) Check(ctx context.Context) (report Report, err error) {
 	report = Report{At: l.clock.Now()}
 	all, last := NewProof(), db.Micros(l.clock.Now().Add(-Overlap))
@@ -135,7 +136,7 @@ func (l *Ledger) Check(ctx context.Context) (report Report, err error) {
 	return report, err
 }
 
-// CheckIn is Check inside a transaction, for a check that spans packages.
+// CheckIn is Check inside a transaction, for a check that covers several packages.
 func (l *Ledger) CheckIn(tx *db.Tx) (Report, error) {
 	report := Report{At: l.clock.Now()}
 	all := NewProof()

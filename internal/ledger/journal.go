@@ -8,10 +8,12 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// classes are the beginnings of accounts that exist for each tenant. Sums of many accounts name the class with a star.
+// classes are the prefixes of accounts that exist for each tenant. Sums over such accounts use the name of the class:
+// the prefix and a star.
 var classes = []string{walletPrefix, "reserve/", "receivable/"}
 
-// Class returns the class of an account that exists for each tenant, such as wallet:*, and other accounts unchanged.
+// Class returns the class of an account that exists for each tenant, such as wallet:*. It returns other accounts
+// unchanged.
 func (id AccountID) Class() AccountID {
 	for _, prefix := range classes {
 		if strings.HasPrefix(string(id), prefix) {
@@ -21,13 +23,13 @@ func (id AccountID) Class() AccountID {
 	return id
 }
 
-// classOf is Class as SQL of a column.
+// classOf returns SQL that computes Class of a column.
 func classOf(column string) string {
 	return `CASE WHEN substr(` + column + `, 1, 7) = 'wallet:' THEN 'wallet:*' WHEN substr(` + column + `, 1, 8) = 'reserve/' THEN 'reserve/*'
 	WHEN substr(` + column + `, 1, 11) = 'receivable/' THEN 'receivable/*' ELSE ` + column + ` END`
 }
 
-// Motion is the sum of the movements of one kind of an account, or of a class of accounts.
+// Motion is the sum of one kind of movements of an account, or of a class of accounts.
 type Motion struct {
 	Account AccountID
 	Kind    string
@@ -40,7 +42,8 @@ var sqlMotions = `SELECT account, kind, CAST(sum(moved_in) AS INTEGER), CAST(sum
 	UNION ALL SELECT ` + classOf("from_account") + `, kind, 0, amount FROM transfers WHERE at >= $2 AND at < $3 AND asset = $1
 ) AS m GROUP BY account, kind ORDER BY account, kind`
 
-// Motions sums the movements of an asset with from <= at < to, by account and kind. It reads these transfers: call it within ReadWhole.
+// Motions sums the movements of an asset with from <= at < to, by account and kind. It may read many transfers, so
+// call it within ReadWhole.
 func Motions(tx *db.Tx, asset Asset, from, to time.Time) (list []Motion, err error) {
 	err = tx.Query(sqlMotions, []any{asset, from, to}, func(r *db.Row) error {
 		var m Motion
@@ -58,8 +61,8 @@ var sqlBalancesBefore = `SELECT account, CAST(sum(balance) AS INTEGER) FROM (
 	UNION ALL SELECT ` + classOf("from_account") + `, amount FROM transfers WHERE at >= $2 AND asset = $1
 ) AS b GROUP BY account ORDER BY account`
 
-// BalancesBefore returns the balances of an asset before a time, by account or class of accounts: those of now without the transfers since
-// then. It is one statement, so it sees one snapshot. The asset is money.
+// BalancesBefore returns the balances of an asset before a time, by account or class of accounts. It subtracts the
+// transfers since then from the current balances. One statement reads both, so they agree. The asset must be money.
 func BalancesBefore(tx *db.Tx, asset Asset, at time.Time) (map[AccountID]int64, error) {
 	balances := map[AccountID]int64{}
 	err := tx.Query(sqlBalancesBefore, []any{asset, at}, func(r *db.Row) error {
@@ -79,7 +82,8 @@ type Span struct {
 	Account  AccountID // one account, or a class such as wallet:*; empty: all
 }
 
-// match returns the beginning of the accounts of the span, and how many bytes of an account to compare with it.
+// match returns the prefix that the accounts of the span share. size is the number of bytes of an account to compare
+// with the prefix.
 func (s Span) match() (beginning string, size int64) {
 	text := string(s.Account)
 	if class, is := strings.CutSuffix(text, "*"); is {
@@ -88,7 +92,7 @@ func (s Span) match() (beginning string, size int64) {
 	return text, maxAccount
 }
 
-// maxAccount is longer than every account.
+// maxAccount is a number of bytes that no account exceeds.
 const maxAccount = 1000
 
 const (
@@ -99,7 +103,8 @@ ORDER BY at, subject, leg LIMIT $8`
 	sqlJournalCount = `SELECT count(*) FROM transfers WHERE at >= $2 AND at < $3 AND asset = $1`
 )
 
-// Journal reads at most limit transfers of a span in the order of time. after is the last transfer of the page before; nil begins.
+// Journal reads at most limit transfers of a span in the order of time. after is the last transfer of the previous
+// page, or nil for the first page.
 func (l *Ledger) Journal(ctx context.Context, s Span, after *Transfer, limit int) (list []Transfer, err error) {
 	from, subject, leg := s.From, "", ""
 	if after != nil {
@@ -118,7 +123,7 @@ func (l *Ledger) Journal(ctx context.Context, s Span, after *Transfer, limit int
 	return list, err
 }
 
-// JournalSize counts the transfers of a span of all accounts.
+// JournalSize counts the transfers of a span. It ignores Account.
 func (l *Ledger) JournalSize(ctx context.Context, s Span) (n int64, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(sqlJournalCount, []any{s.Asset, s.From, s.To}, &n)

@@ -49,12 +49,12 @@ const (
 // AccountID names an account within an asset.
 type AccountID string
 
-// The accounts that exist once an asset.
+// The accounts that exist once in each asset.
 const (
 	Clearing AccountID = "clearing" // accepted, not yet settled
 	Fees     AccountID = "fees"     // earned by the installation
 	Suspense AccountID = "suspense" // contradicted by a provider; an operator decides
-	Funding  AccountID = "funding"  // where money and credits enter that name no bank account
+	Funding  AccountID = "funding"  // source of money and credits that name no bank account
 	Used     AccountID = "used"     // credits spent
 	Transit  AccountID = "transit"  // our money on its way between bank accounts and floats
 )
@@ -66,17 +66,18 @@ const (
 	bankPrefix    = "bank/"
 )
 
-// Wallet is the money of a tenant; it has a floor.
+// Wallet returns the account of a tenant's money. It has a floor.
 func Wallet(tenant string) AccountID { return AccountID(walletPrefix + tenant) }
 
-// Credits are the message credits of a tenant; they have a floor.
+// Credits returns the account of a tenant's message credits. It has a floor.
 func Credits(tenant string) AccountID { return AccountID(creditsPrefix + tenant) }
 
-// Float returns the account of our money at a provider that is not assigned to one of the accounts there. It has the
-// postings from before there was one account for each of them.
+// Float returns the account of our money at a provider for which no account there is known. It has the postings from
+// before each account at a provider had its own.
 func Float(provider string) AccountID { return AccountID(floatPrefix + provider) }
 
-// FloatAt is our money in one account at a provider. Without an account it is Float.
+// FloatAt returns the ledger account of our money in one account at a provider. If account is empty, it returns
+// Float.
 func FloatAt(provider, account string) AccountID {
 	if account == "" {
 		return Float(provider)
@@ -93,8 +94,8 @@ func Bank(name string) AccountID { return AccountID(bankPrefix + name) }
 // IsBank reports whether the account is a bank account of the company.
 func (id AccountID) IsBank() bool { return strings.HasPrefix(string(id), bankPrefix) }
 
-// IsHeld reports whether the account is our money in the hands of others: in a float, at a bank, or on its way. Its balance is below
-// zero while there is money.
+// IsHeld reports whether the account is our money in the hands of others: in a float, at a bank, or in transit. Its
+// balance is negative while there is money.
 func (id AccountID) IsHeld() bool { return id.IsFloat() || id.IsBank() || id == Transit }
 
 // BankFees returns the account of fees that a bank charged us.
@@ -106,13 +107,14 @@ func ProviderFees(provider string) AccountID { return AccountID("provider_fees/"
 // Commission returns the account of commissions that a provider paid us.
 func Commission(provider string) AccountID { return AccountID("commission/" + provider) }
 
-// Reserve is a tenant's money for payouts of its batches that are not accepted yet.
+// Reserve returns the account of a tenant's money that is reserved for payouts of its batches. It has the payouts
+// that are not accepted yet.
 func Reserve(tenant string) AccountID { return AccountID("reserve/" + tenant) }
 
 // Receivable returns the account of a tenant's debt to the installation.
 func Receivable(tenant string) AccountID { return AccountID("receivable/" + tenant) }
 
-// Floored reports whether the account is one locked row with a floor.
+// Floored reports whether the account is a single row with a floor, which transactions lock.
 func (id AccountID) Floored() bool {
 	return strings.HasPrefix(string(id), walletPrefix) || strings.HasPrefix(string(id), creditsPrefix)
 }
@@ -134,20 +136,20 @@ type Transfer struct {
 	From, To AccountID
 	Amount   int64
 	Subject  string    // id of a payment, a campaign, ...
-	Leg      string    // which of the subject's movements; taken once
-	Kind     string    // the event's name, for statements
-	At       time.Time // in a wallet never before the transfer before it
+	Leg      string    // name of the movement within its subject; unique there
+	Kind     string    // name of the event, for statements
+	At       time.Time // within a wallet, times never go back
 }
 
 // Errors that callers distinguish with errors.Is.
 var (
-	// ErrInsufficient is a wallet that does not cover what leaves it.
+	// ErrInsufficient is returned if a wallet does not cover a transfer out of it.
 	ErrInsufficient = errors.New("ledger: the balance does not cover the transfer")
-	// ErrNoAccount is a wallet that was never created.
+	// ErrNoAccount is returned for a wallet that was never created.
 	ErrNoAccount = errors.New("ledger: no such account")
 )
 
-// Ledger is the way to the accounts. It is safe for concurrent use.
+// Ledger reads and writes accounts. It is safe for concurrent use.
 type Ledger struct {
 	db    *db.DB
 	clock *clock.Clock
@@ -155,22 +157,21 @@ type Ledger struct {
 	slots slots
 }
 
-// shardsANode bounds the shards of an account that one node writes. nodesApart bounds the nodes with shards of their
-// own, because names of nodes come and go and rows stay.
+// shardsANode limits the shards of an account that one node writes. nodesApart limits the number of nodes with shards
+// of their own, because the rows of nodes that were removed stay.
 const (
 	shardsANode = 256
 	nodesApart  = 256
 )
 
-// New makes a ledger on d. node names this process: nodes of different names
-// write different shards, most likely.
+// New returns a ledger in d. node names this process. Nodes with different names most likely write different shards.
 func New(d *db.DB, c *clock.Clock, node string) *Ledger {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(node))
 	return &Ledger{db: d, clock: c, node: int64(h.Sum32() % nodesApart)}
 }
 
-// slots are the shards of this node that no transaction uses at the moment.
+// slots are the shards of this node that no transaction uses now.
 type slots struct {
 	mu   sync.Mutex
 	free []int64
@@ -197,9 +198,8 @@ func (s *slots) give(slot int64) {
 
 const sqlCreate = `INSERT INTO wallets (id, asset, floor, balance, sequence, at) VALUES ($1, $2, $3, 0, 0, 0)`
 
-// Create makes a wallet or credits account with a balance of zero, with the
-// transaction's deferred writes. Its balance never falls under floor (zero or
-// negative). An id that is taken fails the transaction with db.ErrUnique.
+// Create defers the creation of a wallet or credits account with a balance of zero. The balance never falls below
+// floor, which is zero or negative. If the id exists, the transaction fails with db.ErrUnique.
 func (l *Ledger) Create(tx *db.Tx, key Key, floor int64) {
 	tx.Defer(sqlCreate, 1, key.ID, key.Asset, floor)
 }
@@ -209,8 +209,8 @@ const (
 	sqlShardBalance  = `SELECT CAST(COALESCE(sum(balance), 0) AS INTEGER) FROM shards WHERE id = $1 AND asset = $2`
 )
 
-// Balance returns the balance of an account. A wallet that was never created is ErrNoAccount. Any other account has
-// zero until the first transfer.
+// Balance returns the balance of an account. For a wallet that was never created it returns ErrNoAccount. Any other
+// account has a balance of zero until its first transfer.
 func (l *Ledger) Balance(ctx context.Context, key Key) (balance int64, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		balance, err = l.BalanceIn(tx, key)
@@ -234,8 +234,8 @@ func (l *Ledger) BalanceIn(tx *db.Tx, key Key) (balance int64, err error) {
 
 const sqlShardBalances = `SELECT id, CAST(sum(balance) AS INTEGER) FROM shards WHERE id IN (SELECT value FROM texts($1)) AND asset = $2 GROUP BY id`
 
-// Balances returns what accounts without a floor hold now, of one snapshot. An account in which nothing ever moved is not
-// in the map.
+// Balances returns the current balances of accounts without a floor, from one snapshot. An account without any
+// transfer is not in the map.
 func (l *Ledger) Balances(ctx context.Context, asset Asset, ids []AccountID) (map[AccountID]int64, error) {
 	names := make([]string, len(ids))
 	for i, id := range ids {

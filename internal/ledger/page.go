@@ -8,9 +8,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Page is the part of the ledger that one transaction works on: the wallets it
-// has locked, and the transfers added so far. It belongs to one run of one
-// transaction.
+// Page is the ledger's state in one transaction: the wallets that the transaction has locked, and the transfers added
+// so far. A Page is used in one run of a transaction only.
 type Page struct {
 	ledger    *Ledger
 	tx        *db.Tx
@@ -20,14 +19,14 @@ type Page struct {
 	posted    bool
 }
 
-// A wallet is a locked row with the transfers of this page added.
+// A wallet is a locked row. Its balance and sequence include the transfers of this page.
 type wallet struct {
 	key      Key
 	floor    int64
 	balance  int64
 	sequence int64
 	at       int64
-	was      int64 // the sequence that was read
+	was      int64 // the sequence that was read from the row
 	delta    int64
 }
 
@@ -40,7 +39,7 @@ type line struct {
 	balance  *int64
 }
 
-// sqlLock locks in the order of ids, in every transaction alike.
+// sqlLock locks rows in the order of ids. All transactions do so, which prevents deadlocks.
 const sqlLock = `SELECT w.id, w.asset, w.floor, w.balance, w.sequence, w.at
 FROM rows($1) AS r JOIN wallets w ON w.id = r.id AND w.asset = r.asset
 ORDER BY w.id FOR UPDATE OF w`
@@ -50,9 +49,8 @@ var keyColumns = []db.Column[Key]{
 	{Name: "asset", Text: func(k Key) string { return string(k.Asset) }},
 }
 
-// Open locks the floored accounts among keys until the transaction ends. A
-// transfer can only touch a wallet that its page has locked; accounts without
-// floor need no lock and may be absent from keys.
+// Open locks the floored accounts among keys until the transaction ends. A transfer can only change a wallet that its
+// page has locked. Accounts without a floor need no lock and may be absent from keys.
 func (l *Ledger) Open(tx *db.Tx, keys ...Key) (*Page, error) {
 	p := &Page{}
 	q := l.OpenQuery(tx, keys, p)
@@ -62,9 +60,9 @@ func (l *Ledger) Open(tx *db.Tx, keys ...Key) (*Page, error) {
 	return p, tx.Query(q.SQL, q.Args, q.Each)
 }
 
-// OpenQuery is Open as a query that the caller gathers with reads of its own, so
-// that they share an exchange; it fills page. With no floored account among keys
-// the query is empty (its SQL is "") and must be left out, but the page is ready.
+// OpenQuery returns the query of Open, which fills page. The caller sends it together with its own reads, to save a
+// round trip. If no account among keys has a floor, the SQL of the query is "". The caller must then not send it, and
+// the page is ready.
 func (l *Ledger) OpenQuery(tx *db.Tx, keys []Key, page *Page) db.Query {
 	*page = Page{ledger: l, tx: tx, wallets: map[Key]*wallet{}, shards: map[Key]int64{}}
 	floored := make([]Key, 0, len(keys))
@@ -92,7 +90,8 @@ func (l *Ledger) OpenQuery(tx *db.Tx, keys []Key, page *Page) db.Query {
 // Exists reports whether the page has locked this wallet.
 func (p *Page) Exists(key Key) bool { return p.wallets[key] != nil }
 
-// Balance returns the balance of the wallet with all added transfers. It is zero for a wallet that does not exist.
+// Balance returns the balance of the wallet including all added transfers. It is zero for a wallet that does not
+// exist.
 func (p *Page) Balance(key Key) int64 {
 	if w := p.wallets[key]; w != nil {
 		return w.balance
@@ -100,7 +99,7 @@ func (p *Page) Balance(key Key) int64 {
 	return 0
 }
 
-// Available is what can leave the wallet: its balance above the floor.
+// Available returns the amount that can leave the wallet, which is its balance above the floor.
 func (p *Page) Available(key Key) int64 {
 	if w := p.wallets[key]; w != nil {
 		return w.balance - w.floor
@@ -113,9 +112,8 @@ func (p *Page) Covers(key Key, amount int64) bool {
 	return p.wallets[key] != nil && amount <= p.Available(key)
 }
 
-// Add takes the transfers in, in order: all of them, or none with
-// ErrInsufficient or ErrNoAccount. A fault of the program (an amount that is not positive, a wallet
-// on both sides) is an error, too.
+// Add adds the transfers in order: all of them, or none if it returns an error. It returns ErrInsufficient or
+// ErrNoAccount, or another error for a bug of the caller, such as an amount that is not positive.
 func (p *Page) Add(transfers ...Transfer) error {
 	if p.posted {
 		return fmt.Errorf("ledger: a transfer was added to a page that is posted")
@@ -132,7 +130,7 @@ func (p *Page) Add(transfers ...Transfer) error {
 	return nil
 }
 
-// An undo is what one added transfer replaced.
+// An undo has the state that one added transfer replaced.
 type undo struct {
 	transfer Transfer
 	wallet   *wallet
@@ -147,7 +145,8 @@ func (p *Page) add(t Transfer) (undo, error) {
 	case t.From == t.To, t.From == "", t.To == "", t.Asset == "", t.Subject == "", t.Leg == "":
 		return u, fmt.Errorf("ledger: an incomplete transfer: %s of %s from %s to %s", t.Leg, t.Subject, t.From, t.To)
 	case t.From.Floored() && t.To.Floored():
-		// One number and one balance fit a transfer: go through clearing.
+		// A stored transfer has room for the number and balance of one wallet. Two transfers through clearing are
+		// needed.
 		return u, fmt.Errorf("ledger: a transfer from wallet to wallet: %s of %s", t.Leg, t.Subject)
 	}
 	stored := line{Transfer: t, at: db.Micros(t.At)}
@@ -181,7 +180,7 @@ func (p *Page) add(t Transfer) (undo, error) {
 	return u, nil
 }
 
-// shift moves the sharded sides of a transfer, forward (1) or back (-1).
+// shift adds the amount of a transfer to the sharded accounts on its sides. A sign of -1 undoes that.
 func (p *Page) shift(t Transfer, sign int64) {
 	if !t.From.Floored() {
 		p.shards[Key{t.Asset, t.From}] -= sign * t.Amount
@@ -202,7 +201,7 @@ func (p *Page) revert(added []undo) {
 }
 
 const (
-	// The number makes sure that the row is as it was locked.
+	// The sequence guards that the row is unchanged since it was locked.
 	sqlPostWallets = `UPDATE wallets SET balance = wallets.balance + r.delta, sequence = r.sequence, at = r.at
 FROM rows($1) AS r WHERE wallets.id = r.id AND wallets.sequence = r.was`
 	sqlPostShards = `INSERT INTO shards (id, asset, shard, balance) SELECT id, asset, shard, balance FROM rows($1) AS r WHERE true
@@ -245,8 +244,8 @@ var shardColumns = []db.Column[shard]{
 	{Name: "balance", Int: func(s shard) int64 { return s.delta }},
 }
 
-// Post defers the writes of everything that was added: the transfers, one update
-// a wallet, one a shard. Nothing can be added after it.
+// Post defers the writes of everything that was added: the transfers, one UPDATE of the wallets, and one of the
+// shards. Nothing can be added after it.
 func (p *Page) Post() {
 	p.posted = true
 	if len(p.transfers) == 0 {
@@ -272,8 +271,8 @@ func (p *Page) Post() {
 	if len(parts) == 0 {
 		return
 	}
-	// Transactions that commit at once write different shards: the lock on a
-	// shard lasts as long as the disk takes to make the commit durable.
+	// Concurrent transactions write different shards. A shard stays locked until the disk has made the commit
+	// durable.
 	slot := p.ledger.slots.take()
 	p.tx.AtEnd(func() { p.ledger.slots.give(slot) })
 	number := p.ledger.node*shardsANode + slot%shardsANode

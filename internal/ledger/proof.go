@@ -8,21 +8,21 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// A Proof is the checked part of the ledger: the transfers before Next. Transfers are only added, so that a proof is extended by
-// those that came later, in sets. Later transfers do not change its findings.
+// A Proof records the checked part of the ledger: the transfers before Next. Transfers are only ever added, so the
+// proof is extended by later transfers, in sets. Later transfers do not change earlier findings.
 type Proof struct {
 	Next      int64         // microseconds since 1970
 	Transfers int64         // number of checked transfers
-	Sums      map[Key]int64 // what they moved, by account without a floor
+	Sums      map[Key]int64 // amounts moved by the checked transfers, by account without a floor
 }
 
-// NewProof returns the proof of nothing.
+// NewProof returns an empty proof.
 func NewProof() *Proof { return &Proof{Next: math.MinInt64, Sums: map[Key]int64{}} }
 
 const (
-	// setOfTransfers is how many transfers one set has, about.
+	// setOfTransfers is the approximate number of transfers in one set.
 	setOfTransfers = 5000
-	// setOfSubjects is how many subjects are passed on at a time.
+	// setOfSubjects is the maximum number of subjects in one call of each.
 	setOfSubjects = 1000
 )
 
@@ -32,7 +32,7 @@ const (
 	SELECT asset, to_account AS account, CASE WHEN wallet = to_account THEN 0 ELSE amount END AS moved, 1 AS n FROM transfers WHERE at >= $1 AND at <= $2
 	UNION ALL SELECT asset, from_account, CASE WHEN wallet = from_account THEN 0 ELSE -amount END, 0 FROM transfers WHERE at >= $1 AND at <= $2
 ) AS x GROUP BY asset, account`
-	// Each transfer of a wallet follows the one before it, in number and in balance.
+	// Each transfer of a wallet must continue the number and the balance of the transfer before it.
 	sqlRunning = `SELECT t.wallet, t.asset, t.sequence, t.balance, COALESCE(b.balance, 0) + CASE WHEN t.to_account = t.wallet THEN t.amount ELSE -t.amount END,
 	COALESCE(b.sequence, 0), COALESCE(w.sequence, -1)
 FROM transfers t LEFT JOIN transfers b ON b.wallet = t.wallet AND b.sequence = t.sequence - 1 LEFT JOIN wallets w ON w.id = t.wallet AND w.asset = t.asset
@@ -42,8 +42,8 @@ ORDER BY t.wallet, t.sequence LIMIT 100`
 	sqlSubjects = `SELECT DISTINCT subject FROM transfers WHERE at >= $1 AND at <= $2`
 )
 
-// Extend checks one set of the transfers that are not in the proof and not after last, and adds it. each receives the subjects of the
-// set, up to 1,000 at a time; nil: nobody does. It reports whether the proof has reached last.
+// Extend checks the next set of transfers up to the time last, and adds the set to the proof. It calls each, if not
+// nil, with the subjects of the set, up to 1,000 at a time. It reports whether the proof has reached last.
 func (p *Proof) Extend(tx *db.Tx, last int64, found *Findings, each func(subjects []string) error) (whole bool, err error) {
 	if p.Next > last {
 		return true, nil
@@ -54,7 +54,7 @@ func (p *Proof) Extend(tx *db.Tx, last int64, found *Findings, each func(subject
 		return false, err
 	}
 	if more {
-		end = max(p.Next, end-1) // the set ends before the next time, unless all of it has one time
+		end = max(p.Next, end-1) // the set ends before the next time, unless all its transfers have the same time
 	}
 	moved, n, err := sumsOf(tx, p.Next, end)
 	if err != nil {
@@ -69,7 +69,7 @@ func (p *Proof) Extend(tx *db.Tx, last int64, found *Findings, each func(subject
 			return false, err
 		}
 	}
-	// The proof changes after the last statement, so that a transaction that is repeated adds nothing twice.
+	// The proof changes after the last statement, so that a transaction that runs twice adds nothing twice.
 	for k, sum := range moved {
 		p.Sums[k] += sum
 	}
@@ -128,7 +128,8 @@ func checkRunning(tx *db.Tx, from, to int64, found *Findings) error {
 }
 
 const (
-	// Each wallet is as its last transfer left it. That each transfer follows the one before it makes its sum and its number right.
+	// Each wallet must have the balance and number of its last transfer. They are right because every transfer
+	// continues the one before it.
 	sqlWalletEnds = `SELECT w.id, w.asset, w.floor, w.balance, w.sequence, COALESCE(t.balance, 0), COALESCE(t.sequence, 0)
 FROM wallets w LEFT JOIN transfers t ON t.wallet = w.id AND t.sequence = w.sequence AND t.asset = w.asset
 WHERE w.balance < w.floor OR w.balance <> COALESCE(t.balance, 0) OR w.sequence <> COALESCE(t.sequence, 0)
@@ -139,9 +140,10 @@ WHERE w.balance < w.floor OR w.balance <> COALESCE(t.balance, 0) OR w.sequence <
 	WHERE asset = $1 AND (to_account = $2 OR from_account = $2) AND (wallet IS NULL OR wallet <> $2)) AS x`
 )
 
-// Close checks the transfers after the proof too, without adding them, and compares all of them with the accounts: each wallet with its
-// last transfer and its floor, every other account with the sum of its transfers, and the sum of all accounts of an asset with zero. tx
-// must see one snapshot. It returns the accounts that differ from their sums, which Confirm decides.
+// Close checks the transfers after the proof as well, without adding them. It then compares all transfers with the
+// accounts. Each wallet must agree with its last transfer and its floor. Every other account must equal the sum of
+// its transfers. The accounts of each asset must add up to zero. tx must see one snapshot. Close returns the accounts
+// that differ from their sums; Confirm decides about those.
 func (p *Proof) Close(tx *db.Tx, found *Findings, each func(subjects []string) error) (differ []Key, err error) {
 	now := &Proof{Next: p.Next, Sums: maps.Clone(p.Sums)}
 	var wrong Findings
@@ -182,9 +184,9 @@ func (p *Proof) Close(tx *db.Tx, found *Findings, each func(subjects []string) e
 	return differ, nil
 }
 
-// Confirm sums all transfers of accounts that differ from the proof. A transfer may be committed later than its time, after the proof
-// has passed it. So an account that agrees with all of its transfers is right, and the proof is corrected. It reads all transfers: call
-// it within ReadWhole.
+// Confirm sums all transfers of the accounts that differ from the proof. A transfer may be committed after the proof
+// has passed its time. If an account agrees with all of its transfers, it is right, and Confirm corrects the proof.
+// It reads all transfers, so call it within ReadWhole.
 func (p *Proof) Confirm(tx *db.Tx, differ []Key, found *Findings) error {
 	for _, k := range differ {
 		var held, moved, before int64
@@ -211,7 +213,7 @@ func checkWallets(tx *db.Tx, found *Findings) error {
 	})
 }
 
-// checkZero adds up all accounts of each asset.
+// checkZero checks that all accounts of each asset add up to zero.
 func checkZero(tx *db.Tx, found *Findings) error {
 	accounts, err := TrialBalanceIn(tx)
 	sums := map[Asset]int64{}

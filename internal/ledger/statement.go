@@ -8,12 +8,12 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Stretch is the part of a wallet's transfers between two times. It does not change when transfers are added later.
+// Stretch is the transfers of a wallet between two times. Transfers that are added later do not change it.
 type Stretch struct {
 	Key
 	First, End int64 // numbers of its transfers in the wallet: First <= number < End
 	Opening    int64 // pesewas or credits before the first transfer
-	Closing    int64 // and after the last one
+	Closing    int64 // pesewas or credits after the last transfer
 }
 
 // Total returns the number of transfers in the stretch.
@@ -24,7 +24,7 @@ type Line struct {
 	Transfer
 	Sequence int64 // its number in the wallet, from 1
 	Change   int64 // Amount with its sign for this wallet
-	Balance  int64 // after it
+	Balance  int64 // balance after the transfer
 }
 
 const (
@@ -35,8 +35,9 @@ const (
 WHERE wallet = $1 AND sequence BETWEEN $2 AND $3 ORDER BY sequence`
 )
 
-// Stretch finds the transfers of a wallet or credits account with from <= at < to; a zero time is no bound. It costs some
-// tens of look-ups, not a scan: within a wallet the times never go back, so that the ends are found by halving.
+// Stretch returns the transfers of a wallet or credits account with from <= at < to. A zero time means no limit. It
+// finds the ends by binary search, because times within a wallet never go back. This costs some tens of lookups
+// instead of a scan.
 func (l *Ledger) Stretch(ctx context.Context, key Key, from, to time.Time) (s Stretch, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		var last int64
@@ -68,7 +69,7 @@ func (l *Ledger) Stretch(ctx context.Context, key Key, from, to time.Time) (s St
 	return s, err
 }
 
-// Lines reads size transfers of a stretch, oldest first, after skip of them.
+// Lines reads size transfers of a stretch after the first skip, oldest first.
 func (l *Ledger) Lines(ctx context.Context, s Stretch, skip int64, size int) (lines []Line, err error) {
 	first := s.First + skip
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
@@ -88,8 +89,8 @@ func (l *Ledger) Lines(ctx context.Context, s Stretch, skip int64, size int) (li
 	return lines, err
 }
 
-// firstAt is the number of the first transfer that is not before t, one more
-// than the last number where there is none.
+// firstAt returns the number of the first transfer at or after t. If there is none, it returns the last number plus
+// one.
 func firstAt(tx *db.Tx, wallet AccountID, last int64, t time.Time) (int64, error) {
 	low, high := int64(1), last+1
 	for low < high {

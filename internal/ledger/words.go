@@ -9,7 +9,7 @@ import (
 // Credits reports whether the asset is SMS credits, not money.
 func (a Asset) Credits() bool { return a == SMS || a == TestSMS }
 
-// Text writes a number of the asset for a person, such as GHS 500,000.00 or 1,000 credits.
+// Text formats an amount of the asset for a person, such as GHS 500,000.00 or 1,000 credits.
 func (a Asset) Text(n int64) string {
 	switch a {
 	case SMS:
