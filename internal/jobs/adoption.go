@@ -12,8 +12,8 @@ import (
 
 const sqlParked = `SELECT owner FROM jobs WHERE owner IN (SELECT value FROM texts($1)) LIMIT 1`
 
-// takeParked adopts the jobs that wait for a node like this one. They are
-// looked for at every look, because a node accepted them just now.
+// takeParked adopts the jobs that wait for a node that runs their kind. It runs at every round of the maintainer,
+// because other nodes may have accepted such jobs just now.
 func (r *runner) takeParked(ctx context.Context) error {
 	r.mu.Lock()
 	owner := r.owner
@@ -42,7 +42,8 @@ func (r *runner) takeParked(ctx context.Context) error {
 	return nil
 }
 
-// wants reports whether the owner is not a kind of job that this node does not run.
+// wants reports whether this node adopts the jobs of an owner. It returns false only for jobs that wait for a node of
+// a kind that this node does not run.
 func (r *runner) wants(owner string) bool {
 	kind, waits := strings.CutPrefix(owner, ownerParked)
 	if !waits {
@@ -56,9 +57,9 @@ func (r *runner) wants(owner string) bool {
 
 const (
 	sqlDueFirst = `SELECT id FROM jobs WHERE owner = $1 AND kind IN (SELECT value FROM texts($2)) ORDER BY run_at LIMIT $3`
-	// The set is explicit: a plan that finds it by itself, and was made for a small table, compares every job with
-	// it. unindexed(owner) keeps both engines from reading all jobs of the owner. The statement checks the owner's
-	// death and our own lease again.
+	// The ids are given as a set. If the statement selected them itself, a plan made for a small table would compare
+	// every job with the selection. unindexed(owner) keeps both engines from reading all jobs of the owner. The
+	// statement checks again that the owner is dead and that our own lease is alive.
 	sqlAdopt = `UPDATE jobs SET owner = $1, adopted = 1
 		WHERE id IN (SELECT value FROM texts($3)) AND unindexed(owner) = $2
 		AND NOT EXISTS (SELECT 1 FROM job_leases WHERE job_leases.owner = $2 AND expires_at > 0)
@@ -66,8 +67,8 @@ const (
 		RETURNING ` + jobColumns
 )
 
-// adopt takes the jobs of a dead owner in sets, those due first first, until
-// there are none or the memory is full.
+// adopt takes over the jobs of a dead owner in sets, in the order in which they are due. It ends when there are no
+// more or the memory is full.
 func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 	r.mu.Lock()
 	kinds := make([]string, 0, len(r.kinds))
@@ -92,7 +93,7 @@ func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 			return err
 		})
 		if err != nil {
-			// Committed or not: a walk over the table finds out.
+			// The set may have been committed. A walk over the table then finds its jobs.
 			r.mu.Lock()
 			r.overflowedLocked(r.clock.Now())
 			r.mu.Unlock()
@@ -100,7 +101,7 @@ func (r *runner) adopt(ctx context.Context, owner, dead string) error {
 		}
 		if len(rows) == 0 {
 			if total > 0 {
-				level := slog.LevelDebug // who accepted them is not gone: they come one by one, all the time
+				level := slog.LevelDebug // jobs that waited for a node of this kind arrive one by one, all the time
 				if strings.Contains(dead, "/") {
 					level = slog.LevelInfo
 				}

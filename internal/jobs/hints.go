@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	maxWakes = 1000             // subjects kept for other nodes between two looks
-	wakeKept = 30 * time.Second // a hint that no node took in this time is dropped
+	maxWakes = 1000             // subjects kept for other nodes between two rounds
+	wakeKept = 30 * time.Second // a hint that no node used within this time is deleted
 )
 
 const (
@@ -20,8 +20,8 @@ const (
 		ON CONFLICT (subject) DO UPDATE SET at = excluded.at`
 	sqlWakes     = `SELECT subject, at, CASE WHEN at < now_micros() - $1 THEN 1 ELSE 0 END FROM job_wakes ORDER BY at LIMIT $2`
 	sqlWakesDone = `DELETE FROM job_wakes WHERE (subject, at) IN (SELECT subject, at FROM rows($1) AS w)`
-	// The subquery finds the ids of a subject's jobs. unindexed(owner) keeps both engines from reading all jobs of
-	// the owner, and BETWEEN keeps them from a join that reads all jobs.
+	// The join finds the jobs of the subjects by their ids. unindexed(owner) keeps both engines from reading all jobs
+	// of the owner. BETWEEN keeps them from a join that reads all jobs.
 	sqlSubjects = `WITH heard(of_subject) AS (SELECT value FROM texts($2))
 		SELECT ` + jobColumns + ` FROM heard JOIN jobs ON jobs.id BETWEEN of_subject AND of_subject || '/~'
 		WHERE unindexed(jobs.owner) = $1 AND (jobs.subject = of_subject OR jobs.subject = '' AND jobs.id = of_subject)`
@@ -37,8 +37,8 @@ var wakeColumns = []db.Column[wake]{
 	{Name: "at", Int: func(w wake) int64 { return w.at }},
 }
 
-// exchangeHints writes the hints for jobs that are not in this memory, and takes
-// those of other nodes for jobs that are this node's.
+// exchangeHints stores the hints for jobs that are not in this node's memory. It then reads the hints of other nodes
+// for jobs of this node.
 func (r *runner) exchangeHints(ctx context.Context) error {
 	r.mu.Lock()
 	owner, overflowing := r.owner, r.overflow.on
@@ -52,7 +52,7 @@ func (r *runner) exchangeHints(ctx context.Context) error {
 		return nil
 	}
 	if len(subjects) > 0 {
-		slices.Sort(subjects) // two nodes that write the same rows lock them in one order
+		slices.Sort(subjects) // all nodes lock the rows in this order, so they cannot deadlock
 		err := r.db.Write(ctx, func(tx *db.Tx) error {
 			tx.Defer(sqlWake, -1, subjects)
 			return nil
@@ -87,7 +87,7 @@ func (r *runner) exchangeHints(ctx context.Context) error {
 	return r.takeWakes(ctx, owner, overflowing, heard, over)
 }
 
-// takeWakes runs the jobs that other nodes sent hints for.
+// takeWakes runs the jobs for which other nodes stored hints, and deletes these hints and the old ones.
 func (r *runner) takeWakes(ctx context.Context, owner string, overflowing bool, heard []wake, over []bool) error {
 	r.mu.Lock()
 	m := r.momentLocked()

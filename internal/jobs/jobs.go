@@ -48,7 +48,8 @@ import (
 // Queue is this node's part of the queue. It is safe for concurrent use.
 type Queue struct{ *maintainer }
 
-// New returns a queue. Until Start it runs nothing, and added jobs are for any running node. Commands use it so.
+// New returns a queue that runs nothing before Start. Jobs added before Start are left to any running node. Commands
+// use a queue this way.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Queue {
 	if o.LeaseFor <= 0 {
 		o.LeaseFor = 9 * time.Second
@@ -102,8 +103,8 @@ func (q *Queue) Register(h Handler) {
 	}
 }
 
-// Start takes a lease and begins to run jobs. It adopts the jobs of an earlier run of this node at once. ctx is only
-// for the start.
+// Start takes a lease and begins to run jobs. It adopts the jobs of an earlier process of this node at once. ctx
+// limits only the start itself.
 func (q *Queue) Start(ctx context.Context) error {
 	q.mu.Lock()
 	if q.phase != idle {
@@ -132,8 +133,8 @@ func (q *Queue) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop begins no more jobs, waits for running ones, and releases the lease, so that other nodes adopt the rest at
-// once. If ctx ends first, Stop cancels the handlers and then waits for them. A second call does nothing.
+// Stop begins no more jobs, waits for running ones, and releases the lease, so that other nodes adopt the remaining
+// jobs at once. If ctx ends first, Stop cancels the handlers and then waits for them. A second call does nothing.
 func (q *Queue) Stop(ctx context.Context) error {
 	q.mu.Lock()
 	was := q.phase
@@ -178,20 +179,20 @@ func (q *Queue) Stop(ctx context.Context) error {
 	return errors.Join(err, q.lease.Release(release))
 }
 
-// Node is the name of this node.
+// Node returns the name of this node.
 func (q *Queue) Node() string { return q.opts.Node }
 
-// Epoch is the epoch of this node's lease, 0 without one. It only grows.
+// Epoch returns the epoch of this node's lease, or 0 without a lease. It never decreases.
 func (q *Queue) Epoch() int64 { return q.lease.Epoch() }
 
-// Hold waits until this node has the lease called name, which one node has at a time, and then runs fn, as Lease.Hold
-// does.
+// Hold waits until this node has the named lease, and then runs fn, as Lease.Hold does. Only one node has a named
+// lease at a time.
 func (q *Queue) Hold(ctx context.Context, name string, fn func(ctx context.Context)) error {
 	return q.lease.Hold(ctx, name, fn)
 }
 
 // Add adds jobs in a transaction. They belong to this node, which runs them from memory as soon as the transaction is
-// committed. Jobs added by a queue that does not run are for the first node that looks.
+// committed. Jobs added by a queue that does not run are adopted by the first node that finds them.
 func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 	if len(jobs) == 0 {
 		return
@@ -211,7 +212,7 @@ func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 		rows[i].Fresh = rows[i].fresh()
 		switch k := q.kinds[job.Kind]; {
 		case k == nil:
-			rows[i].owner = ownerNobody // another program's
+			rows[i].owner = ownerNobody // a kind that only another program runs
 		case owner != ownerNobody && !k.takes():
 			rows[i].owner = parked(job.Kind)
 		}
@@ -223,8 +224,8 @@ func (q *Queue) Add(tx *db.Tx, jobs ...Job) {
 	}
 }
 
-// Finish ends jobs in a transaction, of any owner. The money is guarded by the state of its own
-// rows, which the same transaction changes.
+// Finish ends jobs of any owner in a transaction. It need not check the owner, because the same transaction changes
+// rows whose own state guards the money.
 func (q *Queue) Finish(tx *db.Tx, ids ...string) {
 	if len(ids) == 0 {
 		return
@@ -240,8 +241,8 @@ type Postponement struct {
 	Error string
 }
 
-// Postpone writes in a transaction that jobs of this node failed once more and
-// when they run again. It does nothing to a job that another owner adopted.
+// Postpone stores in a transaction that jobs of this node failed once more, and when they run again. It has no effect
+// on a job that another owner adopted.
 func (q *Queue) Postpone(tx *db.Tx, jobs ...Postponement) {
 	if len(jobs) == 0 {
 		return
@@ -257,8 +258,8 @@ func (q *Queue) Postpone(tx *db.Tx, jobs ...Postponement) {
 	tx.AfterCommit(func() { q.postponed(owner, notes) })
 }
 
-// Wake runs the jobs of a subject now, because there is news about it. It is a hint. If this node has the job, it
-// costs nothing; otherwise it is a row, which the owner reads within a second. A running job runs once more.
+// Wake runs the jobs of a subject now, because there is news about it. If this node has no such job, Wake stores a
+// hint, which the job's owner reads within a second. A running job runs once more afterwards. A hint may be lost.
 func (q *Queue) Wake(subject string) {
 	if subject == "" {
 		return
@@ -279,7 +280,7 @@ func (q *Queue) Wake(subject string) {
 }
 
 // WakeIn is Wake in a transaction, for a process that runs no jobs, such as a command. The owners of the subjects'
-// jobs read it within two seconds of the commit.
+// jobs read the hints within two seconds of the commit.
 func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
 	if len(subjects) == 0 {
 		return
@@ -294,10 +295,9 @@ func (q *Queue) WakeIn(tx *db.Tx, subjects ...string) {
 	})
 }
 
-// Periodic runs fn again and again, on one node, with a pause of every between
-// two runs. The first run comes one pause after the work is first known to the
-// database. A run that fails is logged and comes again at its next time. Its
-// transactions are bulk work. It is called before Start.
+// Periodic runs fn repeatedly on one node, with a pause of every between two runs. The first run starts one pause
+// after the work is first stored in the database. A failed run is logged, and the next run follows at its usual time.
+// The transactions of fn are bulk work. Periodic must be called before Start.
 func (q *Queue) Periodic(name string, every time.Duration, fn func(ctx context.Context) error) {
 	kind := periodicPrefix + name
 	q.Register(Handler{Kind: kind, Workers: 1, Run: func(ctx context.Context, _ Job) Outcome {
@@ -312,9 +312,8 @@ func (q *Queue) Periodic(name string, every time.Duration, fn func(ctx context.C
 	q.periodics[kind] = every
 }
 
-// Quiet waits until nothing runs and nothing that may run is due. It is for
-// tests and for the simulation, which then moves the clock to the next thing
-// that happens.
+// Quiet waits until no job runs and no job that may run is due. Tests and the simulation use it, and then move the
+// clock to the next event.
 func (q *Queue) Quiet(ctx context.Context) error {
 	for {
 		q.mu.Lock()
@@ -333,5 +332,5 @@ func (q *Queue) Quiet(ctx context.Context) error {
 	}
 }
 
-// newID makes an id that grows with time, so that rows of one time lie together.
+// newID returns an id that grows with time, so that jobs added together are stored together.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -10,19 +10,18 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// maintainEvery bounds the time between two looks by the maintainer, by the
-// machine's clock: wakes of other nodes are seen within it.
+// maintainEvery is the maximum time between two rounds of the maintainer, by the machine's clock. Hints of other
+// nodes are read within it.
 const maintainEvery = time.Second
 
-// maintainer does the periodic work for everything that is not in memory.
+// maintainer does the periodic work of the queue that involves the table: adoption, overflow and hints.
 type maintainer struct {
 	*runner
-	maintainEvery time.Duration // the constant, but in tests that look themselves
+	maintainEvery time.Duration // tests that start rounds themselves set another value
 	maintaining   sync.Mutex
 }
 
-// maintainLoop handles everything that is not in memory: jobs of dead owners, overflow, and hints for and from other
-// nodes.
+// maintainLoop runs the maintainer's rounds until the queue stops.
 func (k *maintainer) maintainLoop() {
 	defer k.loops.Done()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -37,7 +36,7 @@ func (k *maintainer) maintainLoop() {
 	for {
 		look := k.look
 		if err := k.maintainOnce(ctx); err != nil && ctx.Err() == nil {
-			look = nil // who failed calls, too: a database that takes no writes would be asked without a rest
+			look = nil // a failed round signals look itself; without this, a database that refuses writes would be queried without a pause
 			if missed, ok := told.May(time.Now()); ok {
 				k.log.Warn("job maintenance failed, retrying", "node", k.opts.Node, "error", err, "times_since", missed)
 			}
@@ -51,8 +50,8 @@ func (k *maintainer) maintainLoop() {
 	}
 }
 
-// maintainOnce is one look: at everything once a heartbeat, else at the hints and
-// the memory only.
+// maintainOnce runs one round. Once a heartbeat it checks everything, otherwise only hints, waiting jobs and the
+// memory.
 func (k *maintainer) maintainOnce(ctx context.Context) error {
 	if err := k.exchangeHints(ctx); err != nil {
 		return err
@@ -70,7 +69,7 @@ func (k *maintainer) maintainOnce(ctx context.Context) error {
 }
 
 const (
-	// The distinct owners, by hopping from one to the next in the index.
+	// sqlOwners lists the distinct owners. It jumps from each owner to the next in the index.
 	sqlOwners = `WITH RECURSIVE hop(owner) AS (
 			SELECT min(owner) FROM jobs
 			UNION ALL
@@ -78,7 +77,7 @@ const (
 		SELECT owner FROM hop WHERE owner IS NOT NULL`
 )
 
-// maintain buries dead leases, adopts their jobs and keeps the memory in bounds.
+// maintain ends lapsed leases, adopts their jobs and keeps the memory within its limit.
 func (k *maintainer) maintain(ctx context.Context) error {
 	k.mu.Lock()
 	owner := k.owner
@@ -87,7 +86,7 @@ func (k *maintainer) maintain(ctx context.Context) error {
 		return nil
 	}
 	var owners []string
-	var lapsed bool // or to be shortened
+	var lapsed bool // a lease has lapsed or lasts too long
 	alive := map[string]bool{}
 	err := k.db.Read(ctx, func(tx *db.Tx) error {
 		owners, lapsed = nil, false
@@ -142,8 +141,7 @@ func (k *maintainer) maintain(ctx context.Context) error {
 	return nil
 }
 
-// maintainMemory puts far-off jobs out of a memory that is too full, and fetches
-// jobs from the table into one that has room.
+// maintainMemory removes jobs that are due late from a full memory, and fetches jobs from the table if there is room.
 func (k *maintainer) maintainMemory(ctx context.Context) error {
 	k.maintaining.Lock() // one walk at a time
 	defer k.maintaining.Unlock()

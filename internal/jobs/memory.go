@@ -15,20 +15,20 @@ type kind struct {
 	lines    *scheduler.Kind[held]
 	periodic bool
 	workers  int             // goroutines that run this kind
-	starting int             // of these, how many have not looked for a job yet
-	resting  []chan struct{} // waiters that want to be one again; closed: to end
+	starting int             // number of these that have not taken a job yet
+	resting  []chan struct{} // idle workers; a signal gives one work, closing ends it
 }
 
-// held is the handler's data about a job in memory.
+// held is a job in memory with the queue's own data about it.
 type held struct {
 	Job
 	kind    *kind
 	created int64     // microseconds
-	begun   bool      // a handler has had it
-	since   time.Time // of periodic work that runs, by the machine's clock
+	begun   bool      // a handler has run or runs the job
+	since   time.Time // start of the running periodic work, by the machine's clock
 }
 
-// node is what this process knows of its jobs, under one lock.
+// node is the state of this process's queue, under one lock.
 type node struct {
 	clock *clock.Clock
 	opts  Options
@@ -40,13 +40,13 @@ type node struct {
 	kinds     map[string]*kind
 	periodics map[string]time.Duration // by kind
 	overflow  overflow
-	wakes     map[string]bool // subjects to wake on other nodes; true: news since the last write
-	peers     int             // other nodes that were alive at the last look
-	looked    bool            // whether the dead were looked for since the epoch began
+	wakes     map[string]bool // subjects whose hints must be stored for other nodes; true: woken again since the last write
+	peers     int             // other nodes that were alive in the last whole round
+	looked    bool            // a whole round has ended since the epoch began
 	lookedAt  time.Time       // by the machine's clock
 	counts    Counts
-	watchers  []chan struct{} // Quiet
-	look      chan struct{}   // the maintainer has something to do
+	watchers  []chan struct{} // waiting calls of Quiet
+	look      chan struct{}   // starts a round of the maintainer
 }
 
 // takes reports whether this node can run such jobs now.
@@ -60,7 +60,7 @@ func (k *kind) line(j Job) string {
 	return k.Key(j)
 }
 
-// leaves reports that a job is no longer in memory.
+// leaves tells the handler that a job left the memory unfinished.
 func (k *kind) leaves(j Job) {
 	if k.Left != nil {
 		k.Left(j)
@@ -74,8 +74,8 @@ func (n *node) dropLocked() {
 	}
 }
 
-// moment is one reading of the clock: the wall time, for rows, and the elapsed time, for memory, which nobody can
-// set.
+// moment is one reading of the clock. Rows use the wall time. Memory uses the elapsed time, which does not change
+// when the clock is set.
 type moment struct {
 	now    time.Time
 	passed time.Duration
@@ -86,48 +86,48 @@ func (n *node) momentLocked() moment {
 	return moment{now, passed}
 }
 
-// farthest bounds the times that memory counts with.
+// farthest limits the elapsed times in memory, so that sums cannot overflow.
 const farthest = 100 * 365 * 24 * time.Hour
 
-// due converts a wall time to elapsed time, by the present difference.
+// due converts a wall time to an elapsed time, by the current difference between the two.
 func (m moment) due(at time.Time) time.Duration {
 	return m.passed + min(max(at.Sub(m.now), -farthest), farthest)
 }
 
-// wall converts an elapsed time to wall time, by the present difference.
+// wall converts an elapsed time to a wall time, by the current difference between the two.
 func (m moment) wall(due time.Duration) time.Time { return m.now.Add(due - m.passed) }
 
-// phase is where a queue is in its life.
+// phase is the state of a queue between its start and its stop.
 type phase uint8
 
 const (
-	idle     phase = iota // not started: jobs are added for the nodes that run
+	idle     phase = iota // not started: added jobs are left to running nodes
 	started               // runs jobs
 	draining              // finishes running jobs
 	stopped
 )
 
-// Counts has the numbers of this node's queue: since its start, and now.
+// Counts has numbers of this node's queue: counts since its start, and the current state.
 type Counts struct {
 	InMemory, Ready, Running int
 	Ran, Finished            uint64
 	Retried, Died            uint64
 	Adopted, LeasesLost      uint64
-	Overflows                uint64 // jobs without room in memory, which come from the table later, without their Memos
-	Peers                    int    // other nodes that were alive at the last look
+	Overflows                uint64 // jobs without room in memory, which are fetched from the table later, without their Memos
+	Peers                    int    // other nodes that were alive in the last whole round
 	Overflowing              bool   // some jobs of this node are only in the table
 	LeaseHolds               bool   // jobs may begin
-	// Unmaintained is for how long the maintainer has not ended a look at everything.
+	// Unmaintained is the time since the maintainer ended its last whole round.
 	Unmaintained time.Duration
 }
 
-// overflow is the state of overflow: some jobs of this node are only in the table.
+// overflow is the state of the queue while some of this node's jobs are only in the table.
 type overflow struct {
 	on     bool
-	from   time.Time       // the earliest of them is due not before this
-	strays time.Time       // when those that no memory knows were looked for, by the machine's clock
-	times  uint64          // number of overflows, so that a walk notices new ones
-	walked map[string]bool // finished while a walk reads the table
+	from   time.Time       // no such job is due earlier
+	strays time.Time       // time of the last search for jobs that are not in memory, by the machine's clock
+	times  uint64          // number of overflows, by which a walk detects new ones
+	walked map[string]bool // ids of jobs that were finished while a walk reads the table
 }
 
 func (n *node) overflowedLocked(at time.Time) {
@@ -139,7 +139,7 @@ func (n *node) overflowedLocked(at time.Time) {
 	n.nudge()
 }
 
-// nudge calls the maintainer.
+// nudge starts a round of the maintainer.
 func (n *node) nudge() {
 	select {
 	case n.look <- struct{}{}:
@@ -147,11 +147,11 @@ func (n *node) nudge() {
 	}
 }
 
-// putLocked takes one row of this node into memory, or notes that it did not fit.
+// putLocked adds the job of a row to memory. If there is no room, it records an overflow.
 func (n *node) putLocked(r *row, m moment) {
 	if old := n.memory.Find(r.ID); old != nil {
-		// The job was fetched from the table before its own commit was reported. A handler that began without the
-		// memo knows more than the memo by now.
+		// A walk may read a job from the table before the transaction that added it reports its commit with the memo.
+		// A handler that has begun does not need the memo any more.
 		if old.Job.Memo == nil && !old.Job.begun {
 			old.Job.Memo = r.Memo
 		}
@@ -175,7 +175,7 @@ func (n *node) putLocked(r *row, m moment) {
 		e.Tenant = k.Tenant(r.Job)
 	}
 	if e.Due > m.passed && db.Micros(r.RunAt) == r.created {
-		e.Due = m.passed // it was to run at once, by a clock that was ahead
+		e.Due = m.passed // the job was to run at once, by a clock that was ahead
 	}
 	n.memory.Put(k.lines, e, m.passed)
 	if n.memory.Len() > n.opts.MemoryMax {
@@ -183,7 +183,8 @@ func (n *node) putLocked(r *row, m moment) {
 	}
 }
 
-// relaxLocked wakes callers of Quiet, and the maintainer when there is room again.
+// relaxLocked ends calls of Quiet when the queue is quiet, and starts a round of the maintainer when memory has room
+// again.
 func (n *node) relaxLocked() {
 	if n.overflow.on && n.memory.Len() <= n.opts.MemoryMax/2 {
 		n.nudge()
@@ -193,7 +194,7 @@ func (n *node) relaxLocked() {
 	}
 }
 
-// quietLocked is asked under the lock.
+// quietLocked reports whether the condition of Quiet is true.
 func (n *node) quietLocked() bool {
 	if n.phase != started {
 		return true

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Counts gives this node's numbers. It asks nothing of the database.
+// Counts returns the numbers of this node's queue. It does not query the database.
 func (r *runner) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -18,8 +18,8 @@ func (r *runner) Counts() Counts {
 	return c
 }
 
-// Overdue returns for each kind, periodic work aside, how long its most overdue job on this node has waited to begin:
-// for a worker, for the turn of its key, or for the lease. It does not query the database.
+// Overdue returns, for each kind except periodic work, how long its most overdue job on this node has waited to
+// begin. Such a job waits for a worker, for its turn, or for the lease. Overdue does not query the database.
 func (r *runner) Overdue() map[string]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,16 +33,16 @@ func (r *runner) Overdue() map[string]time.Duration {
 	return late
 }
 
-// Periodics returns for each periodic work of this node how long it has been running or due; 0 before its time. It
-// does not query the database.
+// Periodics returns how long each periodic work of this node has been running or due. The time is 0 for work that is
+// not due yet. Periodics does not query the database.
 func (r *runner) Periodics() map[string]time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, since := r.clock.Elapsed(), map[string]time.Duration{}
 	for id := range r.periodics {
-		e := r.memory.Find(id) // which is its kind
+		e := r.memory.Find(id) // the id of a periodic job is its kind
 		if e == nil {
-			continue // another node's
+			continue // another node has the job
 		}
 		late := max(0, now-e.Due)
 		if e.Runs() {

@@ -10,14 +10,14 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Depth is the jobs of one kind on all nodes.
+// Depth has the numbers of jobs of one kind on all nodes.
 type Depth struct {
 	Kind  string
-	Alive int64 // not finished, dead letters aside
-	Due   int64 // of these, whose time has come
+	Alive int64 // not finished; without dead letters
+	Due   int64 // number of these that are due
 	Dead  int64 // dead letters
-	// Oldest is the due time of the most overdue job by its row. It is zero if none is due. A delay by Later is only
-	// in memory: by its row, such a job has been due since it was made.
+	// Oldest is the time at which the most overdue job was due according to its row. It is zero if no job is due. A
+	// delay by Later is only in memory, so the row of such a job shows it as due since it was added.
 	Oldest time.Time
 }
 
@@ -28,8 +28,8 @@ const sqlDepth = `SELECT kind,
 	coalesce(min(CASE WHEN dead_at = 0 AND run_at <= $1 THEN run_at END), 0)
 	FROM jobs GROUP BY kind ORDER BY kind`
 
-// Depth counts the jobs of every kind, periodic work aside. It reads the whole
-// table: it is for a metric, not for a request.
+// Depth counts the jobs of every kind except periodic work. It reads the whole table, so it is for a metric and not
+// for a request.
 func (q *Queue) Depth(ctx context.Context) ([]Depth, error) {
 	var list []Depth
 	err := q.db.Read(ctx, func(tx *db.Tx) error {
@@ -52,15 +52,15 @@ func (q *Queue) Depth(ctx context.Context) ([]Depth, error) {
 type Filter struct {
 	Kind    string
 	Subject string
-	Dead    bool   // dead letters only; else those that are not
-	After   string // the last id of the page before
+	Dead    bool   // dead letters only; false: all other jobs
+	After   string // last id of the previous page
 	Limit   int    // default 100, at most 1,000
 }
 
 // Listed is a job as an operator sees it.
 type Listed struct {
 	Job
-	Node      string // the owner with its epoch; empty without an owner
+	Node      string // name and epoch of the owner; empty without an owner
 	CreatedAt time.Time
 	DeadAt    time.Time // zero unless it is a dead letter
 }
@@ -77,7 +77,7 @@ const (
 	sqlDeadLetter = `SELECT ` + jobColumns + `, owner, dead_at FROM jobs WHERE id = $1 AND owner = 'dead'`
 )
 
-// List gives jobs in the order of their ids, which is that of their making.
+// List returns jobs in the order of their ids, which is the order in which they were added.
 func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
@@ -89,7 +89,7 @@ func (q *Queue) List(ctx context.Context, f Filter) ([]Listed, error) {
 	return q.listed(db.Bulk(ctx, ""), sql, f.After, f.Kind, f.Subject, min(f.Limit, 1000))
 }
 
-// DeadLetter gives one job that was given up.
+// DeadLetter returns one dead letter.
 func (q *Queue) DeadLetter(ctx context.Context, id string) (Listed, error) {
 	list, err := q.listed(ctx, sqlDeadLetter, id)
 	if err == nil && len(list) == 0 {
@@ -120,21 +120,20 @@ func (q *Queue) listed(ctx context.Context, sql string, args ...any) (list []Lis
 	return list, err
 }
 
-// The dead letter loses its owner, and the next node that looks adopts it.
+// sqlRerun removes the owner of a dead letter, and the next node that finds the job adopts it.
 const (
 	sqlRerun = `UPDATE jobs SET owner = '', dead_at = 0, tries = 0, adopted = 1, run_at = $2
 		WHERE id = $1 AND owner = 'dead'`
 	sqlThere = `SELECT 1 FROM jobs WHERE id = $1`
 )
 
-// Rerun gives a dead letter another life, on whichever node looks first. A job
-// that is not dead is run by its owner anyway, and refused here.
+// Rerun makes a dead letter an ordinary job again, for the first node that finds it. It refuses a job that is not a
+// dead letter, because its owner runs it anyway.
 func (q *Queue) Rerun(ctx context.Context, id string) error {
 	return q.db.Write(ctx, func(tx *db.Tx) error { return q.RerunIn(tx, id) })
 }
 
-// RerunIn is Rerun in a transaction that does something more, such as writing
-// down who asked for it.
+// RerunIn is Rerun in a transaction of the caller, such as one that also writes the audit log.
 func (q *Queue) RerunIn(tx *db.Tx, id string) error {
 	n, err := tx.Exec(sqlRerun, id, q.clock.Now())
 	if err != nil {
@@ -147,7 +146,7 @@ func (q *Queue) RerunIn(tx *db.Tx, id string) error {
 	return nil
 }
 
-// notDead returns the refusal of an id that is no dead letter's.
+// notDead returns the error for an id that is not the id of a dead letter.
 func notDead(tx *db.Tx, id string) error {
 	var one int64
 	alive, err := tx.One(sqlThere, []any{id}, &one)
@@ -160,7 +159,7 @@ func notDead(tx *db.Tx, id string) error {
 	return problem.New(problem.NotFound, "job_not_found", "There is no such job")
 }
 
-// lookAgain makes the maintainer look at everything now.
+// lookAgain starts a whole round of the maintainer.
 func (q *Queue) lookAgain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -170,7 +169,7 @@ func (q *Queue) lookAgain() {
 	}
 }
 
-// Retried calls each for the jobs of a kind that failed tries times or more and were added before a time, the oldest first.
+// Retried calls each for jobs of a kind that failed at least tries times and were added before a time, oldest first.
 func (q *Queue) Retried(ctx context.Context, kind string, tries int, before time.Time, most int, each func(payload json.RawMessage, added time.Time)) error {
 	type one struct {
 		payload string

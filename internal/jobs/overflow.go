@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// nearby jobs are never put out of memory: they would be back at once.
+	// nearby is the time before they are due in which jobs are not removed from memory, because they would return at
+	// once.
 	nearby = 30 * time.Second
-	// parkedWithin is by how much the time in the row of a job may differ from that in memory when the job leaves it.
+	// parkedWithin is the maximum difference between the due times in memory and in the row of a job that leaves the
+	// memory. If it is larger, the row is updated.
 	parkedWithin = time.Second
-	// strayAge is the age after which a job of this node that is neither in
-	// memory nor known to be overflowing is searched for.
+	// strayAge is the age after which a job of this node should be in memory or known to overflow. Older jobs that
+	// are neither are searched for.
 	strayAge = 30 * time.Second
 )
 
@@ -24,7 +26,7 @@ const (
 	sqlStrays = `SELECT count(*) FROM jobs WHERE owner = $1 AND created_at < $2`
 )
 
-// trim removes the jobs that are due last from memory, when there are too many or due jobs have no room.
+// trim removes the jobs that are due last from memory, if there are too many or if due jobs have no room.
 func (r *runner) trim(ctx context.Context) error {
 	r.mu.Lock()
 	owner := r.owner
@@ -60,7 +62,7 @@ func (r *runner) trim(ctx context.Context) error {
 		return nil
 	}
 	for i, e := range out {
-		if e.Waits() && e.Due == dues[i] { // unchanged in between
+		if e.Waits() && e.Due == dues[i] { // unchanged since the lock was released
 			r.memory.Forget(e)
 			e.Job.kind.leaves(e.Job.Job)
 			r.counts.Overflows++
@@ -70,8 +72,8 @@ func (r *runner) trim(ctx context.Context) error {
 	return nil
 }
 
-// findStrays compares the table with the memory from time to time. A transaction whose COMMIT succeeded although its
-// caller got an error leaves rows that are in no memory.
+// findStrays compares the number of jobs in the table and in memory from time to time. If the caller of a transaction
+// got an error although its COMMIT succeeded, the jobs are only in the table.
 func (r *runner) findStrays(ctx context.Context) error {
 	r.mu.Lock()
 	owner, before := r.owner, db.Micros(r.clock.Now().Add(-strayAge))
@@ -105,7 +107,7 @@ func (r *runner) findStrays(ctx context.Context) error {
 	return nil
 }
 
-// walk reads the jobs of this node in the order of their times and adds missing ones to memory, until it is three
+// walk reads the jobs of this node in the order of their due times. It adds missing jobs to memory until it is three
 // quarters full.
 func (r *runner) walk(ctx context.Context) error {
 	r.mu.Lock()
@@ -141,7 +143,7 @@ func (r *runner) walk(ctx context.Context) error {
 	}
 }
 
-// walkSet reads one set of a walk and reports whether the walk is over.
+// walkSet adds one set of rows to memory and reports whether the walk is over.
 func (r *runner) walkSet(owner string, times uint64, rows []row) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +161,7 @@ func (r *runner) walkSet(owner string, times uint64, rows []row) bool {
 			r.overflow.from = found.RunAt
 			return true
 		}
-		planned := *found // the walk goes on from the row's own time
+		planned := *found // a copy: the walk continues from the time in the row
 		planned.owner = owner
 		r.clamp(&planned)
 		r.putLocked(&planned, m)

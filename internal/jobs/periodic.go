@@ -8,15 +8,15 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// periodicPrefix begins the kind and the id of the one row of each periodic
-// work. It never ends: it is owned, adopted and seen like any other job.
+// periodicPrefix begins the kind and the id of the job of each periodic work. Each periodic work has one job, which
+// never ends. It is owned, adopted and listed like any other job.
 const periodicPrefix = "periodic/"
 
 const sqlPlant = `INSERT INTO jobs (id, owner, kind, subject, payload, run_at, tries, adopted, last_error, created_at, dead_at)
 	SELECT id, owner, kind, subject, payload, run_at, tries, adopted, last_error, created_at, dead_at
 	FROM rows($1) AS r WHERE true ON CONFLICT (id) DO NOTHING RETURNING id`
 
-// plantPeriodics makes the rows of periodic works that have none.
+// plantPeriodics adds the jobs of periodic works that have none.
 func (r *runner) plantPeriodics(ctx context.Context) error {
 	now := r.clock.Now()
 	var rows []row
@@ -53,8 +53,8 @@ func (r *runner) plantPeriodics(ctx context.Context) error {
 	return nil
 }
 
-// clamp bounds the wait of a row that was planned before the clock was set back, or of a periodic row that was
-// planned under a longer pause. The job waits no longer than when it was added.
+// clamp limits how far in the future a row is due. The row may have been planned before the clock was set back. A
+// periodic row may have been planned when its pause was longer. The job then waits no longer than when it was added.
 func (r *runner) clamp(planned *row) {
 	if ahead := db.FromMicros(planned.created).Sub(r.clock.Now()); ahead > clock.Skew {
 		planned.RunAt = planned.RunAt.Add(-ahead)

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/jobs/scheduler"
 )
 
-// unwrittenPause is how long a job waits whose outcome could not be written.
+// unwrittenPause is the pause before a job runs again if its outcome could not be stored.
 const unwrittenPause = 2 * time.Second
 
 // runner runs the jobs in memory when they are due.
@@ -29,22 +29,22 @@ type runner struct {
 
 	timer   *clock.Timer
 	timerAt time.Duration
-	kick    chan struct{} // the timer changed
-	quit    chan struct{} // closed when the loops shall end
+	kick    chan struct{} // the timer was replaced
+	quit    chan struct{} // closed to end the loops
 	loops   sync.WaitGroup
 	workers sync.WaitGroup
 	runCtx  context.Context // of the handlers
 	stopRun context.CancelFunc
 }
 
-// leaseTaken begins an epoch with an empty memory.
+// leaseTaken begins a new epoch. The memory is empty then.
 func (r *runner) leaseTaken(owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.owner = owner
 }
 
-// leaseLost drops everything that belonged to the epoch.
+// leaseLost deletes everything that belonged to the epoch from memory.
 func (r *runner) leaseLost() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,14 +55,14 @@ func (r *runner) leaseLost() {
 	r.counts.LeasesLost++
 }
 
-// leaseRenewed begins what waited for the lease.
+// leaseRenewed starts the jobs that waited for the lease.
 func (r *runner) leaseRenewed() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dispatchLocked()
 }
 
-// remember takes jobs that a transaction committed for owner into memory.
+// remember adds jobs to memory that a transaction has committed for owner.
 func (r *runner) remember(owner string, rows []row) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *runner) remember(owner string, rows []row) {
 	r.dispatchLocked()
 }
 
-// forget drops finished jobs from memory.
+// forget removes finished jobs from memory.
 func (r *runner) forget(ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *runner) forget(ids []string) {
 	r.relaxLocked()
 }
 
-// postponed moves jobs in memory as a transaction moved their rows.
+// postponed gives jobs in memory the times to which a transaction has postponed them.
 func (r *runner) postponed(owner string, notes []note) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,7 +119,7 @@ func (r *runner) postponed(owner string, notes []note) {
 	r.relaxLocked()
 }
 
-// dispatchLocked starts workers for due jobs and sets the timer for the others.
+// dispatchLocked starts workers for due jobs, and sets the timer for the next job.
 func (r *runner) dispatchLocked() {
 	if !r.worksLocked() {
 		return
@@ -131,17 +131,17 @@ func (r *runner) dispatchLocked() {
 	r.armLocked()
 }
 
-// worksLocked reports whether jobs may run.
+// worksLocked reports whether jobs may start.
 func (r *runner) worksLocked() bool {
 	return r.phase == started && r.owner != ownerNobody && r.lease.Lasts()
 }
 
-// maxResting is how many workers of a kind wait for their next job. A new
-// goroutine would have to grow its stack again.
+// maxResting is the maximum number of idle workers of a kind. They are kept because a new goroutine must grow its
+// stack again.
 const maxResting = 64
 
-// employLocked wakes one worker if there is a job to take, and that worker does the same for the next. So no more
-// workers are busy than jobs may run. The worker that went idle last comes first.
+// employLocked starts one worker if there is a job to take. That worker starts the next one, so that no more workers
+// are busy than jobs may run. The worker that became idle last is used first.
 func (r *runner) employLocked(k *kind) {
 	if !k.lines.Offers() || k.starting > 0 || k.workers >= k.Workers {
 		return
@@ -157,8 +157,8 @@ func (r *runner) employLocked(k *kind) {
 	go r.work(k)
 }
 
-// armLocked sets the timer to the time of the next job or look. An earlier timer is left alone: it finds nothing due
-// and is set again.
+// armLocked sets the timer to the time at which the next job is due. It leaves an earlier timer: when that fires,
+// nothing is due and the timer is set again.
 func (r *runner) armLocked() {
 	due, ok := r.memory.Next()
 	if !ok || r.timer != nil && r.timerAt <= due {
@@ -174,7 +174,7 @@ func (r *runner) armLocked() {
 	}
 }
 
-// dispatchLoop waits for the timer.
+// dispatchLoop starts jobs when the timer fires.
 func (r *runner) dispatchLoop() {
 	defer r.loops.Done()
 	for {
@@ -198,8 +198,8 @@ func (r *runner) dispatchLoop() {
 	}
 }
 
-// work is a worker of one kind: it runs jobs until there are none, and rests
-// until there are more or enough others rest.
+// work is the goroutine of a worker of one kind. It runs jobs until there are none, and then waits for more. It ends
+// if enough other workers are idle.
 func (r *runner) work(k *kind) {
 	defer r.workers.Done()
 	wake := make(chan struct{}, 1)
@@ -220,7 +220,7 @@ func (r *runner) work(k *kind) {
 	}
 }
 
-// dismissLocked sends the resting workers home.
+// dismissLocked ends the idle workers.
 func (r *runner) dismissLocked() {
 	for _, k := range r.kinds {
 		for _, wake := range k.resting {
@@ -230,8 +230,7 @@ func (r *runner) dismissLocked() {
 	}
 }
 
-// runAll runs jobs of one kind until there are none. It gives the lock away
-// while one runs.
+// runAll runs jobs of one kind until there are none. It releases the lock while a job runs.
 func (r *runner) runAll(k *kind) {
 	k.starting--
 	for {
@@ -260,7 +259,7 @@ func (r *runner) runAll(k *kind) {
 	}
 }
 
-// run calls the handler, without the lock.
+// run calls the handler, without the lock. It converts a panic to a Retry.
 func (r *runner) run(k *kind, job Job) (out Outcome) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -271,7 +270,7 @@ func (r *runner) run(k *kind, job Job) (out Outcome) {
 	return k.Run(r.runCtx, job)
 }
 
-// note writes the result of an outcome, without the lock. It sets the pause of a retry in out.
+// note stores an outcome, without the lock. For a retry it sets the pause in out.
 func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	r.mu.Lock()
 	skip := e.Overtaken() || out.verb == verbLater
@@ -300,7 +299,7 @@ func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	if out.reset {
 		n.tries = 0
 	}
-	// The lane must receive the outcome even while handlers are cancelled.
+	// The outcome must be stored even if the handlers' context has been cancelled.
 	_, err := r.notes.Do(context.WithoutCancel(r.runCtx), job.ID, 1, n)
 	switch {
 	case err != nil:
@@ -313,7 +312,7 @@ func (r *runner) note(e *scheduler.Entry[held], job Job, out *Outcome) error {
 	return err
 }
 
-// concludeLocked puts a job whose handler returned where it belongs now.
+// concludeLocked schedules or removes a job whose handler has returned.
 func (r *runner) concludeLocked(e *scheduler.Entry[held], out Outcome, failed error) {
 	m, job := r.momentLocked(), &e.Job
 	due := m.passed + out.after
@@ -353,7 +352,7 @@ func (r *runner) concludeLocked(e *scheduler.Entry[held], out Outcome, failed er
 		}
 		return
 	}
-	e.Line, e.Repeat = job.kind.line(job.Job), job.Tries > 0 // what its run has learned may have changed its line
+	e.Line, e.Repeat = job.kind.line(job.Job), job.Tries > 0 // the handler's new knowledge may have changed the line
 	r.memory.Again(e, due, m.passed)
 	r.dispatchLocked()
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/makola/makola/internal/groupcommit"
 )
 
-// The owners that are no node.
+// The owners that are not nodes.
 const (
 	ownerNobody = ""
-	ownerDead   = "dead" // a node's owner has a slash
-	// ownerParked is the prefix of the owner of jobs that wait for a node that runs their kind. The kind follows, so
-	// no query reads past jobs of other kinds.
+	ownerDead   = "dead" // the owner of a node contains a slash
+	// ownerParked is the prefix of the owner of jobs that wait for a node that runs their kind. The kind follows the
+	// prefix, so a query reads only jobs of its kinds.
 	ownerParked = "?"
 )
 
-// parked is the owner of a job that waits for a node that takes its kind.
+// parked returns the owner of jobs of a kind that wait for a node that runs it.
 func parked(kind string) string { return ownerParked + kind }
 
-// setSize is how many jobs are adopted or fetched in one transaction.
+// setSize is the number of jobs that one transaction adopts or reads.
 const setSize = 500
 
 // row is a job as it is stored.
@@ -45,12 +45,12 @@ var rowColumns = []db.Column[row]{
 	{Name: "dead_at", Int: func(row) int64 { return 0 }},
 }
 
-// fresh reports Job.Fresh.
+// fresh computes Job.Fresh.
 func (r *row) fresh() bool { return !r.Adopted && r.Tries == 0 && db.Micros(r.RunAt) == r.created }
 
 func insertRows(tx *db.Tx, rows []row) { db.Insert(tx, "jobs", rowColumns, rows) }
 
-// jobColumns is what scanRow reads.
+// jobColumns are the columns that scanRow reads.
 const jobColumns = `id, kind, subject, payload, run_at, tries, adopted, last_error, created_at`
 
 func scanRow(r *db.Row, into *row) error {
@@ -60,7 +60,7 @@ func scanRow(r *db.Row, into *row) error {
 	return err
 }
 
-// queryRows runs a query for jobColumns.
+// queryRows returns the jobs of a query that selects jobColumns.
 func queryRows(tx *db.Tx, sql string, args ...any) (rows []row, err error) {
 	err = tx.Query(sql, args, func(r *db.Row) error {
 		var one row
@@ -75,14 +75,14 @@ func queryRows(tx *db.Tx, sql string, args ...any) (rows []row, err error) {
 
 const sqlDelete = `DELETE FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
-// note is the write of a handler's outcome.
+// note is the outcome of a handler, to be stored.
 type note struct {
 	verb  verb
 	id    string
 	kind  string
 	owner string
 	at    time.Time
-	tries int // failures so far, this one included
+	tries int // failures so far, including this one
 	err   string
 }
 
@@ -100,8 +100,8 @@ var passColumns = []db.Column[note]{
 	{Name: "parked", Text: func(n note) string { return parked(n.kind) }},
 }
 
-// Only the owner writes: a node that adopted the job in between decides now. unindexed(owner) keeps both engines from
-// reading all jobs of the owner.
+// These statements change only jobs of the given owner, because another node that adopted a job decides about it.
+// unindexed(owner) keeps both engines from reading all jobs of the owner.
 const (
 	sqlPostpone = `UPDATE jobs SET run_at = n.at, tries = n.tries, last_error = n.error
 		FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
@@ -113,7 +113,7 @@ const (
 	sqlPark = `UPDATE jobs SET run_at = n.at FROM rows($1) AS n WHERE jobs.id IN (n.id) AND unindexed(jobs.owner) = n.owner`
 )
 
-// writeNotes commits concurrent outcomes of handlers.
+// writeNotes stores the outcomes of concurrent handlers in one transaction.
 func writeNotes(ctx context.Context, d *db.DB, notes []note) ([]groupcommit.Verdict[struct{}], error) {
 	var finished []string
 	var postponed, dead, passed []note
@@ -147,10 +147,10 @@ func writeNotes(ctx context.Context, d *db.DB, notes []note) ([]groupcommit.Verd
 	return make([]groupcommit.Verdict[struct{}], len(notes)), err
 }
 
-// errorBytes bounds last_error.
+// errorBytes is the maximum length of last_error in bytes.
 const errorBytes = 500
 
-// clip makes an error's text fit for the table.
+// clip shortens an error's text and replaces the bytes that the table cannot store.
 func clip(text string) string {
 	if len(text) > errorBytes {
 		text = text[:errorBytes]

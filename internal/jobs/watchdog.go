@@ -5,14 +5,14 @@ import (
 )
 
 const (
-	// maintenanceLate is the time without a look by the maintainer from which it is missed.
+	// maintenanceLate is the time since the last whole round of the maintainer after which it is logged as overdue.
 	maintenanceLate = 30 * time.Second
-	// periodicLate is the same for a run of periodic work that has not ended.
+	// periodicLate is the time after which due or running periodic work is logged as overdue.
 	periodicLate = 20 * time.Minute
 )
 
-// watchLoop notices overdue periodic work. It does not query the database, so it works while everything else waits
-// for that.
+// watchLoop detects overdue periodic work. It does not query the database, so it works even while everything else
+// waits for the database.
 func (r *runner) watchLoop() {
 	defer r.loops.Done()
 	tick := time.NewTicker(r.opts.Heartbeat)
@@ -28,7 +28,7 @@ func (r *runner) watchLoop() {
 	}
 }
 
-// watch logs once that a work is overdue, and once that it has recovered.
+// watch logs once that a periodic work is overdue, and once that it has recovered.
 func (r *runner) watch(missed map[string]bool) {
 	tell := func(what string, since, late time.Duration) {
 		switch {

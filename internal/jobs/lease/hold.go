@@ -19,10 +19,10 @@ const (
 	sqlLetGo  = `UPDATE job_holds SET owner = '' WHERE name = $1 AND owner = $2`
 )
 
-// Hold waits until this node has the lease called name, which one node has at a time, and then runs fn. fn's context
-// ends when the lease may be lost, before another node can get it; Hold then waits for it again. On a machine that
-// slept it ends late, within a heartbeat after waking. Hold returns nil when fn returns by itself, and ctx's error
-// when ctx ends first.
+// Hold waits until this node has the lease called name, and then runs fn. Only one node has the lease at a time. The
+// context of fn ends when the lease may be lost, before another node can acquire it. Hold then waits for the lease
+// again. On a machine that slept, the context ends late, within a heartbeat after the machine wakes up. Hold returns
+// nil when fn returns by itself, and the error of ctx when ctx ends first.
 func (l *Lease) Hold(ctx context.Context, name string, fn func(ctx context.Context)) error {
 	if err := l.enlist(name); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (l *Lease) Hold(ctx context.Context, name string, fn func(ctx context.Conte
 	}
 }
 
-// enlist notes that a name is held or waited for here.
+// enlist records that this node has or waits for the named lease.
 func (l *Lease) enlist(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,10 +76,10 @@ func (l *Lease) enlist(name string) error {
 
 var errStopped = errors.New("jobs: the queue was stopped")
 
-// grasp tries to take a name.
+// grasp tries to acquire the named lease.
 func (l *Lease) grasp(ctx context.Context, name, owner string) (mine bool, err error) {
 	err = l.db.Write(db.System(ctx), func(tx *db.Tx) error {
-		// Looking first spares a row lock each heartbeat of each waiting node.
+		// Reading the holder first saves a row lock on each heartbeat of each waiting node.
 		var holder string
 		if found, err := tx.One(sqlHolder, []any{name}, &holder); err != nil || found && holder == owner {
 			mine = found && err == nil
@@ -92,7 +92,8 @@ func (l *Lease) grasp(ctx context.Context, name, owner string) (mine bool, err e
 	return mine && err == nil, err
 }
 
-// holding runs fn until it returns, and releases the lease. It reports whether Hold is over for good.
+// holding runs fn until it returns, and then releases the lease. It returns false if fn ended because the lease may
+// be lost.
 func (l *Lease) holding(ctx, free context.Context, name, owner string, fn func(context.Context)) bool {
 	held, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -24,19 +24,19 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Options shape a Lease. All but Shared are required.
+// Options configure a Lease. All fields except Shared are required.
 type Options struct {
 	Node      string        // name of this node among those on one database
-	Shared    bool          // another process may have the same name; else a lease that is left belongs to a process that is gone
-	For       time.Duration // silence after which others take the jobs of this node
+	Shared    bool          // another process may have the same name; otherwise a remaining lease belongs to an ended process
+	For       time.Duration // time without a heartbeat after which other nodes take the jobs of this node
 	Heartbeat time.Duration // how often the lease is renewed
 }
 
-// Told has the callbacks to the owner of a Lease. They run without a lock of the Lease.
+// Told has the callbacks to the owner of a Lease. They are called without the lock of the Lease.
 type Told struct {
-	Taken   func(owner string) // a new epoch begins
-	Lost    func()             // the epoch is over: what belonged to it is others'
-	Renewed func()             // a heartbeat succeeded, also one that began a new epoch
+	Taken   func(owner string) // a new epoch has begun
+	Lost    func()             // the epoch is over: its jobs belong to other nodes
+	Renewed func()             // a heartbeat succeeded, including one that began a new epoch
 }
 
 // Lease is the lease of this node. It is safe for concurrent use.
@@ -49,16 +49,16 @@ type Lease struct {
 	mu       sync.Mutex
 	owner    string // "" without a lease
 	epoch    int64
-	beatAt   time.Time       // when the last heartbeat that succeeded was sent, by the machine's clock
+	beatAt   time.Time       // when the last successful heartbeat was sent, by the machine's clock
 	beats    chan struct{}   // closed at each heartbeat
-	held     map[string]bool // names held or waited for here
-	freeHold context.Context // ends when the holds of this epoch do
+	held     map[string]bool // named leases that this node has or waits for
+	freeHold context.Context // ends when the named leases of this epoch end
 	dropHold context.CancelFunc
 	holds    sync.WaitGroup
 	drained  chan struct{} // closed by Drain
 }
 
-// New makes a lease that is not taken.
+// New returns a lease that is not acquired yet.
 func New(d *db.DB, log *slog.Logger, o Options, told Told) *Lease {
 	l := &Lease{
 		db: d, log: log, opts: o, told: told,
@@ -69,7 +69,7 @@ func New(d *db.DB, log *slog.Logger, o Options, told Told) *Lease {
 	return l
 }
 
-// Epoch returns the epoch of this node's lease, 0 without one. It only grows.
+// Epoch returns the epoch of this node's lease, or 0 before the first lease. It never decreases.
 func (l *Lease) Epoch() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +83,9 @@ func (l *Lease) current() string {
 	return l.owner
 }
 
-// Lasts reports whether this node may begin a job: its last heartbeat is younger than two thirds of the lease, by
-// both clocks of the machine, because one of them stops while the machine sleeps.
+// Lasts reports whether this node may begin a job. Its last heartbeat must be younger than two thirds of the lease.
+// The age is the larger of the ages by the monotonic clock and the wall clock, because one of them stops while the
+// machine sleeps.
 func (l *Lease) Lasts() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +103,7 @@ func (l *Lease) lastsLocked() bool {
 
 func (l *Lease) holdFor() time.Duration { return l.opts.For * 2 / 3 }
 
-// Begin takes the first lease of this process.
+// Begin acquires the first lease of this process.
 func (l *Lease) Begin(ctx context.Context) error {
 	if !l.opts.Shared {
 		return l.take(ctx, true)
@@ -120,8 +121,8 @@ const (
 	sqlRelease = `UPDATE job_leases SET expires_at = 0 WHERE owner = $1`
 )
 
-// take begins a new epoch. At the start of the program it ends the earlier epochs of the same node, unless the name
-// is shared: their process is gone, or it has the same name and goes on under a new epoch of its own.
+// take begins a new epoch. When the program starts, it also ends the earlier epochs of the same node, because their
+// process has ended. It does not do so for a shared name, because another process may be using that.
 func (l *Lease) take(ctx context.Context, first bool) error {
 	var owner string
 	var epoch int64
@@ -154,8 +155,8 @@ func (l *Lease) take(ctx context.Context, first bool) error {
 	return nil
 }
 
-// takeName takes the first lease under a name that another process may have. Of two that start at once each may see the
-// other, and then both are refused.
+// takeName acquires the first lease under a name that another process may have. If two processes start at once, both
+// may be refused, because each may see the other.
 func (l *Lease) takeName(ctx context.Context) error {
 	if err := l.awaitName(ctx); err != nil {
 		return err
@@ -177,8 +178,8 @@ func (l *Lease) takeName(ctx context.Context) error {
 	return nil
 }
 
-// awaitName waits for the end of a lease with this node's name. The lease of a killed process lapses. A lease that is
-// renewed belongs to a running node, and its name is refused.
+// awaitName waits until no other process has a lease with this node's name. The lease of a killed process lapses. A
+// lease that is renewed belongs to a running node, and awaitName then returns an error.
 func (l *Lease) awaitName(ctx context.Context) error {
 	if err := l.db.Write(db.System(ctx), func(tx *db.Tx) error {
 		tx.Defer(sqlCap, -1, l.longest())
@@ -212,7 +213,8 @@ func (l *Lease) awaitName(ctx context.Context) error {
 	}
 }
 
-// namesake looks for the lease of another process under this node's name: until when it lasts, and for how long.
+// namesake returns when the lease of another process under this node's name expires, and how much time is left.
+// expires is 0 if there is no such lease.
 func (l *Lease) namesake(tx *db.Tx, owner string) (expires int64, left time.Duration, err error) {
 	var micros int64
 	_, err = tx.One(sqlNamesake, []any{l.opts.Node, owner}, &expires, &micros)
@@ -223,12 +225,12 @@ func (l *Lease) nameTaken() error {
 	return problem.New(problem.InProgress, "node_name_taken", "A node that is called "+l.opts.Node+" runs on this database: give this one another name")
 }
 
-// Keep renews the lease until quit is closed, by the machine's clock: a simulated hour must not cost a node its
-// lease. It calls renewed after each successful heartbeat.
+// Keep renews the lease until quit is closed. It uses the machine's clock, so that a simulated hour does not cost a
+// node its lease. It calls renewed after each successful heartbeat.
 func (l *Lease) Keep(quit <-chan struct{}, renewed func()) {
 	tick := time.NewTicker(l.opts.Heartbeat)
 	defer tick.Stop()
-	// Holds end before the lease can be anybody else's.
+	// The watchdog ends the named leases before another node can acquire them.
 	l.mu.Lock()
 	watchdog := time.AfterFunc(l.holdFor()-time.Since(l.beatAt), l.dropHolds)
 	l.mu.Unlock()
@@ -241,7 +243,7 @@ func (l *Lease) Keep(quit <-chan struct{}, renewed func()) {
 			return
 		}
 		l.mu.Lock()
-		if !l.lastsLocked() { // the watchdog may have slept with the machine
+		if !l.lastsLocked() { // the machine may have slept, and the watchdog with it
 			l.dropHold()
 		}
 		l.mu.Unlock()
@@ -262,7 +264,7 @@ func (l *Lease) Keep(quit <-chan struct{}, renewed func()) {
 	}
 }
 
-// Beat renews the lease. When it was lost, a new epoch begins.
+// Beat renews the lease. If the lease was lost, Beat begins a new epoch.
 func (l *Lease) Beat(ctx context.Context) error {
 	owner := l.current()
 	var sent time.Time
@@ -273,7 +275,7 @@ func (l *Lease) Beat(ctx context.Context) error {
 			renewed, err = tx.Exec(sqlRenew, owner, l.opts.For.Microseconds())
 			return err
 		})
-		// An uncertain COMMIT may have renewed it. The next heartbeat decides.
+		// If the COMMIT is ambiguous, the lease may have been renewed. The next heartbeat shows that.
 		if err != nil {
 			return err
 		}
@@ -290,7 +292,7 @@ func (l *Lease) Beat(ctx context.Context) error {
 	l.mu.Lock()
 	if renewed > 0 {
 		l.beatAt = sent
-		if l.freeHold.Err() != nil && !l.isDrained() { // the watchdog was quicker
+		if l.freeHold.Err() != nil && !l.isDrained() { // the watchdog fired before this heartbeat succeeded
 			l.freeHold, l.dropHold = context.WithCancel(context.Background())
 		}
 	}
@@ -301,7 +303,7 @@ func (l *Lease) Beat(ctx context.Context) error {
 	return nil
 }
 
-// lose gives up an epoch that the database has ended.
+// lose ends this node's use of an epoch that the database has ended.
 func (l *Lease) lose() {
 	l.mu.Lock()
 	l.owner = ""
@@ -315,20 +317,22 @@ const (
 		FROM job_leases WHERE expires_at > 0`
 	sqlExpire    = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0 AND expires_at <= now_micros()`
 	sqlPruneDead = `DELETE FROM job_leases WHERE expires_at = 0 AND epoch < now_micros() - $1`
-	// sqlCap shortens leases that are longer than any node takes. The database's clock was set back since, and the
-	// jobs of a dead node would wait until then. A living node renews its lease long before the shortened one lapses.
+	// sqlCap shortens leases that last longer than any node asks for. Such a lease dates from before the database's
+	// clock was set back, and the jobs of a dead node would wait for it. A living node renews its lease long before
+	// the shortened one lapses.
 	sqlCap = `UPDATE job_leases SET expires_at = now_micros() + $1 WHERE expires_at > now_micros() + $1`
 )
 
-// kept is how long the row of a dead lease stays to be looked at, counted
-// from its start. A lease without a row is as dead.
+// kept is how long the row of a dead lease is kept for operators, counted from its start. A lease without a row is
+// dead, too.
 const kept = 7 * 24 * time.Hour
 
-// longest is the longest that a lease may last, with room for nodes that take theirs for longer.
+// longest returns the maximum duration of a lease in microseconds. It leaves room for nodes that are configured with
+// longer leases.
 func (l *Lease) longest() int64 { return 2 * l.opts.For.Microseconds() }
 
-// Look returns the query for leases that are not dead. each receives whether the owner is alive, and whether Bury has
-// work to do.
+// Look returns the query for leases that are not dead. It calls each with the owner, whether the lease is alive, and
+// whether Bury must change it.
 func (l *Lease) Look(each func(owner string, alive, bury bool)) db.Query {
 	return db.Query{SQL: sqlLeases, Args: []any{l.longest()}, Each: func(r *db.Row) error {
 		var owner string
@@ -339,14 +343,14 @@ func (l *Lease) Look(each func(owner string, alive, bury bool)) db.Query {
 	}}
 }
 
-// Bury makes the leases dead that have lapsed, shortens those that last too long, and deletes old rows.
+// Bury marks lapsed leases as dead, shortens leases that last too long, and deletes old rows.
 func (l *Lease) Bury(tx *db.Tx) {
 	tx.Defer(sqlExpire, -1)
 	tx.Defer(sqlCap, -1, l.longest())
 	tx.Defer(sqlPruneDead, -1, kept.Microseconds())
 }
 
-// Release gives the lease back, so that the others need not wait for its end.
+// Release ends the lease, so that other nodes need not wait until it lapses.
 func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
 	owner := l.owner
@@ -369,7 +373,7 @@ func (l *Lease) end(ctx context.Context, owner string) error {
 	return nil
 }
 
-// Drain ends the holds and lets nothing be held any more. Wait waits until they have ended.
+// Drain ends the named leases of this node and allows no new ones. Wait waits until they have ended.
 func (l *Lease) Drain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -377,7 +381,7 @@ func (l *Lease) Drain() {
 	l.dropHold()
 }
 
-// Wait waits until nothing is held.
+// Wait waits until this node has no named lease.
 func (l *Lease) Wait() { l.holds.Wait() }
 
 func (l *Lease) isDrained() bool {

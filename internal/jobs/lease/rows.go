@@ -4,18 +4,20 @@ import "github.com/makola/makola/internal/db"
 
 const sqlEndAll = `UPDATE job_leases SET expires_at = 0 WHERE expires_at > 0`
 
-// EndAll ends the lease of every node, for a database that went back in time. The nodes' memory of their jobs is from
-// another past: finished jobs are there again, and running ones may be gone. Each node begins a new epoch with its
-// next heartbeat, and reads its jobs from the rows.
+// EndAll ends the lease of every node. It is for a database that was restored to an earlier state, with which the
+// nodes' memory does not agree: finished jobs exist again, and running ones may be missing. Each node begins a new
+// epoch with its next heartbeat, and reads its jobs from the rows.
 func EndAll(tx *db.Tx) { tx.Defer(sqlEndAll, -1) }
 
 const sqlAlive = `SELECT DISTINCT node FROM job_leases WHERE expires_at > now_micros() ORDER BY node`
 
-// AliveNodes lists the nodes whose lease has not lapsed, for callers that must not touch the database of a running server.
+// AliveNodes lists the nodes whose lease has not lapsed. Callers use it to leave the database of a running server
+// alone.
 func AliveNodes(tx *db.Tx) ([]string, error) { return tx.Texts(sqlAlive) }
 
-// level is stored with each lease of this program. It grows by one with each change that requires every living node
-// to know it: 1 keys the links of the audit chain, 2 posts floats by account. The release before has level 0.
+// level is stored with each lease of this program. It grows by one with each change that all running nodes must
+// support. Level 1 keys the links of the audit chain, and level 2 posts floats by account. Programs without levels
+// count as 0.
 const level = 2
 
 const sqlOlder = `SELECT 1 FROM job_leases WHERE expires_at > now_micros() AND level < $1 LIMIT 1`

@@ -1,6 +1,6 @@
 package scheduler
 
-// fifo is a queue in one slice.
+// fifo is a queue in a slice.
 type fifo[T any] struct {
 	items []T
 	head  int
@@ -27,10 +27,10 @@ func (f *fifo[T]) pop() (item T, ok bool) {
 	return item, true
 }
 
-// fifoKept is how long the slice of an empty queue may be that is used again.
+// fifoKept is the maximum capacity of an empty queue's slice that is used again.
 const fifoKept = 64
 
-// emptied gives an empty queue in the same slice.
+// emptied returns an empty queue that uses the same slice, unless the slice is too large.
 func (f *fifo[T]) emptied() fifo[T] {
 	if cap(f.items) > fifoKept {
 		return fifo[T]{}

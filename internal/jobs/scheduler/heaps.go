@@ -1,6 +1,6 @@
 package scheduler
 
-// waitingHeap is a heap by due time that knows where each entry is.
+// waitingHeap is a heap of entries by due time. It stores each entry's index in the entry.
 type waitingHeap[J any] []*Entry[J]
 
 func (h waitingHeap[J]) Len() int           { return len(h) }
@@ -24,7 +24,7 @@ func (h *waitingHeap[J]) Pop() any {
 	return e
 }
 
-// nearestHeap is a heap by due time that does not change the entries' own indexes.
+// nearestHeap is a heap of entries by due time that leaves the indexes in the entries unchanged.
 type nearestHeap[J any] []*Entry[J]
 
 func (h nearestHeap[J]) Len() int           { return len(h) }

@@ -5,105 +5,107 @@ import (
 	"time"
 )
 
-// Rules bound the concurrent jobs of a kind. They are called often, one at a time.
+// Rules limit the concurrent jobs of a kind. The functions are called often, one at a time.
 type Rules struct {
-	// PerLine is how many jobs of one line may run at once, at least one. nil: any number.
+	// PerLine returns how many jobs of one line may run at once, at least one. If it is nil, there is no limit.
 	PerLine func(line string) int
-	// PerTurn is how many jobs of one tenant may run at once in a line, at least one. nil: as PerLine.
+	// PerTurn returns how many jobs of one tenant may run at once in a line, at least one. If it is nil, PerLine is
+	// the limit.
 	PerTurn func(tenant, line string) int
 	// Enter requests a place for the next job of a tenant in a line. If it returns false, the turn is set aside until
-	// Leave offers it. nil means that there is always a place.
+	// Leave offers it. If Enter is nil, there is always a place.
 	Enter func(tenant, line string) bool
-	// Leave returns a place, and offers the turns that may enter now. offer reports whether the turn can use a place
-	// at once. It is nil if Enter is.
+	// Leave returns a place and calls offer for the turns that may enter now. offer reports whether the turn can use
+	// a place at once. Leave is nil if Enter is nil.
 	Leave func(tenant, line string, offer func(tenant, line string) bool)
 }
 
-// state is where an entry is.
+// state is the place of an entry in the scheduler.
 type state uint8
 
 const (
-	waiting state = iota // in the heap, for its time
-	ready                // in a line, for a worker
+	waiting state = iota // in the heap, until its time
+	ready                // in a line, until a worker takes it
 	running              // in a handler
-	gone                 // nowhere: finished, dropped or lost
+	gone                 // finished, dropped or lost
 )
 
 // Entry is one job in memory.
 type Entry[J any] struct {
-	Job     J             // the caller's
-	ID      string        // one of a kind
+	Job     J             // the caller's data
+	ID      string        // unique within the scheduler
 	Subject string        // what Wake calls it by; "": its ID
 	Line    string        // the line of its kind that it joins when it is due
-	Tenant  string        // whose turn in the line it takes
-	Repeat  bool          // it has failed before
-	Due     time.Duration // when it runs
+	Tenant  string        // tenant in whose turn of the line it waits
+	Repeat  bool          // the job has failed before
+	Due     time.Duration // time at which the job runs
 
 	kind    *Kind[J]
 	tenant  *tenant
 	turn    *turn[J] // while ready or running
 	state   state
-	woken   bool      // while running: run again at once
-	settled bool      // while running: a transaction finished or postponed it
-	lost    bool      // while running: the epoch that owned it is over
+	woken   bool      // while running: Wake was called, so run again at once
+	settled bool      // while running: a transaction finished or postponed the job
+	lost    bool      // while running: the job's epoch is over
 	index   int       // in the heap
-	ticket  int       // number of the last one
+	ticket  int       // number of its last ticket
 	next    *Entry[J] // another entry of the same subject
-	heir    *Entry[J] // lost: the same job under our new epoch
+	heir    *Entry[J] // lost: the entry of the same job in our new epoch
 }
 
-// Waits reports whether the job waits for its time.
+// Waits reports whether the job is not due yet.
 func (e *Entry[J]) Waits() bool { return e.state == waiting }
 
 // Runs reports whether the job runs.
 func (e *Entry[J]) Runs() bool { return e.state == running }
 
-// Overtaken marks a running job whose outcome no longer counts: a transaction or another epoch has decided.
+// Overtaken reports whether the outcome of a running job is ignored, because a transaction or another epoch has
+// decided about the job.
 func (e *Entry[J]) Overtaken() bool { return e.settled || e.lost }
 
-// Siblings returns how many jobs of the same kind and tenant there are.
+// Siblings returns the number of jobs of the same kind and tenant in memory.
 func (e *Entry[J]) Siblings() int { return e.tenant.pending }
 
-// leaves takes an entry off its tenant's books.
+// leaves subtracts an entry from the jobs of its tenant.
 func (e *Entry[J]) leaves() {
 	e.tenant.pending--
 	e.kind.sweepTenant(e.tenant)
 }
 
-// Kind is a kind of jobs with its lines.
+// Kind has the jobs of one kind and their lines.
 type Kind[J any] struct {
 	Rules
 	lines   map[string]*line[J]
-	ring    fifo[*line[J]] // lines with a turn that may run, below their limit
+	ring    fifo[*line[J]] // lines below their limit that have a job to run
 	tenants map[string]*tenant
-	// Unused lines, kept for the next job: most lines hold one job, for a moment.
+	// Unused lines and turns are kept for the next jobs, because most lines exist for one job and only briefly.
 	idleLines []*line[J]
 	idleTurns []*turn[J]
 }
 
-// line is the ready jobs of one key. In it tenants take turns.
+// line has the ready jobs of one key. Within it, tenants take turns.
 type line[J any] struct {
 	key     string
 	turns   map[string]*turn[J] // by tenant
-	ring    fifo[*turn[J]]      // that may run
+	ring    fifo[*turn[J]]      // turns that may run a job
 	running int
 	inRing  bool
 }
 
-// turn has the ready jobs of one tenant in one line, in the order in which they became ready. First tries and repeats
-// are apart and take turns as well.
+// turn has the ready jobs of one tenant in one line, in the order in which they became ready. First attempts and
+// repeats are in separate queues, which are used alternately.
 type turn[J any] struct {
 	line    *line[J]
 	tenant  *tenant
 	first   fifo[ticket[J]]
 	repeats fifo[ticket[J]]
-	again   bool // a repeat is next
+	again   bool // the next job is a repeat
 	running int
 	inRing  bool
 	aside   bool // Enter returned false
 }
 
-// ticket is the place of a job in a turn. It is void once the job has left.
+// ticket is the place of a job in a turn. It is invalid if the job has left the turn.
 type ticket[J any] struct {
 	*Entry[J]
 	number int
@@ -111,14 +113,14 @@ type ticket[J any] struct {
 
 func (t ticket[J]) valid() bool { return t.state == ready && t.Entry.ticket == t.number }
 
-// tenant is whose jobs of a kind are in memory.
+// tenant counts the jobs and turns of one tenant within a kind.
 type tenant struct {
 	name    string
 	turns   int
-	pending int // jobs in memory, whatever their time
+	pending int // jobs in memory, due or not
 }
 
-// Offers reports whether there may be a job to take.
+// Offers reports whether there may be a job to run.
 func (k *Kind[J]) Offers() bool { return k.ring.len() > 0 }
 
 func (k *Kind[J]) tenantOf(name string) *tenant {
@@ -130,7 +132,7 @@ func (k *Kind[J]) tenantOf(name string) *tenant {
 	return t
 }
 
-// add puts a job that is due into its line.
+// add adds a due job to its line.
 func (k *Kind[J]) add(e *Entry[J]) {
 	l := k.lines[e.Line]
 	if l == nil {
@@ -156,7 +158,7 @@ func (k *Kind[J]) add(e *Entry[J]) {
 
 func (t *turn[J]) len() int { return t.first.len() + t.repeats.len() }
 
-// pop gives the turn's next job.
+// pop removes and returns the turn's next job.
 func (t *turn[J]) pop() (*Entry[J], bool) {
 	for t.len() > 0 {
 		again := t.repeats.len() > 0 && (t.again || t.first.len() == 0)
@@ -172,12 +174,12 @@ func (t *turn[J]) pop() (*Entry[J], bool) {
 	return nil, false
 }
 
-// full reports whether a turn has as many running jobs as it may.
+// full reports whether a turn has reached its limit of running jobs.
 func (k *Kind[J]) full(t *turn[J]) bool {
 	return k.PerTurn != nil && t.running >= max(1, k.PerTurn(t.tenant.name, t.line.key))
 }
 
-// limit is how many jobs of one line may run at once.
+// limit returns how many jobs of one line may run at once.
 func (k *Kind[J]) limit(key string) int {
 	if k.PerLine == nil {
 		return math.MaxInt
@@ -185,17 +187,17 @@ func (k *Kind[J]) limit(key string) int {
 	return max(1, k.PerLine(key))
 }
 
-// offerTurn puts a turn into its line.
+// offerTurn adds a turn to its line's ring if it has a job that may run.
 func (k *Kind[J]) offerTurn(t *turn[J]) {
 	if t.inRing || t.aside || t.len() == 0 || k.full(t) {
-		return // a full one is offered when one of its own ends
+		return // a full turn is offered when one of its jobs ends
 	}
 	t.inRing = true
 	t.line.ring.push(t)
 	k.offer(t.line)
 }
 
-// offer puts a line into the ring if a worker may take from it.
+// offer adds a line to the ring if a worker may take a job from it.
 func (k *Kind[J]) offer(l *line[J]) {
 	if l.inRing || l.ring.len() == 0 {
 		return
@@ -206,7 +208,7 @@ func (k *Kind[J]) offer(l *line[J]) {
 	}
 }
 
-// take gives the next job to run.
+// take removes and returns the next job to run, or nil.
 func (k *Kind[J]) take() *Entry[J] {
 	for {
 		l, ok := k.ring.pop()
@@ -215,7 +217,7 @@ func (k *Kind[J]) take() *Entry[J] {
 		}
 		l.inRing = false
 		if l.running >= k.limit(l.key) {
-			continue // it is offered when one of its own ends
+			continue // the line is offered again when one of its jobs ends
 		}
 		if e := k.takeFrom(l); e != nil {
 			return e
@@ -223,7 +225,7 @@ func (k *Kind[J]) take() *Entry[J] {
 	}
 }
 
-// takeFrom gives the job of a line whose turn it is, if there is one.
+// takeFrom removes and returns the next job of a line, or nil.
 func (k *Kind[J]) takeFrom(l *line[J]) *Entry[J] {
 	for {
 		t, ok := l.ring.pop()
@@ -245,14 +247,14 @@ func (k *Kind[J]) takeFrom(l *line[J]) *Entry[J] {
 				return e
 			}
 		}
-		// It came for nothing: another may have its place.
+		// The turn has no job to run, so it returns its place.
 		k.leave(t)
 		k.offerTurn(t)
 		k.sweep(t)
 	}
 }
 
-// ended records that a job has run.
+// ended updates the line of a job that has run.
 func (k *Kind[J]) ended(e *Entry[J]) {
 	t, l := e.turn, e.turn.line
 	e.turn = nil
@@ -261,17 +263,17 @@ func (k *Kind[J]) ended(e *Entry[J]) {
 	k.leave(t)
 	k.offerTurn(t)
 	k.offer(l)
-	k.sweep(t) // and with its last turn the line
+	k.sweep(t) // this may also remove the line
 }
 
-// leave gives the place of a turn's job back.
+// leave returns the place of a turn's job.
 func (k *Kind[J]) leave(t *turn[J]) {
 	if k.Leave != nil {
 		k.Leave(t.tenant.name, t.line.key, k.reoffer)
 	}
 }
 
-// reoffer puts a turn back that was set aside.
+// reoffer offers a turn again that was set aside. It reports whether one of its jobs can begin at once.
 func (k *Kind[J]) reoffer(tenant, key string) (begins bool) {
 	l := k.lines[key]
 	if l == nil || l.turns[tenant] == nil {
@@ -285,7 +287,7 @@ func (k *Kind[J]) reoffer(tenant, key string) (begins bool) {
 	return begins
 }
 
-// overdue is for how long the job of the kind has been ready that is so for longest.
+// overdue returns how long the longest waiting ready job of the kind has been due.
 func (k *Kind[J]) overdue(now time.Duration) (late time.Duration) {
 	for _, l := range k.lines {
 		for _, t := range l.turns {
@@ -297,7 +299,7 @@ func (k *Kind[J]) overdue(now time.Duration) (late time.Duration) {
 	return late
 }
 
-// waited is for how long the first job of a queue has been due.
+// waited returns how long the first job of a queue has been due.
 func waited[J any](jobs *fifo[ticket[J]], now time.Duration) time.Duration {
 	for _, e := range jobs.items[jobs.head:] {
 		if e.valid() {
@@ -307,7 +309,7 @@ func waited[J any](jobs *fifo[ticket[J]], now time.Duration) time.Duration {
 	return 0
 }
 
-// idleKept is how many lines and turns a kind keeps for later.
+// idleKept is the maximum number of unused lines, and of unused turns, that a kind keeps.
 const idleKept = 64
 
 func (k *Kind[J]) newLine(key string) *line[J] {
@@ -329,10 +331,10 @@ func (k *Kind[J]) newTurn() *turn[J] {
 	return &turn[J]{}
 }
 
-// sweep forgets a turn, a line and a tenant without jobs.
+// sweep removes a turn without jobs, and then its line and tenant if they have no others.
 func (k *Kind[J]) sweep(t *turn[J]) {
 	if t.line == nil || t.running > 0 || t.inRing || t.aside || t.len() > 0 {
-		return // it is in use, or was swept before
+		return // in use, or removed before
 	}
 	l := t.line
 	if l.turns[t.tenant.name] == t {

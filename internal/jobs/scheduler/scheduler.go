@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Scheduler holds the jobs of one epoch: a heap by time, and for each kind the
-// lines of those that are due. J is what its caller keeps with a job.
+// Scheduler has the jobs of one epoch: a heap by time, and for each kind the lines of due jobs. J is the caller's
+// data about a job.
 type Scheduler[J any] struct {
 	byID      map[string]*Entry[J]
 	bySubject map[string]*Entry[J]
@@ -28,41 +28,41 @@ type Scheduler[J any] struct {
 	kinds     []*Kind[J]
 	ready     int
 	running   int
-	ghosts    map[string]*Entry[J] // running entries of lost epochs
+	ghosts    map[string]*Entry[J] // running jobs of earlier epochs, by id
 }
 
-// New makes a scheduler without jobs.
+// New returns a scheduler without jobs.
 func New[J any]() *Scheduler[J] {
 	return &Scheduler[J]{byID: map[string]*Entry[J]{}, bySubject: map[string]*Entry[J]{}, ghosts: map[string]*Entry[J]{}}
 }
 
-// Kind adds a kind of jobs, which runs by rules of its own.
+// Kind adds a kind of jobs with its own rules.
 func (s *Scheduler[J]) Kind(r Rules) *Kind[J] {
 	k := &Kind[J]{Rules: r, lines: map[string]*line[J]{}, tenants: map[string]*tenant{}}
 	s.kinds = append(s.kinds, k)
 	return k
 }
 
-// Len returns how many jobs there are.
+// Len returns the number of jobs.
 func (s *Scheduler[J]) Len() int { return len(s.byID) }
 
-// Ready returns how many jobs are due and wait for a worker or their turn.
+// Ready returns the number of due jobs that wait for a worker or their turn.
 func (s *Scheduler[J]) Ready() int { return s.ready }
 
-// Running returns how many jobs run, those of lost epochs with them.
+// Running returns the number of running jobs, including jobs of earlier epochs.
 func (s *Scheduler[J]) Running() int { return s.running }
 
 // Find returns the job with an id, or nil.
 func (s *Scheduler[J]) Find(id string) *Entry[J] { return s.byID[id] }
 
-// All gives every job.
+// All iterates over all jobs.
 func (s *Scheduler[J]) All() iter.Seq[*Entry[J]] { return maps.Values(s.byID) }
 
-// Put takes a job that is not there.
+// Put adds a job whose id is not in the scheduler.
 func (s *Scheduler[J]) Put(k *Kind[J], e *Entry[J], now time.Duration) {
 	e.kind = k
 	if ghost := s.ghosts[e.ID]; ghost != nil {
-		// The old epoch's handler still runs it here: not both at once.
+		// The handler of an earlier epoch still runs the job here. The job is added when that handler returns.
 		e.state, ghost.heir = gone, e
 		return
 	}
@@ -76,7 +76,7 @@ func (s *Scheduler[J]) Put(k *Kind[J], e *Entry[J], now time.Duration) {
 	s.schedule(e, now)
 }
 
-// schedule puts an entry that is in no heap and no line to its place by time.
+// schedule adds an entry to the heap, or to its line if it is due.
 func (s *Scheduler[J]) schedule(e *Entry[J], now time.Duration) {
 	if e.Due > now {
 		e.state = waiting
@@ -88,14 +88,14 @@ func (s *Scheduler[J]) schedule(e *Entry[J], now time.Duration) {
 	e.kind.add(e)
 }
 
-// Advance moves the jobs whose time has come into their lines.
+// Advance moves due jobs from the heap to their lines.
 func (s *Scheduler[J]) Advance(now time.Duration) {
 	for len(s.waiting) > 0 && s.waiting[0].Due <= now {
 		s.schedule(heap.Pop(&s.waiting).(*Entry[J]), now)
 	}
 }
 
-// Next returns when the next job is due that is in no line yet.
+// Next returns when the next job of the heap is due.
 func (s *Scheduler[J]) Next() (at time.Duration, ok bool) {
 	if len(s.waiting) == 0 {
 		return 0, false
@@ -103,7 +103,7 @@ func (s *Scheduler[J]) Next() (at time.Duration, ok bool) {
 	return s.waiting[0].Due, true
 }
 
-// Idle reports whether nothing runs and nothing may be taken.
+// Idle reports whether no job runs and no job may be taken.
 func (s *Scheduler[J]) Idle() bool {
 	if s.running > 0 {
 		return false
@@ -119,7 +119,7 @@ func (s *Scheduler[J]) Idle() bool {
 	return true
 }
 
-// Take returns the next job of a kind to run, or nil. It goes round the lines, and in each round the line's tenants,
+// Take removes and returns the next job of a kind to run, or nil. Lines take turns, and within a line its tenants do,
 // so that a long line does not delay a short one.
 func (s *Scheduler[J]) Take(k *Kind[J]) *Entry[J] {
 	e := k.take()
@@ -137,11 +137,11 @@ type Standing uint8
 
 // The standings.
 const (
-	Kept      Standing = iota // it is there: Again or Forget comes next
-	Settled                   // Move named its next time while it ran: Again comes next
+	Kept      Standing = iota // the caller continues with Again or Forget
+	Settled                   // Move set its next time while it ran; the caller continues with Again
 	Finished                  // it was finished while it ran
-	Lost                      // its epoch is over, and this node does not have it
-	Inherited                 // its epoch is over, and the same job of our new epoch takes its place
+	Lost                      // its epoch is over, and this node does not own the job
+	Inherited                 // its epoch is over, and the entry of the same job in our new epoch replaces it
 )
 
 // Ended records that the handler of a taken job has returned.
@@ -167,7 +167,7 @@ func (s *Scheduler[J]) Ended(e *Entry[J], now time.Duration) Standing {
 	return Kept
 }
 
-// Again runs a job that has ended at a time, or now if there was news of it while it ran.
+// Again schedules a job that has ended to run at due. If Wake was called while it ran, it runs now.
 func (s *Scheduler[J]) Again(e *Entry[J], due, now time.Duration) {
 	e.Due = due
 	if e.woken {
@@ -176,8 +176,7 @@ func (s *Scheduler[J]) Again(e *Entry[J], due, now time.Duration) {
 	s.schedule(e, now)
 }
 
-// unschedule takes an entry out of heap or line. One in a line stays there as
-// a husk that take passes over.
+// unschedule removes an entry from the heap or its line. Its ticket stays in the line and becomes invalid.
 func (s *Scheduler[J]) unschedule(e *Entry[J]) {
 	switch e.state {
 	case waiting:
@@ -188,7 +187,7 @@ func (s *Scheduler[J]) unschedule(e *Entry[J]) {
 	e.state, e.turn = gone, nil
 }
 
-// Forget removes a job. A running job is removed from the index only, and its run goes on.
+// Forget removes a job. A running job is removed only from the indexes, and its handler continues.
 func (s *Scheduler[J]) Forget(e *Entry[J]) {
 	if e.state != running {
 		s.unschedule(e)
@@ -214,7 +213,7 @@ func (s *Scheduler[J]) Forget(e *Entry[J]) {
 	}
 }
 
-// Finish drops the job with an id, which a transaction has finished.
+// Finish removes the job with an id, because a transaction has finished it.
 func (s *Scheduler[J]) Finish(id string) {
 	if ghost := s.ghosts[id]; ghost != nil {
 		ghost.heir = nil
@@ -225,7 +224,7 @@ func (s *Scheduler[J]) Finish(id string) {
 	}
 }
 
-// Move gives a job a new time. For a running job it is the time of its next run, whatever its handler returns.
+// Move gives a job a new time. The next run of a running job starts at that time, whatever its handler returns.
 func (s *Scheduler[J]) Move(e *Entry[J], due, now time.Duration) {
 	switch {
 	case e.state == running:
@@ -237,8 +236,8 @@ func (s *Scheduler[J]) Move(e *Entry[J], due, now time.Duration) {
 	}
 }
 
-// Wake makes the jobs of a subject, or the job with this id and without a subject, run now. It reports whether there
-// were any.
+// Wake makes the jobs of a subject run now. A job without a subject is woken by its id. Wake reports whether there
+// was such a job.
 func (s *Scheduler[J]) Wake(subject string, now time.Duration) bool {
 	first := s.bySubject[subject]
 	if e := s.byID[subject]; first == nil && e != nil && e.Subject == "" {
@@ -255,8 +254,8 @@ func (s *Scheduler[J]) Wake(subject string, now time.Duration) bool {
 	return first != nil
 }
 
-// Drop empties the scheduler: the epoch is over. A job that runs goes on as a ghost, whose
-// outcome counts for nothing. It returns those that did not run.
+// Drop removes all jobs, because the epoch is over. It returns the jobs that were not running. Handlers of running
+// jobs continue, but their outcomes are ignored.
 func (s *Scheduler[J]) Drop() (left []*Entry[J]) {
 	for _, ghost := range s.ghosts {
 		ghost.heir = nil
@@ -277,8 +276,7 @@ func (s *Scheduler[J]) Drop() (left []*Entry[J]) {
 	return left
 }
 
-// Furthest gives up to n jobs that wait for a time after horizon, those
-// that are due last first.
+// Furthest returns up to n jobs that are due after horizon. It selects those that are due last.
 func (s *Scheduler[J]) Furthest(n int, horizon time.Duration) []*Entry[J] {
 	var last nearestHeap[J]
 	for _, e := range s.waiting {
@@ -293,7 +291,7 @@ func (s *Scheduler[J]) Furthest(n int, horizon time.Duration) []*Entry[J] {
 	return last
 }
 
-// Overdue returns for each kind how long its most overdue job has waited to begin.
+// Overdue returns, for each kind, how long its most overdue job has waited to begin.
 func (s *Scheduler[J]) Overdue(now time.Duration) map[*Kind[J]]time.Duration {
 	late := map[*Kind[J]]time.Duration{}
 	for _, k := range s.kinds {
@@ -302,7 +300,7 @@ func (s *Scheduler[J]) Overdue(now time.Duration) map[*Kind[J]]time.Duration {
 	if at, ok := s.Next(); !ok || at > now {
 		return late
 	}
-	for _, e := range s.waiting { // due, and not yet in their lines
+	for _, e := range s.waiting { // due, but not moved to their lines yet
 		late[e.kind] = max(late[e.kind], now-e.Due)
 	}
 	return late
