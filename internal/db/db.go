@@ -55,7 +55,7 @@ const (
 	Postgres
 )
 
-// String names the engine as documents and logs do.
+// String returns the name of the engine as documents and logs write it.
 func (e Engine) String() string {
 	if e == Postgres {
 		return "PostgreSQL"
@@ -66,9 +66,9 @@ func (e Engine) String() string {
 // Options selects and limits the database to open.
 type Options struct {
 	URL      string  // a postgres:// URL; empty means SQLite at Path
-	Path     string  // the SQLite file; its folder is made
-	MaxConns int     // connections at most (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors; two more are kept)
-	Reserve  int64   // bytes of SQLite's disk that are kept for money, see Short
+	Path     string  // the SQLite file; its folder is created
+	MaxConns int     // maximum number of connections (PostgreSQL: all, default 16; SQLite: readers, default 4 or twice the processors; two more are reserved)
+	Reserve  int64   // bytes of SQLite's disk that are reserved for payments, see Short
 	Faults   *Faults // nil outside tests
 }
 
@@ -76,30 +76,30 @@ type Options struct {
 type DB struct {
 	engine Engine
 	opener engine.Opener
-	path   string // of the SQLite file
+	path   string // path of the SQLite file
 	faults *Faults
 	closed atomic.Bool
 	disk   *disk
-	gate   *gate // before PostgreSQL's connections, and SQLite's that read
+	gate   *gate // limits connections of PostgreSQL and reading connections of SQLite
 
 	running atomic.Int64
 	waited  atomic.Int64 // nanoseconds
 	retried atomic.Uint64
 }
 
-// Counts is how much this process asks of the database.
+// Counts has numbers about this process's use of the database.
 type Counts struct {
 	Running int64         // transactions that have a connection now
-	Waited  time.Duration // for connections, all transactions since the start together
-	Retried uint64        // runs again since the start, after a conflict, a lost connection or a doubt
+	Waited  time.Duration // total time that transactions have waited for connections since the start
+	Retried uint64        // transactions that ran again since the start, after a conflict, a lost connection or an ambiguous COMMIT
 }
 
-// Counts gives this process's numbers.
+// Counts returns this process's numbers.
 func (d *DB) Counts() Counts {
 	return Counts{Running: d.running.Load(), Waited: time.Duration(d.waited.Load()), Retried: d.retried.Load()}
 }
 
-// Open opens the database; it neither makes nor changes tables (see Migrate).
+// Open opens the database. It neither creates nor changes tables (see Migrate).
 func Open(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{faults: o.Faults, disk: newDisk(o.Path, o.Reserve)}
 	if o.URL != "" {
@@ -146,6 +146,6 @@ func (d *DB) Close() error {
 // Engine returns the kind of the database.
 func (d *DB) Engine() Engine { return d.engine }
 
-// Epoch grows with each new connection to the server. A process that sees the same Epoch still uses the connections
-// that it had before, so it is still on the same server. It stays 0 on SQLite.
+// Epoch returns the number of connections that were made to the server. If it has not grown, the process still uses
+// its earlier connections, and is therefore still on the same server. It stays 0 on SQLite.
 func (d *DB) Epoch() uint64 { return d.opener.Connected() }

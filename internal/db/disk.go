@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	diskPollInterval = 2 * time.Second // how often the free space is asked for
-	fullFor          = time.Minute     // how long a disk counts as full after an error of the database
+	diskPollInterval = 2 * time.Second // interval at which the free space is read
+	fullFor          = time.Minute     // time for which a disk counts as full after an error of the database
 )
 
 // disk reports whether the disk has room for rows that no payment needs. On SQLite it measures the free space. On
-// PostgreSQL only errors of the server reveal a full disk.
+// PostgreSQL it relies on errors of the server.
 type disk struct {
-	folder  string // of the SQLite file; empty: another machine's disk
-	reserve uint64 // bytes that are kept for money; 0: none
+	folder  string // folder of the SQLite file; empty for PostgreSQL, whose disk is on another machine
+	reserve uint64 // bytes that are reserved for payments; 0: none
 	fullAt  atomic.Int64
 
 	mu     sync.Mutex
@@ -28,7 +28,7 @@ type disk struct {
 	low    bool
 }
 
-// note records the error of a transaction if it means a full disk.
+// note stores the time of a transaction's error if the error means that the disk is full.
 func (k *disk) note(err error) {
 	if postgres.Full(err) || sqlite.Full(err) {
 		k.fullAt.Store(time.Now().UnixNano())
@@ -57,7 +57,7 @@ func (k *disk) short() bool {
 	return k.low
 }
 
-// newDisk watches the disk of a SQLite file. An empty path is PostgreSQL, where only errors count.
+// newDisk returns the disk of a SQLite file. An empty path means PostgreSQL, where only errors count.
 func newDisk(path string, reserve int64) *disk {
 	k := &disk{reserve: uint64(max(reserve, 0))}
 	if path != "" {
@@ -66,10 +66,10 @@ func newDisk(path string, reserve int64) *disk {
 	return k
 }
 
-// unlimited is the space of a disk that cannot be asked.
+// unlimited is the free space of a disk that cannot be measured.
 const unlimited = math.MaxUint64
 
-// Free returns the free bytes on the disk of a folder. known is false where the system has no such call or the folder
+// Free returns the free bytes on the disk of a folder. known is false if the system has no such call or the folder
 // does not exist.
 func Free(folder string) (bytes uint64, known bool) {
 	bytes = free(folder)

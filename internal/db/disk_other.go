@@ -2,5 +2,6 @@
 
 package db
 
-// free returns unlimited: this system has no call for free space, and only errors of the database reveal a full disk.
+// free returns unlimited, because this system has no call for free space. Only errors of the database then reveal a
+// full disk.
 func free(string) uint64 { return unlimited }

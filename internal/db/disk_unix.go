@@ -4,7 +4,7 @@ package db
 
 import "syscall"
 
-// free is how many bytes a folder's disk has left for us.
+// free returns the bytes that this process may still write to the disk of a folder.
 func free(folder string) uint64 {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(folder, &s); err != nil {

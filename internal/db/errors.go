@@ -4,15 +4,14 @@ import "github.com/makola/makola/internal/db/engine"
 
 // Errors that callers distinguish with errors.Is.
 var (
-	// ErrUnique is a unique key that is taken.
+	// ErrUnique is returned if a write violates a unique constraint.
 	ErrUnique = engine.ErrUnique
-	// ErrGuard is a deferred statement that affected another number of rows
-	// than it had to; nothing of its transaction happened.
+	// ErrGuard is returned if a deferred statement affected another number of rows than it had to. The transaction
+	// was then rolled back.
 	ErrGuard = engine.ErrGuard
-	// ErrAmbiguous is a COMMIT whose answer was lost: the transaction may be
-	// committed or not.
+	// ErrAmbiguous is returned if the response to COMMIT was lost. The transaction may be committed or not.
 	ErrAmbiguous = engine.ErrAmbiguous
-	// ErrUnavailable is a database that cannot be reached or is too busy:
-	// nothing happened, and trying later is right.
+	// ErrUnavailable is returned if the database cannot be reached or is too busy. The transaction had no effect, and
+	// the caller may try again later.
 	ErrUnavailable = engine.ErrUnavailable
 )

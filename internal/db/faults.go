@@ -23,9 +23,9 @@ type Fault int
 // The faults.
 const (
 	FaultNone     Fault = iota
-	FaultBefore         // the connection is lost before the server has it
-	FaultAfter          // the server has done it, its answer is lost
-	FaultConflict       // the server answers with a conflict
+	FaultBefore         // the connection is lost before the server receives the statements
+	FaultAfter          // the server executes the statements, and its response is lost
+	FaultConflict       // the server returns a conflict
 )
 
 func (f Fault) err() error {
@@ -35,11 +35,11 @@ func (f Fault) err() error {
 	return fmt.Errorf("%w: injected", engine.ErrLost)
 }
 
-// Faults breaks the connection on purpose, for tests: every transaction passes
-// its boundaries through it. A nil Faults breaks nothing.
+// Faults breaks the connection on purpose, for tests. Every transaction passes its boundaries through it. A nil
+// Faults breaks nothing.
 type Faults struct {
-	// LookTime is how long the rows of a lost COMMIT are looked for; zero: as long
-	// as without faults. It is set before the database is opened.
+	// LookTime is how long the rows of an ambiguous COMMIT are looked for. Zero means lookTime. It must be set before
+	// the database is opened.
 	LookTime time.Duration
 
 	mu        sync.Mutex
@@ -49,16 +49,14 @@ type Faults struct {
 	planned   map[Boundary]map[int]Fault
 }
 
-// Decide asks fn at every boundary; fn is called by one goroutine at a time.
-// nil stops it.
+// Decide calls fn at every boundary, from one goroutine at a time. A nil fn ends that.
 func (f *Faults) Decide(fn func(Boundary) Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.decide = fn
 }
 
-// At plans a fault for the nth time from now (1 is the next) that the boundary
-// is passed.
+// At plans a fault for the nth time from now that the boundary is passed. 1 is the next time.
 func (f *Faults) At(b Boundary, nth int, fault Fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +66,7 @@ func (f *Faults) At(b Boundary, nth int, fault Fault) {
 	f.planned[b][f.passedLocked(b)+nth] = fault
 }
 
-// Exchanges returns the number of exchanges with the engine since the start, commits included.
+// Exchanges returns the number of round trips to the engine since the start, including commits.
 func (f *Faults) Exchanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,8 +101,8 @@ func (f *Faults) next(b Boundary) Fault {
 	return FaultNone
 }
 
-// lookTime is how long the rows of a COMMIT without an answer are looked for: a
-// database that restarts is back by then.
+// lookTime is how long the rows of an ambiguous COMMIT are looked for. A database that restarts is back within this
+// time.
 const lookTime = 15 * time.Second
 
 func (f *Faults) lookTime() time.Duration {

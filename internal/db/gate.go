@@ -11,25 +11,25 @@ import (
 
 const (
 	keptConns   = 2   // reserved for engine.PrioritySystem
-	bulkPart    = 4   // bulk work has at most one connection in so many
-	tenantConns = 2   // of a tenant's bulk work at once
-	tenantWaits = 256 // of a tenant's bulk transactions that may wait
+	bulkPart    = 4   // bulk work has at most one in bulkPart connections
+	tenantConns = 2   // connections of one tenant's bulk work at once
+	tenantWaits = 256 // bulk transactions of one tenant that may wait
 )
 
-// gate decides who gets the next connection. It hands out the right to one, not
+// gate decides which transaction gets the next connection. It gives a transaction the right to take a connection, not
 // the connection itself.
 type gate struct {
 	mu      sync.Mutex
 	kept    int // free connections that are reserved for engine.PrioritySystem
-	free    int // free, for everybody
-	bulk    int // of these, how many bulk work may take
+	free    int // free connections for all priorities
+	bulk    int // number of these that bulk work may take
 	tenants map[string]*bulkUse
-	most    int // of one tenant's bulk work at once
+	most    int // maximum number of connections of one tenant's bulk work
 	waiting [3][]*waiter
-	turns   int // since bulk had one
+	turns   int // connections given to other work since bulk work had one
 }
 
-// bulkUse is one tenant's part of the bulk work.
+// bulkUse counts one tenant's bulk transactions: those with a connection, and those that wait.
 type bulkUse struct{ conns, waits int }
 
 // A pass is the right to a connection.
@@ -43,15 +43,15 @@ type waiter struct {
 	ready chan struct{}
 }
 
-// newGate makes the gate before conns connections, the kept ones aside.
+// newGate returns a gate for conns connections for all priorities, and kept reserved ones.
 func newGate(conns, kept int) *gate {
 	g := &gate{kept: kept, free: conns, tenants: map[string]*bulkUse{}}
 	g.bulk = min(conns, max(2, (conns+kept)/bulkPart))
-	g.most = min(tenantConns, max(1, g.bulk-1)) // no tenant has all of them
+	g.most = min(tenantConns, max(1, g.bulk-1)) // leaves a connection to other tenants
 	return g
 }
 
-// enter waits for a connection's right, as long as ctx lasts.
+// enter waits until the caller may take a connection, or ctx ends.
 func (g *gate) enter(ctx context.Context, p engine.Purpose) (pass, error) {
 	w := waiter{pass: pass{Purpose: p}}
 	g.mu.Lock()
@@ -81,10 +81,10 @@ func (g *gate) enter(ctx context.Context, p engine.Purpose) (pass, error) {
 		g.removeLocked(p.Priority, i)
 		return pass{}, ctx.Err()
 	}
-	return w.pass, nil // it came at the same moment
+	return w.pass, nil // the right arrived at the same moment as the end of ctx
 }
 
-// leave gives a right back, to the next waiter.
+// leave returns a right and passes it to the next waiter.
 func (g *gate) leave(p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,7 +103,7 @@ func (g *gate) leave(p pass) {
 	}
 }
 
-// takeLocked gives p a right if it may have one now. The rest runs under the lock.
+// takeLocked gives p a right if p may have one now, and reports whether it did.
 func (g *gate) takeLocked(p *pass) bool {
 	switch {
 	case p.Priority == engine.PrioritySystem && g.kept > 0:
@@ -124,7 +124,7 @@ func (g *gate) takeLocked(p *pass) bool {
 	return true
 }
 
-// nextLocked admits one waiter and reports whether it found one.
+// nextLocked gives a right to one waiter and reports whether it found one.
 func (g *gate) nextLocked() bool {
 	order := [3]engine.Priority{engine.PrioritySystem, engine.PriorityMoney, engine.PriorityBulk}
 	if g.turns >= engine.BulkTurn-1 {
@@ -134,7 +134,7 @@ func (g *gate) nextLocked() bool {
 		for i, w := range g.waiting[c] {
 			if !g.takeLocked(&w.pass) {
 				if c == engine.PriorityBulk {
-					continue // another tenant's may be let in
+					continue // a transaction of another tenant may be admitted
 				}
 				break
 			}

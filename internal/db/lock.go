@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// ErrLocked is a data folder that another server is using.
+// ErrLocked is returned for a data folder that another server uses.
 var ErrLocked = errors.New("db: another makola is serving from this folder")
 
-// lockName is the file that a server holds locked in its data folder. It stays
-// when the server ends; only the lock on it means anything.
+// lockName is the file that a server locks in its data folder. The file stays when the server ends; only the lock on
+// it counts.
 const lockName = "makola.lock"
 
-// LockFolder locks a data folder for one server and makes a missing folder. The lock ends with unlock or with the
-// process. Commands that open the database while a server runs need no lock.
+// LockFolder locks a data folder for one server. It creates a missing folder. The lock ends with unlock or when the
+// process ends. A command that opens the database while a server runs needs no lock.
 func LockFolder(folder string) (unlock func() error, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("db: make the data folder: %w", err)
@@ -33,7 +33,7 @@ func LockFolder(folder string) (unlock func() error, err error) {
 		}
 		return nil, fmt.Errorf("db: lock %s: %w", folder, err)
 	}
-	// The number is for a reader of the message above; the lock does not need it.
+	// The process id is for a person who reads the file. The lock itself does not need it.
 	if err := file.Truncate(0); err == nil {
 		_, _ = file.WriteAt([]byte(fmt.Sprint(os.Getpid())), 0)
 	}

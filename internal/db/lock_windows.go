@@ -7,8 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// The locked byte lies behind anything that is written, so that a second server
-// can still read who holds it.
+// The locked byte lies beyond the written text, so that a second server can still read which process has the lock.
 const lockedByte = 1 << 30
 
 func lockFile(f *os.File) error {

@@ -27,13 +27,12 @@ var migrationFiles embed.FS
 func shipped() fs.FS {
 	files, err := fs.Sub(migrationFiles, "migrations")
 	if err != nil {
-		panic(err) // the folder is embedded above
+		panic(err) // cannot happen: the folder is embedded above
 	}
 	return files
 }
 
-// KnownMigrations lists the migrations of this program, in order, as if none
-// were applied.
+// KnownMigrations lists the migrations of this program in order. It does not read which of them were applied.
 func KnownMigrations() ([]Migration, error) { return known(shipped()) }
 
 // Migration is one numbered change of the tables.
@@ -63,7 +62,7 @@ const (
 	sqlMigrationApplied    = `INSERT INTO schema_migrations (number, name, checksum, applied_at) VALUES ($1, $2, $3, now_micros())`
 )
 
-// ErrChanged is a migration whose file is not the one that was applied.
+// ErrChanged is returned if the file of a migration is not the file that was applied.
 var ErrChanged = errors.New("db: a migration was changed after it was applied")
 
 // known reads the embedded migrations, in order.
@@ -100,8 +99,8 @@ func known(files fs.FS) ([]Migration, error) {
 	return list, nil
 }
 
-// MigrationStatus lists the migrations this program knows and when they were
-// applied. A changed file is ErrChanged.
+// MigrationStatus lists the migrations of this program and when they were applied. If a file has changed since, it
+// returns ErrChanged.
 func (d *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	return d.migrationStatus(ctx, shipped())
 }
@@ -125,8 +124,8 @@ func (d *DB) migrationStatus(ctx context.Context, files fs.FS) (list []Migration
 	return list, err
 }
 
-// applied sets the fields that schema_migrations stores. It ignores migrations of a newer program, because old and
-// new nodes run together.
+// applied sets the fields of migrations that are stored in schema_migrations. It ignores migrations of a newer
+// program, because nodes of both versions run together.
 func applied(t *Tx, list []Migration) error {
 	byNumber := map[int]*Migration{}
 	for i := range list {
@@ -151,7 +150,7 @@ func applied(t *Tx, list []Migration) error {
 	})
 }
 
-// PendingMigrations lists what Migrate would apply.
+// PendingMigrations lists the migrations that Migrate would apply.
 func (d *DB) PendingMigrations(ctx context.Context) ([]Migration, error) {
 	list, err := d.MigrationStatus(ctx)
 	return pending(list), err
@@ -196,8 +195,8 @@ func (d *DB) migrate(ctx context.Context, files fs.FS) error {
 	return nil
 }
 
-// script runs DDL in a transaction. Nodes that create the same table at once collide in the catalogue of PostgreSQL,
-// where IF NOT EXISTS does not help. The second node tries again and finds the table.
+// script runs DDL in a transaction. If two nodes create a table at once, PostgreSQL reports a conflict in its
+// catalogue, even with IF NOT EXISTS. script then tries again and finds the table.
 func (d *DB) script(ctx context.Context, text string) error {
 	run := func(t *Tx) error { return d.opener.Classify(t.session.Script(t.ctx, text)) }
 	err := d.Write(ctx, run)
@@ -221,7 +220,7 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 			}
 		}
 		done, err := landed(t)
-		if err != nil || done { // another node was faster
+		if err != nil || done { // another node applied the migration first
 			return err
 		}
 		if err := d.opener.Classify(t.session.Script(t.ctx, m.text)); err != nil {
@@ -232,16 +231,16 @@ func (d *DB) apply(ctx context.Context, m Migration) error {
 	})
 }
 
-// backup copies a SQLite database before the migration next into a file of the same folder. The complete copy
-// replaces an older one under its name. The copy counts only if next was still pending when it was taken, because
-// another process may migrate at the same time.
+// backup copies a SQLite database into a file of the same folder before the migration next. The finished copy
+// replaces an older one of that name. Another process may migrate at the same time, so the copy is kept only if next
+// was still pending when it was taken.
 func (d *DB) backup(ctx context.Context, files fs.FS, next Migration) error {
 	name := fmt.Sprintf("%s.before-%04d", d.path, next.Number)
 	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(part.Name()) }() // it has its name by then, or is of no use
+	defer func() { _ = os.Remove(part.Name()) }() // by then the file was renamed, or is useless
 	if err := part.Close(); err != nil {
 		return err
 	}

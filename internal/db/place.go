@@ -7,12 +7,12 @@ import (
 	"github.com/makola/makola/internal/db/postgres"
 )
 
-// Place identifies a copy of a database. Physical copies (a base backup, a standby) share System and Tables, and get
-// a Timeline of their own with their first writes. Every other kind of copy has other values. Unknown members are
-// empty, as all are on SQLite.
+// Place identifies a copy of a database. Physical copies (a base backup, a standby) have the same System and Tables,
+// and get a Timeline of their own when they are promoted. All other copies have other values. Unknown fields are
+// empty, as are all fields on SQLite.
 type Place struct {
 	System   string // PostgreSQL's system identifier
-	Timeline string // eight hexadecimal digits; grows with each promotion
+	Timeline string // eight hexadecimal digits; increases with each promotion
 	Tables   string // the server's ids of the database and of a table in it
 }
 
@@ -23,7 +23,7 @@ const (
 
 const sqlNow = `SELECT now_micros()`
 
-// Now is the time by the database's clock: on SQLite that of this machine.
+// Now returns the time by the database's clock, which on SQLite is the clock of this machine.
 func (d *DB) Now(ctx context.Context) (now time.Time, err error) {
 	err = d.Read(System(ctx), func(tx *Tx) error {
 		var micros int64
@@ -34,7 +34,7 @@ func (d *DB) Now(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Place asks the server where the database is. A standby that takes no writes is refused.
+// Place returns the place of the database. It returns an error for a standby, which takes no writes.
 func (d *DB) Place(ctx context.Context) (p Place, err error) {
 	if d.engine != Postgres {
 		return Place{}, nil
@@ -56,7 +56,7 @@ func (d *DB) Place(ctx context.Context) (p Place, err error) {
 	return p, err
 }
 
-// Ping asks the database for a sign of life. It does not wait for other work.
+// Ping checks that the database responds. It does not wait for other transactions.
 func (d *DB) Ping(ctx context.Context) error {
 	return d.Read(System(ctx), func(tx *Tx) error {
 		var one int64

@@ -5,19 +5,20 @@ import (
 	"errors"
 )
 
-// Connections are those of a PostgreSQL server, of all its databases and roles.
+// Connections counts the connections to a PostgreSQL server, of all its databases and roles.
 type Connections struct {
 	Used int64
-	Most int64 // that roles without privileges may have together
+	Most int64 // maximum number of connections of all roles without privileges together
 }
 
-// max_connections counts those that superusers keep for themselves; reserved_connections is there from PostgreSQL 16 on.
+// max_connections includes the connections that are reserved for superusers. reserved_connections exists from
+// PostgreSQL 16 on.
 const sqlConnections = `SELECT
 	(SELECT COALESCE(sum(numbackends), 0)::bigint FROM pg_stat_database),
 	current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
 		- COALESCE(current_setting('reserved_connections', true), '0')::bigint`
 
-// Connections counts the connections of the PostgreSQL server.
+// Connections returns the numbers of connections to the PostgreSQL server.
 func (d *DB) Connections(ctx context.Context) (c Connections, err error) {
 	err = d.Read(System(ctx), func(tx *Tx) error {
 		_, err := tx.One(sqlConnections, nil, &c.Used, &c.Most)
@@ -26,16 +27,17 @@ func (d *DB) Connections(ctx context.Context) (c Connections, err error) {
 	return c, err
 }
 
-// TriedRoom is how many bytes TryRoom stores.
+// TriedRoom is the number of bytes that TryRoom stores.
 const TriedRoom = 16 << 20
 
-// A row is too short to be compressed, and four fill a page. A temporary table writes no log.
+// Each row is too short to be compressed, and four rows fill a page. A temporary table writes no log.
 const sqlTryRoom = `CREATE TEMPORARY TABLE makola_room ON COMMIT DROP AS
 	SELECT repeat(md5(n::text), 60) AS filler FROM generate_series(1, 8192) AS n`
 
 var errTried = errors.New("db: there is room")
 
-// TryRoom stores TriedRoom bytes on PostgreSQL's disk and rolls back. PostgreSQL has no function that returns the free space.
+// TryRoom stores TriedRoom bytes on PostgreSQL's disk and rolls back, to see whether they fit. PostgreSQL has no
+// function that returns the free space.
 func (d *DB) TryRoom(ctx context.Context) error {
 	err := d.Write(System(ctx), func(tx *Tx) error {
 		if _, err := tx.Exec(sqlTryRoom); err != nil {
@@ -50,8 +52,8 @@ func (d *DB) TryRoom(ctx context.Context) error {
 }
 
 // Short reports whether the disk is nearly full: below Options.Reserve on SQLite, or within a minute of a full-disk
-// error. Rows that no payment needs should not be stored then, so that payments can continue.
+// error. Callers should then not store rows that no payment needs, so that payments can continue.
 func (d *DB) Short() bool { return d.disk.short() }
 
-// Full reports whether the database itself found its disk full within the last minute: writes of payments fail then, too.
+// Full reports whether the database found its disk full within the last minute. Writes of payments then fail, too.
 func (d *DB) Full() bool { return d.disk.full() }

@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Column stores one member of T; exactly one of its functions is set.
+// Column describes how one field of T is stored. Exactly one of its functions is set.
 type Column[T any] struct {
 	Name     string
 	Text     func(T) string
@@ -21,7 +21,7 @@ type Column[T any] struct {
 // Rows is a set of rows as one argument of a statement.
 type Rows = engine.Rows
 
-// RowsOf makes a set of rows.
+// RowsOf returns rows as one argument of a statement.
 func RowsOf[T any](columns []Column[T], rows []T) Rows {
 	set := make([]engine.Column, len(columns))
 	for i, c := range columns {
@@ -61,17 +61,16 @@ func collect[T, V any](rows []T, get func(T) V) []V {
 	return values
 }
 
-// Insert writes rows into a table with the transaction's deferred writes.
+// Insert defers the writes that insert rows into a table.
 func Insert[T any](t *Tx, into string, columns []Column[T], rows []T) {
 	if len(rows) > 0 {
 		t.insert(into, RowsOf(columns, rows))
 	}
 }
 
-// Micros converts a time to the stored form: microseconds since 1970 in UTC. The zero time is 0, which every table
-// reads as "never".
+// Micros converts a time to its stored form: microseconds since 1970 in UTC. The zero time is stored as 0, which
+// means "never" in every table.
 func Micros(t time.Time) int64 { return engine.Micros(t) }
 
-// FromMicros turns stored microseconds back into a time in UTC; 0 is the zero
-// time.
+// FromMicros converts stored microseconds to a time in UTC. 0 becomes the zero time.
 func FromMicros(us int64) time.Time { return engine.FromMicros(us) }

@@ -8,13 +8,14 @@ import (
 	"github.com/makola/makola/internal/db/sqlite"
 )
 
-// SQLite returns the file behind the database; nil on PostgreSQL.
+// SQLite returns the SQLite database, or nil on PostgreSQL.
 func (d *DB) SQLite() *sqlite.DB {
 	file, _ := d.opener.(*sqlite.DB)
 	return file
 }
 
-// Damage reads every page of a SQLite database and lists damaged ones. PostgreSQL verifies its own pages.
+// Damage reads every page of a SQLite database and returns a list of problems. It does nothing on PostgreSQL, which
+// verifies its own pages.
 func (d *DB) Damage(ctx context.Context) (found []string, err error) {
 	if d.engine == Postgres {
 		return nil, nil
@@ -40,8 +41,8 @@ func (d *DB) Damage(ctx context.Context) (found []string, err error) {
 
 const sqlExport = `SELECT pg_export_snapshot(), set_config('idle_in_transaction_session_timeout', '0', true)`
 
-// Export lets other sessions of PostgreSQL see the snapshot of this transaction. The transaction lasts until the
-// caller ends it.
+// Export returns an identifier with which other sessions of PostgreSQL use the snapshot of this transaction. The
+// identifier is valid until the transaction ends.
 func (t *Tx) Export() (snapshot string, err error) {
 	var timeout string
 	_, err = t.One(sqlExport, nil, &snapshot, &timeout)
@@ -53,7 +54,7 @@ const (
 	sqlTablesLite = `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
 )
 
-// Tables lists the database's tables, of PostgreSQL those of the schema that we use.
+// Tables lists the tables of the database. On PostgreSQL it lists those of our schema.
 func (t *Tx) Tables() (names []string, err error) {
 	text := sqlTablesLite
 	if t.db.engine == Postgres {
@@ -102,7 +103,7 @@ const (
 	sqlSizeLite = `SELECT (SELECT page_count FROM pragma_page_count()) * (SELECT page_size FROM pragma_page_size())`
 )
 
-// Size returns the bytes of the database. Of SQLite it is the file without its write-ahead log.
+// Size returns the size of the database in bytes. On SQLite it excludes the write-ahead log.
 func (d *DB) Size(ctx context.Context) (bytes int64, err error) {
 	text := sqlSizeLite
 	if d.engine == Postgres {
@@ -117,13 +118,13 @@ func (d *DB) Size(ctx context.Context) (bytes int64, err error) {
 
 const sqlLatest = `SELECT COALESCE(max(number), 0) FROM schema_migrations`
 
-// Schema is the number of the newest migration that the database has, known to this program or not.
+// Schema returns the number of the newest applied migration, even one that this program does not know.
 func (t *Tx) Schema() (number int, err error) {
 	_, err = t.One(sqlLatest, nil, &number)
 	return number, err
 }
 
-// KnownSchema is the number of this program's newest migration.
+// KnownSchema returns the number of this program's newest migration.
 func KnownSchema() (int, error) {
 	all, err := KnownMigrations()
 	if err != nil || len(all) == 0 {

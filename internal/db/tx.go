@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Tx is one transaction, or one reading session. It is used by one goroutine
-// and only inside the function it was given to.
+// Tx is one transaction, or one reading session. It must be used by one goroutine, and only inside the function that
+// received it.
 type Tx struct {
 	ctx      context.Context
 	db       *DB
@@ -17,7 +17,7 @@ type Tx struct {
 	readOnly bool
 	ended    bool
 	reading  bool // a callback of Query is running
-	// commitTime bounds the wait for the answer to COMMIT.
+	// commitTime is the maximum wait for the response to COMMIT.
 	commitTime time.Duration
 	failed     error
 	deferred   []*engine.Statement
@@ -25,25 +25,25 @@ type Tx struct {
 	always     []func()
 }
 
-// Query is one reading statement of a Gather.
+// Query is one reading statement for Gather.
 type Query struct {
 	SQL  string
 	Args []any
-	Each func(*Row) error // called once a row
+	Each func(*Row) error // called once for each row
 }
 
 // Row is the current row of a reading statement.
 type Row = engine.Row
 
-// Context is the context of the transaction. A call that opens another
-// transaction with it is refused: one request path uses one connection.
+// Context returns the context of the transaction. Opening another transaction with it is an error, because each
+// request must use only one connection.
 func (t *Tx) Context() context.Context { return t.ctx }
 
 // Engine returns the kind of database of the transaction.
 func (t *Tx) Engine() Engine { return t.db.engine }
 
-// Exec sends one writing statement at once and answers how many rows it
-// affected. Writes deferred before it are sent after it, at the end.
+// Exec sends one writing statement at once and returns the number of affected rows. Statements that were deferred
+// earlier are still sent later, at the end.
 func (t *Tx) Exec(sql string, args ...any) (int64, error) {
 	if t.readOnly {
 		return 0, errors.New("db: a reading transaction cannot write")
@@ -58,8 +58,7 @@ func (t *Tx) Exec(sql string, args ...any) (int64, error) {
 	return s.Rows, nil
 }
 
-// Query sends one reading statement and calls each for every row. Inside each
-// no other statement can be sent.
+// Query sends one reading statement and calls each for every row. each must not send other statements.
 func (t *Tx) Query(sql string, args []any, each func(*Row) error) error {
 	s, err := t.statement(sql, args)
 	if err != nil {
@@ -69,8 +68,7 @@ func (t *Tx) Query(sql string, args []any, each func(*Row) error) error {
 	return t.exchange([]*engine.Statement{s})
 }
 
-// One sends one reading statement and scans its first row into dest; found is
-// false when there is none.
+// One sends one reading statement and scans its first row into dest. found is false if there is no row.
 func (t *Tx) One(sql string, args []any, dest ...any) (found bool, err error) {
 	err = t.Query(sql, args, func(r *Row) error {
 		if found {
@@ -93,8 +91,8 @@ func (t *Tx) Texts(sql string, args ...any) (list []string, err error) {
 	return list, err
 }
 
-// Gather sends several reading statements in one exchange on PostgreSQL, and
-// calls their Each functions in order.
+// Gather sends several reading statements and calls their Each functions in order. On PostgreSQL they are sent in one
+// round trip.
 func (t *Tx) Gather(queries ...Query) error {
 	statements := make([]*engine.Statement, 0, len(queries))
 	for _, q := range queries {
@@ -114,19 +112,19 @@ func (t *Tx) Gather(queries ...Query) error {
 	return t.exchange(statements)
 }
 
-// Defer keeps a writing statement for the end. All deferred statements travel in order, in one exchange with COMMIT.
-// With want >= 0 the statement must affect exactly want rows; otherwise the whole transaction fails with ErrGuard.
-// Such a statement has no RETURNING clause.
+// Defer stores a writing statement for the end of the transaction. All deferred statements are sent in order, in one
+// round trip with COMMIT. If want >= 0, the statement must affect exactly want rows; otherwise the whole transaction
+// fails with ErrGuard. Such a statement must not have a RETURNING clause.
 func (t *Tx) Defer(sql string, want int64, args ...any) {
 	s, err := t.db.opener.Translate(sql, want, args)
 	if err != nil {
-		t.fail(err) // surfaces at the end, where errors are looked at
+		t.fail(err) // reported at the end of the transaction
 		return
 	}
 	t.deferred = append(t.deferred, s)
 }
 
-// insert defers the writes of a set.
+// insert defers the writes of a set of rows.
 func (t *Tx) insert(into string, set engine.Rows) {
 	statements, err := t.db.opener.Insert(into, set)
 	if err != nil {
@@ -146,18 +144,18 @@ func (t *Tx) Flush() error {
 	return t.exchange(statements)
 }
 
-// AfterCommit calls fn once the transaction is committed, before Write returns.
+// AfterCommit makes Write call fn after the transaction is committed and before Write returns.
 func (t *Tx) AfterCommit(fn func()) { t.after = append(t.after, fn) }
 
-// AtEnd calls fn at the end of this run of the transaction, with any outcome. It returns resources that the run
-// borrowed.
+// AtEnd calls fn when this run of the transaction ends, with any outcome. Callers use it to return resources that the
+// run borrowed.
 func (t *Tx) AtEnd(fn func()) { t.always = append(t.always, fn) }
 
-// ForUpdate ends a SELECT that locks its rows for the rest of the transaction. The SQL text may also contain these
-// words itself. On SQLite db removes them, because the one writer has locked everything.
+// ForUpdate returns the end of a SELECT that locks its rows for the rest of the transaction. The SQL text may also
+// contain FOR UPDATE itself. On SQLite the words are removed, because the only writer has locked everything.
 func (t *Tx) ForUpdate() string { return " FOR UPDATE" }
 
-// statement translates a text and its arguments for the engine.
+// statement translates an SQL text and its arguments for the engine.
 func (t *Tx) statement(sql string, args []any) (*engine.Statement, error) {
 	if t.ended {
 		return nil, errors.New("db: the transaction has ended")
@@ -192,8 +190,8 @@ func (t *Tx) exchange(statements []*engine.Statement) error {
 	return err
 }
 
-// fail dooms the transaction: after a failed statement nothing of it can be
-// committed, on both engines alike.
+// fail makes the transaction fail. After a failed statement, nothing of the transaction can be committed on either
+// engine.
 func (t *Tx) fail(err error) {
 	if err != nil && t.failed == nil {
 		t.failed = err

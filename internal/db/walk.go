@@ -2,12 +2,12 @@ package db
 
 import "context"
 
-// Walk reads the rows of a statement over a large table in the order of a key, at most limit at a time. Each set has
-// a transaction of its own.
+// Walk reads the rows of a statement over a large table in the order of a key, at most limit at a time. Each set is
+// read in a transaction of its own.
 //
-// sql ends with a LIMIT, its last argument, which Walk adds. args returns the arguments before it for the rows after
-// a key; the zero key starts. scan reads a row and its key, and reports whether the row is wanted. each gets the
-// wanted rows of a set.
+// sql must end with a LIMIT as its last argument, which Walk adds. args returns the other arguments, for the rows
+// after a key; the zero key starts. scan reads a row and its key, and reports whether the caller wants the row. each
+// receives the wanted rows of a set.
 func Walk[K, R any](ctx context.Context, d *DB, sql string, limit int, args func(after K) []any, scan func(r *Row, key *K) (row R, wanted bool, err error), each func([]R) error) error {
 	var after K
 	for n := limit; n == limit; {
@@ -44,8 +44,8 @@ func WalkNaming(ctx context.Context, d *DB, sql string, limit int, text string, 
 	}, each)
 }
 
-// Prune runs a statement that deletes or clears at most limit rows until a run changes fewer. Each run has a
-// transaction of its own. sql ends with a LIMIT, its last argument, which Prune adds after args.
+// Prune repeats a statement that deletes or clears at most limit rows, until it changes fewer. Each repetition has a
+// transaction of its own. sql must end with a LIMIT as its last argument, which Prune adds after args.
 func Prune(ctx context.Context, d *DB, sql string, limit int, args ...any) error {
 	args = append(args, limit)
 	for changed := int64(limit); changed == int64(limit); {

@@ -10,28 +10,28 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Tries of one transaction: conflicts are the engine's business and common,
-// lost connections are not.
+// Maximum attempts of one transaction. Conflicts are common on both engines, and lost connections are rare.
 const (
 	triesConflict = 12
 	triesLost     = 3
 )
 
-// maxPause is the longest time between two tries, and between two checks for the rows of a COMMIT.
+// maxPause is the longest pause between two attempts, and between two checks for the rows of a COMMIT.
 const maxPause = 250 * time.Millisecond
 
 type txKey struct{}
 
-// Write runs fn in one transaction and commits. fn runs again after a conflict (40001, 40P01, SQLITE_BUSY), or when
-// the connection is lost before COMMIT was sent. So fn must not keep results of an earlier run. When the response to
-// COMMIT is lost, Write returns ErrAmbiguous.
+// Write runs fn in one transaction and commits. fn runs again after a conflict (40001, 40P01, SQLITE_BUSY), and after
+// the connection was lost before COMMIT was sent. fn must therefore not keep results of an earlier run. If the
+// response to COMMIT is lost, Write returns ErrAmbiguous.
 func (d *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	return d.write(ctx, nil, fn)
 }
 
-// WriteRecognising is Write for a transaction that can recognise its own rows. When the response to COMMIT is lost,
-// landed checks in a new transaction whether the rows exist. fn runs again only if they do not. fn must write the
-// same rows (with ids made before the first run) under a unique key, so that two runs can never both stay.
+// WriteRecognising is Write for a transaction that can recognise its own rows. If the response to COMMIT is lost,
+// landed checks in a new transaction whether the rows exist. fn runs again only if they do not exist. fn must write
+// the same rows under a unique key in each run, with ids made before the first run. Then two runs can never both be
+// committed.
 func (d *DB) WriteRecognising(ctx context.Context, landed func(*Tx) (bool, error), fn func(*Tx) error) error {
 	return d.write(ctx, landed, fn)
 }
@@ -46,16 +46,17 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 	defer cancel()
 	m, conflicts, lost, doubts := engine.ModeWrite, 0, 0, 0
 	if p.Priority == engine.PriorityBulk {
-		m = engine.ModeAlone // its outcome must not depend on other transactions
+		m = engine.ModeAlone // the outcome of bulk work must not depend on other transactions
 	}
 	defer func() {
 		err = overdue(caller, err)
-		// "Not there" was no proof where we could not ask whether the server is done.
+		// The search found no rows. This proves nothing if we could not ask whether the server had finished the
+		// COMMIT.
 		if doubts > 0 && errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrAmbiguous) {
 			err = fmt.Errorf("%w: %w", ErrAmbiguous, err)
 		}
 	}()
-	var doubted []func() // AfterCommit of the last run whose COMMIT is in doubt
+	var doubted []func() // AfterCommit functions of the last run with an ambiguous COMMIT
 	for {
 		after, err := d.attempt(ctx, m, p, fn)
 		if err == nil {
@@ -67,8 +68,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 			doubted = after
 		}
 		switch {
-		// After a doubt a key that is taken or a row that has moved on may be our
-		// own doing, seen late.
+		// After an ambiguous COMMIT, an existing key or a changed row may be the effect of our own earlier run.
 		case errors.Is(err, ErrAmbiguous), doubts > 0 && (errors.Is(err, ErrUnique) || errors.Is(err, ErrGuard)):
 			if landed == nil {
 				return err
@@ -85,7 +85,7 @@ func (d *DB) write(ctx context.Context, landed func(*Tx) (bool, error), fn func(
 				return nil
 			}
 			if !errors.Is(err, ErrAmbiguous) {
-				return err // another transaction has the key
+				return err // the key belongs to another transaction
 			}
 		case errors.Is(err, engine.ErrAlone):
 			m = engine.ModeAlone
@@ -118,8 +118,8 @@ func callAll(fns []func()) {
 
 const sqlBehind = `SELECT number FROM schema_migrations ORDER BY number LIMIT 1 FOR UPDATE`
 
-// ask runs landed in a new transaction, once the server is done with the one in
-// doubt: until then "not there" means nothing.
+// ask runs landed in a new transaction after the server has finished the ambiguous COMMIT. Before that, missing rows
+// would prove nothing.
 func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func(*Tx) (bool, error)) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.faults.lookTime())
 	defer cancel()
@@ -136,9 +136,9 @@ func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func
 				if there, err = landed(t); err != nil || !there || d.engine == SQLite {
 					return err
 				}
-				// A wait for a standby may have ended with the line, so that the
-				// rows are seen and not yet safe. This lock is written down behind
-				// them, and its own commit waits for the standby.
+				// The server may have stopped waiting for a standby when the connection broke. The rows are then
+				// visible, but not safe on the standby. This lock is logged after the rows, and its own COMMIT waits
+				// for the standby.
 				_, err := t.Exec(sqlBehind)
 				return err
 			})
@@ -146,8 +146,8 @@ func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func
 				return there, nil
 			}
 		}
-		// Asking writes nothing, so that asking again is always right. While it is
-		// asked, no caller needs to learn that the outcome was unknown.
+		// The check writes nothing, so it can be repeated. While it is repeated, the caller need not know that the
+		// outcome is unknown.
 		again := busy || errors.Is(err, engine.ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrAmbiguous)
 		if !again || d.closed.Load() {
 			return false, err
@@ -159,8 +159,7 @@ func (d *DB) ask(ctx context.Context, p engine.Purpose, doubt error, landed func
 	}
 }
 
-// pause waits a little longer with each try, with jitter, so that two that
-// collided do not collide again.
+// pause waits longer with each attempt. The jitter keeps two transactions that collided from colliding again.
 func pause(ctx context.Context, try int) error {
 	limit := min(time.Millisecond<<min(try, 10), maxPause)
 	timer := time.NewTimer(limit/2 + rand.N(limit/2))
@@ -179,15 +178,13 @@ func (d *DB) Read(ctx context.Context, fn func(*Tx) error) error {
 	return d.read(ctx, engine.ModeRead, fn)
 }
 
-// ReadSnapshot runs fn on one snapshot on both engines, for a few look-ups that
-// must agree with each other.
+// ReadSnapshot runs fn on one snapshot on both engines. It is for a few lookups that must agree with each other.
 func (d *DB) ReadSnapshot(ctx context.Context, fn func(*Tx) error) error {
 	return d.read(ctx, engine.ModeSnapshot, fn)
 }
 
-// ReadWhole runs fn on one snapshot of the whole database on both engines, for
-// checks and statements whose sums must agree. Its statements may scan whole
-// tables.
+// ReadWhole runs fn on one snapshot of the whole database on both engines. It is for checks and statements of
+// account, whose sums must agree. Its statements may scan whole tables.
 func (d *DB) ReadWhole(ctx context.Context, fn func(*Tx) error) error {
 	return d.read(ctx, engine.ModeWhole, fn)
 }
@@ -212,14 +209,14 @@ func (d *DB) read(ctx context.Context, m engine.Mode, fn func(*Tx) error) error 
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		if pauseErr := pause(ctx, try); pauseErr != nil {
-			return fmt.Errorf("%w: %w", ErrUnavailable, err) // transports have no status for a conflict, so it is reported as unavailable
+			return fmt.Errorf("%w: %w", ErrUnavailable, err) // callers have no status for a conflict, so it is reported as unavailable
 		}
 		d.retried.Add(1)
 	}
 }
 
-// overdue reports the database as unavailable when the time limit of a transaction expired and the caller's context
-// did not.
+// overdue reports the database as unavailable if the time limit of the transaction expired before the caller's
+// context did.
 func overdue(caller context.Context, err error) error {
 	if err != nil && caller.Err() == nil && errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrAmbiguous) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -227,7 +224,7 @@ func overdue(caller context.Context, err error) error {
 	return err
 }
 
-// leaving returns the right to a connection to the gate. It is nil where the gate gave none.
+// leaving returns a transaction's right to a connection to the gate. gate is nil if the transaction needed no right.
 type leaving struct {
 	gate *gate
 	pass pass
@@ -239,7 +236,7 @@ func (l leaving) now() {
 	}
 }
 
-// session waits for a connection, as long as its purpose is worth.
+// session waits for a connection, for as long as the limits of its purpose allow.
 func (d *DB) session(ctx context.Context, m engine.Mode, p engine.Purpose) (s engine.Session, l leaving, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Limits().Acquire)
 	defer cancel()
@@ -256,7 +253,7 @@ func (d *DB) session(ctx context.Context, m engine.Mode, p engine.Purpose) (s en
 	return s, l, nil
 }
 
-// attempt runs fn once. after is also set when the outcome is ambiguous.
+// attempt runs fn once. after has the AfterCommit functions, also if the outcome is ambiguous.
 func (d *DB) attempt(ctx context.Context, m engine.Mode, p engine.Purpose, fn func(*Tx) error) (after []func(), err error) {
 	if d.closed.Load() {
 		return nil, fmt.Errorf("%w: it is closed", ErrUnavailable)
@@ -276,7 +273,7 @@ func (d *DB) attempt(ctx context.Context, m engine.Mode, p engine.Purpose, fn fu
 	}
 	t.ctx = context.WithValue(ctx, txKey{}, true)
 	defer func() {
-		if !t.ended { // fn panicked, or failed
+		if !t.ended { // fn has panicked or failed
 			t.ended = true
 			if again := s.End(false); again != nil {
 				after, err = nil, again
@@ -285,7 +282,7 @@ func (d *DB) attempt(ctx context.Context, m engine.Mode, p engine.Purpose, fn fu
 		callAll(t.always)
 	}()
 	if err := fn(t); err != nil {
-		// fn may have wrapped or replaced the error of the engine.
+		// fn may have wrapped or replaced the engine's error, which decides whether the transaction runs again.
 		if t.failed != nil && !errors.Is(err, t.failed) && (errors.Is(t.failed, engine.ErrConflict) || errors.Is(t.failed, engine.ErrLost)) {
 			err = t.failed
 		}
@@ -318,7 +315,7 @@ func (d *DB) commit(t *Tx) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), t.commitTime)
 	defer cancel()
 	err := t.session.Commit(ctx, t.deferred)
-	t.ended = true // a panic in it leaves the end to attempt
+	t.ended = true // set after Commit, so that after a panic in Commit attempt ends the session
 	if err == nil && fault == FaultAfter {
 		_ = t.session.End(true)
 		return fmt.Errorf("%w: %w", ErrAmbiguous, fault.err())

@@ -16,25 +16,25 @@ import (
 	"time"
 )
 
-// Opener opens sessions of one engine, and knows how that engine spells statements and reports errors.
+// Opener opens sessions of one engine. It translates statements and classifies errors for that engine.
 type Opener interface {
-	// Session returns a connection, once the gate has let the caller in. A writing
-	// session is the only one on SQLite, whose line it waits in.
+	// Session returns a connection after the gate has admitted the caller. On SQLite there is one writing session at
+	// a time, and Session waits for it.
 	Session(ctx context.Context, mode Mode, p Purpose) (Session, error)
-	// Translate spells a statement for the engine. With want >= 0 the statement fails with ErrGuard unless it affects exactly
-	// that many rows.
+	// Translate translates a statement for the engine. If want >= 0, the statement fails with ErrGuard unless it
+	// affects exactly want rows.
 	Translate(sql string, want int64, args []any) (*Statement, error)
-	// Insert returns the statements that write a set of rows into a table in the engine's fastest way.
+	// Insert returns the statements with which the engine inserts a set of rows fastest.
 	Insert(into string, set Rows) ([]*Statement, error)
-	// Classify wraps an error of the driver so that errors.Is knows its class.
+	// Classify wraps an error of the driver so that errors.Is finds its class.
 	Classify(err error) error
-	// Connected counts the connections to a server that were made.
+	// Connected returns the number of connections that were made to a server.
 	Connected() uint64
 	Close() error
 }
 
-// CommitTime bounds the wait for SQLite's COMMIT. PostgreSQL's COMMIT has the limit of an exchange. The caller's own
-// deadline does not apply there: abandoning a COMMIT would turn a known outcome into an unknown one.
+// CommitTime is the maximum wait for SQLite's COMMIT. PostgreSQL's COMMIT has the time limit of one exchange. The
+// caller's own deadline does not apply to a COMMIT, because abandoning it would make a known outcome unknown.
 const CommitTime = 30 * time.Second
 
 // Mode is the purpose of a session.
@@ -43,27 +43,26 @@ type Mode int
 // The modes.
 const (
 	ModeWrite    Mode = iota // one transaction that writes
-	ModeAlone                // the same, with a COMMIT of its own
-	ModeRead                 // statements that read, each on its own on PostgreSQL
+	ModeAlone                // as ModeWrite, with a COMMIT that no other transaction shares
+	ModeRead                 // reading statements; on PostgreSQL each sees its own snapshot
 	ModeSnapshot             // one snapshot for all statements
-	ModeWhole                // the same, for statements that read whole tables
+	ModeWhole                // as ModeSnapshot, for statements that read whole tables
 )
 
 // Writes reports whether a session of the mode writes.
 func (m Mode) Writes() bool { return m == ModeWrite || m == ModeAlone }
 
-// Session is one connection with at most one transaction.
+// Session is one connection, with at most one transaction at a time.
 type Session interface {
-	// Run sends the statements in one exchange where the engine can, after
-	// beginning the transaction when it has not begun.
+	// Run begins the transaction if necessary and sends the statements, in one round trip if the engine can.
 	Run(ctx context.Context, statements []*Statement) error
-	// Commit sends the statements and COMMIT, in one exchange where the engine can. It returns a wrapped
-	// ErrUnknownCommit when it cannot know whether the transaction is committed.
+	// Commit sends the statements and COMMIT, in one round trip if the engine can. If the outcome is unknown, it
+	// returns an error that wraps ErrUnknownCommit.
 	Commit(ctx context.Context, statements []*Statement) error
-	// End returns the connection and rolls back uncommitted writes. broken means that the connection must not be used
-	// again. End returns ErrAlone when the writes that the session saw were rolled back. The caller must then discard
-	// its outcome, even an error.
+	// End rolls back uncommitted writes and returns the connection. broken means that the connection must not be used
+	// again. End returns ErrAlone if writes of other transactions that the session has seen were rolled back. The
+	// caller must then discard its result, even if it is an error.
 	End(broken bool) error
-	// Script runs several statements of one text without arguments.
+	// Script runs a text of several statements without arguments.
 	Script(ctx context.Context, text string) error
 }

@@ -10,23 +10,22 @@ import (
 
 // Errors that callers of db distinguish with errors.Is.
 var (
-	// ErrUnique is a unique key that is taken.
+	// ErrUnique is returned if a write violates a unique constraint.
 	ErrUnique = errors.New("db: the key is taken")
-	// ErrGuard is a deferred statement that affected another number of rows
-	// than it had to; nothing of its transaction happened.
+	// ErrGuard is returned if a deferred statement affected another number of rows than it had to. The transaction
+	// was then rolled back.
 	ErrGuard = errors.New("db: a guarded write did not find its rows")
-	// ErrAmbiguous is a COMMIT whose answer was lost: the transaction may be
-	// committed or not. Like ErrUnavailable it is a problem already, so that a
-	// transport that knows no database answers it rightly.
+	// ErrAmbiguous is returned if the response to COMMIT was lost. The transaction may be committed or not. Like
+	// ErrUnavailable it is a *problem.Error, so that callers outside db report it correctly.
 	ErrAmbiguous error = problem.New(problem.Unavailable, "outcome_unknown",
 		"The service was interrupted and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
-	// ErrUnavailable is a database that cannot be reached or is too busy:
-	// nothing happened, and trying later is right.
+	// ErrUnavailable is returned if the database cannot be reached or is too busy. The transaction had no effect, and
+	// the caller may try again later.
 	ErrUnavailable error = problem.New(problem.Unavailable, "database_unavailable",
 		"The service is not available at the moment. Nothing was recorded; try again shortly.")
 )
 
-// The classes by which db decides how to go on.
+// The classes of errors by which db decides whether to run a transaction again.
 var (
 	ErrConflict      = errors.New("db: conflict, run again")
 	ErrLost          = fmt.Errorf("%w: there is no connection", ErrUnavailable)
@@ -35,8 +34,8 @@ var (
 	ErrUnknownCommit = errors.New("db: no answer to COMMIT")
 )
 
-// UnknownCommit is a COMMIT without an answer. Busy, where it is known, reports
-// whether the server may still be at it.
+// UnknownCommit is the error of a COMMIT without a response. Busy, if not nil, reports whether the server may still
+// be executing it.
 type UnknownCommit struct {
 	Busy  func(ctx context.Context) (bool, error)
 	Cause error
@@ -55,7 +54,8 @@ type OwnError struct{ Err error }
 // Error implements error.
 func (e *OwnError) Error() string { return e.Err.Error() }
 
-// Known returns an error that needs no class of a driver any more: none, a caller's own, or one that has its class.
+// Known reports whether an error needs no classification by a driver: there is none, it comes from the caller's own
+// function, or it has a class already.
 func Known(err error) (classified error, known bool) {
 	if err == nil {
 		return nil, true
@@ -72,5 +72,5 @@ func Known(err error) (classified error, known bool) {
 	return err, false
 }
 
-// Classed wraps an error in a class.
+// Classed wraps an error so that errors.Is finds the class.
 func Classed(class, err error) error { return fmt.Errorf("%w: %w", class, err) }

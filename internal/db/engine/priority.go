@@ -2,34 +2,34 @@ package engine
 
 import "time"
 
-// Priority orders transactions: it decides when one gets a connection, and how long it may take.
+// Priority decides when a transaction gets a connection, and how long the transaction may take.
 type Priority uint8
 
 // The priorities.
 const (
-	PriorityMoney  Priority = iota // payments and messages under way, and questions about them
-	PrioritySystem                 // what keeps a node alive
-	PriorityBulk                   // what can wait
+	PriorityMoney  Priority = iota // payments and messages in progress, and queries about them
+	PrioritySystem                 // work that keeps a node running
+	PriorityBulk                   // work that can wait
 )
 
-// BulkTurn is how often bulk work goes first where others wait too: once in so many turns.
+// BulkTurn is the number of turns in which bulk work goes first once, even if other work waits.
 const BulkTurn = 8
 
-// Purpose is whose work a transaction is.
+// Purpose is the priority of a transaction, and the tenant whose work it is.
 type Purpose struct {
 	Priority Priority
-	Tenant   string // of bulk work; empty: the installation's own
+	Tenant   string // tenant of bulk work; empty: the installation
 }
 
-// Limits are the longest times of a transaction. Correctness does not depend on them: a transaction that is cut off
-// is lost before COMMIT, or looked up after it.
+// Limits are the maximum times of a transaction. Correctness does not depend on them: a transaction that is
+// interrupted is lost before its COMMIT, or looked up after it.
 type Limits struct {
 	Acquire  time.Duration // the wait for a connection
-	Exchange time.Duration // the wait for one answer of PostgreSQL, that to COMMIT included
-	Whole    time.Duration // all tries together, COMMIT and the look for its rows aside
+	Exchange time.Duration // the wait for one response of PostgreSQL, including the response to COMMIT
+	Whole    time.Duration // all attempts together, without COMMIT and the check for its rows
 }
 
-// Limits returns the longest times of a transaction with this purpose.
+// Limits returns the maximum times of a transaction with this purpose.
 func (p Purpose) Limits() Limits {
 	switch {
 	case p.Priority == PrioritySystem:

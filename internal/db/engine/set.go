@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// Kind is how a column of a set travels.
+// Kind is the type in which a column of a set is sent to the database.
 type Kind byte
 
 // The kinds.
@@ -14,16 +14,15 @@ const (
 	KindNullInt  Kind = 'I'
 )
 
-// Rows is a set of rows as one argument of a statement, which reads it with
-// rows($n). It travels as one array a column on PostgreSQL and as one JSON text
-// on SQLite.
+// Rows is a set of rows as one argument of a statement, which reads it with rows($n). PostgreSQL receives it as one
+// array for each column, and SQLite as one JSON text.
 type Rows struct {
-	Signature string // the kinds and names of the columns
+	Signature string // kinds and names of the columns
 	Columns   []Column
 	n         int
 }
 
-// Column is one column of a set. The member of its kind has the values.
+// Column is one column of a set. Its values are in the field for its kind.
 type Column struct {
 	Name      string
 	Kind      Kind
@@ -45,10 +44,10 @@ func NewRows(columns []Column, n int) Rows {
 	return Rows{Signature: signature.String(), Columns: columns, n: n}
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (s Rows) Len() int { return s.n }
 
-// Names returns the columns' names as a list of SQL.
+// Names returns the columns' names as an SQL list.
 func (s Rows) Names() string {
 	names := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
@@ -57,7 +56,7 @@ func (s Rows) Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Value returns one member as SQLite's driver takes it.
+// Value returns one value in the form that SQLite's driver accepts.
 func (s Rows) Value(column, row int) any {
 	switch c := &s.Columns[column]; c.Kind {
 	case KindInt:

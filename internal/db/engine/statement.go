@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Statement is one SQL text in the spelling of an engine with its arguments, ready for an exchange.
+// Statement is one SQL text that is translated for an engine, with its arguments.
 type Statement struct {
 	SQL  string
 	Args []any
-	Each func(*Row) error // nil when no rows are expected
-	Want int64            // the row count that must be affected; negative: any
-	Rows int64            // the row count that was affected
-	// Repeat, where set, gives the arguments of the same statement again and
-	// again (SQLite's form of a set); it returns nil at the end.
+	Each func(*Row) error // nil if no rows are expected
+	Want int64            // number of rows that must be affected; negative: any
+	Rows int64            // number of rows that were affected
+	// Repeat, if not nil, makes SQLite run the statement several times, which is its form of a set. Repeat returns
+	// the arguments of the ith run, and nil after the last.
 	Repeat func(i int) []any
 }
 
 // Row is the current row of a reading statement.
 type Row struct {
 	scanner scanner
-	isBool  func(i int) bool // nil on SQLite: integers serve as booleans
+	isBool  func(i int) bool // nil on SQLite, which stores booleans as integers
 }
 
 type scanner interface{ Scan(dest ...any) error }
 
-// NewRow returns the current row of a driver's scanner. isBool reports which columns are booleans already; nil is
-// none.
+// NewRow returns the current row of a driver's scanner. isBool reports whether a column is a boolean in the driver.
+// If it is nil, no column is.
 func NewRow(s scanner, isBool func(i int) bool) *Row { return &Row{scanner: s, isBool: isBool} }
 
-// Scan reads the columns of the row. In addition to the drivers' types it reads integers into bool and time.Time
+// Scan reads the columns of the row. In addition to the driver's types, it reads integers into bool and time.Time
 // (microseconds; 0 is the zero time), and text into json.RawMessage.
 func (r *Row) Scan(dest ...any) error {
 	var fixed []any
@@ -78,8 +78,8 @@ func (r *Row) Scan(dest ...any) error {
 	return nil
 }
 
-// Micros converts a time to the stored form: microseconds since 1970 in UTC. The zero time is 0, which every table
-// reads as "never".
+// Micros converts a time to its stored form: microseconds since 1970 in UTC. The zero time is stored as 0, which
+// means "never" in every table.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -87,8 +87,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// FromMicros turns stored microseconds back into a time in UTC; 0 is the zero
-// time.
+// FromMicros converts stored microseconds to a time in UTC. 0 becomes the zero time.
 func FromMicros(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}

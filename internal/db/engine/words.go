@@ -54,8 +54,8 @@ var (
 	WordNow       = regexp.MustCompile(`\bnow_micros\(\)`)
 )
 
-// ReplaceSets replaces each rows($n) by the result of spell for its number and set. It then replaces the keywords
-// that guide the planners of both engines.
+// ReplaceSets replaces each rows($n) by the result of spell for n and the set. It also replaces the keywords that
+// guide the query planners of both engines.
 func ReplaceSets(sql string, args []any, spell func(number int, set Rows) string) string {
 	sql = wordRows.ReplaceAllStringFunc(sql, func(word string) string {
 		n, _ := strconv.Atoi(wordRows.FindStringSubmatch(word)[1])
@@ -71,17 +71,16 @@ func ReplaceSets(sql string, args []any, spell func(number int, set Rows) string
 	return wordUnindexed.ReplaceAllString(sql, "$1 || ''")
 }
 
-// TextKey identifies a translated text: the text as written, the columns of its rows, and whether it is guarded.
+// TextKey identifies a translated text by the original text, the columns of its rows, and whether it is guarded.
 type TextKey struct {
 	SQL, Columns string
 	Guarded      bool
 }
 
-// Texts holds translations. Statements are constants, so it stays small; the
-// texts are pure functions of their keys.
+// Texts caches translations. All statements are constants, so the cache stays small.
 type Texts struct{ m sync.Map }
 
-// Get returns the text of a key, which translate makes the first time.
+// Get returns the cached text of a key. It calls translate if there is none.
 func (c *Texts) Get(key TextKey, translate func() string) string {
 	if text, ok := c.m.Load(key); ok {
 		return text.(string)
@@ -91,8 +90,8 @@ func (c *Texts) Get(key TextKey, translate func() string) string {
 	return text
 }
 
-// Argument turns a Go value into one that both drivers store alike: named types
-// become their base, booleans 0 and 1, times microseconds.
+// Argument converts a Go value to one that both drivers store alike. Named types become their underlying types,
+// booleans 0 and 1, and times microseconds.
 func Argument(a any) (any, error) {
 	switch v := a.(type) {
 	case nil, string, int64, []byte, float64, []string, []int64:

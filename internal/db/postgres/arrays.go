@@ -10,23 +10,23 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Columns travel to PostgreSQL in its binary form of arrays, which this file writes itself. The driver's own encoder
-// grows its buffers by a quarter at a time and drops them after each statement, which was half of all garbage of a
-// busy server. Here the size is known before.
+// Columns are sent to PostgreSQL in its binary format for arrays, which this file encodes. The driver's own encoder
+// grows its buffers by a quarter at a time and drops them after each statement. That was half of all garbage of a
+// busy server. Here the size is known in advance.
 
-// frameSize estimates the bytes of a statement in a message without its arrays.
+// frameSize estimates the bytes of a statement in a message, without its arrays.
 const frameSize = 256
 
-// An array is a column as an argument of a statement.
+// An array is a column that is sent as an argument of a statement.
 type array struct {
 	*engine.Column
-	room int // bytes of this array; of the first in a statement: of all of them
+	room int // bytes of this array; in the first array of a statement: bytes of all its arrays
 }
 
-// arrayCodec writes an array of ours and leaves everything else to the driver.
+// arrayCodec encodes our arrays and leaves all other values to the driver.
 type arrayCodec struct{ *pgtype.ArrayCodec }
 
-// useArrays registers the array types at a connection.
+// useArrays registers arrayCodec for the array types of a connection.
 func useArrays(m *pgtype.Map) {
 	for _, oid := range []uint32{pgtype.TextArrayOID, pgtype.Int8ArrayOID, pgtype.ByteaArrayOID} {
 		if t, ok := m.TypeForOID(oid); ok {
@@ -53,15 +53,15 @@ func (p arrayPlan) Encode(value any, buf []byte) ([]byte, error) {
 	buf = slices.Grow(buf, a.room)
 	n := length(a.Column)
 	if n == 0 {
-		buf = binary.BigEndian.AppendUint32(buf, 0) // dimensions
+		buf = binary.BigEndian.AppendUint32(buf, 0) // number of dimensions
 		buf = binary.BigEndian.AppendUint32(buf, 0)
 		return binary.BigEndian.AppendUint32(buf, p.element), nil
 	}
-	buf = binary.BigEndian.AppendUint32(buf, 1) // dimensions
-	buf = binary.BigEndian.AppendUint32(buf, 1) // with NULLs, perhaps
+	buf = binary.BigEndian.AppendUint32(buf, 1) // number of dimensions
+	buf = binary.BigEndian.AppendUint32(buf, 1) // the array may contain NULLs
 	buf = binary.BigEndian.AppendUint32(buf, p.element)
-	buf = binary.BigEndian.AppendUint32(buf, uint32(n)) // a set is in memory
-	buf = binary.BigEndian.AppendUint32(buf, 1)         // the first index
+	buf = binary.BigEndian.AppendUint32(buf, uint32(n)) // a set fits in memory, so its length fits in 32 bits
+	buf = binary.BigEndian.AppendUint32(buf, 1)         // index of the first element
 	return appendElements(buf, a.Column), nil
 }
 
@@ -69,7 +69,7 @@ func length(c *engine.Column) int {
 	return len(c.Texts) + len(c.Ints) + len(c.Blobs) + len(c.NullTexts) + len(c.NullInts)
 }
 
-// appendElements appends each element behind its length; one without is NULL.
+// appendElements appends the length and the bytes of each element, or the mark of NULL.
 func appendElements(buf []byte, c *engine.Column) []byte {
 	for _, s := range c.Texts {
 		buf = appendElement(buf, s)
@@ -102,18 +102,18 @@ func appendElements(buf []byte, c *engine.Column) []byte {
 }
 
 func appendElement[T string | []byte](buf []byte, v T) []byte {
-	buf = binary.BigEndian.AppendUint32(buf, uint32(len(v))) // the text is in memory, and the server refuses one that is too long
+	buf = binary.BigEndian.AppendUint32(buf, uint32(len(v))) // the server rejects a text that is too long
 	return append(buf, v...)
 }
 
 func appendInt(buf []byte, n int64) []byte {
 	buf = binary.BigEndian.AppendUint32(buf, 8)
-	return binary.BigEndian.AppendUint64(buf, uint64(n)) // two's complement, as the server has it
+	return binary.BigEndian.AppendUint64(buf, uint64(n)) // two's complement, as the server expects
 }
 
 func appendNull(buf []byte) []byte { return append(buf, 0xff, 0xff, 0xff, 0xff) }
 
-// size is how many bytes the column takes, or a few more.
+// size returns an upper estimate of the bytes that the column takes.
 func size(c *engine.Column) int {
 	n := 20 + 12*length(c)
 	for _, s := range c.Texts {
@@ -130,7 +130,7 @@ func size(c *engine.Column) int {
 	return n
 }
 
-// makeRoom returns the bytes of a statement's arrays.
+// makeRoom sets the sizes of a statement's arrays. The first array gets the sum of all.
 func makeRoom(args []any) {
 	var first *array
 	for _, arg := range args {
@@ -155,14 +155,14 @@ func roomOf(statements []*engine.Statement) int {
 		for _, arg := range st.Args {
 			if a, ok := arg.(*array); ok {
 				n += a.room
-				break // the first row stands for all
+				break // the first array has the sum of all
 			}
 		}
 	}
 	return n
 }
 
-// A room is a message that is never sent: it makes room for those that follow it.
+// A room is a message that is never sent. Encoding it reserves space in the buffer for the messages that follow.
 type room int
 
 // Frontend implements pgproto3.FrontendMessage.

@@ -23,8 +23,8 @@ var clientWords = map[string]string{
 	"target_session_attrs": "PGTARGETSESSIONATTRS", "connect_timeout": "PGCONNECT_TIMEOUT",
 }
 
-// ClientEnvironment returns the environment variables by which PostgreSQL's own programs reach the database of a URL.
-// So nothing of the URL appears on their command lines, which every user of the machine can read.
+// ClientEnvironment returns the environment variables with which PostgreSQL's own programs connect to the database of
+// a URL. The URL then need not be on their command lines, which every user of the machine can read.
 func ClientEnvironment(database string) ([]string, error) {
 	config, err := pgconn.ParseConfig(database)
 	u, urlErr := url.Parse(database)
@@ -34,7 +34,7 @@ func ClientEnvironment(database string) ([]string, error) {
 	hosts, ports := []string{config.Host}, []string{strconv.Itoa(int(config.Port))}
 	for _, f := range config.Fallbacks {
 		host, port := f.Host, strconv.Itoa(int(f.Port))
-		if last := len(hosts) - 1; hosts[last] != host || ports[last] != port { // the same one, with and without TLS
+		if last := len(hosts) - 1; hosts[last] != host || ports[last] != port { // the driver lists a host twice, with and without TLS
 			hosts, ports = append(hosts, host), append(ports, port)
 		}
 	}
@@ -53,9 +53,9 @@ func ClientEnvironment(database string) ([]string, error) {
 	return environment, nil
 }
 
-// RefusePooler returns an error if a pooler answers at the URL of a database. PostgreSQL's own programs (pg_dump, psql) empty
-// the search path of their session. Behind a pooler that session belongs to the servers' transactions next, which then find
-// no tables.
+// RefusePooler returns an error if the URL of a database leads to a pooler. PostgreSQL's own programs (pg_dump, psql)
+// clear the search path of their session. A pooler would give that session to transactions of servers next, which
+// would find no tables.
 func RefusePooler(ctx context.Context, database string) error {
 	c, err := connectOnce(ctx, database)
 	if err != nil {
@@ -73,13 +73,13 @@ func RefusePooler(ctx context.Context, database string) error {
 		"other clients use. Give PostgreSQL's own address with --database")
 }
 
-// scratchPrefix begins the names of databases that are made for a while.
+// scratchPrefix begins the names of temporary databases.
 const scratchPrefix = "scratch_makola_"
 
-// scratchTime is when a temporary database was made, in its name.
+// scratchTime is the format of the creation time in the name of a temporary database.
 const scratchTime = "20060102t150405"
 
-// scratchKept is after what time a temporary database without sessions was left by a process that was killed.
+// scratchKept is the age after which a temporary database without sessions is considered left by a killed process.
 const scratchKept = 24 * time.Hour
 
 const sqlScratches = `SELECT datname FROM pg_database d WHERE datname LIKE $1
@@ -90,7 +90,7 @@ const sqlScratches = `SELECT datname FROM pg_database d WHERE datname LIKE $1
 func dropScratches(ctx context.Context, server string, now time.Time) {
 	c, err := pgx.Connect(ctx, server)
 	if err != nil {
-		return // creating the next one reports the cause
+		return // the creation of the next database reports the cause
 	}
 	defer func() { _ = c.Close(ctx) }()
 	rows, err := c.Query(ctx, sqlScratches, pgx.QueryExecModeCacheDescribe, strings.ReplaceAll(scratchPrefix, "_", `\_`)+"%")
@@ -109,8 +109,9 @@ func dropScratches(ctx context.Context, server string, now time.Time) {
 	}
 }
 
-// Scratch creates an empty database on the server of a URL and returns its URL, whose tables will be in schema. drop
-// removes the database with its contents. Databases that killed processes left a day ago are removed first.
+// Scratch creates an empty database on the server of a URL and returns its URL, with schema as the schema of its
+// tables. drop removes the database and its contents. Before that, Scratch removes databases that killed processes
+// left more than a day ago.
 func Scratch(ctx context.Context, server, schema string) (database string, drop func(context.Context) error, err error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme == "" {
@@ -136,7 +137,7 @@ func Scratch(ctx context.Context, server, schema string) (database string, drop 
 	return u.String(), drop, nil
 }
 
-// alone runs a statement that cannot be part of a transaction.
+// alone runs a statement that cannot run in a transaction.
 func alone(ctx context.Context, database, statement string) error {
 	c, err := connectOnce(ctx, database)
 	if err != nil {

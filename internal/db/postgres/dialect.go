@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// guardMark begins the text that a failed guard raises on PostgreSQL.
+// guardMark begins the text of the error that a failed guard raises on PostgreSQL.
 const guardMark = "makola guard"
 
 var (
@@ -25,8 +25,8 @@ var (
 	tableOptions    = regexp.MustCompile(`\)\s*(STRICT|WITHOUT\s+ROWID)(\s*,\s*(STRICT|WITHOUT\s+ROWID))?\s*;`)
 )
 
-// Translate implements engine.Opener. It wraps a guarded statement so that the server itself rejects another number
-// of rows. The client would see the number only after COMMIT was sent.
+// Translate implements engine.Opener. It wraps a guarded statement so that the server itself rejects a wrong number
+// of rows. We would receive the number only after COMMIT was sent.
 func (d *DB) Translate(sql string, want int64, args []any) (*engine.Statement, error) {
 	out := make([]any, 0, len(args)+4)
 	for i, a := range args {
@@ -71,11 +71,11 @@ func (d *DB) Insert(into string, set engine.Rows) ([]*engine.Statement, error) {
 	return []*engine.Statement{s}, err
 }
 
-// translated is the translation itself. The first array of a set keeps the
-// set's number, the others follow behind all arguments.
+// translated makes the translation. The first array of a set has the set's parameter number. The numbers of its other
+// arrays follow after all arguments.
 func translated(sql string, args []any, guarded bool) string {
 	next := len(args) + 1
-	first := map[int]int{} // the number of a set's second array
+	first := map[int]int{} // parameter number of a set's second array
 	for i, a := range args {
 		if set, ok := a.(engine.Rows); ok {
 			first[i+1] = next
@@ -109,7 +109,7 @@ func translated(sql string, args []any, guarded bool) string {
 	return sql
 }
 
-// typeOf returns the type of a column's elements.
+// typeOf returns the SQL type of a column's elements.
 func typeOf(k engine.Kind) string {
 	switch k {
 	case engine.KindInt, engine.KindNullInt:

@@ -33,7 +33,7 @@ func classOf(err error) error {
 	var connect *pgconn.ConnectError
 	var pg *pgconn.PgError
 	refused := errors.As(err, &pg)
-	if errors.As(err, &connect) && !(refused && tooMany(pg)) { // whatever the server refused it for, nothing has run
+	if errors.As(err, &connect) && !(refused && tooMany(pg)) { // nothing has run, whatever the reason of the refusal
 		return engine.ErrLost
 	}
 	if refused {
@@ -56,26 +56,26 @@ func tooMany(pg *pgconn.PgError) bool { return strings.HasPrefix(pg.Code, "53") 
 func classOfRefusal(pg *pgconn.PgError) error {
 	switch {
 	case pg.Code == "23505",
-		pg.Code == "42P07", pg.Code == "42710": // another node created the table or its type at the same time
+		pg.Code == "42P07", pg.Code == "42710": // another node created the same table or type at the same time
 		return engine.ErrUnique
 	case pg.Code == "22P02" && strings.Contains(pg.Message, guardMark):
 		return engine.ErrGuard
 	case pg.Code == "40001", pg.Code == "40P01",
-		pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"): // a migration ran since the plan was made
+		pg.Code == "0A000" && strings.Contains(pg.Message, "cached plan"): // a migration changed the table after the plan was made
 		return engine.ErrConflict
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"), // connection, shutdown
-		pg.Code == "25006",                     // a standby: the primary is elsewhere now
-		pg.Code == "25P03", pg.Code == "25P04": // idle too long in a transaction
+		pg.Code == "25006",                     // a standby: another server is the primary now
+		pg.Code == "25P03", pg.Code == "25P04": // idle in a transaction for too long
 		return engine.ErrLost
-	case tooMany(pg), pg.Code == "55P03", pg.Code == "57014": // resources, lock wait, statement time
+	case tooMany(pg), pg.Code == "55P03", pg.Code == "57014": // resources, lock timeout, statement timeout
 		return engine.ErrUnavailable
 	}
 	return nil
 }
 
-// Unreachable reports whether an error of Open means that the server does not answer yet: nothing listens, or it is
-// starting up or shutting down. A server that rejects the URL's database, user or password would reject it a minute
-// later, too.
+// Unreachable reports whether an error of Open means that the server does not respond yet. Either nothing listens, or
+// the server is starting up or shutting down. It returns false if the server rejects the URL's database, user or
+// password, because waiting would not help.
 func Unreachable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -84,7 +84,7 @@ func Unreachable(err error) bool {
 	return errors.Is(err, engine.ErrUnavailable)
 }
 
-// Exhausted names the resource of which PostgreSQL has none left, by an error of Open or of a transaction, and returns
+// Exhausted returns the resource that PostgreSQL lacks according to an error of Open or of a transaction, and
 // PostgreSQL's message. The resource is empty for any other error.
 func Exhausted(err error) (resource, message string) {
 	var pg *pgconn.PgError
@@ -109,8 +109,8 @@ func Full(err error) bool {
 	return resource == "disk space"
 }
 
-// Withheld reports whether the server refused a function. A server that only implements PostgreSQL's protocol may not
-// have the function, and a database host may forbid it.
+// Withheld reports whether the server refused to run a function. The function may be missing on a server that only
+// implements PostgreSQL's protocol, or forbidden by the host of the database.
 func Withheld(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "42883" || pg.Code == "42501" || pg.Code == "0A000")

@@ -13,16 +13,16 @@ import (
 )
 
 // A pooler in transaction mode (PgBouncer) gives each transaction another of its connections. Those connections lack
-// our prepared statements and our connection settings. We work without prepared statements. The settings must be set
-// for the role, or Open refuses the server.
+// our prepared statements and our connection settings. Behind a pooler we use no prepared statements. The settings
+// must be set for the role, or Open refuses the server.
 
-// roleSettings are those of settings that answers and plans rest on.
+// roleSettings are the settings on which correct results and good plans depend.
 var roleSettings = []string{
 	"enable_hashjoin", "enable_mergejoin", "enable_seqscan", "idle_in_transaction_session_timeout", "jit", "lock_timeout", "synchronous_commit",
 }
 
-// pooled reports whether the connection goes through a pooler: the server then has another process id than the one in
-// the greeting.
+// pooled reports whether the connection goes through a pooler. The server's process id then differs from the id that
+// we received when we connected.
 func pooled(c *pgx.Conn) bool { return identityOf(c).pid == 0 }
 
 const sqlRoleSettings = `SELECT name, reset_val FROM pg_settings WHERE name = ANY($1) ORDER BY name`
@@ -40,7 +40,7 @@ func checkPooler(ctx context.Context, c *pgx.Conn) error {
 		want := settings[name]
 		if name == "synchronous_commit" {
 			want = "on"
-			if value != "off" { // one that waits for more than its own disk is as good
+			if value != "off" { // a stricter setting than on is valid, too
 				return nil
 			}
 		}
@@ -61,7 +61,8 @@ func checkPooler(ctx context.Context, c *pgx.Conn) error {
 		strings.Join(set, " "))
 }
 
-// startupRefused explains a pooler's refusal of the parameters that we send when we connect.
+// startupRefused returns an error that explains the fix if a pooler refused the parameters of our connection, and nil
+// for any other error.
 func startupRefused(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "startup parameter") {

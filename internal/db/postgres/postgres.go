@@ -29,11 +29,11 @@ import (
 )
 
 // settings apply to every connection unless the URL overrides them. Our statements find rows by key in sets of up to
-// some thousand. A plan made while a table was nearly empty must not become a scan of it years later. So scans and
-// whole-table joins are the last resort here.
+// some thousand. A plan that was made while a table was nearly empty must not scan the whole table years later. The
+// settings therefore make scans and joins of whole tables the last resort.
 //
-// ReadWhole, which sums over everything, enables them again. There, a plan from statistics of an hour ago must not
-// compare each row of one table with each row of another.
+// ReadWhole sums over everything, so it enables scans and joins again. It disables nested loops, because old
+// statistics could lead to a plan that compares each row of one table with each row of another.
 var settings = map[string]string{
 	"application_name":                    "makola",
 	"timezone":                            "UTC",
@@ -44,7 +44,7 @@ var settings = map[string]string{
 	"enable_mergejoin":                    "off",
 	"lock_timeout":                        "15s",
 	"idle_in_transaction_session_timeout": "60s",
-	// A server that cannot reach us any more lets our locks go within a minute.
+	// A server that cannot reach us any more ends our session, and so releases our locks, within a minute.
 	"tcp_keepalives_idle":     "30",
 	"tcp_keepalives_interval": "10",
 	"tcp_keepalives_count":    "3",
@@ -56,45 +56,45 @@ const (
 	beginRead  = "begin isolation level read committed read only"
 	beginWhole = "begin isolation level repeatable read read only"
 	wholePlans = "select set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true), set_config('enable_nestloop', 'off', true)"
-	// Plan each execution for the actual number of rows. Where few rows are in the state that a guard requires, a
-	// generic plan reads a whole table once for each row of a set.
+	// PostgreSQL uses one plan for every size of a set. A plan for the actual number of rows reads a whole table once
+	// for each row of the set, if few rows are in the state that a guard requires.
 	writePlans = "set local plan_cache_mode = force_generic_plan"
-	// A server that acknowledges before it is durable is corrected; one that
-	// waits for more than its own disk stays as it is.
+	// If the server acknowledges commits before they are durable, we turn that off. A setting that waits for more
+	// than the server's own disk stays.
 	durableCommit = "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"
 )
 
 // serverLimits makes PostgreSQL end a tenant's bulk statement before we stop waiting for it. Otherwise the statement
-// would continue without a reader.
+// would continue although nobody reads its result.
 const serverLimits = "select set_config('statement_timeout', '10000', true), set_config('lock_timeout', '2000', true)"
 
-// A server that went away silently must hold up no caller for long.
+// These limits keep a server that vanished silently from delaying callers for long.
 const (
-	connectTime  = 2 * time.Second // for one address; connect_timeout in the URL counts instead
-	pingAfter    = time.Second     // a connection that rested for so long is asked for a sign of life
-	pingTime     = time.Second     // which it gives within this time
+	connectTime  = 2 * time.Second // for one address; connect_timeout in the URL takes precedence
+	pingAfter    = time.Second     // a connection that was idle for longer is pinged before its use
+	pingTime     = time.Second     // maximum time of such a ping
 	endTime      = time.Second     // for the check of the backend of a lost connection
-	rollbackTime = time.Second     // giving up: beyond it the connection is closed instead
-	closeTime    = 3 * time.Second // for closing all of them
+	rollbackTime = time.Second     // after it, the connection is closed instead
+	closeTime    = 3 * time.Second // for closing the whole pool
 )
 
 // DB is a pool of connections to one database of a server.
 type DB struct {
 	texts engine.Texts
 	pool  *pgxpool.Pool
-	reset atomic.Int64 // when the idle connections were last given up, Unix nanoseconds
+	reset atomic.Int64 // when all idle connections were last closed, Unix nanoseconds
 	made  atomic.Uint64
 }
 
-// An identity is the server's end of a connection.
+// An identity describes a connection: its times, and the server's process at its other end.
 type identity struct {
-	born    int64  // when we made it, Unix nanoseconds
-	used    int64  // when its last transaction ended
-	pid     int64  // of the server's process; 0 behind a pooler, where it is not ours
-	started string // its start, because numbers of processes come again
+	born    int64  // when we opened the connection, Unix nanoseconds
+	used    int64  // when its last transaction ended, Unix nanoseconds
+	pid     int64  // id of the server's process; 0 behind a pooler, which changes it
+	started string // start of that process, because process ids are reused
 }
 
-// identityKey is where a connection keeps its identity.
+// identityKey is the key under which a connection stores its identity.
 const identityKey = "makola.identity"
 
 func identityOf(c *pgx.Conn) *identity {
@@ -105,10 +105,9 @@ func identityOf(c *pgx.Conn) *identity {
 	return id
 }
 
-// introduce runs on every new connection: it makes commits durable and notes
-// who is at the other end.
+// introduce runs on every new connection. It makes commits durable and stores the identity of the connection.
 func introduce(ctx context.Context, c *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTime) // the pool's own does not end
+	ctx, cancel := context.WithTimeout(ctx, connectTime) // the pool's own context has no deadline
 	defer cancel()
 	useArrays(c.TypeMap())
 	now := time.Now().UnixNano()
@@ -126,15 +125,16 @@ func introduce(ctx context.Context, c *pgx.Conn) error {
 
 const (
 	sqlIdentity = `select pid, backend_start from pg_stat_activity where pid = pg_backend_pid()`
-	// sqlEndBroken finds the unfinished backend of a lost connection. It ends the backend where that waits for us in an
-	// open transaction, or always with $3. Otherwise the backend would keep its locks until the network reports our
-	// absence.
+	// sqlEndBroken finds the server's process of a lost connection, if that is not idle. It ends a process that waits
+	// for us in an open transaction, and any process if $3 is 1. Otherwise the process would keep its locks until the
+	// network reports that we are gone.
 	sqlEndBroken = `SELECT CASE WHEN wait_event = 'ClientRead' OR $3 = 1 THEN pg_terminate_backend(pid) ELSE false END
 FROM pg_stat_activity WHERE pid = $1 AND backend_start = CAST(CAST($2 AS text) AS timestamptz) AND state <> 'idle'`
 )
 
-// endBroken checks the backend of a connection that broke inside a transaction, and reports whether it is still at work.
-// After COMMIT was sent, the backend may be committing and must not be disturbed. Before that, endBroken ends it.
+// endBroken checks the server's process of a connection that broke inside a transaction, and reports whether the
+// process still runs. After COMMIT was sent, the process may be committing and must not be disturbed. Before COMMIT,
+// endBroken ends the process.
 func (d *DB) endBroken(ctx context.Context, id *identity, commitSent bool) (busy bool, err error) {
 	if id.pid == 0 {
 		return false, nil
@@ -152,9 +152,9 @@ func (d *DB) endBroken(ctx context.Context, id *identity, commitSent bool) (busy
 	return err == nil, err
 }
 
-// lost handles a connection that broke by itself. Older connections are then likely to be broken, too (a restart, a
-// failover). So lost closes the idle ones, instead of failing one transaction for each. A connection older than the
-// last reset changes nothing.
+// lost handles a connection that broke by itself. After a restart or a failover, all older connections are likely
+// broken, too. lost closes the idle ones, so that they do not make one transaction each fail. It does nothing for a
+// connection that is older than the last such reset.
 func (d *DB) lost(c *pgx.Conn) {
 	last := d.reset.Load()
 	if identityOf(c).born > last && d.reset.CompareAndSwap(last, time.Now().UnixNano()) {
@@ -162,11 +162,12 @@ func (d *DB) lost(c *pgx.Conn) {
 	}
 }
 
-// Open makes a pool of at most maxConns connections to the database of a URL, and refuses one that cannot keep our settings.
+// Open opens a pool of at most maxConns connections to the database of a URL. It returns an error if the server
+// cannot have our settings.
 func Open(ctx context.Context, url string, maxConns int) (*DB, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil || !ofPostgres(url) {
-		// The error may quote the URL with its password.
+		// The driver's error is not used, because it may contain the URL with its password.
 		return nil, unfitURL("it must be one such as postgres://user:password@host:port/name")
 	}
 	switch config.ConnConfig.DefaultQueryExecMode {
@@ -175,9 +176,9 @@ func Open(ctx context.Context, url string, maxConns int) (*DB, error) {
 			config.ConnConfig.DefaultQueryExecMode))
 	}
 	if config.ConnConfig.StatementCacheCapacity == 0 && config.ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
-		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // statement_cache_capacity=0: nothing is prepared
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // with statement_cache_capacity=0 no statement is prepared
 	}
-	config.MaxConns = int32(min(maxConns, 10000)) // bounded
+	config.MaxConns = int32(min(maxConns, 10000)) // the bound keeps the conversion in range
 	for name, value := range settings {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
 			config.ConnConfig.RuntimeParams[name] = value
@@ -186,19 +187,19 @@ func Open(ctx context.Context, url string, maxConns int) (*DB, error) {
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = connectTime
 	}
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // see session
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // Session pings instead
 	d, behind, err := connect(ctx, config)
 	if err != nil || !behind || strings.Contains(url, "default_query_exec_mode") {
 		return d, err
 	}
-	// A statement that is prepared on one of a pooler's connections is not on the next.
+	// A statement that is prepared on one connection of a pooler does not exist on its other connections.
 	d.pool.Close()
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	d, _, err = connect(ctx, config)
 	return d, err
 }
 
-// connect makes the pool and reports whether it goes through a pooler.
+// connect opens the pool and reports whether it goes through a pooler.
 func connect(ctx context.Context, config *pgxpool.Config) (d *DB, behind bool, err error) {
 	d = &DB{}
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
@@ -223,7 +224,7 @@ func (d *DB) Classify(err error) error { return classify(err) }
 // Connected implements engine.Opener.
 func (d *DB) Connected() uint64 { return d.made.Load() }
 
-// check refuses a server whose answers would be wrong rather than absent.
+// check returns an error for a server with which results would be silently wrong, or that cannot be reached.
 func (d *DB) check(ctx context.Context) (behind bool, err error) {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {
@@ -245,7 +246,8 @@ func (d *DB) check(ctx context.Context) (behind bool, err error) {
 	return behind, err
 }
 
-// databaseAbsent explains that the server has no database of the URL's name.
+// databaseAbsent returns an error with the fix if the server has no database of the URL's name, and nil for any other
+// error.
 func databaseAbsent(err error, to *pgx.ConnConfig) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "3D000" {
@@ -255,7 +257,7 @@ func databaseAbsent(err error, to *pgx.ConnConfig) error {
 		fmt.Sprintf("The database %q does not exist on %s:%d: create it, or correct the URL (--database, MAKOLA_DATABASE)", to.Database, to.Host, to.Port))
 }
 
-// Close waits for the connections to come back, for at most closeTime.
+// Close waits until all connections are returned, for at most closeTime.
 func (d *DB) Close() error {
 	closed := make(chan struct{})
 	go func() {
@@ -269,7 +271,7 @@ func (d *DB) Close() error {
 	return nil
 }
 
-// Session takes a live connection. The first dead connection closes the other idle ones.
+// Session returns a live connection. When it finds a dead connection, it closes all other idle ones.
 func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engine.Session, error) {
 	for {
 		c, err := d.pool.Acquire(ctx)
@@ -282,7 +284,7 @@ func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engi
 		}
 		conn := c.Hijack()
 		if err := ctx.Err(); errors.Is(err, context.Canceled) {
-			return nil, err // the caller gave up, so the server may be well
+			return nil, err // the caller gave up, so the ping proves nothing about the server
 		}
 		d.lost(conn)
 		if err := ctx.Err(); err != nil {
@@ -306,16 +308,16 @@ type session struct {
 	db       *DB
 	conn     *pgxpool.Conn
 	mode     engine.Mode
-	begun    bool // BEGIN was sent, or is not needed
-	bounded  bool // the server ends its statements by itself
+	begun    bool // BEGIN was sent or is not needed
+	bounded  bool // the server has time limits for its statements
 	exchange time.Duration
 
 	commitSent bool
-	givenUp    bool // the caller did not wait for an answer, which breaks the connection
+	givenUp    bool // the caller stopped waiting for a response, which closes the connection
 }
 
-// batch begins the transaction where it has not begun and adds the statements.
-// It answers how many results come before the first statement's.
+// batch returns the statements to send, with a BEGIN if the transaction has not begun. before is the number of
+// results that precede the result of the first statement.
 func (s *session) batch(statements []*engine.Statement) (b *pgx.Batch, before int) {
 	b = &pgx.Batch{}
 	if !s.begun {
@@ -347,7 +349,7 @@ func (s *session) batch(statements []*engine.Statement) (b *pgx.Batch, before in
 	return b, before
 }
 
-// send makes room for the statements in the driver's buffer and sends them.
+// send reserves space for the statements in the driver's buffer and sends them.
 func (s *session) send(ctx context.Context, b *pgx.Batch, statements []*engine.Statement) pgx.BatchResults {
 	s.conn.Conn().PgConn().Frontend().Send(room(roomOf(statements)))
 	return s.conn.SendBatch(ctx, b)
@@ -371,7 +373,7 @@ func (s *session) Run(ctx context.Context, statements []*engine.Statement) error
 	return err
 }
 
-// readResults hands the answers to the statements, in order.
+// readResults passes the results to the statements, in order.
 func readResults(results pgx.BatchResults, before int, statements []*engine.Statement) error {
 	for range before {
 		if _, err := results.Exec(); err != nil {
@@ -408,7 +410,7 @@ func readResults(results pgx.BatchResults, before int, statements []*engine.Stat
 	return nil
 }
 
-// describe names the statement of an error that only a programmer can mend.
+// describe adds the statement's text to an error that only a change of the program can fix.
 func describe(err error, sql string) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "42") {
@@ -433,7 +435,7 @@ func (s *session) Commit(ctx context.Context, statements []*engine.Statement) er
 		tag, err = results.Exec()
 	}
 	if err == nil && tag.String() == "COMMIT" {
-		// Committed, whatever becomes of the connection now.
+		// The transaction is committed, even if the connection fails now.
 		_ = results.Close()
 		return nil
 	}
@@ -446,7 +448,7 @@ func (s *session) Commit(ctx context.Context, statements []*engine.Statement) er
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (!atCommit || pg.Severity == "ERROR") {
-		return err // the server reported that it did not commit
+		return err // the server reported that the transaction is not committed
 	}
 	var early pgx.ErrPreprocessingBatch
 	if errors.As(err, &early) {
@@ -473,7 +475,7 @@ func (s *session) End(broken bool) error {
 		if s.mode.Writes() && s.begun {
 			ctx, cancel := context.WithTimeout(context.Background(), endTime)
 			defer cancel()
-			_, _ = s.db.endBroken(ctx, identityOf(c), s.commitSent) // as far as it goes: the server is away, perhaps
+			_, _ = s.db.endBroken(ctx, identityOf(c), s.commitSent) // the result is ignored, because the server may be unreachable
 		}
 		return nil
 	}

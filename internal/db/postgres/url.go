@@ -7,16 +7,16 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// errURL does not quote the URL, which may have a password.
+// errURL does not contain the URL, which may have a password.
 var errURL = errors.New("db: the database must be named by a URL: postgres://user:password@host:port/name")
 
-// unfitURL returns an error about the URL of the settings without quoting the URL.
+// unfitURL returns an error about the configured URL that does not contain the URL.
 func unfitURL(why string) error {
 	return problem.New(problem.Invalid, "database_url", "The URL of the database (MAKOLA_DATABASE) cannot be used: "+why)
 }
 
-// ofPostgres reports whether a text names a PostgreSQL database, as a URL or as a list of keywords. The driver takes
-// every other URL with a "=" in it for such a list.
+// ofPostgres reports whether a text names a PostgreSQL database, as a URL or as a list of keywords. The driver itself
+// would accept any other URL with a "=" in it as such a list.
 func ofPostgres(text string) bool {
 	scheme, _, is := strings.Cut(text, "://")
 	return !is || scheme == "postgres" || scheme == "postgresql" || strings.Contains(scheme, "=")

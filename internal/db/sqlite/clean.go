@@ -8,14 +8,14 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// logTries bounds the wait of EmptyLog for readers, each try for busyTimeout at most.
+// logTries is how often EmptyLog waits for readers. Each wait takes at most busyTimeout.
 const (
 	logTries = 20
 	logPause = 100 * time.Millisecond
 )
 
-// Vacuum rewrites the file of a SQLite database, so that it has what its rows have and nothing else. Writers wait until it is
-// done.
+// Vacuum rewrites the file of a SQLite database, so that it contains only its current rows and no remains of deleted
+// ones. Writers wait until it is done.
 func (d *DB) Vacuum(ctx context.Context) error {
 	return d.alone(ctx, func(c *connection) error {
 		_, err := c.conn.ExecContext(ctx, "VACUUM")
@@ -23,8 +23,8 @@ func (d *DB) Vacuum(ctx context.Context) error {
 	})
 }
 
-// EmptyLog copies the log of a SQLite database into its file and cuts the log to no bytes. It waits for readers, and fails when
-// some go on for too long.
+// EmptyLog copies the write-ahead log of a SQLite database into its file and truncates the log. It waits for readers,
+// and fails if some read for too long.
 func (d *DB) EmptyLog(ctx context.Context) error {
 	return d.alone(ctx, func(c *connection) error {
 		for range logTries {
@@ -43,8 +43,8 @@ func (d *DB) EmptyLog(ctx context.Context) error {
 	})
 }
 
-// CopyInto copies the database, as it is at one moment, into a file that is empty or not there yet. It holds up
-// neither readers nor writers. The end of ctx breaks it off.
+// CopyInto copies one snapshot of the database into a file, which must be empty or missing. Readers and writers
+// continue. The end of ctx stops the copy.
 func (d *DB) CopyInto(ctx context.Context, path string) error {
 	return d.alone(ctx, func(c *connection) error {
 		_, err := c.conn.ExecContext(ctx, "VACUUM INTO ?", path)
@@ -52,7 +52,7 @@ func (d *DB) CopyInto(ctx context.Context, path string) error {
 	})
 }
 
-// alone runs fn on the writing connection, outside of a transaction.
+// alone runs fn on the writing connection, outside a transaction.
 func (d *DB) alone(ctx context.Context, fn func(*connection) error) error {
 	s, err := d.Session(ctx, engine.ModeAlone, engine.Purpose{})
 	if err != nil {

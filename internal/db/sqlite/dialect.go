@@ -17,7 +17,7 @@ var (
 	wordForUpdate = regexp.MustCompile(`(?i)\s+FOR\s+UPDATE(\s+OF\s+\w+)?`)
 )
 
-// Translate implements engine.Opener. The session itself counts the rows of a guarded statement.
+// Translate implements engine.Opener. For a guarded statement the session counts the affected rows itself.
 func (d *DB) Translate(sql string, want int64, args []any) (*engine.Statement, error) {
 	out := make([]any, len(args))
 	key := engine.TextKey{SQL: sql}
@@ -63,7 +63,7 @@ func translated(sql string, args []any) string {
 	return wordForUpdate.ReplaceAllString(sql, "")
 }
 
-// jsonRows returns a set as an array of arrays.
+// jsonRows returns a set of rows as a JSON array of arrays.
 func jsonRows(s engine.Rows) string {
 	b := make([]byte, 0, 32*s.Len()*len(s.Columns)+2)
 	b = append(b, '[')
@@ -97,7 +97,7 @@ func jsonRows(s engine.Rows) string {
 func appendJSONText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= 0x80 {
-			quoted, _ := json.Marshal(s) // a string always marshals
+			quoted, _ := json.Marshal(s) // a string can always be marshalled
 			return append(b, quoted...)
 		}
 	}
@@ -128,10 +128,10 @@ func jsonInts(list []int64) string {
 	return string(append(b, ']'))
 }
 
-// insertChunk rows go into one INSERT.
+// insertChunk is the number of rows in one INSERT.
 const insertChunk = 8
 
-// Insert implements engine.Opener. Prepared statements with plain values are SQLite's fastest way.
+// Insert implements engine.Opener. Prepared statements with plain values are the fastest way on SQLite.
 func (d *DB) Insert(into string, set engine.Rows) (statements []*engine.Statement, err error) {
 	width := len(set.Columns)
 	whole := set.Len() / insertChunk

@@ -49,7 +49,7 @@ func Full(err error) bool {
 	return errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// Corrupt returns SQLite's message about a file so broken that it cannot read on; empty for any other error.
+// Corrupt returns SQLite's message if the file is so damaged that SQLite cannot continue, and "" for any other error.
 func Corrupt(err error) (message string) {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_CORRUPT {

@@ -18,21 +18,21 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite" // registers the driver
 
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// busyTimeout is how long a statement waits for a writer of another process.
+// busyTimeout sets how long a statement waits for a writer of another process.
 const busyTimeout = "PRAGMA busy_timeout = 5000"
 
-// pragmas apply to every connection. FULL makes COMMIT wait for the disk. A checkpoint waits for it, too, so it runs
-// every 16 MB instead of every 4. A cached page takes twice its size, because the driver allocates in powers of two:
-// 10 MB here are 22 MB.
+// pragmas apply to every connection. FULL makes COMMIT wait for the disk. A checkpoint waits for the disk, too, so it
+// runs every 16 MB instead of every 4 MB. A cached page takes twice its size, because the driver allocates in powers
+// of two: 10 MB here are 22 MB.
 //
 // Sorts of readers, and pages that do not fit into their caches, go to temporary files in SQLITE_TMPDIR, TMPDIR,
 // /var/tmp or /tmp. The checks of the books sort all transfers. SQLite overwrites deleted and changed data, so that
-// nobody reads an erased person from free space.
+// nobody can read the data of an erased person in free space.
 var pragmas = []string{
 	busyTimeout,
 	"PRAGMA journal_mode = WAL",
@@ -46,11 +46,11 @@ var pragmas = []string{
 	"PRAGMA secure_delete = ON",
 }
 
-// statementsKept is how many prepared statements a connection keeps.
+// statementsKept is the number of prepared statements that a connection keeps.
 const statementsKept = 400
 
-// DB has one connection that writes and some that read. A reading
-// connection is taken from its channel and put back.
+// DB has one connection that writes and several that read. A session takes a reading connection from the channel and
+// returns it there.
 type DB struct {
 	texts   engine.Texts
 	pool    *sql.DB
@@ -62,32 +62,32 @@ type DB struct {
 	log     writeAheadLog
 }
 
-// writeAheadLog bounds SQLite's log. SQLite copies the log into the file by itself, but restarts the log only in a
-// moment without readers. Under steady reading that moment never comes. Only the writer's session touches
-// writeAheadLog.
+// writeAheadLog limits the size of SQLite's write-ahead log. SQLite copies the log into the file by itself, but
+// restarts the log only while nobody reads. With constant readers that moment never comes. Only the writer's session
+// uses writeAheadLog.
 type writeAheadLog struct {
 	path    string
-	limit   int64         // bytes; beyond it the readers are asked to pause
-	next    int64         // the size at which to ask again, after they did not
-	pause   time.Duration // pauseReads, but in tests
+	limit   int64         // bytes; a larger log makes readers pause
+	next    int64         // size at which readers pause the next time, after a pause without success
+	pause   time.Duration // pauseReads; tests set another value
 	commits int
 }
 
 const (
 	logLimit   = 128 << 20
-	logLook    = 16                     // commits between two looks at the size
-	pauseReads = 500 * time.Millisecond // how long new readers wait for old ones at most
+	logLook    = 16                     // commits between two checks of the size
+	pauseReads = 500 * time.Millisecond // maximum time for which new readers wait for running ones
 )
 
-// connection is a connection with its prepared statements.
+// connection is a database connection with its prepared statements.
 type connection struct {
 	conn     *sql.Conn
 	prepared map[string]*sql.Stmt
 }
 
-// Open opens the file at a path, which it makes where it is missing, with so many readers.
+// Open opens a SQLite file with the given number of reading connections. It creates a missing file.
 func Open(ctx context.Context, path string, readers int) (*DB, error) {
-	// The file is made with narrow rights before SQLite makes it with wide ones.
+	// The file is created with narrow permissions first, because SQLite would create it with wide ones.
 	if f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
 		_ = f.Close()
 	}
@@ -109,7 +109,7 @@ func Open(ctx context.Context, path string, readers int) (*DB, error) {
 	}
 	d.writer.idle, d.writer.groupTime = writer, groupTime
 	for range readers {
-		d.readers <- nil // opened when it is first needed
+		d.readers <- nil // opened when it is first used
 	}
 	return d, nil
 }
@@ -135,10 +135,10 @@ func (d *DB) connect(ctx context.Context, readOnly bool) (*connection, error) {
 // Classify implements engine.Opener.
 func (d *DB) Classify(err error) error { return classify(err) }
 
-// Connected implements engine.Opener. There is no server.
+// Connected implements engine.Opener. SQLite has no server.
 func (d *DB) Connected() uint64 { return 0 }
 
-// Close waits for every connection to come back.
+// Close waits until all connections are returned, and closes them.
 func (d *DB) Close() (err error) {
 	d.close1.Do(func() {
 		close(d.done)
@@ -210,15 +210,15 @@ func (d *DB) Session(ctx context.Context, m engine.Mode, p engine.Purpose) (engi
 
 type session struct {
 	db    *DB
-	conn  *connection // nil once it was handed on
+	conn  *connection // nil after it was passed on
 	mode  engine.Mode
 	begun bool
-	dirty bool   // something is there to be undone, or SQLite has undone it by itself
-	group *group // whom it shares its COMMIT with; nil until it has begun, and while it only reads
+	dirty bool   // there are writes to roll back, or SQLite has rolled them back by itself
+	group *group // the transactions that share the COMMIT; nil before BEGIN and for a reading session
 }
 
-// context is what statements run with: the driver spends a goroutine on each
-// statement that can be cancelled, which only long reads are worth.
+// context returns the context with which statements run. The driver starts a goroutine for each statement that can be
+// cancelled, so only long reads can be.
 func (s *session) context(ctx context.Context) context.Context {
 	if s.mode == engine.ModeWhole {
 		return ctx
@@ -332,8 +332,9 @@ func (s *session) End(broken bool) error {
 	return nil
 }
 
-// boundLog restarts the log after it has grown too long. It takes all reading connections first, so that new readers
-// wait. When a running reader does not end in time, boundLog releases them and tries again after the log has doubled.
+// boundLog truncates a log that has grown too long. It first takes all reading connections, so that new readers wait.
+// If a running reader does not end in time, boundLog returns the connections and tries again when the log has
+// doubled.
 func (d *DB) boundLog(writer *connection) {
 	w := &d.log
 	if w.commits++; w.commits < logLook {
@@ -366,7 +367,7 @@ func (d *DB) boundLog(writer *connection) {
 			return
 		}
 	}
-	// Other processes (commands) may read, too: they are not waited for long.
+	// Other processes (commands) may read, too. They get only a short time to finish.
 	ctx := context.Background()
 	_, _ = writer.conn.ExecContext(ctx, "PRAGMA busy_timeout = 200")
 	if _, err := writer.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)"); err == nil {

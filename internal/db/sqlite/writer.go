@@ -14,49 +14,51 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// SQLite has one writer, and a COMMIT waits for the disk. So transactions that wait for the writer share one COMMIT:
-// a finished transaction passes the connection on with the transaction still open, and waits. The last one commits
-// for all.
+// SQLite has one writer, and a COMMIT waits for the disk. Transactions that wait for the writer therefore share one
+// COMMIT. A finished transaction passes the connection on while the SQLite transaction is still open, and waits. The
+// last one commits for all.
 //
-// Each member has seen the writes of the members before it, so none may have an outcome before the COMMIT. When a
-// member fails after it wrote, or the COMMIT fails, the writes of all are rolled back. Each then runs again, alone.
+// Each member has seen the writes of the members before it, so no member's outcome is known before the COMMIT. If the
+// COMMIT fails, or a member fails after it wrote, the writes of all are rolled back. Each member then runs again,
+// alone.
 
-// A group is bounded in number and time, because its first member waits for its last. The first transaction that ends
-// after groupTime commits the group. Compared with such long transactions a COMMIT costs little.
+// A group has a maximum number of members and a maximum time, because its first member waits for its last. The first
+// transaction that ends after groupTime commits the group. Compared with such a long transaction, a COMMIT costs
+// little.
 const (
 	groupMost = 16
 	groupTime = 20 * time.Millisecond
 )
 
-// A group is one transaction of the engine that several of ours share. Only the
-// session that has the connection touches it.
+// A group is one SQLite transaction that several of our transactions share. Only the session that has the connection
+// uses it.
 type group struct {
 	begun   time.Time
 	members int
-	done    chan struct{} // closed at its end
-	err     error         // nil when it is committed; set before done is closed
+	done    chan struct{} // closed when the group has ended
+	err     error         // nil if the group was committed; set before done is closed
 }
 
-// writer is the connection that writes, and the line of those who wait for it.
+// writer is the writing connection, with the sessions that wait for it.
 type writer struct {
 	mu    sync.Mutex
 	idle  *connection // nil while a session has it
 	line  []chan *connection
-	bulk  []bulkWriter // those who come after the line
-	turns int          // since bulk had one
-	last  string       // the tenant that had it
+	bulk  []bulkWriter // bulk sessions, which come after line
+	turns int          // sessions of line served since a bulk session was
+	last  string       // tenant of the last bulk session
 
-	open      *group        // the open transaction; it goes with the connection
-	groupTime time.Duration // groupTime, but in tests
+	open      *group        // the open transaction, which is passed on with the connection
+	groupTime time.Duration // groupTime; tests set another value
 }
 
-// bulkWriter is one who waits with bulk work.
+// bulkWriter is a waiting session with bulk work.
 type bulkWriter struct {
 	tenant string
 	turn   chan *connection
 }
 
-// take answers the connection, or where it will come.
+// take returns the connection if it is idle. Otherwise it returns the channel that will receive the connection.
 func (w *writer) take(p engine.Purpose) (*connection, chan *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +78,7 @@ func (w *writer) take(p engine.Purpose) (*connection, chan *connection) {
 	return nil, turn
 }
 
-// quit leaves the line; false means that the connection has come.
+// quit ends the wait of turn. It returns false if turn has already received the connection.
 func (w *writer) quit(turn chan *connection) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,7 +101,7 @@ func (w *writer) next(c *connection) bool {
 	return w.handLocked(c)
 }
 
-// give hands the connection on or puts it back.
+// give passes the connection to the first waiter, or keeps it as idle.
 func (w *writer) give(c *connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,8 +110,8 @@ func (w *writer) give(c *connection) {
 	}
 }
 
-// handLocked gives the money's line seven turns of eight, and bulk's tenants its own in
-// turn.
+// handLocked passes the connection to a waiting session. Bulk sessions get it at least every eighth time, and tenants
+// take turns among them.
 func (w *writer) handLocked(c *connection) bool {
 	switch {
 	case len(w.line) > 0 && (len(w.bulk) == 0 || w.turns < engine.BulkTurn-1):
@@ -151,15 +153,15 @@ func (d *DB) writing(ctx context.Context, m engine.Mode, p engine.Purpose) (*ses
 	return nil, err
 }
 
-// decline passes an unused connection to the next waiter. Without one, it commits for the callers that wait for the end of
-// the group, because none of them runs here.
+// decline passes an unused connection to the next waiter. If there is none, it commits the open group, because no
+// other session will do so for the waiting members.
 func (d *DB) decline(c *connection) {
 	if !d.writer.next(c) {
 		_ = d.join(c, engine.ModeAlone).End(false)
 	}
 }
 
-// last waits for the connection when everybody else has had it.
+// last waits for the connection until all other waiters have had it.
 func (d *DB) last() *connection {
 	c, turn := d.writer.take(engine.Purpose{Priority: engine.PriorityBulk})
 	if c == nil {
@@ -168,14 +170,14 @@ func (d *DB) last() *connection {
 	return d.join(c, engine.ModeAlone).conn
 }
 
-// join makes a session, a member of the group that is open; one that shares with
-// no other has the group committed first.
+// join returns a session that is a member of the open group. For a session in ModeAlone it commits the open group
+// first.
 func (d *DB) join(c *connection, m engine.Mode) *session {
 	s := &session{db: d, conn: c, mode: m}
 	switch g := d.writer.open; {
 	case g == nil:
 	case m == engine.ModeAlone:
-		_ = s.commitGroup() // commitGroup reports the error to its members
+		_ = s.commitGroup() // commitGroup reports its error to the members
 	default:
 		g.members++
 		s.group, s.begun = g, true
@@ -183,13 +185,14 @@ func (d *DB) join(c *connection, m engine.Mode) *session {
 	return s
 }
 
-// found begins a group of one.
+// found begins a group with this session as its only member.
 func (s *session) found() {
 	s.group = &group{begun: time.Now(), members: 1, done: make(chan struct{})}
 	s.db.writer.open = s.group
 }
 
-// leave ends a member's part: another member commits for it, or it commits for all.
+// leave ends this session's part in the group. It passes the connection on and waits for another member's COMMIT, or
+// commits for all.
 func (s *session) leave(ctx context.Context) error {
 	g := s.group
 	full := g.members >= groupMost || time.Since(g.begun) >= s.db.writer.groupTime
@@ -210,10 +213,10 @@ func (s *session) commitGroup() error {
 	if err != nil {
 		var lite *sqlite.Error
 		switch {
-		// When the disk failed under COMMIT its mark may be in the log all the same.
+		// If the disk failed during COMMIT, the commit record may be in the log nevertheless.
 		case errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_IOERR:
 			err = fmt.Errorf("%w: %w", engine.ErrUnknownCommit, err)
-		case s.db.writer.open.members > 1: // whose fault it is is not known
+		case s.db.writer.open.members > 1: // any member may have caused the failure
 			err = engine.ErrAlone
 		}
 		s.rollback()
@@ -223,7 +226,7 @@ func (s *session) commitGroup() error {
 }
 
 func (s *session) rollback() {
-	// An error means that SQLite has rolled back by itself.
+	// An error means that SQLite has already rolled back by itself.
 	_, _ = s.exec(context.Background(), "ROLLBACK", nil)
 }
 
@@ -234,11 +237,11 @@ func (s *session) endGroup(err error) {
 	close(g.done)
 }
 
-// endWriting rolls back uncommitted writes and returns the connection. The rollback includes the writes of other
-// members where they share the transaction.
+// endWriting rolls back uncommitted writes and returns the connection. In a shared transaction this also rolls back
+// the writes of other members.
 func (s *session) endWriting(broken bool) (again error) {
 	if s.conn == nil {
-		return nil // another member commits, or has
+		return nil // another member commits, or has committed
 	}
 	if s.begun {
 		shared := s.group.members > 1
