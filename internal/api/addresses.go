@@ -1,10 +1,10 @@
 package api
 
-// unlistedShown is how many refused addresses an answer has.
+// unlistedShown is the maximum number of refused addresses in a response.
 const unlistedShown = 50
 
-// addresses lists the addresses from which payouts are accepted, and other addresses that were refused lately. Only
-// people change the list, on the page that the answer names.
+// addresses lists the addresses from which payouts are accepted, and the addresses that were refused lately. Only
+// people can change the list, on the page that the response names.
 func addresses(c *call) error {
 	w := c.success("Addresses fetched successfully")
 	w.Object("data")
@@ -32,7 +32,7 @@ func addresses(c *call) error {
 	return nil
 }
 
-// ownPage returns the page on which the account's own people make changes that no key may make.
+// ownPage returns the URL of a page on which people of the account make changes that no key may make.
 func (c *call) ownPage(name string) string {
 	return c.api.PublicURL + "/app/" + c.caller.Tenant + "/" + name
 }

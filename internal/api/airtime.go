@@ -25,7 +25,7 @@ func sendAirtime(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.TopUp(c.ctx, who, in)
-	c.replayed(replayed) // a refusal can be one
+	c.replayed(replayed) // a refusal can be a repeated one, too
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func sendAirtime(c *call) error {
 	return nil
 }
 
-// buyAirtime tops up a number when a mobile money wallet has paid.
+// buyAirtime tops up a number after a mobile money wallet has paid.
 func buyAirtime(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -61,7 +61,7 @@ func buyAirtime(c *call) error {
 		return err
 	}
 	payment, topUp, replayed, err := c.api.Payments.AirtimeBuy(c.ctx, who, in)
-	c.replayed(replayed) // a refusal can be one
+	c.replayed(replayed) // a refusal can be a repeated one, too
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func buyAirtime(c *call) error {
 	return nil
 }
 
-// airtimeStatus answers what became of a top-up.
+// airtimeStatus returns the status of a top-up.
 func airtimeStatus(c *call) error {
 	f, err := c.form()
 	if err != nil {

@@ -82,8 +82,8 @@ type Deps struct {
 	Senders    *senderid.Store
 	Contacts   *contacts.Store
 	Messaging  *messaging.Messaging
-	TextRails  []provider.TextRail // of providers of texts over HTTP
-	// Reported stores a provider's report on a text.
+	TextRails  []provider.TextRail // of the providers that take texts over HTTP
+	// Reported stores a provider's delivery report on a text.
 	Reported func(context.Context, provider.TextRail, provider.Receipt) error
 	Routes   *route.Table
 	Webhooks *webhook.Webhooks
@@ -93,46 +93,46 @@ type Deps struct {
 	Log      *slog.Logger
 	Secret   config.Secret
 
-	// PublicURL is the address that links carry, without a slash at its end.
+	// PublicURL is the base of links in responses, without a slash at its end.
 	PublicURL string
-	// TrustedProxies are the peers whose X-Forwarded-For is believed.
+	// TrustedProxies are the peers whose X-Forwarded-For header is used.
 	TrustedProxies []netip.Prefix
-	// ProxiesOnly refuses every peer but the trusted proxies: they end TLS, and
-	// no other connection is encrypted.
+	// ProxiesOnly refuses every peer except the trusted proxies. The proxies end TLS, so any other connection is not
+	// encrypted.
 	ProxiesOnly bool
-	// Hosts reports whether the server answers to the host of a request; nil: to every host.
+	// Hosts reports whether the server serves the host of a request. If it is nil, the server serves every host.
 	Hosts func(host string) bool
-	// Origins are the browser origins that may call; none turns CORS off.
+	// Origins are the browser origins that may call. If there are none, CORS is off.
 	Origins []string
-	// GeneralLimit is how many requests a minute a tenant may make over all
-	// endpoints; 0 is no limit.
+	// GeneralLimit is the number of requests a minute that a tenant may make over all endpoints. 0 means no limit.
 	GeneralLimit int64
-	// USSDCode is the ussd_code of otp/send, a text of the operator's.
+	// USSDCode is the ussd_code in the response of otp/send. The operator configures it.
 	USSDCode string
-	// Development also takes callback URLs over http to loopback.
+	// Development allows callback URLs over http to loopback addresses.
 	Development bool
-	// Short reports whether the disk is nearly full; nil for never.
+	// Short reports whether the disk is nearly full. If it is nil, the disk never is.
 	Short func() bool
-	// Stopped returns the refusal of everything that changes something while the clock of this node is wrong; nil for never.
+	// Stopped returns an error while the clock of this node is wrong. Requests that change something are then
+	// refused. If it is nil, the clock is never wrong.
 	Stopped func() error
-	// Observe is called at the end of every request; it may be nil. It must not block.
+	// Observe is called at the end of every request; It may be nil. It must not block.
 	Observe func(Seen)
-	// Refused is called at the end of every refused or failed request under /api/v1; it may be nil. It must not
+	// Refused is called at the end of every refused or failed request under /api/v1; It may be nil. It must not
 	// block.
 	Refused func(requestlog.Request)
 }
 
-// Seen is one answered request for the metrics and the access log. Route is a path of the table and Method
-// one of HTTP's own, else "other", so that there are few of them.
+// Seen is one answered request, for the metrics and the access log. Route is a path of the route table and Method a
+// method of HTTP, or "other", so that both have few values.
 type Seen struct {
 	Route, Method     string
-	RequestID, Tenant string // empty: the request has none
-	Trace             string // its traceparent; empty: none
-	Status, Bytes     int    // Bytes of the body that was sent
+	RequestID, Tenant string // empty if the request has none
+	Trace             string // traceparent of the request; empty if it has none
+	Status, Bytes     int    // Bytes is the size of the response body
 	Took              time.Duration
 }
 
-// API answers every request that arrives at the public listener.
+// API serves every request that arrives at the public listener.
 type API struct {
 	Deps
 	log       *slog.Logger
@@ -143,7 +143,7 @@ type API struct {
 	callbacks []callback
 	calls     sync.Pool
 	public    atomic.Pointer[public]
-	small     *room // of bodies in memory
+	small     *room // memory for small request bodies
 	large     *room
 	scans     scans
 }
@@ -155,39 +155,40 @@ type endpoint struct {
 	routes   []*Route
 }
 
-// Route is one row of the interface: its path, its conditions and its handler. The order in which the conditions are
-// checked is the same for all routes.
+// Route is one row of the interface: its path, its conditions and its handler. All routes check the conditions in the
+// same order.
 type Route struct {
 	Method string
 	Path   string // under /api/v1, parameters in braces
 	Scope  access.Scope
-	Limit  ratelimit.Limit // none when Max is 0
-	Body   int64           // bytes
-	// Open allows a blocked account to call it, and exempts it from the general rate limit. Clients poll it for the
-	// status of their payments.
+	Limit  ratelimit.Limit // no limit if Max is 0
+	Body   int64           // maximum size of the request body in bytes
+	// Open lets a blocked account call the route, and exempts the route from the general rate limit. It is for routes
+	// that clients poll for the status of their payments.
 	Open bool
-	// Listed requires an address on the payout allow-list.
+	// Listed requires that the request comes from an address on the payout allow-list.
 	Listed bool
-	// Spends marks other routes that spend money or credits. A tenant may require the allow-list for them, too.
+	// Spends marks a route without Listed that spends money or credits. A tenant can require the allow-list for these
+	// routes, too.
 	Spends bool
-	// Collects requires that collections are enabled.
+	// Stores marks a route that stores rows that no payment needs. Such a route is refused while the disk is nearly
+	// full.
 	Collects bool
 	// Stores marks a route that stores rows that no payment needs. It is refused while the disk is nearly full.
 	Stores bool
-	// Reference is the field that holds the client's reference: a duplicate is
-	// blamed on it.
+	// Reference is the field with the client's reference. The error about a duplicate names it.
 	Reference string
 
 	handle func(*call) error
 }
 
-// call is one request on its way through.
+// call is one request while it is served.
 type call struct {
 	api    *API
 	w      http.ResponseWriter
 	r      *http.Request
-	whole  context.Context // as long as the client is there
-	ctx    context.Context // of whole, with an end
+	whole  context.Context // ends when a GET request's client disconnects
+	ctx    context.Context // whole with a deadline
 	cancel context.CancelFunc
 	begun  time.Time
 	id     string // request id
@@ -200,17 +201,17 @@ type call struct {
 	caller     access.Caller
 	tenant     tenant.Tenant
 	body       []byte
-	held       held // of the memory for bodies
+	held       held // the memory that is reserved for the body
 
 	status  int
 	out     writer
-	shared  []byte // the answer where it is the same for all clients; nil: out has it
-	kind    string // content type
+	shared  []byte // the response if all clients get the same; nil: out has it
+	kind    string // content type of the response
 	failure *problem.Error
 	cause   error
 }
 
-// params gives the names of the parameters in the path.
+// params returns the names of the parameters in the path.
 func (r *Route) params() []string {
 	var names []string
 	for _, s := range strings.Split(r.Path, "/") {
@@ -221,15 +222,15 @@ func (r *Route) params() []string {
 	return names
 }
 
-// callback is where the callbacks of one rail arrive.
+// callback is the path of the callbacks of one rail.
 type callback struct {
 	path  string // under /callbacks/
 	rail  provider.Rail
-	texts *provider.TextRail // not nil: reports on texts arrive here
+	texts *provider.TextRail // not nil: the path receives delivery reports on texts
 }
 
-// public is a resource that needs no key.
+// public has the resources that need no key.
 type public struct {
-	document []byte // OpenAPI
+	document []byte // the OpenAPI document
 	guides   *guides.Guides
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Bounds of the texts of batches.
+// Limits of the texts of batches.
 const (
 	batchNameMax   = 100
 	batchReasonMax = 500
 	batchPage      = 100
 	batchPageMax   = 1000
-	shownFaults    = 100 // faults of rows in one answer
+	shownFaults    = 100 // maximum number of row errors in one response
 )
 
 // makeBatch creates a draft of payouts from the rows of the body.
@@ -41,7 +41,8 @@ func makeBatch(c *call) error {
 	return c.answerBatch("Batch created successfully", b, replayed, blame(err, "rows", "duplicate_batch"))
 }
 
-// payees reads the rows of a batch. A fault of a row has a field such as rows.2.amount, and rows count from 1.
+// payees reads the rows of a batch. The field name of an error in a row is such as rows.2.amount. Rows are counted
+// from 1.
 func (f *form) payees(most int) []batch.Given {
 	rows := f.objects("rows", most)
 	if len(rows) > most {
@@ -61,7 +62,7 @@ func (f *form) payees(most int) []batch.Given {
 	return list
 }
 
-// rowFaults records the faults of the rows of a list.
+// rowFaults records the errors in the rows of a list.
 type rowFaults struct {
 	form  *form
 	row   int
@@ -74,7 +75,7 @@ func (b *rowFaults) bad(member, text string) {
 	}
 }
 
-// text is an optional text of a row on one line.
+// text returns an optional text of a row. It must be on one line.
 func (b *rowFaults) text(r row, member string) string {
 	value := r.Find(member)
 	switch {
@@ -96,7 +97,7 @@ func (b *rowFaults) text(r row, member string) string {
 	return ""
 }
 
-// place is the network of a row, or the id of its bank.
+// place returns the network of a row, or the id of its bank.
 func (b *rowFaults) place(r row) string {
 	channel, bank := b.text(r, "channel"), b.text(r, "bank_id")
 	if channel != "" && bank != "" {
@@ -105,7 +106,8 @@ func (b *rowFaults) place(r row) string {
 	return cmp.Or(channel, bank)
 }
 
-// cedis is the amount of a row as a text: a JSON number without its exponent, or a numeric string. The domain checks it.
+// cedis returns the amount of a row as text. The client sends a JSON number or a numeric string. The domain checks
+// it.
 func (b *rowFaults) cedis(r row) string {
 	value := r.Find("amount")
 	if value == nil || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
@@ -119,7 +121,7 @@ func (b *rowFaults) cedis(r row) string {
 	return amount.String()
 }
 
-// reference is the client's own reference of a row.
+// reference returns the client's reference of a row.
 func (b *rowFaults) reference(r row) string {
 	text := b.text(r, "client_reference")
 	switch {
@@ -134,12 +136,12 @@ func (b *rowFaults) reference(r row) string {
 	return ""
 }
 
-// batchID is the batch in the path.
+// batchID returns the id of the batch in the path.
 func (f *form) batchID() (string, error) {
 	return f.id("batch_id", problem.New(problem.NotFound, "batch_not_found", "Batch not found"))
 }
 
-// batchOf reads the batch in the path, once the form is good.
+// batchOf reads the batch in the path. It returns the form's error if any field is invalid.
 func (c *call) batchOf(f *form) (batch.Batch, error) {
 	id, unknown := f.batchID()
 	if err := f.err(); err != nil {
@@ -151,7 +153,7 @@ func (c *call) batchOf(f *form) (batch.Batch, error) {
 	return c.api.Batches.Get(c.ctx, c.caller.Tenant, id)
 }
 
-// batchStatus answers with a batch and the numbers of its rows.
+// batchStatus returns a batch and the number of its rows by status.
 func batchStatus(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -161,7 +163,7 @@ func batchStatus(c *call) error {
 	return c.answerBatch("Batch fetched successfully", b, false, err)
 }
 
-// batchRows answers with a page of the rows of a batch, and what became of each.
+// batchRows returns a page of the rows of a batch with their outcomes.
 func batchRows(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -214,14 +216,15 @@ func resumeBatch(c *call) error {
 	})
 }
 
-// cancelBatch ends a batch. The money of the rows that are not accepted goes back to the wallet.
+// cancelBatch cancels a batch. The money of the rows that are not accepted yet returns to the wallet.
 func cancelBatch(c *call) error {
 	return c.changeBatch("Batch cancelled successfully", "reason", func(who idempotency.Caller, id, reason string) (batch.Batch, bool, error) {
 		return c.api.Batches.CancelFor(c.ctx, who, id, reason, "key "+c.caller.KeyID)
 	})
 }
 
-// changeBatch changes the batch in the path, and answers with it. member is an optional text of the body; empty: none.
+// changeBatch changes the batch in the path and returns it. member is the name of an optional text in the body, or
+// empty.
 func (c *call) changeBatch(message, member string, change func(who idempotency.Caller, id, text string) (batch.Batch, bool, error)) error {
 	f, err := c.form()
 	if err != nil {
@@ -243,7 +246,7 @@ func (c *call) changeBatch(message, member string, change func(who idempotency.C
 	return c.answerBatch(message, b, replayed, err)
 }
 
-// answerBatch answers with a batch and the numbers of its rows by their status.
+// answerBatch writes a batch and the number of its rows by status.
 func (c *call) answerBatch(message string, b batch.Batch, replayed bool, err error) error {
 	if err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// resize makes the call hold n bytes for its body; a body that turns out to be large moves to the other room.
+// resize reserves n bytes of memory for the call's body. If a body turns out to be large, its memory moves to the
+// large room.
 func (c *call) resize(n int64) error {
 	want, of := c.api.small, c.caller.Tenant
 	if n > moneyBody {
@@ -30,7 +31,7 @@ func (c *call) resize(n int64) error {
 	return nil
 }
 
-// release gives the memory of the body back.
+// release returns the memory that is reserved for the body.
 func (c *call) release() {
 	if c.held.room != nil {
 		c.held.room.give(c.held.of, c.held.bytes)
@@ -41,16 +42,16 @@ func (c *call) release() {
 // readPast reads the body of a request that is refused for its size. Some clients write the whole body before they
 // read. Closing the connection earlier would reset it, and such a client would lose the refusal.
 func (c *call) readPast() {
-	waits := c.r.Header.Get("Expect") != "" // until it is asked to go on, which it is by the first reading
+	waits := c.r.Header.Get("Expect") != "" // the client waits for "100 Continue", which the first read would send
 	if c.r.ProtoMajor != 1 || c.r.ContentLength > pastBody || waits {
 		return
 	}
 	if http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(pastTime)) == nil {
-		_, _ = io.Copy(io.Discard, c.r.Body) // net/http lets no more through than was declared
+		_, _ = io.Copy(io.Discard, c.r.Body) // net/http does not read beyond the declared length
 	}
 }
 
-// read reads the body once, into memory that is the call's until it ends.
+// read reads the body once, into memory that the call uses until it ends.
 func (c *call) read(limit int64) error {
 	if c.r.Body == nil || c.r.ContentLength == 0 || len(c.body) > 0 {
 		return nil
@@ -91,7 +92,7 @@ func tooLarge(limit int64) error {
 	return problem.New(problem.TooLarge, "body_too_large", "The request body is larger than "+strconv.FormatInt(limit>>10, 10)+" KB")
 }
 
-// Bounds of a body that is read for nothing.
+// Limits of a body that readPast reads.
 const (
 	pastBody = 16 << 20
 	pastTime = 5 * time.Second

@@ -66,7 +66,7 @@ func buyBundle(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.BuyBundle(c.ctx, who, in)
-	c.replayed(replayed) // a refusal can be one
+	c.replayed(replayed) // a refusal can be a repeated one, too
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func buyBundle(c *call) error {
 	w.Object("data")
 	w.Object("payment")
 	w.Amount("amount", p.Amount)
-	w.Text("status", "success") // the wallet has paid, whatever becomes of the package
+	w.Text("status", "success") // the wallet has paid, whatever the outcome of the purchase is
 	w.Text("ext_transaction_id", p.ProviderReference)
 	w.End()
 	w.Object("data_bundle")
@@ -87,7 +87,7 @@ func buyBundle(c *call) error {
 	return nil
 }
 
-// bundleStatus answers what became of a package.
+// bundleStatus returns the status of a data package.
 func bundleStatus(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -109,7 +109,7 @@ func bundleStatus(c *call) error {
 	w.Object("data")
 	w.Text("status", p.PublicStatus())
 	w.Text("ext_transaction_id", p.ProviderReference)
-	if p.Details.Generated { // the client gave none
+	if p.Details.Generated { // the client sent no reference
 		w.Null("client_reference")
 	} else {
 		w.Text("client_reference", p.Reference)

@@ -20,26 +20,26 @@ import (
 
 const (
 	prefix = "/api/v1/"
-	// AnswerWithin bounds a whole request, its body aside. A POST keeps it even when the client has gone: a request that has
-	// begun is finished and recorded. A request with large lists has ListWithin.
+	// AnswerWithin is the maximum time of a request after its body was read. A request other than GET continues even
+	// if its client disconnects, so that its result is recorded. A request with large lists has ListWithin.
 	AnswerWithin = 9 * time.Second
 	ListWithin   = 60 * time.Second
 )
 
-// within gives the handler its time.
+// within restarts the call's deadline with the duration d.
 func (c *call) within(d time.Duration) {
 	c.cancel()
 	c.ctx, c.cancel = context.WithTimeout(c.whole, d)
 }
 
-// MarkKnown lifts the limits of strangers from the connection of w, where it has some: its client has a key or a session.
+// MarkKnown ends the connection's limits for unknown clients, because the client has a valid key or session.
 func MarkKnown(w http.ResponseWriter) {
 	if limited, is := w.(interface{ Known() }); is {
 		limited.Known()
 	}
 }
 
-// RequestID takes over the client's id if it is fit to be shown, else makes one.
+// RequestID returns the client's request id if it has a safe form, and otherwise a new id.
 func RequestID(r *http.Request) string {
 	given := r.Header.Get("X-Request-Id")
 	if len(given) >= 8 && len(given) <= 64 && wordy(given) {
@@ -50,8 +50,8 @@ func RequestID(r *http.Request) string {
 	return "req_" + hex.EncodeToString(b[:])
 }
 
-// key returns the API key of the request, and no key where two of them differ.
-// A proxy may have checked the one and Makola would serve the other.
+// key returns the API key of the request. If the request has two different keys, key returns none: a proxy may have
+// checked one of them, and Makola would use the other.
 func (c *call) key() string {
 	key, one := c.once("X-Api-Key")
 	if !one {
@@ -60,8 +60,7 @@ func (c *call) key() string {
 	return key
 }
 
-// once returns the value of a request header and reports whether the header has
-// no other value.
+// once returns the value of a request header. one is false if the header has different values.
 func (c *call) once(name string) (value string, one bool) {
 	values := c.r.Header[name]
 	for _, v := range values {
@@ -74,7 +73,7 @@ func (c *call) once(name string) (value string, one bool) {
 
 func (c *call) header(name, value string) { c.w.Header().Set(name, value) }
 
-// origin is address as it is written down; empty: unknown.
+// origin returns the client's address as text, or "" if it is unknown.
 func (c *call) origin() string {
 	if from := c.address(); from.IsValid() {
 		return from.String()
@@ -82,13 +81,12 @@ func (c *call) origin() string {
 	return ""
 }
 
-// address is the client's own, seen through the trusted proxies only.
+// address returns the client's own address. It trusts only the configured proxies.
 func (c *call) address() netip.Addr {
 	return access.ClientIP(c.r.RemoteAddr, c.r.Header.Values("X-Forwarded-For"), c.api.TrustedProxies)
 }
 
-// form reads the path and the body, or the query string of a method that has
-// no body.
+// form reads the path and the body. For GET and DELETE it reads the query string instead of the body.
 func (c *call) form() (*form, error) {
 	f := &form{dev: c.api.Development, scans: c.api.scans}
 	if len(c.params) > 0 {
@@ -98,7 +96,7 @@ func (c *call) form() (*form, error) {
 	}
 	if c.r.Method == http.MethodGet || c.r.Method == http.MethodDelete {
 		query, err := url.ParseQuery(c.r.URL.RawQuery)
-		if err != nil { // what could be read lacks fields that were sent
+		if err != nil { // the part that was parsed may lack fields that were sent
 			return nil, problem.Field("query", "is not a valid query string: % and ; in a value are written %25 and %3B")
 		}
 		f.query = query
@@ -109,7 +107,7 @@ func (c *call) form() (*form, error) {
 	return f, err
 }
 
-// path gives the form the parameters of the path by their names.
+// path adds the parameters of the path to the form.
 func (c *call) path(f *form) error {
 	f.path = map[string]string{}
 	names := c.route.params()
@@ -123,15 +121,15 @@ func (c *call) path(f *form) error {
 	return nil
 }
 
-// success begins the answer of a success: its message and its data member.
+// success begins the response of a success. It writes the message; the data member follows.
 func (c *call) success(message string) *writer {
 	c.out.Object("")
 	c.out.Text("message", message)
 	return &c.out
 }
 
-// fetched begins the answer of a status query. A client fails a payment whose message mentions a failure. So only the
-// message of a failed payment gives a reason.
+// fetched begins the response of a status query. Some clients fail a payment if its message mentions a failure, so
+// only the message of a failed payment gives a reason.
 func (c *call) fetched(p book.Payment) *writer {
 	message := statusFetched
 	if polled(p) == string(book.StatusFailed) {

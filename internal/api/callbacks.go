@@ -26,9 +26,9 @@ func callbacks(secret config.Secret, routes *route.Table, texts []provider.TextR
 	return all
 }
 
-// callback treats a provider's callback only as a hint. It ignores the claimed result, polls the payments that the
-// callback names, and writes nothing for an unknown one. Any client that knows the path may send any body, so an
-// unreadable body is refused without further effect.
+// callback handles a provider's callback as a hint. It ignores the result that the callback claims, and polls the
+// payments that the callback names. It writes nothing for an unknown payment. Any client that knows the path may send
+// any body, so an unreadable body is refused without further effect.
 func (c *call) callback(path string) error {
 	known := -1
 	for i := range c.api.callbacks {
@@ -63,7 +63,7 @@ func (c *call) callback(path string) error {
 	return nil
 }
 
-// report stores a provider's report on a text, which arrives in the query of its address.
+// report stores a provider's delivery report on a text. The report is in the query string.
 func (c *call) report(rail provider.TextRail) error {
 	if c.r.Method != http.MethodGet {
 		return c.wrongMethod("GET")
@@ -82,5 +82,5 @@ func (c *call) report(rail provider.TextRail) error {
 	return nil
 }
 
-// maxReportQuery is the longest query of a report, in octets.
+// maxReportQuery is the maximum length of a report's query string in bytes.
 const maxReportQuery = 1024

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// recovering refuses customers while operators settle the time that the database lost when it went back to an earlier
-// state.
+// recovering refuses requests of customers during the closed part of a recovery. Operators then settle what the
+// database lost when it was restored.
 func (c *call) recovering() error {
 	s, err := c.api.Recovery.State(c.ctx)
 	if err != nil || !s.Closed() {
@@ -24,7 +24,7 @@ func (c *call) recovering() error {
 	return e
 }
 
-// recoveringPause is when a customer may ask again who is kept out of a recovery.
+// recoveringPause is the Retry-After of requests that a recovery refuses.
 const recoveringPause = 30 * time.Second
 
 // rated counts the request against the endpoint's limit and the general one.
@@ -40,11 +40,11 @@ func (c *call) rated() error {
 	return nil
 }
 
-// countTime is how long a request that only reads waits until it is counted.
+// countTime is the maximum time for counting a request that only reads.
 const countTime = 500 * time.Millisecond
 
-// counted counts the request against the general limit. A database that takes no writes does not stop requests that only read:
-// they go on uncounted.
+// counted counts the request against the general limit. If the database accepts no writes, requests that only read
+// continue without being counted.
 func (c *call) counted() error {
 	if c.r.Method != http.MethodGet || c.route.Spends || c.route.Stores {
 		return c.take(c.ctx, "general", c.api.general)
@@ -67,8 +67,8 @@ func windowName(window time.Duration) string {
 	return window.String()
 }
 
-// take counts one request against the limits until one refuses it. The answer's headers show the limit with the
-// fewest requests left.
+// take counts one request against the limits in turn, and stops at the first that refuses it. The response's headers
+// show the limit with the fewest remaining requests.
 func (c *call) take(ctx context.Context, name string, limits ...ratelimit.Limit) error {
 	d := ratelimit.Decision{Allowed: true}
 	for _, l := range limits {
@@ -97,8 +97,7 @@ func (c *call) take(ctx context.Context, name string, limits ...ratelimit.Limit)
 	return e
 }
 
-// permitted asks whether this tenant, this key and this address may call the
-// endpoint.
+// permitted checks whether this tenant, this key and this address may call the endpoint.
 func (c *call) permitted() error {
 	var err error
 	if c.tenant, err = c.api.Tenants.Get(c.ctx, c.caller.Tenant); err != nil {
@@ -139,5 +138,5 @@ func notListed(from netip.Addr) error {
 	return problem.New(problem.Forbidden, "ip_not_whitelisted", "Access denied. Your IP address("+seen+") is not whitelisted.")
 }
 
-// wholeSeconds rounds up: who waits so long has waited enough.
+// wholeSeconds rounds d up to whole seconds, so that a client that waits so long has waited enough.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// collect asks a payer for money.
+// collect requests money from a payer.
 func collect(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -27,7 +27,7 @@ func collect(c *call) error {
 		return err
 	}
 	p, replayed, err := c.api.Payments.Collect(c.ctx, who, in)
-	c.replayed(replayed) // a refusal can be one
+	c.replayed(replayed) // a refusal can be a repeated one, too
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func voucher(c *call) error {
 	return nil
 }
 
-// paymentStatus answers what became of a collection or a payout.
+// paymentStatus returns the status of a collection or payout.
 func paymentStatus(c *call) error {
 	f, err := c.form()
 	if err != nil {

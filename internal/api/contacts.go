@@ -5,8 +5,8 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// contactPage is the default number of contacts of a page. It is large because clients that do not read pages should
-// see small groups whole.
+// contactPage is the default number of contacts on a page. It is large so that clients that ignore paging see small
+// groups whole.
 const contactPage = 100
 
 // groups lists the contact groups with their counts.
@@ -61,7 +61,7 @@ func addGroup(c *call) error {
 	return c.answerGroup("Contact group created successfully")(g, err)
 }
 
-// answerGroup returns a function that answers with a contact group.
+// answerGroup returns a function that writes a contact group, or returns the error.
 func (c *call) answerGroup(message string) func(contacts.Group, error) error {
 	return func(g contacts.Group, err error) error {
 		if err != nil {
@@ -76,12 +76,12 @@ func (c *call) answerGroup(message string) func(contacts.Group, error) error {
 	}
 }
 
-// groupID is the group in the path.
+// groupID returns the id of the group in the path.
 func (f *form) groupID(name string) (string, error) {
 	return f.id(name, problem.New(problem.NotFound, "group_not_found", "Contact group not found"))
 }
 
-// contactID is the contact in the path.
+// contactID returns the id of the contact in the path.
 func (f *form) contactID() (string, error) {
 	return f.id("id", problem.New(problem.NotFound, "contact_not_found", "Contact not found"))
 }
@@ -117,7 +117,7 @@ func deleteGroup(c *call) error {
 	return c.gone("Contact group deleted successfully", err)
 }
 
-// gone answers that something was deleted.
+// gone writes the response to a deletion.
 func (c *call) gone(message string, err error) error {
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (c *call) gone(message string, err error) error {
 	return nil
 }
 
-// listContacts lists a page of a group.
+// listContacts returns a page of the contacts of a group.
 func listContacts(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -159,7 +159,7 @@ func listContacts(c *call) error {
 	return nil
 }
 
-// newContact reads the members of a contact; the number is the domain's to read.
+// newContact reads the fields of a contact. The domain parses the number.
 func (f *form) newContact(needNumber bool) contacts.NewContact {
 	n := contacts.NewContact{FirstName: f.short("first_name", false, textMax), LastName: f.short("last_name", false, textMax), Email: f.line("email", false, contacts.MaxEmail)}
 	if _, there := f.string("phone_number", false); there || needNumber {
@@ -182,7 +182,7 @@ func addContact(c *call) error {
 	return c.known("Contact added successfully")(m, err)
 }
 
-// known answers with a contact.
+// known returns a function that writes a contact, or returns the error.
 func (c *call) known(message string) func(contacts.Contact, error) error {
 	return func(m contacts.Contact, err error) error {
 		if err != nil {
@@ -197,7 +197,7 @@ func (c *call) known(message string) func(contacts.Contact, error) error {
 	}
 }
 
-// addContacts adds many contacts at once: the good are added, the bad are reported by their row.
+// addContacts adds many contacts at once. It adds the valid ones, and the response lists the invalid ones by row.
 func addContacts(c *call) error {
 	f, err := c.form()
 	if err != nil {

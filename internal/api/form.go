@@ -19,19 +19,19 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Bounds of the fields.
+// Limits of the fields.
 const (
 	referenceMin = 12
 	referenceMax = 36
 	labelMax     = 64     // characters; a longer label is cut
-	idMax        = 64     // bytes of an id in a path or a body
-	codeMax      = 64     // characters of a one-time code with its spaces
+	idMax        = 64     // bytes of an id in the path or the body
+	codeMax      = 64     // characters of a one-time code, including spaces
 	textMax      = 255    // characters of any other short text
 	messageMax   = 50_000 // characters of an SMS; the domain's own limit is lower
 	noLimit      = money.Pesewas(math.MaxInt64)
 )
 
-// Endings of messages that begin with the name of a field.
+// Ends of messages that begin with the name of a field.
 const (
 	required   = "is required"
 	notText    = "must be a string"
@@ -40,26 +40,27 @@ const (
 	badUnicode = "must be valid UTF-8 text"
 )
 
-// form reads the fields of one request and collects every error. err is called once, before the verb. An absent
-// field, null and an empty string are the same. These checks only give better messages: the domain makes its own,
-// because the command line calls it, too.
+// form reads the fields of one request and collects all their errors. The handler calls err once, before it calls the
+// domain. An absent field, null and an empty string mean the same. The checks here give better messages. The domain
+// checks everything again, because commands call it, too.
 type form struct {
 	object wire.Object // the body
-	query  url.Values  // or the query string
+	query  url.Values  // the query string, if there is no body
 	path   map[string]string
 	fields problem.Fields
-	dev    bool // development mode: callbacks over http to loopback
+	dev    bool // development mode: callbacks over http to loopback addresses are allowed
 	scans  scans
 }
 
-// err is every bad field at once, nil when there is none.
+// err returns one error for all invalid fields, or nil if there are none.
 func (f *form) err() error { return f.fields.Err() }
 
-// refused reports whether any field is bad already. Then the form also makes the checks of the domain, so that one
-// answer names every bad field.
+// refused reports whether any field is invalid already. The handler then makes checks of the domain itself, so that
+// one response names every invalid field.
 func (f *form) refused() bool { return f.err() != nil }
 
-// unlisted records an id that the catalogue lacks if the request is refused anyway. Otherwise the domain refuses it.
+// unlisted adds an error for an id that the catalogue does not contain, if the request has other invalid fields.
+// Otherwise the domain returns this error.
 func unlisted[T any](ctx context.Context, f *form, name, id, list string, find func(context.Context, string) (T, bool, error)) {
 	if id == "" || !f.refused() {
 		return
@@ -69,11 +70,11 @@ func unlisted[T any](ctx context.Context, f *form, name, id, list string, find f
 	}
 }
 
-// bad notes that a field is bad.
+// bad records the error of a field.
 func (f *form) bad(name, text string) { f.fields.Add(name, text) }
 
-// string gives the text of a field as it was sent; present is false when it is
-// absent or bad, and bad was noted.
+// string returns the text of a field without the spaces around it. present is false if the field is absent or
+// invalid; the error is then recorded.
 func (f *form) string(name string, need bool) (text string, present bool) {
 	text, present = f.raw(name)
 	if present && !utf8.ValidString(text) {
@@ -90,8 +91,8 @@ func (f *form) string(name string, need bool) (text string, present bool) {
 	return text, true
 }
 
-// raw finds a field in the path, the body or the query string. The body's
-// decoder has noted bad UTF-8 and names given twice.
+// raw returns the text of a field in the path, the body or the query string. The body's decoder has already recorded
+// invalid UTF-8 and repeated names.
 func (f *form) raw(name string) (string, bool) {
 	if text, ok := f.path[name]; ok {
 		return text, true
@@ -120,7 +121,7 @@ func (f *form) raw(name string) (string, bool) {
 	return "", false
 }
 
-// oneLine is a text of any length on one line.
+// oneLine reads a text of any length on one line.
 func (f *form) oneLine(name string, need bool) string {
 	text, ok := f.string(name, need)
 	if !ok {
@@ -133,7 +134,7 @@ func (f *form) oneLine(name string, need bool) string {
 	return text
 }
 
-// line is a text of at most limit characters on one line.
+// line reads a text of at most limit characters on one line.
 func (f *form) line(name string, need bool, limit int) string {
 	text := f.oneLine(name, need)
 	if utf8.RuneCountInString(text) > limit {
@@ -143,7 +144,7 @@ func (f *form) line(name string, need bool, limit int) string {
 	return text
 }
 
-// oneTimeCode is the digits of a code, with or without the spaces that people type.
+// oneTimeCode returns the digits of a code. The client may send spaces between them.
 func (f *form) oneTimeCode(name string) string {
 	code := usertext.Code(f.line(name, true, codeMax))
 	switch {
@@ -160,10 +161,10 @@ func (f *form) oneTimeCode(name string) string {
 	return ""
 }
 
-// label is an optional text for people.
+// label reads an optional text for people.
 func (f *form) label(name string) string { return f.short(name, false, labelMax) }
 
-// cut keeps the first limit characters of a text.
+// cut returns the first limit characters of a text.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -178,7 +179,7 @@ func cut(text string, limit int) string {
 	return text
 }
 
-// amount is a JSON number or a numeric string in cedis, from low to high.
+// amount reads an amount in cedis from low to high, as a JSON number or a numeric string.
 func (f *form) amount(name string, low, high money.Pesewas) money.Pesewas {
 	literal, ok := f.literal(name, money.ErrFormat.Error())
 	if !ok {
@@ -211,8 +212,8 @@ func (f *form) given(name string) bool {
 	return value != nil && string(value) != "null" && string(value) != `""`
 }
 
-// literal returns the digits of a number, or of a string that contains one. Any other value is an error that names
-// the expected form.
+// literal returns the digits of a number, or of a string that contains a number. Any other value is an error that
+// describes the wanted form.
 func (f *form) literal(name, wanted string) (string, bool) {
 	value := f.object.Find(name)
 	if !f.fields.Has(name) && f.hasNumber(name) {
@@ -231,7 +232,7 @@ func (f *form) hasNumber(name string) bool {
 	return value != nil && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// phone is a Ghanaian mobile number in any of its forms.
+// phone reads a Ghanaian mobile number in any of its forms.
 func (f *form) phone(name string) msisdn.MSISDN {
 	text, ok := f.string(name, true)
 	if !ok {
@@ -244,7 +245,7 @@ func (f *form) phone(name string) msisdn.MSISDN {
 	return number
 }
 
-// network is one of the names of a mobile network.
+// network reads the name of a mobile network.
 func (f *form) network(name string, need bool) msisdn.Network {
 	text, ok := f.string(name, need)
 	if !ok {
@@ -257,7 +258,7 @@ func (f *form) network(name string, need bool) msisdn.Network {
 	return network
 }
 
-// reference is the client's own reference: 12 to 36 of [A-Za-z0-9._-].
+// reference reads the client's reference: 12 to 36 of [A-Za-z0-9._-].
 func (f *form) reference(name string, need bool) string {
 	text, ok := f.string(name, need)
 	if !ok {
@@ -274,7 +275,7 @@ func (f *form) reference(name string, need bool) string {
 	return text
 }
 
-// wordy reports whether every byte is allowed in a reference or an id.
+// wordy reports whether all bytes are allowed in a reference or an id.
 func wordy(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -287,8 +288,7 @@ func wordy(s string) bool {
 	return true
 }
 
-// wanted is a reference of the client's where none is needed: one that is no
-// reference is as good as none.
+// wanted reads a reference that the client may omit. An invalid reference is treated as absent.
 func (f *form) wanted(name string) string {
 	value := f.object.Find(name)
 	if value == nil || value[0] != '"' || f.fields.Has(name) {
@@ -301,11 +301,10 @@ func (f *form) wanted(name string) string {
 	return text
 }
 
-// ours is an id that we gave out, in the body or the query string.
+// ours reads an id of ours in the body or the query string.
 func (f *form) ours(name string) string { return canonical(f.line(name, true, idMax)) }
 
-// canonical writes a UUID as we do, in small letters: in capitals it is the same
-// one. Any other id stays as it is.
+// canonical returns a UUID in lower case, as we store it. It returns any other id unchanged.
 func canonical(id string) string {
 	if len(id) != 36 {
 		return id
@@ -316,14 +315,14 @@ func canonical(id string) string {
 	return id
 }
 
-// id is an id that we gave out, in the path.
+// id reads an id of ours in the path.
 func (f *form) id(name string, unknown *problem.Error) (string, error) {
 	text, err := f.called(name, unknown)
 	return canonical(text), err
 }
 
-// called is an id of ours, or a reference of the client's, that the domain looks
-// up. A text that cannot be either is answered like an unknown one.
+// called reads an id of ours or a reference of the client, for the domain to look up. A text that can be neither gets
+// the error for an unknown one.
 func (f *form) called(name string, unknown *problem.Error) (string, error) {
 	text, ok := f.string(name, true)
 	if !ok {
@@ -339,7 +338,7 @@ func (f *form) called(name string, unknown *problem.Error) (string, error) {
 	return text, nil
 }
 
-// choice is one of the values, in any case; the given form of it is answered.
+// choice reads one of the values, in upper or lower case. It returns the value as given in values.
 func (f *form) choice(name string, need bool, values ...string) string {
 	text, ok := f.string(name, need)
 	if !ok {
@@ -361,8 +360,7 @@ func oneOf(values []string) string {
 	return "one of " + strings.Join(values, ", ")
 }
 
-// url is an optional address for a webhook; check is the guard of the package
-// that will call it.
+// url reads an optional address for a webhook. check is the function of the calling package that validates addresses.
 func (f *form) url(name string, check func(raw string, development bool) error) string {
 	text, ok := f.string(name, false)
 	if !ok {
@@ -384,8 +382,8 @@ func fieldText(err error) string {
 	return e.Message
 }
 
-// account is a bank account number: 7 to 16 letters or digits, zeros in front
-// kept, spaces and hyphens between them left out.
+// account reads a bank account number: 7 to 16 letters or digits. It keeps leading zeros and removes spaces and
+// hyphens.
 func (f *form) account(name string) string {
 	text, ok := f.string(name, true)
 	if !ok {
@@ -405,7 +403,7 @@ func (f *form) account(name string) string {
 	return text
 }
 
-// number is an optional whole number from low to high.
+// number reads an optional whole number from low to high.
 func (f *form) number(name string, byDefault, low, high int) int {
 	literal, ok := f.literal(name, notWhole)
 	if !ok {
@@ -425,8 +423,8 @@ func (f *form) number(name string, byDefault, low, high int) int {
 	return byDefault
 }
 
-// day reads an optional date of any year and returns its first instant in UTC. The zero time means no date. So the
-// first possible date is read as the day after it, which is also before any payment.
+// day reads an optional date and returns its first instant in UTC. The zero time means that there is no date. The
+// first possible date is therefore returned as the day after it, which is still before any payment.
 func (f *form) day(name string) time.Time {
 	text, ok := f.string(name, false)
 	if !ok {
@@ -443,7 +441,7 @@ func (f *form) day(name string) time.Time {
 	return day
 }
 
-// days reads the optional period from and to, two days of which the second is not before the first.
+// days reads the optional days from and to of a period. to must not be before from.
 func (f *form) days() (from, to time.Time) {
 	from, to = f.day("from"), f.day("to")
 	if !from.IsZero() && !to.IsZero() && to.Before(from) {
@@ -452,7 +450,7 @@ func (f *form) days() (from, to time.Time) {
 	return from, to
 }
 
-// message is the text of an SMS as it was sent: line ends are welcome, and nothing is cut off.
+// message reads the text of an SMS unchanged. It may contain line breaks and is never cut.
 func (f *form) message(name string) string {
 	text, present := f.raw(name)
 	switch {
@@ -471,7 +469,7 @@ func (f *form) message(name string) string {
 	return ""
 }
 
-// short is a text for people on one line. A longer one is cut.
+// short reads a text for people on one line. It cuts a longer text.
 func (f *form) short(name string, need bool, limit int) string {
 	return cut(f.oneLine(name, need), limit)
 }

@@ -11,15 +11,14 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Texts about fields that hold several values.
+// Messages about fields with several values.
 const (
 	notTexts   = "must be a list of strings"
 	notObjects = "must be a list of objects"
 )
 
-// list is an optional list of texts. Of one that is longer than most only one more is read: who takes the list refuses
-// it. In a query string it comes as name=a&name=b, as name[]=a&name[]=b, as
-// name[0]=a&name[1]=b or as name=a,b.
+// list reads an optional list of texts. It reads at most one item more than most; the caller refuses such a list. In
+// a query string the list may be name=a&name=b, name[]=a&name[]=b, name[0]=a&name[1]=b or name=a,b.
 func (f *form) list(name string, most int) []string {
 	var texts []string
 	if f.query != nil {
@@ -60,7 +59,7 @@ func (f *form) list(name string, most int) []string {
 // values returns the values of a name in the query string, with or without brackets, in the order of the indexes.
 func (f *form) values(name string) []string {
 	all := slices.Concat(f.query[name], f.query[name+"[]"])
-	at := map[int]string{} // the names with an index
+	at := map[int]string{} // the names with an index, by index
 	for given := range f.query {
 		index, ok := strings.CutPrefix(given, name+"[")
 		if n, err := strconv.Atoi(strings.TrimSuffix(index, "]")); ok && err == nil && n >= 0 && given == name+"["+strconv.Itoa(n)+"]" {
@@ -73,7 +72,7 @@ func (f *form) values(name string) []string {
 	return all
 }
 
-// objects is a list of objects, at least one, read as far as list reads one.
+// objects reads a list of at least one object. It reads at most one object more than most.
 func (f *form) objects(name string, most int) []row {
 	value := f.object.Find(name)
 	if f.fields.Has(name) {
@@ -100,10 +99,10 @@ func (f *form) objects(name string, most int) []row {
 	return rows
 }
 
-// rowsOf decodes the objects of an array, at most one more than most; ok is false when an item is no object.
+// rowsOf decodes the objects of an array, at most one more than most. ok is false if an item is not an object.
 func rowsOf(array []byte, most int) (rows []row, ok bool) {
 	for _, item := range wire.Items(array, most) {
-		var noted problem.Fields // by the decoder of the whole body already
+		var noted problem.Fields // not used: the decoder of the whole body has recorded these errors
 		o, err := wire.Decode(item, &noted)
 		if item[0] != '{' || err != nil {
 			return nil, false
@@ -113,10 +112,10 @@ func rowsOf(array []byte, most int) (rows []row, ok bool) {
 	return rows, true
 }
 
-// row is one object of a list.
+// row is one object in a list.
 type row struct{ wire.Object }
 
-// plain gives a text member; anything else is as good as absent, and a row without a number is reported.
+// plain returns a text of the object without the spaces around it, or "" if the member is absent or not a text.
 func (r row) plain(name string) string {
 	value := r.Find(name)
 	if value == nil || value[0] != '"' {

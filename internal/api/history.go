@@ -11,7 +11,7 @@ func collections(c *call) error { return c.history(book.KindCollection) }
 
 func transfers(c *call) error { return c.history(book.KindPayout) }
 
-// history answers a page of one kind of payments.
+// history returns a page of one kind of payments.
 func (c *call) history(kind book.Kind) error {
 	f, err := c.form()
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *call) history(kind book.Kind) error {
 	return nil
 }
 
-// filters are the parameters that the links of a page keep.
+// filters returns the query parameters that the links to other pages keep.
 func filters(f book.Filter) url.Values {
 	query := daysOf(f.From, f.To)
 	keep := func(name, value string) {

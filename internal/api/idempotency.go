@@ -11,8 +11,8 @@ import (
 
 const idempotencyHeader = "Idempotency-Key"
 
-// asker returns the caller for the domain. With an Idempotency-Key it carries a hash, which shows whether a request
-// with the same key is the same request.
+// asker returns the caller for the domain. For a request with an Idempotency-Key it includes a hash of the request.
+// The hash shows whether a later request with the same key is the same request.
 func (c *call) asker(f *form) idempotency.Caller {
 	who := idempotency.Caller{Tenant: c.caller.Tenant, Key: c.caller.KeyID, Trace: trace.From(c.ctx), Daily: c.caller.Daily}
 	key, one := c.once(idempotencyHeader)
@@ -45,7 +45,7 @@ func (c *call) asker(f *form) idempotency.Caller {
 	return who
 }
 
-// replayed marks the answer as that of an earlier request.
+// replayed sets a header if the response repeats the result of an earlier request.
 func (c *call) replayed(yes bool) {
 	if yes {
 		c.header("Idempotent-Replayed", "true")

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// limits lists the limits of the account and of the calling key, and the rest of each.
+// limits returns the limits of the account and of the calling key, and the remainder of each.
 func limits(c *call) error {
 	w := c.success("Limits fetched successfully")
 	w.Object("data")
@@ -24,14 +24,14 @@ func limits(c *call) error {
 	return nil
 }
 
-// writeSwitches writes the switches that an operator controls.
+// writeSwitches writes the permissions of the account that an operator controls.
 func (c *call) writeSwitches(w *writer) {
 	w.Flag("collections", c.tenant.CollectionsEnabled)
 	w.Flag("payouts", !c.tenant.PayoutsStopped)
 	w.Text("duplicates", string(c.tenant.Duplicates))
 }
 
-// writeTransferLimits writes the limits of one transfer, and the rest of the key's limit for today.
+// writeTransferLimits writes the limits of one transfer, and the remainder of the key's daily limit.
 func (c *call) writeTransferLimits(w *writer) error {
 	w.Object("transfers")
 	w.Cedis("mobile_money", c.tenant.PayoutLimitWallet)
@@ -54,7 +54,8 @@ func (c *call) writeTransferLimits(w *writer) error {
 	return nil
 }
 
-// writeAddresses writes from where payouts, or whatever spends, may be asked for. No address means none.
+// writeAddresses writes the addresses from which the account may request payouts, or all spending. An empty list
+// means that no address is allowed.
 func (c *call) writeAddresses(w *writer) error {
 	list, err := c.api.Access.PayoutIPs(c.ctx, c.tenant.ID)
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *call) writeAddresses(w *writer) error {
 	return nil
 }
 
-// writeRates writes the limits of requests, the general one first.
+// writeRates writes the rate limits, the general one first.
 func (c *call) writeRates(w *writer) error {
 	w.List("rates")
 	if general := c.api.general; general.Max > 0 {
@@ -88,13 +89,13 @@ func (c *call) writeRates(w *writer) error {
 	return nil
 }
 
-// ratedPaths are the endpoints that share one limit.
+// ratedPaths is a limit and the endpoints that share it.
 type ratedPaths struct {
 	limit ratelimit.Limit
 	paths []string
 }
 
-// limitsOf returns the limits of routes, each once.
+// limitsOf returns the limits of routes, each with its paths.
 func limitsOf(routes []*Route) (all []ratedPaths) {
 	at := map[string]int{}
 	for _, r := range routes {
@@ -111,7 +112,7 @@ func limitsOf(routes []*Route) (all []ratedPaths) {
 	return all
 }
 
-// writeRate writes one limit: of the account, and where a key has a smaller part, that part.
+// writeRate writes one limit of the account. If a single key is allowed less, it also writes that.
 func (c *call) writeRate(w *writer, l ratelimit.Limit, paths []string) error {
 	left, err := c.api.Limits.Left(c.ctx, c.tenant.ID, l)
 	if err != nil {

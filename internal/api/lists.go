@@ -6,7 +6,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// balance answers with the balances of the owning account, also to a member's key.
+// balance returns the balances of the account. A key of a member gets them, too.
 func balance(c *call) error {
 	wallet, err := c.api.Ledger.Balance(c.ctx, c.tenant.Wallet())
 	if err != nil {
@@ -46,7 +46,7 @@ func banks(c *call) error {
 	return nil
 }
 
-// networks lists where airtime can be sent to. Its success is a 201.
+// networks lists the networks to which airtime can be sent. Its status for success is 201.
 func networks(c *call) error {
 	all, err := c.api.Routes.Networks(c.ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func networks(c *call) error {
 	return nil
 }
 
-// services lists what sells data packages.
+// services lists the services that sell data packages.
 func services(c *call) error {
 	all, err := c.api.Routes.Services(c.ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func services(c *call) error {
 	return nil
 }
 
-// walletName answers whose wallet a number is.
+// walletName returns the name of a wallet's holder.
 func walletName(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -110,7 +110,7 @@ func walletName(c *call) error {
 	return nil
 }
 
-// bankName answers whose bank account a number is.
+// bankName returns the name of a bank account's holder.
 func bankName(c *call) error {
 	f, err := c.form()
 	if err != nil {

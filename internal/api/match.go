@@ -22,8 +22,7 @@ func (a *API) add(r Route) {
 	a.routes = append(a.routes, &r)
 }
 
-// find matches an escaped path; params are the texts of its parameters, still
-// escaped.
+// find returns the endpoint of an escaped path. params are the values of its parameters, still escaped.
 func (a *API) find(path string) (e *endpoint, params []string) {
 	if e := a.static[path]; e != nil {
 		return e, nil
@@ -48,7 +47,7 @@ next:
 	return nil, nil
 }
 
-// method finds the route of a method.
+// method returns the route of a method, or nil.
 func (e *endpoint) method(method string) *Route {
 	for _, r := range e.routes {
 		if r.Method == method {
@@ -58,7 +57,7 @@ func (e *endpoint) method(method string) *Route {
 	return nil
 }
 
-// allow lists the methods of the endpoint for the header of that name.
+// allow returns the methods of the endpoint for the Allow header.
 func (e *endpoint) allow() string {
 	var methods []string
 	for _, r := range e.routes {

@@ -9,18 +9,18 @@ import (
 	"github.com/makola/makola/openapi"
 )
 
-// Examples are the demo account's values for the samples of the guides and of the OpenAPI document. All are empty in
-// production.
+// Examples are the values of the demo account that appear in the examples of the guides and of the OpenAPI document.
+// All are empty in production.
 type Examples struct {
 	Key      string
 	SenderID string
 	GroupID  string
 	BankID   string
-	SimURL   string // base of the simulator's control
-	MTNURL   string // base URL of the simulator in place of MTN's sandbox
+	SimURL   string // base URL of the simulator's control interface
+	MTNURL   string // base URL of the simulator that replaces MTN's sandbox
 }
 
-// Exemplify puts the demo account into the samples.
+// Exemplify replaces the examples by values of the demo account.
 func (a *API) Exemplify(e Examples) {
 	document := openapi.For(a.PublicURL, e.SenderID, e.GroupID)
 	a.public.Store(&public{document, guides.New(guides.Values{
@@ -28,8 +28,8 @@ func (a *API) Exemplify(e Examples) {
 	})})
 }
 
-// page answers public resources without a key: the OpenAPI document and the guides. Every other unknown path is a 404
-// in JSON.
+// page serves resources without a key: the OpenAPI document and the guides. Every other unknown path is a 404 in
+// JSON.
 func (c *call) page(path string) error {
 	p := guides.Page{Status: http.StatusOK, Kind: c.kind}
 	switch {
@@ -50,7 +50,7 @@ func (c *call) page(path string) error {
 	}
 	c.where = path
 	if p.Status == http.StatusNotFound {
-		c.where = guides.Prefix // of the paths that clients make up there is no end
+		c.where = guides.Prefix // limits the values of the metrics' label: clients may request any path
 	}
 	if c.r.Method != http.MethodGet && c.r.Method != http.MethodHead {
 		return c.wrongMethod(http.MethodGet + ", " + http.MethodHead)
@@ -74,16 +74,15 @@ func (c *call) page(path string) error {
 	return nil
 }
 
-// Methods and headers that browsers of the configured origins may send and read.
+// Methods and headers that browsers of the configured origins may use.
 const (
 	corsMethods = "GET, POST, PATCH, DELETE"
 	corsHeaders = "x-api-key, content-type, accept, idempotency-key, x-request-id, traceparent"
 	corsExposed = "X-Request-Id, Idempotent-Replayed, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining"
 )
 
-// preflight lets the configured origins in and answers a browser's question
-// before the request, which comes without a key. With no origin configured
-// nothing here happens.
+// preflight sets the CORS headers for the configured origins. It answers a browser's preflight request, which has no
+// key. If no origin is configured, it does nothing.
 func (c *call) preflight() (answered bool) {
 	if len(c.api.Origins) == 0 {
 		return false

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// defaultPage and maxPageSize bound the pages of lists.
+// defaultPage and maxPageSize are the sizes of the pages of lists.
 const (
 	defaultPage = 15
 	maxPageSize = 100
 )
 
-// pages writes the links and the numbers of a page of rows that has no filters.
+// pages writes the links and numbers of a page of a list without filters.
 func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
 	query := url.Values{}
 	if size != defaultSize {
@@ -24,7 +24,7 @@ func (c *call) pages(number, size, defaultSize int, total int64, rows int) {
 	c.filteredPages(query, number, size, total, rows)
 }
 
-// filteredPages writes the links, which keep the filters of query, and the numbers of a page of rows.
+// filteredPages writes the links and numbers of a page. The links keep the filters of query.
 func (c *call) filteredPages(query url.Values, number, size int, total int64, rows int) {
 	last := max(1, (total+int64(size)-1)/int64(size))
 	from, to := int64(0), int64(0)
@@ -44,7 +44,7 @@ func (c *call) filteredPages(query url.Values, number, size int, total int64, ro
 	w.End()
 }
 
-// links writes the links from one page to the others, with its filters kept.
+// links writes the links from one page to the other pages, with the filters.
 func (c *call) links(filters url.Values, at, last int64) {
 	query := maps.Clone(filters)
 	path := c.route.Path
@@ -72,10 +72,10 @@ func (c *call) links(filters url.Values, at, last int64) {
 	w.End()
 }
 
-// maxPage bounds the page number so that positions never overflow.
+// maxPage limits the page number so that positions cannot overflow.
 const maxPage = math.MaxInt32
 
-// daysOf returns the filters of a period of days, as links to other pages keep them. Both days may be zero.
+// daysOf returns the parameters of a period for links to other pages. Both days may be zero.
 func daysOf(from, to time.Time) url.Values {
 	query := url.Values{}
 	if !from.IsZero() {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// payoutToWallet sends to a mobile money wallet.
+// payoutToWallet pays out to a mobile money wallet.
 func payoutToWallet(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -33,7 +33,7 @@ func payoutToWallet(c *call) error {
 	return c.sent(c.api.Payments.Payout(c.ctx, who, in))
 }
 
-// payoutToBank sends to a bank account.
+// payoutToBank pays out to a bank account.
 func payoutToBank(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -82,9 +82,9 @@ func refund(c *call) error {
 	return c.sent(c.api.Payments.Refund(c.ctx, who, in))
 }
 
-// sent answers a payout.
+// sent writes the response to a payout.
 func (c *call) sent(p book.Payment, replayed bool, err error) error {
-	c.replayed(replayed) // a refusal can be one
+	c.replayed(replayed) // a refusal can be a repeated one, too
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// status is the one place where a kind of refusal becomes an HTTP status.
+// status returns the HTTP status of a kind of error. No other function maps kinds to statuses.
 func status(k problem.Kind) int {
 	switch k {
 	case problem.Malformed, problem.InsufficientFunds, problem.Refused:
@@ -48,20 +48,21 @@ func status(k problem.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is the default of a 409, 429 or 503 for which the domain gave no time.
+// retryAfter is the Retry-After of a 409, 429 or 503 whose error has none.
 const retryAfter = 2 * time.Second
 
-// tooLate returns the answer to a request that exceeded AnswerWithin. Most likely the database did not answer.
+// tooLate returns the error of a request that exceeded AnswerWithin. Most likely the database did not respond in
+// time.
 func tooLate(err error) *problem.Error {
 	return problem.Wrap(err, problem.Unavailable, "outcome_unknown",
 		"The service did not answer in time and does not know whether the request was recorded. Ask for its status, or send it again with the same reference.")
 }
 
-// StatusLeft is a status for the metrics only: the client has gone, which ended its request. In this interface that
-// can happen only to a GET.
+// StatusLeft is a status for metrics only: the client disconnected, which ended its request. Here this happens only
+// to a GET.
 const StatusLeft = 499
 
-// refuse replaces whatever the call has written by the answer of an error.
+// refuse replaces the response that was written so far by the response of an error.
 func (c *call) refuse(err error) {
 	e := problem.From(err)
 	if e.Kind == problem.Internal && errors.Is(err, context.DeadlineExceeded) {
@@ -99,8 +100,8 @@ func (c *call) refuse(err error) {
 	w.End()
 }
 
-// blamed returns the message of a refusal and its fields. The domain does not know the name of a duplicate
-// reference's field.
+// blamed returns the message and the fields of an error. It adds the field of a duplicate reference, whose name the
+// domain does not know.
 func (c *call) blamed(e *problem.Error) (message string, fields map[string][]string) {
 	name := ""
 	switch {
@@ -121,9 +122,9 @@ func (c *call) blamed(e *problem.Error) (message string, fields map[string][]str
 	return e.Message, map[string][]string{name: {e.Message}}
 }
 
-// refusalData writes the data member of a refusal: an existing payment as its
-// endpoint shows it, anything else as it is. Without data there is no member:
-// a client that calls a method on a null fails over the refusal itself.
+// refusalData writes the data member of an error. It writes an existing payment as its own endpoint does, and other
+// data unchanged. Without data it writes no member, because some clients call a method on data and would fail on
+// null.
 func (c *call) refusalData(data any) {
 	switch d := data.(type) {
 	case nil:
@@ -156,7 +157,7 @@ func (c *call) refusalData(data any) {
 	}
 }
 
-// blame adds the field's name in the interface to a refusal of the domain.
+// blame adds the field's name in the interface to an error of the domain with this code.
 func blame(err error, field, code string) error {
 	e := problem.From(err)
 	if e == nil || e.Code != code || len(e.Fields) > 0 {
@@ -171,7 +172,7 @@ func noEndpoint() error {
 	return problem.New(problem.NotFound, "endpoint_not_found", "No such endpoint")
 }
 
-// wrongMethod has a status that no other refusal has.
+// wrongMethod responds with 405, which no kind of error maps to.
 func (c *call) wrongMethod(allow string) error {
 	c.header("Allow", allow)
 	c.refuse(problem.New(problem.NotFound, "method_not_allowed", "This endpoint takes "+allow))

@@ -7,16 +7,16 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The constant values of the interface.
+// Constant values of responses.
 const (
 	currency      = "GHS"
-	statusFetched = "Status fetched successfully" // of every status but failed
+	statusFetched = "Status fetched successfully" // of every status except failed
 	typeMoMo      = "momo"
 	typeTransfer  = "transfer"
-	channelBank   = "bank" // in the answer of send/bank; histories have BANK
+	channelBank   = "bank" // in the response of send/bank; histories have BANK
 )
 
-// writer writes an answer: JSON, and the records of the domains.
+// writer writes a response: JSON values and the records of the domains.
 type writer struct{ wire.Writer }
 
 // paymentType returns the type of a payment in histories and statuses.
@@ -27,8 +27,8 @@ func paymentType(k book.Kind) string {
 	return string(k)
 }
 
-// polled returns the status in payment-api/checkstatus. Clients know pending, success and failed there, and read any
-// other value as one of these. Histories show the kind of failure.
+// polled returns the status in payment-api/checkstatus. Clients know only pending, success and failed there, so the
+// other statuses become one of these. Histories show the kind of failure.
 func polled(p book.Payment) string {
 	if p.Status == book.StatusDeclined || p.Status == book.StatusInvalid {
 		return string(book.StatusFailed)
@@ -47,7 +47,7 @@ func (w *writer) record(p book.Payment) {
 	w.Text("status", polled(p))
 }
 
-// payout writes the members of a payout's answer.
+// payout writes the members of the response to a payout.
 func (w *writer) payout(p book.Payment) {
 	w.Text("client_reference", p.Reference)
 	w.Text("transaction_id", p.ProviderReference)
@@ -64,14 +64,14 @@ func (w *writer) payout(p book.Payment) {
 	w.refundOf(p)
 }
 
-// refundOf names the collection that a refund gives back, by the customer's reference.
+// refundOf writes the customer's reference of the collection that a refund gives back.
 func (w *writer) refundOf(p book.Payment) {
 	if p.RefundOf != "" {
 		w.Text("refund_of", p.Details.Collection)
 	}
 }
 
-// reason writes why a payment failed: a code that stays, and a sentence.
+// reason writes why a payment failed: a stable code and a sentence.
 func (w *writer) reason(p book.Payment) {
 	if p.Reason != "" {
 		w.Text("reason", p.Reason)
@@ -79,8 +79,8 @@ func (w *writer) reason(p book.Payment) {
 	}
 }
 
-// existing writes the transaction that a duplicate reference belongs to, with
-// the names of its own endpoint and its state.
+// existing writes the payment that already has a duplicate reference. It uses the member names of the payment's own
+// endpoint.
 func (w *writer) existing(p book.Payment) {
 	switch p.Kind {
 	case book.KindPayout:
@@ -106,7 +106,7 @@ func (w *writer) existing(p book.Payment) {
 	w.Time("created_at", p.CreatedAt)
 }
 
-// row writes one row of a history. The two kinds differ in two members.
+// row writes one row of a history. Collections have two members that other kinds lack.
 func (w *writer) row(p book.Payment) {
 	w.Object("")
 	w.Text("transaction_id", p.Reference)
@@ -138,7 +138,7 @@ func (w *writer) row(p book.Payment) {
 	w.End()
 }
 
-// batch writes the members of a batch. The sums of a draft are those of its rows that can be paid.
+// batch writes the members of a batch. The sums of a draft include only rows that can be paid.
 func (w *writer) batch(b batch.Batch) {
 	w.Text("batch_id", b.ID)
 	w.Text("name", b.Name)
@@ -153,7 +153,7 @@ func (w *writer) batch(b batch.Batch) {
 	w.Moment("ended_at", b.EndedAt)
 }
 
-// batchRow writes a row of a batch and what became of it.
+// batchRow writes a row of a batch and its outcome.
 func (w *writer) batchRow(r batch.Result) {
 	w.Object("")
 	w.Integer("row", int64(r.Line))

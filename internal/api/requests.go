@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/requestlog"
 )
 
-// refusedRequests finds the account's own requests that were refused or failed, by their request id. A client may have given
-// the same id to several.
+// refusedRequests returns the account's own refused or failed requests with a request id. A client may have used the
+// same id for several requests.
 func refusedRequests(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -40,7 +40,7 @@ func refusedRequests(c *call) error {
 	return nil
 }
 
-// refused writes a request that was refused.
+// refused writes a refused request.
 func (w *writer) refused(r requestlog.Request) {
 	w.Object("")
 	w.Text("request_id", r.RequestID)

@@ -9,30 +9,31 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Request bodies that are in memory at once on a node. A body of at most moneyBody bytes is small, whatever its
-// endpoint, so that a payout never waits for contacts.
+// Sizes of the request bodies that a node has in memory at once. A body of at most moneyBody bytes is small, whatever
+// its endpoint, so that a payout never waits for uploads of contacts.
 const (
-	smallRoom  = 16 << 20      // bytes of small bodies
-	smallShare = smallRoom / 4 // of them one tenant's: about 10,000 ordinary requests
-	largeRoom  = 64 << 20      // bytes of larger bodies
-	largeShare = 2 * bulkBody  // two bodies a tenant
+	smallRoom  = 16 << 20      // total bytes of small bodies
+	smallShare = smallRoom / 4 // bytes of one tenant's small bodies: about 10,000 ordinary requests
+	largeRoom  = 64 << 20      // total bytes of larger bodies
+	largeShare = 2 * bulkBody  // bytes of one tenant's larger bodies: two bodies
 	roomWithin = 2 * time.Second
 )
 
-// room is memory for request bodies, in bytes. A tenant has at most its share of it.
+// room limits the memory of request bodies, in bytes. Each tenant may use at most its share.
 type room struct {
 	share   int64
 	mu      sync.Mutex
 	free    int64
 	of      map[string]int64
-	changed chan struct{} // closed when bytes come back; nil without waiters
+	changed chan struct{} // closed when bytes are returned; nil if nobody waits
 }
 
 func newRoom(size, share int64) *room {
 	return &room{share: share, free: size, of: map[string]int64{}}
 }
 
-// try takes n bytes for a tenant, or gives what to wait for.
+// try reserves n bytes for a tenant and returns nil. If there is no room, it returns a channel that is closed when
+// bytes are returned.
 func (r *room) try(tenant string, n int64) (wait <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +48,7 @@ func (r *room) try(tenant string, n int64) (wait <-chan struct{}) {
 	return r.changed
 }
 
-// take waits for n bytes until ctx ends, for at most roomWithin.
+// take reserves n bytes for a tenant. It waits until ctx ends, for at most roomWithin.
 func (r *room) take(ctx context.Context, tenant string, n int64) error {
 	wait := r.try(tenant, n)
 	if wait == nil {
@@ -65,7 +66,7 @@ func (r *room) take(ctx context.Context, tenant string, n int64) error {
 	return nil
 }
 
-// give takes n bytes of a tenant back.
+// give returns n bytes of a tenant.
 func (r *room) give(tenant string, n int64) {
 	if n == 0 {
 		return
@@ -82,14 +83,14 @@ func (r *room) give(tenant string, n int64) {
 	}
 }
 
-// scans limits the scanning of large bodies to half of the processors. A scan never waits. Scans on all processors
-// would delay every step of payouts, providers and the database by 10 ms. The large room bounds the number of waiting
-// scans.
+// scans limits the scanning of large bodies to half of the processors. A running scan does not yield its processor.
+// Scans on all processors would delay every step of payouts, providers and the database by 10 ms. The large room
+// limits the number of scans that wait.
 type scans chan struct{}
 
 func newScans() scans { return make(scans, max(1, runtime.GOMAXPROCS(0)/2)) }
 
-// do runs the scan of a body of size bytes, a large one in its turn.
+// do runs the scan of a body of size bytes. The scan of a large body first waits for a free slot.
 func (s scans) do(size int, scan func()) {
 	if size > moneyBody {
 		s <- struct{}{}
@@ -98,14 +99,14 @@ func (s scans) do(size int, scan func()) {
 	scan()
 }
 
-// held is the part of a room that a call has taken.
+// held is the memory that a call has reserved in a room.
 type held struct {
 	room  *room
 	of    string
 	bytes int64
 }
 
-// The largest bodies, in bytes. A limit belongs to an endpoint.
+// The maximum sizes of bodies, in bytes. Each endpoint has one of them.
 const (
 	moneyBody = 64 << 10
 	bulkBody  = 4 << 20

@@ -7,8 +7,7 @@ import (
 	"github.com/makola/makola/internal/ratelimit"
 )
 
-// Routes gives the whole interface. The OpenAPI document lists the same, and a
-// test holds the two together.
+// Routes returns all routes of the interface. The OpenAPI document lists the same routes, which a test checks.
 func Routes() []Route {
 	return []Route{
 		{Method: http.MethodPost, Path: "payment-api/momopay", Scope: access.Collect, Body: moneyBody, Collects: true, Reference: "transaction_id", handle: collect},
@@ -71,7 +70,7 @@ func Routes() []Route {
 	}
 }
 
-// New builds the interface.
+// New returns the interface.
 func New(d Deps) *API {
 	a := &API{Deps: d, log: d.Log, static: map[string]*endpoint{}, general: ratelimit.GeneralLimit(d.GeneralLimit),
 		small: newRoom(smallRoom, smallShare), large: newRoom(largeRoom, largeShare), scans: newScans()}

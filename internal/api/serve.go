@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	keptBuffer = 64 << 10    // bytes of a buffer that is used again
-	slowBody   = time.Second // a body that took longer is not counted
+	keptBuffer = 64 << 10    // maximum bytes of a buffer that is used again
+	slowBody   = time.Second // if reading the body took longer, the deadline starts again
 )
 
 func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
@@ -38,7 +38,7 @@ func (a *API) begin(w http.ResponseWriter, r *http.Request) *call {
 	return c
 }
 
-// finish sends the answer, or that of a panic, and gives the call back.
+// finish sends the response and returns the call to the pool. After a panic it sends an error.
 func (c *call) finish() {
 	if r := recover(); r != nil {
 		if r == http.ErrAbortHandler {
@@ -60,7 +60,7 @@ func (c *call) finish() {
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["X-Request-Id"] = []string{c.id}
 	c.w.WriteHeader(c.status)
-	_, _ = c.w.Write(text) // a client that has gone needs no answer
+	_, _ = c.w.Write(text) // the client may have disconnected
 	c.release()
 	c.note()
 	if cap(c.out.Bytes()) <= keptBuffer && cap(c.body) <= keptBuffer {
@@ -68,12 +68,12 @@ func (c *call) finish() {
 	}
 }
 
-// turnedAway lists the codes of deliberate refusals: a provider is paused, has an open breaker, gives no usable
-// answers, or is missing. The cause is logged once where it occurs, not with each request.
+// turnedAway lists the codes of errors that are deliberate refusals, such as for a paused provider or an open
+// breaker. Their cause is logged once where it occurs, not for each request.
 var turnedAway = []string{"server_busy", "storage_low", "recovering", "clock_wrong", "provider_unavailable", "not_served", "sms_unavailable", "name_service_unavailable", "offers_unavailable"}
 
-// note logs and counts the request. A failure of ours is logged as an error with its cause;
-// everything else is logged with debugging on.
+// note logs and counts the request. Our own failures are logged as errors with their cause. Other requests are logged
+// at debug level.
 func (c *call) note() {
 	took := c.api.Clock.Now().Sub(c.begun)
 	if c.status >= 500 && !slices.Contains(turnedAway, c.failure.Code) {
@@ -91,14 +91,15 @@ func (c *call) note() {
 	}
 }
 
-// refusedRequest is the request for the log of requests.
+// refusedRequest returns the request for the log of refused requests.
 func (c *call) refusedRequest(took time.Duration) requestlog.Request {
 	message, fields := c.blamed(c.failure)
 	return requestlog.Request{RequestID: c.id, Tenant: c.caller.Tenant, At: c.begun, Took: took, Method: SeenMethod(c.r.Method), Endpoint: c.where,
 		Status: c.status, Code: c.failure.Code, Message: message, Fields: fields, Key: c.caller.KeyID, Origin: c.origin()}
 }
 
-// SeenMethod is a method for the metrics: a client may make up any.
+// SeenMethod returns a method for the metrics. It returns "other" for an unknown method, because a client may send
+// any text.
 func SeenMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -107,10 +108,10 @@ func SeenMethod(method string) string {
 	return "other"
 }
 
-// HostNotServed is the text of the refusal of a host to which a development server does not answer.
+// HostNotServed is the message for a host that a development server does not serve.
 const HostNotServed = "A development server answers to localhost and to the host of its public URL. Use http://localhost with its port, or set MAKOLA_PUBLIC_URL to the address that you use and restart"
 
-// run answers a request or returns the error.
+// run serves a request or returns its error.
 func (c *call) run() error {
 	path := c.r.URL.EscapedPath()
 	if len(path) > 1 {
@@ -135,7 +136,7 @@ func (c *call) run() error {
 	return c.page(path)
 }
 
-// interfaces answers requests under /api/v1. The order of its checks is part of the interface: size, key, path and
+// interfaces serves requests under /api/v1. The order of its checks is part of the interface: size, key, path and
 // method, rate, permission, then the body.
 func (c *call) interfaces(path string) error {
 	c.interfaced = true
@@ -155,8 +156,8 @@ func (c *call) interfaces(path string) error {
 	}
 	var err error
 	if c.caller, err = c.api.Access.AuthenticateFrom(c.ctx, c.key(), c.address()); err != nil {
-		if c.r.ContentLength != 0 && c.r.ProtoMajor == 1 { // else it ends one stream, not a connection of many
-			c.header("Connection", "close") // nothing of the body is read
+		if c.r.ContentLength != 0 && c.r.ProtoMajor == 1 { // in HTTP/2 this ends only a stream, not the connection
+			c.header("Connection", "close") // the body stays unread
 		}
 		return err
 	}
@@ -167,7 +168,7 @@ func (c *call) interfaces(path string) error {
 	if r == nil {
 		return c.wrongMethod(e.allow())
 	}
-	if c.r.ContentLength < 0 { // its size is known when it was read, and comes first
+	if c.r.ContentLength < 0 { // the size is known only after reading, and its check comes first
 		if err := c.read(limit); err != nil {
 			return err
 		}
@@ -198,7 +199,7 @@ func (c *call) interfaces(path string) error {
 	return r.handle(c)
 }
 
-// ServeHTTP answers one request, in JSON whatever happens.
+// ServeHTTP serves one request. Every response is JSON, even after a panic.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := a.begin(w, r)
 	defer c.finish()

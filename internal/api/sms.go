@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/senderid"
 )
 
-// requestSender asks for a sender ID, which an operator reviews.
+// requestSender requests a sender ID, which an operator reviews.
 func requestSender(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -36,7 +36,7 @@ func requestSender(c *call) error {
 	return nil
 }
 
-// senders lists the sender IDs, those that can be used first.
+// senders lists the sender IDs, usable ones first.
 func senders(c *call) error {
 	all, err := c.api.Senders.List(c.ctx, c.caller.Tenant)
 	if err != nil {
@@ -64,8 +64,8 @@ func (w *writer) sender(s senderid.Sender) {
 	w.Time("created_at", s.CreatedAt)
 }
 
-// sendSMS sends one text to numbers and groups. It comes as a GET too, which is as little to be cut off
-// by an impatient client as any other purchase.
+// sendSMS sends one text to numbers and groups. Clients may also use GET. Such a request must not end when its client
+// disconnects, because it spends credits.
 func sendSMS(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -97,7 +97,7 @@ func sendSMS(c *call) error {
 	w := c.success("Request Sent")
 	w.Object("data")
 	w.Text("campaignId", campaign.ID)
-	w.Text("campaign_id", campaign.ID) // clients read either
+	w.Text("campaign_id", campaign.ID) // clients use one or the other name
 	w.Integer("recipients", campaign.Recipients)
 	w.Integer("invalid", campaign.Invalid)
 	w.Integer("excluded", campaign.Excluded)
@@ -107,7 +107,7 @@ func sendSMS(c *call) error {
 	return nil
 }
 
-// sendOTP makes a code and sends it.
+// sendOTP creates a one-time code and sends it.
 func sendOTP(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -145,7 +145,7 @@ func sendOTP(c *call) error {
 	return nil
 }
 
-// verifyOTP compares a code.
+// verifyOTP checks a one-time code.
 func verifyOTP(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -167,7 +167,7 @@ func verifyOTP(c *call) error {
 	return nil
 }
 
-// campaignMessages answers what became of each recipient.
+// campaignMessages returns the messages of a campaign with the status of each recipient.
 func campaignMessages(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -210,5 +210,5 @@ func campaignMessages(c *call) error {
 	return nil
 }
 
-// descriptionMax is how many characters of a sender ID's description are kept.
+// descriptionMax is the maximum length of a sender ID's description in characters. Longer ones are cut.
 const descriptionMax = 500

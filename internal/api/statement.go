@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/statement"
 )
 
-// statementRows is the largest page of a statement.
+// statementRows is the maximum number of rows on a page of a statement.
 const statementRows = 1000
 
 // balances are the values of the field balance.
@@ -16,7 +16,7 @@ const (
 	balanceSMS    = "sms"
 )
 
-// statementPage answers with a page of the movements of a balance in a period, and the balances before and after the
+// statementPage returns a page of the movements of a balance in a period, and the balances before and after the
 // period.
 func statementPage(c *call) error {
 	f, err := c.form()

@@ -24,8 +24,8 @@ func errNoWebhook() *problem.Error {
 	return problem.New(problem.NotFound, "webhook_not_found", "The account has no such webhook. Webhooks are kept for 30 days after they end")
 }
 
-// listWebhooks answers the account's webhooks, the newest payments first, or those that were given up, the last one first. A page
-// begins behind the cursor that the page before has named.
+// listWebhooks lists the account's webhooks, newest payments first. With the filter failed it lists the webhooks
+// whose delivery was given up, the last one first. A page begins after the cursor of the previous page.
 func listWebhooks(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -71,7 +71,8 @@ func listWebhooks(c *call) error {
 	return nil
 }
 
-// cursorOf names the last webhook of a page: where its payment is in the list, or when it was given up, and its id.
+// cursorOf returns the position of a page's last webhook: the id of its payment, or the time at which the delivery
+// was given up, and its own id.
 func cursorOf(state webhook.State, d webhook.Delivery) string {
 	if state == webhook.Failed {
 		return strconv.FormatInt(d.EndedAt.UnixMicro(), 10) + ":" + d.ID
@@ -79,7 +80,7 @@ func cursorOf(state webhook.State, d webhook.Delivery) string {
 	return d.Subject + ":" + d.ID
 }
 
-// readCursor reads a cursor; nil: it is none.
+// readCursor parses a cursor. It returns nil for an invalid one.
 func readCursor(state webhook.State, text string) *webhook.Delivery {
 	place, id, is := strings.Cut(text, ":")
 	if !is || place == "" || id == "" {
@@ -95,7 +96,7 @@ func readCursor(state webhook.State, text string) *webhook.Delivery {
 	return &webhook.Delivery{EndedAt: time.UnixMicro(micros), ID: id}
 }
 
-// delivery writes the members of a webhook that every list has.
+// delivery writes the members of a webhook that all lists have.
 func (w *writer) delivery(d webhook.Delivery) {
 	w.Text("webhook_id", d.ID)
 	w.Text("type", string(d.Kind))
@@ -109,7 +110,8 @@ func (w *writer) delivery(d webhook.Delivery) {
 	w.Moment("ended_at", d.EndedAt)
 }
 
-// paymentOf finds the payment that the path names as a status does: a collection or payout, else airtime. Others have no webhooks.
+// paymentOf returns the payment that the path names: a collection or payout, else a top-up. Other payments have no
+// webhooks.
 func (c *call) paymentOf(f *form) (book.Payment, error) {
 	id, err := f.called("transaction_id", errNoWebhook())
 	if err == nil {
@@ -126,7 +128,7 @@ func (c *call) paymentOf(f *form) (book.Payment, error) {
 	return book.Payment{}, errNoWebhook()
 }
 
-// paymentWebhooks answers the webhooks of one payment, the newest first, with the attempts that failed.
+// paymentWebhooks returns the webhooks of one payment, newest first, with their failed attempts.
 func paymentWebhooks(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -175,7 +177,7 @@ func (w *writer) attempt(t webhook.Attempt) {
 	w.End()
 }
 
-// replayWebhook has a webhook of a payment delivered again: the one that is named, else the newest.
+// replayWebhook delivers a webhook of a payment again: the named one, else the newest.
 func replayWebhook(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -199,7 +201,7 @@ func replayWebhook(c *call) error {
 	return nil
 }
 
-// replayFailed has webhooks delivered again that were given up since a day, the oldest first and at most 1,000.
+// replayFailed delivers webhooks again that were given up since a day, oldest first and at most 1,000.
 func replayFailed(c *call) error {
 	f, err := c.form()
 	if err != nil {
@@ -226,8 +228,8 @@ func replayFailed(c *call) error {
 	return nil
 }
 
-// webhookSecret identifies the signing secret by its fingerprint, so that a program detects that it was set up with
-// another one. Only people see and change the secret, on the page that the answer names.
+// webhookSecret returns the fingerprint of the signing secret. With it, a program detects that it is configured with
+// another secret. Only people can see and change the secret, on the page that the response names.
 func webhookSecret(c *call) error {
 	s, err := c.api.Webhooks.Secret(c.ctx, c.caller.Tenant)
 	if err != nil {
@@ -247,7 +249,7 @@ func webhookSecret(c *call) error {
 	return nil
 }
 
-// fingerprint is the first half of the SHA-256 of a secret's text, in hexadecimal; empty where there is none.
+// fingerprint returns the first half of the SHA-256 of a secret in hexadecimal, or "" if there is no secret.
 func fingerprint(secret string) string {
 	if secret == "" {
 		return ""

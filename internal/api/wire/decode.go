@@ -13,30 +13,30 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Bounds of a body. They are far above the needs of the interface and far below harmful sizes.
+// Limits of a body. They are far above the needs of the interface and far below harmful sizes.
 const (
-	maxDepth   = 16      // of arrays and objects in each other
+	maxDepth   = 16      // nesting of arrays and objects
 	maxMembers = 1_000   // of one object
 	maxItems   = 200_000 // of one array: twice what any endpoint takes
-	maxLinear  = 16      // members that are compared one by one before a map is worth it
-	maxFaults  = 50      // texts that one answer lists
-	nameShown  = 64      // bytes of a member's name that an answer repeats
+	maxLinear  = 16      // number of members up to which names are compared one by one, without a map
+	maxFaults  = 50      // maximum number of errors in one response
+	nameShown  = 64      // maximum bytes of a member's name in an error
 	bodyMember = "body"
 )
 
-// Object is one JSON object. Its whole text was checked; a member is decoded
-// when a form asks for it, so a member that is not asked for costs nothing.
+// Object is one JSON object. Decode checks its whole text. A member is decoded only when a form reads it, so that
+// unread members cost nothing.
 type Object struct {
 	members []member
 }
 
-// member is one name and the text of its value, without space around it.
+// member is the name of a member and the text of its value, without spaces around it.
 type member struct {
 	name string
 	raw  []byte
 }
 
-// Find returns the text of a member's value, nil when there is none.
+// Find returns the text of a member's value, or nil if there is none.
 func (o Object) Find(name string) []byte {
 	for i := range o.members {
 		if o.members[i].name == name {
@@ -46,17 +46,17 @@ func (o Object) Find(name string) []byte {
 	return nil
 }
 
-// syntax is the panic of scanner.fail inside this file; Decode turns it into 400.
+// syntax is the value with which scanner.fail panics. Decode converts it to an error.
 type syntax struct {
 	offset int
 	what   string
 }
 
-// enough ends a scan: the rest of such a body is not worth reading.
+// enough is the value with which a scan panics after too many errors.
 type enough struct{}
 
-// scanner reads a text once. It replaces encoding/json, which takes the last of two equal names, replaces bad UTF-8
-// silently, loses the digits of numbers, and reports only the first error.
+// scanner reads a text once. It replaces encoding/json, which does not report all errors: it takes the last of two
+// equal names, replaces invalid UTF-8, loses digits of numbers, and stops at the first error.
 type scanner struct {
 	in     []byte
 	at     int
@@ -65,8 +65,9 @@ type scanner struct {
 	count  int
 }
 
-// Decode reads a body that must be one JSON object. A body that is no JSON is Malformed. Ambiguous or unreadable JSON
-// (a repeated name, bad UTF-8, deep nesting) is recorded in faults under the outermost name.
+// Decode decodes a body that must be one JSON object. For a body that is not JSON it returns a Malformed error. For
+// ambiguous JSON (a repeated name, invalid UTF-8, deep nesting) it adds errors to faults under the name of the
+// outermost member.
 func Decode(body []byte, faults *problem.Fields) (o Object, err error) {
 	s := &scanner{in: bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), faults: faults}
 	defer func() {
@@ -125,7 +126,7 @@ func (s *scanner) space() {
 	}
 }
 
-// peek gives the next byte after space; the end of the text is a failure.
+// peek returns the next byte after spaces. It fails at the end of the text.
 func (s *scanner) peek() byte {
 	s.space()
 	if s.at == len(s.in) {
@@ -134,7 +135,7 @@ func (s *scanner) peek() byte {
 	return s.in[s.at]
 }
 
-// object reads from '{' to '}' and notes names that come twice.
+// object reads from '{' to '}' and records repeated names.
 func (s *scanner) object(depth int) Object {
 	s.enter(depth)
 	var o Object
@@ -178,7 +179,7 @@ func (s *scanner) object(depth int) Object {
 	}
 }
 
-// twice reports whether name is among members, with a map once they are many.
+// twice reports whether name is among members. It uses a map if there are many.
 func twice(members []member, seen *map[string]bool, name string) bool {
 	if *seen == nil {
 		if len(members) < maxLinear {
@@ -203,7 +204,7 @@ func repeated(name string, ok bool, depth int) string {
 	return "holds " + shown(name, ok) + " more than once"
 }
 
-// shown makes a name fit to be repeated in an answer.
+// shown returns a name in a form that is safe in an error message.
 func shown(name string, ok bool) string {
 	if !ok || name == "" || len(name) > nameShown || HasControl(name, false) {
 		return bodyMember
@@ -219,7 +220,7 @@ func (s *scanner) enter(depth int) {
 	s.at++
 }
 
-// value reads any value and gives its text.
+// value reads any value and returns its text.
 func (s *scanner) value(depth int) []byte {
 	first := s.peek()
 	start := s.at
@@ -274,7 +275,7 @@ func (s *scanner) word() {
 	s.fail("a value is missing or is no JSON value")
 }
 
-// number follows the grammar of RFC 8259: no leading zero, no bare point.
+// number reads a number by the grammar of RFC 8259: no leading zero, no bare decimal point.
 func (s *scanner) number() {
 	if s.in[s.at] == '-' {
 		s.at++
@@ -307,7 +308,7 @@ func (s *scanner) digits() {
 	}
 }
 
-// name reads a member's name; ok is false when it is no readable text.
+// name reads a member's name. ok is false if the name is not valid text.
 func (s *scanner) name() (name string, ok bool) {
 	start := s.at
 	if ok = s.text(); !ok {
@@ -316,8 +317,8 @@ func (s *scanner) name() (name string, ok bool) {
 	return Unquote(s.in[start:s.at]), ok
 }
 
-// text reads a string and reports whether it is valid Unicode. It accepts a bare control character like an escaped
-// one. The form that reads the field refuses both with the field's name.
+// text reads a string and reports whether it is valid Unicode. It accepts control characters, escaped or not. The
+// form that reads the field refuses them with the field's name.
 func (s *scanner) text() bool {
 	s.at++
 	start, whole := s.at, true
@@ -337,7 +338,7 @@ func (s *scanner) text() bool {
 	return false
 }
 
-// escape reads one escape, or two that are a surrogate pair, and reports whether it is a character.
+// escape reads one escape, or two that form a surrogate pair. It reports whether they are a valid character.
 func (s *scanner) escape() bool {
 	if s.at+1 >= len(s.in) {
 		s.fail("a string does not end")
@@ -366,7 +367,7 @@ func (s *scanner) escape() bool {
 	return true
 }
 
-// hex4 reads the escape \uXXXX at the start of b.
+// hex4 parses the escape \uXXXX at the start of b.
 func hex4(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -386,7 +387,7 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// Unquote decodes the text of a string that Decode has checked.
+// Unquote decodes a string that Decode has checked.
 func Unquote(raw []byte) string {
 	in := raw[1 : len(raw)-1]
 	if bytes.IndexByte(in, '\\') < 0 {
@@ -417,7 +418,7 @@ func Unquote(raw []byte) string {
 	return string(out)
 }
 
-// plain gives the character of an escape of one letter.
+// plain returns the character of an escape of one letter.
 func plain(c byte) byte {
 	switch c {
 	case 'b':
@@ -434,8 +435,8 @@ func plain(c byte) byte {
 	return c
 }
 
-// HasControl finds NUL and the other control characters; lines allows line
-// ends and tabs, for the text of a message.
+// HasControl reports whether s contains NUL or another control character. If lines is true, line breaks and tabs are
+// allowed, such as in the text of a message.
 func HasControl(s string, lines bool) bool {
 	for i, c := range s {
 		switch {
@@ -449,13 +450,14 @@ func HasControl(s string, lines bool) bool {
 	return false
 }
 
-// validAt distinguishes a U+FFFD in the text from the replacement of a bad byte.
+// validAt reports whether s begins with a valid character. It distinguishes a U+FFFD in the text from an invalid
+// byte.
 func validAt(s string) bool {
 	_, size := utf8.DecodeRuneInString(s)
 	return size > 1
 }
 
-// Items returns the texts of the items of a list that Decode has checked, at most one more than most.
+// Items returns the texts of the items of a list that Decode has checked. It returns at most one item more than most.
 func Items(list []byte, most int) [][]byte {
 	var all [][]byte
 	s := &scanner{in: list, at: 1, faults: &problem.Fields{}}

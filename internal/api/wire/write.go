@@ -10,19 +10,19 @@ import (
 
 // Writer appends one JSON value. Answers are written member by member, in the order and with the types that the
 // interface promises. An amount is a number in one endpoint and a string in the next, which struct tags would hide.
-// An empty name writes an item of a list.
+// With an empty name, a method writes an item of a list.
 type Writer struct {
 	buf   []byte
-	stack []byte // the brackets that are still to be closed
+	stack []byte // the closing brackets of the open objects and lists
 }
 
-// Reset empties the writer and keeps its memory.
+// Reset clears the writer and keeps its memory.
 func (w *Writer) Reset() { w.buf, w.stack = w.buf[:0], w.stack[:0] }
 
-// Bytes returns the value so far. It is valid until the next call of Reset.
+// Bytes returns the JSON written so far. The slice is valid until the next call of Reset.
 func (w *Writer) Bytes() []byte { return w.buf }
 
-// next writes the comma that is due and the name.
+// next writes a comma if one is needed, and then the name.
 func (w *Writer) next(name string) {
 	if n := len(w.buf); n > 0 && w.buf[n-1] != '{' && w.buf[n-1] != '[' {
 		w.buf = append(w.buf, ',')
@@ -34,10 +34,10 @@ func (w *Writer) next(name string) {
 	}
 }
 
-// Object begins an object; end closes it.
+// Object begins an object. End closes it.
 func (w *Writer) Object(name string) { w.begin(name, '{', '}') }
 
-// List begins a list; end closes it.
+// List begins a list. End closes it.
 func (w *Writer) List(name string) { w.begin(name, '[', ']') }
 
 func (w *Writer) begin(name string, open, shut byte) {
@@ -46,7 +46,7 @@ func (w *Writer) begin(name string, open, shut byte) {
 	w.stack = append(w.stack, shut)
 }
 
-// End closes the object or list that was begun last.
+// End closes the innermost open object or list.
 func (w *Writer) End() {
 	last := len(w.stack) - 1
 	w.buf = append(w.buf, w.stack[last])
@@ -59,7 +59,7 @@ func (w *Writer) Text(name, value string) {
 	w.buf = appendText(w.buf, value)
 }
 
-// Texts writes a list of strings. Unlike other names, that of a list of texts may be a client's own.
+// Texts writes a list of strings. Its name may come from a client, so it is escaped.
 func (w *Writer) Texts(name string, values []string) {
 	w.next("")
 	w.buf = append(appendText(w.buf, name), ':', '[')
@@ -72,7 +72,7 @@ func (w *Writer) Texts(name string, values []string) {
 	w.buf = append(w.buf, ']')
 }
 
-// Optional writes a string only when there is one.
+// Optional writes a string if it is not empty.
 func (w *Writer) Optional(name, value string) {
 	if value != "" {
 		w.Text(name, value)
@@ -119,7 +119,7 @@ func (w *Writer) Amount(name string, amount money.Pesewas) {
 	w.buf = append(w.buf, '"')
 }
 
-// timestamp is ISO 8601 in UTC with the offset written out.
+// timestamp is ISO 8601 in UTC with a numeric offset.
 const timestamp = "2006-01-02T15:04:05-07:00"
 
 // Time writes a time, in UTC.
@@ -130,7 +130,7 @@ func (w *Writer) Time(name string, at time.Time) {
 	w.buf = append(w.buf, '"')
 }
 
-// JSON writes a value that is JSON already.
+// JSON writes a value that is JSON text already.
 func (w *Writer) JSON(name string, value []byte) {
 	w.next(name)
 	w.buf = append(w.buf, value...)
@@ -138,8 +138,8 @@ func (w *Writer) JSON(name string, value []byte) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText quotes a string. Bytes that are no UTF-8 become U+FFFD, so that
-// an answer is always readable, whatever is in the database.
+// appendText appends a string in quotes. Invalid UTF-8 becomes U+FFFD, so that every response is readable, whatever
+// the database contains.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -175,7 +175,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// Moment writes a time that may not have come: then it is null.
+// Moment writes a time, or null if the time is zero.
 func (w *Writer) Moment(name string, at time.Time) {
 	if at.IsZero() {
 		w.Null(name)
