@@ -5,27 +5,27 @@ import (
 	"slices"
 )
 
-// The accounts that a provider may keep for us, named by what moves their money.
+// The accounts that a provider may keep for us. Each is named by the movements for which it is used.
 const (
-	AccountCollection   = "collection"   // collections come in
-	AccountDisbursement = "disbursement" // payouts go out
-	AccountServices     = "services"     // airtime and data packages are paid from it, where it is not the one of payouts
+	AccountCollection   = "collection"   // receives collections
+	AccountDisbursement = "disbursement" // pays payouts
+	AccountServices     = "services"     // pays for airtime and data packages, if this is not the payouts' account
 )
 
-// AccountNames returns every name that an account at a provider may have.
+// AccountNames returns all names that an account at a provider may have.
 func AccountNames() []string {
 	return []string{AccountCollection, AccountDisbursement, AccountServices}
 }
 
-// Accounts names the provider's accounts that a rail uses. The zero value has one account for collections, and one that pays
-// for everything else.
+// Accounts names the accounts at the provider that a rail uses. The zero value means one account for collections and
+// one for everything else.
 type Accounts struct {
 	Collect  string // empty: AccountCollection
 	Disburse string // empty: AccountDisbursement
-	Sell     string // of airtime and data packages; empty: the one of Disburse
+	Sell     string // of airtime and data packages; empty: the account of Disburse
 }
 
-// Full returns the accounts with every name filled in.
+// Full returns the accounts with all names set.
 func (a Accounts) Full() Accounts {
 	a.Collect = cmp.Or(a.Collect, AccountCollection)
 	a.Disburse = cmp.Or(a.Disburse, AccountDisbursement)

@@ -8,10 +8,9 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// CallbackPath is where the callbacks of a rail arrive, below the public URL:
-// /callbacks/{name}/{token}. The token is keyed for the rail and its mode, so
-// that it cannot be guessed and one provider's does not open another's. The code that
-// sends a request to the rail and the code that answers the callback ask here.
+// CallbackPath returns the path of a rail's callbacks below the public URL: /callbacks/{name}/{token}. The token is
+// an HMAC of the rail and its mode. So it cannot be guessed, and a provider's token is not valid for another
+// provider. The code that submits requests and the code that receives callbacks both call this function.
 func CallbackPath(secret config.Secret, r Rail) string {
 	mac := hmac.New(sha256.New, secret.Derive("callbacks"))
 	mac.Write([]byte(r.Mode + "/" + r.Name))

@@ -21,25 +21,23 @@ import (
 	"github.com/makola/makola/internal/trace"
 )
 
-// ClientOptions shapes a Client. Zero values take the defaults named here.
+// ClientOptions configure a Client. Zero values select the defaults given here.
 type ClientOptions struct {
 	Provider string // "mtn"; goes into every Exchange
 	Mode     string // "test" or "live"; goes into every Exchange
 	Clock    *clock.Clock
 	Timeout  time.Duration // a whole exchange; default 30 s
-	MaxConns int           // for each host; default 64; more callers wait
-	// MaxAnswer bounds an answer in bytes; default 256 KB. A longer answer
-	// is an unreadable one.
+	MaxConns int           // for each host; default 64; further callers wait
+	// MaxAnswer is the maximum size of a response in bytes; default 256 KB. A longer response counts as unreadable.
 	MaxAnswer int64
-	RootCAs   *x509.CertPool  // nil: the system's
-	Proxy     *outbound.Proxy // nil: providers are dialled directly
-	// Record receives each exchange, redacted, after it ended. It must not
-	// block. nil: there is no observer.
+	RootCAs   *x509.CertPool  // nil: the certificates of the system
+	Proxy     *outbound.Proxy // nil: direct connections to providers
+	// Record receives each exchange, redacted, after it ended. It must not block. It may be nil.
 	Record func(Exchange)
 }
 
-// Client is the one HTTP client of all adapters. It follows no redirects, keeps no cookies, replays nothing and
-// bounds the bytes that it reads. It knows for certain whether a request's first byte left.
+// Client is the HTTP client of all adapters. It follows no redirects, keeps no cookies, repeats no request and limits
+// the bytes that it reads. It reports with certainty whether the first byte of a request was written.
 type Client struct {
 	opts ClientOptions
 	http *outbound.Client
@@ -52,10 +50,10 @@ type Request struct {
 	Header    http.Header
 	Body      []byte
 	Operation string        // "collect", "token", ...
-	Reference string        // the ProviderReference, if it is about one
-	Timeout   time.Duration // zero: the client's
-	// Hide are texts that the log of exchanges must hide in addition to those that Redact finds, such as a bank
-	// account in the path.
+	Reference string        // ProviderReference of the request's payment, if there is one
+	Timeout   time.Duration // zero: the timeout of the client
+	// Hide are texts that the log of exchanges must hide, such as a bank account in the path. Redact hides further
+	// texts.
 	Hide []string
 	// HideBody keeps the request's body out of the log, because it contains a person's text.
 	HideBody bool
@@ -63,26 +61,25 @@ type Request struct {
 	HideAnswer bool
 }
 
-// Answer is what came back.
+// Answer is the response to a request.
 type Answer = outbound.Answer
 
 type paymentKey struct{}
 
-// About sets the payment of the exchanges made with the context, only for the log: providers know it by its
+// About returns a context that carries a payment's id to the log of exchanges. The provider itself receives only the
 // ProviderReference.
 func About(ctx context.Context, payment string) context.Context {
 	return context.WithValue(ctx, paymentKey{}, payment)
 }
 
-// Exchange is a call as the operators' log keeps it: bodies redacted and cut,
-// headers never.
+// Exchange is a call as it is stored in the operators' log. Bodies are redacted and cut; headers are never stored.
 type Exchange struct {
 	At        time.Time
 	Took      time.Duration
 	Provider  string
 	Mode      string
 	Operation string
-	Payment   string // our id, if it is about one and its caller set it (About)
+	Payment   string // our id, if the call is about a payment and its context has it (About)
 	Reference string
 	Method    string
 	URL       string
@@ -93,10 +90,10 @@ type Exchange struct {
 	Err       string
 }
 
-// recordedBytes is how much of each body an Exchange keeps.
+// recordedBytes is the maximum number of bytes of each body in an Exchange.
 const recordedBytes = 4096
 
-// NewClient makes a client for one provider.
+// NewClient returns a client for one provider.
 func NewClient(o ClientOptions) *Client {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
@@ -116,22 +113,22 @@ func NewClient(o ClientOptions) *Client {
 		TLS:       &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		Handshake: connectTime,
 		PerHost:   o.MaxConns,
-		Kept:      2 * o.MaxConns, // a provider has its interface and its name look-ups on different hosts
-		// Shorter than any gateway's own idle limit: a POST on a connection
-		// that the other side is just closing would become Unknown.
+		Kept:      2 * o.MaxConns, // a provider may have name lookups on another host
+		// This is shorter than the idle limit of any gateway. If a gateway closed the connection during a POST, the
+		// outcome would be Unknown.
 		KeptFor:   20 * time.Second,
 		HeadBytes: 256 << 10,
 		BodyBytes: o.MaxAnswer,
 	})}
 }
 
-// connectTime bounds the opening of a connection, and again that of its TLS.
+// connectTime is the maximum time for opening a connection, and again for its TLS handshake.
 const connectTime = 10 * time.Second
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (c *Client) Close() { c.http.Close() }
 
-// Do makes one exchange. Its errors are part of the returned answer.
+// Do makes one exchange. Errors are part of the returned Answer.
 func (c *Client) Do(ctx context.Context, r Request) Answer {
 	start := c.opts.Clock.Now()
 	a := c.do(ctx, r)
@@ -164,8 +161,7 @@ func (c *Client) do(ctx context.Context, r Request) Answer {
 	return c.http.Do(req, cmp.Or(max(r.Timeout, 0), c.opts.Timeout))
 }
 
-// withoutURL drops the URL that net/http puts into its errors: it can hold a
-// phone number.
+// withoutURL removes the URL that net/http adds to its errors, because it may contain a phone number.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -195,7 +191,7 @@ func (c *Client) exchange(start time.Time, r Request, a Answer) Exchange {
 	return e
 }
 
-// hide leaves the last four characters of each text to be hidden.
+// hide replaces all but the last four characters of each text.
 func hide(s string, texts []string) string {
 	for _, t := range texts {
 		if len(t) > 4 {
@@ -212,8 +208,8 @@ func cut(b []byte) string {
 	return string(b)
 }
 
-// Undelivered returns the outcome of a response that every adapter reads the same way. ok is false if the provider's
-// own codes decide. It is for requests that move money; status queries have StatusUnanswered.
+// Undelivered returns the outcome of a response that all adapters read the same way. If ok is false, the provider's
+// own codes decide. It is for requests that move money; status queries use StatusUnanswered.
 func Undelivered(a Answer) (Outcome, bool) {
 	o := Outcome{Reason: ReasonUnavailable, RetryAfter: retryAfter(a)}
 	if a.Err != nil {
@@ -236,7 +232,7 @@ func Undelivered(a Answer) (Outcome, bool) {
 }
 
 // StatusUnanswered returns the outcome of a status query without a usable response. ok is false if the provider
-// answered 200. The payment stays Unknown, whatever happened to the query.
+// answered 200. The outcome is always Unknown, because a failed query proves nothing about the payment.
 func StatusUnanswered(a Answer) (Outcome, bool) {
 	if a.Err == nil && a.Status == http.StatusOK {
 		return Outcome{}, false
@@ -251,13 +247,13 @@ func StatusUnanswered(a Answer) (Outcome, bool) {
 	return o, true
 }
 
-// Unreadable is the outcome of an answer that arrived whole and means nothing
-// to us.
+// Unreadable returns the outcome of a complete response that we cannot interpret.
 func Unreadable(a Answer, why string) Outcome {
 	return Outcome{Class: Unknown, Reason: ReasonUnknown, Code: strconv.Itoa(a.Status), Message: Clip(why)}
 }
 
-// Clip cuts a provider's text to the 200 characters of Outcome.Message and drops everything that is not text.
+// Clip shortens a provider's text to the 200 characters of Outcome.Message and replaces characters that cannot be
+// shown.
 func Clip(s string) string {
 	out := make([]rune, 0, min(len(s), 200))
 	for _, r := range s {
@@ -272,7 +268,7 @@ func Clip(s string) string {
 	return string(out)
 }
 
-// retryAfter reads a Retry-After in seconds; dates are not worth a clock race.
+// retryAfter reads a Retry-After in seconds. It ignores dates, because the provider's clock may differ from ours.
 func retryAfter(a Answer) time.Duration {
 	n, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	if err != nil || n < 0 {

@@ -21,24 +21,22 @@ import (
 type Class int
 
 const (
-	// Unknown: the provider may or may not have acted. It holds the money,
-	// and only a status answer or an operator ends it. It is the zero value
-	// so that a forgotten field can never give money back.
+	// Unknown: the provider may or may not have acted. The money stays on hold until a status response or an operator
+	// decides. Unknown is the zero value, so that a forgotten field can never give money back.
 	Unknown Class = iota
-	// Accepted: the provider has it; State is its progress.
+	// Accepted: the provider has the request; State is its progress.
 	Accepted
-	// Rejected: a refusal. Clear and Unposted are its strength. After the refusal of a request that left, the
-	// provider is queried before the refusal counts.
+	// Rejected: the provider refused the request. Clear and Unposted show how certain this is. If the request left
+	// this machine, a status query must confirm the refusal.
 	Rejected
-	// NotSent: proven by our own socket, not one byte of the request was
-	// written.
+	// NotSent: our own socket proves that not one byte of the request was written.
 	NotSent
-	// Barred: turned away by 401, 403 or 429. The request is tried again like
-	// one that was NotSent, but it was written: the answer proves nothing.
+	// Barred: the provider answered 401, 403 or 429. The request is tried again as after NotSent. It was written,
+	// however, so the answer does not prove that it was ignored.
 	Barred
 )
 
-// String names the class as stored and shown.
+// String returns the name of the class as it is stored and shown.
 func (c Class) String() string {
 	switch c {
 	case Accepted:
@@ -54,7 +52,7 @@ func (c Class) String() string {
 	}
 }
 
-// ParseClass reads what String wrote; anything else is Unknown.
+// ParseClass parses the result of String. It returns Unknown for any other text.
 func ParseClass(s string) Class {
 	for _, c := range []Class{Accepted, Rejected, NotSent, Barred} {
 		if c.String() == s {
@@ -64,8 +62,7 @@ func ParseClass(s string) Class {
 	return Unknown
 }
 
-// State is how far an accepted request is. It means something only when the
-// class is Accepted.
+// State is the progress of an accepted request. It is valid only if the class is Accepted.
 type State int
 
 const (
@@ -77,7 +74,7 @@ const (
 	Failed
 )
 
-// String names the state as stored and shown.
+// String returns the name of the state as it is stored and shown.
 func (s State) String() string {
 	switch s {
 	case Success:
@@ -89,42 +86,42 @@ func (s State) String() string {
 	}
 }
 
-// Outcome is the result of a provider call.
+// Outcome is the result of a call to a provider.
 //
-// A status query returns only Accepted or Unknown: the fate of a query proves nothing about the payment, so it is
-// never Rejected, NotSent or Barred.
+// The class of a status query is only ever Accepted or Unknown, because a query that fails proves nothing about the
+// payment.
 type Outcome struct {
 	Class Class
 	State State
-	// UpstreamID is the provider's own id; operators see it, customers do not.
+	// UpstreamID is the provider's own id. Operators see it, customers do not.
 	UpstreamID string
-	// Reason is our stable code (see Sentence); empty on success.
+	// Reason is our stable code (see Sentence). It is empty on success.
 	Reason string
-	// Code and Message are the provider's own, Message cut to 200 characters.
+	// Code and Message come from the provider. Message is cut to 200 characters.
 	Code, Message string
-	// Fee and Commission are in pesewas, as the provider booked them. They are set only if FeeKnown is true.
+	// Fee and Commission are in pesewas, as the provider booked them. They are valid only if FeeKnown is true.
 	Fee, Commission money.Pesewas
 	FeeKnown        bool
-	// Name is the other party's registered name where the answer carries it.
+	// Name is the other party's registered name, if the response contains it.
 	Name string
-	// Clear marks a Rejected in the provider's own envelope, with a code that it documents as a final refusal, and
-	// with our reference if it names one. Any other refusal of a request that left is bare: a gateway's page, an
-	// empty 400, an undocumented code.
+	// Clear marks a Rejected that is certainly the provider's own. It has the provider's format and a code that the
+	// provider documents as a final refusal. If it contains a reference, it is ours. Other refusals, such as a
+	// gateway's page, an empty 400 or an undocumented code, are not Clear.
 	Clear bool
-	// Unposted marks a Rejected that the adapter made itself: nothing was sent.
+	// Unposted marks a Rejected by the adapter itself, which sent nothing.
 	Unposted bool
-	// Duplicate: the provider's distinct answer that it already has this
-	// reference. The class is then Accepted and the payment is to be asked for.
+	// Duplicate: the provider answered distinctly that it already has this reference. The class is then Accepted, and
+	// a status query must follow.
 	Duplicate bool
-	// NotFound: the provider's documented response for an unknown reference. A bare 404 is not one. Never final by
-	// itself.
+	// NotFound: the provider's documented response for an unknown reference. A 404 without the provider's own format
+	// is not such a response. NotFound alone never makes a payment final.
 	NotFound bool
 	// Unpaid: Accepted and Pending with a status that the provider uses for open and for failed payments (Hubtel's
 	// Unpaid).
 	Unpaid bool
-	// Echo is the provider's data under the reference.
+	// Echo is the payment that the provider stores under the reference.
 	Echo *Echo
-	// RetryAfter is the pause that the provider asked for; zero if none.
+	// RetryAfter is the pause that the provider asked for, or zero.
 	RetryAfter time.Duration
 }
 
@@ -132,7 +129,7 @@ type Outcome struct {
 func (o Outcome) Final() bool { return o.Class == Accepted && o.State != Pending }
 
 // Echo is the payment as the provider repeats it in a status response. A missing text is empty. AmountTold reports
-// whether Amount (pesewas) was there; an unreadable amount is -1 and matches nothing.
+// whether the response has an amount. Amount is in pesewas; an unreadable amount is -1, which matches nothing.
 type Echo struct {
 	Reference  string
 	Amount     money.Pesewas
@@ -141,7 +138,7 @@ type Echo struct {
 	Party      string // MSISDN or bank account
 }
 
-// Expect is the payment as we asked for it. Currency empty means GHS.
+// Expect is the payment as we submitted it. An empty Currency means GHS.
 type Expect struct {
 	Reference string
 	Amount    money.Pesewas
@@ -150,8 +147,8 @@ type Expect struct {
 }
 
 // Mismatch reports whether a status response is about another payment than the queried one. Such a response is
-// Unknown and goes to an operator. A missing field does not count as a mismatch. But a final state that repeats
-// nothing at all, or a success without its amount, is not accepted.
+// Unknown and goes to an operator. A missing field does not count as a mismatch. However, a final state that repeats
+// no field, or a success without its amount, counts as a mismatch.
 func Mismatch(o Outcome, want Expect) bool {
 	if o.Class != Accepted {
 		return false
@@ -175,18 +172,16 @@ func Mismatch(o Outcome, want Expect) bool {
 	return true
 }
 
-// SameReference compares two ProviderReferences as providers render them:
-// hyphens and case are the provider's own taste.
+// SameReference compares two ProviderReferences. It ignores hyphens and case, because providers may change both.
 func SameReference(a, b string) bool { return PlainReference(a) == PlainReference(b) }
 
-// PlainReference is a ProviderReference as 32 lower-case hex characters, the
-// form of providers that take letters and digits only.
+// PlainReference returns a ProviderReference as 32 lower-case hex characters. Some providers accept only letters and
+// digits.
 func PlainReference(s string) string {
 	return strings.ToLower(strings.ReplaceAll(s, "-", ""))
 }
 
-// sameParty compares two accounts; a wallet may be written locally or
-// internationally.
+// sameParty compares two accounts. A wallet's number may be in local or international form.
 func sameParty(a, b string) bool {
 	if strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b)) {
 		return true
@@ -196,8 +191,8 @@ func sameParty(a, b string) bool {
 	return errA == nil && errB == nil && x == y
 }
 
-// Limit is the smallest and the largest amount that a rail takes for an operation on a channel, in pesewas. A zero Max is
-// none. "*" is every operation or channel.
+// Limit is the smallest and the largest amount in pesewas that a rail accepts for an operation on a channel. A Max of
+// zero means that there is no largest amount. "*" matches every operation or channel.
 type Limit struct {
 	Operation, Channel string
 	Min, Max           money.Pesewas
@@ -214,30 +209,32 @@ func (r Rail) Takes(operation, channel string, amount money.Pesewas) bool {
 	return true
 }
 
-// Requests is a set of the kinds of requests that move money.
+// Requests is a set of kinds of requests that move money.
 type Requests struct {
 	Collect, Disburse, Refund bool
 	Sell                      bool // airtime and data packages
 }
 
-// AllRequests returns the set of every kind.
+// AllRequests returns the set of all kinds.
 func AllRequests() Requests { return Requests{Collect: true, Disburse: true, Refund: true, Sell: true} }
 
-// AccountNeeds are what a rail's collections need of the account that collects.
+// AccountNeeds describes what an account must have so that a rail can collect for it.
 type AccountNeeds struct {
 	Email    bool             // an e-mail address
-	Vouchers []msisdn.Network // networks on which the payer's voucher completes a collection (see VoucherTaker)
+	Vouchers []msisdn.Network // networks on which a voucher of the payer completes a collection (see VoucherTaker)
 }
 
-// Met reports whether a rail can collect on a channel for an account with an e-mail address, or with vouchers switched on.
+// Met reports whether a rail can collect on a channel. email is set if the account has an e-mail address, and voucher
+// if it uses vouchers.
 func (n AccountNeeds) Met(channel string, email, voucher bool) bool {
 	return (email || !n.Email) && (voucher || !slices.Contains(n.Vouchers, msisdn.Network(channel)))
 }
 
-// unmeasured is the time for which a recovery waits for a rail whose VisibleAfter nobody has measured.
+// unmeasured is the value of SearchableAfter for a rail whose VisibleAfter was not measured.
 const unmeasured = time.Hour
 
-// SearchableAfter returns the time after a submission from which a recovery believes that the rail does not have it.
+// SearchableAfter returns the time after a submission from which, in a recovery, a not-found answer proves that the
+// rail does not have the payment.
 func (r Rail) SearchableAfter() time.Duration {
 	if r.VisibleAfter > 0 {
 		return r.VisibleAfter
@@ -245,29 +242,30 @@ func (r Rail) SearchableAfter() time.Duration {
 	return unmeasured
 }
 
-// Rail is one provider in one mode with the roles that it can play; a role
-// that it cannot play is nil.
+// Rail is one provider in one mode. It has the roles that the provider supports; the others are nil.
 type Rail struct {
 	Name string // "mtn", "hubtel"
 	Mode string // "test" or "live"
-	// MayRepeat has the requests of which the provider refuses a duplicate reference with a distinct code, so the same
-	// reference may be submitted again.
+	// MayRepeat has the requests for which the provider refuses a duplicate reference with a distinct code. Such a
+	// request may be submitted again with the same reference.
 	MayRepeat Requests
-	// MayDouble has the requests that the provider is not known to refuse under a used reference. A recovery never
-	// submits them unless the provider reported that it does not have the reference.
+	// MayDouble has the requests for which we do not know that the provider refuses a used reference. A recovery
+	// submits such a request only if the provider reported that it does not have the reference.
 	MayDouble Requests
-	// VisibleAfter is the time after a submission during which a status query may not find it yet. A "not known"
-	// counts from then on. Zero means that nobody has measured it: then a "not known" alone never returns money.
+	// VisibleAfter is the time after a submission during which a status query may not find it yet. From then on a
+	// not-found answer counts. Zero means that the time was not measured. A not-found answer then never returns money
+	// by itself.
 	VisibleAfter time.Duration
-	// UnpaidAfter is the age from which an Unpaid can mean a failure; zero if the provider has no such status.
+	// UnpaidAfter is the age from which the status Unpaid can mean a failure. It is zero if the provider has no such
+	// status.
 	UnpaidAfter time.Duration
 
-	// NotKnownSettings has, by kind of query (collect, disburse, topup, bundle), the setting for the response by
+	// NotKnownSettings names, by kind of query (collect, disburse, topup, bundle), the setting for the response with
 	// which the provider reports an unknown reference. It is nil if the provider documents that response.
 	NotKnownSettings map[string]string
 
 	Collector   Collector
-	Needs       AccountNeeds // of collections
+	Needs       AccountNeeds // conditions of collections
 	Vouchers    VoucherTaker
 	Disburser   Disburser
 	Refunder    Refunder
@@ -278,8 +276,8 @@ type Rail struct {
 	Bundles     BundleSeller
 	Floats      FloatReader
 	Callbacks   CallbackParser
-	Accounts    Accounts // at the provider, by what moves their money
-	Limits      []Limit  // of amounts
-	// Banks gives the provider's code for each of our bank ids.
+	Accounts    Accounts // accounts at the provider that the rail uses
+	Limits      []Limit  // limits of amounts
+	// Banks has the provider's codes by our bank ids.
 	Banks map[string]string
 }

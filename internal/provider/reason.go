@@ -23,7 +23,7 @@ const (
 	ReasonUnknown        = "unknown_error"
 )
 
-// sentences explain each code and name the next step. A test requires one for every code.
+// sentences explain each code and give the next step. A test requires a sentence for every code.
 var sentences = map[string]string{
 	ReasonDeclined:       "The payer declined the request. Ask the payer and send a new request.",
 	ReasonExpired:        "The payer did not approve the request in time. Ask the payer to watch for the prompt and send a new request.",
@@ -46,7 +46,8 @@ var sentences = map[string]string{
 	ReasonUnknown:        "The provider reported a failure without an explanation.",
 }
 
-// Sentence explains a reason code. An unknown code gets a neutral sentence, and an empty one no sentence.
+// Sentence returns the explanation of a reason code. It returns a general sentence for an unknown code, and "" for an
+// empty one.
 func Sentence(reason string) string {
 	if reason == "" {
 		return ""
@@ -57,14 +58,14 @@ func Sentence(reason string) string {
 	return sentences[ReasonUnknown]
 }
 
-// Declined reports whether the payer refused or let the prompt expire: the
-// collection then reads "declined".
+// Declined reports whether the payer refused or let the prompt expire. The status of the collection is then
+// "declined".
 func Declined(reason string) bool {
 	return reason == ReasonDeclined || reason == ReasonExpired
 }
 
-// Invalid reports whether the number or account does not exist or the request
-// is malformed: the collection then reads "invalid".
+// Invalid reports whether the number or account does not exist or the request is malformed. The status of the
+// collection is then "invalid".
 func Invalid(reason string) bool {
 	return reason == ReasonPayerNotFound || reason == ReasonPayeeNotFound || reason == ReasonInvalidRequest
 }

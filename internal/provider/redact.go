@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Providers use many names for the same thing, so a member is recognized by the words in its name, compared in lower
-// case without separators.
+// Providers use many names for the same data. A member is therefore recognized by parts of its name, in lower case
+// and without separators.
 var (
-	// personal are words of names whose text never reaches a log: credentials and personal data.
+	// personal has parts of names whose values never appear in a log: credentials and personal data.
 	personal = []string{"name", "email", "mail", "token", "secret", "password", "passwd", "passcode", "apikey", "authorization", "credential", "signature",
 		"birth", "address", "accountnumber", "accountno", "cardnumber", "idnumber", "nationalid"}
-	// short are whole names of that kind: inside other names they are parts of other words.
+	// short has whole names of personal data that, inside longer names, are often parts of other words.
 	short = []string{"sub", "pin", "otp", "dob", "iban", "key", "auth"}
-	// things have names that are no person's.
+	// things has whole names that contain "name" but are not about a person.
 	things = []string{"bankname", "networkname", "servicename", "productname", "channelname", "hostname", "currencyname", "eventname", "tokentype"}
-	// labels are members that name the content of the member "value" next to them.
+	// labels has members that describe the content of the member "value" in the same object.
 	labels = []string{"display", "label", "field"}
 )
 
@@ -27,17 +27,17 @@ var (
 	inElement = regexp.MustCompile(`<([A-Za-z][A-Za-z0-9_.:-]{0,40})>([^<>"*][^<>"]*)`)
 	asEmail   = regexp.MustCompile(`[A-Za-z0-9._%+-]+(@|%40)[A-Za-z0-9.-]+\.[A-Za-z]{2,}`)
 	asToken   = regexp.MustCompile(`\b([Bb]earer|BEARER|[Bb]asic|BASIC)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	// asCallback is an address that CallbackPath makes, also as JSON and queries write it.
+	// asCallback matches a path of CallbackPath, also in the escapes of JSON and of query strings.
 	asCallback = regexp.MustCompile(`(callbacks(?:\\?/|%2[Ff])[A-Za-z0-9_-]+(?:\\?/|%2[Ff]))[A-Za-z0-9_-]+`)
 	asJWT      = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]+){1,2}`)
 )
 
-// Redact makes a body or URL fit for a log. Names, e-mail addresses, tokens and other personal data become "***",
-// whatever the provider calls them, and so does the token of our own callback address. Phone numbers keep their first
-// three and last four digits.
+// Redact returns a body or URL without its personal data, for a log. It replaces names, e-mail addresses, tokens and
+// other personal data by "***", whatever the provider calls them. It also hides the token of our own callback path.
+// Phone numbers keep their first three and last four digits.
 func Redact(s string) string {
 	s = maskMembers(s)
-	// Most texts have nothing that a pattern could find, and looking with it is slow.
+	// Most texts contain nothing that the pattern could match, and the pattern is slow.
 	if strings.IndexByte(s, '=') >= 0 {
 		s = maskPairs(s, inQuery, 2)
 	}
@@ -59,7 +59,7 @@ func Redact(s string) string {
 	return maskNumbers(s)
 }
 
-// isPersonal reports whether the value of a name is hidden.
+// isPersonal reports whether values under this name are hidden.
 func isPersonal(name string) bool {
 	if len(name) > 64 {
 		return false
@@ -73,7 +73,7 @@ func isPersonal(name string) bool {
 	return !slices.Contains(things, name) && slices.ContainsFunc(personal, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// maskPairs hides the last group of a pattern where the group before it is a personal name.
+// maskPairs hides the last group of each match if the group before it is a personal name.
 func maskPairs(s string, pattern *regexp.Regexp, name int) string {
 	var out strings.Builder
 	last := 0
@@ -89,18 +89,18 @@ func maskPairs(s string, pattern *regexp.Regexp, name int) string {
 	return out.String() + s[last:]
 }
 
-// level is an object or a list that a scan is inside of.
+// level is an object or a list that contains the current position of a scan.
 type level struct {
-	hides bool // all of it
+	hides bool // the whole object or list is hidden
 	next  bool // the member "value"
 }
 
-// maskMembers walks a JSON text (or anything else) and hides the values of personal members, nested ones included.
-// The text need not be valid JSON, because a log should show incomplete responses.
+// maskMembers hides the values of personal members in a JSON text, including nested ones. The text need not be valid
+// JSON, because a log should show incomplete responses.
 func maskMembers(s string) string {
 	var out strings.Builder
 	levels, last := []level{{}}, 0
-	name, hides := "", false // of the member whose value comes next
+	name, hides := "", false // of the member whose value follows
 	blank := func(from, to int) {
 		out.WriteString(s[last:from])
 		out.WriteString(hidden)
@@ -144,7 +144,7 @@ func maskMembers(s string) string {
 	return out.String() + s[min(last, len(s)):]
 }
 
-// stringEnd finds the quote that ends a string; the end of the text when there is none.
+// stringEnd returns the position of the quote that ends a string, or the end of the text.
 func stringEnd(s string, open int) int {
 	for i := open + 1; i < len(s); i++ {
 		switch s[i] {
@@ -164,11 +164,11 @@ func skipSpace(s string, i int) int {
 	return i
 }
 
-// mostGroups is into how many groups of digits a phone number is written.
+// mostGroups is the maximum number of groups of digits in a phone number.
 const mostGroups = 6
 
-// maskNumbers hides the middle of possible Ghanaian numbers (233 or 0 and nine digits, or only the nine of a mobile
-// number), written in one or with spaces, hyphens, dots and brackets.
+// maskNumbers hides the middle of texts that may be Ghanaian numbers: 233 or 0 and nine digits, or the nine digits of
+// a mobile number. The digits may be separated by spaces, hyphens, dots and brackets.
 func maskNumbers(s string) string {
 	var out []byte
 	groups := digitGroups(s)
@@ -191,13 +191,13 @@ func maskNumbers(s string) string {
 	return string(out)
 }
 
-// group is a run of digits; joined to the next one if there is only a separator between them.
+// group is a run of digits. joins is set if only a separator stands between it and the next group.
 type group struct {
 	from, to int
 	joins    bool
 }
 
-// joined reports whether all groups of a list are one separator apart.
+// joined reports whether only separators stand between all groups of a list.
 func joined(list []group) bool {
 	return !slices.ContainsFunc(list[:len(list)-1], func(g group) bool { return !g.joins })
 }
@@ -205,7 +205,7 @@ func joined(list []group) bool {
 func digitGroups(s string) []group {
 	var all []group
 	for i := 0; i < len(s); {
-		if s[i] == '%' && i+2 < len(s) { // an escape of a URL is no digits
+		if s[i] == '%' && i+2 < len(s) { // digits of a URL escape are not part of a number
 			i += 3
 			continue
 		}
@@ -228,7 +228,7 @@ func digitGroups(s string) []group {
 	return all
 }
 
-// isNumber reports whether groups of digits are a phone number by themselves.
+// isNumber reports whether groups of digits form a whole phone number.
 func isNumber(s string, list []group) bool {
 	from, to := list[0].from, list[len(list)-1].to
 	escaped := from > 2 && s[from-3] == '%'
@@ -254,12 +254,12 @@ func isNumber(s string, list []group) bool {
 	return false
 }
 
-// mobile reports whether nine digits begin as numbers of mobile networks do.
+// mobile reports whether nine digits begin like the number of a mobile network.
 func mobile(digits string) bool {
 	return digits[0] == '2' && strings.IndexByte("03456789", digits[1]) >= 0 || digits[0] == '5' && strings.IndexByte("0345679", digits[1]) >= 0
 }
 
-// hideMiddle leaves the first three digits and the last four.
+// hideMiddle hides all digits except the first three and the last four.
 func hideMiddle(out []byte, list []group) {
 	total, at := 0, 0
 	for _, g := range list {

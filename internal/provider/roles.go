@@ -9,16 +9,16 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// CollectRequest asks a payer for money.
+// CollectRequest requests money from a payer.
 type CollectRequest struct {
-	ProviderReference string // UUIDv4 of ours, stored before the first byte leaves
-	Reference         string // the client's, for texts only
+	ProviderReference string // our UUIDv4, stored before the first byte is sent
+	Reference         string // the client's reference, used in texts only
 	Amount            money.Pesewas
 	MSISDN            msisdn.MSISDN
 	Network           msisdn.Network
 	Label             string // shown to the payer
-	Email             string // of the account, for rails that need one
-	CallbackURL       string // empty: none wanted
+	Email             string // address of the account, for rails that need one
+	CallbackURL       string // empty: no callback is wanted
 }
 
 // VoucherRequest completes a collection with the voucher that its payer generated.
@@ -27,15 +27,14 @@ type VoucherRequest struct {
 	Code              string
 }
 
-// DisburseRequest sends money to a wallet, or to a bank account when BankCode
-// is set.
+// DisburseRequest sends money to a wallet, or to a bank account if BankCode is set.
 type DisburseRequest struct {
 	ProviderReference string
 	Reference         string
 	Amount            money.Pesewas
 	MSISDN            msisdn.MSISDN
 	Network           msisdn.Network
-	Name              string // the payee's name as resolved
+	Name              string // the payee's name from the name lookup
 	BankCode          string // the provider's code, from Rail.Banks
 	Account           string // bank account number
 	AccountType       string // "subscriber" or "agent"; mapped where a provider can
@@ -43,21 +42,21 @@ type DisburseRequest struct {
 	CallbackURL       string
 }
 
-// StatusRequest asks what became of an earlier request.
+// StatusRequest queries the outcome of an earlier request.
 type StatusRequest struct {
 	ProviderReference string
 	Amount            money.Pesewas
 	MSISDN            msisdn.MSISDN
 	Account           string
 	Collected         string    // of refunds: ProviderReference under which the rail collected the money
-	SentAt            time.Time // when the request was first posted
+	SentAt            time.Time // when the request was first submitted
 }
 
 // RefundRequest gives a collection, or a part of it, back to its payer.
 type RefundRequest struct {
 	ProviderReference string
 	Collected         string // ProviderReference under which the rail collected the money
-	Reference         string // the client's, for texts only
+	Reference         string // the client's reference, used in texts only
 	Amount            money.Pesewas
 	Label             string
 	CallbackURL       string
@@ -72,14 +71,14 @@ type TopUpRequest struct {
 	CallbackURL       string
 }
 
-// Offer is one data package as a provider quotes it for one number.
+// Offer is one data package with the price at which a provider offers it to a number.
 type Offer struct {
 	Display string // "1.19GB"
-	Value   string // the provider's name of it, sent back when buying
+	Value   string // the provider's name of the package, needed to buy it
 	Amount  money.Pesewas
 }
 
-// OffersRequest asks which data packages a number is offered now.
+// OffersRequest asks which data packages are offered to a number now.
 type OffersRequest struct {
 	Service string // our key of the data service, such as "mtn_data"; empty: the network's own
 	Network msisdn.Network
@@ -89,22 +88,21 @@ type OffersRequest struct {
 // BundleRequest buys a data package that was offered to this number.
 type BundleRequest struct {
 	ProviderReference string
-	Service           string // as in the OffersRequest that brought the offer
+	Service           string // as in the OffersRequest that returned the offer
 	MSISDN            msisdn.MSISDN
 	Network           msisdn.Network
 	Offer             Offer
 	CallbackURL       string
 }
 
-// Collector collects from mobile money wallets. Neither method returns a Go
-// error: whatever goes wrong is in the Outcome.
+// Collector collects from mobile money wallets. Its methods return no Go error; every failure is part of the Outcome.
 type Collector interface {
 	Collect(ctx context.Context, r CollectRequest) Outcome
 	CollectStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
-// VoucherTaker completes collections with a voucher of the payer. Rejected means that the provider did not take the voucher,
-// or has no such collection that waits for one. No outcome is final for the collection.
+// VoucherTaker completes collections with a voucher of the payer. Rejected means that the provider did not accept the
+// voucher, or has no collection that waits for it. No outcome makes the collection final.
 type VoucherTaker interface {
 	SubmitVoucher(ctx context.Context, r VoucherRequest) Outcome
 }
@@ -115,30 +113,30 @@ type Disburser interface {
 	DisburseStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
-// Refunder gives collections of the same rail back to their payers by the provider's own refund.
+// Refunder refunds collections of the same rail to their payers by the provider's own refund.
 type Refunder interface {
 	Refund(ctx context.Context, r RefundRequest) Outcome
 	RefundStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
 // NameResolver returns the registered name of a wallet. Nothing moves, so the outcome only classifies the response:
-// Accepted with a name, Rejected for an unknown wallet, anything else for "ask another time".
+// Accepted with a name, Rejected for an unknown wallet, and anything else if the caller may try again.
 type NameResolver interface {
 	WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, Outcome)
 }
 
-// BankResolver returns the name of a bank account; outcomes as NameResolver's.
+// BankResolver returns the name of a bank account's holder. Its outcomes are those of NameResolver.
 type BankResolver interface {
 	BankName(ctx context.Context, bankCode, account string) (string, Outcome)
 }
 
 // PayableBank is a bank that a rail can pay.
 type PayableBank struct {
-	Code string // the provider's
+	Code string // the provider's code of the bank
 	Name string
 }
 
-// BankLister lists every bank that a rail can pay. An outcome that is not Accepted comes without banks.
+// BankLister lists every bank that a rail can pay. The list is valid only if the outcome is Accepted.
 type BankLister interface {
 	Banks(ctx context.Context) ([]PayableBank, Outcome)
 }
@@ -157,30 +155,30 @@ type BundleSeller interface {
 	BundleStatus(ctx context.Context, r StatusRequest) Outcome
 }
 
-// Held is what one account at a provider holds for us.
+// Held is the balance of one of our accounts at a provider.
 type Held struct {
 	Account string // one of AccountNames
 	Amount  money.Pesewas
 }
 
-// FloatReader reads the balance of each account that the provider keeps for us. An outcome that is not Accepted comes
-// without balances.
+// FloatReader reads the balances of our accounts at the provider. They are valid only if the outcome is Accepted.
 type FloatReader interface {
 	Float(ctx context.Context) ([]Held, Outcome)
 }
 
-// CallbackRequest is a callback as it arrived, already bounded in size.
+// CallbackRequest is a received callback. Its size is limited already.
 type CallbackRequest struct {
 	Method string
 	Header http.Header
 	Body   []byte
 }
 
-// Hint names the payment of a callback. The callback's claims are dropped on purpose: it only moves the next status
-// query forward.
+// Hint names the payment of a callback. It deliberately contains nothing else of the callback, which only brings the
+// next status query forward.
 type Hint struct {
 	ProviderReference string
-	// OfRefund is set if the callback is about a refund of that collection, which it does not name itself.
+	// OfRefund is set if the callback is about a refund of this collection. Such a callback does not name the refund
+	// itself.
 	OfRefund bool
 }
 

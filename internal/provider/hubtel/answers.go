@@ -15,14 +15,14 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// order is our request, which responses are compared with.
+// order is our request, with which responses are compared.
 type order struct {
 	reference string
 	amount    money.Pesewas
 	product   product
 }
 
-// product is which of Hubtel's interfaces an order went to.
+// product is the interface of Hubtel to which an order was sent.
 type product int
 
 const (
@@ -31,15 +31,15 @@ const (
 	sale // airtime or data: the commission services
 )
 
-// envelope is the outside of every answer and callback. Hubtel's hosts spell
-// the members in different cases; encoding/json does not mind.
+// envelope is the outer object of every response and callback. Hubtel's hosts write the member names in different
+// cases, which encoding/json accepts.
 type envelope struct {
 	ResponseCode text
 	Message      text
 	Data         json.RawMessage
 }
 
-// payload is every member of Data that is read, over all hosts.
+// payload has all members of Data that are used, of all hosts.
 type payload struct {
 	ClientReference   text
 	TransactionID     text `json:"TransactionId"`
@@ -58,7 +58,7 @@ type payload struct {
 	Name              text
 }
 
-// payload reads Data. Anything but an object is empty.
+// payload parses Data. It returns an empty payload if Data is not an object.
 func (e envelope) payload() payload {
 	var p payload
 	if json.Unmarshal(e.Data, &p) != nil {
@@ -67,10 +67,11 @@ func (e envelope) payload() payload {
 	return p
 }
 
-// text is a JSON string, or a number as its digits.
+// text is a JSON string, or the digits of a JSON number.
 type text string
 
-// UnmarshalJSON reads anything but a text as empty: one odd member must not make a whole response unreadable.
+// UnmarshalJSON accepts any value, and reads other values than strings and numbers as empty. One unexpected member
+// then does not make the whole response unreadable.
 func (t *text) UnmarshalJSON(b []byte) error {
 	*t = ""
 	if len(b) > 0 && b[0] == '"' {
@@ -85,14 +86,14 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// amount is an amount of cedis, as a JSON number or a text with one.
+// amount is an amount in cedis, from a JSON number or a string that contains a number.
 type amount struct {
 	told    bool
-	exact   bool // a whole number of pesewas
+	exact   bool // the amount is a whole number of pesewas
 	pesewas money.Pesewas
 }
 
-// UnmarshalJSON reads the amount. A member that is not an amount is not exact.
+// UnmarshalJSON reads the amount. It clears exact for a value that is not an amount.
 func (a *amount) UnmarshalJSON(b []byte) error {
 	*a = amount{}
 	s := strings.Trim(string(b), `" `)
@@ -109,15 +110,15 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// refusal is a code of Hubtel's for a refusal. Without a reason here, the message has it. words match a message where
-// it may be missing.
+// refusal describes a code that Hubtel uses for a refusal. If reason is empty, it is found by the message. words
+// identify the refusal by its message, if the code may be missing.
 type refusal struct {
 	reason string
 	words  string
 }
 
-// refusals are Hubtel's final refusals. Sources: the tables of codes of Receive Money and Send Money (December 2025),
-// of the verification interface (February 2026) and of the mobile money codes by network.
+// refusals are Hubtel's final refusals. Sources: the code tables of Receive Money and Send Money (December 2025), of
+// the verification interface (February 2026) and of the mobile money codes by network.
 var refusals = map[string]refusal{
 	"2000": {},
 	"2001": {},
@@ -135,20 +136,21 @@ var refusals = map[string]refusal{
 	"4105": {reason: provider.ReasonSetup}, // permission
 }
 
-// final reports whether a code is final for an order. The commission services also return 4000 for temporary trouble:
-// "try again later".
+// final reports whether a code is a final refusal of an order. The commission services use 4000 also for temporary
+// failures ("try again later").
 func final(code string, p product) bool {
 	_, listed := refusals[code]
 	return listed && !(p == sale && code == "4000")
 }
 
-// finalRefusals are the refusals that, in a status response, are about the payment. Others may be about the query.
+// finalRefusals are the refusals that, in a status response, are about the payment. Other refusals may be about the
+// query.
 var finalRefusals = map[string]bool{"2000": true, "2001": true, "2050": true, "2051": true, "2200": true, "2201": true, "3050": true, "4070": true, "4075": true}
 
-// unclear are the codes for an outcome that Hubtel does not know itself.
+// unclear are the codes with which Hubtel reports that it does not know the outcome.
 var unclear = map[string]bool{"0005": true, "5000": true}
 
-// failures finds a reason in the message, the first that fits.
+// failures maps parts of messages to reasons. The first match counts.
 var failures = []struct {
 	words             *regexp.Regexp
 	collecting, other string
@@ -182,7 +184,7 @@ func reason(code, message string, p product) string {
 	return provider.ReasonRefused
 }
 
-// words joins Hubtel's texts, which may be in either place.
+// words returns Hubtel's texts about the result, which may be in the envelope or the payload.
 func (e envelope) words(p payload) string {
 	if p.Description == "" || p.Description == e.Message {
 		return provider.Clip(string(e.Message))
@@ -190,7 +192,7 @@ func (e envelope) words(p payload) string {
 	return provider.Clip(strings.TrimSpace(string(e.Message) + " " + string(p.Description)))
 }
 
-// read gives the envelope of an answer, or false when it has none.
+// read returns the envelope of a response. It returns false if there is none.
 func read(a provider.Answer) (envelope, bool) {
 	var e envelope
 	if json.Unmarshal(bytes.TrimSpace(a.Body), &e) != nil || e.ResponseCode == "" {
@@ -199,10 +201,9 @@ func read(a provider.Answer) (envelope, bool) {
 	return e, true
 }
 
-// submitted reads the answer to a request that moves money. Below HTTP 500 a
-// documented code is a clear no, and whatever else comes with 4xx a bare one.
-// An answer that is neither a refusal nor an acceptance is Unknown: the request may have been
-// taken.
+// submitted returns the outcome of the response to a request that moves money. Below HTTP 500, a documented code is a
+// clear refusal, and any other 4xx a bare one. If the response is neither a refusal nor an acceptance, the outcome is
+// Unknown, because Hubtel may have accepted the request.
 func submitted(a provider.Answer, want order) provider.Outcome {
 	if o, done := provider.Undelivered(a); done {
 		return o
@@ -225,7 +226,7 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 	}
 	switch code := string(e.ResponseCode); {
 	case code == "0001", code == "0000":
-		// A final success is accepted only from a query, which also has the charges.
+		// A success is final only in the response to a query, which also has the charges.
 		o.Class, o.State = provider.Accepted, provider.Pending
 	case final(code, want.product):
 		o.Class, o.Clear, o.Reason = provider.Rejected, true, reason(code, o.Message, want.product)
@@ -237,8 +238,9 @@ func submitted(a provider.Answer, want order) provider.Outcome {
 	return o
 }
 
-// answered reads the envelope of a status response. If ok is false, the outcome is complete; otherwise it has the
-// ids, texts and echo to build on. The caller checks whether the echo is of the queried payment.
+// answered reads the envelope of a status response. If ok is false, the outcome is complete. Otherwise the outcome
+// has the ids, texts and echo, and the caller sets the rest. The caller also checks whether the echo is about the
+// queried payment.
 //
 // Hubtel documents no response for an unknown reference. Only a response that the operator configured in notKnown,
 // and that names no payment, counts as one.
@@ -262,7 +264,7 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	}
 	o = provider.Outcome{UpstreamID: provider.Clip(string(p.TransactionID)), Code: string(e.ResponseCode), Message: e.words(p)}
 	if p.ClientReference == "" {
-		// It is about the query, or about nothing: no evidence about the payment.
+		// The refusal is about the query or about nothing, so it proves nothing about the payment.
 		o.Reason = provider.ReasonUnknown
 		return configurationReply(o, a, e), e, p, false
 	}
@@ -271,15 +273,16 @@ func answered(a provider.Answer, want order, notKnown []config.Reply) (o provide
 	return o, e, p, true
 }
 
-// configurationReply formats a response without evidence about the payment as a Reply for the configuration, with Hubtel's text.
+// configurationReply adds to an outcome the response in the form of a Reply, and Hubtel's text. An operator may copy
+// the Reply to the configuration.
 func configurationReply(o provider.Outcome, a provider.Answer, e envelope) provider.Outcome {
 	o.Code = provider.Clip(config.Reply{Status: a.Status, Code: string(e.ResponseCode)}.String())
 	o.Message = e.words(e.payload())
 	return o
 }
 
-// echo is Hubtel's repetition of the payment. If the payer bears the account's charges, Amount is the payer's amount
-// and AmountAfterCharges ours.
+// echo returns the payment as Hubtel repeats it. If the payer pays the charges, Hubtel's Amount includes them, and
+// AmountAfterCharges is our amount.
 func echo(p payload, want order) *provider.Echo {
 	e := &provider.Echo{Reference: string(p.ClientReference), Currency: string(p.CurrencyCode), Party: string(p.CustomerNumber)}
 	if p.Amount.told {
@@ -294,11 +297,12 @@ func echo(p payload, want order) *provider.Echo {
 	return e
 }
 
-// notFulfilled is the code of a sale that was paid for and not delivered.
+// notFulfilled is the code of a purchase that was paid and is not delivered yet.
 const notFulfilled = "paid_not_fulfilled"
 
-// paid reads the status of a collection or sale. The response code is 0000 for failed ones too: status is the
-// outcome, and isFulfilled reports whether a purchase was delivered. Unpaid is the status of open and of failed ones.
+// paid returns the outcome of the status of a collection or sale. The response code is 0000 even for failed ones. The
+// member status has the outcome, and isFulfilled reports whether a purchase was delivered. Both open and failed ones
+// may have the status Unpaid.
 func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outcome {
 	o, e, p, ok := answered(a, want, notKnown)
 	if !ok {
@@ -314,7 +318,7 @@ func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outco
 		o.Fee, o.FeeKnown = fee(p, want)
 	case status == "refunded" && code == "0000":
 		o.Class, o.State, o.Reason = provider.Accepted, provider.Failed, provider.ReasonReversed
-		if want.product == sale { // not delivered, and given back
+		if want.product == sale { // not delivered, and refunded to us
 			o.Reason = provider.ReasonRefused
 		}
 	case status == "unpaid":
@@ -326,10 +330,10 @@ func paid(a provider.Answer, want order, notKnown []config.Reply) provider.Outco
 	return o
 }
 
-// unpaidReason is the reason of a failure if Unpaid turns out to be one.
+// unpaidReason returns the reason to use if the status Unpaid turns out to be a failure.
 func unpaidReason(code, message string, p product) string {
 	switch {
-	case finalRefusals[code]: // the callback's code; Hubtel documents only 0000
+	case finalRefusals[code]: // the code of a callback; Hubtel documents only 0000 for a query
 		return reason(code, message, p)
 	case p == collection:
 		return provider.ReasonExpired
@@ -338,7 +342,7 @@ func unpaidReason(code, message string, p product) string {
 	}
 }
 
-// fee returns Hubtel's fee: out of a payer's amount, or on top of a purchase.
+// fee returns Hubtel's fee. It is part of a payer's amount, or added to a purchase.
 func fee(p payload, want order) (money.Pesewas, bool) {
 	if want.product == collection && p.AmountAfter.told {
 		fee := want.amount - p.AmountAfter.pesewas
@@ -347,7 +351,7 @@ func fee(p payload, want order) (money.Pesewas, bool) {
 	return p.Charges.pesewas, p.Charges.told && p.Charges.pesewas >= 0
 }
 
-// disbursed reads the status of a payout.
+// disbursed returns the outcome of the status of a payout.
 func disbursed(a provider.Answer, want order, notKnown []config.Reply) provider.Outcome {
 	o, e, p, ok := answered(a, want, notKnown)
 	if !ok {
@@ -372,7 +376,7 @@ func disbursed(a provider.Answer, want order, notKnown []config.Reply) provider.
 	return o
 }
 
-// asked opens the answer to a question that moves nothing.
+// asked reads the envelope of the response to a query that moves nothing.
 func asked(a provider.Answer) (envelope, provider.Outcome, bool) {
 	if o, done := provider.Undelivered(a); done {
 		return envelope{}, o, false
@@ -387,8 +391,8 @@ func asked(a provider.Answer) (envelope, provider.Outcome, bool) {
 	return e, provider.Outcome{Code: string(e.ResponseCode), Message: e.words(payload{})}, true
 }
 
-// walletName reads the registration of a wallet. HTTP 424 means that a network
-// does not answer now, whatever its code.
+// walletName returns the registered name of a wallet. HTTP 424 means that the mobile network does not respond now,
+// whatever the code is.
 func walletName(a provider.Answer) (string, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {
@@ -400,8 +404,8 @@ func walletName(a provider.Answer) (string, provider.Outcome) {
 	return named(o, string(p.Name), unregistered && a.Status != http.StatusFailedDependency)
 }
 
-// bankName reads the name of a bank account. An account that could not be
-// verified is HTTP 400 with 2001.
+// bankName returns the name of a bank account's holder. Hubtel reports an account that it could not verify with HTTP
+// 400 and code 2001.
 func bankName(a provider.Answer) (string, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {
@@ -411,7 +415,8 @@ func bankName(a provider.Answer) (string, provider.Outcome) {
 	return named(o, string(e.payload().Name), unknown && a.Status != http.StatusFailedDependency)
 }
 
-// named ends a name query: known by that name, not known, or ask another time.
+// named completes the outcome of a name query: the name is known, the account is unknown, or the caller may try
+// again.
 func named(o provider.Outcome, name string, unknown bool) (string, provider.Outcome) {
 	name = strings.TrimSpace(provider.Clip(name))
 	switch {
@@ -427,14 +432,14 @@ func named(o provider.Outcome, name string, unknown bool) (string, provider.Outc
 	}
 }
 
-// row is one line of a service's query: an offer, or a fact about a number.
+// row is one entry in the response of a service's query: an offer, or a fact about a number.
 type row struct {
 	Display text
 	Value   text
 	Amount  amount
 }
 
-// offers reads the packages for a number. Rows that cannot be bought as they are are left out.
+// offers returns the packages for a number. It leaves out entries that cannot be bought directly.
 func offers(a provider.Answer) ([]provider.Offer, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {
@@ -458,7 +463,7 @@ func offers(a provider.Answer) ([]provider.Offer, provider.Outcome) {
 	return list, o
 }
 
-// holderName reads the name of a number's holder; empty if it is missing.
+// holderName returns the name of a number's holder, or "" if it is missing.
 func holderName(a provider.Answer) string {
 	e, o, ok := asked(a)
 	var rows []row
@@ -473,7 +478,7 @@ func holderName(a provider.Answer) string {
 	return ""
 }
 
-// balance reads the balance of one of our accounts.
+// balance returns the balance of one of our accounts.
 func balance(a provider.Answer) (money.Pesewas, provider.Outcome) {
 	e, o, ok := asked(a)
 	if !ok {

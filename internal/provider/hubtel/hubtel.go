@@ -1,11 +1,11 @@
 // Package hubtel implements Hubtel's interface: collections, payouts to wallets and banks, name queries, airtime,
 // data packages and balances, on seven hosts with one Basic credential.
 //
-// Two properties of Hubtel shape the package. A reference can be used once, and is refused for ever after, without a
-// distinct code. So nothing is submitted twice, and no refusal counts without a query (provider.Rail.MayRepeat is
-// false). And callbacks are not signed, so they are only hints: every final state comes from an authenticated query.
+// Two properties of Hubtel shape the package. Hubtel refuses a reference that was used before, without a distinct
+// code. So nothing is submitted twice, and no refusal counts before a query has confirmed it (provider.Rail.MayRepeat
+// is false). Callbacks are not signed, so they are only hints. Every final state comes from an authenticated query.
 //
-// This file builds requests and sends the credentials. answers.go has the whole table of Hubtel's codes, testdata the
+// This file builds requests and sends the credentials. answers.go has the table of Hubtel's codes, and testdata the
 // samples that Hubtel documents.
 package hubtel
 
@@ -30,14 +30,14 @@ import (
 // Name is the rail's name in routes, ledger accounts and logs.
 const Name = "hubtel"
 
-// queryWithin bounds everything that moves no money.
+// queryWithin is the maximum time of requests that move no money.
 const queryWithin = 10 * time.Second
 
 // simNameService is the service that returns the holder of a number.
 const simNameService = "3e0841e70afc42fb97d13d19abd36384"
 
-// serviceIDs are the ids in Hubtel's public documents; config.Hubtel may
-// replace each. mtn_broadband has none there.
+// serviceIDs are the ids in Hubtel's public documents. config.Hubtel can replace each. The documents have none for
+// mtn_broadband.
 var serviceIDs = map[string]string{
 	"mtn_airtime":        "fdd76c884e614b1c8f669a3207b09a98",
 	"telecel_airtime":    "f4be83ad74c742e185224fdae1304800",
@@ -47,14 +47,14 @@ var serviceIDs = map[string]string{
 	"airteltigo_data":    "06abd92da459428496967612463575ca",
 }
 
-// channels are Hubtel's names of the networks.
+// channels maps networks to Hubtel's names of them.
 var channels = map[msisdn.Network]string{
 	msisdn.MTN:        "mtn-gh",
 	msisdn.Telecel:    "vodafone-gh",
 	msisdn.AirtelTigo: "tigo-gh",
 }
 
-// Adapter is one merchant account. It plays every role of package provider.
+// Adapter is one merchant account. It supports every role of package provider.
 type Adapter struct {
 	account config.Hubtel
 	mode    string
@@ -62,8 +62,8 @@ type Adapter struct {
 	auth    string
 }
 
-// New makes an adapter. The account is taken as complete: see its Missing. The
-// options' Provider is set here.
+// New returns an adapter. The account must be complete, which its method Missing checks. New sets the Provider of the
+// options.
 func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
 	if account.Commission == "" {
@@ -76,14 +76,14 @@ func New(account config.Hubtel, o provider.ClientOptions) *Adapter {
 	return &Adapter{account: account, mode: o.Mode, client: provider.NewClient(o), auth: "Basic " + basic}
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (h *Adapter) Close() { h.client.Close() }
 
-// visibleAfter is the time after a submission during which a status query may not find it: Hubtel asks for the status
-// check no earlier than after five minutes.
+// visibleAfter is the time after a submission during which a status query may not find it. Hubtel asks clients to
+// query no earlier than after five minutes.
 const visibleAfter = 5 * time.Minute
 
-// Rail gives the roles that the account can play.
+// Rail returns the rail with the roles that the account supports.
 func (h *Adapter) Rail() provider.Rail {
 	r := provider.Rail{Name: Name, Mode: h.mode, VisibleAfter: visibleAfter, UnpaidAfter: h.account.UnpaidAfter, Callbacks: h, Floats: h}
 	const transactions = "MAKOLA_HUBTEL_STATUS_NOT_KNOWN"
@@ -99,14 +99,14 @@ func (h *Adapter) Rail() provider.Rail {
 	if h.account.Prepaid != "" {
 		r.Disburser = h
 	}
-	// Status questions about sales go to the POS sales id.
+	// Status queries about sales use the POS sales id.
 	if h.account.Commission != "" && h.account.POSSales != "" {
 		r.TopUpper, r.Bundles = h, h
 	}
 	return r
 }
 
-// Collect asks the payer for money.
+// Collect requests money from the payer.
 func (h *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
 	channel, ok := channels[r.Network]
 	if !ok {
@@ -122,13 +122,13 @@ func (h *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provid
 	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: collection})
 }
 
-// CollectStatus asks what became of a collection.
+// CollectStatus queries the status of a collection.
 func (h *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	return paid(h.transaction(ctx, "collect_status", r), order{reference: r.ProviderReference, amount: r.Amount, product: collection}, h.account.StatusNotKnown)
 }
 
-// transaction queries the interface for collections, airtime and data. It uses the POS sales id, also for purchases
-// from the prepaid account.
+// transaction queries the status interface of collections, airtime and data. It uses the POS sales id even for
+// purchases from the prepaid account.
 func (h *Adapter) transaction(ctx context.Context, op string, r provider.StatusRequest) provider.Answer {
 	return h.get(ctx, op, r.ProviderReference,
 		h.account.StatusURL+"/transactions/"+url.PathEscape(h.account.POSSales)+"/status?clientReference="+provider.PlainReference(r.ProviderReference))
@@ -165,7 +165,7 @@ func (h *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) prov
 	return submitted(a, order{reference: r.ProviderReference, amount: r.Amount, product: payout})
 }
 
-// DisburseStatus asks what became of a payout.
+// DisburseStatus queries the status of a payout.
 func (h *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	a := h.get(ctx, "disburse_status", r.ProviderReference,
 		h.account.SendStatusURL+"/api/merchants/"+url.PathEscape(h.account.Prepaid)+"/transactions/status?clientReference="+provider.PlainReference(r.ProviderReference), r.Account)
@@ -179,7 +179,7 @@ func (h *Adapter) WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSI
 	return walletName(a)
 }
 
-// BankName returns the name of a bank account.
+// BankName returns the name of a bank account's holder.
 func (h *Adapter) BankName(ctx context.Context, bankCode, account string) (string, provider.Outcome) {
 	return bankName(h.get(ctx, "bank_name", "", h.account.VerifyURL+"/v2/merchantaccount/merchants/"+url.PathEscape(h.account.POSSales)+
 		"/bank/verify/"+url.PathEscape(bankCode)+"/"+url.PathEscape(account), account))
@@ -194,13 +194,13 @@ func (h *Adapter) TopUp(ctx context.Context, r provider.TopUpRequest) provider.O
 	return h.serve(ctx, "topup", service, r.ProviderReference, r.Amount, r.MSISDN, r.CallbackURL, "")
 }
 
-// TopUpStatus asks what became of a top-up.
+// TopUpStatus queries the status of a top-up.
 func (h *Adapter) TopUpStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	return h.served(ctx, "topup_status", r)
 }
 
-// Offers returns the present offers for a number. The holder's name comes from a concurrent query; offers without a
-// name are useful.
+// Offers returns the current offers for a number. A concurrent query returns the holder's name. Offers are returned
+// even without a name.
 func (h *Adapter) Offers(ctx context.Context, r provider.OffersRequest) ([]provider.Offer, string, provider.Outcome) {
 	service := h.service(dataService(r.Service, r.Network))
 	if service == "" {
@@ -228,7 +228,7 @@ func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provi
 	}
 	list, o := offers(h.get(ctx, "offers", r.ProviderReference, h.serviceURL(service)+"?destination="+r.MSISDN.International()))
 	if o.Class != provider.Accepted {
-		// Only the question was sent: the purchase was not.
+		// Only the query was sent, not the purchase.
 		o.Class = provider.NotSent
 		return o
 	}
@@ -240,13 +240,13 @@ func (h *Adapter) BuyBundle(ctx context.Context, r provider.BundleRequest) provi
 	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonOfferGone, Message: "not among the packages offered now"}
 }
 
-// BundleStatus asks what became of a package.
+// BundleStatus queries the status of a data package.
 func (h *Adapter) BundleStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	return h.served(ctx, "bundle_status", r)
 }
 
-// Float reads the balance of each of our accounts at Hubtel: POS sales, prepaid deposit, and commission services if
-// they have a deposit of their own.
+// Float reads the balances of our accounts at Hubtel: POS sales, prepaid deposit, and commission services if they
+// have a separate deposit.
 func (h *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome) {
 	paths := map[string]string{}
 	if h.account.POSSales != "" {
@@ -287,7 +287,7 @@ func (h *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 	return []provider.Hint{{ProviderReference: id.String()}}, nil
 }
 
-// serve posts to one of the commission services.
+// serve submits a purchase to one of the commission services.
 func (h *Adapter) serve(ctx context.Context, op, service, reference string, amount money.Pesewas, to msisdn.MSISDN, callback, bundle string) provider.Outcome {
 	body := map[string]any{
 		"Destination": to.International(), "Amount": number(amount), "CallbackUrl": callback,
@@ -299,7 +299,7 @@ func (h *Adapter) serve(ctx context.Context, op, service, reference string, amou
 	return submitted(h.post(ctx, op, reference, callback, h.serviceURL(service), body), order{reference: reference, amount: amount, product: sale})
 }
 
-// served asks what became of a top-up or bundle.
+// served queries the status of a top-up or bundle.
 func (h *Adapter) served(ctx context.Context, op string, r provider.StatusRequest) provider.Outcome {
 	return paid(h.transaction(ctx, op, r), order{reference: r.ProviderReference, amount: r.Amount, product: sale}, h.account.StatusNotKnown)
 }
@@ -322,11 +322,11 @@ func dataService(key string, n msisdn.Network) string {
 	return key
 }
 
-// errNoCallback is why a request is not sent that Hubtel would refuse.
+// errNoCallback is the error of a request without a callback URL. It is not sent, because Hubtel would refuse it.
 var errNoCallback = errors.New("no request goes to Hubtel without a callback URL, and this Makola has none yet")
 
-// post sends a request that moves money; hide are texts for no log. Without a
-// callback URL, as before the server listens, it is not sent.
+// post submits a request that moves money. hide are texts that no log may contain. Without a callback URL, as before
+// the server listens, post sends nothing.
 func (h *Adapter) post(ctx context.Context, op, reference, callback, url string, body map[string]any, hide ...string) provider.Answer {
 	if callback == "" {
 		return provider.Answer{Err: errNoCallback}
@@ -338,7 +338,7 @@ func (h *Adapter) post(ctx context.Context, op, reference, callback, url string,
 	return h.do(ctx, provider.Request{Method: http.MethodPost, URL: url, Body: text, Operation: op, Reference: reference, Hide: hide})
 }
 
-// get asks a question; hide are texts for no log.
+// get sends a query. hide are texts that no log may contain.
 func (h *Adapter) get(ctx context.Context, op, reference, url string, hide ...string) provider.Answer {
 	return h.do(ctx, provider.Request{Method: http.MethodGet, URL: url, Operation: op, Reference: reference, Timeout: queryWithin, Hide: hide})
 }
@@ -351,10 +351,11 @@ func (h *Adapter) do(ctx context.Context, r provider.Request) provider.Answer {
 	return h.client.Do(ctx, r)
 }
 
-// number renders an amount as Hubtel's JSON number of cedis.
+// number formats an amount as Hubtel's JSON number in cedis.
 func number(p money.Pesewas) json.RawMessage { return json.RawMessage(p.String()) }
 
-// description is the text for the payer or payee. Hubtel refuses the whole request for characters such as & % ^.
+// description returns the text for the payer or payee. It removes characters such as & % ^, for which Hubtel refuses
+// the whole request.
 func description(label, reference string) string {
 	if strings.TrimSpace(label) == "" {
 		label = "Payment " + reference
@@ -374,7 +375,7 @@ func description(label, reference string) string {
 	return strings.Join(strings.Fields(out.String()), " ")
 }
 
-// noService refuses what this account was never set up for: nothing is posted.
+// noService returns the refusal of a request for which the account is not configured. Nothing is submitted.
 func noService(what string) provider.Outcome {
 	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup, Message: what}
 }

@@ -1,11 +1,11 @@
-// Package mtnmomo implements MTN's MoMo Open API: requests to pay, transfers, refunds, their status queries, name lookups,
-// balances and callbacks.
+// Package mtnmomo implements MTN's MoMo Open API: requests to pay, transfers, refunds, their status queries, name
+// lookups, balances and callbacks.
 //
-// MTN takes our ProviderReference as its own key (X-Reference-Id) and answers a second one with a distinct 409, so
-// the same request may be submitted again. MTN documents that 404 on the status query means that the request was not
-// accepted. A failed payment is HTTP 200. A callback is sent once and unsigned, so polling is the rule and a callback
-// only a hint. The externalId of every request is the ProviderReference too, because callbacks and reports contain
-// nothing else of ours.
+// MTN uses our ProviderReference as its own key (X-Reference-Id) and answers a duplicate with a distinct 409, so the
+// same request may be submitted again. MTN documents that a 404 to the status query means that the request was not
+// accepted. The status of a failed payment has HTTP 200. MTN sends each callback once and unsigned, so outcomes come
+// from polling, and a callback is only a hint. The externalId of every request is also the ProviderReference, because
+// callbacks and reports contain no other id of ours.
 package mtnmomo
 
 import (
@@ -27,16 +27,16 @@ import (
 // Name is the rail's name in routes, attempts and ledger accounts.
 const Name = "mtn"
 
-// Adapter is one account with MTN.
+// Adapter is one account at MTN.
 type Adapter struct {
 	config       config.MTN
 	mode         string
 	client       *provider.Client
-	collection   *mtnProduct // nil when not configured
+	collection   *mtnProduct // nil if not configured
 	disbursement *mtnProduct
 }
 
-// New makes an adapter. The options' Provider is set here.
+// New returns an adapter. It sets the Provider of the options.
 func New(c config.MTN, o provider.ClientOptions) *Adapter {
 	o.Provider = Name
 	if o.Clock == nil {
@@ -63,14 +63,14 @@ func New(c config.MTN, o provider.ClientOptions) *Adapter {
 	return a
 }
 
-// Close drops the idle connections.
+// Close closes the idle connections.
 func (a *Adapter) Close() { a.client.Close() }
 
-// visibleAfter is the time that MTN may take to show a submission. MTN documents none; a minute and three reads is
-// common among its clients.
+// visibleAfter is the time within which MTN shows a submission. MTN documents none; its clients commonly use a minute
+// and three queries.
 const visibleAfter = time.Minute
 
-// Rail gives the roles that the configured products can play.
+// Rail returns the rail with the roles that the configured products support.
 func (a *Adapter) Rail() provider.Rail {
 	r := provider.Rail{Name: Name, Mode: a.mode, MayRepeat: provider.AllRequests(), VisibleAfter: visibleAfter, WalletNames: a, Floats: a, Callbacks: a}
 	if a.collection != nil {
@@ -85,7 +85,7 @@ func (a *Adapter) Rail() provider.Rail {
 	return r
 }
 
-// party is the other side of a movement.
+// party is the payer or payee of a movement.
 type party struct {
 	Type string `json:"partyIdType"`
 	ID   string `json:"partyId"`
@@ -103,10 +103,10 @@ type movement struct {
 	Refunds  string `json:"referenceIdToRefund,omitempty"`
 }
 
-// refund is the resource of refunds, of the disbursement product.
+// refund is the resource of refunds in the disbursement product.
 const refund = "refund"
 
-// Collect asks a wallet to pay.
+// Collect requests a payment from a wallet.
 func (a *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provider.Outcome {
 	if a.collection == nil {
 		return refusedHere("collections are not configured at MTN")
@@ -118,7 +118,7 @@ func (a *Adapter) Collect(ctx context.Context, r provider.CollectRequest) provid
 	})
 }
 
-// CollectStatus asks what became of a request to pay.
+// CollectStatus queries the status of a request to pay.
 func (a *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	if a.collection == nil {
 		return unanswered("collections are not configured at MTN")
@@ -126,7 +126,7 @@ func (a *Adapter) CollectStatus(ctx context.Context, r provider.StatusRequest) p
 	return a.collection.query(ctx, a.collection.path, r.ProviderReference)
 }
 
-// Disburse sends money to a wallet. MTN reaches no banks.
+// Disburse sends money to a wallet. MTN pays no bank accounts.
 func (a *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) provider.Outcome {
 	if a.disbursement == nil || r.BankCode != "" {
 		return refusedHere("MTN is not configured for this payout")
@@ -138,7 +138,7 @@ func (a *Adapter) Disburse(ctx context.Context, r provider.DisburseRequest) prov
 	})
 }
 
-// DisburseStatus asks what became of a transfer.
+// DisburseStatus queries the status of a transfer.
 func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	if a.disbursement == nil {
 		return unanswered("payouts are not configured at MTN")
@@ -146,7 +146,8 @@ func (a *Adapter) DisburseStatus(ctx context.Context, r provider.StatusRequest) 
 	return a.disbursement.query(ctx, a.disbursement.path, r.ProviderReference)
 }
 
-// Refund gives a request to pay, or a part of it, back to its payer. MTN pays it from the disbursement account.
+// Refund gives a request to pay, or a part of it, back to its payer. MTN takes the money from the disbursement
+// account.
 func (a *Adapter) Refund(ctx context.Context, r provider.RefundRequest) provider.Outcome {
 	if a.disbursement == nil || r.Collected == "" {
 		return refusedHere("MTN is not configured for this refund")
@@ -157,7 +158,7 @@ func (a *Adapter) Refund(ctx context.Context, r provider.RefundRequest) provider
 	})
 }
 
-// RefundStatus asks what became of a refund.
+// RefundStatus queries the status of a refund.
 func (a *Adapter) RefundStatus(ctx context.Context, r provider.StatusRequest) provider.Outcome {
 	if a.disbursement == nil {
 		return unanswered("refunds are not configured at MTN")
@@ -165,8 +166,8 @@ func (a *Adapter) RefundStatus(ctx context.Context, r provider.StatusRequest) pr
 	return a.disbursement.query(ctx, refund, r.ProviderReference)
 }
 
-// refusedHere is the outcome of a request that this adapter cannot make: nothing
-// was posted, and trying again would not help.
+// refusedHere returns the outcome of a request that this adapter cannot make. Nothing was submitted, and trying again
+// would not help.
 func refusedHere(why string) provider.Outcome {
 	return provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup, Message: why}
 }
@@ -175,8 +176,8 @@ func unanswered(why string) provider.Outcome {
 	return provider.Outcome{Class: provider.Unknown, Reason: provider.ReasonSetup, Message: why}
 }
 
-// anyProduct is the product that questions about wallets go to: disbursement
-// when there is one, because payouts ask most.
+// anyProduct returns the product for queries about wallets. It prefers disbursement, because most of these queries
+// are for payouts.
 func (a *Adapter) anyProduct() *mtnProduct {
 	if a.disbursement != nil {
 		return a.disbursement
@@ -184,9 +185,8 @@ func (a *Adapter) anyProduct() *mtnProduct {
 	return a.collection
 }
 
-// WalletName gives the registered name of an MTN wallet. A number that MTN's
-// name lookup does not know is asked for once more by the cheaper question
-// whether it is active at all.
+// WalletName returns the registered name of an MTN wallet. If MTN's name lookup does not know the number, a second,
+// cheaper query finds out whether the wallet is active at all.
 func (a *Adapter) WalletName(ctx context.Context, n msisdn.Network, m msisdn.MSISDN) (string, provider.Outcome) {
 	p := a.anyProduct()
 	if n != msisdn.MTN || p == nil {
@@ -248,7 +248,7 @@ func (a *Adapter) Active(ctx context.Context, m msisdn.MSISDN) (bool, provider.O
 	return false, provider.Unreadable(ans, "MTN does not say whether the wallet is active")
 }
 
-// Float reads the balance of each account of ours at MTN. Each product has its own.
+// Float reads the balances of our accounts at MTN. Each product has its own account.
 func (a *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome) {
 	var held []provider.Held
 	for _, p := range []*mtnProduct{a.collection, a.disbursement} {
@@ -281,8 +281,8 @@ func (a *Adapter) Float(ctx context.Context) ([]provider.Held, provider.Outcome)
 
 var errNoReference = errors.New("callback names no payment of ours")
 
-// ParseCallback takes the reference from a callback, sent by PUT or POST. Its claims about the
-// payment are not read.
+// ParseCallback returns the reference in a callback, which MTN sends by PUT or POST. It does not read claims about
+// the payment.
 func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, error) {
 	if r.Method != http.MethodPut && r.Method != http.MethodPost {
 		return nil, errNoReference
@@ -299,7 +299,7 @@ func (a *Adapter) ParseCallback(r provider.CallbackRequest) ([]provider.Hint, er
 	return []provider.Hint{{ProviderReference: b.External}}, nil
 }
 
-// note makes a text that MTN takes: at most 160 characters, no special ones.
+// note returns a text that MTN accepts: at most 160 characters without special ones.
 func note(s, otherwise string) string {
 	keep := func(r rune) rune {
 		switch {

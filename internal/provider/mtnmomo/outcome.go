@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// refusals are MTN's final refusals: the documented codes for a request that was not taken, with HTTP 400 and, seen
-// in use, with 500. Source: the ErrorReason of MTN's OpenAPI documents for collection and disbursement.
+// refusals are MTN's final refusals: the documented codes of a request that was not accepted. They come with HTTP 400
+// and, in use, also with 500. Source: the ErrorReason of MTN's OpenAPI documents for collection and disbursement.
 var refusals = map[string]bool{
 	"NOT_ALLOWED": true, "NOT_ALLOWED_TARGET_ENVIRONMENT": true,
 	"INVALID_CALLBACK_URL_HOST": true, "INVALID_CURRENCY": true,
@@ -20,7 +20,7 @@ var refusals = map[string]bool{
 	"PAYER_LIMIT_REACHED": true, "PAYEE_NOT_ALLOWED_TO_RECEIVE": true,
 }
 
-// reasons map MTN's codes to ours. INVALID_PIN is the simulator's own.
+// reasons maps MTN's codes to ours. INVALID_PIN is used by the simulator only.
 var reasons = map[string]string{
 	"APPROVAL_REJECTED":              provider.ReasonDeclined,
 	"PAYMENT_NOT_APPROVED":           provider.ReasonDeclined,
@@ -44,8 +44,8 @@ var reasons = map[string]string{
 	"LOW_BALANCE_OR_PAYEE_LIMIT_REACHED_OR_NOT_ALLOWED": provider.ReasonFunds,
 }
 
-// reasonOf returns our code for one of MTN's. The party without funds is the paying one: in a payout that is us. MTN
-// does not distinguish the two meanings of a low balance.
+// reasonOf returns our code for one of MTN's. MTN has one code for a low balance. In a collection it is the payer's
+// balance, and in a payout it is ours.
 func reasonOf(product, code string) string {
 	if product == "disbursement" {
 		switch code {
@@ -64,8 +64,8 @@ func reasonOf(product, code string) string {
 	return provider.ReasonUnknown
 }
 
-// complaint reads a reason or an error body: an object of code and message, or
-// a bare text. Anything else reads as nothing.
+// complaint parses a reason or an error body: an object with code and message, or a plain text. Both results are
+// empty for anything else.
 func complaint(raw json.RawMessage) (code, message string) {
 	var o struct{ Code, Status, Message string }
 	if json.Unmarshal(raw, &code) == nil {
@@ -75,15 +75,16 @@ func complaint(raw json.RawMessage) (code, message string) {
 		return "", ""
 	}
 	if o.Code == "" {
-		o.Code = o.Status // so in some versions
+		o.Code = o.Status // some versions have the code in the status
 	}
 	return provider.Clip(o.Code), provider.Clip(o.Message)
 }
 
-// enveloped reports whether a response is MTN's own error object: a gateway may share a code with MTN.
+// enveloped reports whether a response is MTN's own error object. A gateway may use one of MTN's codes, but not the
+// object.
 func enveloped(a provider.Answer) bool { return bytes.HasPrefix(bytes.TrimSpace(a.Body), []byte("{")) }
 
-// submitted reads the response to a creation.
+// submitted returns the outcome of the response to a submission.
 func submitted(product string, a provider.Answer) provider.Outcome {
 	if o, ok := provider.Undelivered(a); ok {
 		return o
@@ -113,8 +114,8 @@ func submitted(product string, a provider.Answer) provider.Outcome {
 	return o
 }
 
-// payment is MTN's status object. Amounts, ids and numbers are texts in the
-// live system and numbers in the specification's examples.
+// payment is MTN's status object. In the live system amounts, ids and numbers are texts. In the specification's
+// examples they are numbers.
 type payment struct {
 	Amount   json.RawMessage `json:"amount"`
 	Currency string          `json:"currency"`
@@ -130,7 +131,7 @@ type otherSide struct {
 	ID json.RawMessage `json:"partyId"`
 }
 
-// answered reads the response to a status query.
+// answered returns the outcome of the response to a status query.
 func (p *mtnProduct) answered(a provider.Answer) provider.Outcome {
 	if o, ok := provider.StatusUnanswered(a); ok {
 		if code, message := complaint(a.Body); a.Err == nil && code != "" {
@@ -167,8 +168,8 @@ func (p *mtnProduct) answered(a provider.Answer) provider.Outcome {
 	return o
 }
 
-// echo is the payment as MTN repeats it. The rail's own currency reads as
-// cedis, so that MTN's sandbox, which knows euros only, can be used.
+// echo returns the payment as MTN repeats it. The rail's configured currency is reported as GHS, because MTN's
+// sandbox supports only euros.
 func (p *mtnProduct) echo(m payment) *provider.Echo {
 	e := &provider.Echo{Reference: plainText(m.External), Party: plainText(m.Payer.ID), Currency: provider.Clip(m.Currency)}
 	if e.Currency == p.adapter.config.Currency {
@@ -187,7 +188,7 @@ func (p *mtnProduct) echo(m payment) *provider.Echo {
 	return e
 }
 
-// plainText is a JSON text or number without its quotes.
+// plainText returns a JSON text or number without quotes.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -11,27 +11,27 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// mtnProduct is one of MTN's products with its credentials and its token.
+// mtnProduct is one of MTN's products, with its credentials and its token.
 type mtnProduct struct {
 	adapter      *Adapter
 	clock        *clock.Clock
 	name         string // "collection"
-	url          string // with the product
+	url          string // base URL including the product
 	path         string // the resource of its own movements: "requesttopay"
-	basic        string // Authorization of the token call
+	basic        string // Authorization header of the token call
 	subscription string
 
 	mu     sync.Mutex
 	token  string
-	renew  time.Duration // when the token is to be replaced, by Elapsed
-	flight *flight       // a token call under way
+	renew  time.Duration // when the token must be replaced, by Elapsed
+	flight *flight       // the token call in progress, or nil
 }
 
 // flight is a token call that several requests wait for.
 type flight struct {
 	done    chan struct{}
 	token   string
-	outcome *provider.Outcome // why there is none
+	outcome *provider.Outcome // why there is no token
 }
 
 // create submits a movement of a resource and returns its outcome.
@@ -53,7 +53,7 @@ func (p *mtnProduct) create(ctx context.Context, resource, reference, callback s
 	return submitted(p.name, ans)
 }
 
-// query asks for a movement of a resource by our reference.
+// query queries the status of a movement of a resource by our reference.
 func (p *mtnProduct) query(ctx context.Context, resource, reference string) provider.Outcome {
 	ans, early := p.do(ctx, provider.Request{
 		Method: http.MethodGet, URL: p.url + "/v1_0/" + resource + "/" + reference, Operation: resource + "_status", Reference: reference,
@@ -66,8 +66,8 @@ func (p *mtnProduct) query(ctx context.Context, resource, reference string) prov
 }
 
 // do makes a call with a token. MTN answers 401 when it no longer accepts the token. A query is then repeated once
-// with a new token. A POST is not repeated here, because the caller counts POSTs; the next one gets a new token.
-// early is not nil if the request was not made because there was no token.
+// with a new token. A POST is not repeated here, because the caller counts submissions. The next POST gets a new
+// token. early is not nil if there was no token, so that the request was not made.
 func (p *mtnProduct) do(ctx context.Context, r provider.Request) (ans provider.Answer, early *provider.Outcome) {
 	refused := ""
 	for {
@@ -97,7 +97,7 @@ func (p *mtnProduct) do(ctx context.Context, r provider.Request) (ans provider.A
 	}
 }
 
-// drop forgets a token that MTN no longer takes.
+// drop deletes a token that MTN no longer accepts.
 func (p *mtnProduct) drop(token string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +106,8 @@ func (p *mtnProduct) drop(token string) {
 	}
 }
 
-// bearer gives a token that is not the refused one. One call fetches it for
-// all who wait; it is not cancelled when one of them gives up.
+// bearer returns a token other than the refused one. Concurrent callers share one token call, which continues when
+// one of them gives up.
 func (p *mtnProduct) bearer(ctx context.Context, refused string) (string, *provider.Outcome) {
 	p.mu.Lock()
 	if p.token != "" && p.token != refused && p.clock.Elapsed() < p.renew {
@@ -134,7 +134,7 @@ func (p *mtnProduct) bearer(ctx context.Context, refused string) (string, *provi
 	}
 }
 
-// fetch gets a token and wakes all who wait for it.
+// fetch makes the token call and ends the wait of its callers.
 func (p *mtnProduct) fetch(ctx context.Context, f *flight) {
 	ans := p.adapter.client.Do(ctx, provider.Request{
 		Method: http.MethodPost, URL: p.url + "/token/", Operation: "token", Timeout: 10 * time.Second,
@@ -159,8 +159,8 @@ func (p *mtnProduct) fetch(ctx context.Context, f *flight) {
 	close(f.done)
 }
 
-// noToken is the outcome of a request that had no token: no byte of it was
-// written, whatever became of the token call.
+// noToken returns the outcome of a request without a token. No byte of the request was written, whatever happened to
+// the token call.
 func noToken(ans provider.Answer) provider.Outcome {
 	o, _ := provider.StatusUnanswered(ans)
 	if o.Message == "" {
@@ -170,8 +170,7 @@ func noToken(ans provider.Answer) provider.Outcome {
 	return o
 }
 
-// useFor is how long a token is used: a minute less than it lives, or nine
-// tenths of a short life.
+// useFor returns how long a token is used: a minute less than its lifetime, or nine tenths of a short lifetime.
 func useFor(life json.Number) time.Duration {
 	s, err := life.Int64()
 	if err != nil || s <= 0 || s > 24*3600 {

@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// link is one place for a connection: it binds, serves the session until it ends, and binds again.
+// link maintains one connection. It binds, runs the session until it ends, and binds again.
 type link struct {
 	bind     Bind
 	mode     BindMode
@@ -25,18 +25,18 @@ type link struct {
 	log      *slog.Logger
 	receipt  func(context.Context, provider.Receipt) func() error
 	rate     *bucket
-	receipts chan struct{}           // one token a receipt that is being stored
-	session  atomic.Pointer[session] // nil while there is none, and on a receiver
-	current  atomic.Pointer[session] // every session, for drain
+	receipts chan struct{}           // a semaphore with one entry for each receipt that is being stored
+	session  atomic.Pointer[session] // the session that takes submits; nil if there is none, and on a receiver
+	current  atomic.Pointer[session] // the bound session, for drain
 	draining atomic.Bool
 
 	mu    sync.Mutex
 	bound bool
-	since time.Time // of the last change
-	why   error     // of the last failure, while it is not bound
+	since time.Time // time of the last change
+	why   error     // the last failure, while not bound
 }
 
-// note stores the state of the link: bound, or the reason why it is not.
+// note stores whether the link is bound, and if not, why.
 func (l *link) note(bound bool, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,8 +46,8 @@ func (l *link) note(bound bool, why error) {
 	l.bound, l.why = bound, why
 }
 
-// receiptsAtOnce is how many receipts of one connection are being stored at once: they are committed in
-// sets. An operator that sends faster waits.
+// receiptsAtOnce is the maximum number of receipts of one connection that are being stored. They are committed in
+// sets. An operator that sends faster must wait.
 const receiptsAtOnce = 1_000
 
 func newLink(b Bind, mode BindMode, o Options) *link {
@@ -67,13 +67,13 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", l.bind.Address)
 }
 
-// The pauses between tries to connect.
+// The pauses between attempts to connect.
 const (
 	firstPause = 100 * time.Millisecond
-	sound      = time.Second // a session that lasted so long was a good one
+	sound      = time.Second // a session that lasted so long resets the pause
 )
 
-// keep binds again and again, with a growing pause between tries that fail and sessions that end at once.
+// keep binds repeatedly. The pause grows with each failed attempt and each session that ends at once.
 func (l *link) keep(ctx context.Context) {
 	for pause := firstPause; ctx.Err() == nil; {
 		begun := l.clock.Elapsed()
@@ -97,14 +97,15 @@ func (l *link) keep(ctx context.Context) {
 			return
 		}
 		l.log.WarnContext(ctx, "SMPP connection lost", "bind", l.bind.Name, "mode", string(l.mode), "error", err)
-		if l.clock.Sleep(ctx, pause/2+rand.N(pause)) != nil { // spreads reconnects
+		if l.clock.Sleep(ctx, pause/2+rand.N(pause)) != nil { // the random part spreads reconnects
 			return
 		}
 		pause = min(2*pause, l.bind.ReconnectWithin)
 	}
 }
 
-// sleep waits by the machine's clock, for times that end a connection, and reports whether ctx lasted as long.
+// sleep waits for d by the machine's clock and reports whether it passed before ctx ended. It is for times that end a
+// connection.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -116,7 +117,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// drain takes no more submits, waits for the answers that are due, and unbinds.
+// drain stops taking submits, waits for pending responses, and unbinds.
 func (l *link) drain(ctx context.Context) {
 	l.draining.Store(true)
 	l.session.Store(nil)
@@ -124,11 +125,11 @@ func (l *link) drain(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	for s.pending() > 0 && sleep(ctx, 10*time.Millisecond) { // until the last answer or the end of ctx
+	for s.pending() > 0 && sleep(ctx, 10*time.Millisecond) { // until the last response or the end of ctx
 	}
 	s.request(unbind)
 	select {
-	case <-s.dead: // the peer closes after its answer
+	case <-s.dead: // the peer closes after its response
 	case <-ctx.Done():
 	}
 }
@@ -139,17 +140,17 @@ type bucket struct {
 	clock *clock.Clock
 	mu    sync.Mutex
 	full  float64 // segments a second; 0: no limit
-	now   float64 // the rate in force
-	// These are readings of Elapsed: a clock that is set back must not hold up texts.
+	now   float64 // the current rate
+	// next, slowed and blocked are readings of Elapsed, so that a clock that is set back does not delay texts.
 	next    time.Duration
 	slowed  time.Duration
-	blocked time.Duration // nothing before this
+	blocked time.Duration // no segment is sent before this
 }
 
-// afterThrottle is the pause after an operator's "throttled" or "queue full".
+// afterThrottle is the pause after the operator answered "throttled" or "queue full".
 const afterThrottle = 200 * time.Millisecond
 
-// unlimited is the rate where only the window limits the segments.
+// unlimited is the rate of a connection without a configured limit, after which slow can halve it.
 const unlimited = 10_000
 
 func newBucket(c *clock.Clock, rate float64) *bucket {
@@ -158,8 +159,8 @@ func newBucket(c *clock.Clock, rate float64) *bucket {
 
 var errSessionLost = errors.New("smpp: the connection was lost")
 
-// wait waits for one segment's turn and returns the length of the turn, for back. A segment that is abandoned while
-// it waits takes no turn. Otherwise the segments after a lost connection would wait for unused turns.
+// wait waits for one segment's turn. It returns the length of the turn, which back needs. A segment that gives up
+// while it waits returns its turn, so that the segments after a lost connection do not wait for unused turns.
 func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Duration, err error) {
 	if err := over(ctx, dead); err != nil {
 		return 0, err
@@ -180,7 +181,7 @@ func (b *bucket) wait(ctx context.Context, dead <-chan struct{}) (turn time.Dura
 	return 0, over(ctx, dead)
 }
 
-// over returns the reason why a segment has no turn to wait for; nil if it has one.
+// over returns the reason why a segment need not wait any more, or nil.
 func over(ctx context.Context, dead <-chan struct{}) error {
 	select {
 	case <-dead:
@@ -190,7 +191,7 @@ func over(ctx context.Context, dead <-chan struct{}) error {
 	}
 }
 
-// book takes the next turn.
+// book reserves the next turn.
 func (b *bucket) book() (now, at, turn time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,7 +205,7 @@ func (b *bucket) book() (now, at, turn time.Duration) {
 	return now, max(at, b.blocked), turn
 }
 
-// back gives back the turn of a segment that was not sent.
+// back returns the turn of a segment that was not sent.
 func (b *bucket) back(turn time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +218,7 @@ func (b *bucket) slow() {
 	now := b.clock.Elapsed()
 	b.blocked = now + afterThrottle
 	if now-b.slowed < afterThrottle {
-		return // one response counts for a whole window of submits
+		return // the responses to one window of submits count once
 	}
 	b.slowed = now
 	if b.now == 0 {

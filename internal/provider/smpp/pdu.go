@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Command ids (section 5.1.2.1). An answer's id is the request's with the top bit set.
+// Command ids (section 5.1.2.1). The id of a response is the id of its request with the top bit set.
 const (
 	genericNack     uint32 = 0x80000000
 	bindReceiver    uint32 = 0x00000001
@@ -21,18 +21,18 @@ const (
 	answerBit       uint32 = 0x80000000
 )
 
-// Command statuses that the session treats on its own (section 5.1.3).
+// Command statuses that the session handles individually (section 5.1.3).
 const (
 	statusOK         uint32 = 0x00000000
 	statusInvalidCmd uint32 = 0x00000003
 	statusSystem     uint32 = 0x00000008
 	statusQueueFull  uint32 = 0x00000014
 	statusThrottled  uint32 = 0x00000058
-	statusTryLater   uint32 = 0x00000064 // ESME_RX_T_APPN: a temporary fault, send it again
+	statusTryLater   uint32 = 0x00000064 // ESME_RX_T_APPN: a temporary error, send again
 	statusUnknown    uint32 = 0x000000ff // ESME_RUNKNOWNERR
 )
 
-// bindStatuses are the reasons for which a bind is refused.
+// bindStatuses are the statuses of a refused bind.
 var bindStatuses = map[uint32]string{
 	0x00000001: "ESME_RINVMSGLEN: invalid message length", 0x00000002: "ESME_RINVCMDLEN: invalid command length",
 	0x00000003: "ESME_RINVCMDID: invalid command", 0x00000004: "ESME_RINVBNDSTS: wrong bind status",
@@ -42,7 +42,7 @@ var bindStatuses = map[uint32]string{
 	0x00000058: "ESME_RTHROTTLED: throttled", 0x000000ff: "ESME_RUNKNOWNERR: unknown error",
 }
 
-// bindStatus is a status with its name in the specification, where it has one.
+// bindStatus returns a status with its name in the specification, if it has one.
 func bindStatus(status uint32) string {
 	if name := bindStatuses[status]; name != "" {
 		return fmt.Sprintf("0x%08x, %s", status, name)
@@ -63,7 +63,7 @@ const (
 
 const (
 	headerBytes  = 16
-	maxPDUBytes  = 64 << 10 // longer than any real PDU; more is a broken stream
+	maxPDUBytes  = 64 << 10 // longer than any real PDU; more means a broken stream
 	version34    = 0x34
 	esmReceipt   = 0x04
 	esmTypeMask  = 0x3c
@@ -72,7 +72,7 @@ const (
 	intlNumber   = 1 // type of number and numbering plan of an MSISDN
 )
 
-// pdu is one protocol data unit: the header's members and the body behind them.
+// pdu is one protocol data unit: the fields of the header, and the body.
 type pdu struct {
 	id, status, sequence uint32
 	body                 []byte
@@ -80,7 +80,7 @@ type pdu struct {
 
 var errBrokenStream = errors.New("smpp: the peer's stream is broken")
 
-// readPDU reads one unit. A length that cannot be is a broken stream: nothing after it can be trusted.
+// readPDU reads one unit. An impossible length means that the stream is broken and nothing after it can be read.
 func readPDU(r io.Reader) (pdu, error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -100,7 +100,7 @@ func readPDU(r io.Reader) (pdu, error) {
 	return p, err
 }
 
-// appendTo appends the unit to the bytes in to.
+// appendTo appends the unit to the bytes of to.
 func (p pdu) appendTo(to []byte) []byte {
 	to = binary.BigEndian.AppendUint32(to, uint32(headerBytes+len(p.body)))
 	to = binary.BigEndian.AppendUint32(to, p.id)
@@ -109,7 +109,7 @@ func (p pdu) appendTo(to []byte) []byte {
 	return append(to, p.body...)
 }
 
-// answer is the empty answer to a request.
+// answer returns the empty response to a request.
 func (p pdu) answer(status uint32) pdu {
 	a := pdu{id: p.id | answerBit, status: status, sequence: p.sequence}
 	if p.id == deliverSM {
@@ -118,7 +118,7 @@ func (p pdu) answer(status uint32) pdu {
 	return a
 }
 
-// cstring appends a text and its terminator, cut to the length of the field.
+// cstring appends a text and its terminator. It cuts the text to the length of the field.
 func cstring(to []byte, s string, limit int) []byte {
 	s = s[:min(len(s), limit-1)]
 	if i := bytes.IndexByte([]byte(s), 0); i >= 0 {
@@ -127,7 +127,7 @@ func cstring(to []byte, s string, limit int) []byte {
 	return append(append(to, s...), 0)
 }
 
-// fields reads the members of a body in order. After a fault every further member is empty.
+// fields reads the fields of a body in order. After an error all further fields are empty.
 type fields struct {
 	rest  []byte
 	fault bool
@@ -165,8 +165,8 @@ func (f *fields) octets(n int) []byte {
 	return b
 }
 
-// optional reads the parameters behind the members. A parameter that is cut short is left out:
-// operators send odd ones, and none that we need is worth refusing a receipt for.
+// optional reads the parameters after the fixed fields. It skips a truncated parameter, because a receipt is usable
+// without it.
 func (f *fields) optional() map[uint16][]byte {
 	found := map[uint16][]byte{}
 	for len(f.rest) >= 4 {
@@ -180,7 +180,7 @@ func (f *fields) optional() map[uint16][]byte {
 	return found
 }
 
-// bindBody is the body of the three bind requests (section 4.1).
+// bindBody returns the body of the three bind requests (section 4.1).
 func bindBody(b Bind) []byte {
 	body := cstring(nil, b.SystemID, 16)
 	body = cstring(body, b.Password, 9)

@@ -22,29 +22,29 @@ var states = map[string]provider.Delivery{
 	"REJECTD": provider.DeliveryRejected, "REJECTED": provider.DeliveryRejected, "UNKNOWN": provider.DeliveryUnknown, "SKIPPED": provider.DeliveryRejected,
 }
 
-// stateNumbers maps message_state (section 5.2.28).
+// stateNumbers maps the values of message_state (section 5.2.28) to our states.
 var stateNumbers = []provider.Delivery{
 	provider.DeliveryPending, provider.DeliveryPending, provider.Delivered, provider.DeliveryExpired, provider.DeliveryFailed,
 	provider.DeliveryFailed, provider.DeliveryPending, provider.DeliveryUnknown, provider.DeliveryRejected, provider.DeliveryRejected,
 }
 
-// delivery is the content of a deliver_sm.
+// delivery is the kind of content of a deliver_sm.
 type delivery int
 
 const (
 	matchable  delivery = iota // a receipt with an id
-	unreadable                 // a receipt without one, or no deliver_sm at all
+	unreadable                 // a receipt without an id, or no valid deliver_sm
 	incoming                   // a message from a handset
 )
 
 // parseReceipt reads a deliver_sm. It tolerates over-long fields, odd dates, missing members, any case of the keys,
-// and spaces around colons. A text counts as a receipt only when the operator marks it as one, because a handset can
+// and spaces around colons. A text counts as a receipt only if the operator marks it as one, because a handset can
 // send any text.
 func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, delivery) {
 	f := fields{rest: body}
-	f.cstring() // service_type, over-long at some
+	f.cstring() // service_type, which some operators make too long
 	f.octets(2)
-	from := f.cstring() // the handset the message went to
+	from := f.cstring() // the handset to which the message was sent
 	f.octets(2)
 	to := f.cstring()
 	esm := f.octet()
@@ -67,7 +67,7 @@ func parseReceipt(body []byte, b Bind, now time.Time) (provider.Receipt, deliver
 	}
 	words := receiptWords(decodeText(text, coding))
 	r := provider.Receipt{At: now, Code: words["err"], State: provider.DeliveryUnknown}
-	for _, address := range []string{from, to} { // some operators turn them round
+	for _, address := range []string{from, to} { // some operators exchange the two addresses
 		if m, err := msisdn.Parse(address); err == nil {
 			r.To = m
 			break
@@ -97,11 +97,11 @@ func decodeText(octets []byte, coding byte) string {
 	if coding == dataCoding[smstext.UCS2] {
 		return smstext.Decode(octets, smstext.UCS2)
 	}
-	return smstext.Decode(octets, smstext.Latin1) // the keys and values are ASCII in every other coding
+	return smstext.Decode(octets, smstext.Latin1) // in every other coding the keys and values are ASCII
 }
 
-// receiptKeys maps the keys of a receipt's text (appendix B), as message centres spell them, to ours. It includes
-// "submit" and "done" of "submit date" and "done date", which are never values.
+// receiptKeys maps the keys of a receipt's text (appendix B), in the spellings of message centres, to ours. It
+// includes "submit" and "done" of "submit date" and "done date", which are never values.
 var receiptKeys = map[string]string{
 	"id": "id", "msgid": "id", "message_id": "id", "messageid": "id",
 	"stat": "stat", "status": "stat", "state": "stat",
@@ -115,7 +115,7 @@ func receiptWords(text string) map[string]string {
 	if i := indexFold(text, "text:"); i >= 0 {
 		text = text[:i]
 	}
-	space := func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' } // what Unicode calls a space may be of an id
+	space := func(r rune) bool { return r == ' ' || '\t' <= r && r <= '\r' } // other Unicode spaces may be part of an id
 	rest := strings.FieldsFunc(text, space)
 	words := map[string]string{}
 	for len(rest) > 0 {
@@ -131,7 +131,7 @@ func receiptWords(text string) map[string]string {
 	return words
 }
 
-// receiptField takes a key and its value from the words of a receipt. Either may be missing.
+// receiptField removes a key and its value from the words of a receipt. Either may be missing.
 func receiptField(in []string) (key, value string, rest []string) {
 	word, rest := in[0], in[1:]
 	if !strings.Contains(word, ":") && len(rest) > 0 && rest[0][0] == ':' {
@@ -154,8 +154,8 @@ func beginsField(words []string) bool {
 	return key == "submit" || key == "done" || key != "" && (pair || len(words) > 1 && words[1][0] == ':')
 }
 
-// indexFold finds an ASCII word in any case, or returns -1. An index into the text in lower case would be wrong,
-// because some letters are longer there.
+// indexFold returns the index of an ASCII word in any case, or -1. Searching the text in lower case would return
+// wrong indexes, because some letters are longer in lower case.
 func indexFold(text, word string) int {
 	for i := range len(text) - len(word) + 1 {
 		if strings.EqualFold(text[i:i+len(word)], word) {
@@ -165,12 +165,12 @@ func indexFold(text, word string) int {
 	return -1
 }
 
-// longestID is how many octets of an id are kept, as many as SMPP allows one (section 5.2.23).
+// longestID is the maximum length of an id in octets, which is SMPP's own (section 5.2.23).
 const longestID = 64
 
-// canonicalID writes an id in the one form under which submits and receipts are matched: numbers in
-// decimal, texts in lower case. A NUL ends an id, wherever it is written. Callers give octets as decodeText reads those
-// of a receipt's text: all sides agree then, and any id can be stored.
+// canonicalID returns an id in the form in which submits and receipts are matched: numbers in decimal, texts in lower
+// case. An id ends at a NUL. Callers must convert octets to text as decodeText does for a receipt. Then ids of both
+// sides are equal, and any id can be stored.
 func canonicalID(id string, form IDForm) string {
 	id, _, _ = strings.Cut(id, "\x00")
 	id = strings.Map(printable, strings.ToLower(strings.TrimSpace(id)))
@@ -187,10 +187,10 @@ func canonicalID(id string, form IDForm) string {
 	if n, ok := new(big.Int).SetString(id, base); ok {
 		return n.String()
 	}
-	return id // not the promised form, but usable when both sides write it alike
+	return id // not the configured form, but usable if both sides have the same form
 }
 
-// printable replaces a control character by a visible sign, so that different ids stay different.
+// printable replaces a control character by a visible character, so that different ids stay different.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return r + '\u2400'
@@ -198,7 +198,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// clipID cuts an id to longestID, between two characters.
+// clipID cuts an id to longestID, without splitting a character.
 func clipID(id string) string {
 	if len(id) <= longestID {
 		return id

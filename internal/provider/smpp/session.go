@@ -15,38 +15,38 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// session is one bound connection. It has three goroutines: a reader that gives each response to its submit, a writer
-// that joins waiting units into one write, and a timer that sends enquire_link and abandons submits without a
-// response.
+// session is one bound connection. It has three goroutines. A reader passes each response to its submit. A writer
+// sends all waiting units in one write. A timer sends enquire_link and gives up submits without a response.
 type session struct {
 	link   *link
 	conn   net.Conn
-	window chan struct{} // one token a submit without an answer
+	window chan struct{} // a semaphore with one entry for each submit without a response
 
 	mu       sync.Mutex
 	sequence uint32
 	waiting  map[uint32]*submission
-	queued   []byte // written by the writer in one go
+	queued   []byte // sent by the writer in one write
 	ids      []uint32
 	closed   error
-	// Readings of the clock's Elapsed: the last PDU of the peer, and the request for a sign of life that has not come.
+	// Readings of the clock's Elapsed: when the peer last sent a PDU, and when the enquire_link was sent that has no
+	// response yet.
 	heard  time.Duration
 	asked  time.Duration
 	asking bool
 
-	kick   chan struct{} // there is something to write
-	dead   chan struct{} // closed with the session
+	kick   chan struct{} // there are units to write
+	dead   chan struct{} // closed when the session ends
 	stores sync.WaitGroup
 }
 
-// submission is a submit that waits for its answer.
+// submission is a submit without a response.
 type submission struct {
 	done    func(provider.Outcome)
-	written bool          // handed to the socket: from here on its fate is the operator's
+	written bool          // passed to the socket: the operator may receive it from here on
 	since   time.Duration // a reading of Elapsed
 }
 
-// open dials, binds and starts a session.
+// open connects, binds and returns a session.
 func open(ctx context.Context, l *link) (*session, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func open(ctx context.Context, l *link) (*session, error) {
 
 var bindCommands = map[BindMode]uint32{Transceiver: bindTransceiver, Transmitter: bindTransmitter, Receiver: bindReceiver}
 
-// bind is the opening exchange, before the goroutines of the session run.
+// bind makes the opening exchange. The goroutines of the session do not run yet.
 func (s *session) bind(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -90,7 +90,7 @@ func (s *session) bind(ctx context.Context) error {
 	return s.conn.SetDeadline(time.Time{})
 }
 
-// run serves the session until it ends, and returns the cause.
+// run runs the session until it ends, and returns the cause.
 func (s *session) run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.end(ctx.Err()) })
 	defer stop()
@@ -106,7 +106,8 @@ func (s *session) run(ctx context.Context) error {
 	return s.closed
 }
 
-// end closes the session once. Submits that were written without a response are Unknown, the others were not sent.
+// end closes the session once. For submits without a response, the outcome is Unknown if they were written, and
+// NotSent otherwise.
 func (s *session) end(why error) {
 	s.mu.Lock()
 	if s.closed != nil {
@@ -135,7 +136,7 @@ func lostOutcome(written bool) provider.Outcome {
 		Message: "the connection was lost before the segment was written", RetryAfter: time.Second}
 }
 
-// finish frees the submit's place in the window, then calls its caller.
+// finish returns the submit's place in the window, and then calls done.
 func (s *session) finish(sub *submission, o provider.Outcome) {
 	<-s.window
 	sub.done(o)
@@ -168,12 +169,12 @@ func (s *session) submit(ctx context.Context, segment provider.Segment, done fun
 	s.wake()
 }
 
-// notSent is the outcome of a segment that was given up before it had a place.
+// notSent returns the outcome of a segment that was given up before it had a place in the window.
 func notSent(why error) provider.Outcome {
 	return provider.Outcome{Class: provider.NotSent, Reason: provider.ReasonUnavailable, Message: why.Error()}
 }
 
-// enqueue hands a submit to the writer, unless the session takes no more.
+// enqueue passes a submit to the writer. It returns false if the session takes no more submits.
 func (s *session) enqueue(sub *submission, segment provider.Segment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +182,7 @@ func (s *session) enqueue(sub *submission, segment provider.Segment) bool {
 		return false
 	}
 	unit := pdu{id: submitSM, sequence: s.numberLocked(), body: submitBody(s.link.bind, segment)}
-	s.waiting[unit.sequence] = sub // noted before it is written: no answer can be early
+	s.waiting[unit.sequence] = sub // stored before it is written, so that its response is always expected
 	s.queued = unit.appendTo(s.queued)
 	s.ids = append(s.ids, unit.sequence)
 	return true
@@ -194,7 +195,7 @@ func (s *session) wake() {
 	}
 }
 
-// numberLocked gives the next sequence numberLocked (section 3.2). It is called under the lock.
+// numberLocked returns the next sequence number (section 3.2). The caller must have the lock.
 func (s *session) numberLocked() uint32 {
 	s.sequence = s.sequence%0x7fffffff + 1
 	return s.sequence
@@ -208,11 +209,12 @@ func (s *session) request(id uint32) {
 	s.wake()
 }
 
-// maxQueued bounds the octets that wait for a peer that does not read. The window bounds our submits among them. Only
-// maxQueued bounds our answers to the peer's requests.
+// maxQueued is the maximum number of octets that wait for a peer that does not read. The window limits our submits.
+// Only maxQueued limits our responses to the peer's requests.
 const maxQueued = 1 << 20
 
-// send queues a unit without an answer to wait for. A peer that goes on asking and reads nothing loses its session.
+// send queues a unit that has no response. It ends the session of a peer that continues to send requests and reads
+// nothing.
 func (s *session) send(p pdu) {
 	s.mu.Lock()
 	full := len(s.queued) > maxQueued
@@ -227,7 +229,7 @@ func (s *session) send(p pdu) {
 	s.wake()
 }
 
-// write puts everything that is queued into one write, again and again.
+// write repeatedly sends all queued units in one write.
 func (s *session) write() {
 	var spare []byte
 	for {
@@ -241,13 +243,13 @@ func (s *session) write() {
 		s.queued = spare[:0]
 		for _, id := range s.ids {
 			if sub := s.waiting[id]; sub != nil {
-				sub.written = true // before the write: a part of it may leave even when it fails
+				sub.written = true // set before the write, because a failed write may still send a part
 			}
 		}
 		s.ids = s.ids[:0]
 		s.mu.Unlock()
 		if len(out) > 0 {
-			// By the machine's clock: a peer that does not read holds up a socket.
+			// The deadline uses the machine's clock, because it is about the socket.
 			err := s.conn.SetWriteDeadline(time.Now().Add(s.link.bind.AnswerTimeout))
 			if err == nil {
 				_, err = s.conn.Write(out)
@@ -279,7 +281,7 @@ func (s *session) read(ctx context.Context) error {
 
 var errUnbound = errors.New("smpp: the peer unbound")
 
-// take treats one unit from the peer.
+// take handles one unit from the peer.
 func (s *session) take(ctx context.Context, p pdu) error {
 	switch p.id {
 	case submitSM | answerBit, genericNack:
@@ -289,7 +291,7 @@ func (s *session) take(ctx context.Context, p pdu) error {
 	case deliverSM:
 		s.delivered(ctx, p)
 	case unbind:
-		_, _ = s.conn.Write(p.answer(statusOK).appendTo(nil)) // at once: nothing comes after it
+		_, _ = s.conn.Write(p.answer(statusOK).appendTo(nil)) // written directly, because the writer ends with the session
 		return errUnbound
 	case enquireLink | answerBit, unbind | answerBit:
 	default:
@@ -306,7 +308,7 @@ func (s *session) answered(p pdu) {
 	delete(s.waiting, p.sequence)
 	s.mu.Unlock()
 	if sub == nil {
-		return // given up before, or never ours: its submit was called Unknown
+		return // given up before, with the outcome Unknown, or not ours
 	}
 	o := submitOutcome(p, s.link.bind)
 	if p.status == statusThrottled || p.status == statusQueueFull {
@@ -317,14 +319,14 @@ func (s *session) answered(p pdu) {
 	s.finish(sub, o)
 }
 
-// delivered stores a receipt and then acknowledges it, while the connection goes on with other units. The
-// receipts of a connection are queued in the order in which they came, because the first final one counts. A
-// receipt that could not be stored is refused with a temporary fault: the operator sends it again. A
-// message from a handset is acknowledged and left: Makola serves no conversations yet.
+// delivered stores a receipt and then acknowledges it. Meanwhile the connection handles other units. The receipts of
+// a connection are queued in the order in which they arrived, because the first final one counts. A receipt that
+// could not be stored is answered with a temporary error, so the operator sends it again. A message from a handset is
+// acknowledged and ignored.
 func (s *session) delivered(ctx context.Context, p pdu) {
 	receipt, kind := parseReceipt(p.body, s.link.bind, s.link.clock.Now())
 	if kind != matchable {
-		if kind == unreadable { // refused, it would come again for ever
+		if kind == unreadable { // if it were refused, the operator would repeat it for ever
 			s.link.log.WarnContext(ctx, "acknowledged unreadable delivery receipt", "bind", s.link.bind.Name, "octets", len(p.body))
 		}
 		s.send(p.answer(statusOK))
@@ -338,7 +340,7 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 		defer func() { <-s.link.receipts }()
 		if err := stored(); err != nil {
 			level := slog.LevelError
-			if ctx.Err() != nil { // the connection ends: the operator gets no answer, and sends the receipt again
+			if ctx.Err() != nil { // the connection ends without a response, and the operator sends the receipt again
 				level = slog.LevelDebug
 			}
 			s.link.log.Log(ctx, level, "failed to store delivery receipt", "bind", s.link.bind.Name, "error", err)
@@ -349,8 +351,8 @@ func (s *session) delivered(ctx context.Context, p pdu) {
 	}()
 }
 
-// keepAlive sends enquire_link to a silent peer, ends the session of a peer that stays silent, and abandons submits
-// without a response.
+// keepAlive sends enquire_link to a peer that sends nothing, and ends the session if the peer does not respond. It
+// also gives up submits without a response.
 func (s *session) keepAlive(ctx context.Context) {
 	step := max(min(s.link.bind.EnquireEvery, s.link.bind.AnswerTimeout)/4, time.Millisecond)
 	for {
@@ -378,8 +380,8 @@ func (s *session) keepAlive(ctx context.Context) {
 	}
 }
 
-// look finds the submits that are given up, and whether the peer must be asked for a sign of life, or
-// did not give one.
+// look returns the submits that have waited too long for a response. ask is set if enquire_link must be sent, and
+// silent if the peer did not respond to it.
 func (s *session) look(now time.Duration) (late []*submission, ask, silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -399,14 +401,14 @@ func (s *session) look(now time.Duration) (late []*submission, ask, silent bool)
 	return late, false, false
 }
 
-// pending returns the number of submits that wait for a response.
+// pending returns the number of submits without a response.
 func (s *session) pending() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)
 }
 
-// submitBody is the body of a submit_sm (section 4.4.1).
+// submitBody returns the body of a submit_sm (section 4.4.1).
 func submitBody(b Bind, g provider.Segment) []byte {
 	body := make([]byte, 0, 96+len(g.Octets))
 	body = cstring(body, b.ServiceType, 6)
@@ -430,7 +432,7 @@ func submitBody(b Bind, g provider.Segment) []byte {
 	if g.WantsReceipt {
 		receipt = 1
 	}
-	body = append(body, esm, 0, 0, 0) // protocol id, priority, no time of delivery
+	body = append(body, esm, 0, 0, 0) // protocol id, priority, no scheduled delivery time
 	body = cstring(body, validity(g.Validity), 17)
 	body = append(body, receipt, 0, dataCoding[g.Encoding], 0)
 	text := g.Octets
@@ -449,7 +451,7 @@ func submitBody(b Bind, g provider.Segment) []byte {
 	return body
 }
 
-// validity is a time from now on (section 7.1.1.2), empty for none.
+// validity formats a relative time (section 7.1.1.2). It returns "" for zero.
 func validity(d time.Duration) string {
 	if d <= 0 {
 		return ""
@@ -458,7 +460,8 @@ func validity(d time.Duration) string {
 	return fmt.Sprintf("0000%02d%02d%02d%02d000R", s/86_400, s/3_600%24, s/60%60, s%60)
 }
 
-// dataCoding is section 5.2.19; 0 is the message centre's default alphabet, GSM 03.38 at operators.
+// dataCoding has the values of section 5.2.19. 0 is the message centre's default alphabet, which is GSM 03.38 at
+// operators.
 var dataCoding = map[smstext.Encoding]byte{smstext.GSM7: 0, smstext.Latin1: 3, smstext.UCS2: 8}
 
 func isNumber(s string) bool {
@@ -470,8 +473,9 @@ func isNumber(s string) bool {
 	return s != ""
 }
 
-// submitOutcome reads the response to a submit. Statuses that mean "later" prove that the message was not accepted.
-// After a system error the outcome is unknown. Every other error status of the specification is a final refusal.
+// submitOutcome reads the response to a submit. Statuses that mean "try later" prove that the message was not
+// accepted. After a system error the outcome is unknown. Every other error status of the specification is a final
+// refusal.
 func submitOutcome(p pdu, b Bind) provider.Outcome {
 	code := fmt.Sprintf("0x%08x", p.status)
 	switch p.status {

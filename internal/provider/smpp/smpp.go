@@ -1,13 +1,13 @@
-// Package smpp is Makola's SMPP 3.4 client: it keeps binds with mobile operators' message centres, submits segments
-// through a window that blocks instead of overflowing, and reads delivery receipts.
+// Package smpp is Makola's SMPP 3.4 client. It maintains connections to mobile operators' message centres, submits
+// segments through a window that blocks when it is full, and reads delivery receipts.
 //
 // It is our own code because the session is the core of an SMS gateway. The available libraries cut texts wrongly,
 // lose accepted PDUs when a connection closes, or return "window full" instead of waiting.
 //
 // Three rules shape it. A submit is recorded before it is written, so that no response is unexpected. A submit that
-// was written without a response is Unknown, never "failed": SMPP has no idempotency key, and only the caller may
-// decide whether to send again. A receipt is acknowledged after the caller has stored it, so that a crash repeats a
-// receipt instead of losing it.
+// was written without a response is Unknown, never failed. SMPP has no idempotency key, so only the caller may decide
+// whether to send again. A receipt is acknowledged after the caller has stored it, so that a crash repeats a receipt
+// instead of losing it.
 //
 // Wire facts are from the SMPP 3.4 specification, issue 1.2; section numbers refer to it.
 package smpp
@@ -26,8 +26,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// IDForm is an operator's notation of message ids in one kind of PDU. Some operators return a hexadecimal id for a
-// submit and a decimal id in receipts, or the other way round.
+// IDForm is the form in which an operator writes message ids in one kind of PDU. Some operators return a hexadecimal
+// id for a submit and a decimal id in receipts, or the other way round.
 type IDForm string
 
 // The forms of ids.
@@ -37,11 +37,11 @@ const (
 	IDDecimal IDForm = "decimal"
 )
 
-// Concatenation is the way in which the parts of a long message are joined.
+// Concatenation is the way in which the parts of a long message are linked.
 type Concatenation string
 
-// The ways to join parts: a user data header in the text (every handset), or the SAR parameters, which
-// the message centre turns into one.
+// The ways to link parts. UDH is a user data header in the text, which every handset supports. SAR parameters are
+// converted to such a header by the message centre.
 const (
 	UDH Concatenation = "udh"
 	SAR Concatenation = "sar"
@@ -50,14 +50,14 @@ const (
 // BindMode is the direction of a connection: sending, receiving or both.
 type BindMode string
 
-// The bind modes. Transmitter and Receiver come in pairs.
+// The bind modes. Each Transmitter needs a Receiver.
 const (
 	Transceiver BindMode = "transceiver"
 	Transmitter BindMode = "transmitter"
 	Receiver    BindMode = "receiver"
 )
 
-// Bind is one account with one message centre. Zero values take the defaults named here.
+// Bind configures the connections to one account at one message centre. Zero values select the defaults given here.
 type Bind struct {
 	Name       string // for logs and metrics
 	Address    string // host:port
@@ -67,14 +67,14 @@ type Bind struct {
 	SystemType string
 	// Mode Transmitter also opens a second connection as Receiver.
 	Mode        BindMode         // default Transceiver
-	Connections int              // how many connections at once; default 1
+	Connections int              // number of concurrent connections; default 1
 	Networks    []msisdn.Network // the networks it serves; empty: all
 
-	Window          int           // submits without an answer; default 10
-	Rate            float64       // segments a second; 0: no limit but the window
-	AnswerTimeout   time.Duration // default 60 s; after it a submit is Unknown
+	Window          int           // maximum number of submits without a response; default 10
+	Rate            float64       // segments a second; 0: only the window limits
+	AnswerTimeout   time.Duration // default 60 s; after it the outcome of a submit is Unknown
 	EnquireEvery    time.Duration // default 30 s
-	ReconnectWithin time.Duration // longest pause between two tries; default 30 s
+	ReconnectWithin time.Duration // longest pause between two attempts to connect; default 30 s
 	SubmitIDs       IDForm        // default IDText
 	ReceiptIDs      IDForm        // default IDText
 	Concatenation   Concatenation // default UDH
@@ -109,32 +109,32 @@ func (b Bind) withDefaults() Bind {
 	return b
 }
 
-// Options shape a Client.
+// Options configure a Client.
 type Options struct {
 	Binds []Bind
 	Clock *clock.Clock
 	Log   *slog.Logger
-	// Receipt queues a delivery receipt to be stored, without waiting. A connection's receipts are given in
-	// the order in which they came. Until stored returns nil the receipt is not acknowledged, and the operator
-	// sends it again; stored waits for several receipts at once.
+	// Receipt queues a delivery receipt to be stored. It must not wait. The receipts of a connection are passed in
+	// the order in which they arrived. stored waits until the receipt is stored; several receipts are stored at once.
+	// Until stored returns nil, the receipt is not acknowledged, and the operator sends it again.
 	Receipt func(context.Context, provider.Receipt) (stored func() error)
 }
 
-// Client keeps the binds of one installation. It is a provider.SMSSender, also while it does not run:
-// then another node has the connections.
+// Client maintains the connections of one installation. It implements provider.SMSSender, even while it does not run
+// and another node has the connections.
 type Client struct {
 	links   []*link
 	next    atomic.Uint64
 	running atomic.Bool
 
-	mu   sync.Mutex         // of Start and Stop
-	stop context.CancelFunc // nil while it does not run
+	mu   sync.Mutex         // protects Start and Stop
+	stop context.CancelFunc // nil while the client does not run
 	kept sync.WaitGroup
 }
 
 var errNoBind = errors.New("smpp: no bound connection serves this network")
 
-// New makes a client; Start connects it.
+// New returns a client. Start connects it.
 func New(o Options) *Client {
 	c := &Client{}
 	for _, b := range o.Binds {
@@ -150,8 +150,7 @@ func New(o Options) *Client {
 	return c
 }
 
-// Start connects every bind and keeps it connected until Stop or the end of ctx. It may be started again
-// after Stop.
+// Start opens all connections and keeps them open until Stop or the end of ctx. It may be called again after Stop.
 func (c *Client) Start(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +158,7 @@ func (c *Client) Start(ctx context.Context) {
 		panic("smpp: started twice")
 	}
 	ctx, c.stop = context.WithCancel(ctx)
-	c.running.Store(true) // first: a link that is bound takes submits
+	c.running.Store(true) // set first, because a bound link takes submits
 	for _, l := range c.links {
 		l.draining.Store(false)
 		c.kept.Add(1)
@@ -170,7 +169,7 @@ func (c *Client) Start(ctx context.Context) {
 	}
 }
 
-// Stop takes no more submits, waits for the answers that are due until ctx ends, unbinds and closes.
+// Stop takes no more submits, waits for pending responses until ctx ends, unbinds and closes.
 func (c *Client) Stop(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,11 +191,11 @@ func (c *Client) Stop(ctx context.Context) {
 	c.stop = nil
 }
 
-// drainFor is the time for which Run waits for pending responses when it ends. The lease of the connections ends
-// three seconds before another node can acquire it.
+// drainFor is the time for which Run waits for pending responses when it ends. It must be short: another node can
+// acquire the connections' lease three seconds after this node's lease ends.
 const drainFor = 2 * time.Second
 
-// Run is Start, and Stop as soon as ctx ends: the work of a node that holds the connections.
+// Run starts the client, and stops it when ctx ends. It is the work of the node that has the connections' lease.
 func (c *Client) Run(ctx context.Context) {
 	beyond := context.WithoutCancel(ctx)
 	c.Start(beyond)
@@ -206,8 +205,8 @@ func (c *Client) Run(ctx context.Context) {
 	c.Stop(limit)
 }
 
-// Ready is nil when a bound connection serves the network, and provider.ErrElsewhere while the client
-// does not run.
+// Ready returns nil if a bound connection serves the network. While the client does not run, it returns
+// provider.ErrElsewhere.
 func (c *Client) Ready(n msisdn.Network) error {
 	if !c.running.Load() {
 		return provider.ErrElsewhere
@@ -225,8 +224,8 @@ type State struct {
 	Name        string
 	Connections int
 	Bound       int
-	Since       time.Time // of the last change
-	Why         string    // of the last failure, while some connection is not bound
+	Since       time.Time // time of the last change
+	Why         string    // the last failure, while a connection is not bound
 }
 
 // States returns the state of each bind, in the order of the options.
@@ -252,7 +251,7 @@ func (c *Client) States() []State {
 	return all
 }
 
-// Whole is false: the binds take segments.
+// Whole returns false, because the client submits segments.
 func (c *Client) Whole(string, msisdn.MSISDN) bool { return false }
 
 // Submit implements provider.SMSSender.
@@ -261,7 +260,7 @@ func (c *Client) Submit(ctx context.Context, s provider.Segment, done func(provi
 	c.SubmitTo(ctx, network, s, done)
 }
 
-// SubmitTo is Submit for a known network. Connections that serve it take turns.
+// SubmitTo is Submit for a known network. The connections that serve the network take turns.
 func (c *Client) SubmitTo(ctx context.Context, network msisdn.Network, s provider.Segment, done func(provider.Outcome)) {
 	from := int(c.next.Add(1))
 	for i := range c.links {
