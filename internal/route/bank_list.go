@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// CheckBanks compares each rail's own list of banks with our codes of them, and logs the differences. It changes no code: a wrong
-// one pays somebody else, so a person decides. A rail that does not answer keeps the codes that we have.
+// CheckBanks compares each rail's own list of banks with our codes, and logs the differences. It changes no code,
+// because a wrong code pays somebody else, so a person must decide. If a rail does not respond, nothing is compared.
 func (t *Table) CheckBanks(ctx context.Context) error {
 	for _, r := range t.rails {
 		if r.BankList == nil {
@@ -38,7 +38,8 @@ func (t *Table) CheckBanks(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// compareBanks returns our active banks whose code the provider does not list, and the provider's banks that no code of ours names.
+// compareBanks returns our active banks whose code is not in the provider's list, and the provider's banks that have
+// none of our codes.
 func compareBanks(c *catalogue, rail string, list []provider.PayableBank) (gone, unused []string) {
 	ours := map[string]bool{}
 	for _, b := range c.Banks {

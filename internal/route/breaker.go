@@ -9,8 +9,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The breaker opens after this many failures in a row on one node and stays open for firstHold. Each failed probe
-// doubles the time, up to maxHold. A probe without a report is given up after probeFor.
+// The breaker opens after openAfter consecutive failures on one node and stays open for firstHold. Each failed probe
+// doubles that time, up to maxHold. A probe without a report ends after probeFor.
 const (
 	openAfter = 10
 	firstHold = 15 * time.Second
@@ -19,8 +19,8 @@ const (
 )
 
 // Report records the outcome of a call to a provider, so that its breaker can open or close. A clear refusal and a
-// recognized duplicate come from a provider that works. A bare refusal counts neither way. Status queries are not
-// reported, because their outcome is little evidence that money can be sent.
+// recognized duplicate are successes, because the provider works. A bare refusal counts neither way. Status queries
+// are not reported, because they show little about submissions.
 func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took time.Duration) {
 	t.metrics.observe(r, op, o, took)
 	k := breakerKey{r.Mode, r.Name, op}
@@ -29,12 +29,12 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, open, _ := b.state(k, b.read)
-	if o.Class == provider.Rejected && !o.Clear { // of a gateway, or our own: no evidence about the provider
+	if o.Class == provider.Rejected && !o.Clear { // may come from a gateway or from our adapter: no evidence about the provider
 		return
 	}
 	if !outage(o) {
 		delete(b.failures, k)
-		// An answer to a request from before the opening proves nothing.
+		// The response to a request from before the breaker opened proves nothing.
 		if open && now.Add(-took).After(was.openedAt) {
 			b.changed[k] = nil
 			t.announce(k, "closed", "")
@@ -44,20 +44,20 @@ func (t *Table) Report(r provider.Rail, op Operation, o provider.Outcome, took t
 	b.failures[k]++
 	hold := firstHold
 	switch {
-	case open && now.Before(was.until): // a late answer from before the opening
+	case open && now.Before(was.until): // the response to a request from before the breaker opened
 		return
 	case open:
 		hold = min(2*was.hold, maxHold)
 	case b.failures[k] < openAfter:
 		return
 	}
-	delete(b.failures, k) // closing begins a new count
+	delete(b.failures, k) // after closing, failures are counted from zero
 	b.changed[k] = &breaker{openedAt: now, until: now.Add(max(hold, min(o.RetryAfter, maxHold))), hold: hold, why: why(o)}
 	t.announce(k, "open", why(o))
 }
 
-// outage reports whether the provider cannot be reached, or its responses cannot be read. Sending more would pile up
-// payments with an unknown outcome.
+// outage reports whether the provider cannot be reached, or its responses cannot be read. Further submissions would
+// then create payments with an unknown outcome.
 func outage(o provider.Outcome) bool {
 	switch o.Class {
 	case provider.NotSent, provider.Barred:
@@ -85,7 +85,7 @@ func (t *Table) announce(k breakerKey, state, why string) {
 	t.wakePublisher()
 }
 
-// wakePublisher has publishBreakers run soon.
+// wakePublisher makes the background work run publishBreakers soon.
 func (t *Table) wakePublisher() {
 	select {
 	case t.log2db.publish <- struct{}{}:
@@ -93,13 +93,12 @@ func (t *Table) wakePublisher() {
 	}
 }
 
-// A Probe is the one request that a half-open breaker lets through. Its report
-// closes the breaker or opens it again. Until then, and for probeFor at most, every
-// other request is refused.
+// A Probe permits the one request that a half-open breaker admits. The report of that request closes the breaker or
+// opens it again. Until then, for at most probeFor, every other request is refused.
 type Probe struct {
 	table *Table
 	key   breakerKey
-	until time.Time // names the probe: the row's probe_until
+	until time.Time // identifies the probe: probe_until of the row
 }
 
 // Of reports whether the probe belongs to a rail. A nil probe belongs to none.
@@ -107,10 +106,9 @@ func (p *Probe) Of(r provider.Rail) bool {
 	return p != nil && p.key.provider == r.Name && p.key.mode == r.Mode
 }
 
-// GiveBack lets another request try at once: the one that held the probe has
-// submitted nothing. It does nothing on nil, on a probe that was given back, and
-// on one whose time is over. It works after the end of ctx. A probe that cannot be
-// given back is over after probeFor.
+// GiveBack returns a probe whose owner has submitted nothing, so that another request can use it at once. It does
+// nothing on nil, on a returned probe, and on an expired one. It works even after ctx has ended. A probe that cannot
+// be returned expires after probeFor.
 func (p *Probe) GiveBack(ctx context.Context) {
 	if p == nil {
 		return
@@ -134,15 +132,15 @@ func (p *Probe) GiveBack(ctx context.Context) {
 	if err != nil {
 		t.log.Warn("circuit breaker probe released", "provider", p.key.provider, "operation", string(p.key.op), "error", err)
 	}
-	t.wakePublisher() // the row may have been written in the meantime, with the probe
+	t.wakePublisher() // the row may have been written meanwhile, with the probe
 }
 
 const sqlGiveProbeBack = `UPDATE provider_breakers SET probe_until = $1
 	WHERE mode = $2 AND provider = $3 AND operation = $4 AND probe_until = $5`
 
-// mayTry reports whether the breaker lets a request through, and otherwise for how long it will not. A half-open
-// breaker lets a single request of all nodes through, and only if there was no better rail. mayTry uses the last
-// reading of the table, not the caller's: this node's own change may have reached the table in the meantime.
+// mayTry reports whether the breaker admits a request. If it does not, wait is the time until it may. A half-open
+// breaker admits a single request of all nodes, and only if there is no better rail. mayTry uses the last reading of
+// the table instead of the caller's, which may be older than this node's own change.
 func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, taken *Probe, wait time.Duration) {
 	now := t.clock.Now()
 	b := &t.breakers
@@ -157,14 +155,14 @@ func (t *Table) mayTry(ctx context.Context, k breakerKey, first bool) (ok bool, 
 		next = is.probeUntil
 	}
 	reached := now
-	if next.Sub(now) > maxHold+probeFor { // no hold is so long: the clock was set back since
+	if next.Sub(now) > maxHold+probeFor { // no breaker stays open for so long: the clock was set back
 		reached = next
 	}
 	if reached.Before(next) || !first {
 		b.mu.Unlock()
 		return false, nil, next.Sub(now)
 	}
-	// Taken on this node, before asking the others.
+	// The probe is claimed on this node first, and then in the table for all nodes.
 	probe := &Probe{table: t, key: k, until: now.Add(probeFor).Truncate(time.Microsecond)}
 	half := is
 	half.probeUntil = probe.until
@@ -206,8 +204,8 @@ const (
 	sqlCloseBreaker = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2 AND operation = $3`
 )
 
-// publishBreakers writes this node's decisions. A decision that cannot be written now is kept and applies on this
-// node.
+// publishBreakers stores this node's decisions for all nodes. If they cannot be stored now, they apply on this node
+// and are stored later.
 func (t *Table) publishBreakers(ctx context.Context) error {
 	b := &t.breakers
 	b.mu.Lock()
@@ -235,7 +233,8 @@ func (t *Table) publishBreakers(ctx context.Context) error {
 		return err
 	}
 	t.switches.Forget(struct{}{})
-	// Read back before dropping our own decision, so that no Choose in between sees the old rows.
+	// The table is read again before our own decisions are removed, so that no call of Choose sees the old rows in
+	// between.
 	if _, err := t.switches.Get(ctx, struct{}{}); err != nil {
 		return err
 	}

@@ -10,23 +10,24 @@ type breakerKey struct {
 	op             Operation
 }
 
-// breaker is an open one. After until it is half-open: one request at a time
-// may try, and probeUntil is when the next may.
+// breaker is an open breaker. After until it is half-open: one request at a time may try. probeUntil is when the next
+// one may.
 type breaker struct {
 	openedAt, until, probeUntil time.Time
 	hold                        time.Duration
 	why                         string
 }
 
-// breakers is what this node has counted and not yet read back from the table.
+// breakers has this node's counts of failures and its own decisions about breakers.
 type breakers struct {
 	mu       sync.Mutex
 	failures map[breakerKey]int
-	// read is the table as last read; changed is what this node decided since
-	// and has not published. nil in changed is closed.
+	// read has the breakers as last read from the table. changed has this node's decisions that are not published
+	// yet. A nil value in changed means that the breaker is closed.
 	read    map[breakerKey]breaker
 	changed map[breakerKey]*breaker
-	// readings counts readings of the table that began; newest is the one that read is of.
+	// readings is the number of readings of the table that have begun. newest is the number of the reading that read
+	// comes from.
 	readings, newest uint64
 }
 
@@ -34,7 +35,7 @@ func (b *breakers) init() {
 	b.failures, b.read, b.changed = map[breakerKey]int{}, map[breakerKey]breaker{}, map[breakerKey]*breaker{}
 }
 
-// reading numbers a reading of the table that begins.
+// reading returns the number of a reading of the table that begins now.
 func (b *breakers) reading() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,8 +43,7 @@ func (b *breakers) reading() uint64 {
 	return b.readings
 }
 
-// seen stores a reading, unless a reading that began later is stored already: this one may be from before a
-// publication.
+// seen stores a reading, unless a later one is stored already. An earlier reading may date from before a publication.
 func (b *breakers) seen(reading uint64, read map[breakerKey]breaker) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

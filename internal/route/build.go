@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// New makes the table of the configured rails. names are all providers with an adapter: operators may pause them,
-// route to them and book money at them before an account is configured. New reads nothing.
+// New returns the table of the configured rails. names are all providers that have an adapter. Operators may pause
+// them, route to them and book money at them before an account is configured. New reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []provider.Rail) *Table {
 	t := &Table{db: d, clock: c, log: log, names: slices.Clone(names), rails: slices.Clone(rails), metrics: newMetrics(), packer: newPacker()}
 	t.switches = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (*switches, error) { return t.loadSwitches(ctx) })
@@ -22,8 +22,7 @@ func New(d *db.DB, c *clock.Clock, log *slog.Logger, names []string, rails []pro
 	return t
 }
 
-// Start writes the defaults that are missing, reads the tables and begins to
-// write the log of exchanges in the background.
+// Start stores missing defaults, reads the tables, and starts the background work that writes the log of exchanges.
 func (t *Table) Start(ctx context.Context) error {
 	if err := t.Seed(ctx); err != nil {
 		return err
@@ -39,7 +38,8 @@ func (t *Table) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop writes the rest of the log and ends the background work. ctx bounds the wait. It may be called twice.
+// Stop writes the rest of the log and ends the background work. It waits at most until ctx ends. It may be called
+// twice.
 func (t *Table) Stop(ctx context.Context) error {
 	t.log2db.end.Do(func() { close(t.log2db.stop) })
 	done := make(chan struct{})

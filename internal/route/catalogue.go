@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Catalogue reads everything, from the database and not the cache.
+// Catalogue reads all catalogues from the database, not from the cache.
 func (t *Table) Catalogue(ctx context.Context) (Catalogue, error) {
 	c, err := t.loadCatalogue(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ const (
 	sqlPrefixes  = `SELECT prefix, network FROM number_prefixes`
 )
 
-// loadCatalogue reads the five small tables in one exchange.
+// loadCatalogue reads the five small tables in one round trip.
 func (t *Table) loadCatalogue(ctx context.Context) (*catalogue, error) {
 	c := &catalogue{}
 	codes := map[string]map[string]string{} // by sort code
@@ -85,8 +85,7 @@ func (t *Table) loadCatalogue(ctx context.Context) (*catalogue, error) {
 	return c, nil
 }
 
-// Networks lists the airtime networks, inactive ones too: their record shows
-// the status.
+// Networks lists the airtime networks, including inactive ones, whose status is part of the response.
 func (t *Table) Networks(ctx context.Context) ([]AirtimeNetwork, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {
@@ -95,7 +94,7 @@ func (t *Table) Networks(ctx context.Context) ([]AirtimeNetwork, error) {
 	return append([]AirtimeNetwork(nil), c.Networks...), nil
 }
 
-// Network finds an airtime network by id.
+// Network returns an airtime network by its id.
 func (t *Table) Network(ctx context.Context, id string) (AirtimeNetwork, bool, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {
@@ -124,7 +123,7 @@ func (t *Table) Services(ctx context.Context) ([]Service, error) {
 	return list, nil
 }
 
-// Service finds a data service by id, also one that is not active any more.
+// Service returns a data service by its id, even if it is no longer active.
 func (t *Table) Service(ctx context.Context, id string) (Service, bool, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {
@@ -138,8 +137,9 @@ func (t *Table) Service(ctx context.Context, id string) (Service, bool, error) {
 	return Service{}, false, nil
 }
 
-// Banks lists by name the active banks that a tenant's payouts can reach: a provider of ours serves the bank and
-// looks up names of its accounts. A paused or failing provider counts, because clients keep the list for a day.
+// Banks lists the active banks that a tenant's payouts can reach, by name. One of our providers must serve the bank
+// and look up names of its accounts. Paused and failing providers count as well, because clients keep the list for a
+// day.
 func (t *Table) Banks(ctx context.Context, tenant, mode string) ([]Bank, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {
@@ -162,7 +162,7 @@ func (t *Table) Banks(ctx context.Context, tenant, mode string) ([]Bank, error) 
 	return list, nil
 }
 
-// Bank finds a bank by id, also one that is not active any more.
+// Bank returns a bank by its id, even if it is no longer active.
 func (t *Table) Bank(ctx context.Context, id string) (Bank, bool, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {
@@ -176,8 +176,8 @@ func (t *Table) Bank(ctx context.Context, id string) (Bank, bool, error) {
 	return Bank{}, false, nil
 }
 
-// LikelyNetwork guesses a number's network from its prefix, the longest that
-// is listed. Numbers are portable: nothing may be refused because of it.
+// LikelyNetwork returns the network that a number's prefix suggests. The longest listed prefix counts. Numbers can
+// move between networks, so callers must not refuse anything because of the result.
 func (t *Table) LikelyNetwork(ctx context.Context, m msisdn.MSISDN) (msisdn.Network, bool, error) {
 	c, err := t.catalogue.Get(ctx, struct{}{})
 	if err != nil {
@@ -195,8 +195,8 @@ func (t *Table) LikelyNetwork(ctx context.Context, m msisdn.MSISDN) (msisdn.Netw
 const sqlSetBankCode = `INSERT INTO bank_codes (bank, provider, code) SELECT code, $2, $3 FROM banks WHERE code = $1
 	ON CONFLICT (bank, provider) DO UPDATE SET code = excluded.code`
 
-// SetBankCode stores a provider's own code of a bank, identified by its sort code. With an empty code, the provider
-// does not reach the bank.
+// SetBankCode stores a provider's own code of a bank, which is identified by its sort code. An empty code means that
+// the provider does not reach the bank.
 func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
 	var f problem.Fields
 	t.CheckProvider(&f, providerName)
@@ -217,8 +217,8 @@ func (t *Table) SetBankCode(tx *db.Tx, bank, providerName, code string) error {
 const sqlSetPrefix = `INSERT INTO number_prefixes (prefix, network) VALUES ($1, $2)
 	ON CONFLICT (prefix) DO UPDATE SET network = excluded.network`
 
-// SetPrefix assigns a range of numbers to a network, or with an empty network to none. The prefix is in local form,
-// such as 024 or 0553.
+// SetPrefix assigns a range of numbers to a network. An empty network removes the assignment. The prefix is in local
+// form, such as 024 or 0553.
 func (t *Table) SetPrefix(tx *db.Tx, prefix string, n msisdn.Network) error {
 	if len(prefix) < 2 || len(prefix) > 10 || prefix[0] != '0' || strings.Trim(prefix, "0123456789") != "" {
 		return problem.Field("prefix", "must be the first digits of a local number, such as 024")

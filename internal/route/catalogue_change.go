@@ -11,10 +11,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// CatalogueKind is a sort of entry of the catalogues.
+// CatalogueKind is a kind of catalogue entry.
 type CatalogueKind string
 
-// The sorts.
+// The kinds.
 const (
 	NetworkEntry  CatalogueKind = "network"
 	ServiceEntry  CatalogueKind = "service"
@@ -26,13 +26,13 @@ const (
 // CatalogueChange is a change of one entry.
 type CatalogueChange struct {
 	Kind     CatalogueKind
-	Key      string // a network, a service, a bank's sort code or the first digits of local numbers
+	Key      string // a network, a service, a bank's sort code or the prefix of local numbers
 	Provider string // of a BankCodeEntry
-	Value    string // of a BankCodeEntry the code, of a PrefixEntry the network; empty: none
-	Edit     Edit   // of the others
+	Value    string // the code of a BankCodeEntry or the network of a PrefixEntry; empty: none
+	Edit     Edit   // of the other kinds
 }
 
-// entrySQL reads the present value of an entry as one text.
+// entrySQL reads the current value of an entry as one text.
 var entrySQL = map[CatalogueKind]string{
 	NetworkEntry:  `SELECT id || ', ' || name || ', ' || status FROM airtime_networks WHERE network = $1`,
 	ServiceEntry:  `SELECT id || ', ' || name || ', ' || status FROM data_services WHERE service = $1`,
@@ -41,8 +41,8 @@ var entrySQL = map[CatalogueKind]string{
 	PrefixEntry:   `SELECT network FROM number_prefixes WHERE prefix = $1`,
 }
 
-// EntryNow returns the present value of a change's entry, from the database and not the cache. It is empty if there
-// is none.
+// EntryNow returns the current value of the entry that c changes, from the database and not from the cache. It is
+// empty if there is no entry.
 func (t *Table) EntryNow(ctx context.Context, c CatalogueChange) (text string, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		text, err = t.EntryIn(tx, c, "")
@@ -51,7 +51,7 @@ func (t *Table) EntryNow(ctx context.Context, c CatalogueChange) (text string, e
 	return text, err
 }
 
-// EntryIn is EntryNow in a transaction; with a lock of " FOR UPDATE" the entry stays as it is until its end.
+// EntryIn is EntryNow in a transaction. If lock is " FOR UPDATE", the entry stays locked until the transaction ends.
 func (t *Table) EntryIn(tx *db.Tx, c CatalogueChange, lock string) (text string, err error) {
 	sql, known := entrySQL[c.Kind]
 	if !known {
@@ -65,7 +65,7 @@ func (t *Table) EntryIn(tx *db.Tx, c CatalogueChange, lock string) (text string,
 	return text, err
 }
 
-// ChangeEntry changes an entry of the catalogues.
+// ChangeEntry applies a change to an entry of the catalogues.
 func (t *Table) ChangeEntry(tx *db.Tx, c CatalogueChange) error {
 	switch c.Kind {
 	case NetworkEntry:
@@ -84,7 +84,7 @@ func (t *Table) ChangeEntry(tx *db.Tx, c CatalogueChange) error {
 
 // Edit is a change of a catalogue entry. Empty fields stay as they are.
 type Edit struct {
-	ID     string // what clients send from now on
+	ID     string // the id that clients send after the change
 	Name   string
 	Status string // Active or Inactive
 }
@@ -117,12 +117,12 @@ func (t *Table) EditNetwork(tx *db.Tx, n msisdn.Network, e Edit) error {
 	return t.edit(tx, sqlEditNetwork, string(n), e)
 }
 
-// EditService changes the catalogue entry of a data service, named by its key.
+// EditService changes the catalogue entry of a data service, identified by its key.
 func (t *Table) EditService(tx *db.Tx, key string, e Edit) error {
 	return t.edit(tx, sqlEditService, key, e)
 }
 
-// EditBank changes the catalogue entry of a bank, named by its sort code.
+// EditBank changes the catalogue entry of a bank, identified by its sort code.
 func (t *Table) EditBank(tx *db.Tx, code string, e Edit) error {
 	return t.edit(tx, sqlEditBank, code, e)
 }
@@ -132,7 +132,7 @@ func (t *Table) edit(tx *db.Tx, sql, key string, e Edit) error {
 		return err
 	}
 	if id, err := uuid.Parse(e.ID); err == nil && len(e.ID) == len(id.String()) {
-		e.ID = id.String() // in small letters, as clients' ids are read
+		e.ID = id.String() // in lower case, to which clients' ids are converted
 	}
 	t.forget(tx)
 	n, err := tx.Exec(sql, e.ID, e.Name, e.Status, key)

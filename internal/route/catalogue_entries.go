@@ -11,7 +11,7 @@ const (
 	Inactive = "inactive"
 )
 
-// AirtimeNetwork is a network that airtime can be sent to.
+// AirtimeNetwork is a network to which airtime can be sent.
 type AirtimeNetwork struct {
 	ID      string // what clients send as network_id
 	Network msisdn.Network
@@ -28,29 +28,28 @@ type Service struct {
 	Status  string
 }
 
-// Bank is a bank that accounts are held at.
+// Bank is a bank whose accounts can be paid.
 type Bank struct {
-	Code   string // sort code, ours for ever
+	Code   string // our permanent key of the bank
 	ID     string // what clients send as bank_id
 	Name   string
 	Status string
-	// Codes are the providers' own codes by provider; a provider that is
-	// missing does not reach this bank.
+	// Codes has the providers' own codes of the bank, by provider. A provider without a code does not reach the bank.
 	Codes map[string]string
 }
 
-// Catalogue is one reading of all catalogues, inactive entries among them.
+// Catalogue has all catalogues, including inactive entries.
 type Catalogue struct {
 	Networks []AirtimeNetwork
 	Services []Service
 	Banks    []Bank                    // by name
-	Prefixes map[string]msisdn.Network // first digits of local numbers
+	Prefixes map[string]msisdn.Network // prefixes of local numbers
 }
 
-// catalogue is a Catalogue as kept.
+// catalogue is a Catalogue as it is cached.
 type catalogue struct {
 	Catalogue
-	// bankCodes is, by provider, its code for each of our bank ids.
+	// bankCodes has each provider's codes by our bank ids.
 	bankCodes map[string]map[string]string
 }
 

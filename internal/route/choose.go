@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// withBanks gives the rail its codes of our banks.
+// withBanks returns the rail with its codes of our banks.
 func withBanks(r provider.Rail, c *catalogue) provider.Rail {
 	if c != nil {
 		r.Banks = c.bankCodes[r.Name]
@@ -19,16 +19,17 @@ func withBanks(r provider.Rail, c *catalogue) provider.Rail {
 	return r
 }
 
-// Causes of "provider_unavailable", for errors.Is.
+// Causes of the error "provider_unavailable", for errors.Is.
 var (
 	ErrPaused      = errors.New("route: the providers are paused")
 	ErrCircuitOpen = errors.New("route: the circuit breakers are open")
 )
 
 // Choose returns the rails that may be tried for an operation now, best first. channel is a network, or for banks one
-// of our bank ids. The probe is of the first rail, and nil unless its breaker is half-open. The error is a problem of
-// kind Unavailable. Its code is "not_served" if no provider does this, or "provider_unavailable", with a RetryAfter,
-// if those that do are paused or failing. Do not call Choose inside a transaction.
+// of our bank ids. The probe belongs to the first rail; it is nil unless the breaker of that rail is half-open. The
+// error is a problem of kind Unavailable. Its code is "not_served" if no provider serves the operation. It is
+// "provider_unavailable", with a RetryAfter, if all that serve it are paused or failing. Do not call Choose inside a
+// transaction.
 func (t *Table) Choose(ctx context.Context, op Operation, channel, tenant, mode string) ([]provider.Rail, *Probe, error) {
 	return t.choose(ctx, op, channel, tenant, mode, func(provider.Rail) bool { return true })
 }
@@ -38,7 +39,8 @@ type Work struct {
 	Operation             Operation
 	Channel, Tenant, Mode string // as in Choose
 	Amount                money.Pesewas
-	// Email and Voucher report what the account of a collection has for rails that need it.
+	// Email and Voucher report whether the account of a collection has an e-mail address and uses vouchers. Some
+	// rails need one of them.
 	Email, Voucher bool
 }
 
@@ -60,8 +62,8 @@ func (t *Table) ChooseFor(ctx context.Context, w Work) ([]provider.Rail, *Probe,
 	return rails, probe, err
 }
 
-// Admit checks, as Choose does, whether one rail may be tried for an operation now. A rail without a route to the
-// channel is "not_served".
+// Admit checks whether one rail may be tried for an operation now, with the rules of Choose. Without a route from the
+// channel to the rail, the error is "not_served".
 func (t *Table) Admit(ctx context.Context, rail string, op Operation, channel, tenant, mode string) (*Probe, error) {
 	_, probe, err := t.choose(ctx, op, channel, tenant, mode, func(r provider.Rail) bool { return r.Name == rail })
 	return probe, err
@@ -111,7 +113,7 @@ func (t *Table) choose(ctx context.Context, op Operation, channel, tenant, mode 
 	}
 }
 
-// serving gives the rails that do an operation at all, now or later, best first.
+// serving returns the rails that serve an operation, even if they are paused or failing, best first.
 func (t *Table) serving(sw *switches, banks *catalogue, op Operation, channel, tenant, mode string) []provider.Rail {
 	var rails []provider.Rail
 	names := sw.route(op, channel, tenant, mode)
@@ -140,7 +142,7 @@ const (
 	sqlBreakers = `SELECT mode, provider, operation, opened_at, open_until, hold, probe_until, why FROM provider_breakers`
 )
 
-// loadSwitches reads the three small tables in one exchange.
+// loadSwitches reads the three small tables in one round trip.
 func (t *Table) loadSwitches(ctx context.Context) (*switches, error) {
 	s, reading := &switches{}, t.breakers.reading()
 	err := t.db.Read(ctx, func(tx *db.Tx) error {
@@ -170,8 +172,7 @@ func (t *Table) loadSwitches(ctx context.Context) (*switches, error) {
 	return s, nil
 }
 
-// Rail finds a rail by name and mode: statuses are asked for where the payment
-// was sent, paused or not.
+// Rail returns a rail by name and mode, paused or not. Status queries need the rail to which the payment was sent.
 func (t *Table) Rail(name, mode string) (provider.Rail, bool) {
 	for _, r := range t.rails {
 		if r.Name == name && r.Mode == mode {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// erasureWindow is how many exchanges one statement looks at.
+// erasureWindow is the number of exchanges that one statement scans.
 const erasureWindow = 1_000
 
 const (
@@ -17,13 +17,13 @@ const (
 	allOfPayment   = `SELECT at, id, payment, packed FROM exchanges WHERE payment = $1`
 	exchangesAfter = `SELECT at, id, payment, packed FROM exchanges WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3`
 
-	// As earlier versions wrote them.
+	// Statements for exchanges as earlier versions stored them.
 	eraseUnpackedOfPayment = `UPDATE provider_exchanges SET request = '', answer = '' WHERE payment = $1`
 	eraseUnpacked          = `UPDATE provider_exchanges SET request = '', answer = '', url = $3 WHERE at = $1 AND id = $2`
 	unpackedAfter          = `SELECT at, id, url, request, answer FROM provider_exchanges WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3`
 )
 
-// EraseExchanges empties the bodies of exchanges about a payment. Their times and statuses stay.
+// EraseExchanges deletes the bodies of exchanges about a payment. Their times and statuses stay.
 func (t *Table) EraseExchanges(tx *db.Tx, payment string) error {
 	err := tx.Query(allOfPayment, []any{payment}, func(r *db.Row) error {
 		k, e, err := t.scanPacked(r)
@@ -45,7 +45,7 @@ type foundExchange struct {
 	provider.Exchange
 }
 
-// repack stores an exchange without its bodies. An exchange that was pruned in the meantime is gone.
+// repack stores an exchange without its bodies. It does nothing if the exchange has been pruned.
 func (t *Table) repack(tx *db.Tx, k exchangeKey, e provider.Exchange, url string) {
 	e.Request, e.Answer, e.URL = "", "", url
 	tx.Defer(repackExchange, -1, k.at, k.id, t.packer.pack(e))
@@ -70,8 +70,8 @@ func (w words) outOf(text string) string {
 	return text
 }
 
-// EraseWords empties the exchanges that contain one of the words anywhere, such as name queries for a number, and
-// removes the words from their addresses. It reads all exchanges, in bounded parts.
+// EraseWords deletes the bodies of exchanges that contain one of the words, such as name queries for a number. It
+// replaces the words in their URLs. It reads all exchanges, in limited steps.
 func (t *Table) EraseWords(ctx context.Context, instead string, list ...string) (erased int, err error) {
 	w := words{instead, list}
 	after := func(k exchangeKey) []any { return []any{k.at, k.id} }
@@ -96,7 +96,7 @@ func (t *Table) EraseWords(ctx context.Context, instead string, list ...string) 
 	return erased + unpacked, err
 }
 
-// An unpackedPlace is the key and the address of an exchange that an earlier version stored.
+// An unpackedPlace is the key and the URL of an exchange that an earlier version stored.
 type unpackedPlace struct {
 	at  int64
 	id  string

@@ -20,13 +20,13 @@ var dictionary []byte
 
 const (
 	dictionaryID = 1
-	packWindow   = 64 << 10 // bytes; more than the longest exchange
-	unpackedMost = 64 << 10 // bytes of an exchange at most, whatever its row says
+	packWindow   = 64 << 10 // bytes; longer than any exchange
+	unpackedMost = 64 << 10 // maximum bytes of an unpacked exchange, to refuse damaged rows
 	keptText     = 8192     // bytes of a body, URL or error
 	packedFields = 12
 )
 
-// A packer packs exchanges into a quarter of their size. It is safe for concurrent use.
+// A packer compresses exchanges to a quarter of their size. It is safe for concurrent use.
 type packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -36,7 +36,7 @@ func newPacker() *packer {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderDictRaw(dictionaryID, dictionary), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(packWindow), zstd.WithLowerEncoderMem(true), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false))
 	if err != nil {
-		panic(err) // its settings are constants
+		panic(err) // cannot happen: its settings are constants
 	}
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(dictionaryID, dictionary), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(unpackedMost))
 	if err != nil {
@@ -45,7 +45,8 @@ func newPacker() *packer {
 	return &packer{encoder, decoder}
 }
 
-// pack packs all of an exchange but its time and its payment: fields with a NUL between them, which no field has.
+// pack packs all fields of an exchange except its time and payment. A NUL, which no field contains, separates the
+// fields.
 func (p *packer) pack(e provider.Exchange) []byte {
 	written := "0"
 	if e.Written {
@@ -56,7 +57,7 @@ func (p *packer) pack(e provider.Exchange) []byte {
 	return p.encoder.EncodeAll([]byte(strings.Join(fields[:], "\x00")), nil)
 }
 
-// unpack adds to an exchange what pack has packed of it.
+// unpack sets the fields of an exchange that pack has packed.
 func (p *packer) unpack(packed []byte, e *provider.Exchange) error {
 	text, err := p.decoder.DecodeAll(packed, nil)
 	if err != nil {
@@ -79,7 +80,7 @@ func (p *packer) unpack(packed []byte, e *provider.Exchange) error {
 	return nil
 }
 
-// clip makes text fit to pack: bounded, valid and without NUL.
+// clip returns text that can be packed: not too long, valid UTF-8 and without NUL.
 func clip(s string) string {
 	if len(s) > keptText {
 		s = s[:keptText]

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Record takes an exchange for the operators' log. It never waits: when the
-// writer cannot follow, the exchange is dropped and counted.
+// Record adds an exchange to the operators' log. It never waits. If the writer is too slow, the exchange is dropped
+// and counted.
 func (t *Table) Record(e provider.Exchange) {
 	select {
 	case t.log2db.exchanges <- e:
@@ -20,8 +20,7 @@ func (t *Table) Record(e provider.Exchange) {
 	}
 }
 
-// Flush waits until everything recorded and decided before the call is
-// written. The table must be started.
+// Flush waits until everything that was recorded or decided before the call is stored. The table must be started.
 func (t *Table) Flush(ctx context.Context) error {
 	done := make(chan struct{})
 	select {
@@ -39,8 +38,8 @@ func (t *Table) Flush(ctx context.Context) error {
 	}
 }
 
-// write is the background work. It gathers exchanges for a moment, so that the log costs at most a few transactions a
-// second, and publishes breakers at once.
+// write is the background work. It collects exchanges for a moment, so that the log costs at most a few transactions
+// a second. It publishes breakers at once.
 func (t *Table) write() {
 	w := &t.log2db
 	defer w.done.Done()
@@ -75,7 +74,7 @@ func (t *Table) write() {
 	}
 }
 
-// drain writes the gathered and queued exchanges.
+// drain stores the collected and queued exchanges.
 func (t *Table) drain(batch []provider.Exchange) []provider.Exchange {
 	for range queuedExchanges {
 		select {
@@ -91,8 +90,8 @@ func (t *Table) drain(batch []provider.Exchange) []provider.Exchange {
 	return t.writeExchanges(batch)
 }
 
-// publishOrRetry leaves what cannot be published for the next exchange or
-// change: without a database there is no work to route either.
+// publishOrRetry publishes breakers. If that fails, it is tried again at the next exchange or change. That is early
+// enough, because without a database there is no work to route.
 func (t *Table) publishOrRetry() {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
 	defer cancel()
@@ -101,8 +100,8 @@ func (t *Table) publishOrRetry() {
 	}
 }
 
-// writeExchanges writes a batch and gives the emptied slice back. A batch that cannot be written is
-// dropped and counted: this log is an aid, not a record.
+// writeExchanges stores a batch and returns the emptied slice. A batch that cannot be stored is dropped and counted,
+// because the log is only an aid for operators.
 func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 	if len(batch) == 0 {
 		return batch
@@ -125,7 +124,7 @@ func (t *Table) writeExchanges(batch []provider.Exchange) []provider.Exchange {
 	return batch[:0]
 }
 
-// exchangeIDs is how many ids there are for the exchanges of one microsecond.
+// exchangeIDs is the number of possible ids for the exchanges of one microsecond.
 const exchangeIDs = 1 << 48
 
 // An exchangeKey identifies an exchange in the log.
@@ -148,7 +147,8 @@ var exchangeColumns = []db.Column[exchangeRow]{
 	{Name: "packed", Blob: func(e exchangeRow) []byte { return e.packed }},
 }
 
-// Exchanges of a payment, and the latest: packed, and as earlier versions wrote them.
+// Statements for the exchanges of a payment and for the latest exchanges, in the packed form and in the form of
+// earlier versions.
 const (
 	exchangesOfPayment = `SELECT at, id, payment, packed FROM exchanges WHERE payment = $1 ORDER BY at, id LIMIT 1000`
 	latestExchanges    = `SELECT at, id, payment, packed FROM exchanges ORDER BY at DESC, id DESC LIMIT $1`
@@ -165,7 +165,7 @@ func (t *Table) Exchanges(ctx context.Context, payment string) ([]provider.Excha
 	return list[:min(len(list), mostExchanges)], err
 }
 
-// LatestExchanges gives the newest n of the log, newest first, at most 1,000.
+// LatestExchanges returns the newest n exchanges, newest first, at most 1,000.
 func (t *Table) LatestExchanges(ctx context.Context, n int) ([]provider.Exchange, error) {
 	n = min(max(n, 1), mostExchanges)
 	list, err := t.readExchanges(ctx, latestExchanges, latestUnpacked, n)
@@ -173,7 +173,7 @@ func (t *Table) LatestExchanges(ctx context.Context, n int) ([]provider.Exchange
 	return list[:min(len(list), n)], err
 }
 
-// readExchanges reads from both tables.
+// readExchanges reads packed exchanges and those of earlier versions.
 func (t *Table) readExchanges(ctx context.Context, packed, unpacked string, arg any) (list []provider.Exchange, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
@@ -196,7 +196,7 @@ func (t *Table) readExchanges(ctx context.Context, packed, unpacked string, arg 
 	return list, err
 }
 
-// scanPacked reads at, id, payment and packed.
+// scanPacked reads the columns at, id, payment and packed.
 func (t *Table) scanPacked(r *db.Row) (k exchangeKey, e provider.Exchange, err error) {
 	var packed []byte
 	if err := r.Scan(&k.at, &k.id, &e.Payment, &packed); err != nil {
@@ -211,8 +211,8 @@ var pruneExchanges = []string{
 	`DELETE FROM provider_exchanges WHERE (at, id) IN (SELECT at, id FROM provider_exchanges WHERE at < $1 ORDER BY at, id LIMIT $2)`,
 }
 
-// Prune removes exchanges and latencies from before the given time, a thousand rows in a
-// transaction, and answers how many exchanges went. Package app calls it periodically.
+// Prune deletes exchanges and latencies from before the given time, a thousand rows in each transaction. It returns
+// the number of deleted exchanges. Package app calls it periodically.
 func (t *Table) Prune(ctx context.Context, before time.Time) (total int64, err error) {
 	const atOnce = 1000
 	for _, prune := range pruneExchanges {

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// buckets are the upper ends of the histogram. Rows store indexes of it, so an end never changes, and new ones would come at its end.
-// Longer answers have the index behind the last one.
+// buckets are the upper limits of the histogram. Rows store their indexes, so a limit never changes, and new ones may
+// only be added at the end. The index after the last one is for longer responses.
 var buckets = []time.Duration{25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 300 * time.Millisecond,
 	500 * time.Millisecond, 750 * time.Millisecond, time.Second, 1500 * time.Millisecond, 2 * time.Second, 3 * time.Second, 5 * time.Second,
 	8 * time.Second, 12 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute}
@@ -47,8 +47,8 @@ const addLatency = `INSERT INTO provider_latency (at, mode, provider, operation,
 SELECT r.at, r.mode, r.provider, r.operation, r.bucket, r.n, r.failed FROM rows($1) AS r WHERE true
 ON CONFLICT (at, mode, provider, operation, bucket) DO UPDATE SET n = provider_latency.n + excluded.n, failed = provider_latency.failed + excluded.failed`
 
-// deferLatency adds a batch of exchanges to the histogram. Rows are in the order of their key, so two nodes never wait for each
-// other.
+// deferLatency adds a batch of exchanges to the histogram. It updates rows in the order of their keys, so that two
+// nodes cannot deadlock.
 func deferLatency(tx *db.Tx, batch []provider.Exchange) {
 	sums := map[latencyKey]latencyRow{}
 	for _, e := range batch {
@@ -70,15 +70,15 @@ func deferLatency(tx *db.Tx, batch []provider.Exchange) {
 	tx.Defer(addLatency, int64(len(rows)), db.RowsOf(latencyColumns, rows))
 }
 
-// A Latency is how long a provider took to answer one kind of request.
+// A Latency has the response times of a provider for one kind of request.
 type Latency struct {
 	Provider, Operation string
 	N, Failed           int64
 	counts              []int64
 }
 
-// Percentile returns the time within which a share of the answers came, in percent: the upper end of its bucket. over reports that
-// it is longer than the histogram reaches.
+// Percentile returns the time within which a percentage of the responses arrived, as the upper limit of a bucket.
+// over is set if that time is longer than the last limit.
 func (l Latency) Percentile(percent int64) (within time.Duration, over bool) {
 	left := (l.N*percent + 99) / 100
 	for i, n := range l.counts {
@@ -95,7 +95,7 @@ SELECT at, mode, provider, operation, bucket FROM provider_latency WHERE at < $1
 const latencySince = `SELECT provider, operation, bucket, CAST(sum(n) AS BIGINT), CAST(sum(failed) AS BIGINT) FROM provider_latency
 WHERE at >= $1 AND mode = $2 GROUP BY provider, operation, bucket ORDER BY provider, operation, bucket`
 
-// Latencies returns how long providers took to answer since the hour of a time, by provider and kind of request.
+// Latencies returns the response times of providers since the hour of a time, by provider and kind of request.
 func (t *Table) Latencies(ctx context.Context, mode string, since time.Time) (list []Latency, err error) {
 	err = t.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil

@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// metrics counts providers' responses. The labels are few and fixed: never a tenant, never a reference.
+// metrics counts the responses of providers. The labels are few and fixed: never a tenant, never a reference.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec

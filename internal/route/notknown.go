@@ -13,18 +13,18 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// An unconfirmed refusal ends when the provider reports that it does not know the payment. Before money depends on
-// such a response, every status interface is probed with a reference that does not exist, to see whether its response
-// is recognized.
+// A refusal that no status query has confirmed is settled by the provider's answer that it does not know the payment.
+// Money depends on this answer. Every status interface is therefore probed in advance with a reference that does not
+// exist, to see whether its answer is recognized.
 
-// NotKnown is a provider's response to such a probe.
+// NotKnown is a provider's response to a probe with a reference that does not exist.
 type NotKnown struct {
 	Mode      string
 	Provider  string
 	Operation Operation
 	State     string // Understood, NotUnderstood or NoAnswer
-	// Answer is the HTTP status with the provider's code, as a setting would
-	// teach it: "404:3000". Empty without an answer.
+	// Answer is the HTTP status and the provider's code in the form of the setting: "404:3000". It is empty without a
+	// response.
 	Answer string
 	At     time.Time
 }
@@ -36,16 +36,16 @@ const (
 	NoAnswer      = "no_answer"
 )
 
-// notKnownTime is how long one such question may take.
+// notKnownTime is the maximum time of one probe.
 const notKnownTime = 10 * time.Second
 
 const sqlNotKnownSaid = `INSERT INTO provider_not_known (mode, provider, operation, state, answer, asked_at)
 	VALUES ($1, $2, $3, $4, $5, $6)
 	ON CONFLICT (mode, provider, operation) DO UPDATE SET state = excluded.state, answer = excluded.answer, asked_at = excluded.asked_at`
 
-// AskNotKnown asks every rail of this node, at once, for a reference that does not
-// exist, by each operation whose status can be asked for. Their answers are logged and kept; one
-// that is not understood is a warning that names what to set.
+// AskNotKnown probes all rails of this node concurrently with a reference that does not exist. It uses each operation
+// that has a status query. The responses are logged and stored. For a response that is not recognized it logs a
+// warning with the setting to change.
 func (t *Table) AskNotKnown(ctx context.Context) error {
 	var said []NotKnown
 	var mu sync.Mutex
@@ -66,7 +66,7 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 	}
 	asking.Wait()
 	if err := ctx.Err(); err != nil || len(said) == 0 {
-		return err // stopped: a missing response proves nothing
+		return err // the node stops: a missing response proves nothing
 	}
 	understood := 0
 	for _, k := range said {
@@ -87,8 +87,8 @@ func (t *Table) AskNotKnown(ctx context.Context) error {
 
 type statusQuestion func(context.Context, provider.StatusRequest) provider.Outcome
 
-// statusOf returns a rail's status query for an operation, or nil, and the setting with the rail's texts for "not
-// known".
+// statusOf returns a rail's status query for an operation, or nil. It also returns the name of the setting for the
+// rail's "not known" response.
 func statusOf(r provider.Rail, op Operation) (ask statusQuestion, setting string) {
 	if !Can(r, op) {
 		return nil, ""
@@ -132,8 +132,8 @@ func (t *Table) askNotKnown(ctx context.Context, r provider.Rail, op Operation, 
 	return k
 }
 
-// unanswered reports whether a probe did not reach the payments: no response, a caller that is turned away, a broken
-// server.
+// unanswered reports whether a response says nothing about payments: no response, a refused caller, or a server
+// error.
 func unanswered(code string) bool {
 	status, _, _ := strings.Cut(code, ":")
 	return status == "" || status == "401" || status == "403" || status == "429" || len(status) == 3 && status[0] == '5'

@@ -4,12 +4,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Collectors gives the metrics of this table for a registry.
+// Collectors returns the metrics of this table for a registry.
 func (t *Table) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{t.metrics.requests, t.metrics.seconds, t.metrics.dropped, openBreakers{t}}
 }
 
-// openBreakers collects the circuit breakers of every operation that a rail has.
+// openBreakers collects the states of the circuit breakers of all rails and operations.
 type openBreakers struct{ table *Table }
 
 var breakersOpen = prometheus.NewDesc("makola_provider_breakers_open",

@@ -9,7 +9,7 @@ import (
 // Operation is one kind of work that a provider can be given.
 type Operation string
 
-// The operations. The names are stored and typed by operators.
+// The operations. Their names are stored, and operators type them.
 const (
 	Collect        Operation = "collect"
 	DisburseWallet Operation = "disburse_wallet"
@@ -25,12 +25,12 @@ const (
 // Any matches every tenant, mode, channel or operation.
 const Any = "*"
 
-// Operations gives every operation, in the order in which lists show them.
+// Operations returns all operations in the order in which lists show them.
 func Operations() []Operation {
 	return []Operation{Collect, DisburseWallet, DisburseBank, Refund, WalletName, BankName, TopUp, Offers, Bundle}
 }
 
-// Routed are the operations that have routes. A refund goes to the rail that collected.
+// Routed returns the operations that have routes. A refund has none, because it goes to the rail that collected.
 func Routed() []Operation {
 	return slices.DeleteFunc(Operations(), func(op Operation) bool { return op == Refund })
 }

@@ -43,21 +43,21 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// cachedFor is how old what Choose goes by may be.
+// cachedFor is the maximum age of the rows that Choose uses.
 const cachedFor = time.Second
 
-// Table is the routes with everything that closes them. Make one with New,
-// then Start it; the commands, which send nothing, do without Start.
+// Table has the routes with the pauses and breakers that close them. Create it with New, then call Start. Commands,
+// which submit nothing, do not start it.
 type Table struct {
 	db    *db.DB
 	clock *clock.Clock
 	log   *slog.Logger
-	names []string // of providers, with a rail or without
+	names []string // of providers, with or without a rail
 	rails []provider.Rail
 
 	switches  *cache.Cache[struct{}, *switches]
 	catalogue *cache.Cache[struct{}, *catalogue]
-	known     atomic.Pointer[catalogue] // the catalogue last read, for Rail
+	known     atomic.Pointer[catalogue] // the last read catalogue, used by Rail
 
 	breakers breakers
 	log2db   writer
@@ -65,16 +65,16 @@ type Table struct {
 	metrics  metrics
 }
 
-// CheckProvider adds a complaint about a name that no provider has: a row under that name would never be read. It needs no
-// rail, so that commands can ask.
+// CheckProvider adds an error for a name that no provider has, because a row under that name would never be used. It
+// works without rails, so that commands can call it.
 func (t *Table) CheckProvider(f *problem.Fields, name string) {
 	if !slices.Contains(t.names, name) {
 		f.Add("provider", "must be one of "+strings.Join(t.names, ", "))
 	}
 }
 
-// CheckFloat adds complaints about a provider that does not exist and about an account that none has. An empty account is
-// the money that is not assigned to one.
+// CheckFloat adds errors for a provider that does not exist and for an account that no provider has. An empty account
+// means the money that is not assigned to an account.
 func (t *Table) CheckFloat(f *problem.Fields, name, account string) {
 	t.CheckProvider(f, name)
 	var names []string
@@ -83,7 +83,7 @@ func (t *Table) CheckFloat(f *problem.Fields, name, account string) {
 			names = append(names, r.Accounts.Names()...)
 		}
 	}
-	if len(names) == 0 { // as in commands
+	if len(names) == 0 { // in commands
 		names = provider.AccountNames()
 	}
 	slices.Sort(names)
@@ -93,13 +93,13 @@ func (t *Table) CheckFloat(f *problem.Fields, name, account string) {
 	}
 }
 
-// Rails gives every rail that exists.
+// Rails returns all rails.
 func (t *Table) Rails() []provider.Rail { return slices.Clone(t.rails) }
 
-// Providers gives the name of every provider that has an adapter, with a rail or without.
+// Providers returns the names of all providers that have an adapter, with or without a rail.
 func (t *Table) Providers() []string { return slices.Clone(t.names) }
 
-// forget makes the next Choose on this node read the rows of a transaction that has just committed.
+// forget clears the cache of this node after tx has committed, so that the next Choose reads the new rows.
 func (t *Table) forget(tx *db.Tx) {
 	tx.AfterCommit(func() {
 		t.switches.Forget(struct{}{})

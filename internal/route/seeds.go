@@ -10,17 +10,16 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// The defaults. A row is written only if its key is missing, so an operator's changes stay.
+// The defaults. A row is stored only if its key is missing, so that an operator's changes stay.
 
-// idSpace makes catalogue ids that are the same in every installation.
+// idSpace is the namespace of catalogue ids. It makes them the same in every installation.
 var idSpace = uuid.MustParse("5c2c4f0e-6c5e-5d0a-9f6b-2f8a3a1d7e10")
 
 func stableID(kind, key string) string {
 	return uuid.NewSHA1(idSpace, []byte(kind+"/"+key)).String()
 }
 
-// defaultRoutes: MTN's own interface first for MTN's wallets, Hubtel for
-// everything.
+// defaultRoutes returns the routes of a new installation: MTN first for MTN's wallets, and Hubtel for everything.
 func defaultRoutes() []Route {
 	both, hubtel := []string{"mtn", "hubtel"}, []string{"hubtel"}
 	routes := []Route{}
@@ -46,8 +45,8 @@ var defaultServices = []Service{
 	{Key: "mtn_broadband", Name: "MTN Broadband Bundle", Network: msisdn.MTN},
 }
 
-// defaultBanks are sort code, GIP code (which is Hubtel's; empty where none is known) and name. Paystack's codes are the
-// sort codes, except those of paystackCodes.
+// defaultBanks are sort code, GIP code and name. Hubtel uses the GIP code; it is empty if unknown. Paystack uses the
+// sort code, except for the banks of paystackCodes.
 var defaultBanks = []struct{ code, gip, name string }{
 	{"010100", "", "Bank of Ghana"},
 	{"020100", "300302", "Standard Chartered Bank"},
@@ -77,8 +76,8 @@ var defaultBanks = []struct{ code, gip, name string }{
 	{"390100", "300362", "GHL Bank"},
 }
 
-// paystackCodes are Paystack's codes of banks where they are not the sort code; empty where Paystack's list lacks the bank.
-// Two copies of that list of 2026 agree.
+// paystackCodes are Paystack's codes of banks if they differ from the sort code. A code is empty if Paystack's list
+// lacks the bank. Source: two copies of that list of 2026, which agree.
 var paystackCodes = map[string]string{"070100": "070101", "390100": ""}
 
 func paystackCode(bank string) string {
@@ -106,8 +105,7 @@ const (
 	sqlSeedPrefix   = `INSERT INTO number_prefixes (prefix, network) VALUES ($1, $2) ON CONFLICT (prefix) DO NOTHING`
 )
 
-// Seed writes the defaults that are missing. Start does it; so may a command
-// on a database that no server has started on yet.
+// Seed stores the missing defaults. Start calls it. A command may call it on a database that no server has used yet.
 func (t *Table) Seed(ctx context.Context) error {
 	now := db.Micros(t.clock.Now())
 	return t.db.Write(ctx, func(tx *db.Tx) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// switches is one reading of what opens and closes routes.
+// switches has the routes, pauses and breakers of one reading.
 type switches struct {
 	routes   map[routeKey][]string
 	pauses   map[breakerKey]Pause
@@ -20,8 +20,8 @@ type routeKey struct {
 	channel      string
 }
 
-// route finds the most particular route: a tenant's own before everybody's,
-// then the mode's own, then the channel's.
+// route returns the providers of the most specific route. A route of the tenant comes before one for all tenants,
+// then a route of the mode, then one of the channel.
 func (s *switches) route(op Operation, channel, tenant, mode string) []string {
 	for _, t := range []string{tenant, Any} {
 		for _, m := range []string{mode, Any} {
@@ -41,12 +41,12 @@ func (s *switches) paused(mode, name string, op Operation) bool {
 	return one || all
 }
 
-// Pause is an operator's decision that a provider gets no new work of one
-// operation, or of any. Payments that were sent already are still asked about.
+// Pause is an operator's decision that a provider gets no new work of one operation, or of any. Payments that were
+// sent before are still polled.
 type Pause struct {
 	Mode      string // "test" or "live"
 	Provider  string
-	Operation Operation // Any: all of them
+	Operation Operation // Any: all operations
 	Reason    string
 	Actor     string
 	At        time.Time
@@ -79,7 +79,7 @@ func scanPause(row *db.Row) (Pause, error) {
 	return p, err
 }
 
-// split reads names joined by commas.
+// split returns the names in a text that commas separate.
 func split(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }

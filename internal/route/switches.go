@@ -15,8 +15,8 @@ const sqlPause = `INSERT INTO provider_pauses (mode, provider, operation, reason
 	VALUES ($1, $2, $3, $4, $5, $6)
 	ON CONFLICT (mode, provider, operation) DO UPDATE SET reason = excluded.reason, actor = excluded.actor, paused_at = excluded.paused_at`
 
-// Pause stops new work, on every node within a second. The caller writes the
-// audit entry in the same transaction.
+// Pause stops new work at a provider, on every node within a second. The caller writes the audit entry in the same
+// transaction.
 func (t *Table) Pause(tx *db.Tx, p Pause) error {
 	if err := t.CheckSwitch(p.Mode, p.Provider, p.Operation); err != nil {
 		return err
@@ -34,9 +34,10 @@ const (
 	sqlResumeAll = `DELETE FROM provider_pauses WHERE mode = $1 AND provider = $2`
 )
 
-// Resume ends a pause, or with Any every pause of the provider in that mode, and closes its breakers: an operator who
-// resumes has looked. It reports whether anything was paused. An existing pause ends whatever its name. Without one
-// the names must be right, because a mistyped name resumes no provider.
+// Resume ends a pause and closes the breaker, because an operator who resumes has checked the provider. With Any, it
+// ends all pauses of the provider in that mode and closes its breakers. It reports whether anything was paused. An
+// existing pause ends even if its provider or operation is unknown. If there is none, unknown names are an error, so
+// that a typing error is noticed.
 func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool, error) {
 	resume, closing, args := sqlResume, sqlCloseBreaker, []any{mode, providerName, string(op)}
 	if op == Any {
@@ -56,7 +57,7 @@ func (t *Table) Resume(tx *db.Tx, mode, providerName string, op Operation) (bool
 
 const sqlCloseBreakers = `DELETE FROM provider_breakers WHERE mode = $1 AND provider = $2`
 
-// CheckSwitch refuses a mode, a provider or an operation that there is not, by the names of the fields.
+// CheckSwitch returns an error that names the fields with an unknown mode, provider or operation.
 func (t *Table) CheckSwitch(mode, name string, op Operation) error {
 	var f problem.Fields
 	if mode != "test" && mode != "live" {
@@ -83,8 +84,8 @@ const sqlSetRoute = `INSERT INTO provider_routes (tenant, mode, operation, chann
 
 const sqlBankThere = `SELECT 1 FROM banks WHERE id = $1`
 
-// CheckRoute refuses a route by the names of the fields that are wrong. A provider or a channel that
-// there is not would be kept and never be asked for.
+// CheckRoute returns an error that names the wrong fields of a route. A route with an unknown provider or channel
+// would be stored and never used.
 func (t *Table) CheckRoute(ctx context.Context, r Route) error {
 	return t.db.Read(ctx, func(tx *db.Tx) error { return t.checkRoute(tx, r) })
 }
@@ -126,10 +127,9 @@ func (t *Table) SetRoute(tx *db.Tx, r Route) error {
 
 const sqlDropRoute = `DELETE FROM provider_routes WHERE tenant = $1 AND mode = $2 AND operation = $3 AND channel = $4`
 
-// DropRoute removes a route, whatever it names: a tenant's own, so that
-// everybody's holds for it again, or one of everybody's. A default is changed,
-// not removed: the next start would write it back. It answers whether there
-// was one.
+// DropRoute removes a route of a tenant, so that the general route applies to the tenant again, or a general route. A
+// default route cannot be removed, only changed, because the next start would store it again. DropRoute reports
+// whether there was such a route.
 func (t *Table) DropRoute(tx *db.Tx, tenant, mode string, op Operation, channel string) (bool, error) {
 	if tenant == Any && mode == Any && slices.ContainsFunc(defaultRoutes(), func(r Route) bool { return r.Operation == op && r.Channel == channel }) {
 		return false, problem.Field("tenant", "must be a tenant's id: everybody's route of this operation and channel can be changed, not removed")
@@ -151,7 +151,7 @@ func (t *Table) LeadsTo(ctx context.Context, r Route) (providers string, found b
 	return providers, found, err
 }
 
-// LeadsToIn is LeadsTo under the route's lock.
+// LeadsToIn is LeadsTo in a transaction. It locks the route.
 func (t *Table) LeadsToIn(tx *db.Tx, r Route) (providers string, found bool, err error) {
 	return t.leadsTo(tx, sqlLeadsTo+" FOR UPDATE", r)
 }
@@ -161,7 +161,7 @@ func (t *Table) leadsTo(tx *db.Tx, sql string, r Route) (providers string, found
 	return strings.Join(split(providers), " "), found, err
 }
 
-// Routes lists every route as stored.
+// Routes returns all stored routes.
 func (t *Table) Routes(ctx context.Context) ([]Route, error) {
 	var routes []Route
 	err := t.db.Read(ctx, func(tx *db.Tx) error {
@@ -175,14 +175,13 @@ func (t *Table) Routes(ctx context.Context) ([]Route, error) {
 	return routes, err
 }
 
-// Status is one provider and operation as an operator sees it.
+// Status is the state of one provider and operation for operators.
 type Status struct {
 	Mode      string
 	Provider  string
 	Operation Operation
 	Paused    *Pause // nil: not paused
-	// Breaker is "closed", "open" or "half-open"; Until and Why belong to
-	// one that is not closed.
+	// Breaker is "closed", "open" or "half-open". Until and Why are set if it is not closed.
 	Breaker string
 	Until   time.Time
 	Why     string
@@ -191,8 +190,9 @@ type Status struct {
 	NotKnown *NotKnown
 }
 
-// List returns the state of every provider and operation: of the configured rails, or without any, as in a command,
-// of those that routes name, and of every other one that is paused or open. It reads the database, not the cache.
+// List returns the state of every provider and operation of the configured rails. Without rails, as in a command, it
+// returns those that routes name. It adds every other one that is paused or has an open breaker. It reads the
+// database, not the cache.
 func (t *Table) List(ctx context.Context) ([]Status, error) {
 	sw, err := t.loadSwitches(ctx)
 	if err != nil {
@@ -255,5 +255,5 @@ func (t *Table) List(ctx context.Context) ([]Status, error) {
 	return list, nil
 }
 
-// position sorts operations as Operations lists them, Any first.
+// position returns a sort key for the order of Operations, with Any first.
 func position(op Operation) string { return string(rune('a' + 1 + slices.Index(Operations(), op))) }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	queuedExchanges = 4096 // waiting to be written; more are dropped and counted
+	queuedExchanges = 4096 // maximum number of waiting exchanges; further ones are dropped and counted
 	batchExchanges  = 256  // rows in one transaction
 	gatherFor       = 250 * time.Millisecond
 	writeWithin     = 10 * time.Second
@@ -18,7 +18,7 @@ const (
 type writer struct {
 	exchanges chan provider.Exchange
 	flush     chan chan struct{}
-	publish   chan struct{} // capacity 1: a breaker changed
+	publish   chan struct{} // capacity 1: a breaker has changed
 	stop      chan struct{}
 	end       sync.Once
 	done      sync.WaitGroup
