@@ -1,5 +1,5 @@
-// Package smpp is Makola's SMPP 3.4 client. It maintains connections to mobile operators' message centres, submits
-// segments through a window that blocks when it is full, and reads delivery receipts.
+// Package smpp is Makola's SMPP 3.4 client: it connects to mobile operators' message centres, submits segments within
+// a window, and reads delivery receipts. When the window is full, a submit waits.
 //
 // It is our own code because the session is the core of an SMS gateway. The available libraries cut texts wrongly,
 // lose accepted PDUs when a connection closes, or return "window full" instead of waiting.
