@@ -9,14 +9,14 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Bind is the state of one account with a message centre, as reported by the node that has its connections.
+// Bind is the state of the connections to one account at a message centre, as the node that has them reported it.
 type Bind struct {
 	Mode        tenant.Mode
 	Name        string
 	Connections int64
 	Bound       int64
-	Since       time.Time // of the last change
-	Why         string    // of the last failure, while some connection is not bound
+	Since       time.Time // time of the last change
+	Why         string    // the last failure, while a connection is not bound
 	SeenAt      time.Time
 }
 
@@ -25,16 +25,16 @@ const (
 	BindUp     = "bound"
 	BindPartly = "partly bound"
 	BindDown   = "not bound"
-	BindSilent = "not heard of" // no node has reported for a while
+	BindSilent = "not heard of" // no node has reported recently
 )
 
-// bindError is the most characters that are kept of a failure.
+// bindError is the maximum length of a stored failure in characters.
 const bindError = 240
 
-// bindHeard is how long a node's report holds; nodes report every minute.
+// bindReportLife is how long a node's report is valid. Nodes report every minute.
 const bindReportLife = 3 * time.Minute
 
-// State is the state of the bind at a time.
+// State returns the state of the bind at a time.
 func (b Bind) State(now time.Time) string {
 	switch {
 	case now.Sub(b.SeenAt) > bindReportLife:
@@ -62,7 +62,7 @@ var bindColumns = []db.Column[Bind]{
 	{Name: "seen_at", Time: func(b Bind) time.Time { return b.SeenAt }},
 }
 
-// NoteBinds replaces the reports about a mode's binds by those of the node that has its connections.
+// NoteBinds replaces the stored reports about a mode's binds. The node that has the connections calls it.
 func (m *Messaging) NoteBinds(ctx context.Context, mode tenant.Mode, binds []Bind) error {
 	rows := make([]Bind, len(binds))
 	for i, b := range binds {
@@ -76,7 +76,7 @@ func (m *Messaging) NoteBinds(ctx context.Context, mode tenant.Mode, binds []Bin
 	})
 }
 
-// Binds lists the accounts with message centres, by mode and name.
+// Binds lists all reported binds, by mode and name.
 func (m *Messaging) Binds(ctx context.Context) (all []Bind, err error) {
 	err = m.db.Read(ctx, func(tx *db.Tx) error {
 		all = nil

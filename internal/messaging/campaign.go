@@ -24,8 +24,8 @@ type Send struct {
 	Groups     []string
 }
 
-// Send accepts a campaign. It is charged and stored when Send returns, and delivered afterwards. replayed means that
-// an earlier request with the caller's idempotency key created it.
+// Send accepts a campaign. The campaign is charged and stored when Send returns, and delivered afterwards. replayed
+// means that an earlier request with the caller's idempotency key created it.
 //
 // Errors: Invalid (sender_id, message, recipients, group_id_list, an idempotency key with another body), Forbidden (a
 // group of another tenant), InsufficientCredits with Shortage as Data, Unavailable (no SMS rail).
@@ -72,11 +72,11 @@ func errRecovering() error {
 	return e
 }
 
-// noRecipients is the contract's refusal of a request without recipients.
+// noRecipients is the documented message for a request without recipients.
 const noRecipients = "At least one of recipients or group must be present"
 
-// newCampaign checks the text and the sender ID, which every message needs. It refuses all bad fields at once, with
-// those in bad that the caller found before.
+// newCampaign checks the text and the sender ID, which every message needs, and returns the campaign. Its error names
+// all invalid fields, including those that the caller added to bad.
 func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller idempotency.Caller, senderField, senderID, text string, bad problem.Fields) (Campaign, error) {
 	encoding, segments := checkText(text, &bad)
 	sender, err := m.senders.Usable(ctx, senderField, t.ID, senderID)
@@ -102,7 +102,7 @@ func (m *Messaging) newCampaign(ctx context.Context, t tenant.Tenant, caller ide
 	}, nil
 }
 
-// checkText adds to bad why a text cannot be sent.
+// checkText adds to bad the reasons why a text cannot be sent.
 func checkText(text string, bad *problem.Fields) (smstext.Encoding, int64) {
 	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' }
 	switch {
@@ -122,7 +122,7 @@ func checkText(text string, bad *problem.Fields) (smstext.Encoding, int64) {
 	return "", 0
 }
 
-// oneSentence makes noRecipients the whole message of a refusal without other bad fields, because clients show the
+// oneSentence makes noRecipients the whole message of an error if no other field is invalid, because clients show the
 // message.
 func oneSentence(err error) error {
 	p := problem.From(err)

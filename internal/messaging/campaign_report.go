@@ -15,7 +15,7 @@ import (
 type Message struct {
 	Recipient   string // a number in its 233 form, or the text of an invalid one
 	Status      Status
-	Segments    int64 // by the operators' count
+	Segments    int64 // as mobile operators count them
 	Encoding    smstext.Encoding
 	Credits     int64 // charged and kept; 0 after a refund, and for an invalid recipient
 	SubmittedAt time.Time
@@ -33,7 +33,7 @@ type sentRow struct {
 	Error       string
 }
 
-// MessagePage is a page of a campaign's messages. Total is their number on all pages.
+// MessagePage is a page of a campaign's messages. Total is their number over all pages.
 type MessagePage struct {
 	Campaign Campaign
 	Messages []Message
@@ -49,7 +49,8 @@ const (
 
 const maxMessagesPage = 100
 
-// Campaign reads one campaign of a tenant; an unknown or foreign one is NotFound.
+// Campaign returns a campaign of a tenant. It returns NotFound if the campaign does not exist or belongs to another
+// tenant.
 func (m *Messaging) Campaign(ctx context.Context, tenant, id string) (Campaign, error) {
 	var c Campaign
 	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaign, []any{tenant, id}, c.Scan) })
@@ -59,7 +60,7 @@ func (m *Messaging) Campaign(ctx context.Context, tenant, id string) (Campaign, 
 	return c, err
 }
 
-// CampaignOf reads a campaign of any tenant, for operators.
+// CampaignOf returns a campaign of any tenant, for operators.
 func (m *Messaging) CampaignOf(ctx context.Context, id string) (Campaign, error) {
 	var c Campaign
 	err := m.db.Read(ctx, func(tx *db.Tx) error { return tx.Query(selectCampaignAnywhere, []any{id}, c.Scan) })
@@ -78,11 +79,11 @@ const (
 	listAllCampaigns = `SELECT ` + delivery.CampaignFields + ` FROM campaigns c WHERE c.id < $1 ORDER BY c.id DESC LIMIT $2`
 )
 
-// afterAnyID is greater than every id, which is made of hexadecimal digits and dashes.
+// afterAnyID sorts after every id, because ids consist of hexadecimal digits and dashes.
 const afterAnyID = "g"
 
-// Campaigns lists up to limit campaigns of a tenant, newest first. An empty tenant means all tenants. The list starts
-// after the campaign before, or with the newest if before is empty.
+// Campaigns lists up to limit campaigns of a tenant, newest first. An empty tenant means all tenants. The list
+// continues after the campaign before, or starts with the newest if before is empty.
 func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit int) ([]Campaign, error) {
 	before = cmp.Or(before, afterAnyID)
 	query, args := listCampaigns, []any{tenant, before, limit}
@@ -104,7 +105,8 @@ func (m *Messaging) Campaigns(ctx context.Context, tenant, before string, limit 
 
 const newestCampaign = `SELECT created_at FROM campaigns ORDER BY id DESC LIMIT 1`
 
-// Newest returns when the newest campaign was accepted, by the clock of the node that accepted it; the zero time: there is none.
+// Newest returns when the newest campaign was accepted, by the clock of the node that accepted it. It is zero if
+// there is no campaign.
 func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(newestCampaign, nil, &at)
@@ -113,9 +115,9 @@ func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
 	return at, err
 }
 
-// CampaignMessages reads a page of a campaign's recipients in the order of the request, invalid ones last. Pages
-// count from 1 and have 1 to 100 rows; a page past the end is empty. A recipient whose chunk has not reached it reads
-// queued. At most maxInvalid invalid recipients are kept and counted.
+// CampaignMessages returns a page of a campaign's recipients in the order of the request, invalid ones last. Pages
+// count from 1 and have 1 to 100 rows; a page after the last is empty. A recipient that delivery has not reached yet
+// is reported as queued. At most maxInvalid invalid recipients are stored and counted.
 func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, page, size int64) (MessagePage, error) {
 	size = min(max(size, 1), maxMessagesPage)
 	page = max(page, 1)
@@ -138,7 +140,7 @@ func (m *Messaging) CampaignMessages(ctx context.Context, tenant, id string, pag
 	return p, err
 }
 
-// fill reads the messages from place from up to, and without, place to.
+// fill reads the messages at the places from <= place < to.
 func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 	c := p.Campaign
 	rows := map[int64]sentRow{}
@@ -158,7 +160,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 	if err := read(from, end); err != nil {
 		return err
 	}
-	// Invalid recipients follow the others; their numbers are -1, -2 and so on.
+	// Invalid recipients follow the others. Their rows have the numbers -1, -2 and so on.
 	first, last := max(from, c.Recipients)-c.Recipients, to-c.Recipients
 	if err := read(-last, -first); err != nil {
 		return err
@@ -167,7 +169,7 @@ func (p *MessagePage) fill(tx *db.Tx, from, to int64) error {
 		if err := p.addWaiting(tx, rows, from, end); err != nil {
 			return err
 		}
-		if missing(rows, from, end) { // their chunk ended between the two queries
+		if missing(rows, from, end) { // their chunk ended between the two queries, so read again
 			if err := read(from, end); err != nil {
 				return err
 			}
@@ -206,7 +208,7 @@ func (p *MessagePage) addWaiting(tx *db.Tx, rows map[int64]sentRow, from, end in
 	return err
 }
 
-// render returns a row as its tenant sees it: a claimed or queued message reads queued.
+// render returns a message as its tenant sees it. A claimed message is shown as queued.
 func render(c Campaign, msg sentRow) Message {
 	t := Message{Recipient: msg.Recipient, Status: msg.Status, Segments: c.Segments, Encoding: c.Encoding, Credits: c.Credits,
 		SubmittedAt: msg.SubmittedAt, DeliveredAt: msg.DeliveredAt, Error: msg.Error}

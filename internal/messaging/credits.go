@@ -8,10 +8,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// MaxSale is the most credits of one sale.
+// MaxSale is the maximum number of credits in one sale.
 const MaxSale = 1_000_000_000
 
-// CheckSale refuses a number of credits that no sale has.
+// CheckSale returns an error for a number of credits that cannot be sold.
 func CheckSale(credits int64) error {
 	if credits <= 0 || credits > MaxSale {
 		return problem.Field("credits", "must be 1 to 1000000000")
@@ -19,13 +19,14 @@ func CheckSale(credits int64) error {
 	return nil
 }
 
-// SellCredits adds credits of a tenant in tx, where the caller also writes the audit entry, with the price. The
-// caller makes sale, an id, before the transaction; a sale is booked once. The result is the balance afterwards.
+// SellCredits adds credits to a tenant's balance in tx and returns the new balance. The caller writes the audit entry
+// with the price in the same transaction. sale is an id that the caller makes before the transaction. A sale is
+// booked only once.
 func (m *Messaging) SellCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
 	return m.book(tx, tenantID, sale, "sms_sale", credits)
 }
 
-// TakeCredits takes credits back that were sold by mistake, at most the balance.
+// TakeCredits takes back credits that were sold by mistake. It takes at most the balance.
 func (m *Messaging) TakeCredits(tx *db.Tx, tenantID, sale string, credits int64) (balance int64, err error) {
 	return m.book(tx, tenantID, sale, "sms_sale_reversed", credits)
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/makola/makola/internal/smstext"
 )
 
-// Rate is a price in hundredths of a pesewa, because operators bill segments in fractions of one.
+// Rate is a price in hundredths of a pesewa, because mobile operators bill fractions of a pesewa for a segment.
 type Rate int64
 
 // Prices are the operators' price of a segment and the installation's price of a credit.
 type Prices struct {
 	Credit   Rate
 	Segment  Rate
-	Networks map[msisdn.Network]Rate // of a segment to these networks
+	Networks map[msisdn.Network]Rate // price of a segment to these networks
 }
 
-// segment is the price of one segment to a network.
+// segment returns the price of one segment to a network.
 func (p Prices) segment(n msisdn.Network) Rate {
 	if r, ok := p.Networks[n]; ok {
 		return r
@@ -31,33 +31,34 @@ func (p Prices) segment(n msisdn.Network) Rate {
 	return p.Segment
 }
 
-// times is the price of n units, rounded half up.
+// times returns the price of n units, rounded half up.
 func (r Rate) times(n int64) money.Pesewas { return money.Pesewas((int64(r)*n + 50) / 100) }
 
-// UseLine is the use of one network in one encoding. Messages counts recipients. Accepted counts messages that an
-// operator accepted. Of these, Delivered, Failed (including expired and rejected) and Unsure (reported as unknown)
-// are final; the others wait for a receipt. Undecided counts written messages without an answer.
+// UseLine is the use of one network in one encoding. Messages counts recipients. Accepted counts messages that a
+// mobile operator accepted. Delivered, Failed (including expired and rejected) and Unsure (reported as unknown) count
+// the accepted messages with a final receipt. The other accepted messages wait for one. Undecided counts messages
+// that were written and got no response.
 type UseLine struct {
-	Network   string // by the number's range; OTHER for an unknown range
+	Network   string // by the number's prefix; OTHER for an unknown prefix
 	Encoding  smstext.Encoding
 	Messages  int64
 	Accepted  int64
 	Delivered int64
 	Failed    int64
 	Unsure    int64
-	Refused   int64 // accepted by no operator, and refunded
+	Refused   int64 // accepted by no mobile operator, and refunded
 	Undecided int64
-	Credits   int64 // charged and kept
-	Segments  int64 // that operators accepted and bill
+	Credits   int64 // charged and not refunded
+	Segments  int64 // accepted and billed by mobile operators
 	Paid      money.Pesewas
 	Cost      money.Pesewas
 }
 
-// Margin returns the price paid for the credits minus the operators' charges.
+// Margin returns the price paid for the credits minus the charges of mobile operators.
 func (l UseLine) Margin() money.Pesewas { return l.Paid - l.Cost }
 
-// DeliveryRate is the share of delivered messages among those that are over, in hundredths of a per cent; -1 when
-// none is over.
+// DeliveryRate returns the share of delivered messages among the final ones, in hundredths of a per cent. It returns
+// -1 if no message is final.
 func (l UseLine) DeliveryRate() int64 {
 	over := l.Delivered + l.Failed + l.Unsure
 	if over == 0 {
@@ -71,8 +72,8 @@ const useOf = `SELECT substr(m.recipient, 1, 5), c.encoding, m.status, m.accepte
 	WHERE ($1 = '' OR c.tenant = $1) AND c.mode = $2 AND c.created_at >= $3 AND c.created_at < $4 AND m.no >= 0
 	GROUP BY substr(m.recipient, 1, 5), c.encoding, m.status, m.accepted > 0`
 
-// Use reports credits, segments, cost, margin and deliveries of a mode's campaigns accepted in [from, to). An empty
-// tenant means all tenants. It reads all their messages.
+// Use returns the credits, segments, cost, margin and deliveries of a mode's campaigns that were accepted in [from,
+// to). An empty tenant means all tenants. Use reads all messages of these campaigns.
 func (m *Messaging) Use(ctx context.Context, tenant, mode string, from, to time.Time, prices Prices) ([]UseLine, error) {
 	var lines map[useKey]*UseLine
 	err := m.db.ReadWhole(ctx, func(tx *db.Tx) error {

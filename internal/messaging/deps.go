@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Deps is everything that the domain needs.
+// Deps are the dependencies of Messaging.
 type Deps struct {
 	DB       *db.DB
 	Ledger   *ledger.Ledger
@@ -29,26 +29,27 @@ type Deps struct {
 	Watch    *recovery.Watch // observes commits; nil in commands and tests
 	Clock    *clock.Clock
 	Log      *slog.Logger
-	Secret   config.Secret // the keys of one-time passwords are derived from it
-	// SMS are the rails by mode. A tenant of a mode without a rail is refused as Unavailable. A rail whose
-	// connections are on another node answers provider.ErrElsewhere, and that node delivers the messages that are
-	// accepted here.
+	Secret   config.Secret // the keys for one-time passwords are derived from it
+	// SMS has the rail of each mode. Requests of a tenant whose mode has no rail get Unavailable. If another node has
+	// the connections of a rail, the rail returns provider.ErrElsewhere. That node then delivers the messages that
+	// are accepted here.
 	SMS map[tenant.Mode]provider.SMSSender
-	// Resend has campaign messages that a crash left unknown sent again, so that some may arrive twice. One-time
+	// Resend makes campaign messages that a crash left unknown be sent again. Some may then arrive twice. One-time
 	// passwords are never sent again.
 	Resend bool
-	// Validity is how long operators try to deliver a campaign's message; 0 sets no end. A one-time password is tried
-	// until it expires.
+	// Validity is how long mobile operators try to deliver a campaign's message. 0 sets no limit. They try to deliver
+	// a one-time password until it expires.
 	Validity time.Duration
-	// KeepOTPs is how long the row of a one-time password stays after it expired; 0 is 7 days.
+	// KeepOTPs is how long the row of a one-time password is kept after it expired. 0 means 7 days.
 	KeepOTPs time.Duration
-	// KeepTexts is how long the text of a campaign that is over stays; 0 is for ever.
+	// KeepTexts is how long the text of a finished campaign is kept. 0 means for ever.
 	KeepTexts time.Duration
-	// Quotas bound what one tenant stores; a member of 0 is no bound.
+	// Quotas limit what one tenant stores. A field of 0 means no limit.
 	Quotas config.Quotas
-	// OTPTap closes ranges of numbers to which too few one-time passwords are verified; Sends of 0: never.
+	// OTPTap configures the closing of number ranges to which too few one-time passwords are verified. If Sends is 0,
+	// no range is closed.
 	OTPTap config.OTPTap
-	// Recovery delays campaigns while a restored database may lack messages that were sent. It is nil in tests
+	// Recovery delays campaigns while a restored database may lack the record of sent messages. It is nil in tests
 	// without a recovery.
 	Recovery *recovery.Recovery
 }

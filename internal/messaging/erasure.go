@@ -8,7 +8,8 @@ import (
 	"github.com/makola/makola/internal/messaging/otp"
 )
 
-// erasureWindow is how many messages one statement looks at that searches for a number, which no index has.
+// erasureWindow is the number of messages that one statement scans. A scan is necessary because numbers have no
+// index.
 const erasureWindow = 5_000
 
 const (
@@ -17,8 +18,9 @@ const (
 WHERE (tenant, campaign, no) > ($1, $2, $3) ORDER BY tenant, campaign, no LIMIT $4`
 )
 
-// EraseCounters deletes the counters of one-time passwords to a number, and receipts that match no message to it. No
-// message to the number may be open: its receipt could be among them.
+// EraseCounters deletes the counters of one-time passwords to a number, and the stored receipts for the number that
+// match no message. The caller must ensure that no message to the number is open, because one of the receipts may
+// belong to it.
 func (m *Messaging) EraseCounters(ctx context.Context, number string) (erased int, err error) {
 	if erased, err = m.Codes.EraseCounters(ctx, number); err != nil {
 		return erased, err
@@ -33,18 +35,18 @@ func (m *Messaging) EraseCounters(ctx context.Context, number string) (erased in
 type Sent struct {
 	Tenant, Campaign string
 	Recipient        string
-	No               int64 // its place in the campaign
+	No               int64 // place in the campaign
 	Status           Status
 	SubmittedAt      int64 // microseconds; 0: never
-	open             int64 // receipts that may still come, and are matched by the number
+	open             int64 // number of receipts that may still come; they are matched by the number
 }
 
-// Over reports whether the message is final.
+// Over reports whether the message is final and waits for no receipt.
 func (s Sent) Over() bool {
 	return s.open == 0 && s.Status != StatusQueued && s.Status != StatusSending && s.Status != delivery.StatusSubmitted
 }
 
-// OfNumber passes each message to a number to each. It scans all messages in bounded steps.
+// OfNumber calls each for every message to a number. It scans all messages in limited steps.
 func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent) error) error {
 	after := func(s Sent) []any { return []any{s.Tenant, s.Campaign, s.No} }
 	scan := func(r *db.Row, s *Sent) (Sent, bool, error) {
@@ -61,8 +63,8 @@ func (m *Messaging) OfNumber(ctx context.Context, number string, each func(Sent)
 	})
 }
 
-// EraseRecipient takes the number off a message that is over, off its parts and off the list in the row of a small campaign. The code
-// of a one-time password is used or void then.
+// EraseRecipient replaces the number of a final message in its row, in its parts and in the list of a small campaign.
+// A one-time password cannot be verified any more afterwards.
 func EraseRecipient(tx *db.Tx, s Sent, instead string) {
 	delivery.EraseRecipient(tx, s.Tenant, s.Campaign, s.No, s.Recipient, instead)
 	otp.EraseNumber(tx, s.Tenant, s.Campaign, instead)

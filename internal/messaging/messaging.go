@@ -43,14 +43,14 @@ type Messaging struct {
 	senders  *senderid.Store
 	contacts *contacts.Store
 
-	// Codes are the one-time passwords.
+	// Codes creates and verifies one-time passwords.
 	Codes *otp.Codes
 
 	delivery *delivery.Delivery
 }
 
-// New builds the domain and registers its jobs, which the queue's Start begins to run. A command delivers nothing and
-// makes no codes: it sets neither SMS nor Secret.
+// New returns the domain and registers its jobs, which run after the queue's Start. A command delivers no messages
+// and creates no codes, so it sets neither SMS nor Secret.
 func New(d Deps) *Messaging {
 	m := &Messaging{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, senders: d.Senders, contacts: d.Contacts, clock: d.Clock, sms: d.SMS,
 		quotas: d.Quotas, recovery: d.Recovery}
@@ -61,32 +61,32 @@ func New(d Deps) *Messaging {
 	return m
 }
 
-// Receive queues an operator's receipt without waiting. Of several for one message the first that is queued counts.
-// stored returns when the receipt is committed, so that it can be acknowledged.
+// Receive queues a mobile operator's receipt without waiting. Of several receipts for one message, the first that is
+// queued counts. stored returns when the receipt is committed, so that it can be acknowledged.
 func (m *Messaging) Receive(ctx context.Context, r provider.Receipt) (stored func() error) {
 	return m.delivery.Receive(ctx, r)
 }
 
-// PollStates asks for the states of open messages at a provider that pushes no reports, at most atOnce at a time. ask
-// gets the provider's own id of a message.
+// PollStates queries the states of open messages at a provider that sends no reports, at most atOnce at a time. ask
+// queries one message by the provider's own id.
 func (m *Messaging) PollStates(ctx context.Context, mode tenant.Mode, name string, atOnce int, ask func(context.Context, string) (provider.Receipt, bool)) error {
 	return m.delivery.PollStates(ctx, mode, name, atOnce, ask)
 }
 
-// UnmatchedReceipts counts the receipts that have matched no message for so long that none will come.
+// UnmatchedReceipts counts the receipts that have matched no message for so long that none is expected.
 func (m *Messaging) UnmatchedReceipts(ctx context.Context) (UnmatchedReceipts, error) {
 	return m.delivery.UnmatchedReceipts(ctx)
 }
 
-// Check compares all campaigns and messages with the ledger and with themselves on one snapshot.
+// Check compares all campaigns and messages with the ledger and with each other on one snapshot.
 func (m *Messaging) Check(ctx context.Context) (Report, error) { return m.delivery.Check(ctx) }
 
-// Drain stops claiming campaigns with their charge and waits until the claimed ones are submitted. It is called
-// when no request is accepted any more and before the queue's Stop.
+// Drain ends the claiming of campaigns in the transaction that charges them, and waits until the claimed ones are
+// submitted. Call it after the last request and before the queue's Stop.
 func (m *Messaging) Drain(ctx context.Context) { m.delivery.Drain(ctx) }
 
-// Close waits for the transactions that are under way. It is called after the queue's Stop and after the rails are
-// closed, because receipts come in until then.
+// Close waits for running transactions. Call it after the queue's Stop and after the rails are closed, because
+// receipts arrive until then.
 func (m *Messaging) Close() { m.delivery.Close() }
 
 // Collectors returns the metrics of this node for a registry.

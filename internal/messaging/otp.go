@@ -12,10 +12,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// OTP is a request for a one-time password. Length is in digits; zero members take their default.
+// OTP requests a one-time password. Length is in digits. Zero fields get their defaults.
 type OTP struct {
 	SenderID string
-	Message  string // with otp.Placeholder
+	Message  string // contains otp.Placeholder
 	Phone    msisdn.MSISDN
 	Length   int
 	Expiry   time.Duration
@@ -43,7 +43,7 @@ func (m *Messaging) SendOTP(ctx context.Context, caller idempotency.Caller, o OT
 	}
 	var bad problem.Fields
 	o.check(&bad)
-	// The checks need only the length of the code; the code itself follows from the id that newCampaign makes.
+	// The checks need only the length of the code. The code itself is derived from the id that newCampaign makes.
 	c, err := m.newCampaign(ctx, t, caller, "senderId", o.SenderID, otp.Sample(o.Message, o.Length), bad)
 	if err != nil {
 		return OTPSent{}, false, err
@@ -70,7 +70,7 @@ func (m *Messaging) otpAgain(ctx context.Context, c Campaign) (sent OTPSent, rep
 	return OTPSent{RequestID: c.ID, Prefix: prefix}, true, err
 }
 
-// check applies defaults and adds the request's faults to bad.
+// check sets the defaults and adds the errors of the request to bad.
 func (o *OTP) check(bad *problem.Fields) {
 	if o.Length == 0 {
 		o.Length = otp.LeastLength

@@ -10,13 +10,13 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// countUnderWay counts the campaigns that are charged and have chunks which are not over. Staged chunks may be those of a request that
-// was given up.
+// countUnderWay counts the campaigns that are charged and have unfinished chunks. It ignores staged chunks, because
+// their request may have failed before the charge.
 const countUnderWay = `SELECT count(DISTINCT campaign) FROM chunks WHERE tenant = $1 AND state = 'ready'`
 
-// roomForCampaign refuses a campaign beyond the quota of large campaigns under way. Small campaigns are bounded by
-// their credits. Campaigns are counted before others are added and are not locked: concurrent requests may exceed the
-// quota, each by one.
+// roomForCampaign refuses a large campaign if the tenant has as many active ones as its quota allows. Small campaigns
+// are limited only by credits. The count is not locked, so each of several concurrent requests may exceed the quota
+// by one campaign.
 func (m *Messaging) roomForCampaign(ctx context.Context, t tenant.Tenant) error {
 	most := t.Quotas.Over(m.quotas).Campaigns
 	if most == 0 {

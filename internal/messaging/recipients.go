@@ -15,25 +15,27 @@ import (
 )
 
 const (
-	// MaxRecipients is the most recipients of one request, groups included.
+	// MaxRecipients is the maximum number of recipients of one request, including members of groups.
 	MaxRecipients = 100_000
-	// MaxGroups is the most contact groups of one request.
+	// MaxGroups is the maximum number of contact groups of one request.
 	MaxGroups = 100
-	// MaxRead is the most contacts that one request reads; a contact in several groups counts for each.
+	// MaxRead is the maximum number of contacts that one request reads. A contact in several groups counts once for
+	// each.
 	MaxRead = 200_000
-	// maxInvalid is how many invalid recipients of a campaign are kept for its report.
+	// maxInvalid is the maximum number of invalid recipients that are stored for a campaign's report.
 	maxInvalid = 1_000
 )
 
-// recipientList is the numbers of a send, with the recipients that are left out.
+// recipientList has the recipients of a campaign, and those that are left out.
 type recipientList struct {
 	numbers      []msisdn.MSISDN
-	invalid      []string // at most maxInvalid of them
+	invalid      []string // at most maxInvalid
 	invalidCount int
 	excluded     int
 }
 
-// recipients puts numbers and groups together, each number once, without those that opted out. credits is the price of one.
+// recipients returns the recipients among numbers and groups, each number once, without numbers that opted out.
+// credits is the price of one recipient.
 func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, named, groups []string, credits int64) (recipientList, error) {
 	list := parseRecipients(named)
 	given := list.numbers
@@ -43,7 +45,7 @@ func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, named, grou
 	}
 	read := m.db.Read
 	if len(groups) > 0 {
-		read = m.db.ReadSnapshot // reads a concurrently deleted group as a whole or not at all
+		read = m.db.ReadSnapshot // a group that is deleted meanwhile is read completely or not at all
 		ctx = db.Bulk(ctx, t.ID)
 	}
 	if someOptedOut || len(groups) > 0 {
@@ -66,7 +68,7 @@ func (m *Messaging) recipients(ctx context.Context, t tenant.Tenant, named, grou
 	return list, nil
 }
 
-// parseRecipients reads the numbers that a request names, each once.
+// parseRecipients returns the numbers in a request, each once.
 func parseRecipients(texts []string) recipientList {
 	list := recipientList{numbers: make([]msisdn.MSISDN, 0, len(texts))}
 	seen := make(map[msisdn.MSISDN]bool, len(texts))
@@ -86,9 +88,10 @@ func parseRecipients(texts []string) recipientList {
 	return list
 }
 
-// mayRead refuses groups with more contacts than one request may read, or with a higher cost than the tenant's
-// credits, before it reads the contacts. Without opt-outs, every contact of the largest group is charged. The cost in
-// the refusal counts a number once for each mention, because only reading the groups would find duplicates.
+// mayRead returns an error if groups have more contacts than one request may read, or cost more than the tenant's
+// credits. It needs only the sizes of the groups, so it runs before their contacts are read. If nobody opted out, at
+// least the contacts of the largest group are charged. The cost in the error counts repeated numbers several times,
+// because only reading the groups would find them.
 func (m *Messaging) mayRead(tx *db.Tx, t tenant.Tenant, credits int64, named []msisdn.MSISDN, groups []contacts.Group, someOptedOut bool) error {
 	var all, largest int64
 	for _, g := range groups {
@@ -106,7 +109,7 @@ func (m *Messaging) mayRead(tx *db.Tx, t tenant.Tenant, credits int64, named []m
 		least = int64(len(charged))
 	}
 	if least == 0 && all == 0 {
-		return nil // no recipient is left, which is another refusal
+		return nil // no recipient is left, which the caller reports
 	}
 	balance, err := m.ledger.BalanceIn(tx, t.SMSCredits())
 	if err == nil && balance < max(least, 1)*credits {
@@ -115,7 +118,7 @@ func (m *Messaging) mayRead(tx *db.Tx, t tenant.Tenant, credits int64, named []m
 	return err
 }
 
-// withGroups adds the numbers of the groups with these ids to those that were given.
+// withGroups adds the numbers of the contact groups with these ids to the given numbers.
 func (m *Messaging) withGroups(tx *db.Tx, t tenant.Tenant, ids []string, given []msisdn.MSISDN, credits int64, someOptedOut bool) ([]msisdn.MSISDN, error) {
 	if len(ids) == 0 {
 		return given, nil

@@ -5,8 +5,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// StopCampaign stops a campaign in tx, where the caller also writes the audit entry. Delivery stops before its next
-// messages. The messages that were not sent fail and are refunded. A finished campaign is a Duplicate.
+// StopCampaign stops a campaign in tx. The caller writes the audit entry in the same transaction. Delivery stops
+// before its next messages. Messages that were not sent fail and are refunded. For a finished campaign, StopCampaign
+// returns Duplicate.
 func (m *Messaging) StopCampaign(tx *db.Tx, id string) (Campaign, error) {
 	var c Campaign
 	if err := tx.Query(selectCampaignAnywhere+tx.ForUpdate(), []any{id}, c.Scan); err != nil {

@@ -2,7 +2,7 @@ package messaging
 
 import "github.com/makola/makola/internal/messaging/delivery"
 
-// The types that messaging returns and package delivery declares.
+// The types of package delivery that messaging returns.
 type (
 	// Campaign is one accepted request to send.
 	Campaign = delivery.Campaign
@@ -10,13 +10,13 @@ type (
 	Status = delivery.Status
 	// Shortage is the Data of InsufficientCredits.
 	Shortage = delivery.Shortage
-	// UnmatchedReceipts are receipts of the last day that match no message.
+	// UnmatchedReceipts has the number of receipts of the last day that match no message.
 	UnmatchedReceipts = delivery.UnmatchedReceipts
 	// Report is the result of Check.
 	Report = delivery.Report
 )
 
-// The values of those types that callers compare with.
+// The values of these types that callers compare.
 const (
 	CampaignActive  = delivery.CampaignActive
 	CampaignStopped = delivery.CampaignStopped

@@ -18,16 +18,16 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Order is a checked campaign with everything that Accept stores.
+// Order is a checked campaign with all data that Accept stores.
 type Order struct {
 	Tenant   tenant.Tenant
 	Campaign Campaign
 	Numbers  []msisdn.MSISDN // the recipients, each once
-	Invalid  []string        // recipients that are not numbers, as far as they are kept
-	Code     *otp.Code       // of a one-time password
+	Invalid  []string        // recipients that are not numbers; at most the number that is stored
+	Code     *otp.Code       // the code of a one-time password, else nil
 }
 
-// admission prepares an order for its transaction, in chunks.
+// admission prepares the acceptance of an order. It divides the recipients into chunks.
 func (o Order) admission() *admission {
 	a := &admission{tenant: o.Tenant, campaign: o.Campaign, invalid: o.Invalid, code: o.Code}
 	small := len(o.Numbers) <= SmallSize
@@ -45,24 +45,24 @@ func (o Order) admission() *admission {
 	return a
 }
 
-// admission is a campaign during its acceptance. All ids are set before the first try, so that a second try after a
-// lost answer recognizes the rows of the first.
+// admission is a campaign while it is accepted. All ids are set before the first attempt. If the response to COMMIT
+// is lost, a second attempt then recognizes the rows of the first.
 type admission struct {
 	tenant   tenant.Tenant
 	campaign Campaign
 	chunks   []chunk
 	invalid  []string
-	staged   bool      // the chunks have rows
-	claimed  bool      // the messages are claimed with the charge
-	tried    bool      // a transaction may have written it
-	code     *otp.Code // of a one-time password
+	staged   bool      // the chunks are stored before the charge
+	claimed  bool      // the messages are claimed in the transaction of the charge
+	tried    bool      // a transaction may have stored the campaign
+	code     *otp.Code // the code of a one-time password, else nil
 }
 
-// admitted is the verdict on an admission.
+// admitted is the result of an admission.
 type admitted struct {
 	campaign Campaign
 	replayed bool
-	known    bool // an earlier try wrote it
+	known    bool // an earlier attempt stored the campaign
 }
 
 // admissionCommit charges and stores campaigns in group commits.
@@ -84,8 +84,8 @@ func newAdmissionCommit(d Deps, jobs *runner) *admissionCommit {
 	return l
 }
 
-// acceptStaged accepts a large campaign. It refuses early, so that a tenant without credits does not fill the table
-// of chunks; the group commit decides again.
+// acceptStaged accepts a large campaign. It checks the credits before it stores chunks, so that a tenant without
+// credits cannot fill their table. The group commit checks again.
 func (l *admissionCommit) acceptStaged(ctx context.Context, a *admission) (Campaign, bool, error) {
 	balance, err := l.ledger.Balance(ctx, a.tenant.SMSCredits())
 	if err != nil {
@@ -105,8 +105,8 @@ func (l *admissionCommit) acceptStaged(ctx context.Context, a *admission) (Campa
 	return c, replayed, err
 }
 
-// stage stores the chunks of a large campaign in small transactions, before the charge. Without a charge, they are
-// swept after an hour.
+// stage stores the chunks of a large campaign in small transactions before the charge. If the charge does not follow,
+// a sweep deletes the chunks after an hour.
 func (l *admissionCommit) stage(ctx context.Context, a *admission) error {
 	for i := range a.chunks {
 		a.chunks[i].State = chunkStaged
@@ -125,7 +125,8 @@ func (l *admissionCommit) stage(ctx context.Context, a *admission) error {
 	return nil
 }
 
-// unstage removes the chunks of a campaign that was refused or could not be staged whole. Where it fails, the sweep removes them.
+// unstage deletes the chunks of a campaign that was refused or not staged completely. If that fails, the sweep
+// deletes them.
 func (l *admissionCommit) unstage(ctx context.Context, a *admission) {
 	err := l.db.Write(db.Bulk(context.WithoutCancel(ctx), a.campaign.Tenant), func(tx *db.Tx) error {
 		tx.Defer(dropStaged, -1, a.campaign.Tenant, a.campaign.ID)
@@ -137,7 +138,7 @@ func (l *admissionCommit) unstage(ctx context.Context, a *admission) {
 }
 
 const (
-	// Each campaign is looked up by itself. A join whose plan dates from a time with few campaigns or keys reads a
+	// Each campaign is looked up on its own. A join whose plan dates from a time with few campaigns or keys reads a
 	// whole index.
 	byIdempotency = `WITH found AS MATERIALIZED (SELECT asked.of_tenant, (SELECT x.id FROM campaigns x
 			WHERE x.tenant = asked.of_tenant AND x.idempotency_key = asked.of_key AND x.idempotency_key <> '') AS id FROM rows($1) AS asked)
@@ -157,19 +158,19 @@ var idColumns = []db.Column[*admission]{
 	{Name: "of_id", Text: func(a *admission) string { return a.campaign.ID }},
 }
 
-// idempotencyKey identifies an earlier campaign of a tenant.
+// idempotencyKey is the key by which an earlier campaign of a tenant is found.
 type idempotencyKey struct{ tenant, key string }
 
-// earlierRequests are the earlier requests that a transaction has read.
+// earlierRequests has the earlier campaigns that a transaction has read.
 type earlierRequests struct {
 	byKey map[idempotencyKey]Campaign
-	tried map[string]bool // campaigns of this batch that an earlier try wrote, by id
+	tried map[string]bool // campaigns of this batch that an earlier attempt stored, by id
 	codes *otp.Batch      // the one-time passwords of this batch, with the limits of their numbers
-	// released are the campaigns whose key is old enough to be used again, and is by this batch.
+	// released has the campaigns whose key is old enough to be used again and is used by this batch.
 	released []campaignKey
 }
 
-// queries gives the queries for earlier requests that concern a batch.
+// queries returns the queries for earlier requests of a batch.
 func (p *earlierRequests) queries(batch []*admission, all *otp.Codes) []db.Query {
 	*p = earlierRequests{byKey: map[idempotencyKey]Campaign{}, tried: map[string]bool{}}
 	var keyed, tried []*admission
@@ -206,7 +207,7 @@ func (p *earlierRequests) queries(batch []*admission, all *otp.Codes) []db.Query
 	return append(queries, p.codes.Queries()...)
 }
 
-// earlier finds the campaign that the caller's idempotency key made.
+// earlier returns the campaign that was created with the caller's idempotency key.
 func (l *admissionCommit) earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
 	if caller.IdempotencyKey == "" {
 		return Campaign{}, false, nil
@@ -222,7 +223,7 @@ func (l *admissionCommit) earlier(ctx context.Context, caller idempotency.Caller
 	return v.Value.campaign, v.Value.replayed, v.Err
 }
 
-// admit charges and stores a batch of campaigns in one transaction; each has its own verdict.
+// admit charges and stores a batch of campaigns in one transaction. Each campaign has its own result.
 func (l *admissionCommit) admit(ctx context.Context, batch []*admission) ([]groupcommit.Verdict[admitted], error) {
 	var verdicts []groupcommit.Verdict[admitted]
 	landed := func(tx *db.Tx) (bool, error) {
@@ -232,7 +233,7 @@ func (l *admissionCommit) admit(ctx context.Context, batch []*admission) ([]grou
 				return tx.One(campaignThere, []any{a.campaign.Tenant, a.campaign.ID}, &one)
 			}
 		}
-		return true, nil // nothing was written
+		return true, nil // the batch wrote nothing
 	}
 	err := l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error {
 		var err error
@@ -278,7 +279,7 @@ func (l *admissionCommit) admitIn(ctx context.Context, tx *db.Tx, batch []*admis
 	return verdicts, nil
 }
 
-// verdict decides on one admission by the rows that the transaction has read.
+// verdict decides about one admission from the rows that the transaction has read.
 func (l *admissionCommit) verdict(a *admission, page *ledger.Page, before *earlierRequests) groupcommit.Verdict[admitted] {
 	c := a.campaign
 	if before.tried[c.ID] {
@@ -288,7 +289,7 @@ func (l *admissionCommit) verdict(a *admission, page *ledger.Page, before *earli
 		if l.clock.Age(known.CreatedAt) < idempotency.Window {
 			return replay(c, known)
 		}
-		before.released = append(before.released, campaignKey{known.Tenant, known.ID}) // the sweep has not come yet
+		before.released = append(before.released, campaignKey{known.Tenant, known.ID}) // the key is old, and the sweep has not deleted it yet
 	}
 	if a.code != nil {
 		if err := before.codes.Admit(a.code); err != nil {
@@ -307,7 +308,7 @@ func (l *admissionCommit) verdict(a *admission, page *ledger.Page, before *earli
 	return groupcommit.Verdict[admitted]{Value: admitted{campaign: c}}
 }
 
-// replay answers a request whose idempotency key was used.
+// replay returns the result of a request whose idempotency key was used before.
 func replay(c, known Campaign) groupcommit.Verdict[admitted] {
 	if known.IdempotencyHash != c.IdempotencyHash {
 		return groupcommit.Verdict[admitted]{Err: idempotency.Mismatch()}
@@ -368,10 +369,10 @@ func creditKeys(batch []*admission) []ledger.Key {
 	for i, a := range batch {
 		keys[i] = a.tenant.SMSCredits()
 	}
-	return keys // the ledger sorts them and drops duplicates
+	return keys // the ledger sorts the keys and removes duplicates
 }
 
-// accept passes an admission to the group commit.
+// accept charges and stores a campaign in the group commit.
 func (l *admissionCommit) accept(ctx context.Context, a *admission) (Campaign, bool, error) {
 	rows := 2 + len(a.invalid)
 	if !a.staged {
@@ -382,7 +383,7 @@ func (l *admissionCommit) accept(ctx context.Context, a *admission) (Campaign, b
 	}
 	r, err := l.committer.Do(ctx, a.campaign.Tenant, rows, a)
 	if a.claimed && (err != nil || r.replayed || r.known) {
-		l.runner.claims.end(a.campaign.ID) // it has no job on this node
+		l.runner.claims.end(a.campaign.ID) // the campaign has no job on this node
 	}
 	return r.campaign, r.replayed, err
 }

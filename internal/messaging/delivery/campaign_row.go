@@ -13,17 +13,17 @@ import (
 // Kind is the kind of a campaign row.
 type Kind string
 
-// The kinds of a campaign. A one-time password is a campaign of one recipient; its template is stored, never its
+// The kinds of a campaign. A one-time password is a campaign with one recipient. Its template is stored, never its
 // text.
 const (
 	KindCampaign Kind = "campaign"
 	KindOTP      Kind = "otp"
 )
 
-// CampaignStatus is the state of a campaign. Stored; never renamed.
+// CampaignStatus is the state of a campaign. Values are stored and never change.
 type CampaignStatus string
 
-// The states of a campaign: active -> done, or stopped by an operator.
+// The states of a campaign. An active campaign becomes done, or an operator stops it.
 const (
 	CampaignActive  CampaignStatus = "active"
 	CampaignStopped CampaignStatus = "stopped"
@@ -31,13 +31,13 @@ const (
 )
 
 const (
-	// chunkSize is the most recipients of a chunk; every chunk but the last has that many.
+	// chunkSize is the maximum number of recipients in a chunk. All chunks except the last have this many.
 	chunkSize = 1_000
-	// stagedAbove is the most recipients that are stored in the transaction that charges them. A larger list is
-	// stored before, so that its transaction delays no other.
+	// stagedAbove is the maximum number of recipients that are stored in the transaction that charges them. A longer
+	// list is stored before the charge, so that the charge's transaction is short.
 	stagedAbove = chunkSize
-	// SmallSize is the most recipients of a small campaign, which needs no row for its chunk. Chunks of that size have
-	// workers of their own.
+	// SmallSize is the maximum number of recipients of a small campaign, which needs no row for its chunk. Chunks of
+	// small campaigns have their own workers.
 	SmallSize = 10
 )
 
@@ -49,31 +49,31 @@ type Campaign struct {
 	Kind            Kind
 	SenderID        string
 	Sender          string // the name as sent
-	Message         string // of a one-time password: the template
+	Message         string // for a one-time password: its template
 	Encoding        smstext.Encoding
 	Segments        int64 // of one recipient
 	Credits         int64 // of one recipient
-	Recipients      int64 // charged
+	Recipients      int64 // number of charged recipients
 	Invalid         int64 // recipients that are not numbers
-	Excluded        int64 // by the opt-out list
+	Excluded        int64 // recipients that were left out because they opted out
 	Status          CampaignStatus
 	Key             string // access key of the request
 	IdempotencyKey  string
 	IdempotencyHash string
 	CreatedAt       time.Time
-	Left            int64 // chunks that are not done; 1 or 0 when a small campaign is read
-	Refunded        int64 // messages whose credits were given back
+	Left            int64 // unfinished chunks; for a small campaign 1 or 0
+	Refunded        int64 // messages whose credits were refunded
 
-	// The chunk of a small campaign.
+	// The fields of the only chunk of a small campaign.
 	numbers   []msisdn.MSISDN
-	turn      int64 // of its delivery
+	turn      int64 // turn of its delivery
 	claimedAt time.Time
 }
 
-// Cost is the charge of the campaign in credits.
+// Cost returns the charge of the campaign in credits.
 func (c Campaign) Cost() int64 { return c.Credits * c.Recipients }
 
-// campaignKey finds a campaign.
+// campaignKey identifies a campaign.
 type campaignKey struct{ tenant, id string }
 
 var campaignColumns = []db.Column[Campaign]{
@@ -102,12 +102,12 @@ var campaignColumns = []db.Column[Campaign]{
 	{Name: "refunded", Int: func(c Campaign) int64 { return c.Refunded }},
 }
 
-// waitingOfSmall counts the recipients of a small campaign c that are not final: they have no message row, or one
-// that is queued again.
+// waitingOfSmall counts the unfinished recipients of a small campaign c: those without a message row, and those whose
+// message is queued again.
 const waitingOfSmall = `c.recipients - (SELECT count(*) FROM messages x WHERE x.tenant = c.tenant AND x.campaign = c.id AND x.no >= 0
 	AND x.status NOT IN ('queued', 'sending'))`
 
-// CampaignFields are the columns of a campaign c, in the order of Scan.
+// CampaignFields are the columns of a campaign c in the order that Scan expects.
 const CampaignFields = `c.tenant, c.id, c.mode, c.kind, c.sender_id, c.sender, c.message, c.encoding, c.segments, c.credits, c.recipients,
 	c.invalid, c.excluded, c.status, c.access_key, c.idempotency_key, c.idempotency_hash, c.created_at, c.numbers,
 	c.left_over, c.refunded, CASE WHEN c.numbers = '' THEN 0 ELSE ` + waitingOfSmall + ` END`
@@ -136,7 +136,8 @@ const (
 
 const chunksOf = `SELECT no, recipients FROM chunks WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no <= $4 AND state = 'ready' ORDER BY no`
 
-// Waiting returns recipients by place from [from, to) that may have no message row yet. Some may have one already.
+// Waiting returns the recipients at the places from <= place < to, by place. It is for recipients without a message
+// row, but some may have one.
 func (c *Campaign) Waiting(tx *db.Tx, from, to int64) (map[int64]msisdn.MSISDN, error) {
 	waiting := map[int64]msisdn.MSISDN{}
 	add := func(first int64, list []msisdn.MSISDN) {
@@ -159,7 +160,7 @@ func (c *Campaign) Waiting(tx *db.Tx, from, to int64) (map[int64]msisdn.MSISDN, 
 	return waiting, err
 }
 
-// writeList renders recipients as they are stored.
+// writeList returns recipients in their stored form.
 func writeList(recipients []msisdn.MSISDN) string {
 	var text strings.Builder
 	text.Grow(len(recipients) * 13)
@@ -172,7 +173,7 @@ func writeList(recipients []msisdn.MSISDN) string {
 	return text.String()
 }
 
-// parseList reads the text of writeList.
+// parseList parses the result of writeList.
 func parseList(text string) []msisdn.MSISDN {
 	if text == "" {
 		return nil

@@ -11,14 +11,14 @@ import (
 // Report is the result of Check.
 type Report struct {
 	At        time.Time
-	Campaigns int64 // checked
-	Messages  int64 // checked
+	Campaigns int64 // number of checked campaigns
+	Messages  int64 // number of checked messages
 	ledger.Findings
 }
 
 const (
 	checkCounts = `SELECT (SELECT count(*) FROM campaigns), (SELECT count(*) FROM messages)`
-	// Each campaign was charged its cost once, and its refunds are those that its row counts.
+	// checkCharges: each campaign was charged its cost once, and the ledger's refunds are those that its row counts.
 	checkCharges = `SELECT c.id, 'was charged ' || coalesce(charge.amount, 0) || ' credits and given ' || coalesce(back.amount, 0) || ' back, not ' ||
 			(c.credits * c.recipients) || ' and ' || (c.credits * c.refunded)
 		FROM campaigns c
@@ -26,13 +26,13 @@ const (
 			AND charge.from_account = 'credits:' || c.tenant AND charge.to_account = 'used'
 		LEFT JOIN (SELECT subject, sum(amount) AS amount FROM transfers WHERE kind = 'sms_refund' AND from_account = 'used' GROUP BY subject) back ON back.subject = c.id
 		WHERE coalesce(charge.amount, 0) <> c.credits * c.recipients OR coalesce(back.amount, 0) <> c.credits * c.refunded LIMIT 100`
-	// Refunds are those of messages that no operator accepted.
+	// checkRefunds: the refunded messages are those that no mobile operator accepted.
 	checkRefunds = `SELECT c.id, 'counts ' || c.refunded || ' refunded messages, its rows are ' || coalesce(m.n, 0) FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 AND accepted = 0 AND status IN ('failed', 'rejected')
 			GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
 		WHERE c.refunded <> coalesce(m.n, 0) LIMIT 100`
-	// Every recipient has a row or waits in a chunk; a recipient of a small campaign waits in the campaign's row,
-	// which has a job.
+	// checkRows: every recipient has a message row or waits in a chunk. A recipient of a small campaign waits in the
+	// campaign's row, which must have a job.
 	checkRows = `SELECT c.id, 'has ' || c.recipients || ' recipients, ' || coalesce(m.n, 0) || ' rows, and ' || coalesce(k.waiting, 0) || ' in chunks'
 		FROM campaigns c
 		LEFT JOIN (SELECT tenant, campaign, count(*) AS n FROM messages WHERE no >= 0 GROUP BY tenant, campaign) m ON m.tenant = c.tenant AND m.campaign = c.id
@@ -61,13 +61,15 @@ const (
 		LEFT JOIN (SELECT tenant, campaign, message, count(*) AS n FROM unsure GROUP BY tenant, campaign, message) u
 			ON u.tenant = m.tenant AND u.campaign = m.campaign AND u.message = m.no
 		WHERE (m.status = 'unknown' AND m.accepted = 0) <> (coalesce(u.n, 0) = 1) LIMIT 100`
-	// A set difference: a lookup of each subject would scan campaigns, because they have no index on id only.
+	// checkStrays uses a set difference. A lookup of each subject would scan all campaigns, because they have no
+	// index on the id alone.
 	checkStrays = `SELECT x.subject, 'has transfers and no row' FROM (
 		SELECT subject FROM transfers WHERE kind IN ('sms_charge', 'sms_refund') EXCEPT SELECT id FROM campaigns) AS x LIMIT 100`
 )
 
-// check compares all campaigns and messages with the ledger on one snapshot and reports differences. Each campaign is
-// charged once, only messages that no operator accepted are refunded, and counters equal the rows.
+// check compares all campaigns and messages with the ledger on one snapshot and returns the differences. Each
+// campaign must be charged once. Only messages that no mobile operator accepted may be refunded. Counters must equal
+// the numbers of rows.
 func check(ctx context.Context, d *db.DB, now time.Time) (Report, error) {
 	r := Report{At: now}
 	err := d.ReadWhole(ctx, func(tx *db.Tx) error {

@@ -19,12 +19,12 @@ type chunk struct {
 	State      string
 	Recipients []msisdn.MSISDN
 	CreatedAt  time.Time
-	// Small is set for the only chunk of a small campaign. It has no row of its own: its recipients, turn and claim are in
-	// the campaign's row.
+	// Small is set for the only chunk of a small campaign. The chunk has no row of its own; its recipients, turn and
+	// claim are in the campaign's row.
 	Small bool
 }
 
-// The states of a chunk: staged -> ready, with the charge. A chunk that is over is deleted.
+// The states of a chunk. A staged chunk becomes ready when the campaign is charged. A finished chunk is deleted.
 const (
 	chunkStaged = "staged"
 	chunkReady  = "ready"
@@ -50,14 +50,14 @@ const (
 )
 
 const (
-	// bulkWorkers and smallWorkers are how many chunks of one mode are delivered at once. Single messages have their
-	// own workers, so that a one-time password does not wait for a campaign.
+	// bulkWorkers and smallWorkers are the numbers of chunks of one mode that are delivered at once. Small campaigns
+	// have their own workers, so that a one-time password does not wait for a large campaign.
 	bulkWorkers  = 16
 	smallWorkers = 256
 )
 
-// The kinds of a chunk's job are permanent names. Each mode has its own, because the connections of a mode are on one
-// node.
+// The kinds of a chunk's job are stored and never change. Each mode has its own kind, because one node has the
+// connections of a mode.
 func bulkKind(mode tenant.Mode) string { return "sms_bulk_" + string(mode) }
 
 func smallKind(mode tenant.Mode) string { return "sms_small_" + string(mode) }
@@ -71,10 +71,10 @@ type chunkPayload struct {
 	Alone    bool   `json:"alone,omitempty"`
 }
 
-// payload names the chunk in a job.
+// payload returns the payload that identifies the chunk in a job.
 func (k chunk) payload() chunkPayload { return chunkPayload{1, k.Tenant, k.Campaign, k.No, k.Small} }
 
-// job makes the chunk's job.
+// job returns the chunk's job.
 func (p chunkPayload) job(kind string) (jobs.Job, error) {
 	payload, err := json.Marshal(p)
 	if err != nil {

@@ -24,13 +24,13 @@ func (d *runner) chunkJob(c Campaign, k chunk, code *otp.Code, staged bool) (job
 		kind = smallKind(c.Mode)
 	}
 	job, err := k.payload().job(kind)
-	if !staged { // the recipients of large campaigns do not wait in memory
+	if !staged { // large campaigns are not kept in memory
 		job.Memo = d.newWork(c, k, code)
 	}
 	return job, err
 }
 
-// newWork makes the work of a chunk that was just accepted. code is that of a one-time password, else nil.
+// newWork returns the work of a chunk that was just accepted. code is the code of a one-time password, or nil.
 func (d *runner) newWork(c Campaign, part chunk, code *otp.Code) *work {
 	w := &work{campaign: c, chunk: part, turn: c.turn}
 	w.render(d.codes, code)
@@ -38,13 +38,13 @@ func (d *runner) newWork(c Campaign, part chunk, code *otp.Code) *work {
 }
 
 const (
-	// sliceSize is the maximum number of messages of a chunk that are claimed and not recorded. A crash leaves at
-	// most that many unknown.
+	// sliceSize is the maximum number of messages of a chunk that are claimed and have no stored result. After a
+	// crash at most this many are unknown.
 	sliceSize = 100
-	// RecoveryPause is how long a campaign that a recovery delays waits until its next try. One-time passwords do not
-	// wait: a second one does no harm.
+	// RecoveryPause is the pause before a campaign that a recovery delays is tried again. One-time passwords are not
+	// delayed, because a repeated one does no harm.
 	RecoveryPause = 30 * time.Second
-	// noBindPause is how long a chunk waits while no operator is connected.
+	// noBindPause is the pause of a chunk while no mobile operator is connected.
 	noBindPause = 2 * time.Second
 )
 
@@ -71,7 +71,7 @@ func newRunner(d Deps, receipts *receiptBook, counters metrics) *runner {
 	return made
 }
 
-// chunkTenant is the line of a chunk in the queue: tenants take turns.
+// chunkTenant returns the tenant of a chunk's job. Tenants take turns in the queue.
 func chunkTenant(j jobs.Job) string {
 	if w, ok := j.Memo.(*work); ok {
 		return w.campaign.Tenant
@@ -83,7 +83,7 @@ func chunkTenant(j jobs.Job) string {
 	return payload.Tenant
 }
 
-// deliver handles the job of one chunk.
+// deliver runs the job of one chunk.
 func (d *runner) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	w, ok := job.Memo.(*work)
 	if !ok || w.stale {
@@ -92,13 +92,13 @@ func (d *runner) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 			return jobs.Retry(err)
 		}
 		if w == nil {
-			return jobs.Done() // the chunk is over
+			return jobs.Done() // the chunk is finished
 		}
 	}
 	if delayed, err := d.recovery.Delays(ctx, w.campaign.Tenant); w.until.IsZero() && (err != nil || delayed) {
 		return jobs.Later(RecoveryPause)
 	}
-	w.stale = true // after a panic only the rows are right
+	w.stale = true // after a panic only the rows are correct
 	wait, err := d.run(ctx, job.ID, w)
 	w.stale = err != nil
 	switch {
@@ -114,9 +114,9 @@ func (d *runner) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	return jobs.Done()
 }
 
-// run delivers a chunk step by step until it is finished, or returns how long to wait. Each step commits the
-// collected results and the claims of the next messages. Messages without an answer stay in flight, and the chunk
-// does not end before each has one.
+// run delivers a chunk in steps until it is finished, or returns how long to wait. Each step stores the results so
+// far and claims the next messages. Messages without a response stay in flight. The chunk is finished only when each
+// message has a result.
 func (d *runner) run(ctx context.Context, jobID string, w *work) (wait time.Duration, err error) {
 	f := d.newFlight(ctx, w)
 	defer f.end()
@@ -140,7 +140,7 @@ func (d *runner) run(ctx context.Context, jobID string, w *work) (wait time.Dura
 		case sent > 0:
 			f.submit(append(append([]message(nil), s.retry...), s.claim...))
 			wait = 0
-		case s.inFlight == 0: // unless something blocks it, the node stops and the next owner goes on
+		case s.inFlight == 0: // if nothing blocks the chunk, the node is stopping and the next owner continues
 			return max(wait, leastRetry), blocked
 		}
 		if results, err = f.collect(wait); err != nil {
@@ -156,9 +156,9 @@ func (d *runner) newFlight(ctx context.Context, w *work) *flight {
 	return f
 }
 
-// plan fills a step with the next messages to submit: recipients without a row first, then queued messages that are
-// due. Otherwise it returns the cause that blocks the chunk, or how long to wait. While messages are in flight, 0
-// waits for the next answer.
+// plan adds the next messages to a step: first recipients without a row, then queued messages that are due. If it
+// adds none, it returns the reason that blocks the chunk, or how long to wait. While messages are in flight, a wait
+// of 0 means to wait for the next response.
 func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s *step) (wait time.Duration, blocked error) {
 	room := sliceSize - s.inFlight
 	if ctx.Err() != nil || room <= 0 {
@@ -170,7 +170,7 @@ func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s
 		return 0, nil
 	}
 	if s.inFlight > 0 && d.stopped(ctx, w) {
-		return 0, nil // the step after the last answer ends the chunk
+		return 0, nil // the step after the last response finishes the chunk
 	}
 	now, passed := d.clock.Reading()
 	expired := w.expired(now)
@@ -201,8 +201,8 @@ func (d *runner) plan(ctx context.Context, sender provider.SMSSender, w *work, s
 	return 0, nil
 }
 
-// mayClaim reports whether a campaign is claimed in the transaction that charges it. It is small, this node has a
-// connection and will run the job from memory at once, and few others wait.
+// mayClaim reports whether a campaign may be claimed in the transaction that charges it. The campaign must be small,
+// this node must have a connection and run the job at once, and few jobs may be waiting.
 func (d *runner) mayClaim(c Campaign, chunks []chunk) bool {
 	if len(chunks) != 1 || !chunks[0].Small || d.sms[c.Mode].Ready("") != nil {
 		return false
@@ -211,7 +211,7 @@ func (d *runner) mayClaim(c Campaign, chunks []chunk) bool {
 	return queue.LeaseHolds && !queue.Overflowing && queue.Ready < claimsAtOnce && d.claims.begin(d.clock, c.ID)
 }
 
-// stopped reports whether an operator stopped the campaign, as of at most a second ago.
+// stopped reports whether an operator stopped the campaign. The answer may be up to freshness old.
 func (d *runner) stopped(ctx context.Context, w *work) bool {
 	status, err := d.states.Get(ctx, campaignKey{w.campaign.Tenant, w.campaign.ID})
 	return err == nil && status == CampaignStopped

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/ledger"
 )
 
-// stepTries is how often a step is tried again after an error that is not the absence of the database.
+// stepTries is how often a step is tried again after an error, unless the database is unavailable.
 const stepTries = 5
 
 // stepCommit commits the steps of all chunks in group commits.
@@ -25,7 +25,7 @@ type stepCommit struct {
 	log         *slog.Logger
 	receipts    *receiptBook
 	committer   *groupcommit.Committer[*step, stepped]
-	uncommitted clock.Seldom // log lines about steps that are tried again
+	uncommitted clock.Seldom // limits the log lines about steps that are tried again
 }
 
 func newStepCommit(d Deps, receipts *receiptBook) *stepCommit {
@@ -34,7 +34,7 @@ func newStepCommit(d Deps, receipts *receiptBook) *stepCommit {
 	return l
 }
 
-// commit runs a step until the database has it, because the operators' answers are kept nowhere else.
+// commit retries a step until it is committed, because the responses of mobile operators are stored nowhere else.
 func (l *stepCommit) commit(ctx context.Context, s *step) (stepped, error) {
 	rows := 2 + 3*len(s.results) + len(s.claim) + len(s.retry)
 	for try := 0; ; try++ {
@@ -54,7 +54,7 @@ func (l *stepCommit) commit(ctx context.Context, s *step) (stepped, error) {
 	}
 }
 
-// advance commits a batch of steps.
+// advance commits a batch of steps in one transaction.
 func (l *stepCommit) advance(ctx context.Context, batch []*step) ([]groupcommit.Verdict[stepped], error) {
 	var verdicts []groupcommit.Verdict[stepped]
 	landed := func(tx *db.Tx) (bool, error) { return stepCommitted(tx, batch) }
@@ -65,8 +65,8 @@ func (l *stepCommit) advance(ctx context.Context, batch []*step) ([]groupcommit.
 			return err
 		})
 	}
-	// The owner of a chunk knows its turn, and the writes are guarded by it. The row is read and locked only
-	// when a guard refuses, or a message has a row already.
+	// The first attempt does not lock rows: the owner of a chunk knows its turn, which guards the writes. Rows are
+	// read and locked only if a guard fails or a message has a row already.
 	err := try(true)
 	if errors.Is(err, db.ErrGuard) || errors.Is(err, db.ErrUnique) {
 		err = try(false)
@@ -74,8 +74,8 @@ func (l *stepCommit) advance(ctx context.Context, batch []*step) ([]groupcommit.
 	return verdicts, err
 }
 
-// stepCommitted recognizes a committed batch by the turn of one chunk. If no step proves it, the batch runs again and
-// decides for each step.
+// stepCommitted reports whether a batch was committed, by the turn of one of its chunks. If no step proves it, the
+// batch runs again and decides for each step.
 func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 	for _, s := range batch {
 		key, sql, want := s.key(), s.row().turn, s.next
@@ -95,10 +95,10 @@ func stepCommitted(tx *db.Tx, batch []*step) (bool, error) {
 	return false, nil
 }
 
-// advanceIn commits a batch in one transaction. When trusting is set, it does not lock the chunks of steps that are
-// guarded by their writes.
+// advanceIn commits a batch in one transaction. If trusting is set, it does not lock the chunks of steps whose writes
+// are guarded.
 func (l *stepCommit) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]groupcommit.Verdict[stepped], error) {
-	// The transaction may run again and must find the results unchanged.
+	// The results are copied, because the transaction may run again and must find them unchanged.
 	outcomes := make([][]result, len(batch))
 	for i, s := range batch {
 		outcomes[i] = copyResults(s.results)
@@ -114,7 +114,7 @@ func (l *stepCommit) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]group
 	for i, s := range batch {
 		at, there := chunks[s.key()]
 		switch {
-		case !there && s.last: // committed before, or ended by another owner
+		case !there && s.last: // committed before, or finished by another owner
 			writes.finish(s.job)
 			continue
 		case there && at.turn == s.next && !s.empty(): // committed before
@@ -141,7 +141,7 @@ func (l *stepCommit) advanceIn(tx *db.Tx, batch []*step, trusting bool) ([]group
 			refunds = append(refunds, refund(c, back, first, l.clock.Now()))
 		}
 		if !s.row().goes() {
-			continue // the turn's write counts the refunds
+			continue // the write of the turn also counts the refunds
 		}
 		t := counts.of(c.Tenant, c.ID)
 		t.back += back
@@ -172,8 +172,9 @@ func copyResults(results []result) []result {
 	return copied
 }
 
-// lockChunks locks the chunks of a batch, reads which campaigns are stopped, and applies receipts that came before
-// their answers to the results. When trusting is set, steps that are guarded by their writes are not locked.
+// lockChunks locks the chunks of a batch and reads which campaigns are stopped. It applies receipts that arrived
+// before the responses to their submits. If trusting is set, it does not lock the chunks of steps whose writes are
+// guarded.
 func (l *stepCommit) lockChunks(tx *db.Tx, batch []*step, outcomes [][]result, trusting bool) (map[chunkKey]lockedTurn, error) {
 	chunks := map[chunkKey]lockedTurn{}
 	asked := map[*turnRow][]chunkKey{}

@@ -15,8 +15,8 @@ type stepWrites struct {
 	moved    map[*turnRow][]chunkTurn
 	over     map[*turnRow][]chunkTurn
 	rest     []jobs.Job
-	ended    map[*chunkJob]int // how many chunks of each job end
-	finished []string          // jobs whose last chunk ends
+	ended    map[*chunkJob]int // number of ended chunks by job
+	finished []string          // jobs whose last chunk has ended
 }
 
 func newStepWrites() *stepWrites {
@@ -60,7 +60,7 @@ func (w *stepWrites) finish(job *chunkJob) {
 }
 
 // add adds a step's rows. It returns the number of refunded messages and the place of the first. Messages that no
-// operator accepted are refunded, and unsent ones of a stopped campaign.
+// mobile operator accepted are refunded, as are the unsent messages of a stopped campaign.
 func (w *stepWrites) add(s *step, results []result, stopped bool) (back, first int64) {
 	refund := func(msg message) {
 		if back == 0 {
@@ -96,7 +96,8 @@ func (w *stepWrites) add(s *step, results []result, stopped bool) (back, first i
 	return back, first
 }
 
-// result records the result of a message: its row is inserted, or updated where the message was queued before.
+// result adds the result of a message. It inserts the message's row, or updates the row of a message that was queued
+// before.
 func (w *stepWrites) result(r result) {
 	if r.message.stored {
 		w.results = append(w.results, r.message)
@@ -113,8 +114,8 @@ func (w *stepWrites) result(r result) {
 	}
 }
 
-// failUnsent fails the messages of a stopped campaign that were not submitted: queued rows, and recipients without a
-// row.
+// failUnsent fails the messages of a stopped campaign that were not submitted: queued messages, and recipients
+// without a row.
 func (w *stepWrites) failUnsent(s *step, refund func(message)) {
 	for _, msg := range s.work.retry {
 		w.retry = append(w.retry, msg)
@@ -136,7 +137,7 @@ func (w *stepWrites) deferAll(tx *db.Tx) {
 			tx.Defer(sql, int64(len(rows)), db.RowsOf(columns, rows))
 		}
 	}
-	// The rows of turns are locked first, as in takeOver, so that no two transactions wait for each other.
+	// The rows with turns are locked first, as in takeOver, so that transactions cannot deadlock.
 	for _, row := range turnRows {
 		row.moveAll(tx, w.moved[row], w.over[row])
 	}

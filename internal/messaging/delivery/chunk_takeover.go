@@ -12,7 +12,7 @@ import (
 
 const rowsOfChunk = `SELECT no, recipient, status, submitted_at FROM messages WHERE tenant = $1 AND campaign = $2 AND no >= $3 AND no < $4 ORDER BY no`
 
-// chunkOwner reads chunks, and takes them over from owners that are gone.
+// chunkOwner reads chunks and takes them over from dead owners.
 type chunkOwner struct {
 	db       *db.DB
 	resend   bool
@@ -20,8 +20,8 @@ type chunkOwner struct {
 	receipts *receiptBook
 }
 
-// resume reads a chunk and takes it over if an earlier owner has started it. Messages in flight at that owner become
-// unknown, or queued if the installation resends campaigns. nil means that the chunk is finished.
+// resume reads a chunk, and takes it over if an earlier owner has started it. Messages that the earlier owner had in
+// flight become unknown, or queued if Deps.Resend is set. A nil result means that the chunk is finished.
 func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	var payload chunkPayload
 	if err := json.Unmarshal(job.Payload, &payload); err != nil {
@@ -44,7 +44,7 @@ func (o *chunkOwner) resume(ctx context.Context, job jobs.Job) (*work, error) {
 	return w, err
 }
 
-// readWork reads a chunk; lock is empty, or the clause that locks its row.
+// readWork reads a chunk. lock is empty, or the SQL clause that locks its row.
 func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*work, error) {
 	w := &work{chunk: chunk{Tenant: payload.Tenant, Campaign: payload.Campaign, No: payload.Chunk, State: chunkReady, Small: payload.Alone}}
 	var code otp.Code
@@ -69,8 +69,8 @@ func (o *chunkOwner) readWork(tx *db.Tx, payload chunkPayload, lock string) (*wo
 	return w, nil
 }
 
-// takeOver replaces the turn, so that every step of the earlier owner is refused. A claimed message without a result
-// was being sent.
+// takeOver replaces the turn, so that every later step of the earlier owner is refused. Claimed messages without a
+// result may have been sent by the earlier owner.
 func (o *chunkOwner) takeOver(tx *db.Tx, w *work) error {
 	w.turn = newTurn()
 	tx.Defer(w.chunk.row().take, 1, w.chunk.Tenant, w.chunk.Campaign, w.chunk.No, w.turn)

@@ -9,24 +9,24 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// A chunk has one owner at a time. Its turn is a random fencing token that each step replaces, and a step needs the
-// current turn. A new owner replaces the turn, which invalidates all later steps of the earlier owner.
+// A chunk has one owner at a time. Its turn is a random fencing token. A step needs the current turn and replaces it.
+// A new owner replaces the turn, too, so that all later steps of the earlier owner fail.
 
-// newTurn draws a turn.
-func newTurn() int64 { return rand.Int64N(1<<62) + 1 } // not a secret
+// newTurn returns a random turn.
+func newTurn() int64 { return rand.Int64N(1<<62) + 1 } // need not be unpredictable
 
-// turnRow is the row that has the turn of a chunk: the chunk's own, or the campaign's where the campaign is small.
-// Its members are the statements on that row.
+// turnRow describes the row that has the turn of a chunk. It is the chunk's own row, or the campaign's row if the
+// campaign is small. The fields are SQL statements for that row.
 type turnRow struct {
-	read   string // reads one that is not finished: turn, recipients begun, their claim, recipients, time of acceptance
-	locked string // locks a set and reads key, turn and the campaign's status; done: the chunk is over
-	turn   string // reads the turn of one
-	take   string // replaces the turn of one
+	read   string // reads an unfinished chunk: turn, number of begun recipients, their claim time, recipients, acceptance time
+	locked string // locks a set and reads key, turn and the campaign's status; done means that the chunk is finished
+	turn   string // reads the turn of a chunk
+	take   string // replaces the turn of a chunk
 	move   string // replaces the turns of a set
-	end    string // ends a set; empty: the row stays, and the last step replaces its turn
+	end    string // deletes the rows of a set; empty: the row stays, and the last step replaces its turn
 }
 
-// The rows are locked, so that the turn is the same at the end of the transaction.
+// locked locks the rows, so that turns cannot change before the transaction ends.
 var chunksRow = &turnRow{
 	read: `SELECT turn, begun, marked_at, recipients, created_at FROM chunks WHERE tenant = $1 AND campaign = $2 AND no = $3 AND state = 'ready'`,
 	locked: `SELECT k.tenant, k.campaign, k.no, k.turn,
@@ -37,16 +37,16 @@ var chunksRow = &turnRow{
 	take: `UPDATE chunks SET turn = $4 WHERE tenant = $1 AND campaign = $2 AND no = $3`,
 	move: `UPDATE chunks SET turn = r.to_turn, begun = chunks.begun + r.begin, marked_at = r.at FROM rows($1) AS r
 		WHERE chunks.tenant IN (r.of_tenant) AND chunks.campaign = r.of_campaign AND chunks.no = r.of_no AND chunks.turn = r.of_turn AND chunks.state = 'ready'`,
-	// An index finds the range of campaigns, whatever the plan makes of the set. The range holds few other rows,
-	// because chunks that are over have none.
+	// The range of campaigns makes the statement use an index, whatever the plan does with the set. The range has few
+	// other rows, because rows of finished chunks are deleted.
 	end: `DELETE FROM chunks WHERE tenant IN (SELECT value FROM texts($2)) AND campaign BETWEEN $3 AND $4 AND state = 'ready'
 		AND (tenant, campaign, no, turn) IN (SELECT r.of_tenant, r.of_campaign, r.of_no, r.of_turn FROM rows($1) AS r)`,
 }
 
 // A small campaign is one chunk, whose recipients are all claimed at once. It is finished when each recipient has a
-// final message; its row stays, and the last step also replaces the turn. The turn is the only guard, because a
-// finished small campaign has no other owner. With left_over in the guard, PostgreSQL expects few such rows in a
-// young table and compares each with the whole set.
+// final message. Its row stays, and the last step replaces the turn, too. The turn is the only guard, because a
+// finished small campaign has no other owner. A guard with left_over would mislead PostgreSQL in a young table: it
+// expects few such rows and compares each with the whole set.
 var campaignsRow = &turnRow{
 	read: `SELECT c.turn, CASE WHEN c.turn = 0 THEN 0 ELSE c.recipients END, c.marked_at, c.numbers, c.created_at FROM campaigns c
 		WHERE c.tenant = $1 AND c.id = $2 AND $3 >= 0 AND ` + waitingOfSmall + ` > 0`,
@@ -58,10 +58,10 @@ var campaignsRow = &turnRow{
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_campaign AND campaigns.turn = r.of_turn`,
 }
 
-// turnRows are in the order in which transactions lock and change their rows, so that no two wait for each other.
+// turnRows has the order in which transactions lock and change rows with turns, so that they cannot deadlock.
 var turnRows = []*turnRow{chunksRow, campaignsRow}
 
-// row is the row that has the chunk's turn.
+// row returns the row that has the chunk's turn.
 func (k chunk) row() *turnRow {
 	if k.Small {
 		return campaignsRow
@@ -69,7 +69,7 @@ func (k chunk) row() *turnRow {
 	return chunksRow
 }
 
-// goes reports whether the row is deleted at the chunk's end.
+// goes reports whether the row is deleted when the chunk ends.
 func (r *turnRow) goes() bool { return r.end != "" }
 
 // chunkKey identifies a chunk.
@@ -80,13 +80,13 @@ type chunkKey struct {
 
 func (k chunk) key() chunkKey { return chunkKey{k.Tenant, k.Campaign, k.No} }
 
-// chunkTurn is a change of a chunk's turn, with the step's claims and refunds.
+// chunkTurn is a change of a chunk's turn, together with the step's claims and refunds.
 type chunkTurn struct {
 	chunkKey
 	was, turn int64
-	begin     int64 // how many recipients the step begins
+	begin     int64 // number of recipients that the step claims
 	claimedAt time.Time
-	back      int64 // refunded messages; a large campaign counts them in its own row
+	back      int64 // number of refunded messages; a large campaign counts them in the campaign's row
 }
 
 var chunkTurnColumns = []db.Column[chunkTurn]{
@@ -103,10 +103,10 @@ var chunkTurnColumns = []db.Column[chunkTurn]{
 // lockedTurn is the state of a locked chunk.
 type lockedTurn struct {
 	turn    int64
-	stopped bool // an operator stopped the campaign
+	stopped bool // an operator has stopped the campaign
 }
 
-// lock locks chunks and reads those that are not over into locked.
+// lock returns the query that locks chunks and adds the unfinished ones to locked.
 func (r *turnRow) lock(keys []chunkKey, locked map[chunkKey]lockedTurn) db.Query {
 	asked := make([]chunkTurn, len(keys))
 	for i, k := range keys {
@@ -124,8 +124,8 @@ func (r *turnRow) lock(keys []chunkKey, locked map[chunkKey]lockedTurn) db.Query
 	}}
 }
 
-// moveAll defers the replacement of turns, and the ends of chunks. Each row must still have the turn that the step
-// names.
+// moveAll defers the replacement of turns and the deletion of finished chunks. Each row must still have the step's
+// turn.
 func (r *turnRow) moveAll(tx *db.Tx, moved, ended []chunkTurn) {
 	if !r.goes() {
 		moved, ended = append(moved, ended...), nil
@@ -143,8 +143,8 @@ func (r *turnRow) moveAll(tx *db.Tx, moved, ended []chunkTurn) {
 	}
 }
 
-// chunkJob is the job of one chunk, or of several chunks of a small batch. It ends with the last of them.
+// chunkJob is the job of one chunk, or of all chunks of a small batch. The job ends with its last chunk.
 type chunkJob struct {
 	id   string
-	left int // chunks that are not finished; only the group commit of steps changes it
+	left int // unfinished chunks; only the group commit of steps changes it
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/makola/makola/internal/messaging/otp"
 )
 
-// work is the state of one chunk's delivery. The job of a fresh small chunk carries it in memory; otherwise it is
-// read from the rows.
+// work is the state of one chunk's delivery. For a new small chunk, the job has it in memory. Otherwise it is read
+// from the rows.
 type work struct {
 	campaign  Campaign
 	chunk     chunk
-	text      string        // with the code of a one-time password
-	until     time.Time     // the text is not sent later; zero: no end
-	turn      int64         // that the last step left
+	text      string        // includes the code of a one-time password
+	until     time.Time     // time after which the text is not sent; zero: no limit
+	turn      int64         // turn that the last step set
 	next      int           // place of the first unclaimed recipient
 	claimedAt time.Time     // claim time of the recipients before next that have no row
 	retry     []message     // messages with a row that were not sent and are offered again
 	offerAt   time.Duration // time of the next offer on the monotonic clock
-	stale     bool          // a step failed: only the rows are right
+	stale     bool          // a step failed, so only the rows are correct
 }
 
-// render sets the text, and of a one-time password the time until which it is sent. A code that cannot be made, because
-// its row or its key is gone, is not sent.
+// render sets the text, and for a one-time password also until. A one-time password whose code cannot be computed is
+// not sent. That is so if the code's row or key no longer exists.
 func (w *work) render(codes *otp.Codes, code *otp.Code) {
 	w.text = w.campaign.Message
 	if w.campaign.Kind != KindOTP {
@@ -48,7 +48,7 @@ func (w *work) claim(now time.Time, most int) []message {
 	return slice
 }
 
-// message makes the message of a recipient that has no row yet.
+// message returns the message of a recipient that has no row yet.
 func (w *work) message(place int, status Status, now time.Time) message {
 	return message{Tenant: w.campaign.Tenant, Campaign: w.campaign.ID, No: w.chunk.No*chunkSize + int64(place),
 		Recipient: string(w.chunk.Recipients[place]), Status: status, SubmittedAt: now}

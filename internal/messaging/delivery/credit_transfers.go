@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// charge is the transfer that pays for a campaign.
+// charge returns the transfer that pays for a campaign.
 func (c Campaign) charge(asset ledger.Asset) ledger.Transfer {
 	return ledger.Transfer{Asset: asset, From: ledger.Credits(c.Tenant), To: ledger.Used,
 		Amount: c.Cost(), Subject: c.ID, Leg: "charge", Kind: "sms_charge", At: c.CreatedAt}
@@ -24,12 +24,12 @@ type Shortage struct {
 	Cost    int64 // credits
 }
 
-// Err returns the refusal of a request that costs more than the balance.
+// Err returns the error of a request that costs more than the balance.
 func (s Shortage) Err() error {
 	return &problem.Error{Kind: problem.InsufficientCredits, Code: "insufficient_sms_balance", Message: "Insufficient SMS balance", Data: s}
 }
 
-// A large campaign is done with its last chunk.
+// A large campaign becomes done when its last chunk ends.
 const countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r.ended, refunded = campaigns.refunded + r.back,
 			status = CASE WHEN r.ended > 0 AND campaigns.left_over = r.ended AND campaigns.status = 'active' THEN 'done' ELSE campaigns.status END
 		FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
@@ -37,8 +37,8 @@ const countCampaigns = `UPDATE campaigns SET left_over = campaigns.left_over - r
 // tally collects the changes of one large campaign's row in a transaction.
 type tally struct {
 	tenant, campaign string
-	ended            int64 // chunks that end
-	back             int64 // refunded messages
+	ended            int64 // number of ended chunks
+	back             int64 // number of refunded messages
 }
 
 var tallyColumns = []db.Column[*tally]{
@@ -48,7 +48,7 @@ var tallyColumns = []db.Column[*tally]{
 	{Name: "back", Int: func(t *tally) int64 { return t.back }},
 }
 
-// tallies are those of one transaction, by campaign.
+// tallies has the tallies of one transaction by campaign.
 type tallies map[string]*tally
 
 func (t tallies) of(tenant, campaign string) *tally {
@@ -72,15 +72,15 @@ func (t tallies) deferAll(tx *db.Tx) {
 	tx.Defer(countCampaigns, int64(len(changed)), db.RowsOf(tallyColumns, changed))
 }
 
-// refund returns the transfer that refunds messages. Its leg names the first message. The guard of the row allows one
-// refund for a message, so no two transfers have the same leg.
+// refund returns the transfer that refunds messages. Its leg contains the place of the first message. A message is
+// refunded once, because the row guards it, so each leg is unique.
 func refund(c Campaign, messages, first int64, now time.Time) ledger.Transfer {
 	t := tenant.Tenant{ID: c.Tenant, Mode: c.Mode}
 	return ledger.Transfer{Asset: t.Credits(), From: ledger.Used, To: ledger.Credits(c.Tenant), Amount: messages * c.Credits,
 		Subject: c.ID, Leg: fmt.Sprintf("refund:%d", first), Kind: "sms_refund", At: now}
 }
 
-// giveBack posts refunds in the ledger. It locks the tenants' credits, which a step without refunds does not.
+// postRefunds posts refunds in the ledger. It locks the credits of their tenants.
 func postRefunds(tx *db.Tx, book *ledger.Ledger, refunds []ledger.Transfer) error {
 	if len(refunds) == 0 {
 		return nil

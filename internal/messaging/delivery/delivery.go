@@ -60,7 +60,7 @@ type Delivery struct {
 	poller     *poller
 }
 
-// New builds a Delivery and registers its jobs, which the queue's Start begins to run.
+// New returns a Delivery and registers its jobs, which run after the queue's Start.
 func New(d Deps) *Delivery {
 	m := &Delivery{db: d.DB, jobs: d.Jobs, clock: d.Clock, metrics: newMetrics()}
 	m.receipts = newReceiptBook(d, m.metrics)
@@ -75,8 +75,8 @@ func New(d Deps) *Delivery {
 	return m
 }
 
-// register registers the handlers of each mode that has a rail. A chunk is taken by the node that has the connections
-// of its mode.
+// register registers the job handlers of each mode that has a rail. The node that has the connections of a mode takes
+// the mode's chunks.
 func (d *Delivery) register(rails map[tenant.Mode]provider.SMSSender) {
 	for _, mode := range []tenant.Mode{tenant.Test, tenant.Live} {
 		sender := rails[mode]
@@ -90,8 +90,8 @@ func (d *Delivery) register(rails map[tenant.Mode]provider.SMSSender) {
 	}
 }
 
-// Accept charges and stores a campaign, which is delivered afterwards. replayed means that the caller's idempotency key
-// had accepted an earlier one, which is returned. Errors: Invalid (an idempotency key with another body),
+// Accept charges and stores a campaign, which is delivered afterwards. If replayed is set, c is the campaign that was
+// accepted earlier with the caller's idempotency key. Errors: Invalid (an idempotency key with another body),
 // InsufficientCredits with Shortage as Data, RateLimited (a one-time password's number, or its range).
 func (d *Delivery) Accept(ctx context.Context, o Order) (c Campaign, replayed bool, err error) {
 	if len(o.Numbers) <= stagedAbove {
@@ -100,16 +100,16 @@ func (d *Delivery) Accept(ctx context.Context, o Order) (c Campaign, replayed bo
 	return d.admissions.acceptStaged(ctx, o.admission())
 }
 
-// Earlier finds the campaign that the caller's idempotency key made. It comes before the checks of the request, because
-// the request may name something that was deleted since. Accept checks again.
+// Earlier returns the campaign that was accepted with the caller's idempotency key. Call it before other checks of
+// the request, because the request may refer to something that was deleted since. Accept checks again.
 func (d *Delivery) Earlier(ctx context.Context, caller idempotency.Caller) (c Campaign, replayed bool, err error) {
 	return d.admissions.earlier(ctx, caller)
 }
 
 const stopCampaign = `UPDATE campaigns SET status = 'stopped' WHERE tenant = $1 AND id = $2 AND status = 'active'`
 
-// Stop stops an active campaign in tx. The node that delivers it sees the stop before its next messages, also between
-// those of a flight that takes longer than freshness. The unsent messages then fail and are refunded.
+// Stop stops an active campaign in tx. The node that delivers it detects the stop before its next messages. It also
+// checks between messages in flight that take longer than freshness. The unsent messages then fail and are refunded.
 func (d *Delivery) Stop(tx *db.Tx, tenant, id string) {
 	tx.Defer(stopCampaign, 1, tenant, id)
 	tx.AfterCommit(func() {
@@ -118,38 +118,38 @@ func (d *Delivery) Stop(tx *db.Tx, tenant, id string) {
 	})
 }
 
-// Receive queues an operator's receipt without waiting. Of several for one message the first that is queued counts.
-// stored returns when the receipt is committed, so that it can be acknowledged.
+// Receive queues a mobile operator's receipt without waiting. Of several receipts for one message, the first that is
+// queued counts. stored returns when the receipt is committed, so that it can be acknowledged.
 func (d *Delivery) Receive(ctx context.Context, r provider.Receipt) (stored func() error) {
 	return d.receipts.receive(ctx, r)
 }
 
-// PollStates asks for the states of open messages at a provider that pushes no reports, at most atOnce at a time. ask
-// gets the provider's own id of a message.
+// PollStates queries the states of open messages at a provider that sends no reports, at most atOnce at a time. ask
+// queries one message by the provider's own id.
 func (d *Delivery) PollStates(ctx context.Context, mode tenant.Mode, name string, atOnce int, ask func(context.Context, string) (provider.Receipt, bool)) error {
 	return d.poller.poll(ctx, mode, name, atOnce, ask)
 }
 
-// UnmatchedReceipts counts the receipts that have matched no message for so long that none will come.
+// UnmatchedReceipts counts the receipts that have matched no message for so long that none is expected.
 func (d *Delivery) UnmatchedReceipts(ctx context.Context) (UnmatchedReceipts, error) {
 	return d.receipts.unmatched(ctx)
 }
 
-// Check compares all campaigns and messages with the ledger and with themselves on one snapshot, and reports the
+// Check compares all campaigns and messages with the ledger and with each other on one snapshot, and returns the
 // differences.
 func (d *Delivery) Check(ctx context.Context) (Report, error) { return check(ctx, d.db, d.clock.Now()) }
 
-// Drain stops claiming campaigns with their charge, and waits up to drainFor, or until ctx ends, for the claimed ones
-// to be submitted. Call it after the last request and before the queue's Stop, which starts no job: the next owner
-// would treat a claimed campaign as unknown.
+// Drain ends the claiming of campaigns in the transaction that charges them. It waits for the claimed ones to be
+// submitted, up to drainFor or until ctx ends. Call it after the last request and before the queue's Stop. After Stop
+// no job begins, and the next owner would treat a claimed campaign as unknown.
 func (d *Delivery) Drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainFor)
 	defer cancel()
 	d.runner.claims.drain(ctx, d.clock)
 }
 
-// Close waits for the transactions that are under way. It is called after the queue's Stop and after the rails are
-// closed, because receipts come in until then.
+// Close waits for running transactions. Call it after the queue's Stop and after the rails are closed, because
+// receipts arrive until then.
 func (d *Delivery) Close() {
 	d.admissions.committer.Close()
 	d.runner.steps.committer.Close()

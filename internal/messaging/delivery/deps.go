@@ -16,38 +16,39 @@ import (
 )
 
 const (
-	// freshness is the greatest age of a cached value.
+	// freshness is the maximum age of a cached value.
 	freshness = time.Second
-	// cached is the number of values that each cache holds.
+	// cached is the maximum number of values in each cache.
 	cached = 10_000
 )
 
-// Deps are the parts that New needs.
+// Deps are the dependencies of Delivery.
 type Deps struct {
 	DB     *db.DB
 	Ledger *ledger.Ledger
 	Jobs   *jobs.Queue
 	Codes  *otp.Codes
-	Watch  *recovery.Watch // notes commits; nil in commands and tests
+	Watch  *recovery.Watch // records commits; nil in commands and tests
 	Clock  *clock.Clock
 	Log    *slog.Logger
-	// SMS are the rails by mode. A rail whose connections are on another node returns provider.ErrElsewhere, and that
-	// node delivers the messages that are accepted here.
+	// SMS has the rail of each mode. If another node has the connections of a rail, the rail returns
+	// provider.ErrElsewhere. That node then delivers the messages that are accepted here.
 	SMS map[tenant.Mode]provider.SMSSender
-	// Resend repeats campaign messages that a crash left unknown. Some may then arrive twice. One-time passwords are
-	// never sent again.
+	// Resend makes campaign messages that a crash left unknown be sent again. Some may then arrive twice. One-time
+	// passwords are never sent again.
 	Resend bool
-	// Validity is how long operators try to deliver a campaign's message; 0 sets no end. A one-time password is tried
-	// until it expires.
+	// Validity is how long mobile operators try to deliver a campaign's message. 0 sets no limit. They try to deliver
+	// a one-time password until it expires.
 	Validity time.Duration
-	// KeepTexts is how long the text of a finished campaign is kept; 0 keeps it for ever.
+	// KeepTexts is how long the text of a finished campaign is kept. 0 means for ever.
 	KeepTexts time.Duration
-	// Recovery keeps campaigns back while the database may have lost the record of messages that were sent. It is nil
-	// in tests that have no recovery.
+	// Recovery delays campaigns while a restored database may lack the record of sent messages. It is nil in tests
+	// without a recovery.
 	Recovery *recovery.Recovery
 }
 
-// systemic errors concern the database and not a request of the batch: splitting the batch would not help.
+// systemic reports whether an error concerns the database and not a single request, so that splitting the batch would
+// not help.
 func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }

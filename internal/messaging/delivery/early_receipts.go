@@ -8,7 +8,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// earlyReceipt is a receipt. It is stored while it matches no part.
+// earlyReceipt is a receipt. It is stored for as long as it matches no part.
 type earlyReceipt struct {
 	UpstreamID string
 	ID         string
@@ -16,11 +16,11 @@ type earlyReceipt struct {
 	State      string
 	Code       string
 	ReceivedAt time.Time
-	stored     bool // it has a row
+	stored     bool // the receipt has a row
 }
 
-// fits reports whether the receipt can be the part's. A receipt that comes now is later than every submit, also after
-// the clock was set back.
+// fits reports whether the receipt may belong to the part. A stored receipt must not be older than the part's submit.
+// A new receipt is later than every submit, even if the clock was set back.
 func (p part) fits(e earlyReceipt) bool {
 	return (e.Recipient == "" || e.Recipient == p.Recipient) && (!e.stored || !e.ReceivedAt.Before(p.SubmittedAt.Add(-clockSkew)))
 }
@@ -42,34 +42,34 @@ var earlyColumns = []db.Column[earlyReceipt]{
 }
 
 const (
-	// repeatWindow is how long after its submit a closed part is matched with repeated receipts, so that these are
-	// not kept as early ones.
+	// repeatWindow is how long after its submit a closed part is matched with repeated receipts. Within it, repeated
+	// receipts are not stored as early ones.
 	repeatWindow = 72 * time.Hour
-	// clockSkew is the greatest difference between the clocks of two nodes. A kept receipt that is older than a
-	// submit by more belongs to an earlier message, whose id the operator used again.
+	// clockSkew is the maximum difference between the clocks of two nodes. A stored receipt that is older than a
+	// submit by more belongs to an earlier message, because the operator has reused its id.
 	clockSkew     = time.Minute
-	earlyPassOver = 10 * time.Minute // age of the receipts that a frequent pass looks at
+	earlyPassOver = 10 * time.Minute // maximum age of the receipts that a frequent pass checks
 )
 
 const (
 	earlyReceipts = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.upstream_id IN (SELECT value FROM texts($1)) ORDER BY unindexed(e.id)`
 	keepEarly     = `INSERT INTO early_receipts (upstream_id, id, recipient, state, code, received_at)
 		SELECT upstream_id, id, recipient, state, code, received_at FROM rows($1) AS r WHERE true ON CONFLICT (upstream_id, id) DO NOTHING`
-	// Our id is the only key of the row. Ids grow with time, so their range narrows the search if many receipts have
-	// no upstream_id. unindexed(id) keeps the planner from using the set instead.
+	// Only our id identifies the row. Ids grow with time, so the range of ids narrows the search if many receipts
+	// have no upstream_id. unindexed(id) keeps the planner from using the set instead of the range.
 	dropEarly = `DELETE FROM early_receipts WHERE upstream_id IN (SELECT value FROM texts($1))
 		AND id BETWEEN $3 AND $4 AND unindexed(id) IN (SELECT value FROM texts($2))`
 )
 
-// openPart is a part of a result that has no row yet.
+// openPart identifies a part of a result. The part has no row yet.
 type openPart struct {
 	of   *result
 	part int
 }
 
-// earlyReceiptsQuery applies early receipts to the parts of a transaction by their ids, and adds the applied ones to
-// used. A repeated receipt is used up, too: if it were kept, it would match another message to that number whose
-// answer was lost.
+// earlyReceiptsQuery returns the query that applies early receipts to the parts of a transaction by their ids. It
+// adds the applied receipts to used. It also adds repeated receipts. A repeated receipt that stayed could match
+// another message to the number, one whose response was lost.
 func earlyReceiptsQuery(byID map[string][]openPart, used *[]earlyReceipt) db.Query {
 	ids := make([]string, 0, len(byID))
 	for id := range byID {
@@ -120,12 +120,12 @@ func (r *result) receive(p *part, e earlyReceipt) {
 	}
 }
 
-// earlyReceiptTimes is when this node last kept an early receipt and last submitted. Receipts come to the node that
-// submits: while it has kept none, steps need not look for one. matchRecentReceipts finds those that another node
-// kept.
+// earlyReceiptTimes has the times at which this node last stored an early receipt and last submitted a message.
+// Receipts arrive at the node that submits. If that node has stored none recently, steps need not look for one.
+// matchRecentReceipts handles receipts that another node stored.
 type earlyReceiptTimes struct {
 	keptAt      atomic.Int64
-	submittedAt atomic.Int64 // of the latest submit
+	submittedAt atomic.Int64 // time of the latest submit
 }
 
 func (e *earlyReceiptTimes) kept(now time.Time) { e.keptAt.Store(db.Micros(now)) }
@@ -139,13 +139,13 @@ func (e *earlyReceiptTimes) submitted(at time.Time) {
 	}
 }
 
-// receivedAt is the time under which a receipt is kept that comes now. It is not before any submit, also after the
-// clock was set back, because these times decide later which message it may belong to.
+// receivedAt returns the time that is stored with a receipt that arrives at a time. It is never before a submit, even
+// if the clock was set back. These times later decide to which message the receipt may belong.
 func (e *earlyReceiptTimes) receivedAt(at time.Time) time.Time {
 	return db.FromMicros(max(db.Micros(at), e.submittedAt.Load()))
 }
 
-// mayWait reports whether a kept receipt may still wait for its part.
+// mayWait reports whether this node stored an early receipt recently, which may still wait for its part.
 func (e *earlyReceiptTimes) mayWait(now time.Time) bool {
 	at := e.keptAt.Load()
 	return at > 0 && now.Sub(db.FromMicros(at)) < earlyPassOver

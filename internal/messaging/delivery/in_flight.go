@@ -17,49 +17,49 @@ import (
 )
 
 const (
-	// recordWithin is how long an answer waits for others before a step records it.
+	// recordWithin is the maximum time that a response waits for other responses before a step stores it.
 	recordWithin = time.Second
-	// answeredShare is how many answered messages for each unanswered one make a step at once.
+	// answeredShare is the number of answered messages per unanswered one at which a step is committed at once.
 	answeredShare = 3
-	// restFor is how long the other segments of a message are offered after an operator accepted some.
+	// restFor is how long the remaining segments of a message are submitted again after some were accepted.
 	restFor = time.Minute
 )
 
-// submitter is what all flights of a node share.
+// submitter is the state that all flights of a node share.
 type submitter struct {
 	clock    *clock.Clock
 	receipts *receiptBook
 	metrics  metrics
 	validity time.Duration
-	groups   atomic.Uint32 // numbers that join the segments of a message
+	groups   atomic.Uint32 // last number that links the segments of a message
 }
 
 func newSubmitter(d Deps, receipts *receiptBook, counters metrics) *submitter {
 	u := &submitter{clock: d.Clock, receipts: receipts, metrics: counters, validity: d.Validity}
-	u.groups.Store(rand.Uint32()) // not a secret
+	u.groups.Store(rand.Uint32()) // need not be unpredictable
 	return u
 }
 
-// flight is the messages in flight of one chunk: claimed, at most sliceSize, without a recorded end. Their answers
-// come one by one, so that a missing answer delays no other message.
+// flight has the messages in flight of one chunk: at most sliceSize messages that are claimed and have no stored
+// result. Responses are handled one by one, so that a missing response delays no other message.
 type flight struct {
 	submitter *submitter
 	sender    provider.SMSSender
 	w         *work
 	encoded   smstext.Message
-	stopped   func() bool     // an operator stopped the campaign
-	ctx       context.Context // when it ends, segments that were not submitted are not sent
+	stopped   func() bool     // reports whether an operator has stopped the campaign
+	ctx       context.Context // when it ends, segments that were not submitted are given up
 	end       context.CancelFunc
-	unsent    context.Context // when it ends, messages of which no segment was submitted are not sent
+	unsent    context.Context // when it ends, messages of which no segment was submitted are given up
 	recall    context.CancelFunc
 
 	mu         sync.Mutex
-	unrecorded map[int64]message // by number: claimed and not collected
-	answered   []result          // results of those that are answered
-	submitting int               // calls of submit that are not done
+	unrecorded map[int64]message // claimed and not collected messages, by number
+	answered   []result          // results of the answered messages
+	submitting int               // running calls of submit
 	offerAt    time.Duration     // time of the next offer on the monotonic clock
-	failed     error             // after a panic of the rail
-	changed    chan struct{}     // wakes collect
+	failed     error             // set after a panic of the rail
+	changed    chan struct{}     // signals collect
 }
 
 func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w *work) *flight {
@@ -69,7 +69,7 @@ func (u *submitter) newFlight(ctx context.Context, sender provider.SMSSender, w 
 	return f
 }
 
-// size returns the number of claimed messages that are not collected.
+// size returns the number of claimed messages that were not collected.
 func (f *flight) size() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *flight) claimedAt() (oldest time.Time) {
 	return oldest
 }
 
-// submit submits messages without waiting for answers. A message past its time is not submitted and has failed.
+// submit submits messages without waiting for responses. A message that is too old fails without being submitted.
 func (f *flight) submit(messages []message) {
 	begun, from := f.submitter.clock.Reading()
 	f.submitter.receipts.times.submitted(begun)
@@ -103,7 +103,7 @@ func (f *flight) submit(messages []message) {
 		case begun.Sub(msg.SubmittedAt) >= resubmitFor:
 			f.answered = append(f.answered, failed(msg, "no operator took it in time"))
 		default:
-			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, segments: len(f.encoded.Segments)} // comes round
+			s := &submission{message: msg, group: uint16(f.submitter.groups.Add(1)), begun: begun, begunPassed: from, segments: len(f.encoded.Segments)} // the number may repeat after 65,536 messages
 			s.outcomes = make([]provider.Outcome, s.segments)
 			for p := range s.outcomes {
 				s.outcomes[p].Class = provider.NotSent
@@ -124,7 +124,7 @@ func (f *flight) submit(messages []message) {
 	}()
 }
 
-// recoverPanic is deferred. It fails the flight, so that the next owner reads the rows.
+// recoverPanic must be deferred. After a panic the flight fails, so that the next owner reads the rows.
 func (f *flight) recoverPanic() {
 	if p := recover(); p != nil {
 		f.mu.Lock()
@@ -134,7 +134,7 @@ func (f *flight) recoverPanic() {
 	}
 }
 
-// signalLocked wakes collect.
+// signalLocked signals collect.
 func (f *flight) signalLocked() {
 	select {
 	case f.changed <- struct{}{}:
@@ -143,7 +143,8 @@ func (f *flight) signalLocked() {
 }
 
 // submitSegments submits the segments of a message that were not sent yet. It waits for room in the operator's
-// window, and for no answer. A stop recalls whole messages only: one that has begun to leave is completed.
+// window, but not for responses. A stop gives up only whole messages: a message whose first segment was submitted is
+// completed.
 func (f *flight) submitSegments(s *submission) {
 	f.divide(s)
 	var waiting []int
@@ -152,7 +153,7 @@ func (f *flight) submitSegments(s *submission) {
 			waiting = append(waiting, p)
 		}
 	}
-	left := len(waiting) // guarded by f.mu, as the outcomes are
+	left := len(waiting) // guarded by f.mu, like the outcomes
 	for _, p := range waiting {
 		segment := f.segment(s, p)
 		done := func(o provider.Outcome) {
@@ -182,10 +183,10 @@ func (f *flight) submitSegments(s *submission) {
 	}
 }
 
-// divide decides whether a message of which nothing was sent goes as a whole or in segments.
+// divide decides whether a message of which nothing was sent is submitted as a whole or in segments.
 func (f *flight) divide(s *submission) {
 	if s.divided {
-		return // a part of it has left, and the rest follows in the same way
+		return // a part was sent, and the rest must be sent in the same way
 	}
 	whole := f.sender.Whole(f.w.campaign.Sender, msisdn.MSISDN(s.message.Recipient))
 	f.mu.Lock()
@@ -195,7 +196,7 @@ func (f *flight) divide(s *submission) {
 	}
 }
 
-// segment returns a part of a message, or the whole message if it is not divided here.
+// segment returns a part of a message, or the whole message if the provider splits it.
 func (f *flight) segment(s *submission, p int) provider.Segment {
 	out := provider.Segment{From: f.w.campaign.Sender, To: msisdn.MSISDN(s.message.Recipient), Part: p + 1, Parts: len(s.outcomes), WantsReceipt: true}
 	if s.whole {
@@ -206,7 +207,8 @@ func (f *flight) segment(s *submission, p int) provider.Segment {
 	return out
 }
 
-// begin takes a segment for one on its way until its outcome is known, and reports whether it is the only one.
+// begin marks a segment as sent until its outcome is known. It reports whether no other segment of the message was
+// sent.
 func (f *flight) begin(s *submission, p int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -215,12 +217,12 @@ func (f *flight) begin(s *submission, p int) bool {
 	return !gone
 }
 
-// givenUp returns the reason why a segment is no longer sent, or "".
+// givenUp returns the reason why a segment must not be sent any more, or "".
 func (f *flight) givenUp(ctx context.Context, now time.Time) string {
 	switch {
 	case f.ctx.Err() != nil:
 		return f.ctx.Err().Error()
-	case f.w.expired(now): // while it waited for the window
+	case f.w.expired(now): // the message expired while it waited for the window
 		return "expired before it could be sent"
 	case ctx.Err() != nil:
 		return whyStopped
@@ -228,16 +230,16 @@ func (f *flight) givenUp(ctx context.Context, now time.Time) string {
 	return ""
 }
 
-// checkStop recalls unsubmitted messages if the campaign was stopped. The step that claimed a message has checked
-// already, so this checks again only after freshness.
+// checkStop gives up unsubmitted messages if the campaign was stopped. The step that claimed a message has already
+// checked, so checkStop checks only if that is longer ago than freshness.
 func (f *flight) checkStop(marked time.Duration) {
 	if passed(f.submitter.clock)-marked >= freshness && f.stopped() {
 		f.recall()
 	}
 }
 
-// checkStopWaiting is checkStop for messages that wait in the operator's window or for its rate. At a low rate these
-// are most of a flight.
+// checkStopWaiting is checkStop for messages that wait for the operator's window or rate. With a low rate, these are
+// most messages of a flight.
 func (f *flight) checkStopWaiting() {
 	f.mu.Lock()
 	waits := f.submitting > 0
@@ -247,15 +249,15 @@ func (f *flight) checkStopWaiting() {
 	}
 }
 
-// completeLocked adds a message to the answered ones, or submits its unsent segments again. A partly written message
-// cannot be queued as a whole.
+// completeLocked adds a message to the answered ones. If only a part of the message was sent, it submits the unsent
+// segments again, because such a message cannot be queued as a whole.
 func (f *flight) completeLocked(s *submission) {
 	if s.partlyWritten() && passed(f.submitter.clock) <= s.begunPassed+restFor && f.ctx.Err() == nil && !f.w.expired(f.submitter.clock.Now()) {
 		pause := s.pause
 		s.pause = 0
 		go func() {
 			defer f.recoverPanic()
-			_ = f.submitter.clock.Sleep(f.ctx, pause) // when f.ctx ends, submitSegments sends nothing
+			_ = f.submitter.clock.Sleep(f.ctx, pause) // if f.ctx ended, submitSegments sends nothing
 			f.submitSegments(s)
 		}()
 		return
@@ -270,13 +272,13 @@ func (f *flight) completeLocked(s *submission) {
 	}
 }
 
-// worthAStepLocked reports whether enough messages are answered to record them now.
+// worthAStepLocked reports whether enough messages are answered to store their results now.
 func (f *flight) worthAStepLocked() bool {
 	return f.submitting == 0 && len(f.answered) >= answeredShare*(len(f.unrecorded)-len(f.answered))
 }
 
-// collect waits until enough messages are answered for a step, at the longest most unless that is 0, and returns the
-// results that there are. The flight is complete when size is 0 afterwards.
+// collect waits until enough messages are answered for a step, and returns their results. If most is not 0, it waits
+// at most that long. The flight is complete if size is 0 afterwards.
 func (f *flight) collect(most time.Duration) ([]result, error) {
 	var due, record <-chan struct{}
 	if most > 0 {

@@ -7,13 +7,13 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// Status is the state of one message. Stored; never renamed.
+// Status is the state of one message. Values are stored and never change.
 type Status string
 
-// The states of a message: submitted -> delivered, failed, expired, rejected or unknown. A queued message was
-// certainly not sent and is submitted again. Recipients without a row read queued, too. sending is the claim of a
-// queued message, committed before the first octet leaves; recipients without a row are claimed in their chunk.
-// Claimed messages of a node that dies become unknown.
+// The states of a message. A submitted message becomes delivered, failed, expired, rejected or unknown. A queued
+// message was certainly not sent and is submitted again. Recipients without a row also count as queued. sending means
+// that a queued message is claimed, which is committed before the first byte is sent. The claims of recipients
+// without a row are stored in their chunk. If a node dies, its claimed messages become unknown.
 const (
 	StatusQueued    Status = "queued"
 	StatusSending   Status = "sending"
@@ -33,13 +33,13 @@ type message struct {
 	No          int64
 	Recipient   string
 	Status      Status
-	Accepted    int64 // segments that an operator accepted
-	Open        int64 // accepted segments without a final receipt
+	Accepted    int64 // number of segments that a mobile operator accepted
+	Open        int64 // number of accepted segments without a final receipt
 	SubmittedAt time.Time
 	DeliveredAt time.Time
 	Error       string
-	UpstreamID  string // of a message of one segment, whose row is its part
-	stored      bool   // it has a row
+	UpstreamID  string // of a message with one segment, whose row is also the row of its part
+	stored      bool   // the message has a row
 }
 
 var messageColumns = []db.Column[message]{
@@ -66,12 +66,12 @@ type part struct {
 	Recipient   string
 	State       string
 	SubmittedAt time.Time
-	Single      bool // the message has no other part, and its row is the part's
+	Single      bool // the message has no other part, and its row is also the part's row
 }
 
 const partOpen = "open"
 
-// partStates are the stored states of receipts. A segment that is on its way stays open.
+// partStates has the stored states of final receipts. A segment that is still in delivery stays open.
 var partStates = map[provider.Delivery]string{
 	provider.DeliveryPending: partOpen, provider.Delivered: "delivered", provider.DeliveryFailed: "failed",
 	provider.DeliveryExpired: "expired", provider.DeliveryRejected: "rejected", provider.DeliveryUnknown: "unknown",
@@ -88,18 +88,18 @@ var partColumns = []db.Column[part]{
 	{Name: "submitted_at", Time: func(p part) time.Time { return p.SubmittedAt }},
 }
 
-// Refunded reports whether a message with this status and number of accepted segments is refunded: no operator
-// accepted a segment, and none will.
+// Refunded reports whether a message with this status and number of accepted segments is refunded. That is so if no
+// mobile operator has accepted a segment and none will.
 func (s Status) Refunded(accepted int64) bool {
 	return accepted == 0 && (s == StatusRejected || s == StatusFailed)
 }
 
 func (m message) unaccepted() bool { return m.Status.Refunded(m.Accepted) }
 
-// worse orders the ends of parts: a message is delivered only when all of its parts are.
+// worse orders the final states of parts. A message is delivered only if all of its parts are.
 var worse = map[string]int{"delivered": 0, "unknown": 1, "expired": 2, "rejected": 3, "failed": 4}
 
-// worst derives the end of a message from the ends of its parts.
+// worst returns the final state of a message from the final states of its parts.
 func worst(states ...string) Status {
 	end := "delivered"
 	for _, s := range states {

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// pollFor is how long after its submission a message is polled.
+	// pollFor is the time after its submission during which a message is polled.
 	pollFor = 48 * time.Hour
-	// pollAtOnce is the most messages that one pass polls. The next pass begins after the last of them.
+	// pollAtOnce is the maximum number of messages that one pass polls. The next pass begins after the last of them.
 	pollAtOnce = 500
-	// pollFirst is the least age of a message that is polled.
+	// pollFirst is the minimum age of a message that is polled.
 	pollFirst = 10 * time.Second
 )
 
-// The text of the provider's condition is that of the partial index, so that both engines use it.
+// The condition about the provider has the same text as in the partial index, so that both engines use the index.
 const openAtHubtel = `SELECT m.upstream_id, m.recipient, m.submitted_at FROM messages m JOIN campaigns c ON c.tenant = m.tenant AND c.id = m.campaign
 	WHERE m.open > 0 AND substr(m.upstream_id, 1, 10) = 'hubtelsms/' AND c.mode = $1 AND m.submitted_at > $2 AND m.submitted_at < $3
 	ORDER BY m.submitted_at, m.upstream_id LIMIT $4`
 
-// polled is a message whose provider pushes no reports.
+// polled is a message whose provider sends no reports.
 type polled struct {
 	id, recipient string
 	at            time.Time
 }
 
-// poller asks providers for the states of open messages. It goes round: a pass begins where the one before ended.
+// poller queries providers for the states of open messages. Each pass begins where the previous pass ended.
 type poller struct {
 	db       *db.DB
 	receipts *receiptBook
@@ -40,7 +40,7 @@ type poller struct {
 	from map[tenant.Mode]time.Time
 }
 
-// poll asks for the states of the next open messages of a provider. ask gets the provider's own id.
+// poll queries the states of the next open messages of a provider. ask queries one message by the provider's own id.
 func (p *poller) poll(ctx context.Context, mode tenant.Mode, name string, atOnce int, ask func(context.Context, string) (provider.Receipt, bool)) error {
 	now := p.receipts.clock.Now()
 	p.mu.Lock()

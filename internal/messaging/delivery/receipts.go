@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// receiptBook matches operators' receipts with messages. It stores receipts that arrive before their message is
-// recorded, and ends messages without an answer or a receipt.
+// receiptBook matches receipts with messages. It stores receipts that arrive before their message has a row. It also
+// ends messages that got neither a response nor a receipt.
 type receiptBook struct {
 	db        *db.DB
 	ledger    *ledger.Ledger
@@ -28,7 +28,7 @@ type receiptBook struct {
 	times     earlyReceiptTimes
 	committer *groupcommit.Committer[earlyReceipt, receiptMatch]
 
-	loggedAt time.Duration // on the monotonic clock, when the periodic work last logged unmatched receipts; 0: never
+	loggedAt time.Duration // on the monotonic clock: when unmatched receipts were last logged; 0: never
 }
 
 func newReceiptBook(d Deps, counters metrics) *receiptBook {
@@ -37,8 +37,8 @@ func newReceiptBook(d Deps, counters metrics) *receiptBook {
 	return b
 }
 
-// receive queues an operator's receipt after earlier ones and returns at once. stored waits for the commit, after
-// which the receipt may be acknowledged. A receipt without a final state and a repeated one change nothing.
+// receive queues a receipt after earlier ones and returns at once. stored waits for the commit, after which the
+// receipt may be acknowledged. A receipt without a final state, or a repeated one, changes nothing.
 func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) (stored func() error) {
 	if r.State == provider.DeliveryPending {
 		return func() error { return nil }
@@ -54,10 +54,11 @@ func (b *receiptBook) receive(ctx context.Context, r provider.Receipt) (stored f
 	}
 }
 
-// The results are not sorted by another index: a plan that was made while the table was empty would read all of that
-// index.
+// The statements have no ORDER BY that another index serves. A plan made while the table was empty would otherwise
+// read all of that index.
 const (
-	// A message of one segment is the row of its part. A message that waits for its receipt is submitted.
+	// The row of a message with one segment is also the row of its part. The status submitted means that the message
+	// waits for its receipt.
 	singlesByID = `SELECT m.upstream_id, m.tenant, m.campaign, m.no, 1, m.recipient, CASE WHEN m.open > 0 THEN 'open' ELSE m.status END, m.submitted_at
 		FROM messages m WHERE m.upstream_id IN (SELECT value FROM texts($1)) AND (m.open > 0 OR m.submitted_at > $2)`
 	partFields = `p.upstream_id, p.tenant, p.campaign, p.message, p.part, p.recipient, p.state, p.submitted_at`
@@ -90,7 +91,7 @@ var messageKeyColumns = []db.Column[messageKey]{
 	{Name: "of_no", Int: func(k messageKey) int64 { return k.no }},
 }
 
-// messageEnd is the state of a message after receipts for its parts.
+// messageEnd is the state of a message after receipts for its parts were applied.
 type messageEnd struct {
 	messageKey
 	open   int64
@@ -98,7 +99,7 @@ type messageEnd struct {
 	at     time.Time
 	why    string
 
-	upstream string // of an unknown message of one segment
+	upstream string // id of an unknown message with one segment
 }
 
 var messageEndColumns = []db.Column[messageEnd]{
@@ -119,7 +120,8 @@ var closedPartColumns = []db.Column[*part]{
 	{Name: "to_state", Text: func(p *part) string { return p.State }},
 }
 
-// match matches a batch of receipts. It may run twice after a lost answer, because a closed part stays closed.
+// match matches a batch of receipts. It may run twice if the response to COMMIT is lost, because a closed part stays
+// closed.
 func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]groupcommit.Verdict[receiptMatch], error) {
 	var verdicts []groupcommit.Verdict[receiptMatch]
 	err := b.db.WriteRecognising(ctx, func(*db.Tx) (bool, error) { return false, nil }, func(tx *db.Tx) error {
@@ -130,8 +132,8 @@ func (b *receiptBook) match(ctx context.Context, batch []earlyReceipt) ([]groupc
 	return verdicts, err
 }
 
-// matchIn matches the receipts in the order in which they came: the first final state of a part stays. A receipt that
-// was kept before its part was known comes before those of the batch.
+// matchIn matches the receipts in the order in which they arrived. The first final state of a part counts. Stored
+// receipts precede those of the batch.
 func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]groupcommit.Verdict[receiptMatch], error) {
 	found, err := b.findParts(tx, batch)
 	if err != nil {
@@ -182,8 +184,8 @@ func (b *receiptBook) matchIn(tx *db.Tx, batch []earlyReceipt) ([]groupcommit.Ve
 	return verdicts, nil
 }
 
-// inOrder returns kept and new receipts in the order in which they came. Our ids grow with time, also after the clock
-// was set back.
+// inOrder returns stored and new receipts in the order in which they arrived. Our ids grow with time, even if the
+// clock was set back.
 func inOrder(kept, batch []earlyReceipt) []earlyReceipt {
 	all := slices.Clone(kept)
 	var fresh []earlyReceipt
@@ -206,7 +208,7 @@ func endOf(ended map[messageKey]*messageEnd, key messageKey) *messageEnd {
 	return ended[key]
 }
 
-// receive notes a receipt for one of the message's parts.
+// receive applies a receipt for one of the message's parts.
 func (c *messageEnd) receive(e earlyReceipt) {
 	c.at = e.ReceivedAt
 	if e.State != string(StatusDelivered) && e.Code != "" {
@@ -214,7 +216,7 @@ func (c *messageEnd) receive(e earlyReceipt) {
 	}
 }
 
-// messageEnds derives the states of the messages whose parts got receipts.
+// messageEnds computes the states of the messages whose parts got receipts.
 func messageEnds(ended map[messageKey]*messageEnd, byMessage map[messageKey][]*part) []messageEnd {
 	ends := make([]messageEnd, 0, len(ended))
 	for key, c := range ended {
@@ -232,15 +234,16 @@ func messageEnds(ended map[messageKey]*messageEnd, byMessage map[messageKey][]*p
 	return ends
 }
 
-// foundParts are the parts that a batch of receipts may mean.
+// foundParts has the parts to which a batch of receipts may belong.
 type foundParts struct {
 	parts     map[string][]*part     // by the operator's id
 	byMessage map[messageKey][]*part // all parts of their messages
-	kept      []earlyReceipt         // receipts with the same ids that came earlier and matched nothing
+	kept      []earlyReceipt         // stored receipts with the same ids, which have matched nothing so far
 }
 
-// findParts reads the parts that the receipts may mean, with all parts of their messages. The parts of a message with
-// several are locked, because its state follows from all of them; a single part is guarded by its update.
+// findParts reads the parts to which the receipts may belong, and all other parts of their messages. It locks the
+// parts of a message with several, because the message's state depends on all of them. A single part is guarded by
+// its update.
 func (b *receiptBook) findParts(tx *db.Tx, batch []earlyReceipt) (foundParts, error) {
 	ids := make([]string, 0, len(batch))
 	for _, e := range batch {
@@ -298,8 +301,8 @@ func (p *part) scan(r *db.Row) error {
 
 func (p *part) key() messageKey { return messageKey{p.Tenant, p.Campaign, p.Message} }
 
-// partOf returns the newest open part with the receipt's id and recipient. known without a part means a repeated
-// receipt.
+// partOf returns the newest open part that fits the receipt. If known is set without a part, the receipt is a
+// repeated one.
 func partOf(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 	for _, p := range candidates {
 		if !p.fits(e) {
@@ -314,13 +317,13 @@ func partOf(candidates []*part, e earlyReceipt) (newest *part, known bool) {
 	return newest, known || newest != nil
 }
 
-// Receipts that matched no message are matched again later. A step and a receipt that are committed at the same time
-// do not see each other; a later pass sees both.
+// Receipts that matched no message are matched again later. If a step and a receipt are committed at the same time,
+// neither sees the other. A later pass sees both.
 const (
 	earlyPassEvery = 5 * time.Second
 	earlyAtOnce    = 500
-	// The query finds exactly the receipts that match would match. A receipt that match leaves would be found again
-	// each time, before the others.
+	// The query must find exactly the receipts that match would match. Any other receipt would stay and be found
+	// again in each pass, before the others.
 	knownEarly = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at > $1 AND e.upstream_id <> ''
 		AND (EXISTS (SELECT 1 FROM messages m WHERE m.upstream_id = e.upstream_id AND e.recipient IN ('', m.recipient)
 				AND m.submitted_at <= e.received_at + $4 AND (m.open > 0 OR e.recipient <> '' AND m.submitted_at > $3))
@@ -329,7 +332,7 @@ const (
 		ORDER BY e.received_at, e.id LIMIT $2`
 )
 
-// matchRecentReceipts matches the early receipts of the last minutes whose part is recorded by now.
+// matchRecentReceipts matches the early receipts of the last minutes whose part now has a row.
 func (b *receiptBook) matchRecentReceipts(ctx context.Context) error {
 	return b.matchEarlyReceipts(ctx, b.clock.Now().Add(-earlyPassOver))
 }

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// claimsAtOnce is the maximum number of small campaigns that are claimed with their charge and not submitted. It
-	// equals the number of workers, so that a crash leaves no more of them unknown.
+	// claimsAtOnce is the maximum number of small campaigns that are claimed in the transaction of their charge and
+	// not submitted yet. It equals the number of workers. The limit bounds how many campaigns a crash leaves unknown.
 	claimsAtOnce = smallWorkers
 	// claimLife is the age after which a claim is ignored, because this node has lost its job.
 	claimLife = time.Minute
@@ -18,10 +18,11 @@ const (
 	drainFor = 10 * time.Second
 )
 
-// sendingClaims are the campaigns that were claimed with their charge and that this node has not submitted yet.
+// sendingClaims has the campaigns that were claimed in the transaction of their charge and that this node has not
+// submitted yet.
 type sendingClaims struct {
 	mu     sync.Mutex
-	at     map[string]time.Duration // by campaign; read from Elapsed
+	at     map[string]time.Duration // start of the claim by campaign, from Elapsed
 	closed bool
 	empty  chan struct{} // closed when the last claim ends
 }
@@ -44,7 +45,7 @@ func (s *sendingClaims) begin(c *clock.Clock, campaign string) bool {
 	return true
 }
 
-// forgetLocked drops claims whose jobs this node has lost.
+// forgetLocked removes claims whose jobs this node has lost.
 func (s *sendingClaims) forgetLocked(now time.Duration) {
 	for id, at := range s.at {
 		if now-at > claimLife {
@@ -68,7 +69,7 @@ func (s *sendingClaims) signalLocked() {
 	}
 }
 
-// drain refuses further claims and waits until the last ends.
+// drain refuses further claims and waits until the last one ends.
 func (s *sendingClaims) drain(ctx context.Context, c *clock.Clock) {
 	s.mu.Lock()
 	s.closed = true

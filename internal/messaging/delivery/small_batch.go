@@ -16,26 +16,26 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// smallBatch is the set of small campaigns that one transaction claimed with their charges. They share a job, which
-// ends with the last of them; each is submitted and recorded by itself. A campaign with messages to submit again
-// leaves the batch and gets its own job. So does every campaign of a batch whose node died.
+// smallBatch is the set of small campaigns that one transaction charged and claimed. They share a job, which ends
+// with the last of them. Each campaign is submitted and recorded separately. A campaign with messages to submit again
+// leaves the batch and gets its own job. If the node of a batch dies, all its campaigns get their own jobs.
 type smallBatch struct {
 	job   *chunkJob
 	works []*work
-	begun bool // a later run reads the rows
+	begun bool // set after the first run; later runs read the rows
 }
 
 // smallBatchKind is the kind of a batch's job. The stored name never changes.
 func smallBatchKind(mode tenant.Mode) string { return "sms_volley_" + string(mode) }
 
-// smallBatchPayload is the stored payload of a batch's job, version 1.
+// smallBatchPayload is the stored payload of a batch's job, in version 1.
 type smallBatchPayload struct {
 	Version   int                 `json:"v"`
 	Mode      tenant.Mode         `json:"mode"`
 	Campaigns map[string][]string `json:"campaigns"` // ids by tenant
 }
 
-// smallBatchJob returns the job of small campaigns of one mode that are claimed with their charges.
+// smallBatchJob returns the job of small campaigns of one mode that were claimed in the transaction of their charge.
 func smallBatchJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 	v := &smallBatch{job: &chunkJob{id: works[0].campaign.ID + "/volley", left: len(works)}, works: works}
 	stored := smallBatchPayload{Version: 1, Mode: mode, Campaigns: map[string][]string{}}
@@ -49,7 +49,7 @@ func smallBatchJob(mode tenant.Mode, works []*work) (jobs.Job, error) {
 	return jobs.Job{ID: v.job.id, Kind: smallBatchKind(mode), Payload: payload, Memo: v}, nil
 }
 
-// deliverSmallBatch handles the job of a batch of small campaigns.
+// deliverSmallBatch runs the job of a batch of small campaigns.
 func (d *runner) deliverSmallBatch(ctx context.Context, job jobs.Job) jobs.Outcome {
 	v, ok := job.Memo.(*smallBatch)
 	if !ok || v.begun {
@@ -75,14 +75,14 @@ func (d *runner) deliverSmallBatch(ctx context.Context, job jobs.Job) jobs.Outco
 	return jobs.Done()
 }
 
-// deliverClaimed submits one campaign of a batch and commits its results. Late answers have a step of their own; the
-// last step ends the campaign's part of the batch.
+// deliverClaimed submits one campaign of a batch and commits its results. Late responses are stored in further steps.
+// The last step ends the campaign's part of the batch.
 func (d *runner) deliverClaimed(ctx context.Context, v *smallBatch, w *work) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
-		if err != nil { // splitSmallBatch reads the rows and claims nothing
+		if err != nil { // splitSmallBatch then reads the rows and claims nothing
 			d.claims.end(w.campaign.ID)
 		}
 	}()
@@ -110,7 +110,7 @@ func (d *runner) deliverClaimed(ctx context.Context, v *smallBatch, w *work) (er
 
 const smallBatchPayloads = `SELECT payload FROM jobs WHERE kind IN ('sms_volley_test', 'sms_volley_live')`
 
-// campaignsOfBatches reads the ids of the campaigns in the jobs of batches.
+// campaignsOfBatches returns the ids of the campaigns in the jobs of batches.
 func campaignsOfBatches(tx *db.Tx) ([]string, error) {
 	ids := []string{}
 	err := tx.Query(smallBatchPayloads, nil, func(r *db.Row) error {
@@ -130,7 +130,7 @@ func campaignsOfBatches(tx *db.Tx) ([]string, error) {
 
 const jobsThere = `SELECT id FROM jobs WHERE id IN (SELECT value FROM texts($1))`
 
-// splitSmallBatch creates a job for each campaign of a batch without one.
+// splitSmallBatch adds a job for each campaign of a batch that has none.
 func (d *runner) splitSmallBatch(ctx context.Context, job jobs.Job) jobs.Outcome {
 	var stored smallBatchPayload
 	if err := json.Unmarshal(job.Payload, &stored); err != nil {

@@ -10,33 +10,34 @@ import (
 )
 
 const (
-	// resubmitFor is how long a message that no operator accepted is offered again, from its first offer.
+	// resubmitFor is how long after its first submission a message that no mobile operator accepted is submitted
+	// again.
 	resubmitFor = 30 * time.Minute
 	leastRetry  = 100 * time.Millisecond
 	mostRetry   = 10 * time.Second
 )
 
-// messageError is the most characters that are kept of an operator's error.
+// messageError is the maximum length of a stored error in characters.
 const messageError = 120
 
-// whyStopped is the error of the messages that a stop kept back.
+// whyStopped is the error of messages that were not sent because the campaign was stopped.
 const whyStopped = "the campaign was stopped"
 
-// submission is a message that is being submitted, with an outcome for each segment, or one for the whole message.
+// submission is a message while it is submitted. It has an outcome for each segment, or one for the whole message.
 type submission struct {
 	message     message
 	group       uint16
-	begun       time.Time     // time of its first offer
+	begun       time.Time     // time of its first submission
 	begunPassed time.Duration // the same on the monotonic clock
 	outcomes    []provider.Outcome
-	divided     bool          // it is decided whether it goes in segments
-	segments    int           // of the message
-	whole       bool          // it goes as a whole, to a provider that divides it
+	divided     bool          // it is decided whether the message is submitted in segments
+	segments    int           // number of segments of the message
+	whole       bool          // submitted as a whole, to a provider that splits it
 	answered    time.Time     // time of the last outcome
-	pause       time.Duration // before unsent segments are offered again
+	pause       time.Duration // pause before unsent segments are submitted again
 }
 
-// partlyWritten reports whether some segments were written and others not, so that the message cannot be queued as a
+// partlyWritten reports whether some segments were written and others not. Such a message cannot be queued as a
 // whole.
 func (s *submission) partlyWritten() bool {
 	waiting, gone := false, false
@@ -45,7 +46,7 @@ func (s *submission) partlyWritten() bool {
 		case provider.NotSent:
 			waiting = true
 		case provider.Rejected:
-			return false // a refused message is not completed
+			return false // the rest of a refused message is not sent
 		default:
 			gone = true
 		}
@@ -53,7 +54,7 @@ func (s *submission) partlyWritten() bool {
 	return waiting && gone
 }
 
-// passed reads the monotonic clock, which no correction of the machine's clock changes.
+// passed reads the monotonic clock, which does not change when the machine's clock is corrected.
 func passed(c *clock.Clock) time.Duration {
 	_, passed := c.Reading()
 	return passed
@@ -64,11 +65,12 @@ func failed(msg message, why string) result {
 	return result{message: msg}
 }
 
-// judge derives a message's status from the outcomes of its segments. One accepted segment makes it accepted.
-// Otherwise an unanswered segment makes it unknown, a refused one rejected, and any other not sent.
+// judge computes a message's status from the outcomes of its segments. If one segment was accepted, the message is
+// accepted. Otherwise an unanswered segment makes the message unknown, a refused one makes it rejected, and else it
+// was not sent.
 func judge(s *submission) result {
 	r := result{message: s.message}
-	r.message.Error = "" // clears the error of an earlier offer
+	r.message.Error = "" // clears the error of an earlier submission
 	count := map[provider.Class]int{}
 	for _, o := range s.outcomes {
 		count[o.Class]++
@@ -97,16 +99,16 @@ func judge(s *submission) result {
 		r.message.Status = StatusRejected
 	default:
 		r.message.Status = StatusQueued
-		return r // SubmittedAt stays the time of the first offer
+		return r // SubmittedAt stays the time of the first submission
 	}
 	if r.message.SubmittedAt = s.answered; r.message.Status == StatusUnknown {
-		r.message.SubmittedAt = s.begun // a receipt may have come before the answer was given up
+		r.message.SubmittedAt = s.begun // a receipt may have arrived before the response was given up
 	}
 	return r
 }
 
-// partsOf gives the parts of a message of which an operator accepted a segment. A segment that was accepted without
-// an id can have no receipt and gets no row.
+// partsOf returns the parts of a message that an operator accepted. A segment that was accepted without an id has no
+// row, because no receipt can match it.
 func partsOf(s *submission) []part {
 	var rows []part
 	for i, o := range s.outcomes {

@@ -11,14 +11,14 @@ import (
 	"github.com/makola/makola/internal/messaging/otp"
 )
 
-// The pause between sweeps, and the time for which rows are kept.
+// The interval of sweeps, and the times for which rows are kept.
 const (
 	sweepEvery = 10 * time.Minute
 	stagedFor  = time.Hour
 	earlyAfter = 24 * time.Hour
 )
 
-// Each statement removes at most $2 rows, the oldest first.
+// Each statement changes at most $2 rows, the oldest first.
 const (
 	sweepStaged = `DELETE FROM chunks WHERE (tenant, campaign, no) IN
 	(SELECT tenant, campaign, no FROM chunks WHERE state = 'staged' AND created_at < $1 ORDER BY created_at LIMIT $2)`
@@ -34,7 +34,7 @@ type retention struct {
 	clock    *clock.Clock
 	receipts *receiptBook
 	codes    *otp.Codes
-	texts    time.Duration // that those of campaigns are kept; 0: for ever
+	texts    time.Duration // how long texts of campaigns are kept; 0: for ever
 }
 
 // sweep deletes rows that are too old, matches receipts without a message, and refunds unknown messages.
@@ -51,7 +51,8 @@ func (r *retention) sweep(ctx context.Context) error {
 	}
 	for more := true; more; {
 		var err error
-		// Receipts from the end of the window have been matched by then. A clock that was set forward brings no refund.
+		// By then, receipts from the end of the window have been matched. Ago is not affected by a clock that was set
+		// forward, which would refund messages too early.
 		if more, err = r.receipts.refundUnknown(ctx, r.clock.Ago(receiptWindow+unmatchedMatchAfter)); err != nil {
 			return err
 		}
@@ -73,13 +74,13 @@ func (r *retention) sweep(ctx context.Context) error {
 	return r.codes.Sweep(ctx)
 }
 
-// drop runs a statement until no row from before a time is left, in small transactions.
+// drop runs a statement in small transactions until no row is older than before.
 func (r *retention) drop(ctx context.Context, sql string, before time.Time) error {
 	return db.Prune(ctx, r.db, sql, sweepAtOnce, before)
 }
 
 const (
-	// keysAtOnce is the most keys that one query for old ones reads: those of a day.
+	// keysAtOnce is the maximum number of old keys that one query reads. It is enough for the keys of a day.
 	keysAtOnce = 10_000
 	oldKeys    = `SELECT tenant, id FROM campaigns WHERE idempotency_key <> '' AND created_at < $1 LIMIT $2`
 	dropKeys   = `UPDATE campaigns SET idempotency_key = '' FROM rows($1) AS r WHERE campaigns.tenant IN (r.of_tenant) AND campaigns.id = r.of_id`
@@ -90,8 +91,9 @@ var keyOfCampaign = []db.Column[campaignKey]{
 	{Name: "of_id", Text: func(k campaignKey) string { return k.id }},
 }
 
-// dropOldKeys removes the idempotency keys of campaigns accepted before a time. No index separates old keys from the
-// many of the last day. They are read without SQLite's single writer and removed in small sets.
+// dropOldKeys deletes the idempotency keys of campaigns that were accepted before a time. No index separates old keys
+// from the many of the last day. The keys are therefore read outside SQLite's single writer, and deleted in small
+// sets.
 func (r *retention) dropOldKeys(ctx context.Context, before time.Time) error {
 	for {
 		var old []campaignKey

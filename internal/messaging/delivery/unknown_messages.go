@@ -12,7 +12,7 @@ import (
 const (
 	receiptWindow = 48 * time.Hour
 	// unmatchedMatchAfter is the minimum age of a receipt with an unknown id before it may match an unknown message.
-	// Its own message may be recorded until then.
+	// Until then, the receipt's own message may still get its row.
 	unmatchedMatchAfter = 2 * time.Minute
 	sweepAtOnce         = 500
 )
@@ -34,8 +34,8 @@ var unknownColumns = []db.Column[message]{
 	{Name: "since", Int: func(m message) int64 { return db.Micros(m.SubmittedAt) }},
 }
 
-// refundUnknown fails and refunds unknown messages without a receipt in the receipt window. more means that there may
-// be others.
+// refundUnknown fails and refunds unknown messages that got no receipt within the receipt window. more means that
+// there may be further ones.
 func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more bool, err error) {
 	err = b.db.Write(ctx, func(tx *db.Tx) error {
 		var keys []messageKey
@@ -60,7 +60,7 @@ func (b *receiptBook) refundUnknown(ctx context.Context, before time.Time) (more
 		if err := postRefunds(tx, b.ledger, refunds); err != nil {
 			return err
 		}
-		// The guards exclude a message that got a receipt since; the next sweep reads its state.
+		// The guards fail if a message got a receipt meanwhile. The next sweep then reads its state again.
 		tx.Defer(failUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		tx.Defer(dropUnknown, int64(len(keys)), db.RowsOf(messageKeyColumns, keys))
 		counts.deferAll(tx)
@@ -83,14 +83,14 @@ const (
 
 var unknownEndColumns = append(slices.Clone(messageEndColumns), db.Column[messageEnd]{Name: "upstream", Text: func(c messageEnd) string { return c.upstream }})
 
-// matchUnmatchedReceipts assigns a receipt with an unknown id to the oldest unknown message to the same number,
-// because the submit's answer with the id was lost. An operator that reports on a segment has accepted it. The match
-// stores the id, so that a repeated receipt matches no second message.
+// matchUnmatchedReceipts assigns receipts with an unknown id to unknown messages to the same number, oldest first.
+// For such a message, the response with the id was lost. The receipt proves that the operator accepted the segment.
+// The id is stored with the message, so that a repeated receipt matches no second message.
 func (b *receiptBook) matchUnmatchedReceipts(ctx context.Context, before time.Time) (more bool, err error) {
 	err = b.db.Write(ctx, func(tx *db.Tx) error {
 		ended := map[messageKey]*messageEnd{}
-		spent := map[[2]string]bool{}   // receipts, by upstream id and their own
-		claimed := map[[2]string]bool{} // segments, by upstream id and number
+		spent := map[[2]string]bool{}   // receipts that are used, by upstream id and our id
+		claimed := map[[2]string]bool{} // segments that are matched, by upstream id and number
 		var used []earlyReceipt
 		var parts []part
 		rows := 0
@@ -108,7 +108,7 @@ func (b *receiptBook) matchUnmatchedReceipts(ctx context.Context, before time.Ti
 			switch {
 			case spent[receipt]:
 				return nil
-			case e.UpstreamID != "" && claimed[segment]: // a repeat
+			case e.UpstreamID != "" && claimed[segment]: // a repeated receipt
 				spent[receipt] = true
 				used = append(used, e)
 				return nil
@@ -119,7 +119,7 @@ func (b *receiptBook) matchUnmatchedReceipts(ctx context.Context, before time.Ti
 				c = &messageEnd{messageKey: k, status: StatusDelivered}
 				ended[k] = c
 			}
-			c.open++ // here: segments with a receipt
+			c.open++ // counts the segments with a receipt
 			c.at = e.ReceivedAt
 			if c.status = worst(string(c.status), e.State); e.State != string(StatusDelivered) {
 				c.why = e.Code

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// MostUnmatched is the most receipts that UnmatchedReceipts counts.
+	// MostUnmatched is the maximum number of receipts that UnmatchedReceipts counts.
 	MostUnmatched = 10_000
-	// unmatchedAfter is the age from which a receipt counts as unmatched. The answer to its submit may come later than the
-	// receipt, but rarely by so much.
+	// unmatchedAfter is the age from which a receipt counts as unmatched. The response to its submit may arrive after
+	// the receipt, but rarely so much later.
 	unmatchedAfter = 30 * time.Second
-	// unmatchedLooked is how many of the newest are looked at for ids in the other base.
+	// unmatchedSampled is the number of newest unmatched receipts whose ids are compared in the other base.
 	unmatchedSampled = 20
-	// unmatchedLogged is the pause between two log lines.
+	// unmatchedLogged is the interval between two log lines.
 	unmatchedLogged = 10 * time.Minute
 )
 
-// UnmatchedReceipts are receipts of the last day that match no message.
+// UnmatchedReceipts has the number of receipts of the last day that match no message.
 type UnmatchedReceipts struct {
 	Receipts int64 // at most MostUnmatched
 	Since    time.Time
-	ID       string // the operator's id of one of them
-	// Base is the base of ID if a waiting message has the same number in the other base, with the id Answered.
-	// Otherwise it is empty.
+	ID       string // the operator's id of one of the receipts
+	// Base is set if a message that waits for a receipt has the same number and, in the other base, the same id. It
+	// is then the base of ID, and Answered is the message's id.
 	Base     string
 	Answered string
 }
@@ -42,7 +42,7 @@ const (
 	baseDecimal, baseHex = "decimal", "hexadecimal"
 )
 
-// State returns the state of the receipts.
+// State returns a summary of the receipts.
 func (u UnmatchedReceipts) State() string {
 	switch {
 	case u.Receipts == 0:
@@ -53,7 +53,7 @@ func (u UnmatchedReceipts) State() string {
 	return ReceiptsUnmatched
 }
 
-// Why explains the state and names the fix; it is empty where all receipts match.
+// Why explains the state and names the fix. It is empty if all receipts match.
 func (u UnmatchedReceipts) Why() string {
 	count, since := fmt.Sprint(u.Receipts), u.Since.UTC().Format(time.RFC3339)
 	if u.Receipts == MostUnmatched {
@@ -70,13 +70,14 @@ func (u UnmatchedReceipts) Why() string {
 }
 
 const (
-	// Receipts are kept for a day.
+	// Receipts without a message are kept for a day.
 	countUnmatched = `SELECT count(*), coalesce(min(x.received_at), 0), coalesce(min(x.upstream_id), '')
 		FROM (SELECT received_at, upstream_id FROM early_receipts WHERE received_at < $1 ORDER BY received_at LIMIT $2) AS x`
 	newestUnmatched = `SELECT ` + earlyFields + ` FROM early_receipts e WHERE e.received_at < $1 ORDER BY e.received_at DESC LIMIT $2`
 )
 
-// unmatched counts the receipts that are too old to find their message, and looks at the ids of some.
+// unmatched counts the receipts that are too old to find their message, and compares the ids of some in the other
+// base.
 func (b *receiptBook) unmatched(ctx context.Context) (u UnmatchedReceipts, err error) {
 	before := b.clock.Now().Add(-unmatchedAfter)
 	err = b.db.Read(ctx, func(tx *db.Tx) error {
@@ -98,7 +99,8 @@ func (b *receiptBook) unmatched(ctx context.Context) (u UnmatchedReceipts, err e
 	return u, err
 }
 
-// lookForBase looks for a message to a receipt's number that waits for a receipt with the receipt's id in the other base.
+// findBase looks for a message that waits for a receipt, with a receipt's number, and with the receipt's id in the
+// other base.
 func (b *receiptBook) findBase(tx *db.Tx, ids otherBases, u *UnmatchedReceipts) error {
 	compare := func(r *db.Row) error {
 		var p part
@@ -114,12 +116,12 @@ func (b *receiptBook) findBase(tx *db.Tx, ids otherBases, u *UnmatchedReceipts) 
 	return tx.Gather(db.Query{SQL: singlesByID, Args: args, Each: compare}, db.Query{SQL: partsByID, Args: args, Each: compare})
 }
 
-// otherBases are the ids that unmatched receipts would have in the other base, each with its receipts.
+// otherBases maps the ids that unmatched receipts have in the other base to the receipts.
 type otherBases map[string][]baseOfReceipt
 
 type baseOfReceipt struct {
 	receipt earlyReceipt
-	base    string // in which the receipt's id is read
+	base    string // base of the receipt's own id
 }
 
 func (o otherBases) all() []string {
@@ -131,8 +133,8 @@ func (o otherBases) all() []string {
 	return all
 }
 
-// add adds the possible forms of a receipt's id in an operator's answers: unpadded, padded, with a prefix. It skips a
-// receipt without a number, because a short id in another base is often that of another message.
+// add adds the forms that a receipt's id may have in the operator's responses: unpadded, padded, with a prefix. It
+// ignores a receipt without a number, because a short id in another base often belongs to another message.
 func (o otherBases) add(e earlyReceipt) {
 	if e.Recipient == "" {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Batch is the set of codes that one transaction charges. The caller runs Queries after it has locked each tenant's
-// SMS credits. It then calls Admit for each code, Charged for each charged one, and DeferAll at the end.
+// Batch has the codes that one transaction charges. The caller runs Queries after it has locked each tenant's SMS
+// credits. It then calls Admit for each code, Charged for each charged code, and DeferAll at the end.
 type Batch struct {
 	codes   *Codes
 	asked   []*Code
@@ -17,12 +17,12 @@ type Batch struct {
 	taps    taps
 }
 
-// Batch begins a batch of codes.
+// Batch returns a batch of codes.
 func (c *Codes) Batch(asked []*Code) *Batch {
 	return &Batch{codes: c, asked: asked, allowed: allowances{}, taps: newTaps(c.tap)}
 }
 
-// Queries returns the queries that read the limits of the codes' numbers.
+// Queries returns the queries that read the limits for the codes' numbers.
 func (b *Batch) Queries() []db.Query {
 	if len(b.asked) == 0 {
 		return nil
@@ -34,7 +34,7 @@ func (b *Batch) Queries() []db.Query {
 	return queries
 }
 
-// Admit refuses a code whose number or range has had too many: RateLimited.
+// Admit returns RateLimited if the code's number or range has reached a limit.
 func (b *Batch) Admit(code *Code) error {
 	now := b.codes.clock.Now()
 	return cmp.Or(b.taps.open(code, now), b.allowed.take(code, now))
@@ -49,8 +49,8 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, 'open', 0, $7, $8, $9)`
 )
 
-// DeferAll defers the rows of the accepted codes, each of which voids an earlier open code for its number. The rows of taps
-// come last, as in a verification, so that no two transactions wait for each other.
+// DeferAll defers the rows of the accepted codes. Each voids an earlier open code for its number. The rows of taps
+// come last, as in a verification, so that transactions cannot deadlock.
 func (b *Batch) DeferAll(ctx context.Context, tx *db.Tx, accepted []*Code) {
 	now := b.codes.clock.Now()
 	for _, code := range accepted {

@@ -12,17 +12,17 @@ const (
 	closedTaps = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.closed_until > $1 AND t.closed_at <= $1 ORDER BY t.closed_until, t.tenant, t.prefix`
 	countTaps  = `SELECT count(*) FROM otp_taps WHERE closed_until > $1 AND closed_at <= $1`
 	selectTap  = `SELECT ` + tapFields + ` FROM otp_taps t WHERE t.tenant = $1 AND t.prefix = $2`
-	// The batches before are not judged any more.
+	// The codes of earlier batches are not judged any more.
 	reopenTap = `UPDATE otp_taps SET closed_until = 0, full_at = 0, batch = batch + 1, began = $3, sent = 0, verified = 0
 		WHERE tenant = $1 AND prefix = $2 AND closed_until > $3`
 )
 
-// ClosedRange is a range of numbers that is closed to a tenant's one-time passwords.
+// ClosedRange is a range of numbers to which a tenant's one-time passwords are not sent.
 type ClosedRange struct {
 	Tenant   string
-	Prefix   string // first digits of the numbers, in the 233 form
-	Sent     int64  // in the batch that closed it
-	Verified int64  // of these, until now
+	Prefix   string // prefix of the numbers in their 233 form
+	Sent     int64  // codes in the batch that closed the range
+	Verified int64  // number of these codes that were verified until now
 	At       time.Time
 	Until    time.Time
 }
@@ -31,7 +31,7 @@ func (t *tap) closedRange() ClosedRange {
 	return ClosedRange{Tenant: t.tenant, Prefix: t.prefix, Sent: t.fullSent, Verified: t.fullVerified, At: t.closedAt, Until: t.closedUntil}
 }
 
-// ClosedRanges lists the ranges that are closed now, in the order in which they open.
+// ClosedRanges lists the ranges that are closed now, in the order in which they will open.
 func (c *Codes) ClosedRanges(ctx context.Context) (all []ClosedRange, err error) {
 	err = c.db.Read(ctx, func(tx *db.Tx) error {
 		all = nil
@@ -54,14 +54,14 @@ func (c *Codes) CountClosedRanges(ctx context.Context) (n int64, err error) {
 	return n, err
 }
 
-// ReopenRange opens a closed range, in tx, where the caller also writes the audit entry. Counting starts anew. A
-// range that is not closed is NotFound.
+// ReopenRange opens a closed range in tx. The caller writes the audit entry in the same transaction. Counting starts
+// again from zero. For a range that is not closed, ReopenRange returns NotFound.
 func (c *Codes) ReopenRange(tx *db.Tx, tenantID, prefix string) (ClosedRange, error) {
 	t, err := c.tenants.Locked(tx, tenantID)
 	if err != nil {
 		return ClosedRange{}, err
 	}
-	if _, err := c.ledger.Open(tx, t.SMSCredits()); err != nil { // the lock under which taps change
+	if _, err := c.ledger.Open(tx, t.SMSCredits()); err != nil { // taps change only under this lock
 		return ClosedRange{}, err
 	}
 	var found tap

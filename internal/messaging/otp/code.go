@@ -25,7 +25,7 @@ const (
 	DefaultExpiry = 5 * time.Minute
 )
 
-// Placeholder is the place of the code in a one-time password's message.
+// Placeholder marks the place of the code in a one-time password's message.
 const Placeholder = "<%otp_code%>"
 
 const (
@@ -33,24 +33,24 @@ const (
 	prefixLength  = 3
 )
 
-// Code is the row of a one-time password. It has a keyed hash, never the code.
+// Code is the row of a one-time password. It stores a keyed hash, never the code.
 type Code struct {
 	Tenant  string
-	ID      string // of the request, and of its campaign
+	ID      string // id of the request and of its campaign
 	Number  msisdn.MSISDN
 	Prefix  string // shown with the code, so that the user can match request and code
 	Created time.Time
 	Expires time.Time
-	length  int // in digits
+	length  int // number of digits
 	hash    string
-	batch   int64 // of its tap
+	batch   int64 // number of its batch in its tap
 }
 
 // key is derived from a master key, which is not in the database.
 type key struct{ code, hash []byte }
 
-// keys are the keys of the ring, the active one first. The active key makes new codes. A code is valid while its key
-// is in the ring, and its hash identifies the key.
+// keys has the keys of the ring, the active one first. New codes are made with the active key. A code is valid while
+// its key is in the ring; its hash shows which key that is.
 type keys []key
 
 func newKeys(ring config.Secret) (all keys) {
@@ -63,8 +63,8 @@ func newKeys(ring config.Secret) (all keys) {
 	return all
 }
 
-// fits reports whether a code is the one whose hash was stored for a request. It takes as long for a wrong one, whichever
-// the key.
+// fits reports whether a code is the one whose hash is stored for a request. The time that it takes does not depend
+// on the code or the key.
 func (all keys) fits(id, code, hash string) bool {
 	right := false
 	for _, k := range all {
@@ -73,8 +73,8 @@ func (all keys) fits(id, code, hash string) bool {
 	return right
 }
 
-// of derives a code from the request's id. The delivering node computes it again, so it is stored nowhere. Without
-// the key its digits look random.
+// of computes a code from the request's id. The node that delivers the message computes it again, so it is stored
+// nowhere. Without the key its digits look random.
 func (k key) of(id string, length int) string {
 	mac := hmac.New(sha256.New, k.code)
 	mac.Write([]byte(id))
@@ -85,20 +85,20 @@ func (k key) of(id string, length int) string {
 	return fmt.Sprintf("%0*d", length, binary.BigEndian.Uint64(mac.Sum(nil))%limit)
 }
 
-// hashed is the stored hash of a code, which holds for one request.
+// hashed returns the stored hash of a code. It is valid for one request only.
 func (k key) hashed(id, code string) string {
 	mac := hmac.New(sha256.New, k.hash)
 	mac.Write([]byte(id + "\x00" + code))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Sample returns a message with digits in the code's place, as long as the message will be.
+// Sample returns the message with digits in place of the code. It is as long as the final message.
 func Sample(template string, length int) string {
 	return strings.ReplaceAll(template, Placeholder, strings.Repeat("0", min(max(length, LeastLength), MostLength)))
 }
 
-// CheckTemplate refuses the message of a one-time password without a Placeholder. An empty message is refused with
-// the other checks of a text.
+// CheckTemplate returns an error if the message of a one-time password has no Placeholder. It ignores an empty
+// message, because the other checks of a text refuse it.
 func CheckTemplate(message string) error {
 	if message == "" || strings.Contains(message, Placeholder) {
 		return nil
@@ -108,7 +108,7 @@ func CheckTemplate(message string) error {
 
 const selectCode = `SELECT length, hash, expires_at FROM otps WHERE tenant = $1 AND id = $2`
 
-// Find returns the query that reads what Text needs of a code. It leaves the code empty where it has no row.
+// Find returns the query that reads the fields that Text needs. If the code has no row, the fields stay empty.
 func (code *Code) Find(tenant, id string) db.Query {
 	*code = Code{Tenant: tenant, ID: id}
 	return db.Query{SQL: selectCode, Args: []any{tenant, id}, Each: func(r *db.Row) error {
@@ -116,7 +116,7 @@ func (code *Code) Find(tenant, id string) db.Query {
 	}}
 }
 
-// letters draws the prefix of a request.
+// letters returns a random prefix for a request.
 func letters() string {
 	var octets [prefixLength]byte
 	rand.Read(octets[:]) // never fails

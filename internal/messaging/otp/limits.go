@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	sendsInWindow = 5 // to one number of one tenant
+	sendsInWindow = 5 // codes to one number of one tenant
 	sendWindow    = 10 * time.Minute
-	failsInWindow = 20 // of one number, across requests
+	failsInWindow = 20 // failed verifications of one number, over all requests
 	failWindow    = time.Hour
 	sendsCounter  = "sent"
 	failsCounter  = "failed"
 )
 
-// A window that begins more than its length in the future predates a clock correction and is over, too.
+// A window that begins too far in the future dates from before the clock was corrected. It counts as over, too.
 const (
 	countUse = `INSERT INTO otp_counters (tenant, msisdn, name, window_start, used) VALUES ($1, $2, $3, $4, 1)
 		ON CONFLICT (tenant, msisdn, name) DO UPDATE SET
@@ -26,17 +26,17 @@ const (
 	readUses = `SELECT window_start, used FROM otp_counters WHERE tenant = $1 AND msisdn = $2 AND name = $3`
 )
 
-// allowance is how many one-time passwords to a number are used in a window.
+// allowance counts the one-time passwords to a number in a window.
 type allowance struct {
-	begun time.Time // of the window
+	begun time.Time // begin of the window
 	used  int64
 }
 
-// allowances are those of a transaction's numbers, by tenant and number. The lock of each tenant's credits, which the
-// transaction has, keeps them unchanged.
+// allowances has the allowances of a transaction's numbers, by tenant and number. The transaction has locked each
+// tenant's credits, so they cannot change meanwhile.
 type allowances map[[2]string]allowance
 
-// Each row is looked up by itself: a join that was planned while there were few counters reads a whole index.
+// Each row is looked up on its own. A join that was planned while there were few counters reads a whole index.
 const selectAllowances = `SELECT asked.of_tenant, asked.of_number,
 		COALESCE((SELECT c.window_start FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0),
 		COALESCE((SELECT c.used FROM otp_counters c WHERE c.tenant = asked.of_tenant AND c.msisdn = asked.of_number AND c.name = 'sent'), 0)
@@ -47,7 +47,7 @@ var numberColumns = []db.Column[*Code]{
 	{Name: "of_number", Text: func(code *Code) string { return string(code.Number) }},
 }
 
-// query reads the allowances of some codes' numbers.
+// query returns the query that reads the allowances of the codes' numbers.
 func (all allowances) query(codes []*Code) db.Query {
 	return db.Query{SQL: selectAllowances, Args: []any{db.RowsOf(numberColumns, codes)}, Each: func(r *db.Row) error {
 		var of [2]string
@@ -58,8 +58,8 @@ func (all allowances) query(codes []*Code) db.Query {
 	}}
 }
 
-// take counts one more password, or refuses it, among the requests of one transaction. countUse writes the same
-// count.
+// take counts one more code, or refuses it, within the requests of one transaction. countUse writes the same count to
+// the row.
 func (all allowances) take(code *Code, now time.Time) error {
 	of := [2]string{code.Tenant, string(code.Number)}
 	a := all[of]

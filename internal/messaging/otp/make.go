@@ -8,10 +8,11 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// errNoSecret is a mistake of the program: Codes without a secret were asked for a code.
+// errNoSecret is returned if a code is requested from Codes without a secret, which is a bug.
 var errNoSecret = errors.New("otp: one-time passwords need the installation's secret")
 
-// Make returns a code of so many digits for the request, number and times in code. It stores nothing; Batch.DeferAll does.
+// Make returns a code with length digits for the request, number and times in code. It stores nothing; Batch.DeferAll
+// does.
 func (c *Codes) Make(code Code, length int) (*Code, error) {
 	if len(c.keys) == 0 {
 		return nil, errNoSecret
@@ -21,8 +22,8 @@ func (c *Codes) Make(code Code, length int) (*Code, error) {
 	return &code, nil
 }
 
-// Text returns a message with the code in its place. known is false if the code's row is deleted or its key has left
-// the ring.
+// Text returns a message with the code in its place. known is false if the code's row was deleted or its key is no
+// longer in the ring.
 func (c *Codes) Text(template string, code *Code) (text string, known bool) {
 	for _, k := range c.keys {
 		if digits := k.of(code.ID, code.length); code.hash != "" && k.hashed(code.ID, digits) == code.hash {
@@ -37,7 +38,7 @@ func (c *Codes) CountSent(code *Code) { c.metrics.sent.WithLabelValues(networkOf
 
 const selectPrefix = `SELECT prefix FROM otps WHERE tenant = $1 AND id = $2`
 
-// Prefix reads the prefix of an earlier request.
+// Prefix returns the prefix of an earlier request.
 func (c *Codes) Prefix(ctx context.Context, tenant, id string) (prefix string, err error) {
 	err = c.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(selectPrefix, []any{tenant, id}, &prefix)

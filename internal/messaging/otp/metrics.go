@@ -30,7 +30,7 @@ const (
 	resultClosed = "closed"
 )
 
-// labelLength is the length of a number range in a metric: the country's code and the network's.
+// networkLength is the length of the prefix in a metric's label: the digits of the country and the network.
 const networkLength = 5
 
 func networkOf(n msisdn.MSISDN) string { return string(n[:min(len(n), networkLength)]) }

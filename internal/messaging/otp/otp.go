@@ -27,10 +27,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// defaultKeep is how long the row of a code stays after it expired, unless Deps sets another time.
+// defaultKeep is how long the row of a code is kept after it expired, unless Deps.Keep is set.
 const defaultKeep = 7 * 24 * time.Hour
 
-// Deps is everything that Codes need.
+// Deps are the dependencies of Codes.
 type Deps struct {
 	DB      *db.DB
 	Ledger  *ledger.Ledger
@@ -38,12 +38,12 @@ type Deps struct {
 	Answers *idempotency.Answers
 	Clock   *clock.Clock
 	Log     *slog.Logger
-	Secret  config.Secret // the keys of codes are derived from it; empty where none is made or verified
-	Tap     config.OTPTap // closes ranges of numbers; Sends of 0: never
-	Keep    time.Duration // how long a row stays after its code expired; 0 is 7 days
+	Secret  config.Secret // the keys of codes are derived from it; empty if no code is made or verified
+	Tap     config.OTPTap // configures the closing of number ranges; Sends of 0: none is closed
+	Keep    time.Duration // how long a row is kept after its code expired; 0 is 7 days
 }
 
-// Codes are the one-time passwords of an installation. They are safe for concurrent use.
+// Codes creates and verifies one-time passwords. It is safe for concurrent use.
 type Codes struct {
 	db      *db.DB
 	ledger  *ledger.Ledger
@@ -57,7 +57,7 @@ type Codes struct {
 	metrics metrics
 }
 
-// New makes Codes.
+// New returns Codes.
 func New(d Deps) *Codes {
 	return &Codes{db: d.DB, ledger: d.Ledger, tenants: d.Tenants, answers: d.Answers, clock: d.Clock, log: d.Log,
 		keys: newKeys(d.Secret), tap: d.Tap, keep: cmp.Or(d.Keep, defaultKeep), metrics: newMetrics()}

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	tapsKept    = 48 * time.Hour // longer than a code lives
+	tapsKept    = 48 * time.Hour // longer than a code is valid
 	sweepAtOnce = 500
 )
 
@@ -36,7 +36,8 @@ func (c *Codes) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// erasureWindow is how many counters one statement looks at that searches for a number, which no index has.
+// erasureWindow is the number of counters that one statement scans. A scan is necessary because numbers have no
+// index.
 const erasureWindow = 5_000
 
 const (
@@ -45,7 +46,7 @@ const (
 	eraseCode     = `UPDATE otps SET msisdn = $3, status = CASE WHEN status = 'open' THEN 'void' ELSE status END WHERE tenant = $1 AND id = $2`
 )
 
-// EraseCounters deletes the counters of codes to a number, whose next code counts as the first.
+// EraseCounters deletes the counters of codes to a number. The next code to the number counts as the first.
 func (c *Codes) EraseCounters(ctx context.Context, number string) (erased int, err error) {
 	type counter [3]string // tenant, number, name
 	after := func(k counter) []any { return []any{k[0], k[1], k[2]} }
@@ -68,5 +69,5 @@ func (c *Codes) EraseCounters(ctx context.Context, number string) (erased int, e
 	return erased, err
 }
 
-// EraseNumber replaces the number of a code by instead. An open code is void then.
+// EraseNumber replaces the number of a code by instead. An open code cannot be verified any more afterwards.
 func EraseNumber(tx *db.Tx, tenant, id, instead string) { tx.Defer(eraseCode, -1, tenant, id, instead) }

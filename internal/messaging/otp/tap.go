@@ -13,20 +13,21 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// A tap is the flow of one tenant's one-time passwords to one range of numbers. Traffic pumping requests codes to
-// numbers that never verify them, because its author earns on each message. Codes are therefore counted in batches of
-// a fixed number. A full batch gets some time for verifications; if too few arrive, the tap closes for a while. A
-// batch that does not fill in time is dropped, so that a small flow never closes.
+// A tap counts the one-time passwords of one tenant to one range of numbers. It detects traffic pumping: somebody
+// requests codes to numbers that never verify them, because each message earns money for the numbers' owner. Codes
+// are counted in batches of a fixed number. A full batch gets some time for verifications. If too few arrive, the tap
+// closes for a while. A batch that does not fill in time is dropped, so that a small number of codes never closes a
+// tap.
 //
-// Every change except the count of a verification happens while the tenant's credits are locked, so that nodes see
-// each other's batches.
+// Every change except the count of a verification is made while the tenant's credits are locked, so that each node
+// sees the batches of the others.
 
-// tapRange is how many digits of a number in its 233 form make a range.
+// tapRange is the number of digits of a number in its 233 form that identify a range.
 const tapRange = 6
 
 func rangeOf(n string) string { return n[:min(len(n), tapRange)] }
 
-// RangeOf gives the range of a number as people write it; a text that is not a whole number is taken for a range.
+// RangeOf returns the range of a number in any spelling. It treats a text that is not a whole number as a range.
 func RangeOf(text string) string {
 	if n, err := msisdn.Parse(text); err == nil {
 		return rangeOf(string(n))
@@ -43,7 +44,7 @@ func (code *Code) tap() tapKey { return tapKey{code.Tenant, rangeOf(string(code.
 // tap is the row of a tap.
 type tap struct {
 	tapKey
-	batch, sent, verified             int64 // of the batch that is filling
+	batch, sent, verified             int64 // of the batch that is being filled
 	began                             time.Time
 	fullBatch, fullSent, fullVerified int64 // of the last full batch
 	fullAt                            time.Time
@@ -55,14 +56,14 @@ func (t *tap) begin(now time.Time) {
 	t.batch, t.began, t.sent, t.verified = t.batch+1, now, 0, 0
 }
 
-// judge judges the full batch once its codes had their time, and reports whether the tap closes.
+// judge judges the full batch after its codes had their time, and reports whether the tap must close.
 func (t *tap) judge(rule config.OTPTap, now time.Time) (closes bool) {
 	age := now.Sub(t.fullAt)
 	if t.fullAt.IsZero() || age >= 0 && age < rule.Wait {
 		return false
 	}
 	t.fullAt = time.Time{}
-	if age < 0 || (t.fullSent-t.fullVerified)*100 < t.fullSent*rule.Unverified { // age below 0: the clock was set back
+	if age < 0 || (t.fullSent-t.fullVerified)*100 < t.fullSent*rule.Unverified { // a negative age means that the clock was set back
 		return false
 	}
 	t.closedAt, t.closedUntil = now, now.Add(rule.Closed)
@@ -70,7 +71,8 @@ func (t *tap) judge(rule config.OTPTap, now time.Time) (closes bool) {
 	return true
 }
 
-// closed is how long the tap stays closed. A time in the future predates a clock correction.
+// closed returns how long the tap stays closed. A time too far in the future dates from before the clock was
+// corrected, and counts as open.
 func (t *tap) closed(now time.Time) time.Duration {
 	if t.closedAt.After(now) {
 		return 0
@@ -78,7 +80,7 @@ func (t *tap) closed(now time.Time) time.Duration {
 	return max(t.closedUntil.Sub(now), 0)
 }
 
-// count adds a code to the batch that is filling, and gives the batch's number.
+// count adds a code to the batch that is being filled, and returns the batch's number.
 func (t *tap) count(rule config.OTPTap, now time.Time) (batch int64) {
 	if age := now.Sub(t.began); t.batch == 0 || age < 0 || age >= rule.Within {
 		t.begin(now)
@@ -92,7 +94,7 @@ func (t *tap) count(rule config.OTPTap, now time.Time) (batch int64) {
 	return batch
 }
 
-// taps are those of one transaction's codes.
+// taps has the taps of one transaction's codes.
 type taps struct {
 	rule    config.OTPTap
 	read    map[tapKey]*tap
@@ -107,8 +109,8 @@ func newTaps(rule config.OTPTap) taps {
 const (
 	tapFields = `t.tenant, t.prefix, t.batch, t.began, t.sent, t.verified, t.full_batch, t.full_at, t.full_sent, t.full_verified, t.closed_at, t.closed_until`
 	readTaps  = `SELECT ` + tapFields + ` FROM rows($1) AS asked JOIN otp_taps t ON t.tenant IN (asked.of_tenant) AND t.prefix = asked.of_prefix`
-	// Verifications are counted concurrently. The counts of a batch that stays, or becomes the full one, therefore
-	// come from the row.
+	// Verifications are counted concurrently. The number of verifications of a batch that stays, or becomes the full
+	// batch, therefore comes from the row and not from memory.
 	writeTaps = `INSERT INTO otp_taps (tenant, prefix, batch, began, sent, verified, full_batch, full_at, full_sent, full_verified, closed_at, closed_until)
 		SELECT r.of_tenant, r.of_prefix, r.batch, r.began, r.sent, 0, r.full_batch, r.full_at, r.full_sent, 0, r.closed_at, r.closed_until FROM rows($1) AS r WHERE true
 		ON CONFLICT (tenant, prefix) DO UPDATE SET batch = excluded.batch, began = excluded.began, sent = excluded.sent,
@@ -143,7 +145,7 @@ func (t *tap) scan(r *db.Row) error {
 	return r.Scan(&t.tenant, &t.prefix, &t.batch, &t.began, &t.sent, &t.verified, &t.fullBatch, &t.fullAt, &t.fullSent, &t.fullVerified, &t.closedAt, &t.closedUntil)
 }
 
-// query reads the taps of some codes.
+// query returns the query that reads the taps of the codes.
 func (s taps) query(codes []*Code) db.Query {
 	for _, code := range codes {
 		s.read[code.tap()] = &tap{tapKey: code.tap()}
@@ -156,7 +158,7 @@ func (s taps) query(codes []*Code) db.Query {
 	}}
 }
 
-// open refuses a code whose tap is closed, or closes it after judging its full batch.
+// open returns an error if the code's tap is closed. It first judges a full batch, which may close the tap.
 func (s *taps) open(code *Code, now time.Time) error {
 	t := s.read[code.tap()]
 	if t == nil {
@@ -178,7 +180,7 @@ func (s *taps) open(code *Code, now time.Time) error {
 	return nil
 }
 
-// count counts a code that is sent.
+// count counts a code that will be sent.
 func (s *taps) count(code *Code, now time.Time) {
 	if t := s.read[code.tap()]; t != nil {
 		code.batch = t.count(s.rule, now)
@@ -186,8 +188,8 @@ func (s *taps) count(code *Code, now time.Time) {
 	}
 }
 
-// deferAll defers the changed rows. They are locked after the rows of codes, as in a verification, so that no two
-// transactions wait for each other.
+// deferAll defers the changed rows. They are locked after the rows of codes, as in a verification, so that
+// transactions cannot deadlock.
 func (s *taps) deferAll(tx *db.Tx) {
 	if len(s.changed) == 0 {
 		return
@@ -202,7 +204,7 @@ func (s *taps) deferAll(tx *db.Tx) {
 	tx.Defer(writeTaps, int64(len(rows)), db.RowsOf(tapColumns, rows))
 }
 
-// maskedRange renders a range as a number with its other digits hidden.
+// maskedRange returns a range as a number whose other digits are hidden.
 func maskedRange(prefix string) string { return prefix + "******" }
 
 func tapClosed(wait time.Duration) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// tries is the most codes that are compared for one request.
+// tries is the maximum number of codes that are compared for one request.
 const tries = 5
 
 const notOpen = "The code is unknown, expired or used"
@@ -23,10 +23,10 @@ const (
 	useCode = `UPDATE otps SET status = 'used' WHERE tenant = $1 AND id = $2 AND status = 'open'`
 )
 
-// Verify compares a code. A wrong code is Invalid; a request that is unknown, of another number, expired, used,
-// void or out of tries is Unauthenticated. The try is committed before the comparison, so that concurrent requests
-// have no sixth. A client that lost the answer may repeat the request with the same Idempotency-Key: a right code
-// stays right for it, and replayed is true.
+// Verify checks a code. For a wrong code it returns Invalid. It returns Unauthenticated for a request that is
+// unknown, for another number, expired, used, void or out of tries. The try is committed before the comparison, so
+// that concurrent requests cannot have more than tries. A client that lost the response may repeat the request with
+// the same Idempotency-Key: a correct code is then accepted again, and replayed is true.
 func (c *Codes) Verify(ctx context.Context, caller idempotency.Caller, requestID string, phone msisdn.MSISDN, code string) (replayed bool, err error) {
 	if len(c.keys) == 0 {
 		return false, errNoSecret
@@ -39,7 +39,7 @@ func (c *Codes) Verify(ctx context.Context, caller idempotency.Caller, requestID
 	}
 	err = c.verify(ctx, caller, requestID, phone, code)
 	if problem.Is(err, problem.Unauthenticated) {
-		// A concurrent repetition may have verified the code.
+		// A concurrent request with the same Idempotency-Key may have verified the code.
 		if replayed, err := c.verified(ctx, caller); replayed || err != nil {
 			return replayed, err
 		}
@@ -47,7 +47,7 @@ func (c *Codes) Verify(ctx context.Context, caller idempotency.Caller, requestID
 	return false, err
 }
 
-// verified reports whether a right code came with the caller's Idempotency-Key before.
+// verified reports whether an earlier request with the caller's Idempotency-Key had the correct code.
 func (c *Codes) verified(ctx context.Context, caller idempotency.Caller) (right bool, err error) {
 	_, right, err = idempotency.Recall[struct{}](ctx, c.answers, caller)
 	return right, err
@@ -63,7 +63,7 @@ func (c *Codes) verify(ctx context.Context, caller idempotency.Caller, requestID
 	err := c.db.Write(ctx, func(tx *db.Tx) error {
 		var err error
 		now := c.clock.Now()
-		// A code from the time to come would last longer by as much as the clock was set back.
+		// A code with a time in the future is refused. It would be valid for longer, because the clock was set back.
 		if rows, err = tx.Exec(takeTry, tenant, requestID, string(phone), now, tries, now.Add(clock.Skew)); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func noTry() error {
 	return problem.New(problem.Unauthenticated, "otp_not_open", notOpen)
 }
 
-// use uses one of a number's allowance, exactly across nodes.
+// use counts one use of a number's allowance, exactly even across nodes.
 func (c *Codes) use(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
 	now := c.clock.Now()
 	var rows int64
@@ -128,7 +128,7 @@ func (c *Codes) use(ctx context.Context, tenant string, phone msisdn.MSISDN, nam
 	return err
 }
 
-// below refuses when a number's allowance is used up, and uses none of it.
+// below returns an error if a number's allowance is used up. It does not count a use.
 func (c *Codes) below(ctx context.Context, tenant string, phone msisdn.MSISDN, name string, window time.Duration, most int64) error {
 	var begun time.Time
 	var used int64
