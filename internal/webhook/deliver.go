@@ -15,28 +15,27 @@ import (
 	"github.com/makola/makola/internal/jobs"
 )
 
-// pauses come between the attempts, each with a fifth of jitter either way:
-// ten attempts in 75 hours and a half.
+// pauses are the pauses between attempts, each with a jitter of up to a fifth either way. The ten attempts take 75
+// and a half hours.
 var pauses = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
 const (
-	// freshFor is how long an event may go out from memory without a look at
-	// its row, which a newer event may have superseded.
+	// freshFor is how long an event may be sent from memory without reading its row. A newer event may have
+	// superseded it.
 	freshFor = 5 * time.Second
-	// troubleTime is how long a delivery waits when our database is away.
+	// troubleTime is how long a delivery waits if our database is unavailable.
 	troubleTime = 2 * time.Second
-	// secretTime is how long it waits when the secret cannot be opened, which
-	// only an operator mends.
+	// secretTime is how long a delivery waits if the secret cannot be decrypted, which only an operator can fix.
 	secretTime = time.Minute
 )
 
 // deliver runs the job of one event.
 func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	if r, waits := w.waiting(job); waits {
-		return w.record(ctx, r) // it is delivered; only the record is missing
+		return w.record(ctx, r) // the event was sent; only its record is missing
 	}
 	if backlogged(job) {
 		return jobs.Later(jobs.Jitter(job.ID, job.Tries, backlogPause))
@@ -55,7 +54,7 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 	}
 	a := w.client.send(ctx, e, keys, w.opts.Development, time.Now())
 	if !a.ok() && ctx.Err() != nil {
-		return jobs.Later(0) // our node stops: no evidence about the receiver
+		return jobs.Later(0) // our node stops: this proves nothing about the receiver
 	}
 	if a.err != nil {
 		w.explain(e, a)
@@ -65,18 +64,19 @@ func (w *Webhooks) deliver(ctx context.Context, job jobs.Job) jobs.Outcome {
 }
 
 const (
-	// backlog is how many events of one tenant may be in memory until those that failed before are put off.
+	// backlog is the number of a tenant's events in memory above which events that failed before are delayed.
 	backlog = 10_000
-	// backlogPause is for how long they are.
+	// backlogPause is the time by which they are delayed.
 	backlogPause = 10 * time.Minute
 )
 
-// backlogged reports whether a delivery that failed before waits because its tenant has too many. Untried deliveries run
-// first.
+// backlogged reports whether a delivery that failed before must wait because its tenant has too many deliveries. New
+// deliveries then run first.
 func backlogged(job jobs.Job) bool { return job.Tries > 0 && job.Siblings > backlog }
 
-// explain logs the reason for a missing response. The customer sees no details. Level debug has every attempt, and
-// level info one a minute: many receivers are down at any time, and a failing resolver of ours shows in any of them.
+// explain logs why there was no response. The customer does not see this detail. Level info gets at most one line a
+// minute, because many receivers are down at any time. That is enough to notice a failing resolver of ours. Level
+// debug gets every attempt.
 func (w *Webhooks) explain(e *event, a answer) {
 	level := slog.LevelDebug
 	if _, ok := w.explained.May(w.clock.Now()); ok {
@@ -85,7 +85,8 @@ func (w *Webhooks) explain(e *event, a answer) {
 	w.log.Log(context.Background(), level, "webhook attempt got no response", "tenant", e.tenant, "event", e.id, "host", e.host, "error", a.err)
 }
 
-// eventOf returns the event of a job, from memory or from its row. Without an event, outcome is the end of the job.
+// eventOf returns the event of a job, from memory or from its row. If there is no event to send, it returns nil and
+// the job's outcome.
 func (w *Webhooks) eventOf(ctx context.Context, job jobs.Job) (*event, jobs.Outcome) {
 	if e, ok := job.Memo.(*event); ok && job.Tries == 0 && w.clock.Elapsed()-e.queued < freshFor {
 		w.mu.Lock()
@@ -122,16 +123,16 @@ const sqlEvent = `SELECT url, body, kind, created_at, attempts, state, trace FRO
 type record struct {
 	tenant, subject, id string
 	attempt             string // id of the row of a failed attempt
-	number              int    // of the attempt, from 1
+	number              int    // number of the attempt, from 1
 	at                  time.Time
 	answer              answer
-	state               State // the event's from now on
+	state               State // the event's state after the attempt
 	next                time.Time
-	doubtful            bool // the answer to its COMMIT was lost, and looking for it failed
+	doubtful            bool // the response to its COMMIT was lost, and the check for its rows failed
 }
 
-// judge decides the next step after an attempt. failures counts failures since the event was queued or replayed, this
-// attempt included.
+// judge decides the next step after an attempt. failures is the number of failures since the event was queued or
+// replayed, including this attempt.
 func (w *Webhooks) judge(e *event, failures int, a answer) record {
 	r := record{
 		tenant: e.tenant, subject: e.subject, id: e.id, attempt: newID(),
@@ -153,8 +154,8 @@ func (w *Webhooks) judge(e *event, failures int, a answer) record {
 	return r
 }
 
-// record stores the result of an attempt, together with concurrent results. While the database is away the result
-// stays in memory, so that our own fault sends nothing twice.
+// record stores the result of an attempt, together with concurrent results. While the database is unavailable the
+// result stays in memory, so that our own failure does not cause a second delivery.
 func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
 	ctx = context.WithoutCancel(ctx)
 	before, err := w.recorded(ctx, r)
@@ -180,15 +181,15 @@ func (w *Webhooks) record(ctx context.Context, r record) jobs.Outcome {
 		w.counts.GivenUp++
 	default:
 		w.counts.Failed++
-		if before { // the row of the job was postponed, and its memory was not
+		if before { // the row of the job was postponed, and the job in memory was not
 			return jobs.RetryAfter(r.next.Sub(w.clock.Now()), errors.New(r.answer.text()))
 		}
 	}
 	return jobs.Done() // the transaction has finished or postponed the job
 }
 
-// recorded reports whether a record with an uncertain COMMIT is in the database. Written again, it would violate its
-// key.
+// recorded reports whether a record with an ambiguous COMMIT is in the database. Writing it again would violate its
+// unique key.
 func (w *Webhooks) recorded(ctx context.Context, r record) (there bool, err error) {
 	if !r.doubtful {
 		return false, nil
@@ -200,7 +201,7 @@ func (w *Webhooks) recorded(ctx context.Context, r record) (there bool, err erro
 	return there, err
 }
 
-// landed looks for the rows of a record.
+// landed reports whether the rows of a record exist.
 func landed(tx *db.Tx, r record) (found bool, err error) {
 	var one int64
 	if r.state == Delivered {
@@ -209,8 +210,9 @@ func landed(tx *db.Tx, r record) (found bool, err error) {
 	return tx.One(sqlIsAttempt, []any{r.tenant, r.id, r.attempt}, &one)
 }
 
-// waiting returns the unwritten result of a job's last attempt. A job that was made after that result is a replay:
-// another node ended the first job after this node's lease had lapsed.
+// waiting returns the result of a job's last attempt if it is not stored yet. If the job was added after that result,
+// it is a replay, and the result is dropped. Another node has then ended the first job, because this node's lease had
+// lapsed.
 func (w *Webhooks) waiting(job jobs.Job) (record, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,8 +228,8 @@ func systemic(err error) bool {
 	return errors.Is(err, db.ErrUnavailable) || errors.Is(err, db.ErrAmbiguous)
 }
 
-// recordColumns are the columns of an event that every attempt changes, deliveredColumns those of a delivery, and
-// failedColumns those of a failure.
+// recordColumns are the columns of an event that every attempt changes. deliveredColumns and failedColumns add those
+// that a delivery or a failure changes.
 var (
 	recordColumns = []db.Column[record]{
 		{Name: "tenant", Text: func(r record) string { return r.tenant }},
@@ -271,7 +273,7 @@ var attemptColumns = []db.Column[record]{
 }
 
 const (
-	// A delivery counts whatever the row's state is. A failure counts only while the event is open.
+	// A delivery is stored in any state of the row. A failure is stored only while the event is pending.
 	sqlDelivered = `UPDATE webhook_events SET state = 'delivered', attempts = attempts + 1, status = r.status, took = r.took,
 		error = '', ended_at = r.at, failed_at = 0
 		FROM rows($1) AS r
@@ -285,8 +287,8 @@ const (
 	sqlIsAttempt   = `SELECT 1 FROM webhook_attempts WHERE tenant = $1 AND event = $2 AND id = $3`
 )
 
-// writeRecords commits the attempts of one moment: the events, the failed
-// attempts, and the ends or new times of their jobs.
+// writeRecords stores several attempts in one transaction: the events, the failed attempts, and the ends or new times
+// of their jobs.
 func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]groupcommit.Verdict[struct{}], error) {
 	var delivered, failed []record
 	var over []string
@@ -304,7 +306,7 @@ func (w *Webhooks) writeRecords(ctx context.Context, records []record) ([]groupc
 			again = append(again, jobs.Postponement{ID: r.id, At: r.next, Error: r.answer.text()})
 		}
 	}
-	// A batch is stored as a whole or not at all, so one row is proof.
+	// A batch is stored completely or not at all, so one row proves it.
 	first := func(tx *db.Tx) (bool, error) { return landed(tx, records[0]) }
 	err := w.db.WriteRecognising(ctx, first, func(tx *db.Tx) error {
 		if len(delivered) > 0 {

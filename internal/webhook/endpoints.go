@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	// EndpointEvents is the number of the newest events that Endpoints looks at.
+	// EndpointEvents is the number of newest events that Endpoints reads.
 	EndpointEvents = 10_000
-	// mostEndpoints bounds the endpoints that Endpoints returns.
+	// mostEndpoints is the maximum number of endpoints that Endpoints returns.
 	mostEndpoints = 50
 )
 
-// An Endpoint is an address to which an account's webhooks went.
+// An Endpoint is an address to which an account's webhooks were sent.
 type Endpoint struct {
 	URL                                    string
 	Delivered, Failed, Pending, Superseded int64
 	Last                                   time.Time // creation of the newest event
-	LastStatus                             int       // of the answer to its last attempt; 0: none
+	LastStatus                             int       // HTTP status of its last attempt; 0: no response
 	LastError                              string
 }
 
-// Rate returns the share of events that were delivered among those that ended, in tenths of a percent. known is false without any.
+// Rate returns the share of delivered events among the ended ones, in tenths of a percent. known is false if no event
+// has ended.
 func (e Endpoint) Rate() (tenths int64, known bool) {
 	ended := e.Delivered + e.Failed
 	if ended == 0 {
@@ -36,7 +37,8 @@ func (e Endpoint) Rate() (tenths int64, known bool) {
 
 const sqlEndpoints = `SELECT url, state, status, error, created_at FROM webhook_events WHERE tenant = $1 ORDER BY subject DESC, id DESC LIMIT $2`
 
-// Endpoints returns the addresses of an account's newest events, the busiest first. read is the number of events that it looked at.
+// Endpoints returns the addresses of an account's newest events, the busiest first. read is the number of events that
+// were read.
 func (w *Webhooks) Endpoints(ctx context.Context, tenant string) (list []Endpoint, read int, err error) {
 	err = w.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
 		list, read = nil, 0

@@ -13,12 +13,12 @@ const (
 	emptyAnswers = `UPDATE webhook_attempts SET answer = '' WHERE tenant = $1 AND event IN (SELECT value FROM texts($2)) AND answer <> ''`
 )
 
-// eventTexts are the body and the address of an event.
+// eventTexts has the body and the address of an event.
 type eventTexts struct{ id, url, body string }
 
-// EraseTexts replaces texts, such as the spellings of a number, in the addresses and bodies of a subject's events. It
-// empties the receivers' responses, which may contain a number or a name in any form. A changed event is not sent
-// again. While an event is not delivered, it changes nothing and returns false.
+// EraseTexts replaces words, such as the spellings of a number, in the addresses and bodies of a subject's events. It
+// deletes the receivers' responses, which may contain a number or a name in any form. A changed event is not sent
+// again. If an event is not delivered yet, EraseTexts changes nothing and returns true.
 func EraseTexts(tx *db.Tx, tenant, subject, instead string, words ...string) (pending bool, err error) {
 	var pairs []string
 	for _, word := range words {

@@ -11,17 +11,18 @@ import (
 // Failing is an account whose webhooks fail.
 type Failing struct {
 	Tenant  string
-	Waiting int       // events that were tried and not delivered
-	Oldest  time.Time // of them
+	Waiting int       // events that were tried and are not delivered
+	Oldest  time.Time // the oldest of these events
 }
 
 const (
-	// failingTries is how often an event failed that counts as failing: the third attempt comes after half an hour.
+	// failingTries is the number of failed attempts from which an event counts as failing. The third attempt comes
+	// after half an hour.
 	failingTries = 3
 	mostFailing  = 20_000
 )
 
-// Failing lists the accounts with an event that was tried for a time, and failed at each attempt, by their ids.
+// Failing lists the accounts with failing events that were queued longer than within ago, by id.
 func (w *Webhooks) Failing(ctx context.Context, within time.Duration) ([]Failing, error) {
 	all := map[string]*Failing{}
 	err := w.queue.Retried(ctx, jobKind, failingTries, w.clock.Now().Add(-within), mostFailing, func(raw json.RawMessage, added time.Time) {

@@ -9,18 +9,18 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// State is where an event is.
+// State is the state of an event.
 type State string
 
 // The states.
 const (
-	Pending    State = "pending"    // is tried, or will be
-	Delivered  State = "delivered"  // was answered with 2xx
-	Failed     State = "failed"     // was given up
-	Superseded State = "superseded" // a newer event of its subject took its place
+	Pending    State = "pending"    // has attempts left
+	Delivered  State = "delivered"  // a response had status 2xx
+	Failed     State = "failed"     // all attempts failed
+	Superseded State = "superseded" // a newer event of its subject replaced it
 )
 
-// Delivery is an event as people look at it.
+// Delivery is an event with the state of its delivery, for people.
 type Delivery struct {
 	Tenant, Subject, ID string
 	Mode                string
@@ -28,21 +28,21 @@ type Delivery struct {
 	URL, Body           string
 	State               State
 	Attempts            int
-	Status              int           // of the last attempt's answer; 0: no answer
-	Took                time.Duration // the last attempt
+	Status              int           // HTTP status of the last attempt; 0: no response
+	Took                time.Duration // duration of the last attempt
 	Error               string        // of the last attempt
 	CreatedAt           time.Time
 	EndedAt             time.Time // zero while it is pending
-	Erased              bool      // the person whom it named was erased from it: it is not sent again
+	Erased              bool      // a person was erased from the event, so it is not sent again
 }
 
-// Filter selects deliveries for List. Empty members match everything. Without a tenant, only failed deliveries can be
-// listed.
+// Filter selects deliveries for List. Empty fields match everything. Without a tenant, List returns only failed
+// deliveries.
 type Filter struct {
 	Tenant  string
 	Subject string
 	State   State
-	Before  *Delivery // the last one of the page before; not where Subject is given
+	Before  *Delivery // last delivery of the previous page; not used with Subject
 	Limit   int       // default 100, at most 1,000
 }
 
@@ -60,11 +60,11 @@ const (
 		WHERE failed_at > 0 AND failed_at < $1 ORDER BY failed_at DESC LIMIT $2`
 )
 
-// afterAll sorts behind every id.
+// afterAll sorts after every id.
 const afterAll = "~"
 
-// List gives events, the newest subjects first, of which each has few. Failed
-// ones come in the order in which they were given up, the last one first.
+// List returns events, newest subjects first. Each subject has few events. Failed events are listed by the time at
+// which they were given up, the latest first.
 func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
@@ -105,20 +105,20 @@ func (w *Webhooks) List(ctx context.Context, f Filter) ([]Delivery, error) {
 	return list, err
 }
 
-// Attempt is a try that was not answered with 2xx.
+// Attempt is a failed attempt at a delivery.
 type Attempt struct {
 	Number int // from 1, over all replays
 	At     time.Time
-	Status int // 0: no answer
+	Status int // 0: no response
 	Took   time.Duration
 	Error  string
-	Answer string // the first 4 KB of it
+	Answer string // the first 4 KB of the response
 }
 
 const sqlAttempts = `SELECT number, at, status, took, error, answer FROM webhook_attempts
 	WHERE tenant = $1 AND event = $2 ORDER BY id`
 
-// Attempts gives the failed attempts of an event, the first one first.
+// Attempts returns the failed attempts of an event, oldest first.
 func (w *Webhooks) Attempts(ctx context.Context, tenant, event string) ([]Attempt, error) {
 	var list []Attempt
 	err := w.db.Read(db.Bulk(ctx, tenant), func(tx *db.Tx) error {
@@ -140,7 +140,8 @@ const (
 		WHERE tenant = $1 AND subject IN (SELECT value FROM texts($2)) AND id IN (SELECT value FROM texts($3)) AND state <> 'pending' AND erased = 0
 		RETURNING subject, id, url`
 	sqlReplayOne = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND subject = $2 AND ($3 = '' OR id = $3) ORDER BY id DESC LIMIT 1`
-	// No index covers ids without their subjects, so this reads the tenant's whole history. Only commands run it.
+	// No index covers ids without their subjects, so this statement reads the tenant's whole history. Only commands
+	// use it.
 	sqlReplayable  = `SELECT subject, id, state, erased FROM webhook_events WHERE tenant = $1 AND id IN (SELECT value FROM texts($2))`
 	sqlFailedSince = `SELECT subject, id, state, erased FROM webhook_events
 		WHERE tenant = $1 AND failed_at >= $2 AND failed_at > 0 AND erased = 0 ORDER BY failed_at LIMIT $3`
@@ -174,9 +175,10 @@ func readReplayable(tx *db.Tx, sql string, args ...any) (list []replayable, err 
 	return list, err
 }
 
-// Replay sends an event of a subject again, also a delivered one: the same bytes under the same webhook-id, with all
-// attempts anew. An event that waits for its next attempt is sent now. An empty id selects the subject's newest
-// event. Replay returns the id. It refuses an event from which a person was erased, because the bytes have changed.
+// Replay sends an event of a subject again, even a delivered one. The bytes and the webhook-id are the same, and the
+// attempts start again from the first. An event that waits for its next attempt is sent now. An empty id selects the
+// subject's newest event. Replay returns the id. It refuses an event from which a person was erased, because the
+// bytes have changed.
 func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (replayed string, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) error {
 		list, err := readReplayable(tx, sqlReplayOne, tenant, subject, id)
@@ -196,7 +198,7 @@ func (w *Webhooks) Replay(ctx context.Context, tenant, subject, id string) (repl
 	return replayed, err
 }
 
-// ReplayIn sends events again as Replay does, in the caller's transaction, and returns their number. If an id does
+// ReplayIn sends events again as Replay does, in the caller's transaction, and returns their number. If one id does
 // not exist, or a person was erased from its event, nothing is sent.
 func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error) {
 	list, err := readReplayable(tx, sqlReplayable, tenant, ids)
@@ -218,11 +220,11 @@ func (w *Webhooks) ReplayIn(tx *db.Tx, tenant string, ids ...string) (int, error
 
 // Replayed is the result of a replay of many events.
 type Replayed struct {
-	Events int // sent again
-	Erased int // not sent again: the person whom they name was erased
+	Events int // number of events that are sent again
+	Erased int // number of events that are not, because a person was erased from them
 }
 
-// ReplayFailed sends events again that were given up since a time, the oldest first and at most limit.
+// ReplayFailed sends events again that were given up since a time. It starts with the oldest and sends at most limit.
 func (w *Webhooks) ReplayFailed(ctx context.Context, tenant string, since time.Time, limit int) (done Replayed, err error) {
 	err = w.db.Write(ctx, func(tx *db.Tx) (err error) {
 		done, err = w.ReplayFailedIn(tx, tenant, since, limit)
@@ -231,7 +233,7 @@ func (w *Webhooks) ReplayFailed(ctx context.Context, tenant string, since time.T
 	return done, err
 }
 
-// ReplayFailedIn is ReplayFailed in a transaction that does something more.
+// ReplayFailedIn is ReplayFailed in a transaction of the caller.
 func (w *Webhooks) ReplayFailedIn(tx *db.Tx, tenant string, since time.Time, limit int) (done Replayed, err error) {
 	from := max(1, db.Micros(since))
 	list, err := readReplayable(tx, sqlFailedSince, tenant, from, limit)
@@ -245,7 +247,7 @@ func (w *Webhooks) ReplayFailedIn(tx *db.Tx, tenant string, since time.Time, lim
 	return done, err
 }
 
-// replay makes ended events pending again, each with a job, and has the others tried now.
+// replay makes ended events pending again, each with a new job. Pending events are tried now.
 func (w *Webhooks) replay(tx *db.Tx, tenant string, list []replayable) (int, error) {
 	var waiting, subjects, ids []string
 	for _, e := range list {
@@ -273,10 +275,10 @@ func (w *Webhooks) replay(tx *db.Tx, tenant string, list []replayable) (int, err
 	for _, p := range work {
 		stale = append(stale, p.id)
 	}
-	w.queue.Finish(tx, stale...) // a superseded event may still have its job
+	w.queue.Finish(tx, stale...) // a superseded event may still have a job
 	for _, p := range work {
 		job := jobOf(&event{tenant: tenant, subject: p.subject, id: p.id, host: hostPart(p.url)})
-		job.Memo = nil // the row has the rest
+		job.Memo = nil // the handler reads the row
 		w.queue.Add(tx, job)
 	}
 	return len(work) + len(waiting), nil
@@ -285,7 +287,7 @@ func (w *Webhooks) replay(tx *db.Tx, tenant string, list []replayable) (int, err
 type jobPlan struct{ subject, id, url string }
 
 const (
-	// Kept is how long an event stays to be looked at after its end.
+	// Kept is how long an event is kept after its end.
 	Kept       = 30 * 24 * time.Hour
 	pruneEvery = time.Hour
 	pruneSet   = 500
@@ -295,16 +297,16 @@ const (
 	sqlNextTenant = `SELECT coalesce(min(tenant), '') FROM webhook_events WHERE tenant > $1`
 	sqlPrunePage  = `SELECT subject, id, created_at, ended_at FROM webhook_events
 		WHERE tenant = $1 AND (subject, id) > ($2, $3) ORDER BY subject, id LIMIT $4`
-	// The index finds the range, whatever the plan makes of the set. It has a page of events, and few other attempts,
-	// because ids grow with time.
+	// The ranges make the statement use an index, whatever the plan does with the set. They contain the events of one
+	// page and few other rows, because ids grow with time.
 	sqlPrune = `DELETE FROM webhook_events WHERE tenant = $1 AND subject BETWEEN $3 AND $4
 		AND unindexed(id) IN (SELECT value FROM texts($2)) AND state <> 'pending'`
 	sqlPruneAttempts = `DELETE FROM webhook_attempts WHERE tenant = $1 AND event BETWEEN $3 AND $4
 		AND event IN (SELECT value FROM texts($2))`
 )
 
-// Prune removes events that ended before a time, with their attempts, in small transactions, and returns their
-// number. It reads each tenant's oldest events and stops at the first younger one.
+// Prune deletes events that ended before a time, with their attempts, in small transactions. It returns their number.
+// It reads each tenant's oldest events and stops at the first that is younger.
 func (w *Webhooks) Prune(ctx context.Context, before time.Time) (total int, err error) {
 	for tenant := ""; ; {
 		err := w.db.Read(ctx, func(tx *db.Tx) error {

@@ -1,48 +1,48 @@
 package webhook
 
-// The pools in which deliveries run. Slow and unknown receivers wait only for their own kind. Quick receivers use the
-// rest of the workers.
+// The pools in which deliveries run. Deliveries to slow and unknown receivers wait only for others of their own pool.
+// Deliveries to quick receivers use the rest of the workers.
 const (
 	quickPool = iota
 	newPool
 	slowPool
 )
 
-// pools share the workers out: what takes long in one pool holds up nothing in another. The queue asks
-// them one call at a time.
+// pools divide the workers, so that slow deliveries in one pool do not delay deliveries in another. The queue calls
+// its methods one at a time.
 type pools struct {
 	all    []*pool
-	choose func(tenant, host string) int // where the deliveries to a receiver run from now on
+	choose func(tenant, host string) int // returns the pool of a receiver's next deliveries
 	shares map[string]*shares            // by tenant
 	places map[receiver]*place
 }
 
-// pool is a part of the workers.
+// pool is a part of the workers. atOnce limits its deliveries, and perTenant those of one tenant.
 type pool struct {
 	atOnce, perTenant int
 	running           int
-	waiting           []*share // for room in the pool: tenants take turns here
+	waiting           []*share // shares that wait for room in the pool; tenants take turns
 }
 
-// shares are a tenant's shares of the pools.
+// shares has a tenant's share of each pool.
 type shares struct {
 	of     []share
-	places int // receivers with a place
+	places int // number of receivers with a place
 }
 
 // share is a tenant's share of a pool.
 type share struct {
 	pool    *pool
 	running int
-	waiting []receiver // some may have gone to another share
-	waits   bool       // in its pool's waiting
+	waiting []receiver // some of these may have moved to another share
+	waits   bool       // the share is in its pool's waiting list
 }
 
-// place is a receiver that has deliveries or waits.
+// place is the state of a receiver that has deliveries or waits.
 type place struct {
 	share   *share
-	running []*share // where its deliveries count that run, the first that began first
-	waits   bool     // in its share's waiting
+	running []*share // the shares in which its running deliveries count, oldest first
+	waits   bool     // the receiver is in its share's waiting list
 }
 
 func newPools(workers int, choose func(tenant, host string) int) *pools {
@@ -56,10 +56,10 @@ func newPools(workers int, choose func(tenant, host string) int) *pools {
 	}
 }
 
-// room is how many more deliveries may run in a share.
+// room returns how many more deliveries may run in a share.
 func (s *share) room() int { return min(s.pool.atOnce-s.pool.running, s.pool.perTenant-s.running) }
 
-// placeOf gives the place of a receiver.
+// placeOf returns the place of a receiver.
 func (p *pools) placeOf(r receiver) *place {
 	if found := p.places[r]; found != nil {
 		return found
@@ -78,7 +78,8 @@ func (p *pools) placeOf(r receiver) *place {
 	return found
 }
 
-// enter takes a place for a delivery to a receiver, or has the receiver wait for one.
+// enter begins a delivery to a receiver and returns true. If there is no room, the receiver waits and enter returns
+// false.
 func (p *pools) enter(tenant, host string) bool {
 	r := receiver{tenant, host}
 	at := p.placeOf(r)
@@ -96,7 +97,7 @@ func (p *pools) enter(tenant, host string) bool {
 	return true
 }
 
-// leave gives the place of a delivery back. Its receiver goes to another pool if it has become quicker or slower.
+// leave ends a delivery. If the receiver has become quicker or slower, it moves to another pool.
 func (p *pools) leave(tenant, host string, offer func(tenant, host string) bool) {
 	r := receiver{tenant, host}
 	at := p.places[r]
@@ -111,13 +112,14 @@ func (p *pools) leave(tenant, host string, offer func(tenant, host string) bool)
 			at.waits = false
 			offer(tenant, host)
 		}
-		p.admit(left, offer) // the receiver may have had its turn there
+		p.admit(left, offer) // the receiver may have been first in line there
 	}
 	p.admit(ended, offer)
 	p.sweep(r)
 }
 
-// wait has a share wait for room in its pool, unless it has none of its own: that comes when one of its own ends.
+// wait adds a share to those that wait for room in its pool. It does nothing if the share itself is full, because the
+// end of one of its deliveries makes room.
 func (s *share) wait() {
 	if !s.waits && len(s.waiting) > 0 && s.running < s.pool.perTenant {
 		s.waits = true
@@ -125,8 +127,8 @@ func (s *share) wait() {
 	}
 }
 
-// admit offers as many receivers as a pool has room for: those of the given tenant, and those that have waited
-// longer. A receiver whose host has no room is offered in addition, and waits there.
+// admit offers room in a pool to waiting receivers: those of the given share, and those that have waited longer. If a
+// receiver's host cannot begin a delivery, its room is offered to another receiver.
 func (p *pools) admit(of *share, offer func(tenant, host string) bool) {
 	pool := of.pool
 	of.wait()
@@ -139,7 +141,7 @@ func (p *pools) admit(of *share, offer func(tenant, host string) bool) {
 			s.waiting = s.waiting[1:]
 			at := p.places[r]
 			if at == nil || at.share != s || !at.waits {
-				continue // it went to another share
+				continue // the receiver moved to another share
 			}
 			at.waits = false
 			if offer(r.tenant, r.host) {
@@ -149,12 +151,12 @@ func (p *pools) admit(of *share, offer func(tenant, host string) bool) {
 			p.sweep(r)
 		}
 		if room <= 0 {
-			s.wait() // behind the others
+			s.wait() // at the end of the list
 		}
 	}
 }
 
-// sweep forgets a receiver without deliveries, and its tenant with the last one.
+// sweep removes a receiver without deliveries, and its tenant if it was the last.
 func (p *pools) sweep(r receiver) {
 	at := p.places[r]
 	if at == nil || len(at.running) > 0 || at.waits {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Poster sends single requests to a host that the operator chose, by the rules of webhooks: HTTPS to public addresses, no redirects,
-// a part of the response alone.
+// Poster sends single requests to a host that the operator configured. The rules of webhooks apply: HTTPS to public
+// addresses, no redirects, and only a part of the response is read.
 type Poster struct {
 	client      *client
 	development bool
 }
 
-// NewPoster makes a Poster. Of the options Development, Timeout, RootCAs and Proxy count.
+// NewPoster returns a Poster. It uses only the options Development, Timeout, RootCAs and Proxy.
 func NewPoster(o Options) *Poster {
 	o.Timeout = cmp.Or(o.Timeout, postWithin)
 	return &Poster{newClient(o), o.Development}
@@ -23,8 +23,8 @@ func NewPoster(o Options) *Poster {
 
 const postWithin = 15 * time.Second
 
-// Post makes one attempt. It returns nil after a 2xx response. key signs the body by the Standard Webhooks scheme; nil: the request has
-// no signature.
+// Post makes one attempt. It returns nil after a 2xx response. key signs the body by the Standard Webhooks scheme. If
+// it is nil, the request has no signature.
 func (p *Poster) Post(ctx context.Context, id, url string, body, key []byte) error {
 	var keys [][]byte
 	if key != nil {

@@ -10,7 +10,8 @@ const (
 	sqlReseal = `UPDATE webhook_secrets SET secret = $2, former = $3 WHERE tenant = $1 AND secret = $4`
 )
 
-// Sealed returns the table of the tenants' secrets. A former secret that signs no more is removed by a rotation.
+// Sealed describes the table of the tenants' secrets for a change of the master key. A former secret that no longer
+// signs is deleted.
 func (w *Webhooks) Sealed() sealed.Table {
 	return sealed.Table{DB: w.db, Sealer: w.sealer, After: sqlSealed,
 		Scan: func(r *db.Row) (sealed.Row, error) {

@@ -17,15 +17,15 @@ import (
 const (
 	secretPrefix = "whsec_"
 	secretBytes  = 32
-	// Overlap is how long the secret before a rotation still signs.
+	// Overlap is how long the former secret still signs after a rotation.
 	Overlap = 24 * time.Hour
 )
 
 // Secret is the key with which a tenant verifies our signatures.
 type Secret struct {
 	Current     string    // "whsec_" and base64
-	Former      string    // the one before, while it still signs; else empty
-	FormerUntil time.Time // when it stops to
+	Former      string    // the previous secret while it still signs, else empty
+	FormerUntil time.Time // when the former secret stops signing
 	MadeAt      time.Time
 }
 
@@ -37,7 +37,7 @@ const (
 	sqlRotateSecret = `UPDATE webhook_secrets SET secret = $2, former = secret, former_until = $3, made_at = $4 WHERE tenant = $1`
 )
 
-// Secret gives the tenant's secrets; one who has none gets one now.
+// Secret returns the tenant's secrets. It creates one for a tenant that has none.
 func (w *Webhooks) Secret(ctx context.Context, tenant string) (s Secret, err error) {
 	var found bool
 	err = w.db.Read(ctx, func(tx *db.Tx) error {
@@ -57,7 +57,7 @@ func (w *Webhooks) Secret(ctx context.Context, tenant string) (s Secret, err err
 	return s, err
 }
 
-// EnsureSecret gives the tenant's current secret, making it when there is none.
+// EnsureSecret returns the tenant's current secret. It creates one if there is none.
 func (w *Webhooks) EnsureSecret(tx *db.Tx, tenant string) (string, error) {
 	sealed, err := w.seal(tenant, newSecret())
 	if err != nil {
@@ -79,7 +79,7 @@ func (w *Webhooks) Rotate(ctx context.Context, tenant string) (secret string, er
 	return secret, err
 }
 
-// RotateSecret makes and returns a new secret. The previous one signs as well for a day. An older one is dropped at
+// RotateSecret creates and returns a new secret. The previous secret also signs for a day. An older one is deleted at
 // once.
 func (w *Webhooks) RotateSecret(tx *db.Tx, tenant string) (string, error) {
 	if _, err := w.EnsureSecret(tx, tenant); err != nil {
@@ -121,7 +121,7 @@ func (w *Webhooks) readSecret(tx *db.Tx, sql, tenant string) (s Secret, found bo
 	return s, true, nil
 }
 
-// loadKeys gives the keys that sign a tenant's events now.
+// loadKeys returns the keys that sign a tenant's events now.
 func (w *Webhooks) loadKeys(ctx context.Context, tenant string) ([][]byte, error) {
 	s, err := w.Secret(ctx, tenant)
 	if err != nil {
@@ -157,7 +157,7 @@ var (
 	errSealed   = errors.New("webhook: opening a secret: wrong master key; use the one that sealed it")
 )
 
-// seal encrypts a secret for the table, bound to its tenant.
+// seal encrypts a secret for the table. The result can be decrypted only for the same tenant.
 func (w *Webhooks) seal(tenant string, key []byte) ([]byte, error) {
 	if w.sealer == nil {
 		return nil, errNoMaster
@@ -176,7 +176,7 @@ func (w *Webhooks) open(tenant string, sealed []byte) ([]byte, error) {
 	return key, nil
 }
 
-// sign gives the webhook-signature of a message: one signature for each key.
+// sign returns the webhook-signature header of a message, with one signature for each key.
 func sign(keys [][]byte, id string, at time.Time, body []byte) string {
 	out := make([]byte, 0, 96)
 	var sum [sha256.Size]byte

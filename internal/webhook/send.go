@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	answerBytes = 4 << 10     // of a refusal that are kept
-	drainTime   = time.Second // for the rest of an answer whose status is known
+	answerBytes = 4 << 10     // bytes of an error response that are stored
+	drainTime   = time.Second // for reading the rest of a response whose status is known
 	idleTime    = 4 * time.Second
 	userAgent   = "Makola-Webhooks/1"
 )
 
-// client is the HTTP side.
+// client makes the HTTP requests.
 type client struct {
 	secure, plain *outbound.Client
 	timeout       time.Duration
@@ -49,7 +49,7 @@ func newOutbound(o Options, c control) *outbound.Client {
 		Handshake: o.Timeout * 2 / 3,
 		PerHost:   maxPerHost,
 		Kept:      1024,
-		KeptFor:   idleTime, // below the usual of servers, whose closing would look like a refusal
+		KeptFor:   idleTime, // shorter than servers usually keep connections, so that a closing server does not look like a refusal
 		HeadBytes: 64 << 10,
 		BodyBytes: answerBytes,
 		BodyTime:  drainTime,
@@ -58,18 +58,18 @@ func newOutbound(o Options, c control) *outbound.Client {
 
 // answer is a receiver's response.
 type answer struct {
-	status int // 0: nothing
+	status int // 0: no response
 	body   string
 	after  time.Duration // Retry-After
-	err    error         // why there is no status, for our own log
-	why    string        // the same for the customer
+	err    error         // why there is no status, for our log
+	why    string        // the same for the customer, without details
 	took   time.Duration
 }
 
-// ok reports whether the response is a delivery.
+// ok reports whether the response counts as a delivery.
 func (a answer) ok() bool { return a.status >= 200 && a.status <= 299 }
 
-// text returns one line that explains why the response is no delivery.
+// text returns one line that explains why the response is not a delivery.
 func (a answer) text() string {
 	switch {
 	case a.ok():
@@ -82,8 +82,8 @@ func (a answer) text() string {
 	return fmt.Sprintf("answered %d", a.status)
 }
 
-// send makes one attempt. at goes into the signature: it is the machine's time,
-// which the receiver compares with its own.
+// send makes one attempt. at is part of the signature. It is the machine's time, because the receiver compares it
+// with its own.
 func (c *client) send(ctx context.Context, e *event, keys [][]byte, development bool, at time.Time) (a answer) {
 	begun := time.Now()
 	defer func() { a.took = time.Since(begun) }()
@@ -96,8 +96,8 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 	if to.Scheme == "http" {
 		out = c.plain
 	}
-	// The status is the answer. The rest is worth a moment, so that the connection can be used again,
-	// but no slot.
+	// Do returns when the status is known. The rest of the response is read for a moment, so that the connection can
+	// be used again. It does not occupy a worker.
 	got := out.Do(request(ctx, e, keys, to, at), c.timeout)
 	if got.Status == 0 {
 		return answer{err: got.Err, why: why(got, c.timeout)}
@@ -112,13 +112,13 @@ func (c *client) send(ctx context.Context, e *event, keys [][]byte, development 
 
 const (
 	// notFound is the same text for a name that does not exist, a name in our own network, and a name that our
-	// resolver cannot resolve. With two texts a customer could list the names of that network.
+	// resolver cannot resolve. With different texts a customer could find the names of our network.
 	notFound = "the host was not found, or has no public address"
 	noMore   = "the connection failed"
 )
 
-// why explains to the customer why there was no response. It contains no address and no error of ours, which would
-// show the structure of our network.
+// why returns the reason for a missing response for the customer. It contains no address and no error of ours,
+// because they would reveal the structure of our network.
 func why(a outbound.Answer, timeout time.Duration) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -148,12 +148,13 @@ func why(a outbound.Answer, timeout time.Duration) string {
 	return noMore
 }
 
-// ours reports whether a text was made by why or send.
+// ours reports whether why or send made a text.
 func ours(text string) bool {
 	return strings.HasPrefix(text, "the ") || strings.HasPrefix(text, "no answer ")
 }
 
-// plainly returns the stored error of an attempt for people. Earlier versions stored the dialer's own text.
+// plainly returns the stored error of an attempt for people. Earlier versions stored the dialer's text, which it
+// replaces.
 func plainly(status int, text string) string {
 	if status == 0 && text != "" && !ours(text) {
 		return noMore
@@ -180,7 +181,7 @@ func request(ctx context.Context, e *event, keys [][]byte, to *url.URL, at time.
 	return r.WithContext(ctx)
 }
 
-// retryAfter reads the header of that name, up to a day.
+// retryAfter parses a Retry-After header. It returns at most a day.
 func retryAfter(text string, now time.Time) time.Duration {
 	if text == "" {
 		return 0
@@ -194,7 +195,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return min(max(wait, 0), 24*time.Hour)
 }
 
-// clip makes a text of others fit for the table.
+// clip returns a foreign text in a form that can be stored.
 func clip(text string, most int) string {
 	if len(text) > most {
 		text = text[:most]
@@ -202,8 +203,8 @@ func clip(text string, most int) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
 }
 
-// hostPart cuts the host and port out of an address, as the key of its receiver.
-// Each spelling of a host is the same key.
+// hostPart returns the host and port of an address, as the key of its receiver. All spellings of a host give the same
+// key.
 func hostPart(raw string) string {
 	if encoded, err := outbound.EncodeURL(raw); err == nil {
 		raw = encoded

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	maxPerHost     = 64 // deliveries at once to a host, of all tenants
-	maxPerReceiver = 32 // of one tenant to a quick host: one that stops to answer leaves some of the tenant's
-	leastAtOnce    = 2  // to one that is not known yet, and to one that does not answer
+	maxPerHost     = 64 // concurrent deliveries to a host, of all tenants
+	maxPerReceiver = 32 // of one tenant to a quick host; if it stops responding, the tenant's other deliveries still have workers
+	leastAtOnce    = 2  // to a receiver that is unknown or does not respond
 )
 
-// slow is how long attempts at a slow receiver take.
+// slow is the duration of an attempt from which a receiver counts as slow.
 const slow = time.Second
 
-// traffic measures the speed of each receiver, and gives slow ones few connections. A receiver is a host as one
-// tenant knows it: another tenant's slow addresses there are no evidence about this one's.
+// traffic measures the speed of each receiver and limits the connections to slow ones. A receiver is a host and a
+// tenant, because slow addresses of another tenant at the host say nothing about this tenant's.
 type traffic struct {
 	mu    sync.Mutex
 	paces map[receiver]*pace
@@ -25,13 +25,13 @@ type receiver struct{ tenant, host string }
 
 func newTraffic() traffic { return traffic{paces: map[receiver]*pace{}} }
 
-// pace is how long attempts take.
+// pace is the usual duration of attempts at a receiver.
 type pace struct {
 	usual time.Duration // moving average of an attempt
 	last  time.Time
 }
 
-// pacesKept bounds the receivers that are remembered.
+// pacesKept is the maximum number of receivers whose pace is kept.
 const pacesKept = 10_000
 
 // limit returns the number of concurrent deliveries to a receiver. An unknown receiver starts with few.
@@ -50,7 +50,7 @@ func (t *traffic) limit(tenant, host string) int {
 	return leastAtOnce
 }
 
-// pool is where the deliveries to a receiver run.
+// pool returns the pool of a receiver's deliveries.
 func (t *traffic) pool(tenant, host string) int {
 	usual, known := t.usual(tenant, host)
 	switch {
@@ -72,7 +72,7 @@ func (t *traffic) usual(tenant, host string) (usual time.Duration, known bool) {
 	return p.usual, true
 }
 
-// note remembers how long an attempt took.
+// note stores how long an attempt took.
 func (t *traffic) note(tenant, host string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,8 @@ func (t *traffic) note(tenant, host string, took time.Duration) {
 	p.last = now
 }
 
-// forgetPaces drops receivers that were not used for ten minutes, or otherwise any quarter of them.
+// forgetPaces deletes the receivers that were not used for ten minutes. If that is not enough, it deletes others
+// until a quarter is free.
 func forgetPaces(paces map[receiver]*pace, now time.Time) {
 	for key, p := range paces {
 		if now.Sub(p.last) > 10*time.Minute {

@@ -10,20 +10,21 @@ import (
 	"github.com/makola/makola/internal/outbound"
 )
 
-// tunnels opens connections to receivers. Through an egress proxy this machine resolves the name and checks the
-// address, and gives the proxy the address. The proxy itself could resolve the name to an address of our own network.
+// tunnels opens connections to receivers. With an egress proxy, this machine resolves the name, checks the address,
+// and passes the address to the proxy. The proxy must not resolve the name, because it could find an address of our
+// own network.
 type tunnels struct {
 	check  control
-	proxy  *outbound.Proxy // nil: none
-	direct outbound.Dial   // checks the address that it dials
+	proxy  *outbound.Proxy // nil: no proxy
+	direct outbound.Dial   // checks the address before it connects
 	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// maxAddresses bounds the tunnels that are tried for one attempt.
+// maxAddresses is the maximum number of addresses that are tried in one attempt.
 const maxAddresses = 3
 
-// dial opens a connection to address, which is host:port, or tunnels to the first of its checked addresses
-// that the proxy reaches.
+// dial opens a connection to address, which is host:port. With a proxy, it opens a tunnel to the first of the checked
+// addresses that the proxy reaches.
 func (w tunnels) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if !w.proxy.Through(address) {
 		return w.direct(ctx, network, address)
@@ -57,7 +58,7 @@ func (w tunnels) dial(ctx context.Context, network, address string) (net.Conn, e
 	return nil, first
 }
 
-// to opens a connection to one address once it is checked.
+// to checks an address and opens a connection to it.
 func (w tunnels) to(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	network := "tcp6"
 	if to.Addr().Is4() {
@@ -66,13 +67,13 @@ func (w tunnels) to(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	if err := w.check.dial(network, to.String(), nil); err != nil {
 		return nil, err
 	}
-	if !w.proxy.Through(to.String()) { // an exception, or loopback, which only development gets here
+	if !w.proxy.Through(to.String()) { // an exception of the proxy, or loopback, which passes the check only in development
 		return w.direct(ctx, network, to.String())
 	}
 	return w.proxy.Tunnel(ctx, to.String())
 }
 
-// ipv4First returns addresses with those of IPv4 first: many proxies have no way to others.
+// ipv4First returns the addresses with the IPv4 ones first, because many proxies cannot reach IPv6.
 func ipv4First(list []netip.Addr) []netip.Addr {
 	all := make([]netip.Addr, len(list))
 	for i, addr := range list {

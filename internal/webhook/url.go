@@ -17,12 +17,13 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// maxURL bounds a callback address, in bytes.
+// maxURL is the maximum length of a callback address in bytes.
 const maxURL = 2000
 
-// CheckURL checks whether events may be sent to raw: an absolute HTTPS address with a possibly public host, without
-// user and password. In development plain HTTP to this machine is allowed as well. The resolved address is checked
-// when it is dialled, because names change. The error text follows a field's name.
+// CheckURL returns an error if events must not be sent to raw. It must be an absolute HTTPS address without user and
+// password, with a host that can be public. In development, plain HTTP to this machine is allowed, too. The resolved
+// address is checked when the connection is opened, because names change. The text of the error follows a field's
+// name.
 func CheckURL(raw string, development bool) error {
 	if _, text := parseURL(raw, development); text != "" {
 		return problem.New(problem.Invalid, "invalid_url", text)
@@ -39,8 +40,8 @@ const (
 	textEscape  = "must write a percent sign as %25 unless it begins an escape such as %20"
 )
 
-// parseURL parses an address for events, and encodes characters that cannot be sent as they are. text is the reason
-// of a refusal.
+// parseURL parses an address for events, and escapes characters that cannot be sent as they are. text is the reason
+// if the address is refused.
 func parseURL(raw string, development bool) (u *url.URL, text string) {
 	switch {
 	case len(raw) > maxURL:
@@ -48,7 +49,7 @@ func parseURL(raw string, development bool) (u *url.URL, text string) {
 	case !utf8.ValidString(raw):
 		return nil, textUnicode
 	case strings.ContainsFunc(raw, func(r rune) bool { return r == ' ' || r == '\\' || unicode.IsControl(r) }):
-		return nil, textSpaces // never to be guessed at: parsers differ on these
+		return nil, textSpaces // never repaired, because parsers differ on these
 	}
 	encoded, err := outbound.EncodeURL(raw)
 	if errors.Is(err, outbound.ErrHost) {
@@ -90,7 +91,7 @@ func parseURL(raw string, development bool) (u *url.URL, text string) {
 		return nil, textPrivate
 	}
 	if numericHost(host) && !literal(host) {
-		return nil, textHTTPS // 127.1, 0x7f000001 and the like
+		return nil, textHTTPS // addresses such as 127.1 and 0x7f000001
 	}
 	return u, ""
 }
@@ -100,7 +101,7 @@ func literal(host string) bool {
 	return err == nil
 }
 
-// numericHost reports whether a resolver might read host as an IPv4 address in one of its old spellings.
+// numericHost reports whether a resolver may read host as an IPv4 address in an old spelling.
 func numericHost(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if last == "" {
@@ -129,8 +130,7 @@ func privateHost(host string) bool {
 	return ssrf.New(ssrf.WithAnyPort()).SafeAddr(addr) != nil
 }
 
-// control is what every connection passes once its address is known. loopback
-// allows this machine, only allows nothing else.
+// control checks the address of every connection. loopback allows this machine, and only allows nothing else.
 type control struct {
 	guard          *ssrf.Guardian
 	loopback, only bool
@@ -140,7 +140,7 @@ func newControl(loopback, only bool) control {
 	return control{guard: ssrf.New(ssrf.WithAnyPort()), loopback: loopback, only: only}
 }
 
-// errNotPublic is why an address is not dialled.
+// errNotPublic is the error for an address to which no connection is opened.
 var errNotPublic = errors.New("no public address")
 
 // dial is the Control of a net.Dialer.

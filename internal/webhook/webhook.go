@@ -63,14 +63,14 @@ const (
 	Airtime    Kind = "airtime"
 )
 
-// Event is a change that a customer asked to be notified of.
+// Event is a change of which a customer asked to be notified.
 type Event struct {
-	ID                string // a UUIDv7, made before the transaction's first run; the webhook-id
+	ID                string // the webhook-id, a UUIDv7 made before the transaction's first run
 	Tenant            string
 	Mode              string // "test" or "live"
 	Subject           string // our id of the payment
 	Kind              Kind
-	URL               string // one that CheckURL accepts
+	URL               string // an address that CheckURL accepts
 	Amount, Charges   money.Pesewas
 	Status            string // "success" or "failed"
 	Reference         string
@@ -82,18 +82,18 @@ type Event struct {
 	First bool
 }
 
-// Options shape Webhooks. Zero values take the defaults named here.
+// Options configure Webhooks. Zero values select the defaults given here.
 type Options struct {
-	Secret      config.Secret   // the master key, under which the secrets of tenants are stored
-	Development bool            // this machine may be called, also without TLS
-	Workers     int             // deliveries at once in all; default 256
-	Keep        time.Duration   // an event after its end; default Kept
-	Timeout     time.Duration   // of one attempt; default 15 s
-	RootCAs     *x509.CertPool  // nil: the system's
-	Proxy       *outbound.Proxy // nil: receivers are dialled directly
+	Secret      config.Secret   // the master key that encrypts the secrets of tenants
+	Development bool            // allows addresses of this machine, also without TLS
+	Workers     int             // total number of concurrent deliveries; default 256
+	Keep        time.Duration   // how long an event is kept after its end; default Kept
+	Timeout     time.Duration   // maximum time of one attempt; default 15 s
+	RootCAs     *x509.CertPool  // nil: the certificates of the system
+	Proxy       *outbound.Proxy // nil: direct connections to receivers
 }
 
-// jobKind is permanent: rows outlive programs.
+// jobKind never changes, because rows outlive programs.
 const jobKind = "webhook"
 
 // Webhooks queues, signs and delivers events. It is safe for concurrent use.
@@ -110,23 +110,23 @@ type Webhooks struct {
 	records *groupcommit.Committer[record, struct{}]
 
 	mu         sync.Mutex
-	unrecorded map[string]record        // delivered or refused, by event, while the database is away
-	superseded map[string]time.Duration // subjects that got a second event a moment ago, and when, by Elapsed
-	explained  clock.Seldom             // how often the log gives at its usual level why there was no answer
+	unrecorded map[string]record        // results that are not stored yet because the database is unavailable, by event
+	superseded map[string]time.Duration // subjects that got a further event recently, and when, by Elapsed
+	explained  clock.Seldom             // limits log lines about missing responses at the usual level
 	counts     Counts
 }
 
-// Counts is what this node delivered since its start.
+// Counts has the numbers of deliveries of this node since its start.
 type Counts struct {
 	Delivered  uint64
-	Failed     uint64 // attempts
-	GivenUp    uint64 // events
+	Failed     uint64 // failed attempts
+	GivenUp    uint64 // events that were given up
 	Superseded uint64
 }
 
-// New makes the webhooks of a node and registers their handler with the queue, which must not have started. Without a
-// master key (Options.Secret) everything that needs the secrets of tenants fails, deliveries included. Commands that
-// do not need them use it so.
+// New returns the webhooks of a node and registers their handler with the queue, which must not have started. Without
+// a master key (Options.Secret), everything that needs the secrets of tenants fails, including deliveries. Commands
+// that need no secrets omit the key.
 func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *Webhooks {
 	if o.Workers <= 0 {
 		o.Workers = 256
@@ -157,7 +157,7 @@ func New(d *db.DB, q *jobs.Queue, c *clock.Clock, log *slog.Logger, o Options) *
 	return w
 }
 
-// Counts gives this node's numbers.
+// Counts returns this node's numbers.
 func (w *Webhooks) Counts() Counts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,8 +172,8 @@ type event struct {
 	url                 string
 	body                []byte
 	created             time.Time
-	queued              time.Duration // by Elapsed; only of a new event
-	attempts            int           // made before
+	queued              time.Duration // by Elapsed; set only for a new event
+	attempts            int           // number of earlier attempts
 	host, trace         string
 }
 
@@ -196,7 +196,7 @@ var eventColumns = []db.Column[*event]{
 	{Name: "trace", Text: func(e *event) string { return e.trace }},
 }
 
-// subject names the subject of an event in a set.
+// subject identifies an event and its subject in a set.
 type subject struct{ tenant, subject, id string }
 
 var subjectColumns = []db.Column[subject]{
@@ -210,8 +210,7 @@ const sqlSupersede = `UPDATE webhook_events SET state = 'superseded', ended_at =
 	WHERE webhook_events.tenant IN (n.tenant) AND webhook_events.subject = n.subject
 	AND webhook_events.id <> n.id AND webhook_events.state = 'pending'`
 
-// Queue queues events in the transaction in which they happen. They are
-// delivered once it is committed.
+// Queue queues events in the transaction in which they happen. They are delivered after the commit.
 func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 	if len(events) == 0 {
 		return nil
@@ -246,8 +245,8 @@ func (w *Webhooks) Queue(tx *db.Tx, events ...Event) error {
 	return nil
 }
 
-// supersede remembers for a moment the subjects of newer events, so that an older event that still runs from memory
-// reads its row first.
+// supersede stores the subjects of newer events for a moment. An older event of such a subject that is still in
+// memory then reads its row before it is sent.
 func (w *Webhooks) supersede(subjects []subject, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -263,8 +262,7 @@ func (w *Webhooks) supersede(subjects []subject, now time.Duration) {
 	}
 }
 
-// The bodies of the contract. Their order of members is part of "the same
-// bytes" for readers who compare by eye.
+// The documented bodies. The order of their members never changes, for readers who compare bodies by eye.
 type fiveFields struct {
 	Amount            string `json:"amount"`
 	Charges           string `json:"charges"`
@@ -279,7 +277,7 @@ type collectionFields struct {
 	Phone string `json:"phone_number"`
 }
 
-// bodyOf renders an event.
+// bodyOf returns the body of an event.
 func bodyOf(e Event) ([]byte, error) {
 	if e.Status != "success" && e.Status != "failed" {
 		return nil, fmt.Errorf("webhook: an event with the status %q cannot be told", e.Status)
@@ -304,11 +302,12 @@ type payload struct {
 	Host    string `json:"host"`
 }
 
-// jobOf makes the job of an event. It has no subject, because news about a payment must not hurry its webhook.
+// jobOf returns the job of an event. The job has no subject, so that Wake for the payment does not bring its webhook
+// forward.
 func jobOf(e *event) jobs.Job {
 	text, err := json.Marshal(payload{Tenant: e.tenant, Subject: e.subject, Host: e.host})
 	if err != nil {
-		panic(fmt.Sprintf("webhook: %v", err)) // strings always marshal
+		panic(fmt.Sprintf("webhook: %v", err)) // strings can always be marshalled
 	}
 	return jobs.Job{ID: e.id, Kind: jobKind, Payload: text, Memo: e}
 }
@@ -325,7 +324,7 @@ func tenantOf(job jobs.Job) string {
 	return p.Tenant
 }
 
-// hostOf sorts deliveries by host.
+// hostOf returns the host of a delivery, by which the queue groups deliveries.
 func hostOf(job jobs.Job) string {
 	if e, ok := job.Memo.(*event); ok {
 		return e.host
