@@ -35,8 +35,8 @@ import (
 // Backup is a dump with its manifest.
 type Backup struct {
 	Manifest
-	Path    string // of the dump
-	Problem string // why it is of no use, in a list; empty for one that looks whole
+	Path    string // path of the dump
+	Problem string // why the backup is unusable, in a list; empty if it looks complete
 }
 
 // Progress receives the progress of a step, in bytes, repeatedly. A total of 0 is unknown.
@@ -50,7 +50,7 @@ func (p Progress) report(step string, done, total int64) {
 
 const manifestSuffix = ".json"
 
-// Find reads the manifest of a backup. file is the dump's or the manifest's path.
+// Find reads the manifest of a backup. file is the path of the dump or of the manifest.
 func Find(file string) (Backup, error) {
 	path := strings.TrimSuffix(file, manifestSuffix)
 	text, err := os.ReadFile(path + manifestSuffix)
@@ -85,7 +85,7 @@ func damaged(format string, args ...any) error {
 	return problem.New(problem.Internal, "backup_damaged", "The backup cannot be restored: "+fmt.Sprintf(format, args...))
 }
 
-// List lists the backups of a folder, newest first, with the fault of unusable ones. It reads only manifests. Verify
+// List lists the backups of a folder, newest first. Unusable ones have a Problem. It reads only manifests. Verify
 // checks that a dump matches its manifest.
 func List(folder string) ([]Backup, error) {
 	entries, err := os.ReadDir(folder)
@@ -111,7 +111,7 @@ func List(folder string) ([]Backup, error) {
 	return list, nil
 }
 
-// Newest is the newest backup of a folder that looks whole.
+// Newest returns the newest backup of a folder that looks complete.
 func Newest(folder string) (Backup, error) {
 	list, err := List(folder)
 	if err != nil {
@@ -123,7 +123,7 @@ func Newest(folder string) (Backup, error) {
 	return Backup{}, problem.New(problem.NotFound, "no_backup", fmt.Sprintf("There is no backup in %s", folder))
 }
 
-// Recipients reads age's public keys, for which backups are encrypted.
+// Recipients parses age's public keys, for which backups are encrypted.
 func Recipients(keys []string) ([]age.Recipient, error) {
 	var list []age.Recipient
 	for _, key := range keys {
@@ -136,23 +136,23 @@ func Recipients(keys []string) ([]age.Recipient, error) {
 	return list, nil
 }
 
-// Identities reads a file with age's private keys. Without a path there are none.
+// Identities reads a file with age's private keys. It returns none for an empty path.
 func Identities(path string) ([]age.Identity, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := config.ReadSecretFile(path) // whatever its mode: a key on a stick must restore in an emergency
+	text, err := config.ReadSecretFile(path) // with any permissions, because a key on a USB stick must work in an emergency
 	if err != nil {
 		return nil, problem.Field("identity", fmt.Sprintf("cannot be read: %v", err))
 	}
 	list, err := age.ParseIdentities(bytes.NewReader(text))
-	if err != nil { // the error may quote the file
+	if err != nil { // the error may contain parts of the file
 		return nil, problem.Field("identity", "must be a file of private keys that age-keygen made, each a line that begins with AGE-SECRET-KEY-")
 	}
 	return list, nil
 }
 
-// open answers the dump's bytes as they were before it was encrypted.
+// open returns a reader of the decrypted dump.
 func (b Backup) open(from io.Reader, keys []age.Identity) (io.Reader, error) {
 	if !b.Encrypted {
 		return from, nil
@@ -177,10 +177,10 @@ func decrypt(from io.Reader, keys []age.Identity) (io.Reader, error) {
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// namePrefix begins the names of all our files in a folder of backups.
+// namePrefix begins the names of all our files in a backup folder.
 const namePrefix = "makola-"
 
-// nameOf returns the name of a dump: its time in UTC to the millisecond, and its kind.
+// nameOf returns the name of a dump. It contains the time in UTC to the millisecond, and the kind of the dump.
 func nameOf(at time.Time, engine db.Engine, encrypted bool) string {
 	name := namePrefix + strings.Replace(at.UTC().Format("20060102T150405.000Z"), ".", "", 1)
 	if engine == db.Postgres {

@@ -20,29 +20,29 @@ import (
 
 // CreateOptions configure a backup.
 type CreateOptions struct {
-	Folder     string          // created if missing, only for its owner
-	Recipients []age.Recipient // none: not encrypted
-	Version    string          // of this program
+	Folder     string          // created if missing, with access for its owner only
+	Recipients []age.Recipient // none: the backup is not encrypted
+	Version    string          // version of this program
 	Clock      *clock.Clock
 	Progress   Progress
 }
 
-// errOlder is a database of a release that had no backups.
+// errOlder is returned for a database of a release that had no backups.
 var errOlder error = problem.New(problem.Unavailable, "migrations_pending",
 	"The database is of a release that could not make backups: run makola migrate up")
 
-// creation is a backup that is being made.
+// creation is the state of a running backup.
 type creation struct {
 	CreateOptions
 	source db.Options
 	db     *db.DB
-	dump   string // not whole yet, and not under its name
+	dump   string // incomplete, and under a temporary name
 	made   Manifest
 }
 
-// Create makes a backup of d, which was opened with source, while it is in use: on SQLite with VACUUM INTO, on
-// PostgreSQL with pg_dump. The folder has nothing under the backup's name before it is complete. Record writes the
-// database's own note of it.
+// Create makes a backup of d while d is in use: on SQLite with VACUUM INTO, on PostgreSQL with pg_dump. source has
+// the options with which d was opened. No file in the folder has the backup's name before the backup is complete.
+// Record stores the backup in the database.
 func Create(ctx context.Context, d *db.DB, source db.Options, o CreateOptions) (b Backup, err error) {
 	begun := o.Clock.Now()
 	folder, remove, err := workshop(o.Folder)
@@ -72,7 +72,7 @@ func Create(ctx context.Context, d *db.DB, source db.Options, o CreateOptions) (
 	return c.publish(folder)
 }
 
-// publish gives the dump and then its manifest their names.
+// publish renames the dump and then its manifest to their final names.
 func (c *creation) publish(folder string) (Backup, error) {
 	if err := c.made.seal(c.Recipients); err != nil {
 		return Backup{}, err
@@ -92,7 +92,7 @@ func (c *creation) publish(folder string) (Backup, error) {
 	return Backup{Manifest: c.made, Path: path}, nil
 }
 
-// describe notes the identity and the contents of the database behind tx.
+// describe stores the identity and the contents of the database of tx in the manifest.
 func (c *creation) describe(tx *db.Tx) error {
 	contents, err := count(tx)
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *creation) describe(tx *db.Tx) error {
 	return err
 }
 
-// sqlite copies the file, counts the copy's contents, and encrypts it. Until then the copy stays in the database's
-// folder, never where it might be carried away.
+// sqlite copies the file, counts the copy's contents, and encrypts it. Until it is encrypted, the copy stays in the
+// database's folder, from which nobody copies backups.
 func (c *creation) sqlite(ctx context.Context) (err error) {
 	plain := c.dump
 	if len(c.Recipients) > 0 {
@@ -118,7 +118,7 @@ func (c *creation) sqlite(ctx context.Context) (err error) {
 		defer func() { err = errors.Join(err, remove()) }()
 		plain = filepath.Join(folder, "copy")
 	}
-	if err := os.WriteFile(plain, nil, 0o600); err != nil { // SQLite would make it with wider rights
+	if err := os.WriteFile(plain, nil, 0o600); err != nil { // SQLite would create it with wider permissions
 		return err
 	}
 	info, err := os.Stat(c.source.Path)
@@ -151,7 +151,7 @@ func (c *creation) sqlite(ctx context.Context) (err error) {
 	})
 }
 
-// look opens a database, reads it as of one moment, and closes it.
+// look opens a database, calls read in one snapshot, and closes the database.
 func look(ctx context.Context, o db.Options, read func(*db.Tx) error) (err error) {
 	d, err := db.Open(ctx, o)
 	if err != nil {
@@ -161,7 +161,7 @@ func look(ctx context.Context, o db.Options, read func(*db.Tx) error) (err error
 	return d.ReadWhole(ctx, read)
 }
 
-// postgres runs pg_dump on one snapshot, and counts the contents of the same snapshot.
+// postgres runs pg_dump on a snapshot, and counts the contents of the same snapshot.
 func (c *creation) postgres(ctx context.Context) error {
 	if err := postgres.RefusePooler(ctx, c.source.URL); err != nil {
 		return err

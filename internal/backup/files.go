@@ -17,21 +17,22 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// workshopPattern names the folders of incomplete files. They are hidden, and no dump.
+// workshopPattern is the name pattern of folders for incomplete files. They are hidden and cannot be mistaken for
+// dumps.
 const workshopPattern = ".makola-unfinished-*"
 
-// workshop makes a folder in parent for incomplete files, and returns the function that removes it. It is locked
-// while its maker is alive. Folders of killed makers are removed.
+// workshop creates a folder in parent for incomplete files. remove deletes the folder. The folder is locked while its
+// process runs. workshop also deletes the folders of killed processes.
 func workshop(parent string) (folder string, remove func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
 	}
-	left, _ := filepath.Glob(filepath.Join(parent, workshopPattern)) // the pattern is right
+	left, _ := filepath.Glob(filepath.Join(parent, workshopPattern)) // the pattern is valid
 	for _, old := range left {
 		if unlock, err := db.LockFolder(old); err == nil {
 			_ = os.RemoveAll(old)
 			_ = unlock()
-			_ = os.RemoveAll(old) // or the next one does it
+			_ = os.RemoveAll(old) // if this fails, the next call deletes it
 		}
 	}
 	if folder, err = os.MkdirTemp(parent, workshopPattern); err != nil {
@@ -42,7 +43,7 @@ func workshop(parent string) (folder string, remove func() error, err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	return folder, func() error {
-		_ = os.RemoveAll(folder) // Windows keeps a file that is open: the lock goes below
+		_ = os.RemoveAll(folder) // Windows cannot delete an open file, so the lock file is deleted below
 		return errors.Join(unlock(), os.RemoveAll(folder))
 	}, nil
 }
@@ -56,7 +57,7 @@ func syncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// syncFolder makes a folder's names last. Windows does so by itself.
+// syncFolder flushes the names in a folder to disk. It does nothing on Windows.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -68,7 +69,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// place gives a whole file its name, which must be free.
+// place renames a complete file to its final name, which must not exist.
 func place(from, to string) error {
 	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s is there already: %w", to, errors.Join(os.ErrExist, err))
@@ -82,7 +83,7 @@ func place(from, to string) error {
 	return syncFolder(filepath.Dir(to))
 }
 
-// meter counts the bytes that pass through it and breaks off when its context is over.
+// meter counts the bytes that are read through it. It returns an error when its context ends.
 type meter struct {
 	ctx   context.Context
 	from  io.Reader
@@ -100,15 +101,15 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// metered reads from a file of a known size and reports its progress.
+// metered returns a reader of a file of known size that reports its progress.
 func (p Progress) metered(ctx context.Context, step string, from io.Reader, total int64) io.Reader {
 	return &meter{ctx: ctx, from: from, tells: func(done int64) { p.report(step, done, total) }}
 }
 
-// watchPause is how often a file that another program writes is looked at.
+// watchPause is the interval at which the size of a file that another program writes is read.
 const watchPause = 200 * time.Millisecond
 
-// watch reports the length of a growing file until stop.
+// watch reports the size of a growing file until stop is called.
 func (p Progress) watch(step, path string, total int64) (stop func()) {
 	p.report(step, 0, total)
 	quit, over := make(chan struct{}), make(chan struct{})
@@ -130,7 +131,7 @@ func (p Progress) watch(step, path string, total int64) (stop func()) {
 	return func() { close(quit); <-over }
 }
 
-// digest is the SHA-256 of a file, in hexadecimal, and its length.
+// digest returns the SHA-256 of a file in hexadecimal, and its length.
 func digest(ctx context.Context, path string, p Progress) (sum string, bytes int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -146,7 +147,7 @@ func digest(ctx context.Context, path string, p Progress) (sum string, bytes int
 	return hex.EncodeToString(hash.Sum(nil)), bytes, err
 }
 
-// into writes a new file with fill, encrypted where there are recipients.
+// into creates a file and writes it with fill. If there are recipients, the file is encrypted.
 func into(path string, recipients []age.Recipient, fill func(io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -18,32 +18,32 @@ import (
 	"github.com/makola/makola/internal/ledger"
 )
 
-// manifestFormat is raised when a manifest of today could not be read by a program of yesterday.
+// manifestFormat increases when programs of an earlier version could not read a new manifest.
 const manifestFormat = 1
 
 // Manifest describes a dump, in JSON. Its details are encrypted if the dump is.
 type Manifest struct {
 	Format    int       `json:"format"`
 	ID        string    `json:"id"`
-	MadeAt    time.Time `json:"made_at"` // not later than the moment that it holds
+	MadeAt    time.Time `json:"made_at"` // not later than the snapshot
 	Took      float64   `json:"took_seconds"`
-	Makola    string    `json:"makola"` // the version of the program that made it
-	Engine    string    `json:"engine"` // as db.Engine names it
+	Makola    string    `json:"makola"` // version of the program that made the dump
+	Engine    string    `json:"engine"` // the result of db.Engine.String
 	Version   string    `json:"engine_version"`
-	PgDump    int       `json:"pg_dump,omitempty"`   // the major version of pg_dump
-	Namespace string    `json:"namespace,omitempty"` // PostgreSQL's schema that has our tables
-	Schema    int       `json:"schema"`              // the number of the newest migration
-	File      string    `json:"file"`                // the dump's name
-	Bytes     int64     `json:"bytes"`               // of the dump as it lies there
-	SHA256    string    `json:"sha256"`              // of the same bytes, in hexadecimal
-	Encrypted bool      `json:"encrypted"`           // with age
-	Contents  *Contents `json:"contents,omitempty"`  // of a dump that is not encrypted
-	Sealed    []byte    `json:"sealed,omitempty"`    // the same of one that is: JSON, encrypted for the same keys
+	PgDump    int       `json:"pg_dump,omitempty"`   // major version of pg_dump
+	Namespace string    `json:"namespace,omitempty"` // the PostgreSQL schema with our tables
+	Schema    int       `json:"schema"`              // number of the newest migration
+	File      string    `json:"file"`                // name of the dump
+	Bytes     int64     `json:"bytes"`               // size of the dump's file
+	SHA256    string    `json:"sha256"`              // of the dump's file, in hexadecimal
+	Encrypted bool      `json:"encrypted"`           // encrypted with age
+	Contents  *Contents `json:"contents,omitempty"`  // set if the dump is not encrypted
+	Sealed    []byte    `json:"sealed,omitempty"`    // Contents as JSON, encrypted for the same keys, if the dump is encrypted
 }
 
-// Contents are the counts of a database.
+// Contents has the counts of a database.
 type Contents struct {
-	Rows     map[string]int64 `json:"rows"` // of each table
+	Rows     map[string]int64 `json:"rows"` // number of rows by table
 	Balances []Balance        `json:"balances"`
 }
 
@@ -81,7 +81,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	return m, err
 }
 
-// seal encrypts the dump's contents if there are recipients.
+// seal encrypts the manifest's contents if there are recipients.
 func (m *Manifest) seal(recipients []age.Recipient) error {
 	if len(recipients) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (m *Manifest) seal(recipients []age.Recipient) error {
 	return err
 }
 
-// text is the manifest as it is stored.
+// text returns the manifest as it is stored.
 func (m Manifest) text() ([]byte, error) {
 	text, err := json.MarshalIndent(m, "", "  ")
 	return append(text, '\n'), err
@@ -118,7 +118,7 @@ func (m Manifest) contents(keys []age.Identity) (Contents, error) {
 	return c, nil
 }
 
-// count counts the contents of a database.
+// count returns the contents of a database.
 func count(tx *db.Tx) (Contents, error) {
 	tables, err := tx.Tables()
 	if err != nil {
@@ -138,8 +138,8 @@ func count(tx *db.Tx) (Contents, error) {
 	return c, err
 }
 
-// differences lists where a restored database differs from its backup's manifest. The restored database has one row
-// more: the mark of the restore.
+// differences lists the differences between a backup's contents and a restored database. The restored database has
+// one additional row, which records the restore.
 func (c Contents) differences(restored Contents) []string {
 	var found []string
 	rows := maps.Clone(restored.Rows)

@@ -14,13 +14,13 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Made is a database's note of its last backup.
+// Made is the record of a backup in the database that was backed up.
 type Made struct {
-	Backup string    // its id
-	MadeAt time.Time // not later than the moment that it holds
+	Backup string    // id of the backup
+	MadeAt time.Time // not later than the snapshot
 	Took   time.Duration
 	Bytes  int64
-	File   string // its path on the machine that made it
+	File   string // path on the machine that made the backup
 }
 
 const (
@@ -30,21 +30,21 @@ const (
 	sqlLast = `SELECT backup, made_at, took, bytes, file FROM last_backup WHERE id = 1`
 )
 
-// Record writes down that a backup is whole. An older one than the last changes nothing.
+// Record stores that a backup is complete. It does nothing if a newer backup is recorded.
 func Record(tx *db.Tx, b Backup) {
 	took := time.Duration(b.Took * float64(time.Second))
 	tx.Defer(sqlRecord, -1, b.ID, b.MadeAt, took.Microseconds(), b.Bytes, b.Path)
 }
 
-// maxNote bounds the name of a tool and of its backup, in characters. maxAhead bounds how far the clock of the tool's
-// machine may be ahead of ours.
+// maxNote is the maximum length of the name of a tool and of its backup, in characters. maxAhead is how far the clock
+// of the tool's machine may be ahead of ours.
 const (
 	maxNote  = 200
 	maxAhead = time.Minute
 )
 
-// MadeBy returns the backup that another tool made, such as pgBackRest or WAL-G. madeAt is not later than the moment that
-// the backup holds.
+// MadeBy returns the record of a backup that another tool made, such as pgBackRest or WAL-G. madeAt must not be later
+// than the backup's snapshot.
 func MadeBy(tool, name string, madeAt time.Time, bytes int64, c *clock.Clock) (Backup, error) {
 	var f problem.Fields
 	for field, text := range map[string]string{"tool": tool, "name": name} {
@@ -66,8 +66,8 @@ func MadeBy(tool, name string, madeAt time.Time, bytes int64, c *clock.Clock) (B
 	return b, f.Err()
 }
 
-// Last is the last backup that was made of this database; found is false when there is none. In a restored database it
-// is the last one before the backup that it was restored from.
+// Last returns the record of the last backup of this database. found is false if there is none. In a restored
+// database it is the last backup before the one that was restored.
 func Last(ctx context.Context, d *db.DB) (m Made, found bool, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		var took int64
@@ -78,24 +78,24 @@ func Last(ctx context.Context, d *db.DB) (m Made, found bool, err error) {
 	return m, found, err
 }
 
-// Restored is one time that a database was restored.
+// Restored is the record of a restore.
 type Restored struct {
-	ID     string // of this restore: another one has another id
+	ID     string // id of this restore; each restore has its own
 	Backup string
 	MadeAt time.Time // not later than the backup's snapshot: later commits may be lost
-	At     time.Time // when it was restored, by the clock of the machine that did it
+	At     time.Time // time of the restore by the clock of its machine
 }
 
 const (
 	sqlMark = `INSERT INTO restores (id, backup, made_at, restored_at) VALUES ($1, $2, $3, $4)`
-	// The ids are UUIDs by now, and the rest are numbers.
+	// The values cannot break the statement: the ids are UUIDs, and the others are numbers.
 	psqlMark    = `INSERT INTO restores (id, backup, made_at, restored_at) VALUES ('%s', '%s', %d, %d);`
 	sqlRestored = `SELECT id, backup, made_at, restored_at FROM restores ORDER BY restored_at DESC, id DESC LIMIT 1`
 )
 
-// LastRestore returns the last restore of this database, and its backup. found is false if it never was restored. The
-// row is there before any server can open the restored database, and is never changed or removed. The work after
-// a restore is recorded under its id.
+// LastRestore returns the last restore of this database, and its backup. found is false if the database was never
+// restored. The row is stored before any server can open the restored database. It is never changed or deleted. The
+// work after a restore is recorded under its id.
 func LastRestore(ctx context.Context, d *db.DB) (r Restored, found bool, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		found, err = tx.One(sqlRestored, nil, &r.ID, &r.Backup, &r.MadeAt, &r.At)
@@ -104,7 +104,7 @@ func LastRestore(ctx context.Context, d *db.DB) (r Restored, found bool, err err
 	return r, found, err
 }
 
-// mark is the row that a restore of b leaves.
+// mark returns the record of a restore of b.
 func (b Backup) mark(c *clock.Clock) Restored {
 	return Restored{ID: newID(), Backup: uuid.MustParse(b.ID).String(), MadeAt: b.MadeAt, At: c.Now()}
 }

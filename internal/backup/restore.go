@@ -22,12 +22,12 @@ import (
 
 // RestoreOptions configure a restore.
 type RestoreOptions struct {
-	Identities []age.Identity // for one that is encrypted
+	Identities []age.Identity // for an encrypted backup
 	Clock      *clock.Clock
 	Progress   Progress
 }
 
-// restoration is a restore under way.
+// restoration is the state of a running restore.
 type restoration struct {
 	Backup
 	RestoreOptions
@@ -35,10 +35,10 @@ type restoration struct {
 	target db.Options
 }
 
-// Restore makes the database of target, which must not exist yet (on PostgreSQL: have no tables), and leaves the row
-// that LastRestore reads. The schema is the backup's. It must not be newer than this program's. The dump is compared
-// with its manifest before anything is written, and the database afterwards. An interrupted restore leaves no
-// database on SQLite, and none of the tables on PostgreSQL.
+// Restore creates the database of target from a backup, and stores the row that LastRestore reads. The database must
+// not exist; on PostgreSQL it must have no tables. It gets the backup's schema, which must not be newer than this
+// program's. Restore compares the dump with its manifest before it writes anything, and the database afterwards. An
+// interrupted restore leaves no database on SQLite, and no tables on PostgreSQL.
 func (b Backup) Restore(ctx context.Context, target db.Options, o RestoreOptions) error {
 	r := restoration{Backup: b, RestoreOptions: o, target: target}
 	engine := db.SQLite
@@ -65,7 +65,7 @@ func (b Backup) Restore(ctx context.Context, target db.Options, o RestoreOptions
 	return r.sqlite(ctx)
 }
 
-// whole holds the dump against its SHA-256.
+// whole compares the dump with its SHA-256.
 func (r *restoration) whole(ctx context.Context) error {
 	sum, size, err := digest(ctx, r.Path, r.Progress)
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *restoration) read(ctx context.Context, use func(io.Reader) error) (err 
 	return use(from)
 }
 
-// same holds a restored database against the manifest.
+// same compares a restored database with the manifest.
 func (r *restoration) same(tx *db.Tx) error {
 	schema, err := tx.Schema()
 	if err != nil {
@@ -111,12 +111,12 @@ func (r *restoration) same(tx *db.Tx) error {
 	return nil
 }
 
-// inUse is the refusal of a target that is not free.
+// inUse returns the error for a target that is not free.
 func inUse(format string, args ...any) error {
 	return problem.New(problem.InProgress, "target_in_use", fmt.Sprintf(format, args...)+". A backup is restored into a new, empty place only")
 }
 
-// sqlite makes the file, with its mark, next to its place, and gives it its name when it is right.
+// sqlite writes the database with its record to a temporary file, and renames the file when it is correct.
 func (r *restoration) sqlite(ctx context.Context) (err error) {
 	folder := filepath.Dir(r.target.Path)
 	unlock, err := db.LockFolder(folder)
@@ -159,7 +159,7 @@ func (r *restoration) sqlite(ctx context.Context) (err error) {
 	return place(path, r.target.Path)
 }
 
-// marked writes the mark into a file and holds it against the manifest.
+// marked stores the record of the restore in a database file and compares the database with the manifest.
 func (r *restoration) marked(ctx context.Context, path string) (err error) {
 	d, err := db.Open(ctx, db.Options{Path: path, MaxConns: 1})
 	if err != nil {
@@ -173,8 +173,8 @@ func (r *restoration) marked(ctx context.Context, path string) (err error) {
 	return d.ReadWhole(ctx, r.same)
 }
 
-// postgres pipes the dump as SQL from pg_restore to psql, with the mark, as one transaction. It is committed when
-// pg_restore has ended successfully.
+// postgres passes the dump as SQL from pg_restore to psql, followed by the record of the restore, in one transaction.
+// It commits only if pg_restore has succeeded.
 func (r *restoration) postgres(ctx context.Context) error {
 	var version string
 	err := look(ctx, db.Options{URL: r.target.URL, MaxConns: 1}, func(tx *db.Tx) (err error) {
@@ -204,7 +204,7 @@ func (r *restoration) postgres(ctx context.Context) error {
 	return look(ctx, db.Options{URL: r.target.URL, MaxConns: 1}, r.same)
 }
 
-// free refuses a database that has tables.
+// free returns an error for a database that has tables.
 func (r *restoration) free(tx *db.Tx) (version string, err error) {
 	version, schema, err := tx.About()
 	if err != nil {
@@ -233,7 +233,7 @@ func (r *restoration) free(tx *db.Tx) (version string, err error) {
 	return "", inUse("The database has %d tables", len(tables))
 }
 
-// run is pg_restore | psql, in one transaction. Statistics, which no dump has, are made afterwards.
+// run runs pg_restore | psql in one transaction. Afterwards it creates the statistics, which dumps do not contain.
 func (r *restoration) run(ctx context.Context, tools tools, environment []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -256,7 +256,7 @@ func (r *restoration) run(ctx context.Context, tools tools, environment []string
 		_, err = fmt.Fprintf(script, "\nSET LOCAL search_path TO %s;\n%s\nCOMMIT;\nANALYZE;\n", quoted(r.Namespace), r.mark(r.Clock).psql())
 	}
 	if err != nil && !errors.Is(err, errSilent) {
-		cancel() // without COMMIT nothing of it stays
+		cancel() // without a COMMIT nothing is stored
 	}
 	ended := errors.Join(script.Close(), psql.Wait())
 	if ended != nil && (err == nil || errors.Is(err, errSilent)) {
@@ -265,10 +265,10 @@ func (r *restoration) run(ctx context.Context, tools tools, environment []string
 	return err
 }
 
-// errSilent is returned when psql stopped reading: psql reports the reason itself.
+// errSilent is returned if psql stopped reading. psql reports the reason itself.
 var errSilent = errors.New("backup: psql has stopped")
 
-// print has pg_restore write the dump as SQL.
+// print runs pg_restore, which writes the dump as SQL.
 func (r *restoration) print(ctx context.Context, tools tools, script io.Writer) error {
 	return r.read(ctx, func(dump io.Reader) error {
 		run := exec.CommandContext(ctx, tools.restore, "--file=-", "--no-owner", "--no-privileges", "--exit-on-error", "--schema="+r.Namespace)

@@ -14,27 +14,28 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// tools are PostgreSQL's own programs, of one version.
+// tools are PostgreSQL's own programs of one version.
 type tools struct {
-	dump, restore, psql string // paths
+	dump, restore, psql string // paths of the programs
 	major               int
 }
 
-// toolFolders are where PostgreSQL's programs are: in PATH, or where Debian and others put those of each version.
+// toolFolders returns the folders that may have PostgreSQL's programs: those in PATH, and the folders of each version
+// on Debian and other systems.
 func toolFolders() []string {
 	var folders []string
 	if path, err := exec.LookPath("pg_dump"); err == nil {
 		folders = append(folders, filepath.Dir(path))
 	}
 	for _, pattern := range []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin"} {
-		found, _ := filepath.Glob(pattern) // the patterns are right
+		found, _ := filepath.Glob(pattern) // the patterns are valid
 		folders = append(folders, found...)
 	}
 	return folders
 }
 
-// findTools returns, of the folders with all three programs, the one with the oldest version that is not older than
-// the server and the maker of the dump: an older version can read neither.
+// findTools returns the programs of the oldest suitable version. The folder must have all three. The version must not
+// be older than least, because an older program can read neither the server nor the dump.
 func findTools(ctx context.Context, folders []string, least int) (tools, error) {
 	var best tools
 	for _, folder := range folders {
@@ -61,14 +62,14 @@ var majorVersion = regexp.MustCompile(`\d+`)
 
 // majorOf returns the first number of a version as a server or a program prints it.
 func majorOf(version string) int {
-	n, _ := strconv.Atoi(majorVersion.FindString(version)) // 0 without a number: any version will do
+	n, _ := strconv.Atoi(majorVersion.FindString(version)) // 0 if there is no number, so that any version is suitable
 	return n
 }
 
-// quoted is a name as a pattern of pg_dump's that nothing else matches.
+// quoted returns a name as a pattern for pg_dump that matches only this name.
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// complaints keeps the end of a program's standard error.
+// complaints stores the end of a program's standard error.
 type complaints struct{ text []byte }
 
 const complaintsKept = 4 << 10
@@ -79,7 +80,7 @@ func (c *complaints) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// failed returns a program's failure with its own text.
+// failed returns the error of a program, with the text that it printed.
 func (c *complaints) failed(run *exec.Cmd, err error) error {
 	name := filepath.Base(run.Path)
 	return problem.Wrap(fmt.Errorf("%w: %s", err, strings.TrimSpace(string(c.text))), problem.Unavailable, "tool_failed", name+" failed")

@@ -16,16 +16,16 @@ import (
 // VerifyOptions configure the place of a trial restore.
 type VerifyOptions struct {
 	RestoreOptions
-	Folder string // for SQLite: where a temporary folder is made; empty is the system's
-	Server string // for PostgreSQL: a URL of the server on which a temporary database is made
-	// Check checks the restored database, migrated to this program's schema, and lists faults.
+	Folder string // for SQLite: parent of the temporary folder; empty: the system's default
+	Server string // for PostgreSQL: URL of the server for the temporary database
+	// Check checks the restored database, migrated to this program's schema, and returns a list of problems.
 	Check func(context.Context, *db.DB) ([]string, error)
 }
 
-// Verified is what came of looking at a backup.
+// Verified is the result of Verify.
 type Verified struct {
-	Took     time.Duration // from the first byte read to the last check
-	Problems []string      // none: it can be restored, and the books add up
+	Took     time.Duration // time from the first byte read to the last check
+	Problems []string      // empty: the backup can be restored, and the books balance
 }
 
 // Verify restores a backup into a temporary place, checks the result, and removes it. A backup that cannot be
@@ -48,7 +48,7 @@ func (b Backup) Verify(ctx context.Context, o VerifyOptions) (v Verified, err er
 	return v, err
 }
 
-// scratch makes the temporary place.
+// scratch creates the temporary database. remove deletes it.
 func (b Backup) scratch(ctx context.Context, o VerifyOptions) (target db.Options, remove func(context.Context) error, err error) {
 	if b.Engine == db.Postgres.String() {
 		if o.Server == "" {
@@ -74,7 +74,7 @@ func (b Backup) scratch(ctx context.Context, o VerifyOptions) (target db.Options
 	return target, func(context.Context) error { return removeFolder() }, nil
 }
 
-// check brings a restored database to this program's schema and looks at it.
+// check migrates a restored database to this program's schema and checks it.
 func check(ctx context.Context, target db.Options, o VerifyOptions) (problems []string, err error) {
 	d, err := db.Open(ctx, target)
 	if err != nil {

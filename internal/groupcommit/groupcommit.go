@@ -1,7 +1,8 @@
-// Package groupcommit commits requests in groups. While a Committer runs one batch, new requests wait and go into the
-// next one. A lone request runs at once, and no timer delays anybody. A batch that fails is run again, then halved
-// until the request that causes the failure is alone with its error. The key of that request (its tenant) then runs
-// alone for a while. A group commit is for speed, never for safety: each request must be right without it.
+// Package groupcommit commits requests in groups. While a Committer runs one batch, new requests wait for the next
+// batch. A single request runs at once; there is no timer that delays it. A batch that fails runs again. If it fails
+// again, it is halved until the request that causes the failure is alone and gets its error. Requests with the key of
+// that request (its tenant) then run alone for a while. Group commits only save time. Correctness must not depend on
+// them: each request must be correct when it runs alone.
 package groupcommit
 
 import (
@@ -14,13 +15,13 @@ import (
 	"time"
 )
 
-// Verdict is the answer to one request.
+// Verdict is the result of one request.
 type Verdict[Res any] struct {
 	Value Res
 	Err   error
 }
 
-// Options bound a Committer; zero values take the defaults.
+// Options configure a Committer. Zero values select the defaults.
 type Options struct {
 	MaxRequests int           // in one batch, 256
 	MaxRows     int           // in one batch, 2000; a larger request runs alone
@@ -29,24 +30,25 @@ type Options struct {
 	// Systemic reports whether an error concerns no single request, such as a lost database. All requests of the
 	// batch get it, and the batch is not split.
 	Systemic func(error) bool
-	// Unsure is the error of a request whose ctx ends while its batch runs. The batch goes on. If it is nil, the
-	// request waits for its verdict, however long that takes.
+	// Unsure is the error of a request whose ctx ends while its batch runs. The batch continues. If Unsure is nil,
+	// the request waits for its result, however long that takes.
 	Unsure error
 }
 
-// ErrClosed is the answer to requests that come after Close.
+// ErrClosed is the error of requests after Close.
 var ErrClosed = errors.New("groupcommit: closed")
 
 const (
-	// aloneFor is the number of requests of a poisoned key that must succeed alone before it joins the others again.
+	// aloneFor is the number of requests of a key that must succeed alone, after one has failed, before they join
+	// batches again.
 	aloneFor = 8
-	// alonesKept bounds the keys that are remembered as poisoned.
+	// alonesKept is the maximum number of keys whose requests run alone.
 	alonesKept = 1024
 	// bulkTurn is the number of batches of which one is of bulk work while others wait.
 	bulkTurn = 8
 )
 
-// Committer runs batches one after the other. It is safe for concurrent use.
+// Committer runs batches one at a time. It is safe for concurrent use.
 type Committer[Req, Res any] struct {
 	options Options
 	run     func(context.Context, []Req) ([]Verdict[Res], error)
@@ -55,7 +57,7 @@ type Committer[Req, Res any] struct {
 	queue   []*request[Req, Res]
 	working bool
 	closed  bool
-	idle    chan struct{} // closed when a closed Committer has nothing left to do
+	idle    chan struct{} // closed when a closed Committer has no requests left
 	alone   map[string]int
 	turns   int // batches of others since the last one of bulk work that waited
 }
@@ -68,8 +70,8 @@ type request[Req, Res any] struct {
 	done chan Verdict[Res]
 }
 
-// New returns a Committer. run gets at least one request and returns one verdict for each, in order. An error of run
-// means that nothing of the batch happened, or that run recognizes its earlier work when it runs again.
+// New returns a Committer. run is called with at least one request and must return one verdict for each, in order. If
+// run returns an error, the batch must have had no effect, or run must recognize its earlier work when it runs again.
 func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Res], error)) *Committer[Req, Res] {
 	if o.MaxRequests <= 0 {
 		o.MaxRequests = 256
@@ -89,9 +91,9 @@ func New[Req, Res any](o Options, run func(context.Context, []Req) ([]Verdict[Re
 	return &Committer[Req, Res]{options: o, run: run, idle: make(chan struct{}), alone: map[string]int{}}
 }
 
-// Do runs r in a batch and waits for its verdict. key identifies the request's owner, and rows is the number of rows
-// that it writes. A request whose ctx ends before its batch begins is taken out. Once the batch runs, only its
-// verdict counts: Do waits for it, or returns Options.Unsure.
+// Do runs r in a batch and returns its result. key identifies the request's owner. rows is the number of rows that
+// the request writes. If ctx ends before the batch begins, the request is removed. Once the batch runs, Do waits for
+// the result, or returns Options.Unsure if ctx ends.
 func (l *Committer[Req, Res]) Do(ctx context.Context, key string, rows int, r Req) (Res, error) {
 	return l.Queue(ctx, key, rows, r)()
 }
@@ -150,14 +152,14 @@ func (l *Committer[Req, Res]) wait(ctx context.Context, q *request[Req, Res]) (n
 	return v.Value, v.Err
 }
 
-// Waiting is how many requests wait for their batch.
+// Waiting returns the number of requests that wait for their batch.
 func (l *Committer[Req, Res]) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue)
 }
 
-// Close refuses new requests and waits for those that are there.
+// Close refuses new requests and waits for the queued and running ones.
 func (l *Committer[Req, Res]) Close() {
 	l.mu.Lock()
 	if !l.closed {
@@ -182,7 +184,7 @@ func (l *Committer[Req, Res]) withdraw(q *request[Req, Res]) bool {
 	return false
 }
 
-// work runs batches until nothing waits.
+// work runs batches until no request waits.
 func (l *Committer[Req, Res]) work() {
 	for {
 		l.mu.Lock()
@@ -200,8 +202,8 @@ func (l *Committer[Req, Res]) work() {
 	}
 }
 
-// gatherLocked takes the next batch: waiting requests in order, up to the limits. A poisoned key's request runs alone
-// when it is first, and waits otherwise.
+// gatherLocked removes and returns the next batch: waiting requests in order, up to the limits. A request of a key
+// that must run alone forms a batch of its own when it is first. Otherwise it keeps waiting.
 func (l *Committer[Req, Res]) gatherLocked() []*request[Req, Res] {
 	if len(l.queue) == 0 {
 		return nil
@@ -279,8 +281,8 @@ func (l *Committer[Req, Res]) settle(batch []*request[Req, Res]) {
 	}
 }
 
-// try runs a batch once. A panic fails the batch, not the process: the request
-// that causes it is found like any other poison.
+// try runs a batch once. It converts a panic to an error, so that the request that causes the panic is found by
+// halving, too.
 func (l *Committer[Req, Res]) try(batch []*request[Req, Res]) (verdicts []Verdict[Res], err error) {
 	defer func() {
 		if p := recover(); p != nil {

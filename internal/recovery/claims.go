@@ -7,27 +7,26 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// ClaimState is how far a claim is. Stored; never renamed.
+// ClaimState is the state of a claim. Values are stored and never change.
 type ClaimState string
 
 // The states of a claim.
 const (
-	ClaimWaiting ClaimState = "waiting" // for the providers' answers
-	ClaimAdopted ClaimState = "adopted" // a provider has it, and it is in the books
-	ClaimRefused ClaimState = "refused" // no provider has it, or it cannot be booked as claimed
+	ClaimWaiting ClaimState = "waiting" // waits for the answers of providers
+	ClaimAdopted ClaimState = "adopted" // a provider has the payment, and it is in the books
+	ClaimRefused ClaimState = "refused" // no provider has the payment, or it cannot be booked as claimed
 )
 
-// A Claim is a payment that an operator finds on a provider's statement and that
-// the database has forgotten. It is adopted where a provider knows it, and never
-// sent.
+// A Claim is a payment that an operator found on a provider's statement and that the database lacks. If a provider
+// knows the payment, it is adopted. It is never sent.
 type Claim struct {
 	Tenant    string
 	Kind      string // collection, payout or topup
-	Reference string // the client's
+	Reference string // the client's reference
 	Amount    int64  // pesewas
 	Channel   string // MTN, TELECEL, AIRTELTIGO or BANK
 	Party     string // MSISDN as 233XXXXXXXXX, or the bank account
-	Bank      string // our bank id, where Channel is BANK
+	Bank      string // our bank id if Channel is BANK
 	State     ClaimState
 	Why       string
 	Actor     string
@@ -35,7 +34,7 @@ type Claim struct {
 }
 
 const (
-	// A claim that was refused may be made again.
+	// A refused claim may be made again.
 	sqlClaim = `INSERT INTO recovery_claims (tenant, kind, reference, amount, channel, party, bank, state, why, actor, at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, 'waiting', '', $8, $9)
 ON CONFLICT (tenant, kind, reference) DO UPDATE SET amount = excluded.amount, channel = excluded.channel, party = excluded.party,
@@ -50,10 +49,10 @@ bank = excluded.bank, state = 'waiting', why = '', actor = excluded.actor, at = 
 	sqlJudged = `UPDATE recovery_claims SET state = $1, why = $2 WHERE tenant = $3 AND kind = $4 AND reference = $5 AND state = 'waiting'`
 )
 
-// claimsAtOnce is how many claims are listed, and looked at in one go.
+// claimsAtOnce is the maximum number of claims in a list and in one pass.
 const claimsAtOnce = 10_000
 
-// Make writes claims down, to be looked for by a server.
+// Make stores claims. A server then looks for their payments.
 func (r *Recovery) Make(ctx context.Context, claims []Claim, also ...func(*db.Tx) error) error {
 	return r.write(ctx, also, func(tx *db.Tx) error {
 		if err := r.mustLast(tx); err != nil {
@@ -71,7 +70,7 @@ func (r *Recovery) Make(ctx context.Context, claims []Claim, also ...func(*db.Tx
 // Claims lists all claims, oldest first.
 func (r *Recovery) Claims(ctx context.Context) ([]Claim, error) { return r.claims(ctx, sqlClaims) }
 
-// Waiting lists those that wait for the providers' answers.
+// Waiting lists the claims that wait for the answers of providers.
 func (r *Recovery) Waiting(ctx context.Context) ([]Claim, error) { return r.claims(ctx, sqlWaiting) }
 
 func (r *Recovery) claims(ctx context.Context, sql string) (list []Claim, err error) {
@@ -87,7 +86,7 @@ func (r *Recovery) claims(ctx context.Context, sql string) (list []Claim, err er
 	return list, err
 }
 
-// Judged ends a claim. If the claim was adopted, Judged also removes the conflict about its payment from the list.
+// Judged stores the final state of a claim. For an adopted claim it also removes the conflict about its payment.
 func (r *Recovery) Judged(ctx context.Context, c Claim, state ClaimState, why string) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error {
 		if state == ClaimAdopted {

@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// claimKinds are the products that can be claimed. A data package has an offer,
-// which cannot be known any more.
+// claimKinds are the products that can be claimed. A data package cannot be claimed, because its offer is no longer
+// known.
 var claimKinds = []string{"collection", "payout", "topup"}
 
 // claimsForm returns the fields of a file of claims.
@@ -30,9 +30,9 @@ func claimsForm() sheet.Form {
 	}}
 }
 
-// ReadClaims reads a customer's claims from a table with the columns kind, reference, amount in cedis, party (a
-// number, or an account with channel BANK), channel and bank_id. A bad row makes it return an error that names the
-// row, and no claims.
+// ReadClaims reads a customer's claims from a table. Its columns are kind, reference, amount in cedis, party (a
+// number, or an account with channel BANK), channel and bank_id. If a row is invalid, ReadClaims returns an error
+// that names the row, and no claims.
 func ReadClaims(from io.Reader, o sheet.Options, tenant, actor string) (list []Claim, report sheet.Report, err error) {
 	file, err := sheet.Open(from)
 	if err != nil {

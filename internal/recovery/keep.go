@@ -17,11 +17,11 @@ import (
 
 // The files of a data folder.
 const (
-	placeFile = "makola.place" // the token of the SQLite database next to it; two while a server starts
+	placeFile = "makola.place" // the token of the SQLite database in the same folder; two tokens while a server starts
 	seenFile  = "makola.seen"  // the last rows whose COMMIT this node has seen
 )
 
-// keepEvery is how often the last rows are written to their file.
+// keepEvery is the interval at which the last rows are written to their file.
 const keepEvery = time.Second
 
 // remindEvery is the time between log lines about a recovery in progress.
@@ -33,7 +33,8 @@ type kept struct {
 	Rows         []row  `json:"rows"`
 }
 
-// Start looks for the first time, compares with the node's files, and watches until Stop.
+// Start makes the first check, which compares the database with the node's files. It then checks repeatedly until
+// Stop.
 func (w *Watch) Start(ctx context.Context) error {
 	if err := os.MkdirAll(w.o.Folder, 0o700); err != nil && w.r.db.Engine() == db.SQLite {
 		return err
@@ -54,7 +55,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	if err := w.r.Use(ctx, w.o.Accounts); err != nil {
 		return err
 	}
-	if _, err := w.r.State(ctx); err != nil { // the age of a recovery that lasts counts from here
+	if _, err := w.r.State(ctx); err != nil { // starts the measurement of a recovery's age
 		return err
 	}
 	w.looked.Store(epoch)
@@ -64,7 +65,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop writes the last rows down and ends the watch.
+// Stop writes the last rows to their file and ends the watch.
 func (w *Watch) Stop(ctx context.Context) error {
 	w.stop()
 	select {
@@ -75,8 +76,8 @@ func (w *Watch) Stop(ctx context.Context) error {
 	}
 }
 
-// arrive gives a SQLite database and the file next to it a new token. Until the database has the new one, the file
-// has both. The token distinguishes a copy of the database from before this start.
+// arrive stores a new token in a SQLite database and in the file makola.place in its folder. Until the database has
+// the new token, the file has both. The token distinguishes the database from a copy that was made before this start.
 func (w *Watch) arrive(ctx context.Context, rows []row) error {
 	path := filepath.Join(w.o.Folder, placeFile)
 	text, err := os.ReadFile(path)
@@ -97,7 +98,8 @@ func (w *Watch) arrive(ctx context.Context, rows []row) error {
 	return replace(path, []byte(next+"\n"), true)
 }
 
-// rows reads the file of the last rows. An unreadable file, or the file of another installation, has none.
+// rows returns the rows in the file of the last rows. It returns none if the file cannot be read or belongs to
+// another installation.
 func (w *Watch) rows(ctx context.Context) ([]row, error) {
 	text, err := os.ReadFile(filepath.Join(w.o.Folder, seenFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +124,7 @@ func (w *Watch) rows(ctx context.Context) ([]row, error) {
 	return k.Rows, nil
 }
 
-// keep stores the last rows, looks again from time to time, and logs a recovery in progress.
+// keep writes the last rows to their file, repeats the check from time to time, and logs a recovery in progress.
 func (w *Watch) keep(ctx context.Context) {
 	defer close(w.stopped)
 	tick := time.NewTicker(keepEvery)
@@ -153,7 +155,7 @@ func (w *Watch) keep(ctx context.Context) {
 			}
 			looked = now
 			if w.r.db.Engine() == db.Postgres {
-				_ = w.again(ctx) // the database is away, perhaps: a POST asks again
+				_ = w.again(ctx) // an error is ignored, because Sure checks again before a submission
 			}
 			if now.Sub(reminded) >= remindEvery && w.remind(ctx) {
 				reminded = now
@@ -167,10 +169,10 @@ func (w *Watch) write(rows []row) error {
 	if err != nil {
 		return err
 	}
-	return replace(filepath.Join(w.o.Folder, seenFile), text, false) // an older file has less, and nothing wrong
+	return replace(filepath.Join(w.o.Folder, seenFile), text, false) // an old file is harmless: it only has fewer rows
 }
 
-// remind logs a recovery in progress, and its accounts.
+// remind logs a recovery in progress and stores that this node has its accounts.
 func (w *Watch) remind(ctx context.Context) bool {
 	s, err := w.r.State(ctx)
 	if err != nil || !s.Lasts() {
@@ -183,7 +185,7 @@ func (w *Watch) remind(ctx context.Context) bool {
 	return true
 }
 
-// replace puts a file in the place of another one, whole.
+// replace replaces a file atomically.
 func replace(path string, text []byte, durable bool) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package recovery detects that the database may have gone back in time (a restore, a promoted standby), and controls
-// what is allowed until the lost time is settled. During a recovery nothing is paid without a query to every provider
-// first; the domains check it here. The first phase is closed: customers get 503, providers get only queries, and
-// operators redo their changes. The second phase is open: requests are adopted from the provider that knows them.
+// Package recovery detects that the database may have gone back in time (a restore, a promoted standby). It controls
+// what is allowed until operators have settled the lost time. During a recovery nothing is paid before every provider
+// was queried; the domains call this package to check that. The first phase is closed: customers get 503, providers
+// get only queries, and operators repeat their lost changes. The second phase is open: a request whose payment a
+// provider knows is adopted instead of sent.
 package recovery
 
 import (
@@ -18,10 +19,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Phase is how far a recovery is. Stored; never renamed.
+// Phase is the progress of a recovery. Values are stored and never change.
 type Phase string
 
-// The phases. Before the first recovery there is none.
+// The phases. Before the first recovery the phase is empty.
 const (
 	PhaseNone   Phase = ""
 	PhaseClosed Phase = "closed"
@@ -29,39 +30,39 @@ const (
 	PhaseEnded  Phase = "ended"
 )
 
-// State describes the recovery in progress. The zero State is none.
+// State describes the recovery in progress. The zero State means that there is none.
 type State struct {
 	Phase   Phase
-	Cause   string    // the evidence, for people
-	BegunAt time.Time // when the present life of the database began to ask
-	Since   time.Time // commits after this moment may be lost; zero: unknown
-	Reason  string    // an operator's, for the last step
+	Cause   string    // the evidence, as text for people
+	BegunAt time.Time // when the recovery began
+	Since   time.Time // commits after this time may be lost; zero: unknown
+	Reason  string    // an operator's reason for the last step
 	Actor   string
 	skipped map[string]bool
 	allowed map[string]bool
 	gone    []Account
-	saw     time.Duration // when this process first saw it, by Elapsed
+	saw     time.Duration // when this process first saw the recovery, by Elapsed
 }
 
 // Lasts reports whether a recovery is in progress, closed or open.
 func (s State) Lasts() bool { return s.Phase == PhaseClosed || s.Phase == PhaseOpen }
 
-// Closed reports whether customers are kept out.
+// Closed reports whether customers are refused.
 func (s State) Closed() bool { return s.Phase == PhaseClosed }
 
-// Skips reports whether an operator allows payments without the response of a rail.
+// Skips reports whether an operator allowed payments without an answer of this rail.
 func (s State) Skips(rail, mode string) bool { return s.skipped[rail+"/"+mode] }
 
-// Allows reports whether an operator allows a tenant's purchases that have no key.
+// Allows reports whether an operator allowed a tenant's purchases that have neither a reference nor a key.
 func (s State) Allows(tenant string) bool { return s.allowed[tenant] }
 
-// Exceptions are the rails (with their modes) and the tenants that operators let through.
+// Exceptions returns the rails (with their modes) and the tenants for which operators made exceptions.
 func (s State) Exceptions() (rails, tenants []string) {
 	return slices.Sorted(maps.Keys(s.skipped)), slices.Sorted(maps.Keys(s.allowed))
 }
 
-// Gone lists the providers of a mode with an account that was used before and that no server has now, without those
-// that an operator skips. They cannot be queried.
+// Gone lists the providers of a mode that cannot be queried: an account there was used before, and no server has it
+// now. It omits providers that an operator skips.
 func (s State) Gone(mode string) (rails []string) {
 	for _, a := range s.gone {
 		if a.Mode == mode && !s.Skips(a.Rail, mode) {
@@ -71,10 +72,10 @@ func (s State) Gone(mode string) (rails []string) {
 	return rails
 }
 
-// cachedFor is how old the State may be that requests go by.
+// cachedFor is the maximum age of the State that requests use.
 const cachedFor = time.Second
 
-// Recovery is the store of the one recovery that an installation can be in.
+// Recovery stores the recovery of an installation, which has at most one at a time.
 type Recovery struct {
 	db    *db.DB
 	clock *clock.Clock
@@ -82,23 +83,23 @@ type Recovery struct {
 	state *cache.Cache[struct{}, State]
 
 	mu      sync.Mutex
-	begunAt time.Time     // of the last recovery that this process saw
-	saw     time.Duration // when it saw that one first, by Elapsed
+	begunAt time.Time     // begin of the last recovery that this process saw
+	saw     time.Duration // when this process first saw that recovery, by Elapsed
 }
 
-// New makes the store. It reads nothing.
+// New returns a Recovery. It reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger) *Recovery {
 	r := &Recovery{db: d, clock: c, log: log}
 	r.state = cache.New(c, cachedFor, 1, func(ctx context.Context, _ struct{}) (State, error) { return r.load(ctx) })
 	return r
 }
 
-// State gives the recovery as it was at most a second ago.
+// State returns the state of the recovery. It may be up to a second old.
 func (r *Recovery) State(ctx context.Context) (State, error) { return r.state.Get(ctx, struct{}{}) }
 
-// Delays reports whether the campaigns of a tenant wait. After a restore the database may have lost the record that they
-// were sent, and a message centre cannot be asked. An operator lets a tenant's campaigns through with makola recovery allow.
-// A nil Recovery delays none.
+// Delays reports whether the campaigns of a tenant must wait. After a restore the database may have lost the record
+// that they were sent, and a message centre cannot be queried about them. An operator releases a tenant's campaigns
+// with makola recovery allow. A nil Recovery delays none.
 func (r *Recovery) Delays(ctx context.Context, tenant string) (bool, error) {
 	if r == nil {
 		return false, nil
@@ -107,11 +108,11 @@ func (r *Recovery) Delays(ctx context.Context, tenant string) (bool, error) {
 	return s.Closed() || s.Lasts() && !s.Allows(tenant), err
 }
 
-// Age returns how long this process has seen the recovery last. It never goes by the time on the row: the clock may have
-// been set since, and another process may have written it.
+// Age returns how long this process has seen the recovery. It does not use the time in the row, because another
+// process wrote it and the clock may have been set since.
 func (r *Recovery) Age(s State) time.Duration { return r.clock.Elapsed() - s.saw }
 
-// sawFirst returns when this process first saw the recovery that began at a time, by Elapsed.
+// sawFirst returns when this process first saw the recovery that began at begunAt, by Elapsed.
 func (r *Recovery) sawFirst(begunAt time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,10 +131,10 @@ ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, cause = excluded.cause, b
 since = CASE WHEN recovery.phase = 'ended' THEN excluded.since
 	WHEN recovery.since < excluded.since THEN recovery.since ELSE excluded.since END, reason = excluded.reason, actor = excluded.actor`
 
-	// Servers write down every minute which accounts they have.
+	// During a recovery, servers store every minute which accounts they have.
 	sqlGone = `SELECT rail, mode, fingerprint, seen_at FROM recovery_rails WHERE seen_at < $1 ORDER BY rail, mode, fingerprint`
 
-	// A clock that ran ahead may have dated an account's row after the begin.
+	// A clock that ran ahead may have stored a time after the begin of the recovery.
 	sqlUnsee = `UPDATE recovery_rails SET seen_at = $1 - 1 WHERE seen_at >= $1`
 
 	sqlMove = `UPDATE recovery SET phase = $1, reason = $2, actor = $3 WHERE id = 1 AND phase = $4`
@@ -170,8 +171,8 @@ func (r *Recovery) load(ctx context.Context) (s State, err error) {
 	return s, err
 }
 
-// Begin begins a recovery, closed. Commits after since may be lost; zero means unknown. A recovery in progress begins
-// again, because its permissions were given for another past.
+// Begin begins a recovery in the closed phase. Commits after since may be lost; zero means unknown. A recovery in
+// progress begins again, because its exceptions were made for another state of the database.
 func (r *Recovery) Begin(ctx context.Context, cause string, since time.Time, reason, actor string, also ...func(*db.Tx) error) error {
 	err := r.write(ctx, also, func(tx *db.Tx) error {
 		return r.begin(tx, State{Phase: PhaseClosed, Cause: cause, Since: since, Reason: reason, Actor: actor}, newID())
@@ -182,7 +183,7 @@ func (r *Recovery) Begin(ctx context.Context, cause string, since time.Time, rea
 	return err
 }
 
-// begin begins a recovery, and another life of the database.
+// begin stores a new recovery. life identifies the new history of the database, which starts here.
 func (r *Recovery) begin(tx *db.Tx, s State, life string) error {
 	now := db.Micros(r.clock.Now())
 	for _, step := range []struct {
@@ -206,22 +207,22 @@ func (r *Recovery) begun(cause string, since time.Time, actor string) {
 	r.log.Error("recovery started: database may be older than its last known state", "cause", cause, "since", since, "actor", actor)
 }
 
-// Open lets customers in.
+// Open begins the second phase, in which customers are served again.
 func (r *Recovery) Open(ctx context.Context, reason, actor string, also ...func(*db.Tx) error) error {
 	return r.move(ctx, PhaseClosed, PhaseOpen, reason, actor, also)
 }
 
-// End ends the recovery. That nothing is left to settle is for the caller to see.
+// End ends the recovery. The caller must check that nothing is left to settle.
 func (r *Recovery) End(ctx context.Context, reason, actor string, also ...func(*db.Tx) error) error {
 	return r.move(ctx, PhaseOpen, PhaseEnded, reason, actor, also)
 }
 
-// Skip lets payments through without the answer of a rail.
+// Skip allows payments without an answer of a rail.
 func (r *Recovery) Skip(ctx context.Context, rail, mode, reason, actor string, also ...func(*db.Tx) error) error {
 	return r.except(ctx, "rail", rail+"/"+mode, reason, actor, also)
 }
 
-// Allow lets a tenant's purchases through that no key names.
+// Allow allows a tenant's purchases that have neither a reference nor a key.
 func (r *Recovery) Allow(ctx context.Context, tenant, reason, actor string, also ...func(*db.Tx) error) error {
 	return r.except(ctx, "tenant", tenant, reason, actor, also)
 }
@@ -250,7 +251,7 @@ func (r *Recovery) except(ctx context.Context, kind, name, reason, actor string,
 	})
 }
 
-// mustLast refuses what makes sense while a recovery lasts only.
+// mustLast returns an error if no recovery is in progress.
 func (r *Recovery) mustLast(tx *db.Tx) error {
 	var s State
 	_, err := tx.One(sqlState, nil, &s.Phase, &s.Cause, &s.BegunAt, &s.Since, &s.Reason, &s.Actor)
@@ -260,7 +261,7 @@ func (r *Recovery) mustLast(tx *db.Tx) error {
 	return err
 }
 
-// write runs a step together with also, and drops the cached state.
+// write runs a step and the functions in also in one transaction, and clears the cached state.
 func (r *Recovery) write(ctx context.Context, also []func(*db.Tx) error, step func(*db.Tx) error) error {
 	defer r.state.Forget(struct{}{})
 	return r.db.Write(ctx, func(tx *db.Tx) error {
@@ -276,8 +277,8 @@ func (r *Recovery) write(ctx context.Context, also []func(*db.Tx) error, step fu
 	})
 }
 
-// A Conflict is a request that a provider completed before the restore and that cannot be adopted as it is: the
-// wallet does not cover it, or amount or party differ. An operator ends it by a claim.
+// A Conflict is a request that a provider completed before the restore and that cannot be adopted: the wallet does
+// not cover it, or amount or party differ. An operator resolves it by a claim.
 type Conflict struct {
 	Tenant            string
 	Kind              string
@@ -301,10 +302,10 @@ ON CONFLICT (tenant, kind, reference) DO UPDATE SET rail = excluded.rail, amount
 	sqlSettled = `DELETE FROM recovery_conflicts WHERE tenant = $1 AND kind = $2 AND reference = $3`
 )
 
-// maxConflicts bounds the list.
+// maxConflicts is the maximum length of the list.
 const maxConflicts = 1000
 
-// Note keeps a conflict for the operators.
+// Note stores a conflict for the operators.
 func (r *Recovery) Note(ctx context.Context, c Conflict) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error {
 		_, err := tx.Exec(sqlConflict, c.Tenant, c.Kind, c.Reference, c.ProviderReference, c.Rail, c.Amount, c.Why, db.Micros(r.clock.Now()))
@@ -312,19 +313,19 @@ func (r *Recovery) Note(ctx context.Context, c Conflict) error {
 	})
 }
 
-// Settled takes a conflict off the list, in the transaction that ends it.
+// Settled removes a conflict in the transaction that resolves it.
 func (r *Recovery) Settled(tx *db.Tx, tenant, kind, reference string) error {
 	_, err := tx.Exec(sqlSettled, tenant, kind, reference)
 	return err
 }
 
-// Over is Settled for a conflict whose payment has come into the books before.
+// Over removes a conflict whose payment is already in the books.
 func (r *Recovery) Over(ctx context.Context, c Conflict) error {
 	return r.db.Write(ctx, func(tx *db.Tx) error { return r.Settled(tx, c.Tenant, c.Kind, c.Reference) })
 }
 
-// Dismiss removes the conflicts about a tenant's reference, of every kind, from the list. An operator has booked the
-// provider's result by hand, such as a data package without a known price.
+// Dismiss removes all conflicts about a tenant's reference, of every kind. It is for a result that an operator has
+// booked by hand, such as a data package without a known price.
 func (r *Recovery) Dismiss(ctx context.Context, tenant, reference string, also ...func(*db.Tx) error) error {
 	return r.write(ctx, also, func(tx *db.Tx) error {
 		n, err := tx.Exec(sqlDismissed, tenant, reference)
@@ -335,7 +336,7 @@ func (r *Recovery) Dismiss(ctx context.Context, tenant, reference string, also .
 	})
 }
 
-// Conflicts lists what waits for an operator, oldest first.
+// Conflicts lists the conflicts that wait for an operator, oldest first.
 func (r *Recovery) Conflicts(ctx context.Context) (list []Conflict, err error) {
 	err = r.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Kind is a kind of rows that are never deleted. Stored in files; never renamed.
+// Kind is a kind of rows that are never deleted. Values are stored in files and never change.
 type Kind string
 
 // The kinds.
@@ -21,71 +21,74 @@ const (
 	Campaign Kind = "campaign"
 )
 
-// row is a row whose COMMIT this node has seen.
+// row identifies a row whose COMMIT this node has seen.
 type row struct {
 	Kind   Kind   `json:"kind"`
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"`
-	Life   string `json:"life"` // of the database, when its transaction began
+	Life   string `json:"life"` // the database's history when the transaction began
 }
 
-// Restore is a restore from a backup that left its mark in the database.
+// Restore is a restore from a backup, which the database recorded.
 type Restore struct {
 	ID     string
-	MadeAt time.Time // not later than the moment that the backup holds
+	MadeAt time.Time // not later than the backup's snapshot
 }
 
 // WatchOptions configure a node's watch.
 type WatchOptions struct {
 	Node   string
 	Folder string // the node's data folder; the SQLite file is in it
-	// Synchronous means that a commit is confirmed only when a standby has it, so a promotion alone loses nothing.
+	// Synchronous means that each commit is confirmed only after a standby has it. The promotion of a standby then
+	// loses nothing.
 	Synchronous bool
-	Restored    Restore   // the last one of this database; zero: there was none
-	Accounts    []Account // the node's, which are remembered
-	// Began runs in the transaction in which a node begins a recovery; nil for nothing. It
-	// ends what nodes that run on remember of the past that is gone.
+	Restored    Restore   // the last restore of this database; zero: there was none
+	Accounts    []Account // this node's accounts at providers
+	// Began runs in the transaction in which a node begins a recovery. It ends the leases of running nodes, because
+	// their memory is about the lost state. It may be nil.
 	Began func(*db.Tx)
 }
 
-// lanesWatched is the number of lanes of one kind that are watched apart. Commits of a lane follow each other, so its
-// last row covers all earlier ones. Commits of two lanes may be in another order than they are seen.
+// lanesWatched is the number of group commits of one kind that are watched separately. The commits of one group
+// commit are in order, so its last row proves all its earlier ones. Commits of two group commits may be seen in
+// another order.
 const lanesWatched = 16
 
-// lookEvery is the time between looks without a reason. Behind a pooler, the same connection can lead to another
-// server.
+// lookEvery is the interval of checks without a special reason. They are needed because, behind a pooler, the same
+// connection may lead to another server.
 const lookEvery = 5 * time.Second
 
-// Watch proves that the database continues: it is at the same place as before, and has the last rows whose COMMIT this
-// node has seen. Where it does not, a recovery begins. A nil Watch watches nothing.
+// Watch checks that the database is the same as before. It must be at the same place and have the last rows whose
+// COMMIT this node has seen. If not, a recovery begins. A nil Watch checks nothing.
 type Watch struct {
 	r *Recovery
 	o WatchOptions
 
-	life     atomic.Pointer[string] // the database's, when it was last looked at
+	life     atomic.Pointer[string] // the database's history at the last check
 	payments [lanesWatched]atomic.Pointer[row]
 	campaign [lanesWatched]atomic.Pointer[row]
-	looked   atomic.Uint64 // the epoch of the database's connections at the last look
-	looking  chan struct{} // has room for the one that looks
+	looked   atomic.Uint64 // the epoch of the database's connections at the last check
+	looking  chan struct{} // a lock: at most one check runs
 
 	installation atomic.Pointer[string]
 	stop         context.CancelFunc
 	stopped      chan struct{}
 }
 
-// NewWatch makes a node's watch.
+// NewWatch returns a node's watch.
 func NewWatch(r *Recovery, o WatchOptions) *Watch {
 	w := &Watch{r: r, o: o, looking: make(chan struct{}, 1)}
 	w.life.Store(new(string))
 	return w
 }
 
-// Commits records a row that a transaction of one of the node's lanes inserts, the last one if it inserts several.
+// Commits records a row that a transaction of one of the node's group commits inserts. If the transaction inserts
+// several rows, only the last counts. lane is the number of the group commit.
 func (w *Watch) Commits(tx *db.Tx, lane int, kind Kind, tenant, id string) {
 	if w == nil {
 		return
 	}
-	// The life in which it is committed may be a later one. That one's look has been made then.
+	// The history may change before the commit. The check for the new history has then been made already.
 	seen := &row{Kind: kind, Tenant: tenant, ID: id, Life: *w.life.Load()}
 	tx.AfterCommit(func() { w.slot(kind, lane).Store(seen) })
 }
@@ -97,9 +100,9 @@ func (w *Watch) slot(kind Kind, lane int) *atomic.Pointer[row] {
 	return &w.payments[lane%lanesWatched]
 }
 
-// Sure makes sure that the database is still the same one before anything is first sent to a provider. It looks again
-// if a connection was made since the last look, and begins a recovery if necessary. Read State after it. An error
-// means that the database cannot be queried now.
+// Sure checks that the database is still the same, before a payment is first sent to a provider. It checks only if a
+// connection was made since the last check, and begins a recovery if necessary. The caller must read State
+// afterwards. An error means that the database cannot be queried now.
 func (w *Watch) Sure(ctx context.Context) error {
 	if w == nil || w.looked.Load() == w.r.db.Epoch() {
 		return nil
@@ -107,7 +110,7 @@ func (w *Watch) Sure(ctx context.Context) error {
 	return w.again(ctx)
 }
 
-// again looks, one at a time.
+// again runs one check, after a running one has ended.
 func (w *Watch) again(ctx context.Context) error {
 	select {
 	case w.looking <- struct{}{}:
@@ -123,7 +126,7 @@ func (w *Watch) again(ctx context.Context) error {
 	return nil
 }
 
-// seen are the rows in memory.
+// seen returns the last rows in memory.
 func (w *Watch) seen() (list []row) {
 	for _, slots := range []*[lanesWatched]atomic.Pointer[row]{&w.payments, &w.campaign} {
 		for i := range slots {
@@ -135,7 +138,7 @@ func (w *Watch) seen() (list []row) {
 	return list
 }
 
-// standing is the database's present evidence.
+// standing is the evidence by which a database is recognized.
 type standing struct {
 	found                           bool
 	installation, life              string
@@ -168,15 +171,15 @@ func stands(tx *db.Tx, sql string) (s standing, err error) {
 	return s, err
 }
 
-// A finding is why a recovery begins. The zero finding is none.
+// A finding is the reason why a recovery begins. The zero finding means that there is none.
 type finding struct {
 	cause string
 	since time.Time
-	opens bool // a promoted standby: operators' acts and customers go on
+	opens bool // a promoted standby: the recovery begins in the open phase
 }
 
-// look compares the present evidence with the stored one, and stores changes. tokens are those of the file next to a
-// SQLite database, or nil if it was not read. next is the file's next content.
+// look compares the current evidence with the stored one, and stores changes. tokens are those in the file
+// makola.place, or nil if the file was not read. next is the new token.
 func (w *Watch) look(ctx context.Context, tokens []string, rows []row, next string) error {
 	place, err := w.r.db.Place(ctx)
 	if err != nil {
@@ -201,7 +204,7 @@ func (w *Watch) look(ctx context.Context, tokens []string, rows []row, next stri
 	return w.note(ctx, now, tokens, rows)
 }
 
-// over returns the present evidence, with earlier values where there is none now.
+// over returns the current evidence. Values that are unknown now are taken from was.
 func (now standing) over(was standing) standing {
 	for _, part := range []struct {
 		to   *string
@@ -217,15 +220,15 @@ func (now standing) over(was standing) standing {
 func (w *Watch) known(s standing) {
 	w.installation.Store(&s.installation)
 	w.life.Store(&s.life)
-	// A state that was read before this look may be of another time.
+	// The cached state may be about another history.
 	w.r.state.Forget(struct{}{})
 }
 
-// note judges again, under a lock, and stores the verdict. Of several nodes one begins the recovery.
+// note repeats the decision under a lock and stores the result. Of several nodes, only one begins the recovery.
 func (w *Watch) note(ctx context.Context, now standing, tokens []string, rows []row) error {
 	var f finding
 	var after standing
-	var again bool // another node may have made the first row in between
+	var again bool // another node may have inserted the first row meanwhile
 	life := newID()
 	err := w.r.write(ctx, nil, func(tx *db.Tx) error {
 		again = false
@@ -278,10 +281,12 @@ func (w *Watch) note(ctx context.Context, now standing, tokens []string, rows []
 	return nil
 }
 
-// judge decides whether the present evidence continues the stored one.
+// judge compares the current evidence with the stored one. It returns a finding if they do not belong to the same
+// history.
 func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row) (finding, error) {
 	if !was.found {
-		// The database is from before this table existed. If there is a file next to it, it is older than the file.
+		// The database dates from before this table existed. If the file makola.place exists, the database is older
+		// than the file.
 		if len(tokens) == 0 {
 			return finding{}, nil
 		}
@@ -317,8 +322,8 @@ func (w *Watch) judge(tx *db.Tx, was, now standing, tokens []string, rows []row)
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// missing finds a row that was committed and is gone. Rows from before a recovery that has begun since do not count.
-// Rows of a history that the database does not know do count.
+// missing returns a row that was committed and no longer exists, or nil. It ignores rows from before a recovery that
+// the database knows. It checks rows of a history that the database does not know.
 func (w *Watch) missing(tx *db.Tx, was standing, rows []row) (*row, error) {
 	former := map[string]bool{was.life: false}
 	for _, r := range rows {
