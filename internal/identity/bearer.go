@@ -13,12 +13,12 @@ const (
 	selectRolesOfBearer = `SELECT m.tenant, m.role FROM personal_tokens t JOIN memberships m ON m.person = t.person WHERE t.hash = $1 ORDER BY m.tenant`
 )
 
-// errToken is the one refusal of a token.
+// errToken is returned for every unusable token.
 func errToken() error {
 	return problem.New(problem.Forbidden, "token_not_valid", "This personal token does not work: it is unknown, has ended or is older than 12 hours. Make another one on the page Your account of the console")
 }
 
-// bearer reads the person of a token that works now.
+// bearer reads the person of a valid token.
 func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
 	v := Visitor{token: hash}
 	var name string
@@ -44,7 +44,7 @@ func (i *Identity) bearer(tx *db.Tx, hash string) (Visitor, error) {
 	return v, err
 }
 
-// waited refuses personal tokens before the hour after a first factor is over.
+// waited returns an error if personal tokens do not work yet because a first factor is younger than an hour.
 func (i *Identity) waited(from time.Time) error {
 	if !i.clock.Now().Before(from) {
 		return nil

@@ -10,16 +10,16 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Options are the settings of an Identity.
+// Options configure an Identity.
 type Options struct {
-	Secret      config.Secret // empty: factors cannot be used, only taken away
-	Development bool          // links of the first screen work
-	// HashMemory is the memory for the hash of a password, in KiB; 0 is the amount that protects real people. Tests
-	// that do not test hashing use little. A password stored under another value is not readable.
+	Secret      config.Secret // empty: factors cannot be used, only removed
+	Development bool          // allows sign-in links of development
+	// HashMemory is the memory for hashing a password, in KiB. 0 selects the amount for production. Tests that are
+	// not about hashing use little. A stored password keeps the amount with which it was hashed.
 	HashMemory uint32
 }
 
-// New makes an Identity.
+// New returns an Identity.
 func New(d *db.DB, c *clock.Clock, log *audit.Log, o Options) *Identity {
 	i := &Identity{db: d, clock: c, audit: log, sealer: o.Secret.Sealer(sealLabel), development: o.Development, hasher: newHasher(o.HashMemory)}
 	if !o.Secret.Empty() {
@@ -37,7 +37,7 @@ const (
 	pruneTokens = `DELETE FROM personal_tokens WHERE expires_at < $1`
 )
 
-// Prune removes sessions, links and personal tokens that ended long ago.
+// Prune deletes sessions, links and personal tokens that ended long ago.
 func (i *Identity) Prune(ctx context.Context) error {
 	before := i.clock.Now().Add(-keepEnded)
 	err := i.db.Write(ctx, func(tx *db.Tx) error {

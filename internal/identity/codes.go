@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// invitationDigits is the length of the code of an invitation.
+	// invitationDigits is the number of digits of an invitation's code.
 	invitationDigits = 8
-	// codeTries is the number of wrong codes that ends an invitation.
+	// codeTries is the number of wrong codes after which an invitation ends.
 	codeTries = 5
 )
 
@@ -28,12 +28,12 @@ func newInvitationCode() string {
 	return fmt.Sprintf("%0*d", invitationDigits, n)
 }
 
-// hashInvitation is the stored form of an invitation's token. It differs from hashToken, so that a server of an earlier
-// release, which asks for no code, does not find the link.
+// hashInvitation returns the stored form of an invitation's token. It differs from hashToken, so that a server of an
+// earlier release does not find the link: that release asks for no code.
 func hashInvitation(token string) string { return hashToken("makola invitation 2 " + token) }
 
-// hashCode returns the stored form of a code. The hash covers the token, too, so that nobody can guess the code from
-// the database.
+// hashCode returns the stored form of a code. The hash includes the token, so that nobody can find the code by trying
+// all codes against the database.
 func hashCode(token, code string) string { return hashToken("makola code 1 " + token + " " + code) }
 
 const (
@@ -41,7 +41,8 @@ const (
 	wrongCode = `UPDATE sign_in_links SET tries = tries + 1, used_at = $2 WHERE hash = $1 AND used_at = 0`
 )
 
-// tryCode compares the code of an invitation, one try after the other. The fifth wrong code ends the invitation.
+// tryCode checks the code of an invitation. Concurrent tries are checked one after the other. The fifth wrong code
+// ends the invitation.
 func (i *Identity) tryCode(ctx context.Context, token, code string, p Person, from netip.Addr) error {
 	var refusal error
 	err := i.db.Write(ctx, func(tx *db.Tx) error {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// DeviceLasts is how long a browser stays known to the person who signed in with it.
+// DeviceLasts is how long a browser counts as known for a person after a sign-in.
 const DeviceLasts = 180 * 24 * time.Hour
 
 // device is a browser in which a person signed in.
 type device struct{ person, nonce string }
 
-// NewDevice returns a token that proves that the person of a session signed in with this browser before. It does not
-// sign anybody in. It gives the browser its own sign-in tries and priority over unknown clients. Without a master key
-// it is empty.
+// NewDevice returns a token that proves that the person of a session has signed in with this browser before. The
+// token does not sign anybody in. It gives the browser its own sign-in tries, and priority over unknown clients.
+// Without a master key the token is empty.
 func (i *Identity) NewDevice(ctx context.Context, session string) (string, error) {
 	if i.devices == nil {
 		return "", nil
@@ -33,7 +33,7 @@ func (i *Identity) NewDevice(ctx context.Context, session string) (string, error
 	return text + "." + i.signDevice(text), nil
 }
 
-// device reads the token of a browser; an invalid token belongs to nobody.
+// device reads the token of a browser. For an invalid token the person is empty.
 func (i *Identity) device(text string) device {
 	at := strings.LastIndexByte(text, '.')
 	if i.devices == nil || at < 0 || len(text) > 200 || !hmac.Equal([]byte(i.signDevice(text[:at])), []byte(text[at+1:])) {

@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// NeedFactor refuses a visitor who has a factor and did not give it within the last five minutes. It reads the session
-// anew: one that has ended, or whose person was reset, does not pass.
+// NeedFactor returns an error if a visitor has a factor and did not give it within the last five minutes. It reads
+// the session from the database. So it also returns an error if the session has ended or the person was reset.
 func (i *Identity) NeedFactor(ctx context.Context, v Visitor) error {
 	if v.ByToken() {
 		return errSession()
@@ -26,23 +26,24 @@ const (
 	selectPending = `SELECT pending, pending_at FROM factors WHERE person = $1 AND pending <> '' AND pending_session = $2`
 )
 
-// Enrolment is a factor that waits for its first code. Its key is shown for StepUpLasts: somebody else may be at the browser
-// later.
+// Enrolment is a factor that waits for its first code. Its key is shown only for StepUpLasts, because somebody else
+// may use the browser later.
 type Enrolment struct {
-	Key string // as a person types it into an app; empty: no longer shown
-	URI string // as a QR code has it
-	// NeedsPassword reports that the first code needs the password with it, because the enrolment began longer ago.
+	Key string // in the form that a person types into an app; empty: no longer shown
+	URI string // content of the QR code
+	// NeedsPassword is set if the password is required with the first code, because the enrolment began too long ago.
 	NeedsPassword bool
 }
 
-// NeedsPassword reports whether the visitor must give the password for a first factor. After five minutes since the
-// sign-in somebody else may use the browser.
+// NeedsPassword reports whether the visitor must give the password to enrol a first factor. It is required if the
+// sign-in is more than five minutes old, because somebody else may use the browser by then.
 func (i *Identity) NeedsPassword(v Visitor) bool {
 	return v.HasPassword && !v.HasFactor && !i.within(v.Session.CreatedAt, v.Session.CreatedAt.Add(StepUpLasts))
 }
 
-// BeginFactor makes a factor for a visitor, who confirms it with its first code. An existing factor stays until then,
-// and must be given first. A first factor needs the password if NeedsPassword is true.
+// BeginFactor creates a factor, which the visitor confirms with its first code. An existing factor stays until then,
+// and must have been given within the last five minutes. current is the password, which is required if NeedsPassword
+// returns true.
 func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, from netip.Addr) error {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return err
@@ -68,9 +69,9 @@ func (i *Identity) BeginFactor(ctx context.Context, v Visitor, current string, f
 	})
 }
 
-// checkCurrent compares the visitor's password. The try ends in the transaction that the password is needed for.
+// checkCurrent checks the visitor's password. The caller returns the try in the transaction that needed the password.
 func (i *Identity) checkCurrent(ctx context.Context, v Visitor, current string, from netip.Addr) (try, error) {
-	hashes, leave, err := i.hasher.enter(true) // who is signed in is no stranger
+	hashes, leave, err := i.hasher.enter(true) // a signed-in visitor is known
 	if err != nil {
 		return try{}, err
 	}
@@ -79,7 +80,7 @@ func (i *Identity) checkCurrent(ctx context.Context, v Visitor, current string, 
 	return t, err
 }
 
-// PendingFactor returns the factor that waits for its first code in the visitor's session. found is false where there is
+// PendingFactor returns the factor that waits for its first code in the visitor's session. found is false if there is
 // none.
 func (i *Identity) PendingFactor(ctx context.Context, v Visitor) (e Enrolment, found bool, err error) {
 	p, err := i.pending(ctx, v)
@@ -95,7 +96,7 @@ func (i *Identity) PendingFactor(ctx context.Context, v Visitor) (e Enrolment, f
 
 // pending is a factor that waits for its first code.
 type pending struct {
-	sealed             string // empty: none
+	sealed             string // empty: there is no pending factor
 	old, needsPassword bool
 }
 
@@ -125,9 +126,9 @@ const (
 	insertCode = `INSERT INTO recovery_codes (hash, person, created_at) VALUES ($1, $2, $3)`
 )
 
-// ConfirmFactor confirms the pending factor by its first code, ends the visitor's other sessions, and returns
+// ConfirmFactor confirms the pending factor with its first code and ends the visitor's other sessions. It returns
 // recovery codes, which are shown only once. Only the session that began the enrolment can confirm it. current is the
-// password, where the Enrolment requires it.
+// password, if the Enrolment requires it.
 func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code, current string, from netip.Addr) (recovery []string, err error) {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return nil, err
@@ -163,13 +164,13 @@ func (i *Identity) ConfirmFactor(ctx context.Context, v Visitor, code, current s
 	return recovery, err
 }
 
-// confirm stores the factor of a visitor whose first code fits.
+// confirm stores the factor of a visitor whose first code was correct.
 func (i *Identity) confirm(tx *db.Tx, v Visitor, sealed string, step int64, recovery []string, from netip.Addr) error {
 	now, firstAt, before := i.clock.Now(), time.Time{}, "none"
 	if v.HasFactor {
 		before = "another"
 	}
-	if !v.Session.First && !i.development { // development needs no factor for a token
+	if !v.Session.First && !i.development { // in development, tokens need no factor
 		firstAt = now
 	}
 	if n, err := tx.Exec(confirmFactor, v.Person.ID, sealed, now, step, v.hash, firstAt); err != nil || n != 1 {
@@ -185,7 +186,7 @@ func (i *Identity) confirm(tx *db.Tx, v Visitor, sealed string, step int64, reco
 	return i.note(tx, v.Person, from, audit.Entry{Action: "person.factor", Details: changesOf("second factor", before, "an app")})
 }
 
-// orMeanwhile is the refusal of what another request changed since it was looked at.
+// orMeanwhile returns the error for data that another request changed since it was read.
 func orMeanwhile(err error) error {
 	if err == nil {
 		err = problem.New(problem.InProgress, "changed_meanwhile", "Your account was changed by another request. Nothing was done.")
@@ -209,7 +210,8 @@ func (i *Identity) storeCodes(tx *db.Tx, person string, codes []string) {
 	}
 }
 
-// RenewRecoveryCodes replaces the visitor's recovery codes, who must have given the factor a moment ago.
+// RenewRecoveryCodes replaces the visitor's recovery codes. The visitor must have given the factor within the last
+// five minutes.
 func (i *Identity) RenewRecoveryCodes(ctx context.Context, v Visitor, from netip.Addr) (codes []string, err error) {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return nil, err
@@ -225,8 +227,8 @@ func (i *Identity) RenewRecoveryCodes(ctx context.Context, v Visitor, from netip
 	return codes, err
 }
 
-// StepUp takes the visitor's second factor again, which counts for StepUpLasts. A wrong code counts like a wrong try to
-// sign in.
+// StepUp checks the visitor's second factor again. A correct code counts for StepUpLasts. A wrong code uses up a
+// sign-in try.
 func (i *Identity) StepUp(ctx context.Context, v Visitor, code string, from netip.Addr) error {
 	if len(code) > 100 {
 		return errCode()
@@ -270,7 +272,7 @@ func (i *Identity) StepUp(ctx context.Context, v Visitor, code string, from neti
 	return err
 }
 
-// current compares the visitor's password, where there is one. A wrong one counts like a wrong try to sign in.
+// current checks the visitor's password, if there is one. A wrong password uses up a sign-in try.
 func (i *Identity) current(ctx context.Context, hashes hasher, v Visitor, password string, from netip.Addr) (p proof, t try, err error) {
 	wrong := problem.Field("current", "is not your password")
 	if len(password) > 4*MaxPassword {
@@ -292,8 +294,8 @@ func (i *Identity) current(ctx context.Context, hashes hasher, v Visitor, passwo
 const setPassword = `UPDATE people SET password = $3 WHERE id = $1 AND password = $2 AND disabled_at = 0
 	AND EXISTS (SELECT 1 FROM sessions s WHERE s.hash = $4 AND s.ended_at = 0)`
 
-// SetPassword changes the visitor's password, who gives the one before where there is one, and ends the visitor's other
-// sessions.
+// SetPassword changes the visitor's password and ends the visitor's other sessions. current is the old password, if
+// there is one.
 func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password string, from netip.Addr) error {
 	if err := i.NeedFactor(ctx, v); err != nil {
 		return err
@@ -305,7 +307,7 @@ func (i *Identity) SetPassword(ctx context.Context, v Visitor, current, password
 	if err := checkPassword(password, words); err != nil {
 		return err
 	}
-	hashes, leave, err := i.hasher.enter(true) // who is signed in is no stranger
+	hashes, leave, err := i.hasher.enter(true) // a signed-in visitor is known
 	if err != nil {
 		return err
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// ForgottenLasts is how long the link works by which a person chooses a new password.
+// ForgottenLasts is how long the link for choosing a new password is valid.
 const ForgottenLasts = 30 * time.Minute
 
-// TryForgotten counts a request for a new password, for the account and for the address. It does the same whether the account exists
-// or not.
+// TryForgotten counts a request for a new password, for the account and for the address. It behaves the same whether
+// or not the account exists.
 func (i *Identity) TryForgotten(ctx context.Context, email string, from netip.Addr) error {
 	return i.count(ctx, try{account: "forgotten " + hashToken(email), address: "forgotten at " + sourceOf(from)})
 }
@@ -28,11 +28,12 @@ const (
 	insertPasswordLink = `INSERT INTO password_links (hash, person, created_at, expires_at) VALUES ($1, $2, $3, $4)`
 )
 
-// NewForgottenToken returns the token of a link for Forgotten, made before the transaction.
+// NewForgottenToken returns the token of a link for Forgotten. Call it before the transaction.
 func NewForgottenToken() string { return newToken() }
 
-// Forgotten stores a link for a new password of the person with an e-mail address, in place of older ones. linked is false for a person
-// without a second factor, whom an operator must reset. found is false for an unknown or disabled person, or one without a password.
+// Forgotten stores a link for a new password of the person with an e-mail address. It replaces older links. linked is
+// false for a person without a second factor, whom an operator must reset. found is false for an unknown or disabled
+// person, or one without a password.
 func (i *Identity) Forgotten(tx *db.Tx, email, token string) (p Person, linked, found bool, err error) {
 	var password, factor bool
 	found, err = tx.One(selectForgetful, []any{strings.ToLower(strings.TrimSpace(email))}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &password, &factor)
@@ -57,7 +58,7 @@ const (
 	replacePassword = `UPDATE people SET password = $3 WHERE id = $1 AND password = $2 AND disabled_at = 0`
 )
 
-// ForgottenLink returns the person of a link for a new password, without using it up.
+// ForgottenLink returns the person of a link for a new password. The link stays valid.
 func (i *Identity) ForgottenLink(ctx context.Context, token string) (p Person, err error) {
 	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {
 		p, _, err = i.passwordLink(tx, token)
@@ -66,7 +67,7 @@ func (i *Identity) ForgottenLink(ctx context.Context, token string) (p Person, e
 	return p, err
 }
 
-// passwordLink returns the person of a link that works, and the stored password.
+// passwordLink returns the person of a valid link, and the stored password.
 func (i *Identity) passwordLink(tx *db.Tx, token string) (p Person, password string, err error) {
 	if len(token) != tokenLength {
 		return p, "", errLink()
@@ -80,8 +81,8 @@ func (i *Identity) passwordLink(tx *db.Tx, token string) (p Person, password str
 	return p, password, err
 }
 
-// ChooseForgotten uses up a link and stores the new password of its person. It ends all sessions and personal tokens. The second factor
-// stays and is needed at the next sign-in.
+// ChooseForgotten uses a link, which ends it, and stores the new password of its person. It ends all sessions and
+// personal tokens. The second factor stays and is required at the next sign-in.
 func (i *Identity) ChooseForgotten(ctx context.Context, token, password string, from netip.Addr) error {
 	p, err := i.ForgottenLink(ctx, token)
 	if err != nil {
@@ -94,7 +95,7 @@ func (i *Identity) ChooseForgotten(ctx context.Context, token, password string, 
 	if err := checkPassword(password, words); err != nil {
 		return err
 	}
-	hashes, leave, err := i.hasher.enter(true) // who has a link is no stranger
+	hashes, leave, err := i.hasher.enter(true) // a visitor with a link is known
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (i *Identity) ChooseForgotten(ctx context.Context, token, password string, 
 		if err == nil && n == 1 {
 			n, err = tx.Exec(replacePassword, p.ID, before, sealed)
 		}
-		if err == nil && n != 1 { // another browser was quicker, or an operator reset the person
+		if err == nil && n != 1 { // another browser used the link first, or an operator reset the person
 			err = errLink()
 		}
 		if err != nil {

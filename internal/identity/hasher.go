@@ -21,24 +21,25 @@ const (
 	MinPassword = 12  // characters
 	MaxPassword = 128 // characters
 
-	// hashesAtOnce are computed on a node; each takes hashMemory.
+	// hashesAtOnce is the number of hashes that a node computes at once. Each takes hashMemory.
 	hashesAtOnce = 2
-	// hashesForUnknown of these are for visitors from networks and browsers that their account does not know.
+	// hashesForUnknown is the number of these that visitors may use whose network and browser are not known to their
+	// account.
 	hashesForUnknown = 1
-	// hashesWaiting may wait for that, and as many again of visitors who are known.
+	// hashesWaiting is the number of unknown visitors that may wait for a hash. As many known visitors may wait.
 	hashesWaiting = 20
 
 	hashTime   = 3
-	hashMemory = 19 << 10 // KiB; two at once fit into the promised 200 MB of a server
+	hashMemory = 19 << 10 // KiB; two hashes at once fit into the documented 200 MB of a server
 	saltBytes  = 16
 	hashBytes  = 32
 )
 
-// hasher hashes passwords, few at once.
+// hasher hashes passwords. It limits how many are hashed at once.
 type hasher struct {
-	line, known  chan struct{} // places of unknown visitors, and of known ones
-	turn, share  chan struct{} // the hashes at once, and those of them for unknown visitors
-	unknown      bool          // the place is for a visitor who is not known
+	line, known  chan struct{} // semaphores of waiting and running visitors: unknown ones, and known ones
+	turn, share  chan struct{} // semaphores of running hashes: all, and those for unknown visitors
+	unknown      bool          // this hasher is for an unknown visitor
 	memory, time uint32
 }
 
@@ -48,13 +49,14 @@ func newHasher(memory uint32) hasher {
 		memory: cmp.Or(memory, hashMemory), time: hashTime}
 }
 
-// form returns the beginning of a stored hash: the algorithm and its parameters.
+// form returns the prefix of a stored hash: the algorithm and its parameters.
 func (h hasher) form() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=1$", argon2.Version, h.memory, h.time)
 }
 
-// enter gives a place in the line for a hash, or refuses at once. It comes before anything is counted: a flood of tries costs
-// no more hashes than the line is long. Visitors who are known have a line and a turn that unknown visitors cannot fill.
+// enter reserves a place for hashing, or returns an error at once. It is called before a try is counted, so that a
+// flood of tries costs no more hashes than there are places. Known visitors have their own places, which unknown
+// visitors cannot use up.
 func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
 	line := h.line
 	if known {
@@ -69,7 +71,7 @@ func (h hasher) enter(known bool) (in hasher, leave func(), err error) {
 	}
 }
 
-// hash computes the hash of a password under a salt, in its turn.
+// hash computes the hash of a password with a salt. It waits until few enough hashes are computed.
 func (h hasher) hash(ctx context.Context, password string, salt []byte) ([]byte, error) {
 	if h.unknown {
 		select {
@@ -100,13 +102,13 @@ func (h hasher) seal(ctx context.Context, password string) (string, error) {
 	return h.form() + b64.EncodeToString(salt) + "$" + b64.EncodeToString(sum), nil
 }
 
-// The largest parameters of a stored hash that are computed.
+// The largest parameters of a stored hash that matches accepts.
 const (
 	maxHashMemory = 128 << 10 // KiB
 	maxHashTime   = 10
 )
 
-// parse reads a stored hash with its own parameters, which are those of the program that stored it.
+// parse parses a stored hash. It uses the parameters in the hash, which may be those of an earlier program.
 func (h hasher) parse(stored string) (of hasher, salt, sum []byte, err error) {
 	var version int
 	parts := strings.Split(stored, "$")
@@ -126,9 +128,9 @@ func (h hasher) parse(stored string) (of hasher, salt, sum []byte, err error) {
 
 var errStored = errors.New("identity: stored password hash is unreadable")
 
-// matches reports whether a password matches the stored hash, and whether the hash should be replaced. It should if
-// its parameters are old, or it covers the password before normalisation. Without a stored hash it takes as long and
-// reports false.
+// matches reports whether a password matches the stored hash. stale is set if the hash should be replaced, because
+// its parameters are old or it is of the password before normalisation. Without a stored hash, matches takes as long
+// and returns false.
 func (h hasher) matches(ctx context.Context, stored, password string) (same, stale bool, err error) {
 	of, salt, want := h, make([]byte, saltBytes), make([]byte, hashBytes)
 	if stored != "" {
@@ -148,8 +150,8 @@ func (h hasher) matches(ctx context.Context, stored, password string) (same, sta
 	return false, false, nil
 }
 
-// normal returns the form of a password that is hashed: keyboards and systems send one text as different characters.
-// A text that RFC 8265 refuses stays as it is; it cannot be chosen, but may have been before this rule.
+// normal returns the form of a password that is hashed, because keyboards and systems may send the same text as
+// different characters. A text that RFC 8265 refuses is returned unchanged: it may have been chosen before this rule.
 func normal(password string) string {
 	if text, err := precis.OpaqueString.String(password); err == nil {
 		return text

@@ -55,12 +55,13 @@ import (
 
 // The limits of sessions and links.
 const (
-	// Freshness is how old the session may be that a request is judged by.
+	// Freshness is the maximum age of the session data with which a request is judged.
 	Freshness = time.Second
-	// LinkLasts is how long a sign-in link of a development server works, and InvitationLasts one that an operator makes.
+	// LinkLasts is how long a sign-in link of a development server is valid. InvitationLasts is how long an
+	// invitation is valid.
 	LinkLasts       = 30 * time.Minute
 	InvitationLasts = 24 * time.Hour
-	// usedEvery is how often the last use of a session is written.
+	// usedEvery is the interval at which the last use of a session is stored.
 	usedEvery = time.Minute
 	// keepEnded is how long ended sessions and links are kept.
 	keepEnded = 30 * 24 * time.Hour
@@ -70,27 +71,27 @@ const (
 	maxAgent       = 200
 )
 
-// Identity keeps people, memberships, links and sessions. It is safe for concurrent use.
+// Identity stores people, memberships, links and sessions. It is safe for concurrent use.
 type Identity struct {
 	db          *db.DB
 	clock       *clock.Clock
 	audit       *audit.Log
-	sealer      *config.Sealer // of factors; nil without a master key
+	sealer      *config.Sealer // seals the keys of factors; nil without a master key
 	development bool
-	devices     []byte // key that signs browsers; nil without a master key
+	devices     []byte // key that signs the tokens of browsers; nil without a master key
 	hasher      hasher
 	sessions    *cache.Cache[string, sessionRow]
 }
 
-// newToken makes the text of a link or a session. It must be called before the transaction that stores its hash,
-// which may run twice.
+// newToken returns the token of a link or a session. Call it before the transaction that stores its hash, because
+// that may run twice.
 func newToken() string {
 	var b [tokenBytes]byte
 	rand.Read(b[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// tokenLength is that of a token's text.
+// tokenLength is the length of a token's text.
 var tokenLength = base64.RawURLEncoding.EncodedLen(tokenBytes)
 
 func hashToken(token string) string {

@@ -10,22 +10,23 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// The kinds of links. A development link signs its bearer in. An invitation lets a person without a password choose
-// one. Stored.
+// The kinds of links. A development link signs its bearer in. With an invitation, a person without a password chooses
+// one. Values are stored.
 const (
 	kindDevelopment = "development"
 	kindInvitation  = "invitation"
 )
 
-// LinkOf is the purpose of a link.
+// LinkOf describes the purpose of a link.
 type LinkOf struct {
 	Person     Person
-	Invitation bool // it asks for a password
+	Invitation bool // the person must choose a password
 }
 
 const insertLink = `INSERT INTO sign_in_links (hash, person, created_at, expires_at, kind, code) VALUES ($1, $2, $3, $4, $5, $6)`
 
-// NewLink makes the token of a link that signs a person in on a development server, once and within LinkLasts.
+// NewLink returns the token of a link that signs a person in on a development server. The link is valid once and
+// within LinkLasts.
 func (i *Identity) NewLink(ctx context.Context, person string) (token string, err error) {
 	token = newToken()
 	err = i.db.Write(ctx, func(tx *db.Tx) error {
@@ -39,7 +40,7 @@ func (i *Identity) NewLink(ctx context.Context, person string) (token string, er
 const selectLink = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password <> '', l.kind, l.created_at, l.expires_at, l.used_at
 	FROM sign_in_links l JOIN people p ON p.id = l.person WHERE l.hash = $1 AND l.kind = 'development' OR l.hash = $2 AND l.code <> ''`
 
-// Link returns the person and purpose of a link without using it up.
+// Link returns the person and purpose of a link. The link stays valid.
 func (i *Identity) Link(ctx context.Context, token string) (LinkOf, error) {
 	var l LinkOf
 	err := i.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -55,7 +56,7 @@ func (i *Identity) link(tx *db.Tx, token string) (LinkOf, error) {
 	}
 	var p Person
 	var made, expires, used time.Time
-	var known bool // the person has a password
+	var known bool // whether the person has a password
 	var kind string
 	found, err := tx.One(selectLink, []any{hashToken(token), hashInvitation(token)}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &known, &kind, &made, &expires, &used)
 	if err != nil {
@@ -70,7 +71,7 @@ func (i *Identity) link(tx *db.Tx, token string) (LinkOf, error) {
 
 const useLink = `UPDATE sign_in_links SET used_at = $2 WHERE hash = $1 AND used_at = 0`
 
-// use finds a link and uses it up.
+// use finds a valid link and ends it.
 func (i *Identity) use(tx *db.Tx, token string, invitation bool) (Person, error) {
 	l, err := i.link(tx, token)
 	if err != nil {
@@ -84,13 +85,13 @@ func (i *Identity) use(tx *db.Tx, token string, invitation bool) (Person, error)
 		hash = hashInvitation(token)
 	}
 	n, err := tx.Exec(useLink, hash, i.clock.Now())
-	if err == nil && n != 1 { // another browser was quicker
+	if err == nil && n != 1 { // another browser used the link first
 		err = errLink()
 	}
 	return l.Person, err
 }
 
-// SignIn uses a link of a development server up and begins a session. agent is the name that the browser sends.
+// SignIn uses a link of a development server and begins a session. agent is the User-Agent of the browser.
 func (i *Identity) SignIn(ctx context.Context, link, agent string) (token string, err error) {
 	token = newToken()
 	id := uuid.Must(uuid.NewV7()).String()
@@ -108,7 +109,7 @@ func (i *Identity) SignIn(ctx context.Context, link, agent string) (token string
 
 const choosePassword = `UPDATE people SET password = $2 WHERE id = $1 AND password = '' AND disabled_at = 0`
 
-// Accept uses an invitation up: its person gives the code, chooses a password, and a session begins.
+// Accept uses an invitation: the person gives the code and chooses a password. It begins a session.
 func (i *Identity) Accept(ctx context.Context, link, code, password, agent string, from netip.Addr) (token string, err error) {
 	l, err := i.Link(ctx, link)
 	if err != nil {
@@ -121,7 +122,7 @@ func (i *Identity) Accept(ctx context.Context, link, code, password, agent strin
 	if err := checkPassword(password, words); err != nil {
 		return "", err
 	}
-	hashes, leave, err := i.hasher.enter(true) // who has a link is no stranger
+	hashes, leave, err := i.hasher.enter(true) // a visitor with a link is known
 	if err != nil {
 		return "", err
 	}

@@ -12,22 +12,22 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Machine is the Sponsor of people whom a command without a person invited or reset.
+// Machine is the Sponsor of people that a command without a person invited or reset.
 const Machine = "machine"
 
-// Invitation is the token of a link, the code that a person needs with it to choose a password, and the id of a
-// possible new person. It is made before the transaction that stores it, because that may run twice.
+// Invitation has the token of a link and the code that is needed with the link to choose a password. It also has the
+// id for a new person. It is made before the transaction that stores it, because that may run twice.
 type Invitation struct {
 	Token, Code string
-	// Sponsor is the only person who gets both link and code, because no approval was needed: the id of a person, or
-	// Machine. Empty means that nobody gets both. A sponsored person cannot approve the sponsor's changes (package
-	// changes).
+	// Sponsor is the person who alone gets both link and code, because no approval was needed. It is the id of a
+	// person, or Machine. If it is empty, nobody gets both. A sponsored person cannot approve changes that the
+	// sponsor requested (package changes).
 	Sponsor string
-	By      string // who invites or resets, for people
+	By      string // name of the person who invites or resets
 	id      string
 }
 
-// NewInvitation makes an Invitation.
+// NewInvitation returns a new Invitation.
 func NewInvitation() Invitation {
 	return Invitation{Token: newToken(), Code: newInvitationCode(), id: uuid.Must(uuid.NewV7()).String()}
 }
@@ -48,7 +48,7 @@ const (
 	dropFactor  = `DELETE FROM factors WHERE person = $1`
 )
 
-// locked reads a person for a change.
+// locked reads a person and locks the row.
 func (i *Identity) locked(tx *db.Tx, email string) (p Person, password bool, err error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	found, err := tx.One(lockPerson, []any{email}, &p.ID, &p.Email, &p.Name, &p.CreatedAt, &p.DisabledAt, &password)
@@ -58,13 +58,14 @@ func (i *Identity) locked(tx *db.Tx, email string) (p Person, password bool, err
 	return p, password, err
 }
 
-// Invite gives a person a role in tx, where the caller also writes the audit entry. It creates a missing person.
-// invited reports whether the link of the invitation works: its bearer becomes the person, with every role. Older
-// links end. An existing role at the place is left unchanged and is a Duplicate.
+// Invite gives a person a role in tx. The caller writes the audit entry in the same transaction. It creates a missing
+// person. invited reports whether the link of the invitation is valid; its bearer becomes the person, with every
+// role. Older links end. If the person has a role at the place, Invite changes nothing and returns Duplicate.
 //
-// An address proves nothing: anybody who may invite people could have chosen the password of an account with it. So
-// an account without a role loses its password and second factor and begins anew. An account with roles only at
-// tenants is refused until it is reset. An account with a role at the installation got its link there.
+// An existing account proves nothing: anybody who may invite people could have created it and chosen its password. So
+// an account without a role loses its password and second factor. An account with roles only at tenants is refused
+// until it is reset. An account with a role at the installation stays as it is, because the installation sent its
+// link.
 func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Membership) (p Person, invited bool, err error) {
 	p, password, err := i.locked(tx, email)
 	if problem.Is(err, problem.NotFound) {
@@ -109,8 +110,8 @@ func (i *Identity) Invite(tx *db.Tx, by Invitation, email, name string, m Member
 	return p, !(password && operator), nil
 }
 
-// SetRole changes the role of a person at one place in tx, where the caller also writes the audit entry. An empty
-// role removes it. The installation always keeps an owner.
+// SetRole changes the role of a person at one place in tx. The caller writes the audit entry in the same transaction.
+// An empty role removes the membership. The installation must keep an owner.
 func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, before roles.Role, err error) {
 	if p, _, err = i.locked(tx, email); err != nil {
 		return p, "", err
@@ -138,10 +139,10 @@ func (i *Identity) SetRole(tx *db.Tx, email string, m Membership) (p Person, bef
 	return p, before, nil
 }
 
-// keepOwner refuses what would leave the installation without an owner who may sign in.
+// keepOwner returns an error if the installation would have no owner who can sign in.
 func (i *Identity) keepOwner(tx *db.Tx, without Person) error {
 	others, own := 0, false
-	link := 0 // in development an owner may have no password: the first screen has a link
+	link := 0 // in development an owner may have no password, because the first screen has a link
 	if i.development {
 		link = 1
 	}
@@ -161,7 +162,8 @@ func (i *Identity) keepOwner(tx *db.Tx, without Person) error {
 	return err
 }
 
-// Disable keeps a person out, in tx, where the caller also writes the audit entry. Sessions and links end.
+// Disable prevents a person from signing in, and ends sessions and links. It runs in tx, in which the caller also
+// writes the audit entry.
 func (i *Identity) Disable(tx *db.Tx, email string) (Person, error) {
 	p, _, err := i.locked(tx, email)
 	if err != nil {
@@ -181,7 +183,7 @@ func (i *Identity) Disable(tx *db.Tx, email string) (Person, error) {
 	return p, nil
 }
 
-// Enable lets a person in again who was disabled, in tx, where the caller also writes the audit entry.
+// Enable lets a disabled person sign in again. It runs in tx, in which the caller also writes the audit entry.
 func (i *Identity) Enable(tx *db.Tx, email string) (Person, error) {
 	p, _, err := i.locked(tx, email)
 	if err == nil && p.DisabledAt.IsZero() {
@@ -193,8 +195,8 @@ func (i *Identity) Enable(tx *db.Tx, email string) (Person, error) {
 	return p, err
 }
 
-// Reset removes a person's password, second factor and recovery codes, ends sessions and older links, and stores the
-// link of an invitation. It runs in tx, where the caller also writes the audit entry.
+// Reset removes a person's password, second factor and recovery codes, and ends sessions and older links. It stores
+// the link of an invitation. It runs in tx, in which the caller also writes the audit entry.
 func (i *Identity) Reset(tx *db.Tx, by Invitation, email string) (Person, error) {
 	p, _, err := i.locked(tx, email)
 	if err == nil && !p.DisabledAt.IsZero() {
@@ -207,7 +209,8 @@ func (i *Identity) Reset(tx *db.Tx, by Invitation, email string) (Person, error)
 	return p, nil
 }
 
-// reset makes whoever has the link and the code of the invitation the only one who can sign in as a person.
+// reset removes all proofs of a person. Only the bearer of the invitation's link and code can then sign in as the
+// person.
 func (i *Identity) reset(tx *db.Tx, by Invitation, p Person, now time.Time) {
 	tx.Defer(resetPerson, 1, p.ID, now, by.Sponsor, by.By)
 	tx.Defer(dropFactor, -1, p.ID)
@@ -221,7 +224,7 @@ func (i *Identity) reset(tx *db.Tx, by Invitation, p Person, now time.Time) {
 const selectMember = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at FROM memberships m JOIN people p ON p.id = m.person
 	WHERE m.tenant = $1 AND p.disabled_at = 0 AND (p.id = $2 OR p.email = $3)`
 
-// Member finds the person with a role at a tenant by the id or the whole e-mail address.
+// Member returns a person with a role at a tenant, by the id or the whole e-mail address.
 func (i *Identity) Member(ctx context.Context, tenant, who string) (p Person, err error) {
 	found := false
 	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {
@@ -234,14 +237,14 @@ func (i *Identity) Member(ctx context.Context, tenant, who string) (p Person, er
 	return p, err
 }
 
-// Listed is a person with roles and proofs.
+// Listed is a person with the roles and the kinds of proofs.
 type Listed struct {
 	Person
 	HasPassword, HasFactor bool
-	SeenAt                 time.Time // last use of a session that is kept, to the minute; zero: none
+	SeenAt                 time.Time // last use of a stored session, to the minute; zero: none
 	Memberships            []Membership
-	InvitedBy              string // who invited or last reset the person, for people
-	Sponsor                string // the only bearer of both link and code: a person's id, or Machine; empty: nobody
+	InvitedBy              string // name of the person who invited or last reset the person
+	Sponsor                string // the person who alone got both link and code: an id, or Machine; empty: nobody
 }
 
 const (
@@ -252,12 +255,13 @@ const (
 	selectRoles = `SELECT person, tenant, role FROM memberships ORDER BY tenant`
 )
 
-// People lists the people by their addresses, at most limit.
+// People lists at most limit people, by e-mail address.
 func (i *Identity) People(ctx context.Context, limit int) (list []Listed, err error) {
 	return i.Members(ctx, "", "", limit)
 }
 
-// Members lists the people with a role at a tenant (empty: all people), or the one of them with an id, at most limit.
+// Members lists at most limit people with a role at a tenant. An empty tenant means all people. If id is not empty,
+// only the person with that id is returned.
 func (i *Identity) Members(ctx context.Context, tenant, id string, limit int) (list []Listed, err error) {
 	err = i.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
 		list = nil
@@ -287,7 +291,7 @@ func (i *Identity) Members(ctx context.Context, tenant, id string, limit int) (l
 const markBootstrap = `UPDATE people SET bootstrap = 1 WHERE id = $1`
 
 // Bootstrap creates the first person, an owner of the installation with a password. If there is any person already,
-// it does nothing and reports that.
+// it changes nothing and made is false.
 func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) (made bool, err error) {
 	email, err = checkPerson(email, name, []Membership{{roles.Installation, roles.Owner}})
 	if err == nil {
@@ -315,7 +319,7 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 		now := i.clock.Now()
 		n, err := tx.Exec(insertPerson, p.ID, p.Email, p.Name, now)
 		if made = n == 1; err != nil || !made {
-			return err // another node was quicker
+			return err // another node created the person first
 		}
 		tx.Defer(choosePassword, 1, p.ID, sealed)
 		tx.Defer(markBootstrap, 1, p.ID)
@@ -329,7 +333,7 @@ func (i *Identity) Bootstrap(ctx context.Context, email, name, password string) 
 // Made reports whether this invitation created the person.
 func (by Invitation) Made(p Person) bool { return p.ID == by.id }
 
-// Locked finds a person by the e-mail address, with all memberships, and keeps the person as it is until tx ends.
+// Locked returns a person by e-mail address, with all memberships, and locks the row until tx ends.
 func (i *Identity) Locked(tx *db.Tx, email string) (p Person, all []Membership, err error) {
 	if p, _, err = i.locked(tx, email); err != nil {
 		return p, nil, err

@@ -9,12 +9,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// shortestName is the number of characters from which a name is looked for inside another text.
+// shortestName is the minimum length in characters of a name that is searched for in another text.
 const shortestName = 3
 
-// Named reports whether a free text may mean a person: it contains the e-mail address, the part before the @ or the
-// name, or is contained in one. Case, spaces, punctuation, invisible characters and look-alike letters do not count.
-// It errs towards true, because it keeps people from approving their own payments.
+// Named reports whether a free text may mean a person. That is so if the text contains the e-mail address, the part
+// before the @, or the name, or is contained in one of them. Case, spaces, punctuation, invisible characters and
+// look-alike letters are ignored. In doubt it returns true, because the result keeps people from approving their own
+// payments.
 func Named(text string, p Person) bool {
 	seen := folded(text)
 	if seen == "" {
@@ -23,7 +24,7 @@ func Named(text string, p Person) bool {
 	if within(seen, folded(p.Email)) {
 		return true
 	}
-	local, _, _ := strings.Cut(p.Email, "@") // the text may be a part of it, but not of the domain, which all share
+	local, _, _ := strings.Cut(p.Email, "@") // the domain is ignored, because many people share it
 	for _, name := range append(strings.Fields(p.Name), local, p.Name) {
 		name = folded(name)
 		if seen == name || within(seen, name) || within(name, seen) {
@@ -33,13 +34,13 @@ func Named(text string, p Person) bool {
 	return false
 }
 
-// within reports whether a text holds a name that is long enough to mean something.
+// within reports whether text contains a name that is long enough.
 func within(text, name string) bool {
 	return utf8.RuneCountInString(name) >= shortestName && strings.Contains(text, name)
 }
 
-// folded reduces a text to its letters and digits as a reader sees them: look-alikes of Unicode's confusables become one
-// letter, accents go.
+// folded returns the letters and digits of a text in a form that is equal for texts that look alike. Look-alike
+// letters (Unicode's confusables) become one letter, and accents are removed.
 func folded(text string) string {
 	text = strings.ToLower(norm.NFKC.String(strings.ToLower(text)))
 	text = confusables.Skeleton(text)

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// easy lists the words that guesses begin with.
+// easy lists texts with which guesses of passwords begin.
 var easy = []string{"makola", "password", "passwort", "123456", "qwerty", "asdfgh", "abcdef", "letmein", "iloveyou", "welcome", "admin"}
 
-// estimated is the number of characters that the estimator reads: its time grows fast, and more characters make a password
-// no weaker.
+// estimated is the number of characters that the estimator reads. Its time grows fast with the length, and further
+// characters do not make a password weaker.
 const estimated = 40
 
-// leastScore is the score of the estimator, 0 to 4, that a password needs: 3 means 100 million guesses or more.
+// leastScore is the minimum score of a password by the estimator, from 0 to 4. 3 means at least 100 million guesses.
 const leastScore = 3
 
-// checkPassword refuses a password that is easy to guess. words are the names around the person, such as the
-// company's. The length is checked first, because it bounds the time of the estimator.
+// checkPassword returns an error for a password that is easy to guess. words are words around the person, such as the
+// company's name. The length is checked first, because it limits the time of the estimator.
 func checkPassword(password string, words []string) error {
 	var bad problem.Fields
 	text, err := precis.OpaqueString.String(password)
@@ -41,7 +41,7 @@ func checkPassword(password string, words []string) error {
 	return bad.Err()
 }
 
-// guessable reports whether a password scores too low, or adds little to known words.
+// guessable reports whether a password has too low a score, or has few characters besides known words.
 func guessable(password string, words []string) bool {
 	left := strings.ToLower(password)
 	for _, word := range slices.Concat(words, easy) {
@@ -54,13 +54,13 @@ func guessable(password string, words []string) bool {
 	return utf8.RuneCountInString(left) < 8 || distinct(left) < 5 || zxcvbn.PasswordStrength(string(start), words).Score < leastScore
 }
 
-// maxWords of a person are compared with a password.
+// maxWords is the maximum number of words with which a password is compared.
 const maxWords = 50
 
 const selectCompanies = `SELECT t.name FROM memberships m JOIN tenants t ON t.id = m.tenant WHERE m.person = $1 ORDER BY t.id LIMIT 20`
 
-// wordsAround returns the words with which guesses of a person's password begin: parts of the e-mail address, of the
-// name, and of the names of their companies, in lower case.
+// wordsAround returns words with which somebody may guess a person's password: parts of the e-mail address, of the
+// name, and of the names of the person's companies, in lower case.
 func (i *Identity) wordsAround(ctx context.Context, p Person) (words []string, err error) {
 	var companies []string
 	err = i.db.Read(ctx, func(tx *db.Tx) (err error) {

@@ -33,7 +33,7 @@ const selectPersonByEmail = `SELECT id, email, name, created_at, disabled_at FRO
 const insertMembership = `INSERT INTO memberships (tenant, person, role, created_at, changed_at) VALUES ($1, $2, $3, $4, $4)
 	ON CONFLICT (tenant, person) DO NOTHING`
 
-// Ensure returns the person with an e-mail address and adds missing memberships. It creates a missing person. An
+// Ensure returns the person with an e-mail address. It creates a missing person and adds missing memberships. An
 // existing membership keeps its role.
 func (i *Identity) Ensure(ctx context.Context, email, name string, memberships []Membership) (Person, error) {
 	email, err := checkPerson(email, name, memberships)
@@ -63,7 +63,8 @@ func (i *Identity) Ensure(ctx context.Context, email, name string, memberships [
 	return p, err
 }
 
-// checkPerson refuses what cannot be stored, and gives the address as it is compared.
+// checkPerson returns an error for values that cannot be stored. Otherwise it returns the e-mail address in the form
+// in which addresses are compared.
 func checkPerson(email, name string, memberships []Membership) (string, error) {
 	var bad problem.Fields
 	email = strings.ToLower(strings.TrimSpace(email))
@@ -81,8 +82,8 @@ func checkPerson(email, name string, memberships []Membership) (string, error) {
 	return email, bad.Err()
 }
 
-// checkNew refuses a new person whom a reader could confuse with another. The address may have only ASCII letters,
-// and the name no invisible or look-alike letters. Older people keep theirs.
+// checkNew returns an error for a new person who could be confused with another. The address may contain only ASCII
+// letters, and the name no invisible or look-alike letters. Existing people keep their names.
 func checkNew(email, name string) error {
 	var bad problem.Fields
 	if strings.ContainsFunc(email, func(r rune) bool { return r > unicode.MaxASCII }) {

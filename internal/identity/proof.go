@@ -12,22 +12,22 @@ import (
 
 const codeAttempt = "sign_in_refused"
 
-// proof holds the stored proofs of a person and the input to compare with them.
+// proof has the stored proofs of a person and the input to compare with them.
 type proof struct {
 	person   Person
 	password string
-	sealed   string // key of the confirmed factor; empty: none
-	code     string // as it was typed
-	recovery bool   // it is a recovery code of this person that is not used
+	sealed   string // sealed key of the confirmed factor; empty: none
+	code     string // as the person typed it
+	recovery bool   // code is an unused recovery code of the person
 
-	bootstrap bool // the server's settings made the person, who has not signed in yet
+	bootstrap bool // the server's settings created the person, who has not signed in yet
 }
 
 const selectProof = `SELECT p.id, p.email, p.name, p.created_at, p.disabled_at, p.password, coalesce(f.sealed, ''), coalesce(r.hash, '') <> '', p.bootstrap
 	FROM people p LEFT JOIN factors f ON f.person = p.id LEFT JOIN recovery_codes r ON r.person = p.id AND r.hash = $2 AND r.used_at = 0
 	WHERE p.email = $1`
 
-// proof reads all that is compared in one look, so that it takes the same time whatever fits.
+// proof reads all stored proofs with the same queries in every case, so that its time reveals nothing.
 func (i *Identity) proof(ctx context.Context, email, code string) (p proof, err error) {
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
 		p = proof{code: usertext.Code(code)}
@@ -38,7 +38,7 @@ func (i *Identity) proof(ctx context.Context, email, code string) (p proof, err 
 	return p, err
 }
 
-// compare compares a typed code with the factor. Without a factor everything fits; step is 0 for a recovery code.
+// compare compares the typed code with the factor. Without a factor every code fits. step is 0 for a recovery code.
 func (i *Identity) compare(p proof) (step int64, fits bool, err error) {
 	if p.sealed == "" {
 		return 0, true, nil
@@ -56,7 +56,7 @@ const (
 	useCode = `UPDATE recovery_codes SET used_at = $3 WHERE hash = $1 AND person = $2 AND used_at = 0`
 )
 
-// useCode uses a code up: each step of an app, and each recovery code, counts once.
+// useCode marks a code as used. Each step of an app and each recovery code is valid once.
 func (i *Identity) useCode(tx *db.Tx, p proof, step int64, from netip.Addr) error {
 	var n int64
 	var err error

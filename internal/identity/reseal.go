@@ -13,7 +13,8 @@ const (
 	resealFactor = `UPDATE factors SET sealed = $2, pending = $3 WHERE person = $1 AND sealed = $4 AND pending = $5`
 )
 
-// Sealed returns the table of the keys of second factors: of each person the one in use, and one that waits for its first code.
+// Sealed describes the table of the keys of second factors for a change of the master key. Each person may have a key
+// in use and a pending key.
 func (i *Identity) Sealed() sealed.Table {
 	return sealed.Table{DB: i.db, Sealer: i.sealer, After: selectSealed,
 		Scan: func(r *db.Row) (row sealed.Row, err error) {

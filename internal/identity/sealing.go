@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// sealLabel names the use of the master key under which the keys of factors are stored.
+// sealLabel is the label under which the key for sealing factors is derived from the master key.
 const sealLabel = "identity factors"
 
 var errNoMaster = errors.New("identity: factors need the master key")
 
-// sealKey seals the key of a person's factor, which opens for no other person.
+// sealKey seals the key of a person's factor. It can be opened only for the same person.
 func (i *Identity) sealKey(person string, key []byte) (string, error) {
 	if i.sealer == nil {
 		return "", errNoMaster

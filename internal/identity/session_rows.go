@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// sessionRow is the result of a query for a hash. The absence of a session is cached, too.
+// sessionRow is the cached session of a hash. A missing session is cached, too.
 type sessionRow struct {
 	visitor Visitor
 	ended   bool
@@ -53,13 +53,13 @@ func readSession(tx *db.Tx, hash string) (row sessionRow, err error) {
 	return row, err
 }
 
-// errSession is the refusal of a session that is unknown, over or ended.
+// errSession is returned for a session that is unknown, expired or ended.
 func errSession() error {
 	return problem.New(problem.Unauthenticated, "not_signed_in", "Sign in to see this page")
 }
 
-// within reports whether a proof is valid now: before ends, and not made in the future by more than clock.Skew. After a
-// clock was set back, a proof from the future would last longer by the length of that step.
+// within reports whether a proof is valid now: its end has not passed, and it was not made more than clock.Skew in
+// the future. If the clock was set back, a proof from the future would otherwise be valid for too long.
 func (i *Identity) within(made, ends time.Time) bool {
 	now := i.clock.Now()
 	return now.Before(ends) && made.Sub(now) <= clock.Skew
@@ -72,13 +72,13 @@ func (r sessionRow) live(at time.Time) bool {
 		idle = IdleOperator
 	}
 	s := r.visitor.Session
-	if s.UsedAt.Sub(at) > clock.Skew { // the clock was set back since: the session would last longer by that
+	if s.UsedAt.Sub(at) > clock.Skew { // the clock was set back, and the session would otherwise last too long
 		return false
 	}
 	return r.found && !r.ended && at.Before(s.CreatedAt.Add(Longest)) && at.Before(s.UsedAt.Add(idle))
 }
 
-// shorten makes of a header something that can be stored and shown.
+// shorten returns a User-Agent header in a form that can be stored and shown.
 func shorten(agent string) string {
 	agent = strings.ToValidUTF8(agent, "")
 	agent = strings.Map(func(r rune) rune {
@@ -95,10 +95,10 @@ func shorten(agent string) string {
 
 // How long sessions last.
 const (
-	// IdleOperator and IdleMember are how long a session lasts without a request: that of a person with a role at the
-	// installation, and everybody else's.
+	// IdleOperator and IdleMember are how long a session lasts without a request. IdleOperator is for people with a
+	// role at the installation, IdleMember for all others.
 	IdleOperator = 15 * time.Minute
 	IdleMember   = 8 * time.Hour
-	// Longest is how long a session lasts at most.
+	// Longest is the maximum duration of a session.
 	Longest = 12 * time.Hour
 )

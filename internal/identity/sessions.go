@@ -10,8 +10,8 @@ import (
 
 const useSession = `UPDATE sessions SET used_at = $2 WHERE hash = $1 AND ended_at = 0 AND used_at < $2`
 
-// Visit finds the visitor behind a session's token. A request that a person made counts as use, which keeps the session
-// alive; one that a page makes by itself does not.
+// Visit returns the visitor of a session's token. used is set for a request by the person, which keeps the session
+// alive. It is not set for a request that a page makes automatically.
 func (i *Identity) Visit(ctx context.Context, token string, used bool) (Visitor, error) {
 	if len(token) != tokenLength {
 		return Visitor{}, errSession()
@@ -39,7 +39,7 @@ const endSession = `UPDATE sessions SET ended_at = $2 WHERE hash = $1 AND ended_
 
 const endOthers = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND hash <> $2 AND ended_at = 0`
 
-// EndOthers ends every session of the visitor's but this one, and every personal token, in force everywhere within Freshness.
+// EndOthers ends all other sessions of the visitor, and all personal tokens. They end on every node within Freshness.
 func (i *Identity) EndOthers(ctx context.Context, v Visitor, from netip.Addr) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		now := i.clock.Now()
@@ -52,7 +52,7 @@ func (i *Identity) EndOthers(ctx context.Context, v Visitor, from netip.Addr) er
 	})
 }
 
-// SignOut ends the session of a token. Ending it again changes nothing.
+// SignOut ends the session of a token. It does nothing if the session has ended.
 func (i *Identity) SignOut(ctx context.Context, token string) error {
 	hash := hashToken(token)
 	return i.db.Write(ctx, func(tx *db.Tx) error {
@@ -65,7 +65,7 @@ func (i *Identity) SignOut(ctx context.Context, token string) error {
 const selectSessions = `SELECT id, agent, created_at, used_at, factor_at, source FROM sessions
 	WHERE person = $1 AND ended_at = 0 AND created_at > $2 AND used_at > $3 ORDER BY id DESC LIMIT 100`
 
-// Sessions lists where a visitor is signed in, the latest first.
+// Sessions lists the visitor's sessions, latest first.
 func (i *Identity) Sessions(ctx context.Context, v Visitor) (list []Session, err error) {
 	now, idle := i.clock.Now(), IdleMember
 	if v.Operator() {
@@ -85,8 +85,7 @@ func (i *Identity) Sessions(ctx context.Context, v Visitor) (list []Session, err
 
 const endOwnSession = `UPDATE sessions SET ended_at = $3 WHERE person = $1 AND id = $2 AND ended_at = 0`
 
-// End ends a session of the visitor, which takes effect everywhere within Freshness. It ignores sessions of other
-// people.
+// End ends a session of the visitor on every node within Freshness. It ignores sessions of other people.
 func (i *Identity) End(ctx context.Context, v Visitor, id string) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		tx.Defer(endOwnSession, -1, v.Person.ID, id, i.clock.Now())

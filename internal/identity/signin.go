@@ -14,34 +14,35 @@ import (
 // Attempt is a visitor's input at sign-in.
 type Attempt struct {
 	Email, Password string
-	Code            string // of the app, or a recovery code; needed by those who have a factor
-	Agent           string // the name that the browser sends
+	Code            string // of the app, or a recovery code; required if the person has a factor
+	Agent           string // User-Agent of the browser
 	From            netip.Addr
-	Device          string // what NewDevice gave this browser; empty: nothing
+	Device          string // the browser's token of NewDevice; empty: none
 }
 
 const (
 	insertSession = `INSERT INTO sessions (hash, id, person, agent, created_at, used_at, source, factor_at, first)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-	// The first sign-in of the first owner.
+	// useBootstrap records the first sign-in of the first owner.
 	useBootstrap = `UPDATE people SET bootstrap = 0 WHERE id = $1 AND bootstrap = 1`
 
-	// The person as it was when the password was compared: one that was disabled or reset since does not get in.
+	// lockProof finds the person only if nothing changed since the password was compared. A person who was disabled
+	// or reset meanwhile is not signed in.
 	lockProof = `SELECT id FROM people WHERE id = $1 AND password = $2 AND disabled_at = 0 FOR UPDATE`
 
-	// Behind lockProof: the password is the same, only its stored hash is newer.
+	// rehash runs after lockProof. The password is the same, with a newer hash.
 	rehash = `UPDATE people SET password = $2 WHERE id = $1`
 )
 
-// SignInWithPassword begins the session of a person by the password and, where that person has a
-// factor, a code. Each wrong try counts for the account and for the address.
+// SignInWithPassword begins the session of a person with the password and, if the person has a factor, a code. Each
+// wrong try counts for the account and for the address.
 func (i *Identity) SignInWithPassword(ctx context.Context, a Attempt) (token string, err error) {
 	email := strings.ToLower(strings.TrimSpace(a.Email))
 	if len(email) > 254 || len(a.Password) > 4*MaxPassword || len(a.Code) > 100 {
 		return "", errAttempt()
 	}
-	t, err := i.look(ctx, email, a.From, a.Device) // costs little: before the line, which is short
+	t, err := i.look(ctx, email, a.From, a.Device) // a cheap check, before a place for hashing is taken
 	if err != nil {
 		return "", err
 	}
@@ -114,7 +115,8 @@ func orRefuse(err error) error {
 
 const selectAnySession = `SELECT id FROM sessions WHERE person = $1 LIMIT 1`
 
-// noteNetwork writes down a sign-in from a network and a browser that the person has not used within a month. The first sign-in is none.
+// noteNetwork writes an audit entry about a sign-in from a network and a browser that the person has not used within
+// a month. It ignores the person's first sign-in.
 func (i *Identity) noteNetwork(tx *db.Tx, t try, p Person, from netip.Addr) error {
 	if t.known {
 		return nil

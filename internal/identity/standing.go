@@ -12,7 +12,7 @@ import (
 type Standing struct {
 	Person    Person
 	HasFactor bool
-	ResetAt   time.Time  // when password and factor were last taken away; zero: never
+	ResetAt   time.Time  // when the password and factor were last removed; zero: never
 	Role      roles.Role // empty: none
 	RoleAt    time.Time  // when the role was given or last changed
 }
@@ -30,12 +30,12 @@ const (
 	selectFactor   = `SELECT person FROM factors WHERE person = $1 AND sealed <> ''`
 )
 
-// Standing reads a person's role at a tenant or at the Installation, and locks it until tx ends.
+// Standing reads a person's role at a tenant or at the Installation, and locks the row until tx ends.
 func (i *Identity) Standing(tx *db.Tx, person, tenant string) (Standing, error) {
 	return standing(tx, lockStanding, lockRole, person, tenant)
 }
 
-// StandingNow is Standing at this moment, for people to read: it locks nothing.
+// StandingNow is Standing without a lock, for pages.
 func (i *Identity) StandingNow(tx *db.Tx, person, tenant string) (Standing, error) {
 	return standing(tx, selectStanding, selectRoleAt, person, tenant)
 }
@@ -56,18 +56,18 @@ func standing(tx *db.Tx, ofPerson, ofRole, person, tenant string) (s Standing, e
 	return s, err
 }
 
-// Holder is a person with a role who may sign in.
+// Holder is a person with a role who can sign in.
 type Holder struct {
 	Person
 	Role      roles.Role
-	HasFactor bool   // who has none cannot check in production
-	Sponsor   string // the person who could use this account: a person's id, or Machine; empty: nobody
+	HasFactor bool   // without a factor, the person cannot approve in production
+	Sponsor   string // the person who got both link and code of this account: an id, or Machine; empty: nobody
 }
 
 const selectHolders = `SELECT m.person, p.email, p.name, m.role, COALESCE(f.sealed, '') <> '' AND p.password <> '', p.sponsor FROM memberships m JOIN people p ON p.id = m.person
 	LEFT JOIN factors f ON f.person = m.person WHERE m.tenant = $1 AND p.disabled_at = 0 ORDER BY p.email`
 
-// Holders lists who has a role at a tenant or at the Installation and is not disabled.
+// Holders lists the people with a role at a tenant or at the Installation who are not disabled.
 func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) {
 	err = tx.Query(selectHolders, []any{tenant}, func(r *db.Row) error {
 		var h Holder
@@ -78,10 +78,10 @@ func (i *Identity) Holders(tx *db.Tx, tenant string) (list []Holder, err error) 
 	return list, err
 }
 
-// Acquaintance holds the connections between an approver and a requester: invitation, network and browser.
+// Acquaintance describes the connections between an approver and a requester: invitation, network and browser.
 type Acquaintance struct {
 	InvitedBy        string
-	Network, Browser bool // a session of the requester began from the same network, or in a browser of the same name
+	Network, Browser bool // a session of the requester began in the same network, or in a browser of the same name
 }
 
 const (
@@ -90,7 +90,7 @@ const (
 		FROM sessions WHERE person = $1`
 )
 
-// Acquainted compares the session of an approver with those of a requester that are kept.
+// Acquainted compares the session of an approver with the stored sessions of a requester.
 func (i *Identity) Acquainted(tx *db.Tx, approver Visitor, requester string) (a Acquaintance, err error) {
 	if _, err := tx.One(selectInvitedBy, []any{approver.Person.ID}, &a.InvitedBy); err != nil {
 		return a, err

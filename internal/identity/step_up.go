@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// StepUpLasts is the time after a code in which actions that need a second factor are allowed.
+	// StepUpLasts is how long after a code the actions are allowed that need a second factor.
 	StepUpLasts = 5 * time.Minute
-	// pendingLasts is how long a factor that was shown waits for its first code.
+	// pendingLasts is how long a new factor waits for its first code.
 	pendingLasts = 15 * time.Minute
-	// RecoveryCodes are made at once.
+	// RecoveryCodes is the number of recovery codes that are created together.
 	RecoveryCodes = 10
 )
 
-// errStepUp asks for the second factor again.
+// errStepUp is returned if the visitor must give the second factor again.
 func errStepUp() error {
 	return problem.New(problem.Forbidden, "step_up_needed", "Enter a code from your authenticator app: your last one is more than five minutes old")
 }

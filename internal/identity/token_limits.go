@@ -4,19 +4,19 @@ import (
 	"time"
 )
 
-// The life and the number of personal tokens.
+// The lifetime and the number of personal tokens.
 const (
 	TokenLasts = 12 * time.Hour
-	MostTokens = 10 // of a person at once
-	// TokensWait is how long personal tokens can neither be made nor used after a first factor. Somebody else may have enrolled
-	// it: the person, whose other sessions it ended, has the hour to notice.
+	MostTokens = 10 // tokens of one person at the same time
+	// TokensWait is how long after a first factor personal tokens can neither be created nor used. Somebody else may
+	// have enrolled the factor. The person's other sessions ended then, so the person can notice within the hour.
 	TokensWait = time.Hour
-	// tokenPrefix lets a scanner know a leaked token.
+	// tokenPrefix lets secret scanners recognise a leaked token.
 	tokenPrefix  = "mk_person_"
 	maxTokenName = 60
 )
 
-// tokensFrom returns when personal tokens work after a first factor. Zero stays zero.
+// tokensFrom returns when personal tokens work after a first factor. It returns zero for a zero time.
 func tokensFrom(firstAt time.Time) time.Time {
 	if firstAt.IsZero() {
 		return time.Time{}

@@ -15,10 +15,10 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// PersonalToken lets commands name the person that gives them. Its text is shown once, and only its hash is kept.
+// PersonalToken identifies the person who runs a command. Its text is shown once, and only its hash is stored.
 type PersonalToken struct {
 	ID        string
-	Name      string // the place of its use, as its person named it
+	Name      string // where the token is used, as its person named it
 	CreatedAt time.Time
 	ExpiresAt time.Time
 }
@@ -26,11 +26,12 @@ type PersonalToken struct {
 const (
 	insertToken = `INSERT INTO personal_tokens (hash, id, person, name, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`
 	countTokens = `SELECT count(*) FROM personal_tokens WHERE person = $1 AND ended_at = 0 AND expires_at > $2`
-	// lockSelf keeps two requests of one person apart.
+	// lockSelf makes concurrent requests of one person run one after the other.
 	lockSelf = `SELECT id FROM people WHERE id = $1 FOR UPDATE`
 )
 
-// NewPersonalToken makes a token of the visitor, who must have given the second factor a moment ago and, in production, must have one.
+// NewPersonalToken creates a token of the visitor. The visitor must have given the second factor within the last five
+// minutes; in production a factor is required.
 func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string, from netip.Addr) (text string, t PersonalToken, err error) {
 	name = strings.TrimSpace(name)
 	if name == "" || utf8.RuneCountInString(name) > maxTokenName || !usertext.Honest(name) {
@@ -74,7 +75,8 @@ func (i *Identity) NewPersonalToken(ctx context.Context, v Visitor, name string,
 
 const selectFirst = `SELECT first_at FROM factors WHERE person = $1 AND sealed <> ''`
 
-// mayHaveTokens refuses a person without a factor, which development does not need, and one whose first factor is new.
+// mayHaveTokens returns an error for a person without a factor, except in development, and for one whose first factor
+// is too new.
 func (i *Identity) mayHaveTokens(tx *db.Tx, person string) error {
 	var firstAt time.Time
 	has, err := tx.One(selectFirst, []any{person}, &firstAt)
@@ -90,7 +92,7 @@ func (i *Identity) mayHaveTokens(tx *db.Tx, person string) error {
 const selectTokens = `SELECT id, name, created_at, expires_at FROM personal_tokens
 	WHERE person = $1 AND ended_at = 0 AND expires_at > $2 ORDER BY id DESC LIMIT 100`
 
-// PersonalTokens lists the visitor's tokens that work, the latest first.
+// PersonalTokens lists the visitor's valid tokens, latest first.
 func (i *Identity) PersonalTokens(ctx context.Context, v Visitor) (list []PersonalToken, err error) {
 	err = i.db.Read(ctx, func(tx *db.Tx) error {
 		list = nil
@@ -109,7 +111,7 @@ const (
 	endTokens = `UPDATE personal_tokens SET ended_at = $2 WHERE person = $1 AND ended_at = 0`
 )
 
-// EndPersonalToken ends a token of the visitor at once. It ignores tokens of other people and ended ones.
+// EndPersonalToken ends a token of the visitor at once. It ignores ended tokens and tokens of other people.
 func (i *Identity) EndPersonalToken(ctx context.Context, v Visitor, id string, from netip.Addr) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		n, err := tx.Exec(endToken, v.Person.ID, id, i.clock.Now())
@@ -120,8 +122,8 @@ func (i *Identity) EndPersonalToken(ctx context.Context, v Visitor, id string, f
 	})
 }
 
-// Bearer is the person of a personal token, for a command. It is a visitor whose second factor was given when the token was
-// made.
+// Bearer returns the person of a personal token, for a command. The second factor counts as given, because it was
+// given when the token was created.
 func (i *Identity) Bearer(ctx context.Context, text string) (v Visitor, err error) {
 	secret, ours := strings.CutPrefix(text, tokenPrefix)
 	if !ours || len(secret) != tokenLength {

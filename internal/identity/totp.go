@@ -3,7 +3,7 @@ package identity
 import (
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha1" // the algorithm of RFC 6238 that every app for codes knows; its key is secret, so that collisions do not matter
+	"crypto/sha1" // required by RFC 6238 and by all authenticator apps; the key is secret, so collisions do not matter
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/binary"
@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// One-time codes by time (RFC 6238), as every app for them makes them.
+// Time-based one-time codes (RFC 6238), as all authenticator apps compute them.
 const (
 	codePeriod   = 30 * time.Second
 	codeDigits   = 6
 	codeModulus  = 1_000_000
 	factorBytes  = 20
-	codeDrift    = 1 // steps that a phone's clock may be away, to either side
+	codeDrift    = 1 // steps by which a phone's clock may differ, in either direction
 	issuer       = "Makola"
 	recoverySize = 10 // bytes of one recovery code: 80 random bits
 )
 
 var base32Text = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// codeAt is the code of a step.
+// codeAt returns the code of a step.
 func codeAt(key []byte, step int64) string {
 	var counter [8]byte
 	binary.BigEndian.PutUint64(counter[:], uint64(step))
@@ -40,7 +40,8 @@ func codeAt(key []byte, step int64) string {
 
 func stepAt(t time.Time) int64 { return t.Unix() / int64(codePeriod/time.Second) }
 
-// stepOf finds the step of a code around a time; 0: it is none of them. It looks at all of them whatever it finds.
+// stepOf returns the step around a time whose code is code, or 0 if there is none. It compares all of them in every
+// case, so that its time reveals nothing.
 func stepOf(key []byte, code string, at time.Time) (step int64) {
 	now := stepAt(at)
 	for s := now - codeDrift; s <= now+codeDrift; s++ {
@@ -63,7 +64,7 @@ func factorURI(key []byte, email string) string {
 	return "otpauth://totp/" + label + "?" + url.Values{"secret": {base32Text.EncodeToString(key)}, "issuer": {issuer}}.Encode()
 }
 
-// newRecoveryCode makes a code in groups that a person can copy by hand.
+// newRecoveryCode returns a random code in groups that a person can copy by hand.
 func newRecoveryCode() string {
 	var b [recoverySize]byte
 	rand.Read(b[:]) // never fails

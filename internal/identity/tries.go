@@ -10,10 +10,10 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The limits of sign-in tries of an account and of an address: a number at once, and one more after each pause. A
-// successful try is returned. A person who signed in from a network within the last month has separate tries there.
-// So clients that guess passwords cannot lock the person out. The same holds for a browser in which the person signed
-// in, on any network.
+// The limits of sign-in tries of an account and of an address. Each has a number of tries, and gains one more after
+// each pause. A successful try is returned. A person who signed in from a network within the last month has separate
+// tries there, and so has a browser in which the person signed in. Clients that guess passwords therefore cannot lock
+// the person out.
 const (
 	accountTries = 10
 	accountPause = time.Minute
@@ -22,13 +22,15 @@ const (
 	knownSource  = 30 * 24 * time.Hour
 )
 
-// try is one try, which was taken before anything was compared: many at once get no more than one after the other.
+// try is one counted try. It is counted before the password is compared, so that concurrent tries cannot exceed the
+// limit.
 type try struct {
 	account, address string
 	known            bool // the account knows the network or the browser
 }
 
-// sourceOf is the network that an address counts for: IPv6 hands addresses out by the network.
+// sourceOf returns the network to which an address belongs. For IPv6 this is the /64 prefix, because providers assign
+// whole prefixes.
 func sourceOf(from netip.Addr) string {
 	if !from.IsValid() {
 		return "unknown"
@@ -54,7 +56,7 @@ const (
 	selectOwner = `SELECT id FROM people WHERE email = $1 AND id = $2`
 )
 
-// take uses a try up, or returns an error with the time of the next free one.
+// take counts a try, or returns an error with the time until the next one.
 func (i *Identity) take(ctx context.Context, email string, from netip.Addr) (try, error) {
 	t, err := i.look(ctx, email, from, "")
 	if err == nil {
@@ -63,8 +65,8 @@ func (i *Identity) take(ctx context.Context, email string, from netip.Addr) (try
 	return t, err
 }
 
-// look finds the tries of a visitor, and refuses one who has none left. It only reads. It runs the same queries whether the
-// account exists or not.
+// look returns the try of a visitor without counting it, or an error if none is left. It only reads, with the same queries
+// whether or not the account exists.
 func (i *Identity) look(ctx context.Context, email string, from netip.Addr, device string) (t try, err error) {
 	source := sourceOf(from)
 	d := i.device(device)
@@ -81,7 +83,7 @@ func (i *Identity) look(ctx context.Context, email string, from netip.Addr, devi
 		}
 		t = try{account: "account " + hashToken(email), address: "address " + source, known: known || owns}
 		switch {
-		case owns: // strangers use up neither the account's tries here nor those of a network that they share
+		case owns: // others cannot use up the tries of this browser, neither of the account nor of a shared network
 			t.account += " device " + d.nonce
 			t.address = "device " + d.nonce
 		case known:
@@ -93,7 +95,7 @@ func (i *Identity) look(ctx context.Context, email string, from netip.Addr, devi
 	return t, err
 }
 
-// count uses a try up, unless others have used it since look.
+// count counts a try, unless others have used up the tries since look.
 func (i *Identity) count(ctx context.Context, t try) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		if _, err := tx.Exec(plantTries, t.account, t.address); err != nil {
@@ -110,7 +112,7 @@ func (i *Identity) count(ctx context.Context, t try) error {
 	})
 }
 
-// next returns the times until which the tries are used after one more, or an error when none is left.
+// next returns the times until which the tries are used up after one more try, or an error if none is left.
 func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time, error) {
 	until := map[string]time.Time{t.account: now, t.address: now}
 	if err := tx.Query(query, []any{t.account, t.address}, func(r *db.Row) error {
@@ -121,7 +123,7 @@ func (t try) next(tx *db.Tx, query string, now time.Time) (map[string]time.Time,
 		if id == t.account {
 			most = accountTries * accountPause
 		}
-		if at.After(now) && at.Sub(now) <= most+clock.Skew { // beyond that the clock was set back since
+		if at.After(now) && at.Sub(now) <= most+clock.Skew { // a later time dates from before the clock was set back
 			until[id] = at
 		}
 		return err
@@ -141,7 +143,7 @@ func errTries(wait time.Duration) error {
 	return e
 }
 
-// right gives a try back in the transaction that finds it right.
+// right returns a try, in the transaction of a successful sign-in.
 func (t try) right(tx *db.Tx) {
 	tx.Defer(forgetTries, -1, t.account)
 	tx.Defer(giveBack, -1, t.address, addressPause.Microseconds())

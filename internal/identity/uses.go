@@ -17,13 +17,12 @@ import (
 	"github.com/makola/makola/internal/roles"
 )
 
-// Limit bounds a person's actions within an hour: the number of different subjects or, where each use counts, of
-// uses.
+// Limit limits the actions of a person within an hour. It counts different subjects or, if Each is set, all uses.
 type Limit struct {
-	What string // stored; never renamed
+	What string // stored; never changes
 	Most int
-	Each bool   // a repetition counts, too
-	Of   string // the things, as a message names them
+	Each bool   // repeated uses of a subject count, too
+	Of   string // name of the subjects in the error message
 }
 
 // The limits for each person.
@@ -33,10 +32,10 @@ var (
 	Exports           = Limit{What: string(roles.ExportPayments), Most: 20, Each: true, Of: "files"}
 )
 
-// NumberKey names the use of the master key under which numbers that people search for are hashed.
+// NumberKey is the label under which the key for hashing searched numbers is derived from the master key.
 const NumberKey = "audit/numbers"
 
-// NumberHash returns a keyed hash of a number, an account or a name, the same for each spelling.
+// NumberHash returns a keyed hash of a number, an account or a name. All spellings have the same hash.
 func NumberHash(key []byte, text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	if m, err := msisdn.Parse(text); err == nil {
@@ -47,7 +46,7 @@ func NumberHash(key []byte, text string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// limitedFor is the time that a use counts.
+// limitedFor is how long a use counts.
 const limitedFor = time.Hour
 
 const (
@@ -58,13 +57,13 @@ const (
 	dropUse   = `DELETE FROM person_uses WHERE person = $1 AND what = $2 AND key = $3 AND at = $4`
 	endedUses = `SELECT u.person, u.what, u.key, u.at, u.used, u.action, u.tenant, u.subject, coalesce(p.email, '') FROM person_uses u LEFT JOIN people p ON p.id = u.person
 		WHERE (u.at <= $1 OR u.at > $6) AND ($2 = '' OR u.person = $2 AND u.what = $3 AND u.key = $4) ORDER BY u.at LIMIT $5`
-	// endedAtOnce uses are removed in one transaction.
+	// endedAtOnce is the number of uses that one transaction ends.
 	endedAtOnce = 500
 )
 
-// Use counts that a person does something with a thing, which key names, before it is done. The first use of a thing within an
-// hour writes the entry into the audit log in the same transaction. Repetitions are counted, and the count is one more entry after
-// the hour. Beyond the limit it is refused.
+// Use counts an action of a person on the subject key, before the action. The first use of a subject within an hour
+// writes entry to the audit log in the same transaction. Repeated uses are only counted. After the hour, their number
+// is written as one more entry. Beyond the limit, Use returns an error.
 func (i *Identity) Use(ctx context.Context, l Limit, person, key string, entry audit.Entry) error {
 	return i.db.Write(ctx, func(tx *db.Tx) error {
 		first, err := i.Take(tx, l, person, key, entry)
@@ -75,7 +74,7 @@ func (i *Identity) Use(ctx context.Context, l Limit, person, key string, entry a
 	})
 }
 
-// Once takes a use in a transaction of its own, and reports whether it is the first one of the thing.
+// Once counts a use in its own transaction, and reports whether it is the first use of the subject.
 func (i *Identity) Once(ctx context.Context, l Limit, person, key string) (first bool, err error) {
 	err = i.db.Write(ctx, func(tx *db.Tx) error {
 		first, err = i.Take(tx, l, person, key, audit.Entry{})
@@ -84,8 +83,8 @@ func (i *Identity) Once(ctx context.Context, l Limit, person, key string) (first
 	return first, err
 }
 
-// Take is Use in tx without an entry of its own. entry is written with the count after the hour if its action is not
-// empty. first reports whether this is the first use of the subject.
+// Take is Use in tx, but it does not write the first entry. If entry has an action, the number of repeated uses is
+// still written after the hour. first reports whether this is the first use of the subject.
 func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entry) (first bool, err error) {
 	var id string
 	if _, err := tx.One(lockUser, []any{person}, &id); err != nil {
@@ -119,13 +118,13 @@ func (i *Identity) Take(tx *db.Tx, l Limit, person, key string, entry audit.Entr
 	return true, nil
 }
 
-// counted returns the span within which a use counts at a time. A later one is of a clock that was set back since: it would
-// count until then.
+// counted returns the range of times at which a use must have been made to count now. A use later than latest dates
+// from before the clock was set back, and would count for too long.
 func counted(now time.Time) (after, latest time.Time) {
 	return now.Add(-limitedFor), now.Add(clock.Skew)
 }
 
-// endUses removes expired uses, of one subject or of all. It writes the count of each repeated one into the audit
+// endUses deletes expired uses of one subject or of all subjects. It writes the number of repeated uses to the audit
 // log.
 func (i *Identity) endUses(tx *db.Tx, now time.Time, person, what, key string) (n int, err error) {
 	type use struct {
@@ -150,7 +149,7 @@ func (i *Identity) endUses(tx *db.Tx, now time.Time, person, what, key string) (
 		if err != nil {
 			return 0, err
 		}
-		if gone == 0 || u.used == 1 || u.entry.Action == "" || u.email == "" { // another node was quicker
+		if gone == 0 || u.used == 1 || u.entry.Action == "" || u.email == "" { // another node ended the use first, or there is nothing to write
 			continue
 		}
 		u.entry.Actor, u.entry.Person = u.email, u.person
@@ -162,7 +161,7 @@ func (i *Identity) endUses(tx *db.Tx, now time.Time, person, what, key string) (
 	return len(ended), nil
 }
 
-// pruneUses removes all uses that count no longer.
+// pruneUses deletes all expired uses.
 func (i *Identity) pruneUses(ctx context.Context) error {
 	for n := endedAtOnce; n == endedAtOnce; {
 		err := i.db.Write(ctx, func(tx *db.Tx) (err error) {
