@@ -1,9 +1,9 @@
-// Package access decides who may call on behalf of a tenant. It keeps API keys with their members and scopes, and the
-// addresses that may send payouts. It knows only a tenant's id. Package tenant decides whether the tenant is blocked
-// or may collect.
+// Package access decides who may call on behalf of a tenant. It stores API keys with their members and scopes, and
+// the addresses that may request payouts. It knows only a tenant's id. Package tenant decides whether the tenant is
+// blocked or may collect.
 //
-// A key and an allow-list cost at most one query a second on each node, so a revocation or a new address is in force
-// everywhere within one second.
+// Each node reads a key and an allow-list at most once a second, so a revocation or a new address applies on every
+// node within one second.
 package access
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/makola/makola/internal/ratelimit"
 )
 
-// Freshness is how old a cached key or allow-list may be.
+// Freshness is the maximum age of a cached key or allow-list.
 const Freshness = time.Second
 
-// How many keys and allow-lists a node remembers at once.
+// The maximum numbers of keys and allow-lists in a node's cache.
 const (
 	cachedKeys  = 50_000
 	cachedLists = 10_000
 )
 
-// Access keeps keys and allow-lists. It is safe for concurrent use.
+// Access stores keys and allow-lists. It is safe for concurrent use.
 type Access struct {
 	db    *db.DB
 	clock *clock.Clock
@@ -35,7 +35,7 @@ type Access struct {
 	guesses *ratelimit.Guesses
 }
 
-// New makes an Access.
+// New returns an Access.
 func New(d *db.DB, c *clock.Clock) *Access {
 	a := &Access{db: d, clock: c, guesses: ratelimit.NewGuesses(c)}
 	a.keys = cache.New(c, Freshness, cachedKeys, a.loadKey)

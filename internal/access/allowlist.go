@@ -11,10 +11,9 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// ParsePrefix reads an address or a CIDR of an allow-list, IPv4 or IPv6. An
-// IPv4 address written inside IPv6 (::ffff:10.0.0.0/104) becomes IPv4. Bits
-// behind the mask are refused: who wrote 10.1.2.3/8 may have meant one host,
-// and would open sixteen million.
+// ParsePrefix parses an IPv4 or IPv6 address or a CIDR of an allow-list. An IPv4 address in IPv6 notation
+// (::ffff:10.0.0.0/104) becomes IPv4. Bits after the mask are an error: the author of 10.1.2.3/8 may have meant one
+// host, and would allow sixteen million.
 func ParsePrefix(text string) (netip.Prefix, error) {
 	text = strings.TrimSpace(text)
 	refuse := func(why string) (netip.Prefix, error) {
@@ -71,13 +70,13 @@ func readList(tx *db.Tx, tenant string) ([]netip.Prefix, error) {
 	return list, err
 }
 
-// PayoutIPs gives the allow-list of a tenant.
+// PayoutIPs returns the allow-list of a tenant.
 func (a *Access) PayoutIPs(ctx context.Context, tenant string) ([]netip.Prefix, error) {
 	list, err := a.lists.Get(ctx, tenant)
 	return slices.Clone(list), err
 }
 
-// PayoutIPAllowed reports whether a tenant may send payouts from an address. An empty list allows none.
+// PayoutIPAllowed reports whether a tenant may request payouts from an address. An empty list allows no address.
 func (a *Access) PayoutIPAllowed(ctx context.Context, tenant string, addr netip.Addr) (bool, error) {
 	list, err := a.lists.Get(ctx, tenant)
 	if err != nil {
@@ -86,8 +85,8 @@ func (a *Access) PayoutIPAllowed(ctx context.Context, tenant string, addr netip.
 	return contains(list, addr), nil
 }
 
-// contains also finds an IPv4 address that came inside an IPv6 one, as on a
-// listener that serves both, and an address with a zone.
+// contains reports whether a list contains an address. It also accepts an IPv4 address in IPv6 notation, as a
+// listener for both reports it, and an address with a zone.
 func contains(list []netip.Prefix, addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) })
@@ -95,8 +94,7 @@ func contains(list []netip.Prefix, addr netip.Addr) bool {
 
 const clearList = `DELETE FROM payout_ips WHERE tenant = $1`
 
-// SetPayoutIPs replaces the allow-list of a tenant in tx and gives the list as
-// it was. No prefixes at all refuse every address.
+// SetPayoutIPs replaces the allow-list of a tenant in tx and returns the old list. An empty list allows no address.
 func (a *Access) SetPayoutIPs(tx *db.Tx, tenant string, list []netip.Prefix) (before []netip.Prefix, err error) {
 	before, err = readList(tx, tenant)
 	if err != nil {
@@ -124,9 +122,9 @@ func (a *Access) SetPayoutIPs(tx *db.Tx, tenant string, list []netip.Prefix) (be
 }
 
 // ClientIP returns the address of a request's client. Without trusted proxies it is the peer of the connection.
-// Behind them it is the right-most address of X-Forwarded-For that is not a trusted proxy: every proxy appends its
-// peer, and everything left of that was written by the client. An unreadable entry returns the zero address, which no
-// list contains.
+// Behind trusted proxies it is the right-most address of X-Forwarded-For that is not a trusted proxy. Each proxy
+// appends its peer, and the client may have written anything before that. For an unreadable entry it returns the zero
+// address, which no list contains.
 func ClientIP(remote string, forwardedFor []string, trusted []netip.Prefix) netip.Addr {
 	seen := parseHop(remote)
 	hops := strings.Split(strings.Join(forwardedFor, ","), ",")
@@ -145,7 +143,7 @@ func FromProxy(remote string, trusted []netip.Prefix) bool {
 	return contains(trusted, parseHop(remote))
 }
 
-// parseHop reads an address with or without a port.
+// parseHop parses an address with or without a port.
 func parseHop(text string) netip.Addr {
 	if withPort, err := netip.ParseAddrPort(text); err == nil {
 		return withPort.Addr().Unmap().WithZone("")

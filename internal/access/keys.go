@@ -21,12 +21,12 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Scope is one right that a key can carry.
+// Scope is a permission of a key.
 type Scope string
 
-// The scopes. Each endpoint asks for exactly one.
+// The scopes. Each endpoint requires exactly one.
 const (
-	All      Scope = "all"      // every right, also those that later versions add
+	All      Scope = "all"      // every permission, including those of later versions
 	Read     Scope = "read"     // balances, histories, statuses, lists
 	Collect  Scope = "collect"  // collections
 	Payout   Scope = "payout"   // transfers to wallets and bank accounts
@@ -38,18 +38,18 @@ const (
 	Webhooks Scope = "webhooks" // the tenant's signing secret and deliveries
 )
 
-// Scopes gives every scope.
+// Scopes returns all scopes.
 func Scopes() []Scope {
 	return []Scope{All, Read, Collect, Payout, Batches, Airtime, SMS, OTP, Contacts, Webhooks}
 }
 
-// Caller is who a request comes from.
+// Caller is the sender of a request.
 type Caller struct {
-	Tenant string // the owner, also when a member calls
+	Tenant string // the owner of the key, even if a member calls
 	KeyID  string
-	Member string // the team member whose key it is; empty for the owner's
+	Member string // the team member to whom the key belongs; empty for a key of the account
 	Scopes []Scope
-	Daily  money.Pesewas // limit of the key's spending in a day; 0: none
+	Daily  money.Pesewas // daily spending limit of the key; 0: none
 }
 
 // Can reports whether the caller has a scope.
@@ -57,24 +57,24 @@ func (c Caller) Can(s Scope) bool {
 	return slices.Contains(c.Scopes, All) || slices.Contains(c.Scopes, s)
 }
 
-// Key describes an API key. The key itself is not stored.
+// Key describes an API key. The text of the key is not stored.
 type Key struct {
 	ID         string
 	Tenant     string
-	Hint       string // the key's beginning and end, for people
-	Member     string // the e-mail address of Person; for an older key the free text of its maker
-	Person     string // the id of the person whose key it is; empty: the account's own, or an older key
-	Label      string // a free text for people
+	Hint       string // beginning and end of the key, for people
+	Member     string // the e-mail address of Person; for an older key, free text
+	Person     string // id of the person to whom the key belongs; empty for the account's own or an older key
+	Label      string // free text for people
 	Scopes     []Scope
 	CreatedAt  time.Time
 	ExpiresAt  time.Time     // zero: never
 	RevokedAt  time.Time     // zero: not revoked
-	ReplacedBy string        // the key that a rotation made
-	Daily      money.Pesewas // limit of the key's spending in a day; 0: none
-	Creator    string        // the id of the person who made it and has seen its text; empty: not known
+	ReplacedBy string        // id of the key that replaced it by a rotation
+	Daily      money.Pesewas // daily spending limit of the key; 0: none
+	Creator    string        // id of the person who created the key and has seen its text; empty: unknown
 }
 
-// State returns active, expired or revoked.
+// State returns active, expired or revoked, at a time.
 func (k Key) State(at time.Time) string {
 	switch {
 	case !k.RevokedAt.IsZero():
@@ -85,15 +85,14 @@ func (k Key) State(at time.Time) string {
 	return "active"
 }
 
-// The beginnings of keys, by the mode of their tenant.
+// The prefixes of keys, by the mode of their tenant.
 const (
 	livePrefix = "mk_live_"
 	testPrefix = "mk_test_"
 )
 
-// A key is its prefix, 256 random bits and a checksum, both in letters and
-// digits of a fixed length. The checksum lets a scanner know a leaked key and
-// lets us refuse a mistyped one without asking the database.
+// A key consists of its prefix, 256 random bits and a checksum, the last two in letters and digits of a fixed length.
+// With the checksum, scanners can recognise a leaked key, and we can refuse a mistyped key without a query.
 const (
 	alphabet       = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	secretBytes    = 32
@@ -101,10 +100,10 @@ const (
 	checksumLength = 6  // 62^6 > 2^32
 )
 
-// maxMember is the longest name of a member in characters.
+// maxMember is the maximum length of a member's name in characters.
 const maxMember = 80
 
-// MaxOverlap is how long two keys of a rotation may both work.
+// MaxOverlap is the maximum time for which both keys of a rotation are valid.
 const MaxOverlap = 7 * 24 * time.Hour
 
 func encode(n *big.Int, length int) string {
@@ -122,8 +121,7 @@ func checksum(text string) string {
 	return encode(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(text)))), checksumLength)
 }
 
-// newKey makes the text of a key. It must be called before the transaction
-// that stores it, which may run twice.
+// newKey returns the text of a key. Call it before the transaction that stores the key, because that may run twice.
 func newKey(live bool, secret []byte) string {
 	if secret == nil {
 		secret = make([]byte, secretBytes)
@@ -156,7 +154,7 @@ func hint(text string) string {
 	return text[:len(livePrefix)+4] + "..." + text[len(text)-4:]
 }
 
-// keyRow is the cached result of a query for a hash, also if there is no such key.
+// keyRow is the cached key of a hash. A missing key is cached, too.
 type keyRow struct {
 	key   Key
 	found bool
@@ -189,14 +187,14 @@ func (a *Access) loadKey(ctx context.Context, hash string) (keyRow, error) {
 	return row, err
 }
 
-// errKey is the one refusal of a key that is missing, unknown, expired or
-// revoked: only the operator learns which of them it was.
+// errKey is returned for every key that is missing, unknown, expired or revoked. The response does not reveal which
+// of them applies.
 func errKey() error {
 	return problem.New(problem.Unauthenticated, "invalid_api_key", "Invalid API key")
 }
 
-// Authenticate finds the caller behind the text of a key. Its copy of the key is at most one second
-// old; expiry holds to the moment.
+// Authenticate returns the caller to whom a key belongs. The key's data may be up to one second old, but the expiry
+// is exact.
 func (a *Access) Authenticate(ctx context.Context, text string) (Caller, error) {
 	if !wellFormed(text) {
 		return Caller{}, errKey()
@@ -212,11 +210,11 @@ func (a *Access) Authenticate(ctx context.Context, text string) (Caller, error) 
 	return Caller{Tenant: k.Tenant, KeyID: k.ID, Member: k.Member, Scopes: k.Scopes, Daily: k.Daily}, nil
 }
 
-// AuthenticateFrom is Authenticate for a caller at an address. An address that sent too many wrong keys is RateLimited,
-// unless the key was right before on this node.
+// AuthenticateFrom is Authenticate for a caller at an address. An address that sent too many wrong keys gets
+// RateLimited, unless this node has accepted the key before.
 func (a *Access) AuthenticateFrom(ctx context.Context, text string, from netip.Addr) (Caller, error) {
 	if !wellFormed(text) {
-		return Caller{}, errKey() // which costs nothing
+		return Caller{}, errKey() // this check needs no query
 	}
 	hash := hashKey(text)
 	if err := a.guesses.Refused(from, hash); err != nil {
@@ -235,25 +233,24 @@ func (a *Access) AuthenticateFrom(ctx context.Context, text string, from netip.A
 // NewKey describes a key to create.
 type NewKey struct {
 	Tenant string
-	Live   bool    // the mode of the tenant
-	Member string  // the e-mail address of the person whose key it is; empty for the account's own key
-	Person string  // the id of that person
-	Label  string  // a free text for people
-	Scopes []Scope // none means All
+	Live   bool    // mode of the tenant
+	Member string  // e-mail address of the person to whom the key belongs; empty for a key of the account
+	Person string  // id of that person
+	Label  string  // free text for people
+	Scopes []Scope // empty: All
 	Expiry time.Duration
 	Daily  money.Pesewas
-	Secret []byte // 32 bytes to make the key of; nil: random ones, as every key that matters has
+	Secret []byte // 32 bytes from which the key is made, for demos; nil: random bytes
 }
 
-// Minted is a key that was just made, with its text, which is stored nowhere
-// and shown once.
+// Minted is a new key with its text, which is shown once and not stored.
 type Minted struct {
 	Key  Key
 	Text string
 }
 
-// Mint makes a key in memory; CreateKey stores it. The two are apart because a
-// transaction may run twice and the key must be the same.
+// Mint creates a key in memory. CreateKey stores it. They are separate because a transaction may run twice and the
+// key must be the same.
 func (a *Access) Mint(n NewKey) (Minted, error) {
 	scopes, err := checkScopes(n.Scopes)
 	if err != nil {
@@ -291,7 +288,7 @@ func checkScopes(scopes []Scope) ([]Scope, error) {
 		return []Scope{All}, nil
 	}
 	var kept []Scope
-	for _, known := range Scopes() { // one order, whatever order was asked for
+	for _, known := range Scopes() { // in a fixed order
 		if slices.Contains(scopes, known) {
 			kept = append(kept, known)
 		}
@@ -320,8 +317,7 @@ func (a *Access) CreateKey(tx *db.Tx, m Minted) {
 
 const listKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE tenant = $1 ORDER BY id`
 
-// Keys gives every key of a tenant, also those that no longer work, in the
-// order in which they were made.
+// Keys returns all keys of a tenant in the order of creation, including expired and revoked ones.
 func (a *Access) Keys(ctx context.Context, tenant string) ([]Key, error) {
 	var keys []Key
 	err := a.db.Read(ctx, func(tx *db.Tx) error {
@@ -340,7 +336,7 @@ func (a *Access) Keys(ctx context.Context, tenant string) ([]Key, error) {
 
 const expiringKeys = `SELECT ` + keyColumns + ` FROM api_keys WHERE revoked_at = 0 AND expires_at > $1 AND expires_at < $2 AND replaced_by = '' ORDER BY expires_at, id LIMIT $3`
 
-// Expiring lists the active keys of all tenants that expire within a time and have no successor, at most most.
+// Expiring lists at most most active keys of all tenants that expire within a time and have no successor.
 func (a *Access) Expiring(ctx context.Context, within time.Duration, most int) (keys []Key, err error) {
 	now := a.clock.Now()
 	err = a.db.Read(db.Bulk(ctx, ""), func(tx *db.Tx) error {
@@ -378,7 +374,7 @@ func (a *Access) lockKey(tx *db.Tx, tenant, id string) (k Key, hash string, err 
 
 const selectKey = `SELECT ` + keyColumns + ` FROM api_keys WHERE tenant = $1 AND id = $2`
 
-// Key finds a key of a tenant, also one that no longer works.
+// Key returns a key of a tenant, even if it is expired or revoked.
 func (a *Access) Key(ctx context.Context, tenant, id string) (k Key, err error) {
 	found := false
 	err = a.db.Read(ctx, func(tx *db.Tx) error {
@@ -393,14 +389,15 @@ func (a *Access) Key(ctx context.Context, tenant, id string) (k Key, err error) 
 	return k, err
 }
 
-// selectHolders follows a key back through the keys that it replaced. UNION ends the walk where keys replaced each other.
+// selectHolders follows a key back through the keys that it replaced. UNION ends the recursion if keys replaced each
+// other.
 const selectHolders = `WITH RECURSIVE chain (id, maker, person) AS (
 	SELECT id, maker, person FROM api_keys WHERE tenant = $1 AND id = $2
 	UNION SELECT k.id, k.maker, k.person FROM api_keys k JOIN chain c ON k.replaced_by = c.id WHERE k.tenant = $1)
 	SELECT maker, person FROM chain ORDER BY id`
 
-// Holders returns the ids of everybody who has or may have seen the text of a key, or of a key that it replaced:
-// people who made or rotated them, and their members.
+// Holders returns the ids of all people who have or may have seen the text of a key, or of a key that it replaced.
+// These are the people who created or rotated the keys, and the members to whom the keys belong.
 func (a *Access) Holders(ctx context.Context, tenant, id string) (people []string, err error) {
 	err = a.db.Read(ctx, func(tx *db.Tx) error {
 		people = nil
@@ -418,7 +415,7 @@ func (a *Access) Holders(ctx context.Context, tenant, id string) (people []strin
 	return people, err
 }
 
-// LockedKey is Key in tx, which keeps the key as it is until it ends.
+// LockedKey is Key in tx. It locks the row until tx ends.
 func (a *Access) LockedKey(tx *db.Tx, tenant, id string) (Key, error) {
 	k, _, err := a.lockKey(tx, tenant, id)
 	return k, err
@@ -431,8 +428,8 @@ func errKeyNotFound() error {
 const replaceKey = `UPDATE api_keys SET expires_at = $3, replaced_by = $4
 	WHERE tenant = $1 AND id = $2 AND revoked_at = 0 AND replaced_by = ''`
 
-// Rotate stores the successor in tx and lets the old key work for overlap
-// longer at most, never longer than it would have. A key is rotated once.
+// Rotate stores the successor of a key in tx. The old key stays valid for at most overlap, and never longer than
+// before. A key can be rotated once.
 func (a *Access) Rotate(tx *db.Tx, tenant, id string, successor Minted, overlap time.Duration) (old Key, err error) {
 	if overlap < 0 || overlap > MaxOverlap {
 		return Key{}, problem.Field("overlap", "must be between 0 and 7 days")
@@ -472,7 +469,7 @@ func checkDaily(daily money.Pesewas) error {
 
 const setDaily = `UPDATE api_keys SET daily = $3 WHERE tenant = $1 AND id = $2`
 
-// SetDaily sets a key's daily spending limit in tx. It is in force within a second. 0 removes it. Earlier spending
+// SetDaily sets a key's daily spending limit in tx. The limit applies within a second. 0 removes it. Earlier spending
 // does not count.
 func (a *Access) SetDaily(tx *db.Tx, tenant, id string, daily money.Pesewas) (old, changed Key, err error) {
 	if err := checkDaily(daily); err != nil {
@@ -491,7 +488,7 @@ func (a *Access) SetDaily(tx *db.Tx, tenant, id string, daily money.Pesewas) (ol
 
 const revokeKey = `UPDATE api_keys SET revoked_at = $3 WHERE tenant = $1 AND id = $2 AND revoked_at = 0`
 
-// RevokeKey ends a key in tx, for good. Revoking it again changes nothing.
+// RevokeKey revokes a key for ever, in tx. It does nothing if the key is revoked already.
 func (a *Access) RevokeKey(tx *db.Tx, tenant, id string) (Key, error) {
 	k, hash, err := a.lockKey(tx, tenant, id)
 	if err != nil || !k.RevokedAt.IsZero() {

@@ -10,13 +10,14 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Wrong keys that one address may send: so many at once, and so many a minute after that. Each costs a question to the
-// database. A customer whose key was revoked tries one key, which is asked for once a second.
+// The limits of wrong keys from one address: a number at once, and then a number a minute. Each wrong key costs a
+// database query. They leave room for a customer with a revoked key, because the same key is queried only once a
+// second.
 const (
 	GuessesAtOnce    = 100
 	GuessesPerMinute = 60
-	guessers         = 10_000 // addresses that a node remembers
-	provenKeys       = 10_000 // keys that were right, which an address may use however many others it tried
+	guessers         = 10_000 // maximum number of addresses in a node's memory
+	provenKeys       = 10_000 // maximum number of correct keys in memory; an address may use such a key, however many wrong ones it sent
 )
 
 // Guesses counts wrong keys by address, in the memory of this node. It is safe for concurrent use.
@@ -24,7 +25,7 @@ type Guesses struct {
 	clock  *clock.Clock
 	mu     sync.Mutex
 	of     map[netip.Prefix]guesser
-	proven map[string]bool // by hash
+	proven map[string]bool // keys that were correct, by hash
 }
 
 type guesser struct {
@@ -32,17 +33,18 @@ type guesser struct {
 	at   time.Duration // by Elapsed
 }
 
-// source is whom an address counts for: IPv6 hands them out by the network.
+// source returns the network for which an address counts. For IPv6 this is the /64 prefix, because providers assign
+// whole prefixes.
 func source(from netip.Addr) netip.Prefix {
 	bits := from.BitLen()
 	if from.Is6() {
 		bits = 64
 	}
-	p, _ := from.Prefix(bits) // of no address at all: the zero prefix
+	p, _ := from.Prefix(bits) // the zero prefix for an invalid address
 	return p
 }
 
-// left returns the number of guesses that a source has left, and the time until the next one.
+// left returns the number of wrong keys that a source may still send, and the time until the next one.
 func (g *Guesses) left(from netip.Prefix, now time.Duration) (left float64, next time.Duration) {
 	who, known := g.of[from]
 	if !known {
@@ -52,12 +54,13 @@ func (g *Guesses) left(from netip.Prefix, now time.Duration) (left float64, next
 	return left, time.Duration((1 - left) / GuessesPerMinute * float64(time.Minute))
 }
 
-// NewGuesses makes a Guesses.
+// NewGuesses returns a Guesses.
 func NewGuesses(c *clock.Clock) *Guesses {
 	return &Guesses{clock: c, of: map[netip.Prefix]guesser{}, proven: map[string]bool{}}
 }
 
-// Refused refuses an address that sent too many wrong keys, unless the key, known by its hash, was right before.
+// Refused returns an error for an address that sent too many wrong keys, unless the key with this hash was correct
+// before.
 func (g *Guesses) Refused(from netip.Addr, hash string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,7 +73,7 @@ func (g *Guesses) Refused(from netip.Addr, hash string) error {
 	return e
 }
 
-// Right notes a key that was right.
+// Right stores that a key was correct.
 func (g *Guesses) Right(hash string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +86,7 @@ func (g *Guesses) Right(hash string) {
 	g.proven[hash] = true
 }
 
-// Wrong counts a key that was wrong.
+// Wrong counts a wrong key of an address.
 func (g *Guesses) Wrong(from netip.Addr, hash string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,84 +19,82 @@ type Limiter struct {
 	clock *clock.Clock
 
 	mu    sync.Mutex
-	drawn map[drawnKey]*drawn // unused tokens of the blocks of this node
+	drawn map[drawnKey]*drawn // unused tokens that this node has drawn
 }
 
-// New makes a Limiter.
+// New returns a Limiter.
 func New(d *db.DB, c *clock.Clock) *Limiter {
 	return &Limiter{db: d, clock: c, drawn: map[drawnKey]*drawn{}}
 }
 
-// Limit is how many requests of one tenant are allowed in a window. Windows
-// are fixed and begin at whole multiples of their length: on the hour, on the
-// minute.
+// Limit is the number of requests of one tenant that are allowed in a window. Windows begin at whole multiples of
+// their length, such as on the hour or on the minute.
 type Limit struct {
-	Name   string // of the counter; endpoints with one name share it
-	Max    int64  // requests in a window; 0 is no limit
-	OfKey  int64  // of these for one key, so that a stolen one leaves the others some; 0: all
+	Name   string // name of the counter; endpoints with the same name share it
+	Max    int64  // requests in a window; 0: no limit
+	OfKey  int64  // maximum for one key, so that a stolen key cannot use up the limit; 0: Max
 	Window time.Duration
-	// Block is the number of requests that a node draws at once. At 1 or less every request is counted in the
-	// database. More saves writes. Tokens that a node drew and did not use are lost for the window: a tenant never
-	// gets too many requests, but may get fewer.
+	// Block is the number of requests that a node draws from the counter at once. At 1 or less, every request is
+	// counted in the database. A larger block saves writes. Tokens that a node drew and did not use are lost for the
+	// window, so a tenant may get fewer requests than Max, but never more.
 	Block int64
 }
 
-// AirtimeBuyLimit is the contract's limit of airtime-api/buy.
+// AirtimeBuyLimit returns the documented limit of airtime-api/buy.
 func AirtimeBuyLimit() Limit { return Limit{Name: "airtime-buy", Max: 60, Window: time.Hour} }
 
-// SenderIDLimit is the contract's limit of sms-api/requestSenderId.
+// SenderIDLimit returns the documented limit of sms-api/requestSenderId.
 func SenderIDLimit() Limit { return Limit{Name: "sender-id", Max: 60, Window: time.Hour} }
 
-// AirtimeStatusLimit is the contract's limit of airtime-api/checkstatus.
+// AirtimeStatusLimit returns the documented limit of airtime-api/checkstatus.
 func AirtimeStatusLimit() Limit { return Limit{Name: "airtime-status", Max: 60, Window: time.Minute} }
 
-// BundleStatusLimit is the contract's limit of databundle-api-v2/checkstatus.
+// BundleStatusLimit returns the documented limit of databundle-api-v2/checkstatus.
 func BundleStatusLimit() Limit { return Limit{Name: "bundle-status", Max: 60, Window: time.Minute} }
 
-// NameLimit is the limit of name queries, which providers charge for.
+// NameLimit returns the limit of name queries, for which providers charge.
 func NameLimit() Limit {
 	return Limit{Name: "names", Max: 600, OfKey: 450, Window: time.Minute, Block: 10}
 }
 
-// OfferLimit is the limit of databundle-api-v2/offers.
+// OfferLimit returns the limit of databundle-api-v2/offers.
 func OfferLimit() Limit {
 	return Limit{Name: "offers", Max: 600, OfKey: 450, Window: time.Minute, Block: 10}
 }
 
-// VoucherLimit is the limit of payers' vouchers that an account sends.
+// VoucherLimit returns the limit of payers' vouchers that an account sends.
 func VoucherLimit() Limit { return Limit{Name: "voucher", Max: 60, Window: time.Minute} }
 
-// ReplayLimit is the limit of webhooks that an account has sent again.
+// ReplayLimit returns the limit of webhook replays of an account.
 func ReplayLimit() Limit { return Limit{Name: "webhook-replay", Max: 60, Window: time.Minute} }
 
-// ForKey is the part of a limit that one key may use.
+// ForKey returns the limit for a single key.
 func (l Limit) ForKey(id string) Limit {
 	l.Name, l.Max = l.Name+"/"+id, l.OfKey
 	return l
 }
 
-// blocksInWindow is into how many draws a general limit is cut.
+// blocksInWindow is the number of blocks into which a general limit is divided.
 const blocksInWindow = 50
 
-// GeneralLimit is a limit over all endpoints of a tenant, in requests a
-// minute, which each node draws in blocks. 0 is no limit.
+// GeneralLimit returns a limit over all endpoints of a tenant, in requests a minute. Each node draws it in blocks. 0
+// means no limit.
 func GeneralLimit(perMinute int64) Limit {
 	return Limit{Name: "general", Max: perMinute, Window: time.Minute, Block: max(1, perMinute/blocksInWindow)}
 }
 
-// Decision is the verdict of a limit about one request.
+// Decision is the result of Take.
 type Decision struct {
 	Allowed    bool
 	Max        int64
 	Window     time.Duration
-	Remaining  int64         // requests left in the window, never below zero
-	ResetAfter time.Duration // until the next window
+	Remaining  int64         // requests left in the window; not negative
+	ResetAfter time.Duration // time until the next window
 }
 
-// One statement, so that two nodes can never take the same place. A node whose
-// clock is behind counts into the window that the other has begun, and never
-// brings an old one back. A window that begins after $5 is of a clock that was
-// set back since: it would close the endpoint until then, and is forgotten.
+// A single statement counts, so that two nodes never take the same token. A node whose clock is behind counts in the
+// newer window that another node has begun, and never begins an old one again. A window that begins after $5 dates
+// from before a clock was set back. It would close the endpoint until then, so it is replaced.
 const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (tenant, name) DO UPDATE SET
 		used = CASE WHEN rate_counters.window_start >= excluded.window_start AND rate_counters.window_start <= $5
@@ -107,8 +105,8 @@ const takeRate = `INSERT INTO rate_counters (tenant, name, window_start, used) V
 
 const readRate = `SELECT window_start, used FROM rate_counters WHERE tenant = $1 AND name = $2`
 
-// Left returns the remaining requests of a tenant under a limit, without counting one. Tokens that this node has drawn and not
-// used are left. Tokens that other nodes have drawn count as used.
+// Left returns the remaining requests of a tenant under a limit, without counting one. Unused tokens that this node
+// has drawn are remaining. Tokens that other nodes have drawn count as used.
 func (r *Limiter) Left(ctx context.Context, tenant string, l Limit) (Decision, error) {
 	if l.Max <= 0 {
 		return Decision{Allowed: true}, nil
@@ -141,25 +139,24 @@ func (r *Limiter) Left(ctx context.Context, tenant string, l Limit) (Decision, e
 	return Decision{Allowed: left > 0, Max: l.Max, Window: l.Window, Remaining: left, ResetAfter: min(start.Add(l.Window).Sub(now), l.Window)}, nil
 }
 
-// furthest returns the latest time at which another node may begin the window that this node began at a time: clocks
-// of nodes differ by clock.Skew at most.
+// furthest returns the latest time at which another node may begin its window, if this node's window begins at begun.
+// The clocks of nodes differ by at most clock.Skew.
 func (l Limit) furthest(begun time.Time) time.Time { return begun.Add(l.Window + clock.Skew) }
 
 type drawnKey struct{ tenant, name string }
 
-// drawn is this node's share of one counter: the unused tokens, and whether the counter has any left to draw. The
-// latter does not change before the window ends.
+// drawn is this node's part of one counter: the unused tokens, and whether the counter has tokens left. Once it has
+// none, it has none until the window ends.
 type drawn struct {
-	lock  chan struct{} // holds one while a caller uses it: waiting for it has a time limit
+	lock  chan struct{} // a lock as a channel, so that waiting for it can time out
 	start time.Time
 	left  int64 // tokens of this node
-	rest  int64 // tokens that were not drawn when this node last asked
-	spent bool  // no more can be drawn in this window
+	rest  int64 // tokens that were left in the counter at this node's last draw
+	spent bool  // the counter has no tokens left in this window
 }
 
-// Take counts one request of a tenant against a limit. Over all nodes exactly
-// Max requests of a window are allowed (with blocks: at most Max). A window
-// that is known to be used up costs no more writes.
+// Take counts one request of a tenant under a limit. Over all nodes, exactly Max requests of a window are allowed, or
+// at most Max with blocks. If the window is known to be used up, Take writes nothing.
 func (r *Limiter) Take(ctx context.Context, tenant string, l Limit) (Decision, error) {
 	if l.Max <= 0 {
 		return Decision{Allowed: true}, nil
@@ -188,8 +185,7 @@ func (r *Limiter) Take(ctx context.Context, tenant string, l Limit) (Decision, e
 	return decision, nil
 }
 
-// draw takes the next block, and learns whether another node began a later
-// window or used this one up.
+// draw draws the next block. It also updates d if another node has begun a later window or used up this one.
 func (r *Limiter) draw(ctx context.Context, tenant string, l Limit, d *drawn) error {
 	block := max(l.Block, 1)
 	var start time.Time
@@ -219,18 +215,17 @@ func (r *Limiter) drawnFor(key drawnKey) *drawn {
 	return d
 }
 
-// keepCounters is how long a counter outlives its window's beginning. It is
-// longer than the longest window.
+// keepCounters is how long a counter is kept after the begin of its window. It is longer than the longest window.
 const keepCounters = 48 * time.Hour
 
-// farAhead bounds how far in the future a window may begin, because clocks of nodes differ. A window further ahead
-// was made by a wrong clock. Its count would close the endpoint to the tenant until then.
+// farAhead is how far in the future a window may begin, because the clocks of nodes differ. A window further in the
+// future was begun by a wrong clock, and would close the endpoint to the tenant until then.
 const farAhead = time.Hour
 
 const pruneCounters = `DELETE FROM rate_counters WHERE window_start < $1 OR window_start > $2`
 
-// Prune removes counters of tenants that have not called for two days, here and in memory, and counters made by a
-// wrong clock. It returns the number of rows removed.
+// Prune deletes the counters of tenants that have not called for two days, in the database and in memory, and
+// counters of a wrong clock. It returns the number of deleted rows.
 func (r *Limiter) Prune(ctx context.Context) (rows int64, err error) {
 	now := r.clock.Now()
 	before := now.Add(-keepCounters)
@@ -241,7 +236,7 @@ func (r *Limiter) Prune(ctx context.Context) (rows int64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, d := range r.drawn {
-		// A counter in use is not old; its caller keeps it.
+		// A counter that is in use is not old, so it is skipped.
 		select {
 		case d.lock <- struct{}{}:
 			if d.start.Before(before) {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// PlanText is a plan in one line, as people write it: free, or rules such as payout/BANK=8.00+0.50%,min=1.00.
+// PlanText formats a plan in one line: free, or rules such as payout/BANK=8.00+0.50%,min=1.00.
 func PlanText(rules []Rule) string {
 	if len(rules) == 0 {
 		return "free"
@@ -34,7 +34,7 @@ func PlanText(rules []Rule) string {
 	return strings.Join(texts, " ")
 }
 
-// ParseRule reads product[/channel]=price as PlanText writes it, where price is flat, percent% or flat+percent%, then
+// ParseRule parses product[/channel]=price, as PlanText formats it. price is flat, percent% or flat+percent%, then
 // ,min=AMOUNT and ,max=AMOUNT, in cedis.
 func ParseRule(text string) (Rule, error) {
 	name, price, ok := strings.Cut(text, "=")
@@ -64,7 +64,7 @@ func ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
-// parsePrice reads flat, percent% or flat+percent%.
+// parsePrice parses flat, percent% or flat+percent%.
 func (r *Rule) parsePrice(text string) (err error) {
 	flat, percent, both := strings.Cut(text, "+")
 	if !both && strings.HasSuffix(flat, "%") {

@@ -12,47 +12,47 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Product is a service with a fee. Airtime and data carry no charges in either way of paying: the installation earns
-// the provider's commission there.
+// Product is a service with a fee. Airtime and data have no fee, whether mobile money or the wallet pays for them,
+// because the installation earns the provider's commission.
 type Product string
 
 // The products.
 const (
 	Collection Product = "collection"
 	Payout     Product = "payout"
-	Refund     Product = "refund" // of a collection; its own charges stay
+	Refund     Product = "refund" // of a collection, whose own charges are not returned
 )
 
-// Products gives every product that carries a charge.
+// Products returns all products with a fee.
 func Products() []Product { return []Product{Collection, Payout, Refund} }
 
-// Channels in addition to the networks. Transfers between wallets carry no charge.
+// Channels in addition to the networks. Transfers between wallets have no fee.
 const (
 	ChannelBank = "BANK" // of payouts
-	AnyChannel  = ""     // what every channel without a rule of its own costs
+	AnyChannel  = ""     // applies to every channel without a rule of its own
 )
 
-// Default is the tenant whose plan everybody has who has none of their own.
+// Default is the tenant id of the default plan. It applies to all tenants without a plan of their own.
 const Default = ""
 
-// maxBasisPoints is the whole amount.
+// maxBasisPoints is 100 percent.
 const maxBasisPoints = 10_000
 
 // Rule is the fee of one product on one channel: flat plus basis points of the amount (100 are one percent), rounded
-// half up to the pesewa, then limited to minimum and maximum.
+// half up to the pesewa, then limited by minimum and maximum.
 type Rule struct {
 	Product     Product
 	Channel     string // a network, BANK or AnyChannel
 	Flat        money.Pesewas
 	BasisPoints int64
 	Minimum     money.Pesewas
-	Maximum     money.Pesewas // 0 is no maximum
+	Maximum     money.Pesewas // 0: no maximum
 }
 
-// Fee returns the rule's charges for amount.
+// Fee returns the charges for an amount.
 func (r Rule) Fee(amount money.Pesewas) money.Pesewas {
 	fee := r.Flat + money.Percent(amount, r.BasisPoints)
-	if fee < r.Flat { // overflow: no limit lets such an amount through
+	if fee < r.Flat { // overflow, which no limit allows
 		fee = amount
 	}
 	fee = max(fee, r.Minimum)
@@ -62,8 +62,8 @@ func (r Rule) Fee(amount money.Pesewas) money.Pesewas {
 	return fee
 }
 
-// DemoPlan is the plan of the demo tenant: one percent for collections and payouts, at least 0.10 and at most 10.00;
-// airtime and data cost nothing.
+// DemoPlan returns the plan of the demo tenant: one percent for collections and payouts, at least 0.10 and at most
+// 10.00. Airtime and data cost nothing.
 func DemoPlan() []Rule {
 	return []Rule{
 		{Product: Collection, BasisPoints: 100, Minimum: 10, Maximum: 10 * money.Cedi},
@@ -71,15 +71,15 @@ func DemoPlan() []Rule {
 	}
 }
 
-// plan is one version of the whole price list of a tenant.
+// plan is one version of a tenant's whole fee plan.
 type plan struct {
 	version int64
 	from    time.Time
 	rules   []Rule
 }
 
-// RuleOf returns the rule of a product on a channel: the channel's own, else the one for any channel. Without either it
-// returns a rule without a fee.
+// RuleOf returns the rule of a product on a channel: the rule of the channel, else the rule for any channel. If there
+// is neither, it returns a rule without a fee.
 func RuleOf(rules []Rule, product Product, channel string) Rule {
 	for _, want := range []string{channel, AnyChannel} {
 		for _, r := range rules {
@@ -91,7 +91,7 @@ func RuleOf(rules []Rule, product Product, channel string) Rule {
 	return Rule{}
 }
 
-// current finds the version in force at a time: the newest that had begun.
+// current returns the version that applies at a time: the newest one that has begun.
 func current(plans []plan, at time.Time) (plan, bool) {
 	best, found := plan{}, false
 	for _, p := range plans {
@@ -103,8 +103,8 @@ func current(plans []plan, at time.Time) (plan, bool) {
 	return best, found
 }
 
-// Fee returns the charges of a transaction and the version of the plan. Without a plan in force both are 0. A
-// tenant's own plan replaces the default plan as a whole. The charges of a collection never exceed its amount.
+// Fee returns the charges of a transaction and the version of the plan. If no plan applies, both are 0. A tenant's
+// own plan replaces the whole default plan. The charges of a collection never exceed its amount.
 func (s *Store) Fee(ctx context.Context, tenant string, product Product, channel string, amount money.Pesewas, at time.Time) (money.Pesewas, int64, error) {
 	for _, whose := range []string{tenant, Default} {
 		plans, err := s.plans.Get(ctx, whose)
@@ -124,8 +124,8 @@ func (s *Store) Fee(ctx context.Context, tenant string, product Product, channel
 	return 0, 0, nil
 }
 
-// FeePlan gives the rules in force for a tenant at a time and their version,
-// its own or else the default ones.
+// FeePlan returns the rules that apply to a tenant at a time, and their version: the tenant's own, or else the
+// default plan.
 func (s *Store) FeePlan(ctx context.Context, tenant string, at time.Time) ([]Rule, int64, error) {
 	for _, whose := range []string{tenant, Default} {
 		plans, err := s.plans.Get(ctx, whose)
@@ -146,7 +146,7 @@ const (
 	countWithoutPlan  = `SELECT count(*)` + withoutPlan
 )
 
-// WithoutPlan returns the first few tenants that the default plan applies to at a time, and their number.
+// WithoutPlan returns the first few tenants to which the default plan applies at a time, and their number.
 func (s *Store) WithoutPlan(ctx context.Context, at time.Time, few int) (some []Tenant, total int, err error) {
 	err = s.db.ReadSnapshot(ctx, func(tx *db.Tx) error {
 		some = nil
@@ -158,8 +158,8 @@ func (s *Store) WithoutPlan(ctx context.Context, at time.Time, few int) (some []
 	return some, total, err
 }
 
-// One statement, so that a version is never seen without its rules. A plan
-// without rules comes as one row of zeros.
+// A single statement reads versions and rules, so that a version is never read without its rules. A plan without
+// rules is one row of zeros.
 const selectPlans = `SELECT p.version, p.effective_from, COALESCE(r.product, ''), COALESCE(r.channel, ''),
 		COALESCE(r.flat, 0), COALESCE(r.basis_points, 0), COALESCE(r.minimum, 0), COALESCE(r.maximum, 0)
 	FROM fee_plans p LEFT JOIN fee_rules r ON r.tenant = p.tenant AND r.version = p.version
@@ -187,7 +187,7 @@ func (s *Store) loadPlans(ctx context.Context, tenant string) ([]plan, error) {
 	return plans, err
 }
 
-// PlanNow returns the rules in force for a tenant now, and the version of the newest plan of its own, or 0.
+// PlanNow returns the rules that apply to a tenant now, and the version of the newest plan of its own, or 0.
 func (s *Store) PlanNow(ctx context.Context, tenant string) (rules []Rule, newest int64, err error) {
 	if rules, _, err = s.FeePlan(ctx, tenant, s.clock.Now()); err != nil {
 		return nil, 0, err
@@ -196,7 +196,8 @@ func (s *Store) PlanNow(ctx context.Context, tenant string) (rules []Rule, newes
 	return rules, newest, err
 }
 
-// ReplaceFeePlan is SetFeePlan for a plan whose newest version was seen: it is refused where another was set since.
+// ReplaceFeePlan is SetFeePlan for a caller that has seen the version seen as the newest. It returns an error if
+// another version was added since.
 func (s *Store) ReplaceFeePlan(tx *db.Tx, tenant string, seen int64, from time.Time, rules []Rule) error {
 	if tenant != Default {
 		if _, err := s.lock(tx, tenant); err != nil {
@@ -220,8 +221,9 @@ const nextPlan = `SELECT COALESCE(MAX(version), 0) + 1 FROM fee_plans`
 
 const insertPlan = `INSERT INTO fee_plans (tenant, version, effective_from, created_at) VALUES ($1, $2, $3, $4)`
 
-// SetFeePlan adds the next version of a tenant's plan, or of the default plan, in tx. It is in force from the given
-// time, or now if that is zero. Accepted payments keep their fee. A plan without rules makes everything free.
+// SetFeePlan adds the next version of a tenant's plan, or of the default plan, in tx. The version applies from the
+// given time, or from now if that is zero. Accepted payments keep their fee. With a plan without rules, everything is
+// free.
 func (s *Store) SetFeePlan(tx *db.Tx, tenant string, from time.Time, rules []Rule) (version int64, err error) {
 	if err := CheckPlan(rules); err != nil {
 		return 0, err
@@ -258,7 +260,7 @@ func (s *Store) SetFeePlan(tx *db.Tx, tenant string, from time.Time, rules []Rul
 	return version, nil
 }
 
-// CheckPlan checks a plan against the limits of the table. Its errors are for people.
+// CheckPlan returns an error for a plan that cannot be stored. Its text is for people.
 func CheckPlan(rules []Rule) error {
 	var f problem.Fields
 	seen := map[string]bool{}

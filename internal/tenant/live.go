@@ -8,7 +8,7 @@ import (
 
 const anyLive = `SELECT EXISTS (SELECT 1 FROM tenants WHERE mode = 'live')`
 
-// AnyLive reports whether a database has a tenant with live money, whatever the rest of its schema is.
+// AnyLive reports whether a database has a tenant with live money. It works with older schemas, too.
 func AnyLive(ctx context.Context, d *db.DB) (live bool, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(anyLive, nil, &live)

@@ -9,16 +9,17 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Quota is the most that a tenant may store of one thing: a number from 1 on, or one of the two below. Stored.
+// Quota is the maximum number of one thing that a tenant may store: a number from 1 on, or one of the constants
+// below. Values are stored.
 type Quota int64
 
-// A quota that is no number. The zero value of a tenant follows the installation.
+// Quotas that are not numbers. The zero value means that the installation's setting applies.
 const (
-	InstallationQuota Quota = 0  // the setting of the installation holds
-	NoQuota           Quota = -1 // no bound, whatever the installation's setting is
+	InstallationQuota Quota = 0  // the installation's setting applies
+	NoQuota           Quota = -1 // no limit, whatever the installation's setting is
 )
 
-// String is the form in which operators write a quota: a number, none or default.
+// String returns a quota as operators write it: a number, none or default.
 func (q Quota) String() string {
 	switch q {
 	case InstallationQuota:
@@ -31,7 +32,7 @@ func (q Quota) String() string {
 
 var errQuota = errors.New("must be a whole number from 0 on, none or default")
 
-// ParseQuota reads the form of String; 0 is none, as in the settings of the installation.
+// ParseQuota parses the result of String. 0 means none, as in the installation's settings.
 func ParseQuota(text string) (Quota, error) {
 	switch text {
 	case "default":
@@ -46,7 +47,7 @@ func ParseQuota(text string) (Quota, error) {
 	return Quota(n), nil
 }
 
-// over gives the bound that holds where the installation's is setting; 0 is no bound.
+// over returns the limit that applies if the installation's setting is setting. 0 means no limit.
 func (q Quota) over(setting int64) int64 {
 	switch q {
 	case InstallationQuota:
@@ -59,13 +60,13 @@ func (q Quota) over(setting int64) int64 {
 
 // Quotas are a tenant's own limits on stored data. Each replaces the installation's limit.
 type Quotas struct {
-	Contacts  Quota // over all its groups
+	Contacts  Quota // in all groups together
 	Groups    Quota
-	Senders   Quota // sender IDs, those rejected among them
-	Campaigns Quota // under way at once, of those that are not small
+	Senders   Quota // sender IDs, including rejected ones
+	Campaigns Quota // active large campaigns
 }
 
-// Over gives the bounds that hold for the tenant where the installation's settings are these.
+// Over returns the limits that apply to the tenant with these settings of the installation.
 func (q Quotas) Over(settings config.Quotas) config.Quotas {
 	return config.Quotas{
 		Contacts:  q.Contacts.over(settings.Contacts),
@@ -75,11 +76,11 @@ func (q Quotas) Over(settings config.Quotas) config.Quotas {
 	}
 }
 
-// Stored is how much of a quota a tenant has used. Most is 0 where there is no bound.
+// Stored is how much of a quota a tenant has used. Most is 0 if there is no limit.
 type Stored struct{ Used, Most int64 }
 
-// Room refuses a request that would let the count of a query grow by more beyond most; 0 is no limit. It runs before
-// the rows are written and locks nothing, so concurrent requests may each exceed the limit by their own rows.
+// Room returns refusal if the count of a query plus more would exceed most. 0 means no limit. It runs before the rows
+// are written and locks nothing, so concurrent requests may each exceed the limit by their own rows.
 func Room(tx *db.Tx, count, id string, more, most int64, refusal error) error {
 	if most == 0 || more == 0 {
 		return nil
@@ -106,7 +107,7 @@ func (q Quotas) check(f *problem.Fields) {
 	}
 }
 
-// QuotaChange has the new value of each quota; nil leaves it as it is.
+// QuotaChange has the new value of each quota. A nil value changes nothing.
 type QuotaChange struct {
 	Contacts  *Quota
 	Groups    *Quota

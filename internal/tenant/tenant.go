@@ -1,9 +1,9 @@
-// Package tenant keeps the customers of an installation: whether a customer's money is test or live, its permissions,
-// its limits for one transfer, and its fees. A tenant's mode never changes, because test and live money are separate
-// assets of the ledger and its wallets are opened with the tenant. Keys and allowed addresses are in package access.
+// Package tenant stores the customers of an installation: whether a customer's money is test or live, its
+// permissions, its limits for one transfer, and its fees. A tenant's mode never changes, because test and live money
+// are separate assets of the ledger, and the tenant's wallets are created with the tenant. Keys and allowed addresses
+// are in package access.
 //
-// Reading a tenant or its fees costs at most one query a second on each node, so a change is in force everywhere
-// within one second.
+// Each node reads a tenant or its fees at most once a second, so a change applies on every node within one second.
 package tenant
 
 import (
@@ -26,17 +26,17 @@ import (
 // Mode is test or live.
 type Mode string
 
-// The modes. A test tenant is always served by the simulator, a live one never.
+// The modes. The simulator serves all test tenants and no live ones.
 const (
 	Test Mode = "test"
 	Live Mode = "live"
 )
 
-// FeeBearer pays the charges of a collection.
+// FeeBearer is the party that pays the charges of a collection.
 type FeeBearer string
 
-// The bearers: the merchant gets amount - charges, or the customer pays
-// amount + charges and the merchant gets the amount.
+// The bearers. Either the merchant receives amount - charges, or the customer pays amount + charges and the merchant
+// receives the amount.
 const (
 	Merchant FeeBearer = "merchant"
 	Customer FeeBearer = "customer"
@@ -45,25 +45,27 @@ const (
 // Listed selects the requests that must come from an address on the allow-list.
 type Listed string
 
-// Requests that must come from a listed address: payouts, as the contract has it, or also airtime, data and messages.
+// Requests that must come from a listed address: payouts only, which is the documented default, or also airtime, data
+// and messages.
 const (
 	ListedPayouts  Listed = "payouts"
 	ListedSpending Listed = "spending"
 )
 
-// Duplicates selects the answer to a request whose reference was used before.
+// Duplicates selects the response to a request whose reference was used before.
 type Duplicates string
 
-// Answers to duplicates: a refusal, as the contract has it, or for a day the present state of the same request.
+// Responses to duplicates: a refusal, which is the documented default, or for a day the current state of the first
+// payment if the requests are equal.
 const (
 	RefuseDuplicates Duplicates = "refuse"
 	RepeatDuplicates Duplicates = "repeat"
 )
 
-// AirtimeRefund selects who gets the money of airtime that mobile money paid for and that failed.
+// AirtimeRefund selects who receives the money if airtime that mobile money paid for fails.
 type AirtimeRefund string
 
-// The wallet keeps the money, as the contract has it, or it is refunded to the payer.
+// The wallet keeps the money, which is the documented default, or it is refunded to the payer.
 const (
 	RefundToWallet AirtimeRefund = "wallet"
 	RefundToPayer  AirtimeRefund = "payer"
@@ -75,44 +77,44 @@ const (
 	DefaultBankLimit   = 50_000 * money.Cedi
 )
 
-// Limits of an id: its characters and its greatest length.
+// The format of an id: its characters and its maximum length.
 const (
 	maxID     = 64
 	idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-"
 )
 
-// maxName is the longest name in characters.
+// maxName is the maximum length of a name in characters.
 const maxName = 120
 
-// Freshness is how old a cached tenant, fee plan or absence of one may be.
+// Freshness is the maximum age of a cached tenant or fee plan.
 const Freshness = time.Second
 
-// cached is how many tenants a node remembers at once.
+// cached is the maximum number of tenants in a node's cache.
 const cached = 10_000
 
-// Tenant is one customer.
+// Tenant is one customer of the installation.
 type Tenant struct {
 	ID                 string
 	Name               string
 	Mode               Mode
 	CollectionsEnabled bool
-	Blocked            bool          // 403 everywhere but on the checkstatus calls
-	PayoutsStopped     bool          // by an operator, or because a reversal was not covered
-	PayoutLimitWallet  money.Pesewas // the most that one transfer to a wallet may move
-	PayoutLimitBank    money.Pesewas // the same to a bank account
+	Blocked            bool          // 403 for every call except checkstatus
+	PayoutsStopped     bool          // by an operator, or because the wallet did not cover a reversal
+	PayoutLimitWallet  money.Pesewas // maximum amount of one transfer to a wallet
+	PayoutLimitBank    money.Pesewas // maximum amount of one transfer to a bank account
 	FeeBearer          FeeBearer
 	Duplicates         Duplicates
 	RefundAirtime      AirtimeRefund
 	Listed             Listed
 	Quotas             Quotas
-	Email              string        // for providers of collections that ask for one; may be empty
-	Voucher            bool          // the account's clients send the payers' vouchers, which Telecel may need
-	LowBalance         money.Pesewas // below which balance of the wallet the account wants to be warned; 0: never
+	Email              string        // for providers of collections that require one; may be empty
+	Voucher            bool          // the account's clients send vouchers of payers, which Telecel may require
+	LowBalance         money.Pesewas // balance of the wallet below which the account is warned; 0: never
 	CreatedAt          time.Time
 	UpdatedAt          time.Time
 }
 
-// Money is the asset that the tenant's wallet holds.
+// Money returns the asset of the tenant's wallet.
 func (t Tenant) Money() ledger.Asset {
 	if t.Mode == Live {
 		return ledger.GHS
@@ -120,7 +122,7 @@ func (t Tenant) Money() ledger.Asset {
 	return ledger.TestGHS
 }
 
-// Credits is the asset that the tenant's SMS credits are.
+// Credits returns the asset of the tenant's SMS credits.
 func (t Tenant) Credits() ledger.Asset {
 	if t.Mode == Live {
 		return ledger.SMS
@@ -128,32 +130,32 @@ func (t Tenant) Credits() ledger.Asset {
 	return ledger.TestSMS
 }
 
-// Wallet is the ledger account of the tenant's money.
+// Wallet returns the ledger account of the tenant's money.
 func (t Tenant) Wallet() ledger.Key {
 	return ledger.Key{Asset: t.Money(), ID: ledger.Wallet(t.ID)}
 }
 
-// SMSCredits is the ledger account of the tenant's SMS credits.
+// SMSCredits returns the ledger account of the tenant's SMS credits.
 func (t Tenant) SMSCredits() ledger.Key {
 	return ledger.Key{Asset: t.Credits(), ID: ledger.Credits(t.ID)}
 }
 
-// Blocked is the refusal of a tenant that may do nothing.
+// Blocked returns the error for a blocked tenant.
 func Blocked() error {
 	return problem.New(problem.Forbidden, "account_blocked", "Account is blocked")
 }
 
-// NoPayouts is the refusal of a tenant whose payouts are stopped.
+// NoPayouts returns the error for a tenant whose payouts are stopped.
 func NoPayouts() error {
 	return problem.New(problem.Forbidden, "payouts_stopped", "Payouts of this account are stopped")
 }
 
-// NoCollections is the refusal of a tenant that may not collect.
+// NoCollections returns the error for a tenant whose collections are not enabled.
 func NoCollections() error {
 	return problem.New(problem.Forbidden, "collections_disabled", "Account not allowed for momo collection")
 }
 
-// Store keeps the tenants and their fee plans.
+// Store stores the tenants and their fee plans.
 type Store struct {
 	db      *db.DB
 	ledger  *ledger.Ledger
@@ -162,13 +164,13 @@ type Store struct {
 	plans   *cache.Cache[string, []plan]
 }
 
-// lookup is the cached result of a query for a tenant, also if there is none.
+// lookup is a cached tenant. A missing tenant is cached, too.
 type lookup struct {
 	tenant Tenant
 	found  bool
 }
 
-// New makes a store. The ledger is where the wallets of new tenants are opened.
+// New returns a Store. It creates the wallets of new tenants in the ledger.
 func New(d *db.DB, l *ledger.Ledger, c *clock.Clock) *Store {
 	s := &Store{db: d, ledger: l, clock: c}
 	s.tenants = cache.New(c, Freshness, cached, s.load)
@@ -176,12 +178,12 @@ func New(d *db.DB, l *ledger.Ledger, c *clock.Clock) *Store {
 	return s
 }
 
-// errNotFound is the refusal of an unknown id.
+// errNotFound returns the error for an unknown id.
 func errNotFound() error {
 	return problem.New(problem.NotFound, "tenant_not_found", "Account not found")
 }
 
-// Get gives a tenant as it was at most one second ago.
+// Get returns a tenant. The result may be up to a second old.
 func (s *Store) Get(ctx context.Context, id string) (Tenant, error) {
 	l, err := s.tenants.Get(ctx, id)
 	if err != nil {
@@ -218,8 +220,8 @@ func (s *Store) load(ctx context.Context, id string) (lookup, error) {
 
 const listTenants = `SELECT ` + tenantColumns + ` FROM tenants WHERE id > $1 ORDER BY id LIMIT $2`
 
-// List returns at most limit tenants in the order of their ids, after the id after (empty: from the first one). Ids
-// are in the order of creation, unless an id was chosen.
+// List returns at most limit tenants in the order of their ids, after the id after. An empty after means from the
+// first. Ids are in the order of creation, unless an id was chosen.
 func (s *Store) List(ctx context.Context, after string, limit int) ([]Tenant, error) {
 	var all []Tenant
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
@@ -242,8 +244,8 @@ func appendTenant(to *[]Tenant) func(*db.Row) error {
 
 const tenantsNamed = `SELECT ` + tenantColumns + ` FROM tenants WHERE name = $1 OR lower(name) = $2 ORDER BY id LIMIT 3`
 
-// Named gives the tenant with a name, whatever its capitals. It is for people: a
-// name that several tenants have is refused with their ids.
+// Named returns the tenant with a name, in upper or lower case. It is for people: if several tenants have the name,
+// the error lists their ids.
 func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 	var all []Tenant
 	err := s.db.Read(ctx, func(tx *db.Tx) error {
@@ -268,10 +270,9 @@ func (s *Store) Named(ctx context.Context, name string) (Tenant, error) {
 const insertTenant = `INSERT INTO tenants (` + tenantColumns + `)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`
 
-// Create makes a tenant in tx and opens its wallet and its credits. Members of
-// t that are zero get their default: an id, the limits, the merchant bearing
-// fees, duplicates refused, the quotas of the installation. The tenant as made is returned; id is made before the transaction by
-// callers whose transaction may run twice.
+// Create creates a tenant in tx, with its wallet and credits, and returns it. Zero fields of t get their defaults: a
+// new id, the limits, the merchant as fee bearer, duplicates refused, the quotas of the installation. A caller whose
+// transaction may run twice must set the id before the transaction.
 func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	if t.ID == "" {
 		t.ID = uuid.Must(uuid.NewV7()).String()
@@ -319,7 +320,7 @@ func (s *Store) Create(tx *db.Tx, t Tenant) (Tenant, error) {
 	return t, nil
 }
 
-// checkName refuses a name that a reader could take for another one.
+// checkName returns an error for a name that people could confuse with another.
 func checkName(name string) error {
 	if usertext.Honest(name) {
 		return nil
@@ -327,7 +328,7 @@ func checkName(name string) error {
 	return problem.Field("name", "must have no invisible characters, and letters of one alphabet in a word: type it instead of pasting it")
 }
 
-// Check refuses a tenant that cannot be stored, naming each bad field.
+// Check returns an error that names all invalid fields of a tenant.
 func (t Tenant) Check() error {
 	var f problem.Fields
 	if !wellFormed(t.ID) {
@@ -367,15 +368,15 @@ func (t Tenant) Check() error {
 	return f.Err()
 }
 
-// wellFormed reports whether id can be a tenant's. Names of ledger accounts contain it, so it has none of their
-// separators.
+// wellFormed reports whether id has the format of a tenant's id. It must not contain the separators of ledger
+// accounts, whose names contain it.
 func wellFormed(id string) bool {
 	return id != "" && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool {
 		return !strings.ContainsRune(idLetters, r)
 	})
 }
 
-// Change has the new value of each member; nil leaves it as it is.
+// Change has the new value of each field. A nil value changes nothing.
 type Change struct {
 	Name               *string
 	CollectionsEnabled *bool
@@ -403,8 +404,8 @@ const updateTenant = `UPDATE tenants SET name = $2, collections_enabled = $3, bl
 	wallet_limit = $6, bank_limit = $7, fee_bearer = $8, duplicates = $9, listed = $10, updated_at = $11,
 	quota_contacts = $12, quota_groups = $13, quota_sender_ids = $14, quota_campaigns = $15, low_balance = $16, refund_airtime = $17, email = $18, voucher = $19 WHERE id = $1`
 
-// Set changes a tenant in tx, where the caller also writes the audit entry, and
-// gives it as it was and as it is.
+// Set changes a tenant in tx and returns it before and after the change. The caller writes the audit entry in the
+// same transaction.
 func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err error) {
 	before, err = s.lock(tx, id)
 	if err != nil {
@@ -426,7 +427,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	set(&after.LowBalance, c.LowBalance)
 	after.Quotas.set(c.Quotas)
 	err = after.Check()
-	if err == nil && after.Name != before.Name { // an older name may stay
+	if err == nil && after.Name != before.Name { // an existing name may stay
 		err = checkName(after.Name)
 	}
 	if err != nil {
@@ -440,7 +441,7 @@ func (s *Store) Set(tx *db.Tx, id string, c Change) (before, after Tenant, err e
 	return before, after, nil
 }
 
-// Locked reads a tenant in tx and keeps others from changing it until the end.
+// Locked reads a tenant in tx and locks the row until tx ends.
 func (s *Store) Locked(tx *db.Tx, id string) (Tenant, error) { return s.lock(tx, id) }
 
 func (s *Store) lock(tx *db.Tx, id string) (t Tenant, err error) {
@@ -457,9 +458,8 @@ func (s *Store) lock(tx *db.Tx, id string) (t Tenant, err error) {
 
 const stopPayouts = `UPDATE tenants SET payouts_stopped = 1, updated_at = $2 WHERE id = $1 AND payouts_stopped = 0`
 
-// StopPayouts refuses further payouts of the tenants from the commit of tx on;
-// it is written without waiting for an answer. A settlement uses it when a
-// reversed collection was not covered by the wallet.
+// StopPayouts stops further payouts of the tenants when tx commits. The write is deferred. A settlement calls it if
+// the wallet does not cover a reversed collection.
 func (s *Store) StopPayouts(tx *db.Tx, ids ...string) {
 	for _, id := range ids {
 		tx.Defer(stopPayouts, -1, id, s.clock.Now())
