@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// readAtOnce is how much of a file is searched at a time.
+// readAtOnce is the number of bytes of a file that are searched at once.
 const readAtOnce = 1 << 20
 
-// Copies lists the files whose names begin with that of a SQLite database and whose bytes contain one of the
-// spellings: the database, its log, and copies made before migrations. A process that has the database open must not
-// call it: closing a file ends SQLite's locks on it.
+// Copies lists files that contain one of the spellings: the SQLite database, its log, and copies made before
+// migrations. It searches all files whose names begin with the database's name. A process that has the database open
+// must not call it, because closing a file ends SQLite's locks on it.
 func Copies(database string, spellings ...string) (names []string, err error) {
 	folder := filepath.Dir(database)
 	files, err := os.ReadDir(folder)
@@ -28,7 +28,7 @@ func Copies(database string, spellings ...string) (names []string, err error) {
 			continue
 		}
 		found, err := holds(filepath.Join(folder, f.Name()), spellings)
-		if errors.Is(err, fs.ErrNotExist) { // removed in between
+		if errors.Is(err, fs.ErrNotExist) { // the file was removed meanwhile
 			continue
 		}
 		if err != nil {
@@ -41,7 +41,7 @@ func Copies(database string, spellings ...string) (names []string, err error) {
 	return names, nil
 }
 
-// holds reports whether a file has one of the spellings, also across the border of two reads.
+// holds reports whether a file contains one of the spellings. It also finds one that two reads divide.
 func holds(path string, spellings []string) (bool, error) {
 	file, err := os.Open(path)
 	if err != nil {

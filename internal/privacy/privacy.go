@@ -1,11 +1,12 @@
-// Package privacy finds an installation's data about a person, by their mobile number, and erases it. The money
-// stays: amounts, times, references, outcomes, the ledger. The person goes: the number and the name on final
-// payments, the notes about them, the number on final messages, rows of batches, lines of statements, contacts, and the bodies of exchanges with providers, of finished webhooks
-// and of their receivers' responses. An open payment or message keeps the number, because work needs it, and is
-// counted, so that the erasure can be repeated later. An opt-out stays, because nothing else would keep the next
-// import from sending a campaign.
+// Package privacy finds an installation's data about a person, by their mobile number, and erases it. It keeps the
+// money: amounts, times, references, outcomes, the ledger. It erases the person: the number and the name on final
+// payments, the notes about them, the number on final messages, rows of batches, lines of statements, and contacts.
+// It also erases the bodies of exchanges with providers, of finished webhooks, and of their receivers' responses. An
+// open payment or message keeps the number, because it is needed. Such rows are counted, so that the erasure can be
+// repeated later. An opt-out stays, because without it the next import could send the person a campaign.
 //
-// No index has numbers by themselves, so every search reads whole tables, in bounded parts while servers run.
+// No index contains numbers alone, so every search reads whole tables. It does so in limited steps, so that servers
+// can run meanwhile.
 package privacy
 
 import (
@@ -27,7 +28,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// Deps are the stores in which people are.
+// Deps are the stores with personal data.
 type Deps struct {
 	DB        *db.DB
 	Payments  *book.Reader
@@ -36,18 +37,19 @@ type Deps struct {
 	Routes    *route.Table
 }
 
-// Found is one thing that is known of a person.
+// Found is one record about a person.
 type Found struct {
 	What      string // payment, note on a payment, row of a batch, line of a statement, message or contact
 	Tenant    string
-	ID        string // of the payment or the contact; of a message that of its campaign
-	Name      string // of the person
+	ID        string // id of the payment or contact; for a message, of its campaign
+	Name      string // name of the person
 	Detail    string // kind, amount and state of a payment; state of a message; e-mail address of a contact
-	Reference string // the customer's
+	Reference string // the customer's reference
 	At        time.Time
 }
 
-// Export gives everything that is known of a number, in no order in time: payments with their notes, rows of batches, lines of statements, messages, contacts.
+// Export calls each for every record about a number, ordered by kind and not by time: payments with their notes, rows
+// of batches, lines of statements, messages, contacts.
 func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found) error) error {
 	err := d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error {
 		if err := each(Found{What: "payment", Tenant: p.Tenant, ID: p.ID, Name: p.AccountName, Detail: string(p.Kind) + " of " + p.Amount.String() + ", " + p.PublicStatus(), Reference: p.Reference, At: p.CreatedAt}); err != nil {
@@ -97,17 +99,17 @@ func (d Deps) Export(ctx context.Context, number msisdn.MSISDN, each func(Found)
 type Erasure struct {
 	Payments, Messages, Contacts, Exchanges int
 	Rows                                    int      // of batches of payouts, lines of statements, and notes on exceptions
-	Counters                                int      // of one-time passwords
-	Left                                    int      // payments, messages and rows of batches that are not over, or whose webhooks or receipts are not, and keep the number
-	Copies                                  []string // where earlier bytes of rows may still have the number
+	Counters                                int      // counters of one-time passwords
+	Left                                    int      // payments, messages and rows of batches that keep the number, because they or their webhooks or receipts are not final
+	Copies                                  []string // files in which earlier contents of rows may still contain the number
 }
 
-// Spellings are the forms in which numbers are stored.
+// Spellings returns the forms in which a number may be stored.
 func Spellings(number msisdn.MSISDN) []string {
 	return []string{number.International(), number.Local()}
 }
 
-// Erase erases a number. It is repeated without harm.
+// Erase erases a number. It may be repeated.
 func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err error) {
 	spellings := Spellings(number)
 	err = d.Payments.OfNumber(ctx, number.International(), func(p book.Payment) error { return d.erasePayment(ctx, p, spellings, &e) })
@@ -173,11 +175,11 @@ func (d Deps) Erase(ctx context.Context, number msisdn.MSISDN) (e Erasure, err e
 	return e, err
 }
 
-// errNotOver ends an erasure that comes too early: nothing of it happens.
+// errNotOver ends an erasure that is too early. The transaction is rolled back.
 var errNotOver = errors.New("privacy: a payment or its webhook is not over")
 
-// erasePayment erases a person from one payment, its webhooks and its exchanges, in one transaction. The payment of
-// the same request may contain the person in its callback address.
+// erasePayment erases a person from one payment, its webhooks and its exchanges, in one transaction. It also handles
+// the other payment of the same request, whose callback address may contain the number.
 func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []string, e *Erasure) error {
 	both := []book.Payment{p}
 	if id := cmp.Or(p.Child, p.Parent); id != "" {
@@ -198,7 +200,7 @@ func (d Deps) erasePayment(ctx context.Context, p book.Payment, spellings []stri
 			}
 			book.EraseAddress(tx, one.ID, spellings...)
 		}
-		book.EraseParty(tx, p) // before the notes: it keeps new ones out
+		book.EraseParty(tx, p) // before the notes, because it prevents new ones
 		for _, one := range both {
 			book.EraseNotes(tx, one.ID)
 		}

@@ -1,5 +1,5 @@
-// Package sealed rotates master keys: it counts the texts of a table that are sealed under each key, and seals them
-// anew under the active key. The packages that own such tables define how a row is read and written.
+// Package sealed supports the rotation of master keys. It counts the texts of a table that are sealed under each key,
+// and reseals them under the active key. The packages that own such tables define how a row is read and written.
 package sealed
 
 import (
@@ -11,31 +11,31 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// AtOnce is the most rows that one transaction seals anew.
+// AtOnce is the maximum number of rows that one transaction reseals.
 const AtOnce = 100
 
-// errNoMaster is returned where the process has no master key.
+// errNoMaster is returned if the process has no master key.
 var errNoMaster = errors.New("sealed: there is no master key")
 
 // Row is one row of a table.
 type Row struct {
-	Key   string   // to which its texts are bound
-	Texts [][]byte // sealed; nil where the row has none
-	// Lapsed reports whether the last text is of no use any more. It is removed instead of sealed anew.
+	Key   string   // context to which the texts are bound
+	Texts [][]byte // sealed texts; nil if the row has none
+	// Lapsed is set if the last text is no longer needed. It is deleted instead of resealed.
 	Lapsed bool
 }
 
 // Table is a table with sealed texts.
 type Table struct {
 	DB     *db.DB
-	Sealer *config.Sealer // nil: there is no master key
-	After  string         // a statement that reads the rows after key $1 in the order of their keys, at most $2
+	Sealer *config.Sealer // nil without a master key
+	After  string         // SQL that reads at most $2 rows after key $1 in the order of their keys
 	Scan   func(*db.Row) (Row, error)
-	// Write stores now in place of was, and returns 0 if the row is not as it was.
+	// Write replaces the row was by now. It returns 0 if the row has changed.
 	Write func(tx *db.Tx, was, now Row) (int64, error)
 }
 
-// Under returns the number of texts sealed under each master key, by its name.
+// Under returns the number of texts that are sealed under each master key, by the key's name.
 func (t Table) Under(ctx context.Context) (map[string]int64, error) {
 	counts := map[string]int64{}
 	err := t.walk(ctx, func(rows []Row) error {
@@ -51,9 +51,9 @@ func (t Table) Under(ctx context.Context) (map[string]int64, error) {
 	return counts, err
 }
 
-// Reseal seals every text under the active master key, in small transactions, and reports after each the number of texts
-// moved. A row that changes in between stays as it is: its server seals under its own active key. A new run after an
-// interruption starts over and skips finished rows.
+// Reseal reseals all texts under the active master key, in small transactions. After each it calls moved with the
+// number of resealed texts. A row that changed meanwhile is skipped, because the server that changed it used its own
+// active key. After an interruption a new run starts from the beginning and skips finished rows.
 func (t Table) Reseal(ctx context.Context, moved func(int64)) error {
 	return t.walk(ctx, func(rows []Row) error {
 		n := int64(0)
@@ -98,7 +98,7 @@ func (t Table) resealOne(tx *db.Tx, was Row) (moved int64, err error) {
 	return n * moved, err
 }
 
-// walk reads the table, a bounded number of rows at a time.
+// walk reads the table, a limited number of rows at a time.
 func (t Table) walk(ctx context.Context, each func([]Row) error) error {
 	if t.Sealer == nil {
 		return errNoMaster
