@@ -1,12 +1,12 @@
-// Package audit keeps the actions of people: actor, address, reason, and the values before and after. An entry is
+// Package audit records the actions of people: actor, address, reason, and the values before and after. An entry is
 // written in the transaction of its action, so neither exists without the other.
 //
 // The log can be verified. One node links the committed entries into a chain. A link has a number and a keyed hash
-// over its entry and the link before it. The key is sealed under the master key, and so is the last link made without
-// a key. The head, which is the last link, has a sealed row of its own. Verify finds an entry that was changed,
-// removed or inserted, links that were moved or made without the key, and a truncated end. An older copy of the whole
-// database is found by a head that was kept elsewhere: the head is logged once an hour, and Verify compares the chain
-// with such a head.
+// over its entry and the previous link. The key of the chain is sealed under the master key, together with the last
+// link that was made without a key. The head, which is the last link, is stored in a sealed row of its own. Verify
+// finds entries that were changed, removed or inserted, links that were moved or made without the key, and a
+// truncated end. An older copy of the whole database is detected with a head that was stored elsewhere. The head is
+// logged once an hour, and Verify compares the chain with such a head.
 package audit
 
 import (
@@ -30,60 +30,60 @@ type Log struct {
 	db      *db.DB
 	clock   *clock.Clock
 	journal Journal
-	sealer  *config.Sealer // of the chain's key; nil: this process has no master key
+	sealer  *config.Sealer // opens the chain's key; nil without a master key
 	written func(*db.Tx, Entry)
 }
 
-// New makes a Log.
+// New returns a Log.
 func New(d *db.DB, c *clock.Clock) *Log { return &Log{db: d, clock: c} }
 
-// Keeping gives the log with a journal for WriteNoted.
+// Keeping returns the log with a journal for WriteNoted.
 func (l *Log) Keeping(j Journal) *Log {
 	kept := *l
 	kept.journal = j
 	return &kept
 }
 
-// Keyed returns the log with the master keys, under which the key of its chain is sealed.
+// Keyed returns the log with the master keys. The key of the chain is sealed under them.
 func (l *Log) Keyed(ring config.Secret) *Log {
 	keyed := *l
 	keyed.sealer = ring.Sealer("audit/chain")
 	return &keyed
 }
 
-// Followed returns the log with a function that is called for each entry, in the transaction that writes it. The function reads
-// nothing and adds writes of its own. The details of its entry are JSON.
+// Followed returns the log with a function that is called for each entry, in the transaction that writes the entry.
+// The function must not read from the transaction; it may add writes. The Details of its entry are JSON.
 func (l *Log) Followed(written func(*db.Tx, Entry)) *Log {
 	followed := *l
 	followed.written = written
 	return &followed
 }
 
-// Entry is one act of a person.
+// Entry is one action of a person.
 type Entry struct {
-	ID      string // made by Write when empty
+	ID      string // Write sets it if it is empty
 	At      time.Time
 	Actor   string // who, as it is read: an e-mail address, "cli:ama" for the command line, or BreakGlass and a user
-	Person  string // the id of who; empty: a command that names no person
-	Origin  string // from where: an address, the machine of a command
+	Person  string // id of the person; empty for a command that names no person
+	Origin  string // an address, or the machine of a command
 	Action  string // what, in one stable word: "tenant.set"
-	Tenant  string // whom it concerns; empty for the installation
-	Subject string // the thing acted on: an id, a name
+	Tenant  string // tenant that the action concerns; empty: the installation
+	Subject string // id or name of the changed object
 	Reason  string // as the person wrote it
-	Details any    // before and after, as JSON; nothing secret
-	Link    int64  // its number in the chain; 0: not linked yet. Write does not look at it.
+	Details any    // values before and after, as JSON; no secrets
+	Link    int64  // number in the chain; 0: not linked yet. Write ignores it.
 }
 
-// BreakGlass begins the actor of an entry of a command that was given in production without a person: the user of the machine
-// follows.
+// BreakGlass is the prefix of the actor in an entry about a command that was run in production without a person. The
+// name of the machine's user follows.
 const BreakGlass = "break-glass:"
 
-// BrokeGlass reports whether the entry is of a command with --break-glass.
+// BrokeGlass reports whether the entry is about a command with --break-glass.
 func (e Entry) BrokeGlass() bool { return e.Person == "" && strings.HasPrefix(e.Actor, BreakGlass) }
 
 const countBrokeGlass = `SELECT count(*) FROM audit_log WHERE id >= $1 AND person = '' AND actor LIKE 'break-glass:%'`
 
-// BrokeGlassSince counts the entries of such commands since a time.
+// BrokeGlassSince counts the entries about commands with --break-glass since a time.
 func (l *Log) BrokeGlassSince(ctx context.Context, since time.Time) (n int, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(countBrokeGlass, []any{firstID(since)}, &n)
@@ -92,7 +92,7 @@ func (l *Log) BrokeGlassSince(ctx context.Context, since time.Time) (n int, err 
 	return n, err
 }
 
-// firstID comes before every id that is made at a time or later.
+// firstID returns an id that sorts before all ids that are made at or after a time.
 func firstID(at time.Time) string {
 	var id uuid.UUID
 	ms := uint64(max(at.UnixMilli(), 0))
@@ -102,15 +102,16 @@ func firstID(at time.Time) string {
 	return id.String()
 }
 
-// A Change is one thing that an act changed, in the details of its entry, in units that a person uses. A value that
-// was not there before is empty.
+// A Change is one changed value, in the details of an entry. Values are in units for people. A value that did not
+// exist before is empty.
 type Change struct {
 	What   string `json:"what"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// Changes are those in the details of an entry that was read; none where an earlier version wrote other details.
+// Changes returns the changes in the details of an entry that was read. It returns none if an earlier version wrote
+// details of another form.
 func (e Entry) Changes() []Change {
 	var details struct{ Changes []Change }
 	raw, _ := e.Details.(json.RawMessage)
@@ -123,18 +124,19 @@ func (e Entry) Changes() []Change {
 const insertEntry = `INSERT INTO audit_log (tenant, id, at, actor, action, subject, reason, details, person, origin)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-// Write writes an entry in the transaction that does the act. The entry becomes part of the chain later.
+// Write writes an entry in the transaction of its action. The entry is linked to the chain later.
 func (l *Log) Write(tx *db.Tx, e Entry) error {
 	_, err := l.write(tx, e)
 	return err
 }
 
-// Writing returns Write of an entry, for a caller that opens no transaction: whoever does the act runs it in theirs.
+// Writing returns a function that writes an entry. It is for a caller that opens no transaction itself: the code that
+// performs the action runs the function in its transaction.
 func (l *Log) Writing(e Entry) func(*db.Tx) error {
 	return func(tx *db.Tx) error { return l.Write(tx, e) }
 }
 
-// write is Write. It returns the entry as it is stored.
+// write is Write, and returns the stored entry.
 func (l *Log) write(tx *db.Tx, e Entry) (Entry, error) {
 	if e.Actor == "" || e.Action == "" {
 		return e, errors.New("audit: an entry without actor or action")
@@ -157,8 +159,8 @@ func (l *Log) write(tx *db.Tx, e Entry) (Entry, error) {
 	return e, nil
 }
 
-// WriteNoted is Write for a change of money, keys or policy. Once committed, the entry is also in the journal, so
-// that it is known after the database has gone back in time.
+// WriteNoted is Write for a change of money, keys or policy. After the commit the entry is also written to the
+// journal, which survives a restore of the database.
 func (l *Log) WriteNoted(tx *db.Tx, e Entry) error {
 	if e.ID == "" {
 		e.ID = uuid.Must(uuid.NewV7()).String()
@@ -168,15 +170,16 @@ func (l *Log) WriteNoted(tx *db.Tx, e Entry) error {
 	return l.Write(tx, e)
 }
 
-// Record writes an entry in a transaction of its own, for what changes nothing else: something was read or taken away.
+// Record writes an entry in its own transaction. It is for actions that change nothing else, such as reading or
+// exporting data.
 func (l *Log) Record(ctx context.Context, e Entry) error {
 	e.ID = uuid.Must(uuid.NewV7()).String()
 	landed := func(tx *db.Tx) (bool, error) { return l.Landed(tx, e.Tenant, e.ID) }
 	return l.db.WriteRecognising(ctx, landed, func(tx *db.Tx) error { return l.Write(tx, e) })
 }
 
-// RecordOnce is Record for repeated events. Of all calls with the same key within a period, on all nodes, one is
-// written.
+// RecordOnce is Record for repeated events. Of all calls with the same key within a period, on all nodes, only the
+// first writes an entry.
 func (l *Log) RecordOnce(ctx context.Context, key string, period time.Duration, e Entry) error {
 	begun := l.clock.Now().Truncate(period)
 	e.ID = idOf(begun, key+" "+begun.String())
@@ -186,13 +189,13 @@ func (l *Log) RecordOnce(ctx context.Context, key string, period time.Duration, 
 		}
 		return l.Write(tx, e)
 	})
-	if errors.Is(err, db.ErrUnique) { // another was quicker
+	if errors.Is(err, db.ErrUnique) { // another call was first
 		err = nil
 	}
 	return err
 }
 
-// idOf returns a UUID of version 7 for a time whose random part is a hash of the key.
+// idOf returns a UUID of version 7 for a time. Its random part is a hash of the key.
 func idOf(at time.Time, key string) string {
 	sum := sha256.Sum256([]byte(key))
 	id := uuid.UUID(sum[:16])
@@ -204,17 +207,17 @@ func idOf(at time.Time, key string) string {
 	return id.String()
 }
 
-// Filter narrows the log. Empty members do not.
+// Filter selects entries. Empty fields match everything.
 type Filter struct {
 	Tenant  string
 	Actor   string
 	Action  string
-	Subject string // the thing acted on; a tenant should be named with it
-	Before  string // only entries older than the one with this id
-	Words   string // only entries whose texts contain each of these words, in any case
+	Subject string // id or name of the changed object; needs Tenant to be fast
+	Before  string // only entries older than the entry with this id
+	Words   string // only entries whose texts contain each of these words, in upper or lower case
 	From    time.Time
-	To      time.Time // the first moment after the entries
-	Limit   int       // at most so many, 100 when zero
+	To      time.Time // only entries before this time
+	Limit   int       // maximum number of entries; 0 means 100
 }
 
 // entryColumns are the columns of an entry, for scan.
@@ -240,7 +243,7 @@ const maxWords = 8
 
 var escapeWord = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
-// Valid returns an error for a filter that List refuses.
+// Valid returns an error for a filter that List would refuse.
 func (f Filter) Valid() error {
 	if len(strings.Fields(f.Words)) > maxWords {
 		return problem.Field("words", fmt.Sprintf("must be at most %d words", maxWords))
@@ -248,7 +251,7 @@ func (f Filter) Valid() error {
 	return nil
 }
 
-// query returns the statement of a filter with its arguments.
+// query returns the SQL of a filter and its arguments.
 func (f Filter) query() (sql string, args []any, err error) {
 	if err := f.Valid(); err != nil {
 		return "", nil, err
@@ -263,7 +266,7 @@ func (f Filter) query() (sql string, args []any, err error) {
 	return fmt.Sprintf(selectEntries, conditions.String()), args, nil
 }
 
-// List gives entries, newest first. Their Details are json.RawMessage.
+// List returns entries, newest first. Their Details are json.RawMessage.
 func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	if f.Limit <= 0 {
 		f.Limit = 100
@@ -287,7 +290,8 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 
 const newestEntry = `SELECT at FROM audit_log ORDER BY id DESC LIMIT 1`
 
-// Newest returns when the newest entry was written, by the clock of the process that wrote it; the zero time: there is none.
+// Newest returns when the newest entry was written, by the clock of the process that wrote it. It is zero if there is
+// no entry.
 func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
 	err = d.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(newestEntry, nil, &at)
@@ -298,14 +302,14 @@ func Newest(ctx context.Context, d *db.DB) (at time.Time, err error) {
 
 const selectLanded = `SELECT 1 FROM audit_log WHERE tenant = $1 AND id = $2`
 
-// Landed reports whether the log has the entry with this id. After a lost response to a commit it shows whether the
-// action happened.
+// Landed reports whether the log has the entry with this id. If the response to a COMMIT is lost, it shows whether
+// the action happened.
 func (l *Log) Landed(tx *db.Tx, tenant, id string) (bool, error) {
 	var one int64
 	return tx.One(selectLanded, []any{tenant, id}, &one)
 }
 
-// Linked is an entry with its link; without one its LinkedAt is zero.
+// Linked is an entry with its link. If it has no link, LinkedAt is zero.
 type Linked struct {
 	Entry
 	LinkedAt time.Time
@@ -323,7 +327,7 @@ const (
 		SELECT 1 FROM audit_chain c WHERE c.tenant = a.tenant AND c.entry = a.id) ORDER BY a.id LIMIT $2`
 )
 
-// Export gives every entry in the order of the chain, and then those that are not linked yet.
+// Export calls each for every entry in the order of the chain, and then for the entries that are not linked yet.
 func (l *Log) Export(ctx context.Context, each func(Linked) error) error {
 	last := int64(0)
 	err := l.pages(ctx, selectLinks, func() any { return last }, func(e Linked) error { last = e.Link; return each(e) })
@@ -334,7 +338,7 @@ func (l *Log) Export(ctx context.Context, each func(Linked) error) error {
 	return l.pages(ctx, selectLoose, func() any { return loose }, func(e Linked) error { loose = e.ID; return each(e) })
 }
 
-// pages reads a list by its key, so that no transaction waits for who takes it away.
+// pages reads a list in pages by its key, so that no transaction waits for a slow reader.
 func (l *Log) pages(ctx context.Context, query string, after func() any, each func(Linked) error) error {
 	for {
 		var page []Linked

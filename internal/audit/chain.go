@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// LinkEvery is how often committed entries are linked.
+	// LinkEvery is the interval at which committed entries are linked.
 	LinkEvery = 500 * time.Millisecond
-	// headEvery is how often the head of the chain is logged.
+	// headEvery is the interval at which the head of the chain is logged.
 	headEvery = time.Hour
-	// linkAtOnce entries are linked in one transaction.
+	// linkAtOnce is the number of entries that one transaction links.
 	linkAtOnce = 500
 )
 
-// Head is the end of the chain. A copy of it that is kept elsewhere proves later that nothing before it was changed.
+// Head is the last link of the chain. A copy that was stored elsewhere later proves that nothing before it was
+// changed.
 type Head struct {
 	Number int64 // 0: the chain is empty
 	Hash   string
@@ -32,13 +33,14 @@ type link struct {
 	entry   string
 	at      time.Time
 	hash    string
-	content string // keyed hash of the entry; empty: a link without a key
+	content string // keyed hash of the entry; empty for a link without a key
 }
 
-// chainVersion begins the text that is hashed without a key. Another form of the text gets another version.
+// chainVersion begins the text that is hashed for a link without a key. Another form of the text would get another
+// version.
 const chainVersion = "makola audit 1"
 
-// unkeyed returns the hash of the link behind a head, as it was made before the chain had a key.
+// unkeyed returns the hash of the link after a head, in the form from before the chain had a key.
 func (h Head) unkeyed(e Entry, at time.Time) string {
 	sum := hasher{sha256.New()}
 	sum.text(chainVersion, h.Hash)
@@ -81,11 +83,11 @@ func head(tx *db.Tx) (h Head, err error) {
 	return h, err
 }
 
-// Link links the entries that are committed and not in the chain yet. It may run on two nodes at once: a number of the
-// chain is taken once, and the other transaction fails as a whole.
+// Link links the committed entries that are not in the chain yet. If two nodes run it at once, they compete for the
+// same number, and one transaction fails as a whole.
 func (l *Log) Link(ctx context.Context) (linked int, err error) { return l.linkAll(ctx, false) }
 
-// linkAll is Link. keyed is true once the chain was seen with its key: then nothing is linked without.
+// linkAll is Link. keyed is set once the chain was seen with its key. Nothing is then linked without a key.
 func (l *Log) linkAll(ctx context.Context, keyed bool) (linked int, err error) {
 	for {
 		n, err := l.linkSome(ctx, keyed)
@@ -133,8 +135,9 @@ func (l *Log) linkSome(ctx context.Context, keyed bool) (int, error) {
 	return linked, err
 }
 
-// end returns the head that the next link follows, and its number. A chain with a key continues behind its sealed
-// head, so that a truncated end stays a gap. If that head is not as it was left, an entry records this for ever.
+// end returns the head that the next link follows, and the number of that link. A chain with a key continues after
+// its sealed head, so that a truncated end leaves a gap. If the sealed head is missing or changed, end links an entry
+// that records this.
 func (l *Log) end(tx *db.Tx, k *chainKey, now time.Time) (before Head, number int64, err error) {
 	last, err := head(tx)
 	if err != nil || k == nil {
@@ -156,7 +159,7 @@ func (l *Log) end(tx *db.Tx, k *chainKey, now time.Time) (before Head, number in
 	return Head{own.number, own.hash}, own.number + 1, nil
 }
 
-// insertLinks inserts links, flags their entries and seals the last link as the head.
+// insertLinks inserts links, marks their entries as linked, and seals the last link as the head.
 func insertLinks(tx *db.Tx, k *chainKey, links []link) {
 	if len(links) == 0 {
 		return
@@ -169,7 +172,7 @@ func insertLinks(tx *db.Tx, k *chainKey, links []link) {
 	}
 }
 
-// unlinked looks without a writing transaction, because most looks find nothing.
+// unlinked returns how many entries wait for a link, at most one. It only reads, because most calls find none.
 func (l *Log) unlinked(ctx context.Context) (found int, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		found = 0
@@ -180,7 +183,7 @@ func (l *Log) unlinked(ctx context.Context) (found int, err error) {
 
 const selectOldestUnlinked = `SELECT coalesce(min(at), 0) FROM audit_log WHERE linked = 0`
 
-// UnlinkedSince is the time of the oldest entry that is not linked; zero: all are.
+// UnlinkedSince returns the time of the oldest entry that is not linked, or zero if all are linked.
 func (l *Log) UnlinkedSince(ctx context.Context) (at time.Time, err error) {
 	err = l.db.Read(ctx, func(tx *db.Tx) error {
 		_, err := tx.One(selectOldestUnlinked, nil, &at)
@@ -189,10 +192,10 @@ func (l *Log) UnlinkedSince(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// Keep links entries as they come, and logs the head when it begins and once an hour, until ctx ends. One node at a time
-// should run it. It gives the chain its key when older reports no living node that links without one.
+// Keep links new entries until ctx ends. It logs the head at the beginning and then once an hour. Only one node
+// should run it. It creates the chain's key when older reports that no running node links without one.
 func (l *Log) Keep(ctx context.Context, log *slog.Logger, older func(*db.Tx) (bool, error)) {
-	tick := time.NewTicker(LinkEvery) // by the machine's clock, whatever hour it is for the simulator
+	tick := time.NewTicker(LinkEvery) // by the machine's clock, which a simulation does not change
 	defer tick.Stop()
 	var logged time.Time
 	healthy, keyed := true, false
@@ -205,7 +208,7 @@ func (l *Log) Keep(ctx context.Context, log *slog.Logger, older func(*db.Tx) (bo
 			_, err = l.linkAll(ctx, keyed)
 		}
 		if errors.Is(err, db.ErrUnique) || errors.Is(err, db.ErrGuard) {
-			err = nil // a node whose lease ended was quicker
+			err = nil // another node linked the entries, after this node's lease ended
 		}
 		if err == nil && (logged.IsZero() || time.Since(logged) >= headEvery) {
 			var h Head

@@ -15,22 +15,22 @@ import (
 	"github.com/makola/makola/internal/config"
 )
 
-// Journal is a file with the operators' changes made on this machine. The audit log may go back in time with its
-// database; the journal does not.
+// Journal is a file with the operators' changes that were made on this machine. A restore of the database also
+// restores the audit log to an earlier state, but not the journal.
 type Journal struct {
-	Folder string // of the data; empty: none is kept
-	// Failed receives the error of an entry that could not be written, although its change is done. It may be nil.
+	Folder string // the data folder; empty: no journal is written
+	// Failed receives the error if an entry could not be written after its change was committed. It may be nil.
 	Failed func(path string, err error)
 }
 
 // JournalName is the name of the file in its folder.
 const JournalName = "acts.jsonl"
 
-// The file before it, and the bounds of both.
+// The name of the previous file, and the limits of both files.
 const (
 	actsBefore  = "acts.1.jsonl"
-	maxActs     = 4 << 20 // bytes of one file
-	maxActsRead = 5_000   // newest acts that are compared
+	maxActs     = 4 << 20 // maximum bytes of one file
+	maxActsRead = 5_000   // number of newest changes that are compared
 )
 
 // Noted is a line of the file.
@@ -54,7 +54,7 @@ func (n Noted) OfAccess() bool {
 // fullNumber matches possible phone or account numbers, and ids, whose last part can be all digits.
 var fullNumber = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{9,15}\b`)
 
-// unnumbered hides the middle of numbers. By its ids an act must be found again.
+// unnumbered hides the middle of numbers. It keeps ids, by which a change can be found again.
 func unnumbered(text string) string {
 	return fullNumber.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.Contains(found, "-") {
@@ -64,11 +64,11 @@ func unnumbered(text string) string {
 	})
 }
 
-// ErrNoFolder is returned where no folder was named and the default one is not there. A program with PostgreSQL does not
-// make a folder in the current one unasked.
+// ErrNoFolder is returned if no folder was configured and the default folder does not exist. A program with
+// PostgreSQL does not create a folder in the current directory by itself.
 var ErrNoFolder = errors.New("there is no data folder here")
 
-// Add appends a committed change. It reports a failure to Failed alone, because the change is done.
+// Add appends a committed change. It only reports a failure to Failed, because the change is committed.
 func (j Journal) Add(e Entry) {
 	if j.Folder == "" || errors.Is(j.folder(), ErrNoFolder) {
 		return
@@ -78,14 +78,14 @@ func (j Journal) Add(e Entry) {
 	}
 }
 
-// Path is where the journal is, for people.
+// Path returns the path of the journal, for people.
 func (j Journal) Path() string { return filepath.Join(j.Folder, JournalName) }
 
-// Ready returns an error if the journal cannot be written. A command checks this before a change: after a restore,
-// nobody would know of a change that is in no journal.
+// Ready returns an error if the journal cannot be written. A command calls it before a change. After a restore, a
+// change that is in no journal would be unknown.
 func (j Journal) Ready() error {
 	if j.Folder == "" {
-		return nil // none is kept
+		return nil // no journal is configured
 	}
 	if err := j.folder(); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (j Journal) Ready() error {
 	return file.Close()
 }
 
-// folder makes the folder of the journal.
+// folder creates the folder of the journal.
 func (j Journal) folder() error {
 	if _, err := os.Stat(j.Folder); j.Folder == config.DefaultData && errors.Is(err, fs.ErrNotExist) {
 		return ErrNoFolder
@@ -135,7 +135,7 @@ func (j Journal) append(e Entry) (err error) {
 	return file.Sync()
 }
 
-// Read gives the newest acts, oldest first. Lines that a crash left torn are passed over.
+// Read returns the newest changes, oldest first. It skips lines that a crash left incomplete.
 func (j Journal) Read() (acts []Noted, err error) {
 	for _, name := range []string{actsBefore, JournalName} {
 		text, err := os.ReadFile(filepath.Join(j.Folder, name))

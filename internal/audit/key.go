@@ -19,31 +19,32 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Actions of entries that the chain itself writes.
+// Actions of entries that this package writes itself.
 const (
 	actionKeyed    = "audit.keyed"     // the first link with a key
-	actionHeadLost = "audit.head_lost" // the sealed head was not as it was left
+	actionHeadLost = "audit.head_lost" // the sealed head was missing or changed
 	chainActor     = "makola"
 )
 
-// fence is the number of a row behind every link, made at the changeover. A node of the release before takes it for
-// the head, and its next number overflows. So such a node links nothing, and its entries wait for a node that has the
-// key.
+// fence is the number of an additional row after all links, inserted when the chain gets its key. A node of the
+// previous release takes this row for the head, and its next number overflows. Such a node therefore links nothing,
+// and its entries wait for a node with the key.
 const fence = math.MaxInt64
 
-// errKeyLost is returned when the chain has keyed links and the row of its key is gone.
+// errKeyLost is returned if the chain has keyed links and the row of its key is missing.
 var errKeyLost = errors.New("audit: the key of the chain was removed from the database: run makola audit verify")
 
-// chainKey is the content of the sealed row: the key of the chain, and the last link of the time before it.
+// chainKey is the content of the sealed row: the key of the chain, and the last link that was made without it.
 type chainKey struct {
 	Key  []byte `json:"key"`
 	Last Head   `json:"last"`
 }
 
-// boundKey is the context that the sealed row opens in.
+// boundKey is the context to which the sealed row is bound.
 var boundKey = []byte("audit chain")
 
-// hasher writes members with their lengths before them, so that nothing can be moved from one member to the next.
+// hasher writes each field with its length before it, so that two different lists of fields never give the same
+// bytes.
 type hasher struct{ hash.Hash }
 
 func (h hasher) text(texts ...string) {
@@ -68,21 +69,21 @@ func (h hasher) entry(e Entry) {
 
 func (h hasher) sum() string { return hex.EncodeToString(h.Sum(nil)) }
 
-// mac begins a keyed hash of one use.
+// mac returns a keyed hash for one use of the key.
 func (k *chainKey) mac(use string) hasher {
 	h := hasher{hmac.New(sha256.New, k.Key)}
 	h.text(use)
 	return h
 }
 
-// content returns the keyed hash of an entry, wherever its link is.
+// content returns the keyed hash of an entry, independent of its place in the chain.
 func (k *chainKey) content(e Entry) string {
 	h := k.mac("makola audit entry 1")
 	h.entry(e)
 	return h.sum()
 }
 
-// place returns the hash of a link behind a head.
+// place returns the keyed hash of a link after a head.
 func (k *chainKey) place(before Head, number int64, at time.Time, content string) string {
 	h := k.mac("makola audit link 1")
 	h.text(before.Hash)
@@ -92,7 +93,7 @@ func (k *chainKey) place(before Head, number int64, at time.Time, content string
 	return h.sum()
 }
 
-// seal returns the sealed text for the row of a head.
+// seal returns the keyed hash in the row of a head.
 func (k *chainKey) seal(head Head) string {
 	h := k.mac("makola audit head 1")
 	h.number(head.Number)
@@ -100,7 +101,7 @@ func (k *chainKey) seal(head Head) string {
 	return h.sum()
 }
 
-// next makes the link of an entry behind a head, with a key or, before the changeover, without.
+// next returns the link of an entry after a head. It is keyed if the chain has a key.
 func (k *chainKey) next(before Head, number int64, e Entry, at time.Time) link {
 	l := link{number: number, tenant: e.Tenant, entry: e.ID, at: at}
 	if k == nil {
@@ -123,13 +124,13 @@ const (
 		ON CONFLICT (id) DO UPDATE SET number = excluded.number, hash = excluded.hash, mac = excluded.mac`
 )
 
-// keyRow reads the sealed row; empty: the chain has no key yet.
+// keyRow reads the sealed row. It is empty if the chain has no key yet.
 func keyRow(tx *db.Tx) (sealed string, err error) {
 	_, err = tx.One(selectKey, nil, &sealed)
 	return sealed, err
 }
 
-// key opens the key of the chain; nil: the changeover was not yet.
+// key opens the key of the chain. It is nil if the chain has no key yet.
 func (l *Log) key(tx *db.Tx) (*chainKey, error) {
 	sealed, err := keyRow(tx)
 	if err != nil {
@@ -145,7 +146,7 @@ func (l *Log) key(tx *db.Tx) (*chainKey, error) {
 	return l.open(sealed)
 }
 
-// errNoMaster is returned where the chain has a key and the process no master key.
+// errNoMaster is returned if the chain has a key and the process has no master key.
 var errNoMaster = errors.New("audit: the chain's key is sealed, and there is no master key")
 
 func (l *Log) open(sealed string) (*chainKey, error) {
@@ -167,9 +168,9 @@ func (l *Log) open(sealed string) (*chainKey, error) {
 	return &k, nil
 }
 
-// StartKey makes the key of the chain, unless it has one or older reports a living node that links without it. done
-// means that the chain has a key. The first keyed link takes its number in the same transaction, so a concurrent node
-// without the key fails.
+// StartKey creates the key of the chain, unless it has one or older reports a running node that links without a key.
+// done reports whether the chain has a key. The first keyed link takes its number in the same transaction, so a
+// concurrent node without the key fails.
 func (l *Log) StartKey(ctx context.Context, older func(*db.Tx) (bool, error)) (done bool, err error) {
 	err = l.db.Write(ctx, func(tx *db.Tx) error {
 		k, err := l.key(tx)
@@ -198,7 +199,7 @@ func (l *Log) StartKey(ctx context.Context, older func(*db.Tx) (bool, error)) (d
 	return done && err == nil, err
 }
 
-// linkOwn writes an entry of the chain itself with its link, which becomes the head.
+// linkOwn writes an entry of this package together with its link, which becomes the head.
 func (l *Log) linkOwn(tx *db.Tx, k *chainKey, before Head, number int64, now time.Time, e Entry) error {
 	e.Actor = chainActor
 	e, err := l.write(tx, e)
@@ -209,14 +210,16 @@ func (l *Log) linkOwn(tx *db.Tx, k *chainKey, before Head, number int64, now tim
 	return nil
 }
 
-// sealedHead reads the head of a chain with a key. intact is false when the row is missing or was not sealed with the key.
+// sealedHead reads the head of a chain with a key. intact is false if the row is missing or was not sealed with the
+// key.
 func sealedHead(tx *db.Tx, k *chainKey) (h Head, intact bool, err error) {
 	var mac string
 	found, err := tx.One(selectSeal, nil, &h.Number, &h.Hash, &mac)
 	return h, found && hmac.Equal([]byte(mac), []byte(k.seal(h))), err
 }
 
-// SealedUnder counts the chain's key under the name of the master key that it is sealed under.
+// SealedUnder returns the number of keys that are sealed under each master key, by the master key's name. The chain
+// has one key at most.
 func (l *Log) SealedUnder(ctx context.Context) (map[string]int64, error) {
 	sealed, raw, err := l.sealedKey(ctx)
 	if err != nil || sealed == "" {
@@ -225,7 +228,7 @@ func (l *Log) SealedUnder(ctx context.Context) (map[string]int64, error) {
 	return map[string]int64{l.sealer.Under(raw): 1}, nil
 }
 
-// Reseal seals the chain's key under the active master key, and reports how many keys it moved.
+// Reseal reseals the chain's key under the active master key, and calls moved with the number of resealed keys.
 func (l *Log) Reseal(ctx context.Context, moved func(int64)) error {
 	sealed, raw, err := l.sealedKey(ctx)
 	if err != nil || sealed == "" {

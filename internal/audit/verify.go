@@ -9,13 +9,13 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// maxFaults are kept of a verification; all are counted.
+// maxFaults is the maximum number of faults that a verification lists. All are counted.
 const maxFaults = 100
 
-// lateAfter is how long after its time an entry may be linked without being counted as late.
+// lateAfter is the age of an entry at the time of its link from which it counts as late.
 const lateAfter = time.Hour
 
-// Kind is a kind of fault in the chain.
+// Kind is a kind of fault of the chain.
 type Kind string
 
 // The kinds of faults.
@@ -28,33 +28,33 @@ const (
 	Relinked  Kind = "relinked"
 )
 
-// Fault is one thing of the chain that is not as it was linked.
+// Fault is a difference between the chain and the entries as they were linked.
 type Fault struct {
 	Kind   Kind
-	Number int64 // of the link; 0: the entry has none
+	Number int64 // number of the link; 0: the entry has none
 	Tenant string
 	Entry  string
 	What   string
 
-	content string // of an entry that is not the link's
+	content string // hash of an entry that differs from the link's
 }
 
-// Verified is what Verify found.
+// Verified is the result of Verify.
 type Verified struct {
 	At       time.Time
 	Links    int64
-	Unlinked int64 // committed and not in the chain yet: those of the last second, or of a time without a server
-	// Late counts entries more than an hour older than their link: from a time without a server, from before the
-	// chain began, or written later with an earlier time.
+	Unlinked int64 // committed entries without a link: those of the last second, or of a time without a server
+	// Late counts entries that are more than an hour older than their link. They date from a time without a server or
+	// from before the chain began, or were written later with an earlier time.
 	Late       int64
-	Unchecked  int64 // links with a key, which nobody can check without the master key
-	Keyed      int64 // number of the first link with a key; 0: none has one
+	Unchecked  int64 // keyed links that cannot be checked without the master key
+	Keyed      int64 // number of the first keyed link; 0: there is none
 	Head       Head
 	Faults     []Fault // at most 100
 	FaultCount int64
 }
 
-// OK reports whether everything was checked and nothing is wrong.
+// OK reports whether everything was checked and no fault was found.
 func (v Verified) OK() bool { return v.FaultCount == 0 && v.Unchecked == 0 }
 
 const (
@@ -72,8 +72,8 @@ const (
 	selectContent = `SELECT number FROM audit_chain WHERE content = $1 AND number <> $2 ORDER BY number LIMIT 1`
 )
 
-// Verify reads the whole log in one snapshot. The chain must still have kept, a head from elsewhere. The zero Head is
-// none.
+// Verify reads the whole log in one snapshot. It also checks that the chain still contains kept, a head that was
+// stored elsewhere. The zero Head means that there is none.
 func (l *Log) Verify(ctx context.Context, kept Head) (v Verified, err error) {
 	err = l.db.ReadWhole(ctx, func(tx *db.Tx) error {
 		w := walk{kept: kept, forged: -1, Verified: Verified{At: l.clock.Now()}}
@@ -92,13 +92,13 @@ func (l *Log) Verify(ctx context.Context, kept Head) (v Verified, err error) {
 	return v, err
 }
 
-// walk is one way through the chain.
+// walk is the state of one verification.
 type walk struct {
 	Verified
 	kept   Head
 	key    *chainKey
-	locked bool // the chain has a key, and this process cannot open it
-	forged int  // index of the first fault of a link that was not made with the key; -1: none
+	locked bool // the chain has a key that this process cannot open
+	forged int  // index of the first fault about a link that was not made with the key; -1: none
 }
 
 func (w *walk) begin(l *Log, tx *db.Tx) (err error) {
@@ -123,8 +123,8 @@ func (w *walk) begin(l *Log, tx *db.Tx) (err error) {
 	return nil
 }
 
-// follow checks the next link of the chain. After a fault it continues from the stored link, so that one change is
-// one fault.
+// follow checks the next link of the chain. After a fault it continues from the stored link, so that one change
+// causes one fault.
 func (w *walk) follow(r *db.Row) error {
 	var e Entry
 	var marked, there bool
@@ -171,8 +171,8 @@ func (w *walk) follow(r *db.Row) error {
 	return nil
 }
 
-// judge checks a link with a key. One of its two keyed hashes covers the entry, the other the position in the chain.
-// Behind a gap the link before is unknown.
+// judge checks a keyed link. One of its two hashes covers the entry, the other the position in the chain. After a gap
+// the previous link is unknown, so the position is not checked.
 func (w *walk) judge(e Entry, c link, before Head, gap bool, fault func(Kind, string) *Fault) {
 	content := w.key.content(e)
 	own := content == c.content
@@ -197,7 +197,7 @@ func (w *walk) judge(e Entry, c link, before Head, gap bool, fault func(Kind, st
 	}
 }
 
-// end checks the end of the chain, and entries outside of it.
+// end checks the end of the chain, and entries without a link.
 func (w *walk) end(tx *db.Tx) error {
 	if w.Head.Number < w.kept.Number {
 		w.fault(Fault{Kind: Truncated, Number: w.kept.Number, What: fmt.Sprintf("the chain ends at %d, before the head that was kept", w.Head.Number)})
@@ -251,7 +251,7 @@ func (w *walk) sealed(tx *db.Tx) error {
 	return nil
 }
 
-// fault counts a fault. It returns nil when no more are kept.
+// fault counts a fault and adds it to the list. It returns nil if the list is full.
 func (w *walk) fault(f Fault) *Fault {
 	if w.FaultCount++; len(w.Faults) >= maxFaults {
 		return nil

@@ -7,23 +7,23 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// A block is a run of numbers: how many entries in it have the status, and in a
-// leaf also which.
+// A block is a range of sequence numbers. n is the number of its entries that have the status. In a leaf, bits shows
+// which entries these are.
 type block struct{ number, n, bits int64 }
 
-// A blockKey names a block.
+// A blockKey identifies a block.
 type blockKey struct {
 	level  int
 	number int64
 }
 
-// ranks counts the entries of a list that have one status.
+// ranks counts the entries of a list that match a status.
 type ranks struct {
 	*Reader
 	finals [4]string
-	rest   bool                 // the entries without one of finals count, instead of those with one
-	tops   []block              // in order; a block without such an entry is left out
-	below  map[blockKey][]block // the loaded parts of blocks, in order and left out alike
+	rest   bool                 // match the entries without one of finals, instead of those with one
+	tops   []block              // top blocks in order, without those that have no matching entry
+	below  map[blockKey][]block // loaded parts of blocks, likewise
 }
 
 const countersOf = `SELECT block, n FROM payment_counters
@@ -40,7 +40,7 @@ func (r *ranks) counters(level int, first, last int64, into map[int64]int64) db.
 	}}
 }
 
-// blocks makes the blocks that have entries with the status out of stored numbers.
+// blocks returns the blocks with matching entries. stored has the stored numbers of all blocks.
 func (r *ranks) blocks(level int, first, last int64, stored map[int64]int64) []block {
 	var found []block
 	for number := first; number <= last; number++ {
@@ -61,10 +61,10 @@ func (r *ranks) blocks(level int, first, last int64, stored map[int64]int64) []b
 	return found
 }
 
-// bitsBelow has the bits of the first n entries of a leaf.
+// bitsBelow returns the bits of the first n entries of a leaf.
 func bitsBelow(n int64) int64 { return 1<<n - 1 }
 
-// load reads the parts of some blocks of one level, given in order.
+// load reads the parts of blocks of one level. numbers must be in order.
 func (r *ranks) load(level int, numbers []int64) error {
 	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int64) bool {
 		_, loaded := r.below[blockKey{level, n}]
@@ -73,8 +73,8 @@ func (r *ranks) load(level int, numbers []int64) error {
 	stored := map[int64]int64{}
 	var queries []db.Query
 	for i := 0; i < len(numbers); {
-		// Blocks in a row are one query. Of a final status, which has numbers
-		// only where it occurs, so are blocks far apart.
+		// Adjacent blocks are read with one query. For a final status, distant blocks are, too, because only blocks
+		// with such entries have stored numbers.
 		last := i
 		for last+1 < len(numbers) && (!r.rest || numbers[last+1] == numbers[last]+1) {
 			last++
@@ -91,7 +91,7 @@ func (r *ranks) load(level int, numbers []int64) error {
 	return nil
 }
 
-// before counts the entries with the status and a smaller number.
+// before returns the number of matching entries with a smaller sequence number.
 func (r *ranks) before(seq int64) (n int64, err error) {
 	parts := r.tops
 	for level := topLevel; ; level-- {
@@ -105,7 +105,7 @@ func (r *ranks) before(seq int64) (n int64, err error) {
 				here = b
 			}
 		}
-		passed := seq - 1 - at*blockRows[level] // entries of the block before seq
+		passed := seq - 1 - at*blockRows[level] // number of the block's entries before seq
 		switch {
 		case here.n == 0 || passed == 0:
 			return n, nil
@@ -119,12 +119,11 @@ func (r *ranks) before(seq int64) (n int64, err error) {
 	}
 }
 
-// between finds the numbers of the entries whose ranks are above low and not above
-// high, in order.
+// between returns the sequence numbers of the matching entries with low < rank <= high, in order.
 func (r *ranks) between(low, high int64) ([]int64, error) {
 	parts, rank := r.tops, int64(0)
 	for level := topLevel; ; level-- {
-		// Keep the blocks that reach into the ranks.
+		// reach has the blocks that contain such ranks.
 		var reach []block
 		passed := rank
 		for _, b := range parts {
@@ -153,8 +152,8 @@ func (r *ranks) between(low, high int64) ([]int64, error) {
 	}
 }
 
-// ranked takes the numbers of the ranks above low and not above high out of
-// leaves, of which the first begins after rank.
+// ranked returns the sequence numbers with low < rank <= high in leaves. rank is the number of matching entries
+// before the first leaf.
 func ranked(leaves []block, rank, low, high int64) []int64 {
 	seqs := make([]int64, 0, high-low)
 	for _, leaf := range leaves {

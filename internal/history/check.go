@@ -8,7 +8,8 @@ const (
 	nextCounter = `SELECT tenant, kind FROM payment_counters WHERE (tenant, kind) > ($1, $2) ORDER BY tenant, kind LIMIT 1`
 )
 
-// NextList returns the list after one among those that have an end, a day or a counter. The zero list begins.
+// NextList returns the list after another one, among those that have an end, a day or a counter. The zero list is
+// before the first.
 func NextList(tx *db.Tx, after List) (next List, found bool, err error) {
 	for _, sql := range []string{nextEnd, nextDay, nextCounter} {
 		var l List
@@ -25,8 +26,8 @@ func NextList(tx *db.Tx, after List) (next List, found bool, err error) {
 
 const endOf = `SELECT total, last_at FROM payment_ends WHERE tenant = $1 AND kind = $2`
 
-// CheckBlock compares one of the largest blocks of a list with its payments: their number, their days and their counters. With the last
-// block it compares the end of the list, and reports whole.
+// CheckBlock compares one of the largest blocks of a list with its payments: their number, days and counters. For the
+// last block it also compares the end of the list, and whole is true.
 func CheckBlock(tx *db.Tx, l List, block int64, report func(format string, args ...any)) (whole bool, err error) {
 	var total, lastAt int64
 	if _, err := tx.One(endOf, []any{l.Tenant, l.Kind}, &total, &lastAt); err != nil {
@@ -41,7 +42,8 @@ func CheckBlock(tx *db.Tx, l List, block int64, report func(format string, args 
 	return true, c.end(lastAt, last)
 }
 
-// CheckSince compares a list with its payments from one on. Of the counters it compares the smallest blocks.
+// CheckSince compares a list with its payments from the number first on. It compares only the counters of the
+// smallest blocks.
 func CheckSince(tx *db.Tx, l List, first int64, report func(format string, args ...any)) error {
 	var total, lastAt int64
 	if _, err := tx.One(endOf, []any{l.Tenant, l.Kind}, &total, &lastAt); err != nil {
@@ -54,7 +56,7 @@ func CheckSince(tx *db.Tx, l List, first int64, report func(format string, args 
 	return c.last(lastAt)
 }
 
-// A comparison is of one list with its payments.
+// A comparison compares one list with its payments.
 type comparison struct {
 	tx     *db.Tx
 	list   List
@@ -64,8 +66,8 @@ type comparison struct {
 
 const rowsBetween = `SELECT count(*) FROM payments WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4`
 
-// rows compares the payments from first to last with the end, the days and the counters of levels up to top. first begins a block of the
-// level top.
+// rows compares the payments from first to last with the end, the days and the counters of the levels up to top.
+// first must be the first entry of a block of level top.
 func (c *comparison) rows(first, last int64, top int) error {
 	var n int64
 	if _, err := c.tx.One(rowsBetween, []any{c.list.Tenant, c.list.Kind, first, last}, &n); err != nil {
@@ -85,7 +87,8 @@ func (c *comparison) rows(first, last int64, top int) error {
 	return nil
 }
 
-// A day that has a payment in the part has a row with its first payment there or before. A row whose first payment is in the part has it.
+// A day with a payment in this part must have a row. The row's first payment is in this part or before it. A row
+// whose first payment is in this part must belong to the payment's day.
 const wrongDays = `SELECT x.day, CAST(sum(x.first) AS INTEGER), CAST(sum(x.seq) AS INTEGER) FROM (
 	SELECT day, first, 0 AS seq FROM payment_days WHERE tenant = $1 AND kind = $2 AND first BETWEEN $3 AND $4
 	UNION ALL SELECT created_at / 86400000000, 0, min(seq) FROM payments WHERE tenant = $1 AND kind = $2 AND seq BETWEEN $3 AND $4 GROUP BY created_at / 86400000000
@@ -101,7 +104,7 @@ func (c *comparison) days(first, last int64) error {
 	})
 }
 
-// Of a leaf the counter has a bit for each payment, of a larger block their number.
+// The counter of a leaf has a bit for each payment. The counter of a larger block is their number.
 const (
 	wrongLeaves = `SELECT status, block, CAST(sum(n) AS INTEGER) FROM (
 	SELECT status, block, n FROM payment_counters WHERE tenant = $1 AND kind = $2 AND status IN ('success', 'failed', 'declined', 'invalid') AND level = 0
@@ -130,13 +133,13 @@ func (c *comparison) counters(first, last int64, level int) error {
 }
 
 const (
-	// Rows of other statuses, and rows after the checked blocks.
+	// strayCounters selects counters of other statuses, and counters after the checked blocks.
 	strayCounters = `SELECT status, level, block FROM payment_counters WHERE tenant = $1 AND kind = $2 AND n <> 0 AND (status NOT IN ('success', 'failed', 'declined', 'invalid')
 	OR level NOT IN (0, 1, 2) OR block < 0 OR block > (CAST($3 AS BIGINT) - 1) / CASE level WHEN 0 THEN 60 WHEN 1 THEN 1440 ELSE 34560 END) ORDER BY status, level, block LIMIT 100`
 	strayDays = `SELECT day, first FROM payment_days WHERE tenant = $1 AND kind = $2 AND (first < 1 OR first > $3) ORDER BY day LIMIT 100`
 )
 
-// end compares the end of the list, and reports what lies after the payment with the number checked.
+// end compares the end of the list. It reports counters and days after the payment with the number checked.
 func (c *comparison) end(lastAt, checked int64) error {
 	if err := c.last(lastAt); err != nil {
 		return err
@@ -165,7 +168,8 @@ const (
 	latestRow = `SELECT COALESCE(max(created_at), 0) FROM payments WHERE tenant = $1 AND kind = $2`
 )
 
-// last compares the end of the list with its last payment. After a clock ran far ahead, the latest one has a smaller number.
+// last compares the end of the list with its last payment. If a clock ran far ahead, the payment with the latest time
+// is not the last one.
 func (c *comparison) last(lastAt int64) error {
 	of := []any{c.list.Tenant, c.list.Kind}
 	var seq, latest int64

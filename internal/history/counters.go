@@ -7,8 +7,8 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// A counterKey names one number: which entries of a leaf, or how many of a larger
-// block, have a final status.
+// A counterKey identifies one stored number: the bits of a leaf's entries with a final status, or the number of such
+// entries in a larger block.
 type counterKey struct {
 	List
 	status string
@@ -16,14 +16,14 @@ type counterKey struct {
 	block  int64
 }
 
-// Tally gathers what one transaction changes in the counters. A status that is
-// not final is the empty one, which nothing counts.
+// Tally collects the changes of counters in one transaction. A status that is not final must be passed as "", which
+// is not counted.
 type Tally map[counterKey]int64
 
-// Begins counts a new entry with its status.
+// Begins counts a new entry.
 func (t Tally) Begins(l List, seq int64, status string) { t.add(l, seq, status, 1) }
 
-// Changes counts an entry that goes from one status to another.
+// Changes counts an entry whose status changes.
 func (t Tally) Changes(l List, seq int64, from, to string) {
 	t.add(l, seq, from, -1)
 	t.add(l, seq, to, 1)
@@ -42,7 +42,7 @@ func (t Tally) add(l List, seq int64, status string, n int64) {
 	}
 }
 
-// A counterRow is one change as it is written.
+// A counterRow is one change in its stored form.
 type counterRow struct {
 	counterKey
 	n int64
@@ -61,9 +61,9 @@ const counterUpsert = `INSERT INTO payment_counters (tenant, kind, status, level
 SELECT c.tenant, c.kind, c.status, c.level, c.block, CAST($2 AS BIGINT), c.n FROM rows($1) AS c WHERE true
 ON CONFLICT (tenant, kind, status, level, block, shard) DO UPDATE SET n = payment_counters.n + excluded.n`
 
-// Defer writes the changes with the COMMIT. They are in the order of the key, so two transactions never wait for each
-// other. Each lane of each node adds to its own shard, so lanes do not contend for the counters of a busy tenant's
-// newest block.
+// Defer defers the changes. They are in the order of their keys, so that two transactions cannot deadlock. Each group
+// commit of each node writes to its own shard, so that they do not compete for the counters of a busy tenant's newest
+// block.
 func (t Tally) Defer(tx *db.Tx, shard int) {
 	changes := make([]counterRow, 0, len(t))
 	for k, n := range t {

@@ -8,17 +8,16 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Ends are the newest ends of the lists that one transaction appends to. The transaction names the lists with Add,
-// locks them with LockQuery, and places every new entry with Append. It defers the ends before it inserts the
-// entries.
+// Ends has the ends of the lists to which one transaction appends. The transaction adds the lists with Add, locks
+// them with LockQuery, and numbers each new entry with Append. It must call Defer before it inserts the entries.
 type Ends map[List]*end
 
 type end struct {
 	total  int64
-	lastAt time.Time // the latest time of an entry
-	stored bool      // there is a row to update
+	lastAt time.Time // latest time of an entry
+	stored bool      // the list has a stored row
 	days   []dayRow
-	// past are days before that of lastAt, which may have their row.
+	// past has days before the day of lastAt. They may have a row already.
 	past []dayRow
 }
 
@@ -27,16 +26,15 @@ type dayRow struct {
 	day, first int64
 }
 
-// Add names a list to which the transaction appends.
+// Add adds a list to which the transaction appends.
 func (e Ends) Add(l List) { e[l] = &end{} }
 
-// The locks are taken in the order of the key, so that two transactions never
-// wait for each other crosswise.
+// The locks are taken in the order of the key, so that two transactions cannot deadlock.
 const endsLock = `SELECT tenant, kind, total, last_at FROM payment_ends
 WHERE (tenant, kind) IN (SELECT k.tenant, k.kind FROM rows($1) AS k)
 ORDER BY tenant, kind FOR UPDATE`
 
-// LockQuery reads and locks the ends. It comes after the wallets' locks.
+// LockQuery returns the query that reads and locks the ends. It must run after the locks of the wallets.
 func (e Ends) LockQuery() db.Query {
 	return db.Query{SQL: endsLock, Args: []any{db.RowsOf(listColumns, e.lists())}, Each: func(r *db.Row) error {
 		var l List
@@ -58,9 +56,9 @@ func (e Ends) lists() []List {
 	return lists
 }
 
-// Append returns the number and the time of a new entry. The time is at, moved so that it is not before the list's
-// last one: requests overtake each other, and clocks of nodes differ a little. If the last one is later by more than
-// clock.Skew, a clock ran far ahead, and the entry keeps its own time.
+// Append returns the number and the time of a new entry. The time is at, but not before the time of the list's last
+// entry: requests overtake each other, and the clocks of nodes differ slightly. If the last entry is later by more
+// than clock.Skew, a clock ran far ahead, and the new entry keeps its own time.
 func (e Ends) Append(l List, at time.Time) (seq int64, placed time.Time) {
 	end := e[l]
 	if ahead := end.lastAt.Sub(at); ahead > 0 && ahead <= clock.Skew {
@@ -79,7 +77,7 @@ func (e Ends) Append(l List, at time.Time) (seq int64, placed time.Time) {
 	return end.total, at
 }
 
-// An endRow is an end as it is written.
+// An endRow is an end in its stored form.
 type endRow struct {
 	List
 	*end
@@ -103,17 +101,17 @@ const (
 	endsUpdate = `UPDATE payment_ends SET total = e.total, last_at = e.last_at FROM rows($1) AS e
 WHERE payment_ends.tenant = e.tenant AND payment_ends.kind = e.kind`
 
-	// Two nodes may append a list's first entry at once. The second finds the
-	// row, misses its guard and runs again.
+	// Two nodes may append a list's first entry at once. The second then finds an existing row, fails its guard and
+	// runs again.
 	endsInsert = `INSERT INTO payment_ends (tenant, kind, total, last_at)
 SELECT e.tenant, e.kind, e.total, e.last_at FROM rows($1) AS e WHERE true ON CONFLICT (tenant, kind) DO NOTHING`
 
-	// A day that has its row keeps it.
+	// A day that has a row keeps it.
 	pastDays = `INSERT INTO payment_days (tenant, kind, day, first)
 SELECT d.tenant, d.kind, d.day, min(d.first) FROM rows($1) AS d WHERE true GROUP BY d.tenant, d.kind, d.day ON CONFLICT (tenant, kind, day) DO NOTHING`
 )
 
-// Defer writes the changed ends with the COMMIT.
+// Defer defers the writes of the changed ends.
 func (e Ends) Defer(tx *db.Tx) {
 	var known, fresh []endRow
 	var days, past []dayRow

@@ -9,36 +9,36 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// Filter chooses entries of one list, and a page of them.
+// Filter selects entries of one list, and a page of them.
 type Filter struct {
 	From, To time.Time // UTC days, both inclusive; zero: open
 	Status   Status
-	Offset   int64 // newer entries that come before the page
+	Offset   int64 // number of newer entries before the page
 	Size     int64
 }
 
-// Status chooses entries by their final status. The zero Status chooses all.
+// Status selects entries by their final status. The zero Status selects all.
 type Status struct {
 	Finals []string // at most four
-	Rest   bool     // the entries that have none of Finals, instead of those that have one
+	Rest   bool     // select the entries that have none of Finals
 }
 
-// A Reader reads one list inside one snapshot.
+// A Reader reads one list in one snapshot.
 type Reader struct {
 	tx    *db.Tx
 	list  List
 	today int64
-	total int64 // entries in the list, and the last number; known after Bounds
+	total int64 // number of entries in the list, which is also the last sequence number; set by Bounds
 }
 
-// Read reads a list in tx. Days after now have no entries yet.
+// Read returns a reader of a list in tx. It ignores days after now.
 func Read(tx *db.Tx, l List, now time.Time) *Reader {
 	return &Reader{tx: tx, list: l, today: clock.Day(now.Add(clock.Skew))}
 }
 
 const (
 	endTotal = `SELECT total FROM payment_ends WHERE tenant = $1 AND kind = $2`
-	// A day in the future was begun by a clock that ran ahead, and does not count yet.
+	// A day in the future was begun by a clock that ran ahead. It is ignored until then.
 	dayFirst = `SELECT first FROM payment_days WHERE tenant = $1 AND kind = $2 AND day BETWEEN $3 AND $4 ORDER BY day LIMIT 1`
 	countAll = `SELECT CAST(COALESCE(sum(total), 0) AS BIGINT) FROM payment_ends`
 )
@@ -55,9 +55,8 @@ func Total(tx *db.Tx, l List) (n int64, err error) {
 	return n, err
 }
 
-// Page answers the numbers of a page, newest first, and how many entries the
-// filter lets through. The first, a middle and the last page cost the same at any
-// size of the list.
+// Page returns the sequence numbers of a page, newest first, and the number of entries that match the filter. The
+// first, a middle and the last page cost the same for any size of the list.
 func (r *Reader) Page(f Filter) (seqs []int64, total int64, err error) {
 	if len(f.Status.Finals) > 0 {
 		return r.pageByStatus(f)
@@ -74,15 +73,15 @@ func (r *Reader) Page(f Filter) (seqs []int64, total int64, err error) {
 	return seqs, total, nil
 }
 
-// Bounds returns the first and the last number of a range of days. Both days are inclusive, and zero is open. The
-// last number is below the first if there is no entry.
+// Bounds returns the first and the last sequence number in a range of days. Both days are inclusive, and a zero day
+// means no limit. The last number is smaller than the first if there is no entry.
 func (r *Reader) Bounds(from, to time.Time) (low, high int64, err error) {
 	return r.boundsAnd(from, to)
 }
 
-// boundsAnd is Bounds, with more queries in the same exchange.
+// boundsAnd is Bounds with further queries in the same round trip.
 func (r *Reader) boundsAnd(from, to time.Time, besides ...db.Query) (low, high int64, err error) {
-	var since, until *int64 // the first number on or after from, and after to
+	var since, until *int64 // the first sequence number on or after from, and after to
 	first := func(into **int64) func(*db.Row) error {
 		return func(row *db.Row) error {
 			*into = new(int64)
@@ -112,11 +111,11 @@ func (r *Reader) boundsAnd(from, to time.Time, besides ...db.Query) (low, high i
 	return low, high, nil
 }
 
-// pageByStatus finds the page by the blocks' counts and bits. An entry's rank is its position among the entries with
-// the status.
+// pageByStatus finds the page with the blocks' counts and bits. An entry's rank is its position among the matching
+// entries.
 func (r *Reader) pageByStatus(f Filter) ([]int64, int64, error) {
 	b := &ranks{Reader: r, rest: f.Status.Rest, below: map[blockKey][]block{}}
-	for i := range b.finals { // the statement takes four
+	for i := range b.finals { // the statement has four parameters for them
 		b.finals[i] = f.Status.Finals[min(i, len(f.Status.Finals)-1)]
 	}
 	counts := map[int64]int64{}

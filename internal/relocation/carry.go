@@ -13,11 +13,11 @@ import (
 	"github.com/makola/makola/internal/db"
 )
 
-// A shape is how the rows of one table are read and written, whatever they mean.
+// A shape describes how the rows of one table are copied.
 type shape struct {
 	table   string
 	columns []shapeColumn
-	key     []int // the columns of the primary key, by their place in columns
+	key     []int // indexes of the primary key's columns in columns
 }
 
 type shapeColumn struct {
@@ -27,7 +27,7 @@ type shapeColumn struct {
 
 const sqlShape = `SELECT name, type, "notnull", pk FROM pragma_table_info($1) ORDER BY cid`
 
-// shapeOf reads the shape of a table from SQLite, which keeps the types that the migrations name.
+// shapeOf reads the shape of a table from SQLite, which stores the types from the migrations.
 func shapeOf(t *db.Tx, table string) (shape, error) {
 	s := shape{table: table}
 	places := map[int64]int{}
@@ -85,7 +85,7 @@ func places(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// scan reads the given columns of a row as values that a statement takes.
+// scan reads the given columns of a row as values that can be arguments of a statement.
 func (s shape) scan(r *db.Row, of []int) ([]any, error) {
 	dest := make([]any, len(of))
 	for i, c := range of {
@@ -117,14 +117,15 @@ func (s shape) scan(r *db.Row, of []int) ([]any, error) {
 			case *v != nil:
 				values[i] = *v
 			case s.columns[c].required:
-				values[i] = []byte{} // a driver answers nil for no bytes, too
+				values[i] = []byte{} // the driver may return nil for an empty value
 			}
 		}
 	}
 	return values, nil
 }
 
-// after reads at most limit rows (0: all) whose key follows the given one (nil: from the first), in the order of the key.
+// after reads at most limit rows after the given key, in the order of the key. A limit of 0 means all rows, and a nil
+// key means from the first row.
 func (s shape) after(t *db.Tx, key []any, limit int, each func([]any) error) error {
 	sql := "SELECT " + s.names(s.all()) + " FROM " + s.table
 	if key != nil {
@@ -143,7 +144,7 @@ func (s shape) after(t *db.Tx, key []any, limit int, each func([]any) error) err
 	})
 }
 
-// last is the greatest key of a table; nil when it is empty.
+// last returns the greatest key of a table, or nil if the table is empty.
 func (s shape) last(t *db.Tx) (key []any, err error) {
 	order := make([]string, len(s.key))
 	for i, c := range s.key {
@@ -156,13 +157,13 @@ func (s shape) last(t *db.Tx) (key []any, err error) {
 	return key, err
 }
 
-// carriedRows is how many rows one transaction of carry writes.
+// carriedRows is the number of rows that one transaction of carry writes.
 const carriedRows = 500
 
-// carry copies the rows of a table from a SQLite database into the same table of another database. Nothing else
-// writes to either. It copies in the order of the primary key, a bounded number of rows at a time, and continues
-// after the last row of the target. So a copy that was interrupted at any moment, or whose COMMIT had no response,
-// can be repeated. require may defer guards to each transaction; progress receives the rows of each.
+// carry copies the rows of a table from a SQLite database to the same table of another database. Nothing else may
+// write to either. It copies a limited number of rows at a time, in the order of the primary key, and continues after
+// the last row of the target. It can therefore be repeated after any interruption, even after a COMMIT without a
+// response. require may defer guards to each transaction. progress receives the number of rows of each.
 func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.Tx), progress func(rows int)) error {
 	if from.Engine() != db.SQLite {
 		return errors.New("relocation: rows are carried from SQLite only")
@@ -193,7 +194,7 @@ func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.
 			return nil
 		})
 		if errors.Is(err, db.ErrAmbiguous) {
-			continue // the target's rows decide
+			continue // the next pass continues after the target's last row
 		}
 		if err != nil {
 			return fmt.Errorf("relocation: copy the table %s: %w", table, err)
@@ -202,14 +203,14 @@ func carry(ctx context.Context, from, to *db.DB, table string, require func(*db.
 	}
 }
 
-// contents are the rows of a table: their count, and a digest in the order of the primary key that is the same on
-// both engines.
+// contents describes the rows of a table: their number, and a digest in the order of the primary key. The digest is
+// the same on both engines.
 type contents struct {
 	rows   int64
 	digest [sha256.Size]byte
 }
 
-// contentsOf reads the same table of a SQLite database and of its copy.
+// contentsOf returns the contents of a table of a SQLite database and of its copy.
 func contentsOf(ctx context.Context, from, to *db.DB, table string) (source, target contents, err error) {
 	var s shape
 	if err := from.Read(ctx, func(t *db.Tx) (err error) { s, err = shapeOf(t, table); return err }); err != nil {
@@ -235,7 +236,7 @@ func (s shape) sum(t *db.Tx) (sum contents, err error) {
 	return sum, err
 }
 
-// digestValue writes a value with its type and length, so that no two rows give the same bytes.
+// digestValue writes a value with its type and length, so that different rows never give the same bytes.
 func digestValue(h hash.Hash, v any) {
 	var b []byte
 	switch v := v.(type) {

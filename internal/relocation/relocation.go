@@ -39,29 +39,29 @@ var leftOut = map[string]string{
 	"sms_binds":         "each node binds anew",
 }
 
-// Move is the move of an installation.
+// Move describes the move of an installation.
 type Move struct {
 	From     *db.DB // the source, a SQLite database whose folder the caller has locked
 	To       *db.DB // the target, a PostgreSQL database
 	Clock    *clock.Clock
-	Actor    string // who moves it, in the audit log
-	Origin   string // from where
+	Actor    string // person or command in the audit log
+	Origin   string // origin in the audit log
 	Check    func(ctx context.Context, d *db.DB) (problems []string, err error)
-	Progress func(step string, done, total int64) // done and total are rows
+	Progress func(step string, done, total int64) // done and total are numbers of rows
 }
 
-// Moved is what became of a move.
+// Moved is the result of a move.
 type Moved struct {
-	Token   string // the move's id, which its entry of the audit log has, too
+	Token   string // id of the move, which is also in its audit entry
 	Tables  int
 	Rows    int64
-	Already bool // an earlier run made the switch: nothing was done
+	Already bool // an earlier run completed the move, so nothing was done
 }
 
-// action is the name of a move in the audit log.
+// action is the action of a move's audit entry.
 const action = "database.move"
 
-// Run moves the installation, or goes on with a move that broke off.
+// Run moves the installation, or continues an interrupted move.
 func (m Move) Run(ctx context.Context) (Moved, error) {
 	if m.From.Engine() != db.SQLite || m.To.Engine() != db.Postgres {
 		return Moved{}, problem.New(problem.Invalid, "engines", "An installation can only be moved from SQLite to PostgreSQL")
@@ -105,7 +105,7 @@ func markOf(ctx context.Context, d *db.DB) (mark installation.Mark, err error) {
 	return mark, err
 }
 
-// stopped explains a guard that failed: somebody else replaced the mark.
+// stopped returns an error that explains a failed guard: another process has replaced the mark.
 func stopped(err error) error {
 	if errors.Is(err, db.ErrGuard) {
 		return problem.Wrap(err, problem.InProgress, "move_stopped", "The target is not marked for this move any more: another run has ended it, abandoned it or taken the target")
@@ -113,9 +113,9 @@ func stopped(err error) error {
 	return err
 }
 
-// begin marks the source as about to move, the target as its target, and the source as moving. So a moving source has
-// a target with the same token, and a token belongs to one target. An earlier, interrupted move begins again with
-// another token.
+// begin stores three marks: the source is about to move, then the target is being copied into, then the source is
+// moving. So a moving source always has a target with the same token, and each token belongs to one target. An
+// interrupted begin starts again with another token.
 func (m Move) begin(ctx context.Context, source installation.Mark) (moving installation.Mark, err error) {
 	switch {
 	case source.State == installation.Copying, source.State == installation.Abandoned:
@@ -126,7 +126,7 @@ func (m Move) begin(ctx context.Context, source installation.Mark) (moving insta
 	claiming := installation.Mark{State: installation.Claiming, Token: uuid.Must(uuid.NewV7()).String(), Fingerprint: source.Fingerprint}
 	moving, copying := claiming, claiming
 	moving.State, copying.State = installation.Moving, installation.Copying
-	earlier := source // the target's, where this source has marked it before
+	earlier := source // mark of the target if this source has marked it before
 	earlier.State = installation.Copying
 	if err := m.To.Read(ctx, func(tx *db.Tx) error { _, err := free(tx, earlier); return err }); err != nil {
 		return moving, err
@@ -135,7 +135,7 @@ func (m Move) begin(ctx context.Context, source installation.Mark) (moving insta
 		return moving, err
 	}
 	if err := m.claim(ctx, earlier, copying); err != nil {
-		if problem.Is(err, problem.Forbidden) { // another one has taken it since
+		if problem.Is(err, problem.Forbidden) { // another move has marked the target since
 			err = errors.Join(err, replaceMark(ctx, m.From, claiming, installation.Mark{Fingerprint: source.Fingerprint}))
 		}
 		return moving, err
@@ -143,7 +143,7 @@ func (m Move) begin(ctx context.Context, source installation.Mark) (moving insta
 	return moving, replaceMark(ctx, m.From, claiming, moving)
 }
 
-// claim marks a target that is free.
+// claim marks a free target.
 func (m Move) claim(ctx context.Context, earlier, copying installation.Mark) error {
 	var about installation.Row
 	if err := m.From.Read(ctx, func(tx *db.Tx) (err error) { about, err = installation.ReadRow(tx); return err }); err != nil {
@@ -161,13 +161,13 @@ func (m Move) claim(ctx context.Context, earlier, copying installation.Mark) err
 		}
 		return nil
 	})
-	if errors.Is(err, db.ErrUnique) { // at the same time
+	if errors.Is(err, db.ErrUnique) { // another move marked the target at the same time
 		return taken("The target was made for another move")
 	}
 	return err
 }
 
-// hasMark recognises a commit whose answer was lost.
+// hasMark returns a function that recognises a commit whose response was lost.
 func hasMark(want installation.Mark) func(*db.Tx) (bool, error) {
 	return func(tx *db.Tx) (bool, error) {
 		is, err := installation.ReadMark(tx)
@@ -186,7 +186,7 @@ func taken(why string) error {
 	return problem.New(problem.Forbidden, "target_taken", why+": name an empty database")
 }
 
-// free refuses a target with rows, or with a mark that is not this source's earlier one.
+// free returns an error for a target that has rows, or a mark that is not an earlier mark of this source.
 func free(tx *db.Tx, earlier installation.Mark) (marked bool, err error) {
 	nodes, err := lease.AliveNodes(tx)
 	if err != nil {
@@ -225,7 +225,7 @@ func free(tx *db.Tx, earlier installation.Mark) (marked bool, err error) {
 	return marked, nil
 }
 
-// tables returns the names of the tables to copy. It fails unless both databases have the same tables.
+// tables returns the names of the tables to copy. It returns an error if the databases have different tables.
 func (m Move) tables(ctx context.Context) (tables []string, err error) {
 	var there []string
 	read := func(d *db.DB, into *[]string) error {
@@ -245,7 +245,7 @@ func (m Move) carry(ctx context.Context, tables []string, copying installation.M
 	if err != nil {
 		return err
 	}
-	done, err := rowsOf(ctx, m.To, tables) // of an earlier run
+	done, err := rowsOf(ctx, m.To, tables) // copied by an earlier run
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (m Move) carry(ctx context.Context, tables []string, copying installation.M
 	return nil
 }
 
-// rowsOf counts the rows of tables.
+// rowsOf returns the number of rows of tables.
 func rowsOf(ctx context.Context, d *db.DB, tables []string) (rows int64, err error) {
 	err = d.ReadWhole(ctx, func(tx *db.Tx) error {
 		counts, err := tx.Count(tables)
@@ -275,7 +275,7 @@ func rowsOf(ctx context.Context, d *db.DB, tables []string) (rows int64, err err
 	return rows, err
 }
 
-// compare holds the copy against the source, table by table, and counts the rows.
+// compare compares the copy with the source, table by table, and counts the rows.
 func (m Move) compare(ctx context.Context, tables []string) (rows int64, err error) {
 	for i, table := range tables {
 		m.Progress("compared tables", int64(i), int64(len(tables)))
@@ -292,7 +292,7 @@ func (m Move) compare(ctx context.Context, tables []string) (rows int64, err err
 	return rows, nil
 }
 
-// check makes the checks of the books on the copy.
+// check runs the checks of the books on the copy.
 func (m Move) check(ctx context.Context) error {
 	found, err := m.Check(ctx, m.To)
 	if err != nil {
@@ -304,7 +304,7 @@ func (m Move) check(ctx context.Context) error {
 	return nil
 }
 
-// switchOver makes the target the installation's database.
+// switchOver makes the target the database of the installation.
 func (m Move) switchOver(ctx context.Context, copying installation.Mark, moved Moved) error {
 	log := audit.New(m.To, m.Clock)
 	done := func(tx *db.Tx) (bool, error) { return log.Landed(tx, "", copying.Token) }
@@ -314,13 +314,13 @@ func (m Move) switchOver(ctx context.Context, copying installation.Mark, moved M
 	})
 }
 
-// Entry is the move's entry in the audit log.
+// Entry returns the audit entry of the move.
 func (m Move) Entry(moved Moved) audit.Entry {
 	return audit.Entry{ID: moved.Token, At: m.Clock.Now(), Actor: m.Actor, Origin: m.Origin, Action: action, Subject: moved.Token,
 		Details: map[string]any{"tables": moved.Tables, "rows": moved.Rows}}
 }
 
-// switched reports whether a move's switch was made in the target.
+// switched reports whether a move was completed in the target.
 func (m Move) switched(ctx context.Context, token string) (done bool, err error) {
 	log := audit.New(m.To, m.Clock)
 	err = m.To.Read(ctx, func(tx *db.Tx) error {
@@ -339,13 +339,14 @@ func (m Move) switched(ctx context.Context, token string) (done bool, err error)
 	return done, err
 }
 
-// Abandon gives a move up: the target can never be served, and the source can again. After the switch it is refused.
+// Abandon ends a move. The target can then never be served, and the source can be served again. After the switch,
+// Abandon returns an error.
 func (m Move) Abandon(ctx context.Context) error {
 	source, err := markOf(ctx, m.From)
 	if err != nil {
 		return err
 	}
-	if source.State != installation.Moving { // nothing was copied, or nothing moves
+	if source.State != installation.Moving { // nothing was copied, or no move is in progress
 		return m.Release(ctx)
 	}
 	copying, abandoned := source, source
@@ -369,8 +370,8 @@ func (m Move) Abandon(ctx context.Context) error {
 	return m.Release(ctx)
 }
 
-// Release makes the source the installation's database again without asking a target. It is right only where the target is gone
-// for ever and no server was ever started on it.
+// Release makes the source the database of the installation again, without checking the target. It is correct only if
+// the target no longer exists and no server was ever started on it.
 func (m Move) Release(ctx context.Context) error {
 	source, err := markOf(ctx, m.From)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package timekeeping watches the clock of a node. It stores steps of the machine's clock. It stops the node from
-// taking money while its clock cannot be right: far from PostgreSQL's clock, or on SQLite behind the newest row. Ages
-// that decide about money come from elapsed time (package clock). This guard protects everything that is stored with
-// the wall clock.
+// Package timekeeping watches the clock of a node. It stores steps of the machine's clock. It makes the node refuse
+// money while its clock cannot be right: far from PostgreSQL's clock, or on SQLite behind the newest row. Ages that
+// decide about money come from elapsed time (package clock). This guard protects everything that is stored with the
+// wall clock.
 package timekeeping
 
 import (
@@ -21,12 +21,13 @@ import (
 )
 
 const (
-	// LookEvery is the pause between two looks at the clock.
+	// LookEvery is the interval at which the clock is checked.
 	LookEvery = 5 * time.Second
-	// Most is how far a clock may be from PostgreSQL's, or behind the newest row of a SQLite database.
+	// Most is the maximum difference between a node's clock and PostgreSQL's clock, or the newest row of a SQLite
+	// database.
 	Most = clock.StepLeast
-	// rowPause is the shortest time between two rows of a node. A machine whose clock is set again and again is logged
-	// each time, and counted.
+	// rowPause is the minimum time between two stored steps of a node. If a machine's clock is set again and again,
+	// each step is logged and counted, but not stored.
 	rowPause = time.Minute
 	// rowsKept is how long rows are kept.
 	rowsKept = 90 * 24 * time.Hour
@@ -35,9 +36,11 @@ const (
 // Options configure a Keeper.
 type Options struct {
 	Node string
-	// Guard stops the node while its clock is wrong. In development it is off: there the clock is moved on purpose.
+	// Guard makes the node refuse money while its clock is wrong. It is off in development, where the clock is moved
+	// on purpose.
 	Guard bool
-	// Newest returns when the newest row was made, by which the clock is checked on SQLite; the zero time: there is none.
+	// Newest returns when the newest row was made. On SQLite the clock is compared with it. Zero means that there is
+	// no row.
 	Newest func(context.Context) (time.Time, error)
 }
 
@@ -52,20 +55,20 @@ type Keeper struct {
 	stopped atomic.Pointer[problem.Error]
 
 	mu      sync.Mutex
-	wrote   time.Duration // when the last row was written, by Elapsed
-	unsaved *clock.Step   // the last step, with the sum of those that have no row yet; nil: all have one
+	wrote   time.Duration // when the last step was stored, by Elapsed
+	unsaved *clock.Step   // the steps that are not stored yet, as one; nil: all are stored
 }
 
-// New makes a Keeper. It reads nothing.
+// New returns a Keeper. It reads nothing.
 func New(d *db.DB, c *clock.Clock, log *slog.Logger, o Options) *Keeper {
 	return &Keeper{db: d, clock: c, log: log, opts: o, wrote: -rowPause}
 }
 
-// Step is a row: the clock of a node was set, or an operator accepted a clock.
+// Step is a stored event: the clock of a node was set, or an operator accepted a clock.
 type Step struct {
 	Node   string
 	At     time.Time
-	By     time.Duration // 0: accepted
+	By     time.Duration // 0: an acceptance
 	Actor  string
 	Reason string
 }
@@ -73,14 +76,15 @@ type Step struct {
 const (
 	insertStep = `INSERT INTO clock_steps (id, node, at, by, actor, reason, forgives) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 	pruneSteps = `DELETE FROM clock_steps WHERE at < $1`
-	// A later step undid a step into the future. By the clock of that time, nothing would have an age until then.
+	// lastStep ignores steps in the future, which a later step has undone. With such a step, nothing would have an
+	// age until that time.
 	lastStep  = `SELECT at FROM clock_steps WHERE by <> 0 AND at <= $1 ORDER BY at DESC LIMIT 1`
 	ownSteps  = `SELECT at, by FROM clock_steps WHERE by <> 0 AND node = $1 AND at <= $2 ORDER BY at DESC LIMIT 100`
 	forgiven  = `SELECT COALESCE(max(forgives), 0) FROM clock_steps WHERE by = 0`
 	listSteps = `SELECT node, at, by, actor, reason FROM clock_steps WHERE at >= $1 ORDER BY at DESC, id DESC LIMIT $2`
 )
 
-// Start reads what earlier processes saw, and looks at the clock for the first time.
+// Start reads the steps that earlier processes stored, and checks the clock for the first time.
 func (k *Keeper) Start(ctx context.Context) error {
 	var own []clock.Step // newest first
 	err := k.db.Read(ctx, func(tx *db.Tx) error {
@@ -103,7 +107,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return k.Look(ctx)
 }
 
-// Watch looks at the clock until ctx ends.
+// Watch checks the clock repeatedly until ctx ends.
 func (k *Keeper) Watch(ctx context.Context) {
 	for k.clock.Sleep(ctx, LookEvery) == nil {
 		if err := k.Look(ctx); err != nil && ctx.Err() == nil {
@@ -112,14 +116,14 @@ func (k *Keeper) Watch(ctx context.Context) {
 	}
 }
 
-// Look stores the steps that were seen since it was last called, and decides whether the node may take money.
+// Look stores the steps since its last call, and decides whether the node may handle money.
 func (k *Keeper) Look(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range k.clock.Steps() {
 		k.steps.Add(1)
 		k.log.WarnContext(ctx, "machine clock stepped", "by", s.By.Round(time.Millisecond), "to", s.At)
-		if k.unsaved != nil && k.unsaved.By+s.By != 0 { // a row without a length would be an acceptance
+		if k.unsaved != nil && k.unsaved.By+s.By != 0 { // a sum of zero would be stored as an acceptance
 			s.By += k.unsaved.By
 		}
 		k.unsaved = &s
@@ -142,7 +146,7 @@ func (k *Keeper) Look(ctx context.Context) error {
 	return k.againstServer(ctx)
 }
 
-// recall makes the clock respect the last step of any node: what one of them keeps since its step the others keep, too.
+// recall passes the last step of any node to this node's clock, so that all nodes treat ages since that step alike.
 func (k *Keeper) recall(ctx context.Context) error {
 	var at time.Time
 	err := k.db.Read(ctx, func(tx *db.Tx) error {
@@ -163,7 +167,7 @@ func (k *Keeper) store(ctx context.Context, s clock.Step) error {
 	})
 }
 
-// againstServer compares the clock with PostgreSQL's.
+// againstServer compares the clock with PostgreSQL's clock.
 func (k *Keeper) againstServer(ctx context.Context) error {
 	before := k.clock.Elapsed()
 	theirs, err := k.db.Now(ctx)
@@ -180,7 +184,7 @@ func (k *Keeper) againstServer(ctx context.Context) error {
 	return nil
 }
 
-// againstRows compares the clock with the newest row that no operator has forgiven.
+// againstRows compares the clock with the newest row, unless an operator has accepted the difference.
 func (k *Keeper) againstRows(ctx context.Context) error {
 	newest, err := k.opts.Newest(ctx)
 	if err != nil {
@@ -219,7 +223,7 @@ func (k *Keeper) allow(ctx context.Context) {
 	}
 }
 
-// Check refuses money to a command whose clock is wrong, as Stopped does to a server. It stores nothing.
+// Check returns an error for a command if its clock is wrong, as Stopped does for a server. It stores nothing.
 func Check(ctx context.Context, d *db.DB, c *clock.Clock, newest func(context.Context) (time.Time, error)) error {
 	k := New(d, c, slog.New(slog.DiscardHandler), Options{Guard: true, Newest: newest})
 	if err := k.Look(ctx); err != nil {
@@ -228,8 +232,7 @@ func Check(ctx context.Context, d *db.DB, c *clock.Clock, newest func(context.Co
 	return k.Stopped()
 }
 
-// Stopped returns the refusal of money while the clock is wrong, with the reason as its cause. It is nil while the
-// clock is right.
+// Stopped returns an error while the clock is wrong, with the reason as its cause, and nil while the clock is right.
 func (k *Keeper) Stopped() error {
 	if e := k.stopped.Load(); e != nil {
 		return e
@@ -237,11 +240,11 @@ func (k *Keeper) Stopped() error {
 	return nil
 }
 
-// Seen returns how many steps this process has seen.
+// Seen returns the number of steps that this process has seen.
 func (k *Keeper) Seen() int64 { return k.steps.Load() }
 
-// Accept stores that an operator accepts the clock of the machine as it is, although the newest row is ahead of it. Servers on
-// SQLite take money again within LookEvery.
+// Accept stores that an operator accepts the machine's clock although the newest row is ahead of it. Servers on
+// SQLite then handle money again within LookEvery.
 func Accept(tx *db.Tx, now, newest time.Time, actor, reason string) {
 	tx.Defer(insertStep, 1, newID(), "", now, int64(0), actor, reason, newest)
 }
