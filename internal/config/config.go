@@ -1,11 +1,12 @@
-// Package config holds the operator's settings as plain structs: the server's options with the names of their flags
-// and environment variables, the credentials of each provider, and the installation's secret. It reads and decides
-// nothing itself. The command line fills it, and package app builds from it.
+// Package config defines the operator's settings as plain structs: the server's options with the names of their flags
+// and environment variables, the credentials of each provider, and the installation's secret. It does not read the
+// settings itself. The command line fills the structs, and package app builds the program from them.
 //
 // Files: config.go (the server and its storage), production.go (requirements of production), providers.go
-// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), texts.go (texts over HTTP), smpp.go (of message centres), smtp.go (of the mail
-// server), notice.go (other ways of notices), secret.go, ring.go (the secret, and master keys in a ring), secret_file.go (files with secrets), retention.go
-// (retention times), peers.go (addresses of providers), egress.go (the proxy of outgoing requests).
+// (credentials of MTN, Hubtel and Paystack), limits.go (their amounts), texts.go (texts over HTTP), smpp.go (of
+// message centres), smtp.go (of the mail server), notice.go (other ways of notices), secret.go, ring.go (the secret,
+// and master keys in a ring), secret_file.go (files with secrets), retention.go (retention times), peers.go
+// (addresses of providers), egress.go (the proxy of outgoing requests).
 package config
 
 import (
@@ -19,16 +20,16 @@ import (
 	"time"
 )
 
-// DefaultData is the data folder without configuration.
+// DefaultData is the default data folder.
 const DefaultData = "./makola-data"
 
-// Storage is the location of the database. Every command takes it.
+// Storage is the location of the database. All commands have these options.
 type Storage struct {
 	Data     string `name:"data" env:"MAKOLA_DATA" default:"./makola-data" placeholder:"FOLDER" help:"Folder of the SQLite database, the simulator's data and the development key."`
 	Database string `name:"database" env:"MAKOLA_DATABASE" placeholder:"URL" help:"PostgreSQL URL. Without it the database is SQLite in the data folder."`
 }
 
-// Validate refuses an empty folder, which would be the current one.
+// Validate returns an error for an empty folder, which would mean the current one.
 func (s Storage) Validate() error {
 	if s.Data == "" {
 		return errors.New("--data must not be empty")
@@ -39,10 +40,10 @@ func (s Storage) Validate() error {
 // databaseFile is the SQLite database's name in the data folder.
 const databaseFile = "makola.db"
 
-// SQLite is the path of the SQLite database, used when no URL is given.
+// SQLite returns the path of the SQLite database, which is used if no URL is given.
 func (s Storage) SQLite() string { return filepath.Join(s.Data, databaseFile) }
 
-// Server is everything that makola serve needs.
+// Server has all options of makola serve.
 type Server struct {
 	Storage `embed:""`
 
@@ -88,8 +89,8 @@ type Server struct {
 	SMTP           SMTP            `embed:"" prefix:"smtp-" envprefix:"MAKOLA_SMTP_"`
 	Notices        Notices         `embed:"" prefix:"notice-" envprefix:"MAKOLA_NOTICE_"`
 
-	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder,
-	// never from a flag, where other users of the machine could read it.
+	// Secret comes from MAKOLA_MASTER_KEY or from a file in the data folder. It has no flag, because other users of
+	// the machine could read a flag.
 	Secret Secret `kong:"-"`
 }
 
@@ -97,15 +98,14 @@ type Server struct {
 const (
 	EnvMasterKey     = "MAKOLA_MASTER_KEY"
 	EnvMasterKeyFile = "MAKOLA_MASTER_KEY_FILE"
-	// The reference key is set when the first key of the installation has left the ring.
+	// The reference key must be set when the first key of the installation is no longer in the ring.
 	EnvReferenceKey     = "MAKOLA_REFERENCE_KEY"
 	EnvReferenceKeyFile = "MAKOLA_REFERENCE_KEY_FILE"
-	// EnvToken names the person that gives a command. It is no setting of the server.
+	// EnvToken has the personal token of the person who runs a command. The server does not use it.
 	EnvToken = "MAKOLA_TOKEN"
 )
 
-// Quotas bound what one customer may store, so that none fills the disk of
-// all. 0 is no quota.
+// Quotas limit what one customer may store, so that one customer cannot fill the disk. 0 means no limit.
 type Quotas struct {
 	Contacts  int64 `name:"contacts" env:"CONTACTS" default:"1000000" help:"Maximum number of contacts of one account, over all its groups; 0 is no quota."`
 	Groups    int64 `name:"groups" env:"GROUPS" default:"10000" help:"Maximum number of contact groups of one account; 0 is no quota."`
@@ -113,8 +113,8 @@ type Quotas struct {
 	Campaigns int64 `name:"campaigns" env:"CAMPAIGNS" default:"1000" help:"Maximum number of an account's open campaigns with more than 10 recipients; 0 is no quota."`
 }
 
-// OTPTap closes a range of numbers, those with the same six first digits, to
-// one customer's one-time passwords when too few of them are verified.
+// OTPTap configures the closing of number ranges. A range has the numbers with the same first six digits. It is
+// closed to a customer's one-time passwords if too few of them are verified.
 type OTPTap struct {
 	Sends      int64         `name:"sends" env:"SENDS" default:"50" help:"Number of an account's one-time passwords to one range of phone numbers that are judged together; 0 never closes a range."`
 	Within     time.Duration `name:"within" env:"WITHIN" default:"1h" help:"Period in which that many must be sent to be judged."`
@@ -126,10 +126,10 @@ type OTPTap struct {
 // Defaults of production.
 const (
 	productionPerMinute = 60_000
-	productionNotice    = 10 * time.Second // a check every 2 s that fails three times has noticed
+	productionNotice    = 10 * time.Second // enough for a health check every 2 s to fail three times
 )
 
-// PerMinute is the general limit of a tenant's requests; 0 is none.
+// PerMinute returns the general limit of a tenant's requests a minute. 0 means no limit.
 func (s Server) PerMinute() int64 {
 	switch {
 	case s.GeneralLimit != nil:
@@ -140,7 +140,7 @@ func (s Server) PerMinute() int64 {
 	return 0
 }
 
-// Notice is how long a server that stops still takes requests.
+// Notice returns how long a stopping server still accepts requests.
 func (s Server) Notice() time.Duration {
 	switch {
 	case s.DrainNotice != nil:
@@ -154,7 +154,7 @@ func (s Server) Notice() time.Duration {
 // Metrics reports whether the metrics are served.
 func (s Server) Metrics() bool { return s.MetricsListen != "off" && s.MetricsListen != "" }
 
-// Wrong lists the settings that cannot be used in any mode. Each text names the valid values.
+// Wrong lists the settings that are invalid in every mode. Each text names the valid values.
 func (s Server) Wrong() []string {
 	var wrong []string
 	need := func(ok bool, format string, value any) {
@@ -200,14 +200,14 @@ func (s Server) Wrong() []string {
 	return wrong
 }
 
-// isBase reports whether a path can be added to text to make a URL.
+// isBase reports whether appending a path to text gives a URL.
 func isBase(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
 		!strings.ContainsAny(text, "?#")
 }
 
-// Loopback reports whether a listen address can be reached only from this machine.
+// Loopback reports whether a listen address is reachable only from this machine.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

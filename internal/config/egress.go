@@ -13,12 +13,12 @@ type Egress struct {
 	Except []string   `name:"proxy-except" env:"MAKOLA_PROXY_EXCEPT" placeholder:"HOST" help:"Host with its subdomains, .suffix, IP address or CIDR to connect to without the egress proxy. May be repeated. Loopback never uses it."`
 }
 
-// Proxy returns the proxy, or nil when none is set. log receives why a tunnel was not opened.
+// Proxy returns the proxy, or nil if none is configured. log receives the reasons for failed tunnels.
 func (e Egress) Proxy(log *slog.Logger) (*outbound.Proxy, error) {
 	return outbound.NewProxy(e.URL.Reveal(), e.Except, log)
 }
 
-// wrong returns the valid values in place of settings that cannot be used. It never repeats a password.
+// wrong returns a text for each invalid setting, with the valid values. It never contains a password.
 func (e Egress) wrong() (list []string) {
 	if _, err := outbound.NewProxy(e.URL.Reveal(), nil, nil); err != nil {
 		list = append(list, "a URL such as http://proxy.example:3128 or https://user:password@proxy.example:3129 in MAKOLA_PROXY, with a port and without a path")

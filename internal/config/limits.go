@@ -7,14 +7,14 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// ProviderLimit is the smallest and the largest amount, in pesewas, that a provider takes for an operation on a channel.
-// "*" is every operation or channel.
+// ProviderLimit is the smallest and the largest amount in pesewas that a provider accepts for an operation on a
+// channel. "*" matches every operation or channel.
 type ProviderLimit struct {
 	Provider, Operation, Channel string
 	Min, Max                     money.Pesewas
 }
 
-// UnmarshalText reads the output of String.
+// UnmarshalText parses the result of String.
 func (l *ProviderLimit) UnmarshalText(text []byte) error {
 	parts := strings.Split(strings.TrimSpace(string(text)), ":")
 	bad := fmt.Errorf("%q is not PROVIDER:OPERATION:CHANNEL:MIN-MAX, such as paystack:disburse_wallet:MTN:1.00-5000.00", text)
@@ -31,7 +31,7 @@ func (l *ProviderLimit) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the limit as it is set.
+// String returns the limit in the form of the setting.
 func (l ProviderLimit) String() string {
 	return l.Provider + ":" + l.Operation + ":" + l.Channel + ":" + l.Min.String() + "-" + l.Max.String()
 }

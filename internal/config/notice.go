@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Notices are the ways of notices besides mail.
+// Notices configures ways of sending notices in addition to mail.
 type Notices struct {
 	HookFile   string `name:"hook-file" env:"HOOK_FILE" placeholder:"PATH" help:"File with the HTTPS URL of a hook for the installation's notices in its first line. The signed form needs its secret, whsec_ and base64, in the second line."`
 	HookForm   string `name:"hook-form" env:"HOOK_FORM" enum:"signed,slack" default:"signed" help:"Form of the hook's requests: signed, as webhooks are, or slack, the text of Slack's incoming webhooks."`
@@ -15,27 +15,27 @@ type Notices struct {
 	SMSSender  string `name:"sms-sender" env:"SMS_SENDER" placeholder:"NAME" help:"Approved sender ID of that account, by its name."`
 }
 
-// The forms of a hook.
+// The formats of a hook's requests.
 const (
 	HookSigned = "signed"
 	HookSlack  = "slack"
 )
 
-// Hook is the address of the hook for notices, and the key that signs its requests.
+// Hook is the address to which notices are posted, and the key that signs the requests.
 type Hook struct {
 	URL string
-	Key []byte // nil: requests have no signature
+	Key []byte // nil: requests are not signed
 }
 
-// HookEnabled reports whether notices go to a hook.
+// HookEnabled reports whether notices are posted to a hook.
 func (n Notices) HookEnabled() bool { return n.HookFile != "" }
 
-// SMSEnabled reports whether notices go by SMS.
+// SMSEnabled reports whether notices are sent by SMS.
 func (n Notices) SMSEnabled() bool { return n.SMSAccount != "" }
 
-const hookSecretBytes = 24 // at least, as Standard Webhooks says
+const hookSecretBytes = 24 // minimum length in the Standard Webhooks specification
 
-// Hook reads the file of the hook.
+// Hook reads the file with the hook's address and key.
 func (n Notices) Hook() (h Hook, err error) {
 	text, err := ReadSecretFile(n.HookFile)
 	if err != nil {
@@ -44,7 +44,7 @@ func (n Notices) Hook() (h Hook, err error) {
 	address, rest, _ := strings.Cut(string(text), "\n")
 	h.URL = strings.TrimSpace(address)
 	if u, err := url.Parse(h.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return h, fmt.Errorf("the first line of %s is no URL", n.HookFile) // without its text: the URL may be a secret
+		return h, fmt.Errorf("the first line of %s is no URL", n.HookFile) // without its text, because the URL may be a secret
 	}
 	if n.HookForm == HookSlack {
 		return h, nil
@@ -57,7 +57,7 @@ func (n Notices) Hook() (h Hook, err error) {
 	return h, nil
 }
 
-// wrong returns the valid values in place of settings that cannot be used.
+// wrong returns a text for each invalid setting, with the valid values.
 func (n Notices) wrong() (list []string) {
 	if n.HookEnabled() {
 		if _, err := n.Hook(); err != nil {

@@ -7,19 +7,18 @@ import (
 	"net/url"
 )
 
-// Peer is an address that the server opens connections to because an operator configured a provider.
+// Peer is an address to which the server connects because of a configured provider.
 type Peer struct {
 	Name    string      // of the setting's owner, such as "hubtel STATUS_URL" or "smpp mtn"
 	Address string      // host:port
 	TLS     *tls.Config // nil: no TLS
-	Proxied bool        // its requests go through the egress proxy, where one is set
+	Proxied bool        // requests go through the egress proxy if one is configured
 }
 
-// simulator is the name of the simulator among the peers.
+// simulator is the name of the simulator's peer.
 const simulator = "simulator"
 
-// Peers are the addresses of all providers that are configured, each once. A setting that cannot be read is an error
-// that names it.
+// Peers returns the addresses of all configured providers, each once. If a setting is invalid, the error names it.
 func (s Server) Peers() ([]Peer, error) {
 	var urls []host
 	if s.MTN.Enabled() {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// TokenLength is the least length of the token that protects the metrics.
+// TokenLength is the minimum length of the token that protects the metrics.
 const TokenLength = 16
 
-// Production reports whether the server must refuse settings that only development may have.
+// Production reports whether the server is a production server, which must not have settings of development.
 func (s Server) Production() bool { return s.WhyProduction() != "" }
 
-// WhyProduction returns the reason why the server is a production server. It was set so, other machines can reach it,
-// or it has credentials that move live money. It is empty in development.
+// WhyProduction returns the reason why the server is a production server, or "" in development. It is one if it was
+// configured so, if other machines can reach it, or if it has credentials that move live money.
 func (s Server) WhyProduction() string {
 	switch {
 	case s.Environment == "production":
@@ -37,8 +37,8 @@ func (s Server) WhyProduction() string {
 	return ""
 }
 
-// Missing lists everything that production needs and the configuration lacks,
-// so that the operator reads it once.
+// Missing lists everything that production requires and the configuration lacks, so that the operator sees all of it
+// at once.
 func (s Server) Missing() []string {
 	var missing []string
 	need := func(ok bool, what string) {
@@ -100,15 +100,16 @@ func (s Server) Missing() []string {
 // secretFile is a file with a secret, and the variable that names it.
 type secretFile struct{ setting, path string }
 
-// secretFiles lists the files with secrets that the settings name. Those of the master keys are read before.
+// secretFiles lists the files with secrets in the settings. It omits those of the master keys, which are read
+// earlier.
 func (s Server) secretFiles() []secretFile {
 	all := []secretFile{{"MAKOLA_TLS_KEY", s.TLSKey}, {"MAKOLA_BOOTSTRAP_PASSWORD_FILE", s.BootstrapFile}, {"MAKOLA_SMPP_FILE", s.SMPP.File}, {"MAKOLA_SMTP_PASSWORD_FILE", s.SMTP.PasswordFile},
 		{"MAKOLA_NOTICE_HOOK_FILE", s.Notices.HookFile}}
 	return slices.DeleteFunc(all, func(f secretFile) bool { return f.path == "" })
 }
 
-// everybody reports whether a range contains more of the Internet than any one organisation has. A trusted proxy
-// names the client's address, so such a range is refused.
+// everybody reports whether a range contains more of the Internet than any single organisation has. A trusted proxy
+// can set the client's address, so such a range is refused.
 func everybody(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8
@@ -116,13 +117,13 @@ func everybody(p netip.Prefix) bool {
 	return p.Bits() < 7 // fc00::/7 are private addresses
 }
 
-// outside reports whether a URL may be opened from another machine.
+// outside reports whether a URL is reachable from other machines.
 func outside(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Hostname() != "" && !Loopback(net.JoinHostPort(u.Hostname(), "0"))
 }
 
-// private reports whether data sent to a URL is encrypted on the way.
+// private reports whether data sent to a URL is encrypted in transit.
 func private(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {

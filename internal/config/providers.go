@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// MTN is an account with MTN's Open API. Collection and disbursement have a
-// subscription key and a user of their own; either may be left out. The
-// defaults are the production values; the simulator has its own.
+// MTN has the credentials of an account at MTN's Open API. Collection and disbursement have their own subscription
+// keys and users; either may be omitted. The defaults are those of production. The simulator has its own values.
 type MTN struct {
 	URL                string     `name:"url" env:"URL" placeholder:"URL" help:"Base URL of MTN's Open API. Empty disables MTN."`
 	Environment        string     `name:"environment" env:"ENVIRONMENT" default:"mtnghana" help:"Value of the header X-Target-Environment."`
@@ -35,7 +34,7 @@ func (m MTN) Disburses() bool {
 	return m.Enabled() && m.DisbursementUser != "" && m.DisbursementKey != "" && m.DisbursementAPIKey != ""
 }
 
-// Missing lists the settings that an enabled account lacks.
+// Missing lists the settings that an account lacks.
 func (m MTN) Missing() []string {
 	if m.Collects() || m.Disburses() {
 		return nil
@@ -43,9 +42,8 @@ func (m MTN) Missing() []string {
 	return []string{"MTN credentials: set MAKOLA_MTN_COLLECTION_KEY, MAKOLA_MTN_COLLECTION_USER and MAKOLA_MTN_COLLECTION_API_KEY, or the same three of DISBURSEMENT"}
 }
 
-// Hubtel is a merchant account with Hubtel, whose interface lives on six
-// hosts, and a seventh for balances. Every reference is used once there, and
-// only listed addresses may call it.
+// Hubtel has the credentials of a merchant account at Hubtel, whose interface has six hosts, and a seventh for
+// balances. Hubtel accepts each reference once, and only listed addresses may call it.
 type Hubtel struct {
 	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Hubtel client id. Empty disables Hubtel."`
 	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:"" help:"Hubtel client secret."`
@@ -61,10 +59,10 @@ type Hubtel struct {
 	ServicesURL   string `name:"services-url" env:"SERVICES_URL" default:"https://cs.hubtel.com" help:"Base URL for airtime and data."`
 	BalanceURL    string `name:"balance-url" env:"BALANCE_URL" default:"https://trnf.hubtel.com" help:"Base URL for balances."`
 
-	// UnpaidAfter is the age from which a collection or sale with the status Unpaid may count as failed. Hubtel
-	// returns Unpaid for open and for failed ones.
+	// UnpaidAfter is the age from which the status Unpaid of a collection or sale may mean a failure. Hubtel returns
+	// Unpaid for open and for failed ones.
 	UnpaidAfter time.Duration `name:"unpaid-after" env:"UNPAID_AFTER" default:"10m" help:"Age from which a collection or sale that Hubtel reports as Unpaid may count as failed. At least 5m."`
-	// StatusNotKnown and SendStatusNotKnown are the responses by which the two status hosts report an unknown
+	// StatusNotKnown and SendStatusNotKnown are the responses with which the two status hosts report an unknown
 	// reference. Hubtel documents none. A response that is not configured here proves nothing about the payment.
 	StatusNotKnown     []Reply `name:"status-not-known" env:"STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"HTTP status and response code that mean Hubtel has no such collection, top-up or data package, such as 404:3000. May be repeated."`
 	SendStatusNotKnown []Reply `name:"send-status-not-known" env:"SEND_STATUS_NOT_KNOWN" placeholder:"STATUS:CODE" help:"HTTP status and response code that mean Hubtel has no such payout, such as 404:3000. May be repeated."`
@@ -75,7 +73,7 @@ type Hubtel struct {
 // Enabled reports whether the operator configured Hubtel at all.
 func (h Hubtel) Enabled() bool { return h.ClientID != "" }
 
-// host is one of Hubtel's, with the end of its variable's name.
+// host is one of Hubtel's hosts, with the suffix of its variable's name.
 type host struct{ name, url string }
 
 func (h Hubtel) hosts() []host {
@@ -83,7 +81,7 @@ func (h Hubtel) hosts() []host {
 		{"VERIFY_URL", h.VerifyURL}, {"SERVICES_URL", h.ServicesURL}, {"BALANCE_URL", h.BalanceURL}}
 }
 
-// Missing lists the settings that an enabled account lacks.
+// Missing lists the settings that an account lacks.
 func (h Hubtel) Missing() []string {
 	var missing []string
 	if h.ClientSecret == "" {
@@ -98,24 +96,24 @@ func (h Hubtel) Missing() []string {
 	return missing
 }
 
-// Paystack is a business with Paystack. Test and live money have the same host; the secret key decides which of them it is.
-// The key also signs Paystack's events.
+// Paystack has the credentials of a business at Paystack. Test and live money have the same host; the secret key
+// decides which is used. The key also signs Paystack's events.
 type Paystack struct {
 	SecretKey Credential `name:"secret-key" env:"SECRET_KEY" hidden:"" help:"Paystack secret key, sk_live_... Empty disables Paystack."`
 	URL       string     `name:"url" env:"URL" default:"https://api.paystack.co" help:"Base URL of Paystack's interface."`
 
-	// VisibleAfter is the time after which Paystack shows a transfer that it has. Nobody has measured it, so it is zero
-	// and not a setting. The simulator's is known.
+	// VisibleAfter is the time after which Paystack shows a transfer. It was not measured, so it is zero and not a
+	// setting. The simulator's value is known.
 	VisibleAfter time.Duration `kong:"-"`
 }
 
 // Enabled reports whether the operator configured Paystack at all.
 func (p Paystack) Enabled() bool { return p.SecretKey != "" }
 
-// Test reports whether the key is one of Paystack's test mode, in which no money moves.
+// Test reports whether the key belongs to Paystack's test mode, in which no money moves.
 func (p Paystack) Test() bool { return strings.HasPrefix(p.SecretKey.Reveal(), "sk_test_") }
 
-// Missing lists the settings that an enabled account lacks.
+// Missing lists the settings that an account lacks.
 func (p Paystack) Missing() []string {
 	if strings.HasPrefix(p.SecretKey.Reveal(), "sk_live_") {
 		return nil
@@ -123,13 +121,13 @@ func (p Paystack) Missing() []string {
 	return []string{"a live secret key of Paystack, which begins with sk_live_: set MAKOLA_PAYSTACK_SECRET_KEY"}
 }
 
-// Reply is an HTTP response with a documented meaning: its status with the code in its body.
+// Reply is an HTTP response with a known meaning: its status and the code in its body.
 type Reply struct {
 	Status int
 	Code   string
 }
 
-// UnmarshalText reads the output of String. A status about the caller or a broken server is refused, because it
+// UnmarshalText parses the result of String. It refuses a status about the caller or a server error, because it
 // proves nothing about a payment.
 func (r *Reply) UnmarshalText(text []byte) error {
 	status, code, _ := strings.Cut(string(text), ":")
@@ -142,5 +140,5 @@ func (r *Reply) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the reply as it is set: 404:3000.
+// String returns the reply in the form of the setting, such as 404:3000.
 func (r Reply) String() string { return strconv.Itoa(r.Status) + ":" + r.Code }

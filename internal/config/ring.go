@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// MaxRing is the most master keys that one ring holds.
+// MaxRing is the maximum number of master keys in a ring.
 const MaxRing = 8
 
-// parseRing reads master keys that are separated by white space: the active one first, the oldest last.
+// parseRing parses master keys that are separated by white space. The active key is first, the oldest last.
 func parseRing(text string) (Secret, error) {
 	words := strings.Fields(text)
 	if len(words) > MaxRing {
@@ -41,23 +41,23 @@ func parseRing(text string) (Secret, error) {
 	return ring, nil
 }
 
-// WithReference returns the ring with another reference key: the first key of the installation, which may have left
-// the ring and never changes.
+// WithReference returns the ring with another reference key. That is the first key of the installation, which never
+// changes but may no longer be in the ring.
 func (s Secret) WithReference(reference Secret) Secret {
 	s.key = reference.key
 	return s
 }
 
-// name is the name of a key in sealed texts. It reveals nothing about the key's bytes.
+// name returns the name of a key, which is written in sealed texts. It reveals nothing about the key.
 func name(key []byte) string { return hex.EncodeToString(Secret{key: key}.Derive("key name")[:8]) }
 
-// Active is the name of the key that seals.
+// Active returns the name of the key that seals.
 func (s Secret) Active() string { return s.Names()[0] }
 
-// Reference is the name of the key that references are made under.
+// Reference returns the name of the reference key.
 func (s Secret) Reference() string { return name(s.key) }
 
-// Names are those of the keys of the ring, the active one first.
+// Names returns the names of all keys in the ring, the active one first.
 func (s Secret) Names() []string {
 	names := make([]string, len(s.ring))
 	for i, key := range s.ring {
@@ -66,8 +66,8 @@ func (s Secret) Names() []string {
 	return names
 }
 
-// Each returns every key of the ring as a secret of its own, the active one first. It is for short-lived values that
-// are derived and not sealed.
+// Each returns each key of the ring as a separate Secret, the active one first. It is for short-lived values that are
+// derived and not sealed.
 func (s Secret) Each() []Secret {
 	each := make([]Secret, len(s.ring))
 	for i, key := range s.ring {
@@ -76,26 +76,26 @@ func (s Secret) Each() []Secret {
 	return each
 }
 
-// sealedPrefix begins a sealed text and comes before the name of its key. A text without it was sealed under the
-// first key of the installation, by a server from before there were rings. A random nonce never equals it.
+// sealedPrefix begins a sealed text. The name of its key follows. A text without the prefix was sealed under the
+// first key of the installation. A random nonce never equals the prefix.
 const sealedPrefix = "makola-key-1:"
 
 const nameLength = 16
 
-// Sealer seals small secrets for one use, and opens what any key of the ring sealed.
+// Sealer seals small secrets for one use, and opens what was sealed with any key of the ring.
 type Sealer struct {
 	active, reference string
 	ciphers           map[string]cipher.AEAD
 }
 
-// Errors of Open.
+// Errors of Sealer.Open.
 var (
 	ErrNoKey  = errors.New("the ring lacks the master key that it was sealed under")
 	ErrSealed = errors.New("it cannot be opened: is this the master key that it was sealed under?")
 	errNoKey  = errors.New("the master key is neither hexadecimal nor base64")
 )
 
-// Sealer makes the sealer of one use, named by label; nil without a master key.
+// Sealer returns the sealer for one use, which label names. It returns nil without a master key.
 func (s Secret) Sealer(label string) *Sealer {
 	if s.Empty() {
 		return nil
@@ -104,7 +104,7 @@ func (s Secret) Sealer(label string) *Sealer {
 	for _, one := range s.Each() {
 		block, err := aes.NewCipher(one.Derive(label))
 		if err != nil {
-			panic(fmt.Sprintf("config: %v", err)) // a key of 32 bytes always serves
+			panic(fmt.Sprintf("config: %v", err)) // cannot happen: keys have 32 bytes
 		}
 		sealer, err := cipher.NewGCMWithRandomNonce(block)
 		if err != nil {
@@ -115,17 +115,17 @@ func (s Secret) Sealer(label string) *Sealer {
 	return out
 }
 
-// Active is the name of the key that seals.
+// Active returns the name of the key that seals.
 func (s *Sealer) Active() string { return s.active }
 
-// Under is the name of the key that a text was sealed under.
+// Under returns the name of the key with which a text was sealed.
 func (s *Sealer) Under(sealed []byte) string {
 	name, _ := s.split(sealed)
 	return name
 }
 
-// Seal encrypts a text, which opens only with the same bound. It does not name the installation's first key, so that
-// servers from before the ring can open its texts.
+// Seal encrypts a text. Open needs the same bound. If the active key is the installation's first key, the text does
+// not name it, so that servers of releases without rings can open it.
 func (s *Sealer) Seal(text, bound []byte) []byte {
 	var head []byte
 	if s.active != s.reference {
@@ -134,7 +134,7 @@ func (s *Sealer) Seal(text, bound []byte) []byte {
 	return append(head, s.ciphers[s.active].Seal(nil, nil, text, bound)...)
 }
 
-// Open decrypts what Seal made under a key of the ring.
+// Open decrypts a text that Seal encrypted with any key of the ring.
 func (s *Sealer) Open(sealed, bound []byte) ([]byte, error) {
 	name, body := s.split(sealed)
 	opener, there := s.ciphers[name]
@@ -148,7 +148,7 @@ func (s *Sealer) Open(sealed, bound []byte) ([]byte, error) {
 	return text, nil
 }
 
-// Reseal gives a text sealed under the active key; changed is false where it is so already.
+// Reseal returns a text sealed with the active key. changed is false if it was sealed with that key already.
 func (s *Sealer) Reseal(sealed, bound []byte) (fresh []byte, changed bool, err error) {
 	if s.Under(sealed) == s.active {
 		return sealed, false, nil

@@ -15,22 +15,22 @@ import (
 	"slices"
 )
 
-// Secret holds the installation's master keys, each at least 32 bytes, kept outside the database and its backups.
-// Nothing uses one directly: each use derives a key of its own. It prints as "[secret]" everywhere.
+// Secret has the installation's master keys, each at least 32 bytes. They are kept outside the database and its
+// backups. No key is used directly: each use derives its own key. A Secret is printed as "[secret]" everywhere.
 //
-// A value is sealed under a key of the ring, which can change. A derived value that must never change, such as a
-// provider's reference, comes from the reference key: the first key of the installation.
+// A value that may be resealed is sealed with a key of the ring. A derived value that must never change, such as a
+// ProviderReference, uses the reference key: the first key of the installation.
 type Secret struct {
 	key  []byte   // the reference key
-	ring [][]byte // the active one first, the oldest last
+	ring [][]byte // the active key is first, the oldest last
 }
 
-// SecretBytes is the least length of a master key.
+// SecretBytes is the minimum length of a master key.
 const SecretBytes = 32
 
 const redacted = "[secret]"
 
-// NewSecret takes the bytes of a master key.
+// NewSecret returns a Secret with one master key.
 func NewSecret(key []byte) (Secret, error) {
 	if len(key) < SecretBytes {
 		return Secret{}, fmt.Errorf("the master key has %d bytes, %d are needed", len(key), SecretBytes)
@@ -39,11 +39,11 @@ func NewSecret(key []byte) (Secret, error) {
 	return Secret{key: key, ring: [][]byte{key}}, nil
 }
 
-// ParseSecret reads a ring of master keys, each written in hexadecimal or base64, with white space between: the active
-// one first, the oldest last. References are made under the oldest, unless WithReference names another.
+// ParseSecret parses a ring of master keys in hexadecimal or base64, separated by white space. The active key is
+// first, the oldest last. The oldest is the reference key, unless WithReference sets another.
 func ParseSecret(text string) (Secret, error) { return parseRing(text) }
 
-// parseKey reads one master key.
+// parseKey parses one master key.
 func parseKey(text string) ([]byte, error) {
 	if key, err := hex.DecodeString(text); err == nil {
 		return checked(key)
@@ -61,8 +61,8 @@ func checked(key []byte) ([]byte, error) {
 	return s.key, err
 }
 
-// SecretFile reads the master key from a file. With create it writes a new key, for this user only, if there is none.
-// That is for development, where the file is in the data folder.
+// SecretFile reads the master key from a file. With create, it first writes a new key to a missing file, readable for
+// this user only. That is for development, where the file is in the data folder.
 func SecretFile(path string, create bool) (Secret, error) {
 	text, err := ReadSecretFile(path)
 	if err == nil {
@@ -76,7 +76,7 @@ func SecretFile(path string, create bool) (Secret, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return Secret{}, fmt.Errorf("master key: %w", err)
 	}
-	// O_EXCL: of two starts at once one makes the key and the other reads it.
+	// With O_EXCL, if two processes start at once, one creates the key and the other reads it.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return SecretFile(path, false)
@@ -94,7 +94,7 @@ func SecretFile(path string, create bool) (Secret, error) {
 // Empty reports whether there is no key.
 func (s Secret) Empty() bool { return len(s.key) == 0 }
 
-// Weak reports whether a key looks made up instead of drawn: text, a pattern, or few different bytes. Of 32 random
+// Weak reports whether a key looks invented instead of random: text, a pattern, or few different bytes. Of 32 random
 // bytes about 30 differ.
 func (s Secret) Weak() bool { return weak(s.key) || slices.ContainsFunc(s.ring, weak) }
 
@@ -109,8 +109,8 @@ func weak(key []byte) bool {
 	return text || len(values) < least || len(steps) < least
 }
 
-// Derive returns the 32-byte key of one use, named by label, under the reference key, so a rotation does not change
-// it. Keys of different labels reveal nothing about each other or about the master key.
+// Derive returns the 32-byte key of one use, which label names. It is derived from the reference key, so a rotation
+// does not change it. Keys of different labels reveal nothing about each other or about the master key.
 func (s Secret) Derive(label string) []byte {
 	if s.Empty() {
 		panic("config: a key derived from no master key")
@@ -132,14 +132,14 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 // LogValue hides the key from logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText hides the key from JSON and its like.
+// MarshalText hides the key from JSON and other encodings.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// Credential is a password or key that a provider gave us. It prints as
-// "[secret]" everywhere; Reveal is for the request that carries it.
+// Credential is a password or key that a provider gave us. It is printed as "[secret]" everywhere. Reveal is only for
+// the request that needs it.
 type Credential string
 
-// Reveal gives the credential itself.
+// Reveal returns the credential itself.
 func (c Credential) Reveal() string { return string(c) }
 
 // String hides the credential.
@@ -151,5 +151,5 @@ func (c Credential) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted
 // LogValue hides the credential from logs.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText hides the credential from JSON and its like.
+// MarshalText hides the credential from JSON and other encodings.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(redacted), nil }

@@ -10,13 +10,14 @@ import (
 	"syscall"
 )
 
-// maxSecretFile is the largest file of a secret, in bytes. The largest is a list of SMPP binds.
+// maxSecretFile is the maximum size of a file with a secret, in bytes. The largest such file is a list of SMPP binds.
 const maxSecretFile = 1 << 20
 
-// others are the permissions by which users other than the owner may read or change a file. The group may read it.
+// others are the permissions that let users other than the owner read or change a file. The group may read it.
 const others fs.FileMode = 0o027
 
-// ReadSecretFile reads a regular file of at most 1 MB. It does not wait for the writer of a named pipe.
+// ReadSecretFile reads a regular file of at most 1 MB. It returns an error for a named pipe, and does not wait for
+// its writer.
 func ReadSecretFile(path string) (text []byte, err error) {
 	if _, err := statSecretFile(path); err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func ReadSecretFile(path string) (text []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	info, err := file.Stat() // the path may name another file since
+	info, err := file.Stat() // the path may lead to another file now
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +41,8 @@ func ReadSecretFile(path string) (text []byte, err error) {
 	return text, err
 }
 
-// CheckSecretFile refuses a file that is not regular, or that others on the machine can read or change. It follows a symbolic
-// link, as container platforms and renewals of certificates make them.
+// CheckSecretFile returns an error for a file that is not regular, or that other users of the machine can read or
+// change. It follows symbolic links, because container platforms and certificate renewals create them.
 func CheckSecretFile(path string) error {
 	info, err := statSecretFile(path)
 	if err != nil {
@@ -53,8 +54,8 @@ func CheckSecretFile(path string) error {
 	return nil
 }
 
-// CheckOwnFile refuses a path at which there is anything but a regular file. A symbolic link is none: it may lead to
-// another user's file. A path without a file passes.
+// CheckOwnFile returns an error if the path leads to anything but a regular file. A symbolic link is refused, because
+// it may lead to another user's file. A missing file is accepted.
 func CheckOwnFile(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

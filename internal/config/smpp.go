@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// SMPP are the accounts with mobile operators' message centres that live SMS
-// go through: one in flags, any number in a file.
+// SMPP has the accounts at mobile operators' message centres for live SMS. Flags configure one account, and a file
+// any number.
 type SMPP struct {
 	SMPPBind `embed:""`
 	File     string        `name:"file" env:"FILE" placeholder:"PATH" help:"JSON file with a list of binds, for several operators. Members are these settings with underscores, such as system_id."`
@@ -25,7 +25,7 @@ type SMPP struct {
 	Resend   bool          `name:"resend" env:"RESEND" help:"Resend campaign messages whose outcome a crash left unknown; some may arrive twice. One-time passwords are never resent."`
 }
 
-// SMPPBind is one account with a message centre.
+// SMPPBind is one account at a message centre.
 type SMPPBind struct {
 	Name          string     `name:"name" env:"NAME" default:"operator" json:"name" help:"Name of the bind in logs."`
 	Address       string     `name:"address" env:"ADDRESS" placeholder:"HOST:PORT" json:"address" help:"Address of a mobile operator's message centre. Empty disables SMPP."`
@@ -46,7 +46,7 @@ type SMPPBind struct {
 	ServiceType   string     `name:"service-type" env:"SERVICE_TYPE" json:"service_type" help:"Service type, if the operator requires one; at most 5 characters."`
 }
 
-// The least and the most of SMPP.Validity. A message that is unknown is given back after two days without a receipt.
+// The minimum and maximum of SMPP.Validity. An unknown message without a receipt is refunded after two days.
 const (
 	leastValidity = time.Minute
 	mostValidity  = 48 * time.Hour
@@ -55,7 +55,7 @@ const (
 // Enabled reports whether the operator configured a message centre at all.
 func (s SMPP) Enabled() bool { return s.Address != "" || s.File != "" }
 
-// Binds returns all binds, those of the file included, or the fault of one.
+// Binds returns all binds, including those of the file. If one is invalid, it returns an error.
 func (s SMPP) Binds() ([]SMPPBind, error) {
 	var all []SMPPBind
 	if s.Address != "" {
@@ -90,7 +90,7 @@ func (s SMPP) Binds() ([]SMPPBind, error) {
 	return all, nil
 }
 
-// complete fills in the defaults of a bind from a file and checks the rest.
+// complete sets the defaults of a bind from a file and checks the other fields.
 func (b *SMPPBind) complete() error {
 	fill := func(to *string, value string) {
 		if *to == "" {
@@ -109,7 +109,7 @@ func (b *SMPPBind) complete() error {
 	switch {
 	case b.SystemID == "" || len(b.SystemID) > 15:
 		return errors.New("needs a system id of 1 to 15 characters")
-	case len(b.Password) > 8: // cut, it would be refused by the centre as a wrong one
+	case len(b.Password) > 8: // the centre would refuse a cut password as a wrong one
 		return errors.New("has a password of more than 8 characters, the most that SMPP carries")
 	case len(b.SystemType) > 12:
 		return errors.New("has a system type of more than 12 characters")
@@ -133,7 +133,7 @@ func (b *SMPPBind) complete() error {
 	return nil
 }
 
-// TLSConfig returns the TLS configuration for the message centre; nil: no TLS.
+// TLSConfig returns the TLS configuration for the message centre, or nil for no TLS.
 func (b SMPPBind) TLSConfig() (*tls.Config, error) {
 	if !b.TLS {
 		if b.TLSCA != "" || b.TLSServerName != "" {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// SMTP is the mail server through which notices are sent. Without a host nobody is notified by mail.
+// SMTP configures the mail server for notices. Without a host no notices are mailed.
 type SMTP struct {
 	Host         string `name:"host" env:"HOST" placeholder:"HOST" help:"Mail server for notices. Without it no mail is sent."`
 	Port         int    `name:"port" env:"PORT" default:"587" help:"Port of the mail server."`
@@ -21,13 +21,13 @@ type SMTP struct {
 	TLS          string `name:"tls" env:"TLS" enum:"starttls,tls,none" default:"starttls" help:"Encryption: starttls, tls from the first byte, or none (a mail server on this machine alone)."`
 	CA           string `name:"ca" env:"CA" placeholder:"PATH" help:"PEM file with the authority that signed the mail server's certificate. Without it: the authorities of this machine."`
 
-	Timeout time.Duration `kong:"-"` // of one attempt; zero: a minute
+	Timeout time.Duration `kong:"-"` // maximum time of one attempt; zero: a minute
 }
 
 // Enabled reports whether mails are sent.
 func (s SMTP) Enabled() bool { return s.Host != "" }
 
-// Password reads the password from its file. It is empty without a file.
+// Password reads the password from its file. It returns "" if no file is configured.
 func (s SMTP) Password() (string, error) {
 	if s.PasswordFile == "" {
 		return "", nil
@@ -40,7 +40,8 @@ func (s SMTP) Password() (string, error) {
 	return strings.TrimSuffix(password, "\r"), nil
 }
 
-// Authorities reads the file of the authority. It returns nil, the authorities of the machine, without a file.
+// Authorities reads the file with the certificate authority. It returns nil if no file is configured, which means the
+// authorities of the machine.
 func (s SMTP) Authorities() (*x509.CertPool, error) {
 	if s.CA == "" {
 		return nil, nil
@@ -56,7 +57,7 @@ func (s SMTP) Authorities() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// wrong returns the valid values in place of settings that cannot be used.
+// wrong returns a text for each invalid setting, with the valid values.
 func (s SMTP) wrong() (list []string) {
 	if !s.Enabled() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/msisdn"
 )
 
-// HubtelSMS is an account with Hubtel's SMS product, whose keys are not those of payments.
+// HubtelSMS has the credentials of Hubtel's SMS product. They differ from those for payments.
 type HubtelSMS struct {
 	ClientID     string     `name:"client-id" env:"CLIENT_ID" help:"Client id of Hubtel's SMS product. Empty disables it."`
 	ClientSecret Credential `name:"client-secret" env:"CLIENT_SECRET" hidden:"" help:"Client secret of Hubtel's SMS product."`
@@ -21,7 +21,7 @@ type HubtelSMS struct {
 // Enabled reports whether the operator configured Hubtel's SMS product at all.
 func (h HubtelSMS) Enabled() bool { return h.ClientID != "" }
 
-// Arkesel is an account with Arkesel.
+// Arkesel has the credentials of an account at Arkesel.
 type Arkesel struct {
 	APIKey  Credential `name:"api-key" env:"API_KEY" hidden:"" help:"API key of Arkesel. Empty disables Arkesel."`
 	URL     string     `name:"url" env:"URL" default:"https://sms.arkesel.com" help:"Base URL of Arkesel's interface."`
@@ -32,16 +32,17 @@ type Arkesel struct {
 // Enabled reports whether the operator configured Arkesel at all.
 func (a Arkesel) Enabled() bool { return a.APIKey != "" }
 
-// TextProviders are the names of what carries texts, as routes have them.
+// TextProviders are the names that routes use for the providers of texts.
 var TextProviders = []string{"smpp", "hubtelsms", "arkesel"}
 
-// SMSRoute names the providers of texts, in order, for a network and a sender ID. Either may be empty, for all.
+// SMSRoute is the ordered list of providers of texts for a network and a sender ID. An empty network or sender ID
+// matches all.
 type SMSRoute struct {
 	Network, Sender string
 	Providers       []string
 }
 
-// UnmarshalText reads NETWORK:SENDER:PROVIDER+PROVIDER, such as MTN:*:arkesel+smpp.
+// UnmarshalText parses NETWORK:SENDER:PROVIDER+PROVIDER, such as MTN:*:arkesel+smpp.
 func (r *SMSRoute) UnmarshalText(text []byte) error {
 	parts := strings.Split(string(text), ":")
 	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
@@ -67,7 +68,7 @@ func (r *SMSRoute) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the route as it is set.
+// String returns the route in the form of the setting.
 func (r SMSRoute) String() string {
 	star := func(s string) string {
 		if s == "" {
@@ -83,10 +84,10 @@ func (s Server) SendsTexts() bool {
 	return s.SMPP.Enabled() || s.HubtelSMS.Enabled() || s.Arkesel.Enabled()
 }
 
-// mostTextWindow is the largest window of a provider of texts over HTTP.
+// mostTextWindow is the maximum window of a provider of texts over HTTP.
 const mostTextWindow = 256
 
-// CheckTexts returns the first fault of the providers of texts over HTTP and of the routes of texts.
+// CheckTexts returns the first error in the settings of providers of texts over HTTP and of routes of texts.
 func (s Server) CheckTexts() error {
 	configured := map[string]bool{"smpp": s.SMPP.Enabled(), "hubtelsms": s.HubtelSMS.Enabled(), "arkesel": s.Arkesel.Enabled()}
 	for name, window := range map[string]int{"hubtelsms": s.HubtelSMS.Window, "arkesel": s.Arkesel.Window} {

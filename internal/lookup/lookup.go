@@ -1,7 +1,7 @@
 // Package lookup queries providers without moving money: the holder of a mobile money wallet or a bank account, and
-// the data packages and prices for a number. A query may be repeated at any time, so it goes to the next rail when
+// the data packages and prices for a number. A query may be repeated at any time, so it is sent to the next rail if
 // one does not answer. An offered package is stored as an offer with an id of ours, because its price is valid for 60
-// minutes. Payments read it here when it is bought.
+// minutes. Package payments reads the offer from here when a client buys it.
 package lookup
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/tenant"
 )
 
-// Lookups asks the rails of a route table, and keeps offers. It is safe for concurrent use.
+// Lookups queries the rails of a route table, and stores offers. It is safe for concurrent use.
 type Lookups struct {
 	db      *db.DB
 	tenants *tenant.Store
@@ -19,7 +19,7 @@ type Lookups struct {
 	clock   *clock.Clock
 }
 
-// New is for a database that is open. The rails of r are asked.
+// New returns a Lookups that queries the rails of r.
 func New(d *db.DB, t *tenant.Store, r *route.Table, c *clock.Clock) *Lookups {
 	return &Lookups{db: d, tenants: t, routes: r, clock: c}
 }

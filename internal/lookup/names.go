@@ -12,15 +12,16 @@ import (
 	"github.com/makola/makola/internal/route"
 )
 
-// nameTime bounds one question for a name, all rails together. A bank payout asks for the name before it is accepted,
-// and its whole answer may take 8 s.
+// nameTime is the maximum time of one name lookup, over all rails. A payout to a bank looks the name up before it is
+// accepted, and must be answered within 8 s.
 const nameTime = 4 * time.Second
 
 // accountPattern matches bank account numbers of every bank.
 var accountPattern = regexp.MustCompile(`^[0-9A-Za-z]{7,16}$`)
 
-// WalletName asks for the registered name of a mobile money wallet. An empty network is guessed from the number. A
-// number that no provider knows is Invalid on phone_number; Unavailable means that no provider answered.
+// WalletName returns the registered name of a mobile money wallet. If the network is empty, it is guessed from the
+// number. If no provider knows the number, the error is Invalid on phone_number. If no provider answered, it is
+// Unavailable.
 func (e *Lookups) WalletName(ctx context.Context, tenantID string, network msisdn.Network, number msisdn.MSISDN) (string, error) {
 	if network == "" {
 		guess, ok, err := e.routes.LikelyNetwork(ctx, number)
@@ -37,8 +38,9 @@ func (e *Lookups) WalletName(ctx context.Context, tenantID string, network msisd
 	})
 }
 
-// PayeeName asks for the name of the holder of a bank account at the rails that may pay it, best first, by the code with
-// which each pays. rail is the one that answered, and the only one that may pay by this name. Errors are BankName's.
+// PayeeName returns the name of the holder of a bank account. It queries the rails that may pay the account, best
+// first, each with the code with which it pays. rail is the rail that answered, and only that rail may pay by this
+// name. Errors are those of BankName.
 func (e *Lookups) PayeeName(ctx context.Context, tenantID, bankID, account string) (name, rail string, err error) {
 	if err := e.CheckBankAccount(ctx, bankID, account); err != nil {
 		return "", "", err
@@ -48,7 +50,7 @@ func (e *Lookups) PayeeName(ctx context.Context, tenantID, bankID, account strin
 		return "", "", err
 	}
 	paying, probe, err := e.routes.Choose(ctx, route.DisburseBank, bankID, t.ID, string(t.Mode))
-	probe.GiveBack(ctx) // nothing is paid here
+	probe.GiveBack(ctx) // nothing is submitted here
 	if err != nil {
 		return "", "", servedBank(err)
 	}
@@ -61,8 +63,8 @@ func (e *Lookups) PayeeName(ctx context.Context, tenantID, bankID, account strin
 	})
 }
 
-// BankName asks for the name of the holder of a bank account. It refuses what CheckBankAccount refuses, an account that
-// the bank does not know as Invalid on account_number, and is Unavailable where no provider answered.
+// BankName returns the name of the holder of a bank account. It returns the errors of CheckBankAccount. If the bank
+// does not know the account, the error is Invalid on account_number. If no provider answered, it is Unavailable.
 func (e *Lookups) BankName(ctx context.Context, tenantID, bankID, account string) (string, error) {
 	if err := e.CheckBankAccount(ctx, bankID, account); err != nil {
 		return "", err
@@ -73,7 +75,7 @@ func (e *Lookups) BankName(ctx context.Context, tenantID, bankID, account string
 	return name, servedBank(err)
 }
 
-// servedBank names the field of a bank that no provider serves.
+// servedBank adds the field to the error about a bank that no provider serves.
 func servedBank(err error) error {
 	if p := problem.From(err); p != nil && p.Code == "not_served" {
 		return bankNotServed()
@@ -83,7 +85,8 @@ func servedBank(err error) error {
 
 func bankNotServed() error { return problem.Field("bank_id", "is not served at the moment") }
 
-// BankServed refuses a bank that an operator switched off, with the code "not_served". It does not ask for a provider.
+// BankServed returns an error with the code "not_served" for a bank that an operator switched off. It does not check
+// whether a provider serves the bank.
 func (e *Lookups) BankServed(ctx context.Context, bankID string) error {
 	bank, found, err := e.routes.Bank(ctx, bankID)
 	if err == nil && found && bank.Status != route.Active {
@@ -92,8 +95,8 @@ func (e *Lookups) BankServed(ctx context.Context, bankID string) error {
 	return err
 }
 
-// CheckBankAccount checks an account number and a bank without asking a provider. An impossible number, or a bank
-// that is unknown or not served, is Invalid on account_number or bank_id.
+// CheckBankAccount checks an account number and a bank without querying a provider. If the number is impossible, or
+// the bank is unknown or not served, the error is Invalid on account_number or bank_id.
 func (e *Lookups) CheckBankAccount(ctx context.Context, bankID, account string) error {
 	var bad problem.Fields
 	if !accountPattern.MatchString(account) {
@@ -111,7 +114,7 @@ func (e *Lookups) CheckBankAccount(ctx context.Context, bankID, account string) 
 	return bad.Err()
 }
 
-// name asks the tenant's rails in order until one knows the name.
+// name queries the tenant's rails in order until one knows the name.
 func (e *Lookups) name(ctx context.Context, tenantID string, op route.Operation, channel, field string,
 	ask func(context.Context, provider.Rail) (string, provider.Outcome),
 ) (string, error) {
@@ -127,7 +130,7 @@ func (e *Lookups) name(ctx context.Context, tenantID string, op route.Operation,
 	return name, err
 }
 
-// ask asks rails in order until one knows the name.
+// ask queries rails in order until one knows the name.
 func (e *Lookups) ask(ctx context.Context, rails []provider.Rail, op route.Operation, field string,
 	ask func(context.Context, provider.Rail) (string, provider.Outcome),
 ) (name, rail string, err error) {
@@ -147,7 +150,7 @@ func (e *Lookups) ask(ctx context.Context, rails []provider.Rail, op route.Opera
 	return "", "", problem.New(problem.Unavailable, "name_service_unavailable", "The name cannot be looked up at the moment. Nothing was sent; try again shortly.")
 }
 
-// register is who has the names that op asks for.
+// register returns the name of the institution that has the names for op.
 func register(op route.Operation) string {
 	if op == route.BankName {
 		return "bank"

@@ -19,25 +19,25 @@ import (
 // OfferTime is how long an offer can be bought.
 const OfferTime = 60 * time.Minute
 
-// offersTime bounds one question for offers, all rails together.
+// offersTime is the maximum time of one query for offers, over all rails.
 const offersTime = 8 * time.Second
 
-// Offer is a data package as one rail quoted it to one number.
+// Offer is a data package that one rail offered for one number.
 type Offer struct {
-	ID        string // ours
+	ID        string // our id
 	Tenant    string // id
 	ServiceID string // of the catalogue
 	MSISDN    msisdn.MSISDN
 	Network   msisdn.Network
-	Rail      string        // the only one that the offer can be bought at
+	Rail      string        // the only rail at which the offer can be bought
 	Display   string        // the package's name for people
 	Value     string        // the provider's name of the package
 	Amount    money.Pesewas // its price
 	ExpiresAt time.Time
 }
 
-// Offers returns the packages of a service that a number can buy now, and the name of the number's holder, if the
-// provider knows it. Each offer gets an id of ours, which can be bought repeatedly for OfferTime.
+// Offers returns the packages of a service that a number can buy now, and the name of the number's holder if the
+// provider knows it. Each offer gets an id of ours, with which it can be bought repeatedly within OfferTime.
 func (e *Lookups) Offers(ctx context.Context, tenantID, serviceID string, number msisdn.MSISDN) (offers []Offer, holder string, err error) {
 	t, err := e.tenants.Get(ctx, tenantID)
 	if err != nil {
@@ -69,7 +69,7 @@ func (e *Lookups) Offers(ctx context.Context, tenantID, serviceID string, number
 	return nil, "", problem.New(problem.Unavailable, "offers_unavailable", "The packages cannot be fetched at the moment. Try again shortly.")
 }
 
-// Service is a data service of the catalogue that is sold at the moment; any other is NotFound.
+// Service returns an active data service of the catalogue. For any other it returns NotFound.
 func (e *Lookups) Service(ctx context.Context, id string) (route.Service, error) {
 	s, found, err := e.routes.Service(ctx, id)
 	if err == nil && (!found || s.Status != route.Active) {
@@ -78,7 +78,7 @@ func (e *Lookups) Service(ctx context.Context, id string) (route.Service, error)
 	return s, err
 }
 
-// quote asks one rail.
+// quote queries one rail for the packages of a service for a number.
 func (e *Lookups) quote(ctx context.Context, rail provider.Rail, s route.Service, number msisdn.MSISDN) ([]provider.Offer, string, provider.Outcome) {
 	begun := e.clock.Now()
 	offers, holder, o := rail.Bundles.Offers(ctx, provider.OffersRequest{Service: s.Key, Network: s.Network, MSISDN: number})
@@ -99,8 +99,8 @@ var offerColumns = []db.Column[Offer]{
 	{Name: "expires_at", Time: func(o Offer) time.Time { return o.ExpiresAt }},
 }
 
-// keep stores a rail's packages and gives each an offer id. A package without a price cannot be bought and is left
-// out.
+// keep stores a rail's packages as offers and returns them with their ids. It leaves out packages without a price,
+// which cannot be bought.
 func (e *Lookups) keep(ctx context.Context, t tenant.Tenant, s route.Service, number msisdn.MSISDN, rail provider.Rail, quoted []provider.Offer) ([]Offer, error) {
 	until := e.clock.Now().Add(OfferTime)
 	offers := []Offer{}
@@ -127,8 +127,8 @@ func (e *Lookups) keep(ctx context.Context, t tenant.Tenant, s route.Service, nu
 	return offers, err
 }
 
-// lasts reports whether an offer has not expired. An offer that ends too far in the future was made before the clock
-// was set back.
+// lasts reports whether an offer is still valid. An offer that expires too far in the future dates from before the
+// clock was set back, and is not valid.
 func (e *Lookups) lasts(o Offer) bool {
 	left := o.ExpiresAt.Sub(e.clock.Now())
 	return left > 0 && left <= OfferTime+clock.Skew
@@ -136,8 +136,8 @@ func (e *Lookups) lasts(o Offer) bool {
 
 const offerByID = `SELECT tenant, id, service_id, network, msisdn, rail, display, value, amount, expires_at FROM offers WHERE tenant = $1 AND id = $2`
 
-// Offer returns an offer of a service that the number can still buy. An offer that is unknown, expired or belongs to
-// another tenant or number is NotFound.
+// Offer returns an offer of a service that the number can still buy. It returns NotFound for an offer that is unknown
+// or expired, or that belongs to another tenant or number.
 func (e *Lookups) Offer(ctx context.Context, tenantID, id, serviceID string, number msisdn.MSISDN) (Offer, error) {
 	var o Offer
 	found := false
@@ -155,12 +155,13 @@ func (e *Lookups) Offer(ctx context.Context, tenantID, id, serviceID string, num
 	return o, nil
 }
 
-// StillOffered asks the rail of an offer whether it sells the package at that price to that number now. NotFound: it
-// does not. Unavailable: it did not answer. mode is the tenant's, s the offer's service.
+// StillOffered queries the rail of an offer whether it still sells the package to the number at that price. It
+// returns NotFound if the rail does not, and Unavailable if the rail did not answer. mode is the tenant's mode, and s
+// the offer's service.
 func (e *Lookups) StillOffered(ctx context.Context, mode string, s route.Service, o Offer) error {
 	rail, ok := e.routes.Rail(o.Rail, mode)
 	if !ok || rail.Bundles == nil {
-		return errGone() // its provider was removed
+		return errGone() // the rail is no longer configured
 	}
 	asking, cancel := context.WithTimeout(ctx, offersTime)
 	defer cancel()
@@ -184,16 +185,16 @@ func errGone() error {
 }
 
 const (
-	// offerKept is how long an expired offer stays, for operators.
+	// offerKept is how long an expired offer is kept for operators.
 	offerKept = 24 * time.Hour
-	// pruneAtOnce is the most rows of one transaction.
+	// pruneAtOnce is the maximum number of rows that one transaction deletes.
 	pruneAtOnce = 1_000
 
 	pruneOffers = `DELETE FROM offers WHERE (tenant, id) IN
 		(SELECT tenant, id FROM offers WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)`
 )
 
-// Prune removes the offers that expired more than a day ago, in small transactions.
+// Prune deletes the offers that expired more than a day ago, in small transactions.
 func (e *Lookups) Prune(ctx context.Context) error {
 	return db.Prune(ctx, e.db, pruneOffers, pruneAtOnce, e.clock.Now().Add(-offerKept))
 }

@@ -8,23 +8,22 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNumber is returned for a text that is no Ghanaian mobile number. Its text
-// fits behind the name of a field.
+// ErrNumber is returned for a text that is not a Ghanaian mobile number. Its text follows the name of a field.
 var ErrNumber = errors.New("must be a Ghanaian mobile number such as " + Example)
 
-// Example is the number in the text of ErrNumber. It shows the form of a number.
+// Example is the example of a number in the text of ErrNumber.
 const Example = "0241234567"
 
-// ErrShortened is returned by ParseCell for a number whose last digits a
-// spreadsheet left out. Its text fits behind the name of a field.
+// ErrShortened is returned by ParseCell for a number whose last digits a spreadsheet dropped. Its text follows the
+// name of a field.
 var ErrShortened = errors.New("lost digits in a spreadsheet: format the column as text, enter the number again and save the file")
 
-// maxLength limits a text in bytes. An invisible character takes up to four.
+// maxLength is the maximum length of a text in bytes. An invisible character takes up to four.
 const maxLength = 64
 
-// Parse reads a number as people write it: 0XXXXXXXXX, 233XXXXXXXXX or nine digits. The country code may follow +, 00
-// or tel:, and may precede a zero, also in brackets. Spaces, dashes, dots, brackets and invisible format characters
-// of Unicode do not count. The national number must begin with 2 or 5, as mobile numbers in Ghana do.
+// Parse parses a number as people write it: 0XXXXXXXXX, 233XXXXXXXXX or nine digits. The country code may follow +,
+// 00 or tel:, and a zero may follow it, also in brackets. Spaces, dashes, dots, brackets and invisible format
+// characters of Unicode are ignored. The nine digits must begin with 2 or 5, as mobile numbers in Ghana do.
 func Parse(s string) (MSISDN, error) {
 	digits, plus, ok := dial(s)
 	if !ok {
@@ -49,8 +48,8 @@ func Parse(s string) (MSISDN, error) {
 	return MSISDN(country + trunk), nil
 }
 
-// dial returns the digits of a number and reports whether a plus precedes them.
-// It fails on every character that is no part of how numbers are written.
+// dial returns the digits of a number and whether a plus precedes them. ok is false if s contains a character that
+// does not occur in numbers.
 func dial(s string) (digits string, plus, ok bool) {
 	if len(s) > maxLength || !utf8.ValidString(s) {
 		return "", false, false
@@ -82,8 +81,8 @@ func separates(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zs, unicode.Pd)
 }
 
-// isDecimal reports whether the only dot of s has one or two digits behind it.
-// It is a decimal point then: 024123456.0 would otherwise get a tenth digit.
+// isDecimal reports whether the only dot of s is followed by one or two digits. It is then a decimal point. Otherwise
+// 024123456.0 would become a number with a tenth digit.
 func isDecimal(s string) bool {
 	_, behind, _ := strings.Cut(s, ".")
 	if strings.Contains(behind, ".") {
@@ -98,10 +97,9 @@ func isDecimal(s string) bool {
 	return n == 1 || n == 2
 }
 
-// ParseCell reads a number from a cell of a file: every form that Parse reads,
-// and those that spreadsheets make of it. They are a leading apostrophe,
-// ="0241234567", 233241234567.0, and 2.33241234567E+11 when all digits are
-// there. It returns ErrShortened when an exponent hides digits.
+// ParseCell parses a number in a cell of a file. It accepts every form that Parse accepts, and the forms that
+// spreadsheets make of them. Those are a leading apostrophe, ="0241234567", 233241234567.0, and 2.33241234567E+11 if
+// it has all digits. It returns ErrShortened if an exponent hides digits.
 func ParseCell(s string) (MSISDN, error) {
 	if len(s) > maxLength {
 		return "", ErrNumber
@@ -120,8 +118,8 @@ func ParseCell(s string) (MSISDN, error) {
 	return Parse(s)
 }
 
-// plain writes a number without the fraction or the exponent that a spreadsheet
-// gave it. Any other text stays as it is.
+// plain returns a number without the fraction or exponent that a spreadsheet added. It returns any other text
+// unchanged.
 func plain(s string) (string, error) {
 	mantissa, exponent, scaled := strings.Cut(strings.ToUpper(s), "E")
 	whole, fraction, point := strings.Cut(strings.Replace(mantissa, ",", ".", 1), ".")

@@ -11,23 +11,22 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// ErrHost is returned for a host name that cannot be in the DNS.
+// ErrHost is returned for a host name that cannot exist in the DNS.
 var ErrHost = errors.New("the host's name is not valid")
 
-// hostNames spells hosts as the DNS has them.
+// hostNames converts host names to the form that the DNS uses.
 var hostNames = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.VerifyDNSLength(true))
 
-// The characters of ASCII that the WHATWG URL Standard encodes in queries and in
-// paths. The vertical bar is not among them in a path, but net/url encodes it.
+// The ASCII characters that the WHATWG URL Standard encodes in queries and in paths. In paths the standard does not
+// encode the vertical bar, but net/url does.
 const (
 	encodedInQuery = ` "#<>'`
 	encodedInPath  = encodedInQuery + "?^`{}|"
 )
 
-// EncodeURL returns an absolute address as a request line carries it. Path and
-// query are percent-encoded as the WHATWG URL Standard does, and a host outside
-// ASCII is spelled in Punycode. Escapes in raw stay, so encoding again changes
-// nothing. The fragment is dropped. It returns ErrHost for a bad host.
+// EncodeURL returns an absolute address in the form of a request line. Path and query are percent-encoded as the
+// WHATWG URL Standard requires, and a host outside ASCII becomes Punycode. Existing escapes stay, so encoding twice
+// changes nothing. The fragment is dropped. For an invalid host it returns ErrHost.
 func EncodeURL(raw string) (string, error) {
 	raw, _, _ = strings.Cut(raw, "#")
 	raw, query, asks := strings.Cut(raw, "?")
@@ -64,8 +63,8 @@ func encode(s, set string) string {
 	return b.String()
 }
 
-// encodeHost spells a host and its port in ASCII. A host that is written so
-// already stays as it is; user names and passwords are left to the caller.
+// encodeHost converts a host and its port to ASCII. It returns an ASCII host unchanged. The caller must check user
+// names and passwords.
 func encodeHost(host string) (string, error) {
 	if strings.HasPrefix(host, "[") || strings.Contains(host, "@") || isASCII(host) && !strings.Contains(host, "%") {
 		return host, nil
@@ -89,7 +88,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// addressOf gives the host and port to dial.
+// addressOf returns the host and port to connect to.
 func addressOf(u *url.URL) (string, error) {
 	port := u.Port()
 	switch {

@@ -1,11 +1,11 @@
 // Package outbound makes HTTP/1.1 requests to providers and to the receivers of webhooks. An exchange runs in its
-// caller's goroutine, on a connection that no other request uses at the same time. So it is certain whether a byte of
-// the request may have left this machine, which for money is the difference between "not sent" and "unknown". A
-// request costs one write and no switch between goroutines. Nothing is replayed, redirected or remembered. net/http
-// writes and reads the messages themselves.
+// caller's goroutine, on a connection that no other request uses at the same time. It is therefore certain whether a
+// byte of the request may have left this machine. For money this is the difference between "not sent" and "unknown".
+// A request costs one write and no switch between goroutines. No request is repeated or redirected, and there are no
+// cookies. net/http encodes and parses the messages.
 //
-// Files: outbound.go (the client), proxy.go (tunnels through an egress proxy), address.go (how addresses are encoded),
-// quiet_*.go (whether an idle connection is still open).
+// Files: outbound.go (the client), proxy.go (tunnels through an egress proxy), address.go (how addresses are
+// encoded), quiet_*.go (whether an idle connection is still open).
 package outbound
 
 import (
@@ -28,43 +28,44 @@ import (
 
 // Options configure a Client. All are required unless noted.
 type Options struct {
-	Dial      Dial          // such as Proxy.Dial
-	TLS       *tls.Config   // of https; ServerName is set for each host
-	Handshake time.Duration // bounds that of TLS
-	PerHost   int           // exchanges at once with one host; more callers wait
-	Kept      int           // connections kept for later, over all hosts
-	// KeptFor is how long one is kept. It should be shorter than the other
-	// side keeps it: a request that crosses the closing gets no answer.
+	Dial      Dial          // opens connections, such as Proxy.Dial
+	TLS       *tls.Config   // for https; ServerName is set for each host
+	Handshake time.Duration // maximum time of a TLS handshake
+	PerHost   int           // concurrent exchanges with one host; further callers wait
+	Kept      int           // maximum number of idle connections, over all hosts
+	// KeptFor is how long an idle connection is kept. It should be shorter than the time for which servers keep idle
+	// connections, because a request on a connection that the server is closing gets no response.
 	KeptFor time.Duration
 
-	HeadBytes int64 // of an answer
-	BodyBytes int64 // of an answer; a longer one is cut
-	// BodyTime bounds the body once the head is here; zero: the time of the
-	// whole exchange does.
+	HeadBytes int64 // maximum size of a response's head
+	BodyBytes int64 // maximum size of a response's body; a longer one is cut
+	// BodyTime is the maximum time for reading the body after the head arrived. If it is zero, only the time of the
+	// whole exchange counts.
 	BodyTime time.Duration
 }
 
-// Answer is what came back.
+// Answer is the result of an exchange.
 type Answer struct {
-	Status int // 0: no answer
+	Status int // 0: no response
 	Header http.Header
-	Body   []byte // what of it came, up to BodyBytes
-	// Written reports whether any byte of the request may have left this
-	// machine. False is proof that none did, and that none will.
+	Body   []byte // the part that arrived, up to BodyBytes
+	// Written reports whether any byte of the request may have left this machine. False proves that none did and that
+	// none will.
 	Written bool
-	// Err is the reason for a missing or incomplete response. With a Status the head arrived whole, and Body has the
-	// bytes after it.
+	// Err is the reason for a missing or incomplete response. If Status is set, the head arrived completely, and Body
+	// has the bytes after it.
 	Err error
 }
 
-// The reasons for a missing or incomplete response, in addition to those of the network and of the caller's context.
+// The reasons for a missing or incomplete response. Errors of the network and of the caller's context are possible,
+// too.
 var (
 	ErrTimeout = errors.New("no answer in time")
 	ErrClosed  = errors.New("connection closed without an answer")
 	ErrTooLong = errors.New("answer too long")
 )
 
-// Client holds the connections.
+// Client makes requests and keeps idle connections.
 type Client struct {
 	opts Options
 
@@ -77,17 +78,17 @@ type Client struct {
 
 // host is one destination and its connections.
 type host struct {
-	slots chan struct{} // an exchange under way holds one
-	users int           // exchanges that hold one or wait
-	idle  []*conn       // the latest used last
+	slots chan struct{} // a semaphore with one entry for each running exchange
+	users int           // number of running and waiting exchanges
+	idle  []*conn       // the last one was used most recently
 }
 
-// New makes a Client without connections.
+// New returns a Client without connections.
 func New(o Options) *Client {
 	return &Client{opts: o, hosts: map[string]*host{}}
 }
 
-// Close drops the idle connections and keeps none from now on.
+// Close closes the idle connections. From then on none are kept.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +96,8 @@ func (c *Client) Close() {
 	c.dropIdleLocked(time.Now().Add(time.Hour))
 }
 
-// Do sends r and waits for the answer: at most for timeout, and no longer than
-// r's context. It never replays r, so that its body is read once.
+// Do sends r and waits for the response, for at most timeout and until r's context ends. It never repeats r, so r's
+// body is read once.
 func (c *Client) Do(r *http.Request, timeout time.Duration) Answer {
 	ctx, deadline := r.Context(), time.Now().Add(timeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
@@ -131,10 +132,10 @@ func (c *Client) Do(r *http.Request, timeout time.Duration) Answer {
 	return a
 }
 
-// messages are buffers for requests.
+// messages is a pool of buffers for requests.
 var messages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// enter waits for one of the host's slots.
+// enter waits for a free slot of the host.
 func (c *Client) enter(ctx context.Context, deadline time.Time, key string) (*host, error) {
 	c.mu.Lock()
 	h := c.hosts[key]
@@ -165,7 +166,7 @@ func (c *Client) leave(key string, h *host) {
 	c.forget(key, h)
 }
 
-// forget drops a host without a request or a connection.
+// forget removes a host that has neither requests nor connections.
 func (c *Client) forget(key string, h *host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,8 +176,8 @@ func (c *Client) forget(key string, h *host) {
 	}
 }
 
-// take gives the connection that was used last, its deadline set, or nil when
-// none is fit for use.
+// take returns the connection that was used most recently, with its deadline set. It returns nil if there is none or
+// the connection is not usable.
 func (c *Client) take(h *host, deadline time.Time) *conn {
 	for {
 		c.mu.Lock()
@@ -196,7 +197,7 @@ func (c *Client) take(h *host, deadline time.Time) *conn {
 	}
 }
 
-// keep puts a connection aside, unless there is no room.
+// keep stores an idle connection. It returns false if there is no room.
 func (c *Client) keep(h *host, k *conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +213,7 @@ func (c *Client) keep(h *host, k *conn) bool {
 	return true
 }
 
-// expire closes connections that were idle for too long, and runs again while any is idle.
+// expire closes connections that were idle for too long. It runs again while any connection is idle.
 func (c *Client) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,7 +224,7 @@ func (c *Client) expire() {
 	}
 }
 
-// dropIdleLocked closes the connections that are idle since before then.
+// dropIdleLocked closes the connections that have been idle since before the given time.
 func (c *Client) dropIdleLocked(before time.Time) {
 	for key, h := range c.hosts {
 		n := 0
@@ -239,12 +240,12 @@ func (c *Client) dropIdleLocked(before time.Time) {
 	}
 }
 
-// exchange sends the request and reads the response within k's deadline. again reports whether the connection can be
+// exchange sends the request and reads the response before k's deadline. again reports whether the connection can be
 // reused.
 func (c *Client) exchange(ctx context.Context, deadline time.Time, k *conn, r *http.Request, message []byte) (a Answer, again bool) {
 	stop := context.AfterFunc(ctx, func() { _ = k.SetDeadline(longAgo) })
 	defer func() {
-		if !stop() { // its deadline may yet strike the next request
+		if !stop() { // ctx has ended, which may set the connection's deadline at any time
 			again = false
 		}
 		if a.Err != nil {
@@ -277,7 +278,7 @@ func (c *Client) exchange(ctx context.Context, deadline time.Time, k *conn, r *h
 	return a, !response.Close && a.Status != http.StatusSwitchingProtocols && k.in.Buffered() == 0
 }
 
-// body reads an answer's body to its end, or to most bytes.
+// body reads a response's body to its end, or up to most bytes.
 func body(r *http.Response, most int64) ([]byte, error) {
 	var b bytes.Buffer
 	if r.ContentLength > 0 {
@@ -291,12 +292,12 @@ func body(r *http.Response, most int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// reason maps a failure to an error for the caller.
+// reason converts a failure to an error for the caller.
 func reason(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	// Dialing may see its deadline before ctx does, and has an error of its own for it.
+	// A dialer may report its deadline before ctx does, with an error of its own.
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return ErrTimeout
 	}
@@ -306,7 +307,7 @@ func reason(ctx context.Context, err error) error {
 // conn is a connection with its read buffer.
 type conn struct {
 	net.Conn
-	socket net.Conn // below all TLS
+	socket net.Conn // the TCP connection under all TLS
 	left   io.LimitedReader
 	in     *bufio.Reader
 	since  time.Time // idle since
@@ -321,8 +322,7 @@ func newConn(socket net.Conn) *conn {
 
 var longAgo = time.Unix(1, 0)
 
-// connect opens a connection whose deadline is set. Nothing of the request is
-// written by it.
+// connect opens a connection and sets its deadline. It writes nothing of the request.
 func (c *Client) connect(ctx context.Context, deadline time.Time, u *url.URL, address string) (*conn, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, deadline, ErrTimeout)
 	defer cancel()
@@ -350,10 +350,10 @@ func (c *Client) secure(ctx context.Context, socket net.Conn, name string) (net.
 	return t, t.HandshakeContext(ctx)
 }
 
-// notices is how many answers 1xx may come before the answer.
+// notices is the maximum number of 1xx responses before the final response.
 const notices = 5
 
-// head reads the head of the answer to r, of at most most bytes.
+// head reads the head of the response to r, up to most bytes.
 func (k *conn) head(r *http.Request, most int64) (*http.Response, error) {
 	k.left.N = most
 	for range notices + 1 {
@@ -366,7 +366,7 @@ func (k *conn) head(r *http.Request, most int64) (*http.Response, error) {
 		case err != nil:
 			return nil, err
 		case response.StatusCode >= 200, response.StatusCode == http.StatusSwitchingProtocols:
-			k.left.N = math.MaxInt64 // the body has its own bound
+			k.left.N = math.MaxInt64 // the body has its own limit
 			return response, nil
 		}
 	}

@@ -22,35 +22,35 @@ import (
 // Dial opens a connection, as net.Dialer.DialContext does.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Proxy opens tunnels through an egress proxy by CONNECT. A tunnel is a connection like any other. A failure before
-// it is open proves that no byte of a request left, because CONNECT contains none. A nil Proxy dials directly.
+// Proxy opens tunnels through an egress proxy by CONNECT. A tunnel is used like any other connection. If it cannot be
+// opened, no byte of the request left this machine, because CONNECT contains none. A nil Proxy connects directly.
 type Proxy struct {
 	address       string      // host:port
-	secure        *tls.Config // nil: CONNECT goes over plain TCP
-	authorization string      // of each CONNECT; empty: none
-	secrets       []string    // never logged, not even when the proxy repeats them
+	secure        *tls.Config // nil: plain TCP to the proxy
+	authorization string      // Proxy-Authorization header of each CONNECT; empty: none
+	secrets       []string    // texts that are never logged, even if the proxy repeats them
 	route         func(*url.URL) (*url.URL, error)
 	dialer        net.Dialer
 	log           *slog.Logger
 }
 
 const (
-	tunnelTime      = 10 * time.Second // for the opening of a tunnel
-	tunnelHead      = 16 << 10         // bytes of the proxy's answer
-	tunnelTextBytes = 200              // of the proxy's own text
+	tunnelTime      = 10 * time.Second // maximum time for opening a tunnel
+	tunnelHead      = 16 << 10         // maximum bytes of the head of the proxy's response
+	tunnelTextBytes = 200              // maximum bytes of the proxy's text
 )
 
-// ErrProxy is returned when the egress proxy opened no tunnel. Customers may read its text, so it has no address and
-// no text of the proxy's.
+// ErrProxy is returned if the egress proxy opened no tunnel. Customers may see its text, so it contains neither an
+// address nor a text of the proxy.
 var ErrProxy = errors.New("egress proxy opened no tunnel")
 
-// ErrProxyURL is returned by NewProxy for an address that is no proxy's. It does not repeat the address, which
-// may hold a password.
+// ErrProxyURL is returned by NewProxy for a text that is not the URL of a proxy. It does not contain the text, which
+// may have a password.
 var ErrProxyURL = errors.New("no URL of a proxy")
 
-// NewProxy returns the proxy at raw, which is http://[user:password@]host:port or the same with https, and nil for an
-// empty raw. Addresses that match an exception are dialled directly, as loopback always is. log receives why a tunnel
-// was not opened.
+// NewProxy returns the proxy at raw, which is http://[user:password@]host:port or the same with https. For an empty
+// raw it returns nil. Connections to loopback addresses, and to addresses that match an exception, are direct. log
+// receives the reasons for failed tunnels.
 func NewProxy(raw string, exceptions []string, log *slog.Logger) (*Proxy, error) {
 	for _, entry := range exceptions {
 		if !CheckException(entry) {
@@ -73,7 +73,7 @@ func NewProxy(raw string, exceptions []string, log *slog.Logger) (*Proxy, error)
 		p.secure = &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12}
 	}
 	if user := u.User.Username(); u.User != nil {
-		if user == "" || strings.Contains(user, ":") { // Basic divides at the first colon
+		if user == "" || strings.Contains(user, ":") { // Basic authentication splits at the first colon
 			return nil, ErrProxyURL
 		}
 		password, _ := u.User.Password()
@@ -85,8 +85,8 @@ func NewProxy(raw string, exceptions []string, log *slog.Logger) (*Proxy, error)
 	return p, nil
 }
 
-// CheckException checks an entry of NO_PROXY: a host with its subdomains, only subdomains (.example.com or
-// *.example.com), an IP address, or a network in CIDR notation. All but networks may have a port.
+// CheckException reports whether an entry of NO_PROXY is valid. It may be a host with its subdomains, only subdomains
+// (.example.com or *.example.com), an IP address, or a network in CIDR notation. All except networks may have a port.
 func CheckException(entry string) bool {
 	entry = strings.TrimSpace(entry)
 	if _, err := netip.ParsePrefix(entry); err == nil {
@@ -105,7 +105,7 @@ func CheckException(entry string) bool {
 	host = strings.TrimPrefix(strings.TrimPrefix(host, "*."), ".")
 	name, err := hostNames.ToASCII(host)
 	last := name[strings.LastIndexByte(name, '.')+1:]
-	return err == nil && strings.Trim(last, "0123456789") != "" // 10.0.0 and 10.0.0.256 are no names
+	return err == nil && strings.Trim(last, "0123456789") != "" // 10.0.0 and 10.0.0.256 are not host names
 }
 
 func isPort(text string) bool {
@@ -116,7 +116,8 @@ func isPort(text string) bool {
 // Address returns the host and port of the proxy.
 func (p *Proxy) Address() string { return p.address }
 
-// Through reports whether a connection to address, which is host:port, goes through the proxy. Loopback never does.
+// Through reports whether connections to address go through the proxy. address is host:port. Connections to loopback
+// never do.
 func (p *Proxy) Through(address string) bool {
 	if p == nil {
 		return false
@@ -133,7 +134,7 @@ func (p *Proxy) Through(address string) bool {
 	return err != nil || via != nil
 }
 
-// Dial returns a function that opens tunnels, and uses direct for addresses that do not go through the proxy.
+// Dial returns a function that opens tunnels. For addresses that do not go through the proxy it calls direct.
 func (p *Proxy) Dial(direct Dial) Dial {
 	if p == nil {
 		return direct
@@ -146,7 +147,7 @@ func (p *Proxy) Dial(direct Dial) Dial {
 	}
 }
 
-// Tunnel opens a tunnel to address, which is host:port. Its errors are ErrProxy; the proxy's own text is logged.
+// Tunnel opens a tunnel to address, which is host:port. Its error is ErrProxy; the proxy's own text is logged.
 func (p *Proxy) Tunnel(ctx context.Context, address string) (net.Conn, error) {
 	within, cancel := context.WithTimeout(ctx, tunnelTime)
 	defer cancel()
@@ -157,13 +158,13 @@ func (p *Proxy) Tunnel(ctx context.Context, address string) (net.Conn, error) {
 		}
 		_ = conn.Close()
 	}
-	if !errors.Is(ctx.Err(), context.Canceled) { // else the caller gave up, and the proxy is not at fault
+	if !errors.Is(ctx.Err(), context.Canceled) { // otherwise the caller gave up, which is not the proxy's fault
 		p.report(ctx, address, err)
 	}
 	return nil, err
 }
 
-// Reach opens a connection to the proxy, with TLS where its URL is https, and asks for nothing.
+// Reach opens a connection to the proxy, with TLS if its URL is https. It sends no request.
 func (p *Proxy) Reach(ctx context.Context) (net.Conn, error) {
 	socket, err := p.dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
@@ -180,7 +181,7 @@ func (p *Proxy) Reach(ctx context.Context) (net.Conn, error) {
 	return t, nil
 }
 
-// connect asks the proxy for a tunnel to address over conn. The deadline of conn is unset afterwards.
+// connect requests a tunnel to address over conn. It clears the deadline of conn.
 func (p *Proxy) connect(ctx context.Context, conn net.Conn, address string) error {
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{"User-Agent": {"makola"}}}
 	if p.authorization != "" {
@@ -196,7 +197,7 @@ func (p *Proxy) connect(ctx context.Context, conn net.Conn, address string) erro
 		return &tunnelError{reason: "the connection to it failed", cause: err}
 	}
 	k := newConn(conn)
-	// The body is not closed: that would read the tunnel to its end.
+	// The body is not closed, because closing it would read the tunnel to its end.
 	response, err := k.head(request, tunnelHead)
 	switch {
 	case err != nil:
@@ -205,7 +206,7 @@ func (p *Proxy) connect(ctx context.Context, conn net.Conn, address string) erro
 		h := response.Header
 		return &tunnelError{reason: "it answered " + strconv.Itoa(response.StatusCode),
 			cause: errors.New(response.Status), detail: cmp.Or(h.Get("Proxy-Status"), h.Get("X-Squid-Error"))}
-	case k.in.Buffered() > 0: // nobody has sent anything inside the tunnel yet
+	case k.in.Buffered() > 0: // nothing was sent inside the tunnel yet
 		return &tunnelError{reason: "it sent more than its answer", cause: ErrTooLong}
 	case !stop():
 		return &tunnelError{reason: "no answer of it", cause: context.Cause(ctx)}
@@ -213,13 +214,13 @@ func (p *Proxy) connect(ctx context.Context, conn net.Conn, address string) erro
 	return nil
 }
 
-// report logs why there is no tunnel.
+// report logs the reason for a failed tunnel.
 func (p *Proxy) report(ctx context.Context, address string, err error) {
 	p.log.WarnContext(ctx, ErrProxy.Error(), "proxy", p.address, "to", address, "error", p.Explain(err))
 }
 
-// Explain returns an error of the proxy with its cause and the proxy's own text, only for operators. The text is cut,
-// and contains no credentials even if the proxy repeats them.
+// Explain returns an error of the proxy with its cause and the proxy's own text, for operators only. The text is cut.
+// It contains no credentials, even if the proxy repeats them.
 func (p *Proxy) Explain(err error) string {
 	var t *tunnelError
 	if p == nil || !errors.As(err, &t) {
@@ -237,19 +238,19 @@ func (p *Proxy) Explain(err error) string {
 	return t.reason + ": " + strings.ToValidUTF8(text[:min(len(text), tunnelTextBytes)], "?")
 }
 
-// tunnelError is the reason for a missing tunnel. errors.Is matches only ErrProxy: callers would take a cause such as
-// a refused connection for the receiver's.
+// tunnelError is the error of a failed tunnel. errors.Is matches only ErrProxy, because callers would misunderstand a
+// cause such as a refused connection as the receiver's.
 type tunnelError struct {
-	reason string // ours
-	cause  error  // may have the proxy's text and address
-	detail string // the proxy's
+	reason string // our text
+	cause  error  // may contain the proxy's text and address
+	detail string // the proxy's text
 }
 
 func (e *tunnelError) Error() string { return ErrProxy.Error() + ": " + e.reason }
 
 func (e *tunnelError) Unwrap() error { return ErrProxy }
 
-// bottom returns the socket under the TLS of a proxy, or c itself.
+// bottom returns the TCP connection under the TLS of a proxy, or c itself.
 func bottom(c net.Conn) net.Conn {
 	if t, ok := c.(*tls.Conn); ok {
 		return t.NetConn()

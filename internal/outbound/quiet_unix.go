@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// quiet reports whether an idle connection is still open and has no unread bytes: they cannot be the response to a
-// request that was not sent yet.
+// quiet reports whether an idle connection is still open and has no unread bytes. Unread bytes make it unusable,
+// because they cannot be the response to the next request.
 func quiet(socket net.Conn) bool {
 	s, ok := socket.(syscall.Conn)
 	if !ok {

@@ -2,5 +2,5 @@ package outbound
 
 import "net"
 
-// quiet always reports false on Windows, so no connection is used twice.
+// quiet always returns false on Windows, so no connection is used twice.
 func quiet(net.Conn) bool { return false }
