@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// book is the providers' truth: every order by reference, and our float. It hands out copies.
+// book has the true state of all providers: every order by reference, and our float. It returns copies.
 type book struct {
 	journal *journal
 
@@ -23,13 +23,13 @@ type book struct {
 	number   int64
 	first    money.Pesewas
 	floats   map[string]money.Pesewas // change since the opening float
-	incoming map[string]money.Pesewas // the part of the change that collections made
-	reserved map[string]money.Pesewas // what pending entries will take out
+	incoming map[string]money.Pesewas // part of the change that collections made
+	reserved map[string]money.Pesewas // amount that pending entries will take from the float
 	users    map[string]User          // by id
-	single   map[string]bool          // providers whose collections come into the account that pays; set at the opening
+	single   map[string]bool          // providers with one account for collections and payouts; set when the book is opened
 }
 
-// openBook reads the book in dir, or makes one in memory when dir is empty.
+// openBook reads the book in dir. If dir is empty, it creates a book in memory.
 func openBook(dir string, opening money.Pesewas) (*book, error) {
 	b := &book{
 		entries: map[string]*Entry{}, parties: map[string][]*Entry{}, refunds: map[string][]*Entry{}, pending: map[int64]*Entry{},
@@ -44,8 +44,7 @@ func openBook(dir string, opening money.Pesewas) (*book, error) {
 	return b, err
 }
 
-// replay applies a line of the journal while the book is opened, and reports
-// whether it is a record.
+// replay applies a line of the journal when the book is opened. It reports whether the line is a record.
 func (b *book) replay(line []byte) bool {
 	var r record
 	if json.Unmarshal(line, &r) != nil {
@@ -108,9 +107,9 @@ func (b *book) applyLocked(e *Entry, r settleRecord) {
 	}
 }
 
-// create enters an order, durably. For a known reference it returns the earlier entry and existed. For an order that
-// the float does not cover it returns a refusal. entered is called before the entry becomes visible, so that readers
-// of the entry may rely on its schedule.
+// create stores an order durably. For a known reference it returns the earlier entry, and existed is true. For an
+// order that the float does not cover, it returns a reason in refused. It calls entered before other calls can see
+// the entry, so that the entry's settlement is already scheduled then.
 func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e Entry, existed bool, refused Reason, err error) {
 	b.mu.Lock()
 	if old := b.entries[key(o.Provider, o.Reference)]; old != nil {
@@ -137,8 +136,8 @@ func (b *book) create(o Order, p Plan, now time.Time, entered func(Entry)) (e En
 	return e, false, "", e.group.wait()
 }
 
-// refundableLocked returns the refundable rest of a collection: its amount without the refunds that succeeded or
-// still may.
+// refundableLocked returns the amount of a collection that can still be refunded. It subtracts the refunds that
+// succeeded or are pending.
 func (b *book) refundableLocked(o Order) money.Pesewas {
 	of := key(o.Provider, o.Refunds)
 	collected := b.entries[of]
@@ -154,7 +153,7 @@ func (b *book) refundableLocked(o Order) money.Pesewas {
 	return left
 }
 
-// get gives an entry once it is durable.
+// get returns an entry after it is durable.
 func (b *book) get(provider, reference string) (Entry, bool) {
 	b.mu.Lock()
 	found := b.entries[key(provider, reference)]
@@ -167,9 +166,8 @@ func (b *book) get(provider, reference string) (Entry, bool) {
 	return e, e.group.wait() == nil
 }
 
-// settle ends a pending entry, or turns a final one. It reports whether this
-// call did. A settlement that follows from the entry's own plan may be written
-// lazily: after a crash it happens again, and the same.
+// settle ends a pending entry, or changes a final one, and reports whether it did. A settlement that follows from the
+// entry's own plan may be written lazily: after a crash the same settlement happens again.
 func (b *book) settle(r settleRecord, lazily bool) (Entry, bool, error) {
 	b.mu.Lock()
 	e := b.entries[key(r.Provider, r.Reference)]
@@ -187,7 +185,7 @@ func (b *book) settle(r settleRecord, lazily bool) (Entry, bool, error) {
 	return after, true, g.wait()
 }
 
-// open gives the entries that have not settled.
+// open returns the entries that have not settled.
 func (b *book) open() []Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -209,7 +207,7 @@ func sorted(from func(func(*Entry) bool), n int) []Entry {
 	return list
 }
 
-// of gives the last entries of a party, oldest first.
+// of returns the last entries of a party, oldest first.
 func (b *book) of(party string, most int) []Entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -230,8 +228,8 @@ func (b *book) float(provider string) money.Pesewas {
 	return b.first + b.floats[provider]
 }
 
-// accounts gives the float in its two parts: what collections brought, and the
-// account that everything else is paid from.
+// accounts returns the two parts of the float: the money that collections brought, and the account that pays
+// everything else.
 func (b *book) accounts(provider string) (incoming, outgoing money.Pesewas) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -248,7 +246,7 @@ func (b *book) payoutAccountLocked(provider string) money.Pesewas {
 	return b.first + b.floats[provider] - b.incoming[provider]
 }
 
-// addFloat changes the float by hand, as a deposit at the provider does.
+// addFloat changes the float by hand, like a deposit at the provider.
 func (b *book) addFloat(provider string, amount money.Pesewas) error {
 	b.mu.Lock()
 	g := b.journal.add(record{Float: &floatRecord{provider, amount}}, false)

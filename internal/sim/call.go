@@ -26,24 +26,24 @@ import (
 //	}
 type Call struct {
 	Request  *http.Request
-	Op       string // as faults name it
-	Hit      Hit    // the faults that strike this request
+	Op       string // operation, named as in faults
+	Hit      Hit    // the faults that affect this request
 	s        *Sim
 	w        http.ResponseWriter
 	provider string
-	plan     Plan  // of an order that this call entered
-	ordered  Order // that order
+	plan     Plan  // plan of the order of this call
+	ordered  Order // the order of this call
 }
 
 // Placed is the result of an order.
 type Placed struct {
 	Entry   Entry
 	Existed bool   // the provider had the reference before
-	Refused Reason // not empty: nothing was entered
+	Refused Reason // not empty: the order was not entered
 }
 
-// Begin takes the faults of this request and answers those that strike before
-// anything is done; ok is false when it did.
+// Begin begins a request. It selects the request's faults and answers those that apply before anything is done. ok is
+// false if it has answered.
 func (s *Sim) Begin(w http.ResponseWriter, r *http.Request, provider, op string) (c *Call, ok bool) {
 	c = &Call{Request: r, Op: op, Hit: s.faults.next(provider, op), s: s, w: w, provider: provider}
 	if c.Hit == nil {
@@ -73,7 +73,7 @@ func (s *Sim) Begin(w http.ResponseWriter, r *http.Request, provider, op string)
 	return c, false
 }
 
-// hang answers nothing until the client has gone, or for a while.
+// hang waits without answering until the client disconnects, or for at most most.
 func (c *Call) hang(most time.Duration) {
 	t := c.s.clock.Timer(most)
 	defer t.Stop()
@@ -84,15 +84,15 @@ func (c *Call) hang(most time.Duration) {
 	c.drop()
 }
 
-// Hides reports whether a question is answered as if the entry were not there.
+// Hides reports whether a status query is answered as if the entry did not exist.
 func (c *Call) Hides(e Entry) bool {
 	return c.Hit.Has(StatusNotFound) || c.Hit.Has(StatusLag) && c.s.clock.Since(e.At) < c.Hit.Of(StatusLag).Delay
 }
 
-// Bends lets the faults of a status query change the entry that it is answered with.
+// Bends applies the faults of a status query to the entry with which it is answered.
 func (c *Call) Bends(e *Entry) {
 	if c.Hit.Has(StatusWrongAmount) {
-		e.Amount += e.Fee + 1 // an excess of the fee would be correct where the payer pays the fee
+		e.Amount += e.Fee + 1 // an excess by the fee alone would be correct if the payer pays the fee
 	}
 	if c.Hit.Has(StatusOther) {
 		e.Amount += e.Fee + 1
@@ -100,7 +100,7 @@ func (c *Call) Bends(e *Entry) {
 	}
 }
 
-// Refusal answers a fault's Answer about an order.
+// Refusal answers an order with a fault's Answer.
 func (c *Call) Refusal(answer string, o Order) {
 	status, what, _ := splitAnswer(answer)
 	switch what {
@@ -114,8 +114,8 @@ func (c *Call) Refusal(answer string, o Order) {
 	}
 }
 
-// Order enters an order in the book, by the plan of its number and the faults of this call. ok is false when the call
-// has been answered.
+// Order enters an order in the book, with the plan of its number and the faults of this call. ok is false if the call
+// was answered.
 func (c *Call) Order(o Order) (p Placed, ok bool) {
 	plan := o.plan()
 	c.Hit.Bend(&plan)
@@ -156,7 +156,7 @@ func (c *Call) Order(o Order) (p Placed, ok bool) {
 	return p, true
 }
 
-// Answer gives the answer, unless a fault or the number's plan takes it away.
+// Answer sends the response, unless a fault or the number's plan suppresses or replaces it.
 func (c *Call) Answer(status int, contentType string, body []byte) {
 	switch {
 	case c.plan.Lost || c.Hit.Has(AnswerLost):
@@ -183,7 +183,7 @@ func (c *Call) Answer(status int, contentType string, body []byte) {
 	c.Write(status, contentType, body)
 }
 
-// Write answers, whatever the faults are.
+// Write sends a response regardless of faults.
 func (c *Call) Write(status int, contentType string, body []byte) {
 	h := c.w.Header()
 	h["Content-Type"] = []string{contentType}
@@ -196,11 +196,11 @@ func (c *Call) unavailable() {
 	c.Write(http.StatusServiceUnavailable, "text/html", []byte("<html><body><h1>503 Service Temporarily Unavailable</h1></body></html>"))
 }
 
-// drop closes the connection without an answer.
+// drop closes the connection without a response.
 func (c *Call) drop() {
 	conn, _, err := http.NewResponseController(c.w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // the standard way to drop a connection that cannot be taken over
+		panic(http.ErrAbortHandler) // the standard way to close a connection that cannot be hijacked
 	}
 	conn.Close()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/outbound"
 )
 
-// Callback is one request from a provider to us.
+// Callback is one request from a simulated provider to Makola.
 type Callback struct {
 	Method string
 	URL    string
@@ -22,12 +22,12 @@ type Callback struct {
 }
 
 const (
-	callbackWorkers = 16 // callbacks that are under way at once
+	callbackWorkers = 16 // number of callbacks that are sent at once
 	callbackTime    = 10 * time.Second
 )
 
-// callbacks sends providers' callbacks: once each, never again, whatever the
-// answer, as the providers do.
+// callbacks sends the providers' callbacks. Like the real providers, it sends each once and never repeats it,
+// whatever the response is.
 type callbacks struct {
 	log    *slog.Logger
 	client *outbound.Client
@@ -42,7 +42,7 @@ type callbacks struct {
 
 type queuedCallback struct {
 	Callback
-	sent chan struct{} // not nil: closed when it was sent or given up
+	sent chan struct{} // not nil: closed when the callback was sent or given up
 }
 
 func newCallbacks(log *slog.Logger) *callbacks {
@@ -64,14 +64,14 @@ func newCallbacks(log *slog.Logger) *callbacks {
 	return c
 }
 
-// send queues a callback. One without an address is none: some providers report successes alone.
+// send queues a callback. It ignores a callback without an address, because some providers report only successes.
 func (c *callbacks) send(b Callback) {
 	if b.URL != "" {
 		c.push(queuedCallback{Callback: b})
 	}
 }
 
-// sendNow returns when the callback was sent or given up, or ctx is done.
+// sendNow sends a callback. It returns when the callback was sent or given up, or ctx ends.
 func (c *callbacks) sendNow(ctx context.Context, b Callback) {
 	if b.URL == "" {
 		return
@@ -166,7 +166,7 @@ func (c *callbacks) Quiet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close drops the callbacks that were not sent.
+// Close drops the callbacks that are still queued.
 func (c *callbacks) Close() {
 	c.mu.Lock()
 	c.closed = true

@@ -13,11 +13,11 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// maxControlBody bounds a control request in bytes.
+// maxControlBody is the maximum size of a control request in bytes.
 const maxControlBody = 64 << 10
 
-// control is the /sim/v1 interface, by which a developer, a test or the handset page controls the simulator. It needs
-// no key, because only development mounts it.
+// control returns the handler of the /sim/v1 interface, with which a developer, a test or the handset page controls
+// the simulator. It needs no key, because it exists only in development.
 func (s *Sim) control() http.Handler {
 	m := http.NewServeMux()
 	route := func(pattern string, answer func(*http.Request) (any, error)) {
@@ -80,7 +80,7 @@ func (s *Sim) reply(w http.ResponseWriter, data any, err error) {
 	json.NewEncoder(w).Encode(body)
 }
 
-// Decode reads the body of a control request; an empty one is an empty object.
+// Decode decodes the body of a control request. An empty body counts as an empty object.
 func Decode(r *http.Request, into any) error {
 	err := json.NewDecoder(r.Body).Decode(into)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -169,7 +169,7 @@ func (s *Sim) getTransactions(r *http.Request) (any, error) {
 	return list, nil
 }
 
-// postTransaction ends a pending transaction, or takes a success back.
+// postTransaction ends a pending transaction, or reverses a success.
 func (s *Sim) postTransaction(r *http.Request) (any, error) {
 	var body struct{ Action string }
 	if err := Decode(r, &body); err != nil {
@@ -220,7 +220,7 @@ func faultList(faults []Fault) []faultView {
 	return list
 }
 
-// faultNames are aliases of the faults.
+// faultNames has aliases of the faults.
 var faultNames = map[string]FaultKind{
 	"lost": AnswerLost, "lost_answer": AnswerLost, "answer_lost_after_commit": AnswerLost, "drop": AnswerLost, "timeout": AnswerLost,
 	"5xx_before_commit": ErrorBefore, "5xx_before": ErrorBefore, "500": ErrorBefore,
@@ -274,7 +274,7 @@ type clockView struct {
 	Now string `json:"now"`
 }
 
-// maxAdvance bounds one step of the clock.
+// maxAdvance is the maximum step of the clock.
 const maxAdvance = 400 * 24 * time.Hour
 
 func (s *Sim) postClock(r *http.Request) (any, error) {

@@ -11,7 +11,7 @@ import (
 type Order struct {
 	Provider    string        `json:"provider"`
 	Kind        Kind          `json:"kind"`
-	Reference   string        `json:"reference"` // as it came over the wire
+	Reference   string        `json:"reference"` // as it was received
 	Amount      money.Pesewas `json:"amount"`
 	Party       string        `json:"party"` // MSISDN as 233..., or bank account
 	CallbackURL string        `json:"callback_url,omitempty"`
@@ -19,23 +19,23 @@ type Order struct {
 	// Fee is the provider's charge, and Commission our share of it.
 	Fee        money.Pesewas `json:"fee,omitempty"`
 	Commission money.Pesewas `json:"commission,omitempty"`
-	// Resource is the path of the wire side that took the order, where one
-	// provider has several; empty in a book that is older.
+	// Resource is the path at which the order was received, if the provider has several. It is empty in books of
+	// older versions.
 	Resource string `json:"resource,omitempty"`
-	// Wire is data of the provider's package for its answers. The book does not read it.
+	// Wire is data that the provider's package needs for its responses. The book does not read it.
 	Wire string `json:"wire,omitempty"`
 
-	// Refunds is the reference of the collection that the order gives back; all
-	// such orders together are at most its amount.
+	// Refunds is the reference of the collection that the order gives back. The sum of all such orders is at most the
+	// collection's amount.
 	Refunds string `json:"refunds,omitempty"`
 
-	// Fixed, when not nil, is the wire side's own plan, whatever the number is.
+	// Fixed, if not nil, is the plan of the order. It replaces the plan of the number.
 	Fixed *Plan `json:"-"`
 }
 
 // Entry is an order in the book.
 type Entry struct {
-	Number int64 `json:"number"` // counts from 1; upstream ids are made of it
+	Number int64 `json:"number"` // counts from 1; the provider's ids are derived from it
 	Order
 	Plan     Plan      `json:"plan,omitzero"`
 	At       time.Time `json:"at"`
@@ -43,11 +43,11 @@ type Entry struct {
 	Status   Status    `json:"status"`
 	Reason   Reason    `json:"reason,omitempty"`
 	Settled  time.Time `json:"settled,omitzero"`
-	Reversed bool      `json:"reversed,omitempty"` // was a success, then taken back
+	Reversed bool      `json:"reversed,omitempty"` // was a success and was reversed
 	// Answer is the customer's answer on the handset: approved, declined, wrong_pin.
 	Answer string `json:"answer,omitempty"`
 
-	group *group // durable when this is
+	group *group // the entry is durable when this group is
 }
 
 type settleRecord struct {
@@ -57,7 +57,7 @@ type settleRecord struct {
 	Reason       Reason    `json:"reason,omitempty"`
 	At           time.Time `json:"at"`
 	Reversed     bool      `json:"reversed,omitempty"`
-	Contradicted bool      `json:"turned,omitempty"` // the opposite of a final status
+	Contradicted bool      `json:"turned,omitempty"` // set for a change to the opposite of a final status
 	Answer       string    `json:"answer,omitempty"`
 }
 
@@ -66,8 +66,8 @@ type floatRecord struct {
 	Amount   money.Pesewas `json:"amount"` // the change
 }
 
-// effect returns the change that a successful entry makes to our float at the provider. A sale takes its whole amount
-// out, as Hubtel's AmountDebited shows. The commission is not paid into the same account.
+// effect returns the change of our float at the provider when the entry succeeds. A sale takes its whole amount, as
+// Hubtel's AmountDebited shows. The commission goes to another account.
 func (e *Entry) effect() money.Pesewas {
 	if e.Kind == Collection {
 		return e.Amount - e.Fee
@@ -75,16 +75,16 @@ func (e *Entry) effect() money.Pesewas {
 	return -e.Amount - e.Fee
 }
 
-// dueBy reports whether the entry should have settled by itself by now.
+// dueBy reports whether the time at which the entry settles by itself has passed.
 func (e *Entry) dueBy(now time.Time) bool {
 	return e.Status == Pending && !e.Due.IsZero() && !e.Due.After(now)
 }
 
-// User is a client's account that a provider's sandbox made.
+// User is an API user of a client, created in a provider's sandbox.
 type User struct {
 	ID   string `json:"id"`
-	Host string `json:"host,omitempty"` // that callbacks may go to; empty: any
-	Key  string `json:"key,omitempty"`  // empty: none was asked for yet
+	Host string `json:"host,omitempty"` // host to which callbacks may be sent; empty: any
+	Key  string `json:"key,omitempty"`  // empty: no key was requested yet
 }
 
 // record is one line of the journal.
@@ -95,7 +95,7 @@ type record struct {
 	User   *User         `json:"user,omitempty"`
 }
 
-// plan returns the plan of an order: the fixed one, or that of its number.
+// plan returns the plan of an order: Fixed, or the plan of its number.
 func (o Order) plan() Plan {
 	p := PlanFor(o.Kind, o.Party)
 	if o.Fixed != nil {

@@ -11,68 +11,68 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// FaultKind names one way in which a provider misbehaves.
+// FaultKind is one way in which a provider misbehaves.
 type FaultKind string
 
-// The faults. The first group affects any request, the second requests that move money. The third group makes a
-// provider contradict itself (see Contradictions). The fourth affects status queries, the fifth offers. The last
-// affects the message centre, where a request is a bind or a submit_sm, and a callback is a receipt.
+// The faults. Those of the first group affect any request, and those of the second requests that move money. With the
+// third group a provider contradicts itself (see Contradictions). The fourth group affects status queries, and the
+// fifth offers. The last group affects the message centre. There, a request is a bind or a submit_sm, and a callback
+// is a receipt.
 const (
-	AnswerLost   FaultKind = "answer_lost"  // done, then the connection drops
-	RequestLost  FaultKind = "request_lost" // the connection drops, nothing done
-	Slow         FaultKind = "slow"         // done, answered after Delay
-	ErrorBefore  FaultKind = "error_before" // 500, nothing done
-	ErrorAfter   FaultKind = "error_after"  // done, then 500
-	Malformed    FaultKind = "malformed"    // done, answered with rubbish
-	Outage       FaultKind = "outage"       // 503, nothing done
-	Throttle     FaultKind = "throttle"     // 429, nothing done
-	Unauthorized FaultKind = "unauthorized" // 401, nothing done
-	Forbidden    FaultKind = "forbidden"    // 403 in HTML, nothing done
+	AnswerLost   FaultKind = "answer_lost"  // processed, then the connection drops
+	RequestLost  FaultKind = "request_lost" // the connection drops, not processed
+	Slow         FaultKind = "slow"         // processed, answered after Delay
+	ErrorBefore  FaultKind = "error_before" // 500, not processed
+	ErrorAfter   FaultKind = "error_after"  // processed, then 500
+	Malformed    FaultKind = "malformed"    // processed, answered with an unreadable response
+	Outage       FaultKind = "outage"       // 503, not processed
+	Throttle     FaultKind = "throttle"     // 429, not processed
+	Unauthorized FaultKind = "unauthorized" // 401, not processed
+	Forbidden    FaultKind = "forbidden"    // 403 in HTML, not processed
 
 	CallbackDuplicate FaultKind = "callback_duplicate"
-	CallbackEarly     FaultKind = "callback_early" // before the answer to the request
+	CallbackEarly     FaultKind = "callback_early" // before the response to the request
 	CallbackLate      FaultKind = "callback_late"  // Delay after settling
 	CallbackMissing   FaultKind = "callback_missing"
-	CallbackForged    FaultKind = "callback_forged" // a lie, wrongly signed, before the true one
+	CallbackForged    FaultKind = "callback_forged" // false content and wrong signature, before the true one
 	CallbackStale     FaultKind = "callback_stale"  // a contradicting one follows the true one
-	Reverse           FaultKind = "reverse"         // a success is taken back Delay later
+	Reverse           FaultKind = "reverse"         // a success is reversed after Delay
 	FailLater         FaultKind = "fail"            // accepted, then failed
-	RefuseOutright    FaultKind = "refuse"          // an outright no
+	RefuseOutright    FaultKind = "refuse"          // refused at once
 	Stuck             FaultKind = "stuck"           // stays pending until resolved by hand
 	StatementOmit     FaultKind = "statement_omit"  // absent from the statement
 	StatementOff      FaultKind = "statement_off"   // 0.01 more in the statement
 
 	// RefuseAfter: the book has the movement, which continues, and the response is the refusal in Answer.
 	RefuseAfter FaultKind = "refuse_after"
-	// SuccessFailedSuccess: succeeds, fails Delay later, and succeeds again Delay after that. The book has each
-	// status, and a callback reports each.
+	// SuccessFailedSuccess: the movement succeeds, fails after Delay, and succeeds again after another Delay. The
+	// book has each status, and a callback reports each.
 	SuccessFailedSuccess FaultKind = "success_failed_success"
-	// FailedSuccessFailed: fails, is a success Delay later, and failed again
-	// Delay after that.
+	// FailedSuccessFailed: the movement fails, succeeds after Delay, and fails again after another Delay.
 	FailedSuccessFailed FaultKind = "failed_success_failed"
-	// StatusHang: the question gets no answer, and the connection stays until
-	// the client gives up, or for Delay.
+	// StatusHang: the status query gets no response. The connection stays open until the client gives up, or for
+	// Delay.
 	StatusHang FaultKind = "status_hang"
-	// StatusLag: a movement younger than Delay is reported as not known.
+	// StatusLag: a movement younger than Delay is reported as unknown.
 	StatusLag FaultKind = "status_lag"
-	// StatusAnswer: the question is answered with Answer, whatever the book has. It
-	// may name an operation that looks something up, such as wallet_name.
+	// StatusAnswer: the response to the query is Answer, whatever the book contains. It may also be used for a
+	// lookup, such as wallet_name.
 	StatusAnswer FaultKind = "status_answer"
 	// StatusOther: the response is about another payment, with another reference, party and amount.
 	StatusOther FaultKind = "status_other"
-	// StatusUnfulfilled: a sale that succeeded reads paid and not fulfilled.
+	// StatusUnfulfilled: a successful sale is reported as paid and not fulfilled.
 	StatusUnfulfilled FaultKind = "status_unfulfilled"
 
-	// StatusNotFound: not known, as of a provider that forgets.
+	// StatusNotFound: the movement is reported as unknown, as by a provider that loses data.
 	StatusNotFound    FaultKind = "status_not_found"
-	StatusWrongAmount FaultKind = "status_wrong_amount" // the echo is another payment's
+	StatusWrongAmount FaultKind = "status_wrong_amount" // the response has the amount of another payment
 
-	OffersChange FaultKind = "offers_change" // a number is offered other packages, at other prices
+	OffersChange FaultKind = "offers_change" // a number is offered other packages at other prices
 
-	Silent     FaultKind = "silent"      // done, never answered, the connection stays
-	QueueFull  FaultKind = "queue_full"  // ESME_RMSGQFUL, nothing done
-	Unbind     FaultKind = "unbind"      // done and answered, then the message centre unbinds
-	OddReceipt FaultKind = "odd_receipt" // over-long fields, odd dates, other spellings
+	Silent     FaultKind = "silent"      // processed, never answered, the connection stays open
+	QueueFull  FaultKind = "queue_full"  // ESME_RMSGQFUL, not processed
+	Unbind     FaultKind = "unbind"      // processed and answered, then the message centre unbinds
+	OddReceipt FaultKind = "odd_receipt" // fields that are too long, impossible dates, other spellings
 )
 
 var anyFaults = []FaultKind{AnswerLost, RequestLost, Slow, ErrorBefore, ErrorAfter, Malformed, Outage, Throttle, Unauthorized, Forbidden}
@@ -82,32 +82,32 @@ var statusFaults = []FaultKind{StatusNotFound, StatusWrongAmount, StatusHang, St
 var offersFaults = []FaultKind{OffersChange}
 var messageFaults = []FaultKind{Silent, QueueFull, Unbind, OddReceipt}
 
-// moneyOnly are those that mean nothing to a message.
+// moneyOnly has the faults that do not apply to messages.
 var moneyOnly = slices.Concat(statusFaults, []FaultKind{Reverse, StatementOmit, StatementOff, OffersChange, RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed})
 
-// Contradictions lists the faults of a provider whose reports contradict its movements. No single report of it may
-// move money.
+// Contradictions returns the faults with which a provider's reports contradict its movements. With them, no single
+// report may move money.
 func Contradictions() []FaultKind {
 	return []FaultKind{RefuseAfter, SuccessFailedSuccess, FailedSuccessFailed, Reverse,
 		StatusNotFound, StatusHang, StatusLag, StatusAnswer, StatusOther, StatusWrongAmount, StatusUnfulfilled}
 }
 
-// RefusalAnswers returns Answers worth trying for refuse and refuse_after: those
-// of gateways and refusals under HTTP 500, and a provider's own.
+// RefusalAnswers returns useful Answers for refuse and refuse_after: those of gateways, refusals below HTTP 500, and
+// a provider's own.
 func RefusalAnswers(own ...string) []string {
 	return append([]string{"", "400:html", "400:empty", "404:html", "404:empty", "405:html", "413:html", "200:9999", "400:9999", "500:empty", "502:html"}, own...)
 }
 
-// StatusAnswers returns useful Answers for status_answer: those of gateways, and the given ones of a provider. None
-// of them reports an unknown reference or a payment.
+// StatusAnswers returns useful Answers for status_answer: those of gateways, and a provider's own. None of them
+// reports an unknown reference or a payment.
 func StatusAnswers(own ...string) []string {
 	return append([]string{"404:html", "404:empty", "200:html", "200:empty", "200:9999", "400:empty", "500:empty", "503:html"}, own...)
 }
 
-// answered are the faults that take an Answer.
+// answered has the faults that use Answer.
 var answered = []FaultKind{RefuseAfter, RefuseOutright, StatusAnswer}
 
-// FaultKinds lists every fault.
+// FaultKinds returns all faults.
 func FaultKinds() []FaultKind {
 	return slices.Concat(anyFaults, moveFaults, statusFaults, offersFaults, messageFaults)
 }
@@ -127,9 +127,9 @@ const (
 	OpWalletName     = "wallet_name"
 	OpBankName       = "bank_name"
 	OpBalance        = "balance"
-	OpRecipient      = "recipient" // of transfers: what has to be done before one
-	OpVoucher        = "voucher"   // of a payer, which completes a collection
-	OpBind           = "bind"      // of SMPP
+	OpRecipient      = "recipient" // of transfers: a recipient must be created first
+	OpVoucher        = "voucher"   // a payer's voucher, which completes a collection
+	OpBind           = "bind"      // SMPP bind
 	OpSubmit         = "submit"    // submit_sm
 	OpText           = "text"      // a text over HTTP
 	OpTextState      = "text_state"
@@ -145,25 +145,25 @@ func moves(op string) bool {
 	return op == OpCollect || op == OpDisburse || op == OpTopUp || op == OpBundle
 }
 
-// Fault is one armed fault. An empty Provider means every provider. An empty Operation means every operation of the
-// kind: requests that move money, status queries for the status faults, and all requests for an outage, throttling,
-// 401 and 403. "*" means every operation.
+// Fault is one armed fault. An empty Provider means all providers. An empty Operation means all operations of the
+// fault's kind: requests that move money, status queries for the status faults, and all requests for an outage,
+// throttling, 401 and 403. "*" means all operations.
 //
-// The message centre is affected only by faults that name it or one of its operations. So payments and messages do
-// not use up each other's faults.
+// Only faults that name the message centre or one of its operations affect it. Payments and messages therefore do not
+// use up each other's faults.
 type Fault struct {
 	Provider  string
 	Operation string
 	Kind      FaultKind
-	Count     int           // how many requests; zero: one, or any number while For lasts
-	Every     int           // strikes every so-manieth request only; zero: each
-	For       time.Duration // how long; zero: until Count is used up
-	// Delay of slow, late and lagging faults, and between the changes of a status. Zero is 10 s, and an hour for
-	// status_hang.
+	Count     int           // number of affected requests; zero: one, or any number while For lasts
+	Every     int           // only every nth request is affected; zero: each
+	For       time.Duration // how long the fault is armed; zero: until Count is used up
+	// Delay is the delay of slow, late and lagging faults, and the time between the changes of a status. Zero means
+	// 10 s, or an hour for status_hang.
 	Delay time.Duration
-	// Answer of refuse, refuse_after and status_answer, as STATUS:BODY or BODY. The body is a code in the provider's
-	// own envelope, html, or empty, such as 3050, 400:html, 404:empty or 500:NOT_ENOUGH_FUNDS. The default is the
-	// provider's ordinary refusal, and 404:html for status_answer.
+	// Answer is the response of refuse, refuse_after and status_answer, as STATUS:BODY or BODY. The body is a code in
+	// the provider's own format, html, or empty, such as 3050, 400:html, 404:empty or 500:NOT_ENOUGH_FUNDS. The
+	// default is the provider's ordinary refusal, and 404:html for status_answer.
 	Answer string
 }
 
@@ -178,7 +178,7 @@ type faults struct {
 type armedFault struct {
 	Fault
 	left  int // -1: any number
-	seen  int // requests that it is about
+	seen  int // number of requests to which it could apply
 	until time.Time
 }
 
@@ -200,15 +200,15 @@ func (f *faults) arm(fault Fault) {
 	f.armed.Store(true)
 }
 
-// Hit is the set of faults that strike one request, one of each kind.
+// Hit has the faults that affect one request, at most one of each kind.
 type Hit []Fault
 
-// Has reports whether a fault of a kind strikes.
+// Has reports whether h has a fault of this kind.
 func (h Hit) Has(k FaultKind) bool {
 	return slices.ContainsFunc(h, func(f Fault) bool { return f.Kind == k })
 }
 
-// Of gives the fault of a kind; the zero one when it does not strike.
+// Of returns the fault of a kind, or the zero Fault.
 func (h Hit) Of(k FaultKind) Fault {
 	for _, f := range h {
 		if f.Kind == k {
@@ -218,8 +218,7 @@ func (h Hit) Of(k FaultKind) Fault {
 	return Fault{}
 }
 
-// next takes the faults that strike the next request of this operation, one of
-// each kind.
+// next returns the faults that affect the next request of an operation, one of each kind, and counts the request.
 func (f *faults) next(provider, op string) Hit {
 	var h Hit
 	if !f.armed.Load() {
@@ -274,8 +273,8 @@ func (a *armedFault) strikes(provider, op string) bool {
 	return false
 }
 
-// strikesMessages is strikes at a message centre. A fault that takes the service away acts on binds
-// and submits, a lack of rights on binds, every other one on submits.
+// strikesMessages is strikes for a message centre. An outage affects binds and submits, a refused credential affects
+// binds, and every other fault affects submits.
 func (a *armedFault) strikesMessages(op string) bool {
 	if a.Provider == "" && a.Operation != op && !slices.Contains(messageFaults, a.Kind) {
 		return false
@@ -295,7 +294,7 @@ func (a *armedFault) strikesMessages(op string) bool {
 	return false
 }
 
-// Bend lets the faults of a request change what its order comes to.
+// Bend applies the faults of a request to the plan of its order.
 func (h Hit) Bend(p *Plan) {
 	for _, f := range h {
 		switch k := f.Kind; k {
@@ -331,7 +330,7 @@ func (h Hit) Bend(p *Plan) {
 	}
 }
 
-// splitAnswer reads a fault's Answer; the status is 0 where it names none.
+// splitAnswer parses a fault's Answer. status is 0 if the Answer has none.
 func splitAnswer(s string) (status int, what string, ok bool) {
 	head, tail, two := strings.Cut(s, ":")
 	if !two {

@@ -15,8 +15,8 @@ type Message struct {
 	ReceivedAt time.Time
 }
 
-// Prompt is a request for approval on a handset. Payouts that the simulator
-// holds back (magic 003) show here as well, so that a person can let them go.
+// Prompt is a request for approval on a handset. It is also used for payouts that the simulator holds back (magic
+// 003), so that a person can release them.
 type Prompt struct {
 	ID       string
 	Entry    Entry
@@ -25,17 +25,17 @@ type Prompt struct {
 	Provider string
 }
 
-// Deliver puts a whole message on a handset.
+// Deliver delivers a whole message to a handset.
 func (s *Sim) Deliver(to, from, text string) {
 	s.Receive(to, from, func() string { return text })
 }
 
-// Receive puts a message on a handset whose text is made when somebody reads it.
+// Receive delivers a message to a handset. Its text is computed when somebody reads it.
 func (s *Sim) Receive(to, from string, text func() string) {
 	s.handsets.put(Party(to), inboxItem{from: from, text: text, at: s.clock.Now()})
 }
 
-// Messages gives the messages on a handset, newest last.
+// Messages returns the messages on a handset, newest last.
 func (s *Sim) Messages(number string) []Message {
 	h := s.handsets
 	h.mu.Lock()
@@ -48,7 +48,7 @@ func (s *Sim) Messages(number string) []Message {
 	return messages
 }
 
-// Prompts gives the requests for approval on a handset, newest last.
+// Prompts returns the prompts on a handset, newest last.
 func (s *Sim) Prompts(number string) []Prompt {
 	list := []Prompt{}
 	for _, e := range s.book.of(Party(number), handsetHistory) {
@@ -85,7 +85,7 @@ func promptOf(e Entry) Prompt {
 	return p
 }
 
-// Answer answers a prompt: approve, decline or wrong_pin.
+// Answer answers a prompt. action is approve, decline or wrong_pin.
 func (s *Sim) Answer(number, id, action string) (Prompt, error) {
 	var e Entry
 	found := false

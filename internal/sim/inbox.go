@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// handsetHistory is how many messages and prompts a handset shows.
+	// handsetHistory is the maximum number of messages and prompts that a handset shows.
 	handsetHistory = 200
-	// handsetTotal is how many messages all handsets keep together: a
-	// campaign to a million of them must not fill the memory.
+	// handsetTotal is the maximum number of messages on all handsets together, so that a campaign to a million
+	// handsets does not fill the memory.
 	handsetTotal = 50_000
 )
 
-// handsets keeps the messages of each number, in memory: they are no money.
+// handsets stores the messages of each number in memory only, because they are not money.
 type handsets struct {
 	mu       sync.Mutex
 	messages map[string][]inboxItem
-	oldest   []arrival // a ring of all that arrived, to find the oldest
-	count    int       // how many arrived
+	oldest   []arrival // all messages in a ring, to find the oldest
+	count    int       // number of messages that have arrived
 }
 
-// inboxItem is a message as it arrived: its text is made when it is read.
+// inboxItem is a message whose text is computed when it is read.
 type inboxItem struct {
 	from   string
 	text   func() string
@@ -29,7 +29,7 @@ type inboxItem struct {
 	number int
 }
 
-// arrival identifies a message in order of arrival, to drop the oldest first.
+// arrival identifies a message in the order of arrival.
 type arrival struct {
 	to     string
 	number int
@@ -37,7 +37,7 @@ type arrival struct {
 
 func newHandsets() *handsets { return &handsets{messages: map[string][]inboxItem{}} }
 
-// put adds a message, and drops the oldest of this handset or of all.
+// put adds a message. If there are too many, it drops the oldest of this handset or of all handsets.
 func (h *handsets) put(to string, item inboxItem) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

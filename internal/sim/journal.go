@@ -12,21 +12,21 @@ import (
 	"sync"
 )
 
-// journal is the file of the book: lines of JSON, appended and synced in groups. Records written during a sync share
-// the next one. A nil journal keeps nothing.
+// journal is the file of the book: lines of JSON that are appended and synced in groups. Records that are written
+// during a sync share the next sync. A nil journal stores nothing.
 type journal struct {
 	file   *os.File
 	mu     sync.Mutex
 	work   *sync.Cond
 	buf    []byte
-	group  *group // the group of the records in buf
-	urgent bool   // a call waits for buf
+	group  *group // group of the records in buf
+	urgent bool   // a caller waits for buf
 	err    error
 	closed bool
 	done   chan struct{}
 }
 
-// group is what one sync makes durable.
+// group is the set of records that one sync makes durable.
 type group struct {
 	done chan struct{}
 	err  error
@@ -34,8 +34,8 @@ type group struct {
 
 var errBookClosed = errors.New("the simulator's book is closed")
 
-// openJournal passes each line of the file to each, which reports whether it is a
-// record. It cuts a torn last line off and goes on behind it.
+// openJournal calls each for every line of the file. each reports whether the line is a record. openJournal removes
+// an incomplete last line; new records follow the last complete one.
 func openJournal(dir string, each func(line []byte) bool) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("simulator's book: %w", err)
@@ -61,8 +61,8 @@ func openJournal(dir string, each func(line []byte) bool) (*journal, error) {
 	return j, nil
 }
 
-// readJournal returns how many bytes of the file are whole records. A bad line
-// with whole ones behind it is damage, not a torn end, and is refused.
+// readJournal returns the number of bytes of complete records. An invalid line that complete lines follow is damage,
+// for which it returns an error.
 func readJournal(f *os.File, each func(line []byte) bool) (good int64, err error) {
 	r := bufio.NewReaderSize(f, 1<<20)
 	for torn := false; ; {
@@ -84,15 +84,15 @@ func readJournal(f *os.File, each func(line []byte) bool) (good int64, err error
 	}
 }
 
-// add appends a record and returns the group to wait for. A lazy record, which may be lost, waits for the next sync
-// instead of causing one.
+// add appends a record and returns its group, for which the caller may wait. A lazy record causes no sync of its own,
+// so a crash may lose it.
 func (j *journal) add(record any, lazily bool) *group {
 	if j == nil {
 		return nil
 	}
 	line, err := json.Marshal(record)
 	if err != nil {
-		panic(err) // plain values only
+		panic(err) // cannot happen: plain values only
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,14 +107,14 @@ func (j *journal) add(record any, lazily bool) *group {
 	return j.group
 }
 
-// closedGroup is returned to writers after close.
+// closedGroup returns the group for writers after close. Its error is errBookClosed.
 func closedGroup() *group {
 	g := &group{done: make(chan struct{}), err: errBookClosed}
 	close(g.done)
 	return g
 }
 
-// wait returns once the group is durable.
+// wait waits until the group is durable.
 func (g *group) wait() error {
 	if g == nil {
 		return nil
@@ -144,7 +144,7 @@ func (j *journal) run() {
 			if _, err = j.file.Write(buf); err == nil {
 				err = j.file.Sync()
 			}
-			if err != nil { // a part of a line may be there, behind which nothing may be written
+			if err != nil { // the file may end with a part of a line, so nothing may be appended
 				err = fmt.Errorf("the book takes no more until the simulator is started again: %w", err)
 			}
 		}

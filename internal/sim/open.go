@@ -35,7 +35,7 @@ import (
 	"github.com/makola/makola/internal/money"
 )
 
-// New opens the book and starts the simulator with its providers. Close it at the end.
+// New opens the book and starts the simulator with its providers. The caller must Close it.
 func New(o Options, parts ...Part) (*Sim, error) {
 	if o.Clock == nil {
 		o.Clock = clock.Real()
@@ -94,8 +94,8 @@ func (s *Sim) add(p Provider) {
 // control interface under /sim/v1/.
 func (s *Sim) Handler() http.Handler { return s.mux }
 
-// Close stops the simulator and closes its book; a second time it does nothing.
-// Callbacks and receipts not yet sent are lost.
+// Close stops the simulator and closes its book. A second call does nothing. Callbacks and receipts that were not
+// sent are lost.
 func (s *Sim) Close() error {
 	s.closing.Do(func() {
 		s.stop()
@@ -110,8 +110,8 @@ func (s *Sim) stop() {
 	}
 }
 
-// Quiet waits until every event that is due has happened, every callback is delivered or abandoned, and bound clients
-// have acknowledged every receipt that they can take.
+// Quiet waits until every due event has happened and every callback was delivered or given up. It also waits until
+// connected clients have acknowledged all receipts that they can receive.
 func (s *Sim) Quiet(ctx context.Context) error {
 	for {
 		idle := true

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Providers names the simulated providers of money that there are adapters for.
+// Providers returns the names of the simulated providers of money for which there are adapters.
 func (s *Sim) Providers() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.providers)), func(name string) bool { return s.providers[name].Serve == nil || s.providers[name].Messages })
 }
@@ -28,8 +28,8 @@ func (s *Sim) Resolve(provider, reference string, status Status, reason Reason) 
 	return true
 }
 
-// SetFloat makes the account that the provider pays out of hold this much, in
-// pesewas. The money of collections lies in an account of its own.
+// SetFloat sets the balance of the account from which the provider pays, in pesewas. The money of collections is in
+// another account.
 func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
 	if s.providers[provider].Serve == nil {
 		return problem.Field("provider", "must be one of the simulated providers")
@@ -38,8 +38,8 @@ func (s *Sim) SetFloat(provider string, amount money.Pesewas) error {
 	return s.book.addFloat(provider, amount-out)
 }
 
-// Statement returns the settled movements as the provider's own statement shows them: successes, and reversed ones.
-// It omits entries and changes amounts where a plan requires it. An empty provider means all providers.
+// Statement returns the settled movements as the provider's own statement shows them: successes and reversed ones. If
+// a plan requires it, it omits entries or changes amounts. An empty provider means all providers.
 func (s *Sim) Statement(provider string) []Entry {
 	rows := []Entry{}
 	for _, e := range s.All() {
@@ -52,8 +52,7 @@ func (s *Sim) Statement(provider string) []Entry {
 	return rows
 }
 
-// Entries gives what every provider did under a reference; hyphens and case do
-// not matter.
+// Entries returns the entries of all providers with a reference. It ignores hyphens and case.
 func (s *Sim) Entries(reference string) []Entry {
 	var found []Entry
 	for _, name := range slices.Sorted(maps.Keys(s.keeps)) {
@@ -64,7 +63,7 @@ func (s *Sim) Entries(reference string) []Entry {
 	return found
 }
 
-// All gives every entry of the book in the order in which they came.
+// All returns all entries of the book in the order of arrival.
 func (s *Sim) All() []Entry {
 	s.settleDue()
 	return s.book.all()
@@ -77,11 +76,11 @@ func (s *Sim) Float(provider string) money.Pesewas {
 	return s.book.float(provider)
 }
 
-// Opening is the float that the provider held before the first movement.
+// Opening returns the float at the provider before the first movement.
 func (s *Sim) Opening(provider string) money.Pesewas { return s.book.opening(provider) }
 
-// Accounts returns the two parts of the float at a provider: what collections
-// brought, and the account that everything else is paid from.
+// Accounts returns the two parts of the float at a provider: the money that collections brought, and the account that
+// pays everything else.
 func (s *Sim) Accounts(provider string) (incoming, outgoing money.Pesewas) {
 	s.settleDue()
 	return s.book.accounts(provider)
@@ -122,7 +121,7 @@ func (s *Sim) Inject(f Fault) error {
 	return nil
 }
 
-// ClearFaults disarms everything.
+// ClearFaults removes all armed faults.
 func (s *Sim) ClearFaults() {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	Bundle     Kind = "bundle"
 )
 
-// Status is how far an entry is.
+// Status is the state of an entry.
 type Status string
 
 // The statuses.
@@ -29,7 +29,7 @@ const (
 	Failed  Status = "failed"
 )
 
-// Reason is the cause of a failed entry, independent of providers. Each provider's package translates it.
+// Reason is the cause of a failed entry. It is the same for all providers; each provider's package translates it.
 type Reason string
 
 // The reasons.
@@ -41,43 +41,41 @@ const (
 	NotRegistered Reason = "not_registered"
 	OverLimit     Reason = "over_limit"
 	Barred        Reason = "barred"
-	Refused       Reason = "refused"   // an outright no
+	Refused       Reason = "refused"   // refused at once
 	Internal      Reason = "internal"  // the provider's own failure
-	FloatLow      Reason = "float_low" // our float does not cover it
+	FloatLow      Reason = "float_low" // our float does not cover the amount
 	ReversedLater Reason = "reversed"
-	OverRefunded  Reason = "over_refunded" // more than is left of the collection
-	NoWord        Reason = "no_word"       // the message centre does not know what became of a message
+	OverRefunded  Reason = "over_refunded" // more than can still be refunded
+	NoWord        Reason = "no_word"       // the message centre does not know the outcome of a message
 )
 
 // Plan is the outcome of an order, fixed when the order is accepted.
 type Plan struct {
-	// Refuse, when not empty, rejects the order at once; nothing is entered.
+	// Refuse, if not empty, rejects the order at once, and nothing is entered.
 	Refuse Reason `json:"-"`
-	// Down answers 503 without entering the order, for 60 s from the first
-	// try of this number.
+	// Down returns 503 without entering the order, for 60 s from the first request for this number.
 	Down bool `json:"-"`
 
-	// Delay is the time until the order settles; zero: at once, or never
-	// by itself if Wait is set.
+	// Delay is the time until the order settles. Zero means at once or, if Wait is set, never by itself.
 	Delay time.Duration `json:"-"`
 	// Then is the final status; empty means Success.
 	Then   Status `json:"then,omitempty"`
 	Reason Reason `json:"why,omitempty"` // of a failure
-	// Wait leaves the order to the handset; Delay is then how long it may take.
+	// Wait leaves the order to the handset. Delay is then the maximum time.
 	Wait bool `json:"wait,omitempty"`
 
-	Lost    bool `json:"-"` // the answer never arrives, the order is entered
-	Garbled bool `json:"-"` // the answer is no answer, the order is entered
+	Lost    bool `json:"-"` // the response never arrives, but the order is entered
+	Garbled bool `json:"-"` // the response is unreadable, but the order is entered
 
 	NoCallback bool          `json:"no_callback,omitempty"`
 	Twice      bool          `json:"twice,omitempty"`
 	Stale      bool          `json:"stale,omitempty"`  // a contradicting callback follows the true one
 	Forged     bool          `json:"forged,omitempty"` // a contradicting callback precedes the true one
-	Early      bool          `json:"-"`                // settles and calls back before the answer is given
+	Early      bool          `json:"-"`                // settles and sends its callback before the response
 	CallAfter  time.Duration `json:"call_after,omitempty"`
 
-	// FlipAfter, when not zero, is the time after which a settled entry changes to the opposite status, Flips times
-	// in all. A success is reversed, or a failure is paid after all.
+	// FlipAfter, if not zero, is the time after which a settled entry changes to the opposite status, Flips times in
+	// all. A success is reversed, and a failure is paid after all.
 	FlipAfter time.Duration `json:"flip_after,omitempty"`
 	Flips     int           `json:"flips,omitempty"`
 
@@ -85,11 +83,10 @@ type Plan struct {
 	Off  money.Pesewas `json:"off,omitempty"`  // added to the amount in the statement
 }
 
-// SettleSoon is when an order settles whose number has no other plan.
+// SettleSoon is the time until an order settles if its number has no other plan.
 const SettleSoon = 2 * time.Second
 
-// Magic gives the code of a magic number: a wallet or account that ends in
-// 0000 and three digits.
+// Magic returns the code of a magic number: a wallet or account that ends in 0000 and three digits.
 func Magic(party string) (code string, ok bool) {
 	n := len(party)
 	if n < 7 || party[n-7:n-3] != "0000" || strings.Trim(party[n-3:], "0123456789") != "" {
@@ -98,13 +95,14 @@ func Magic(party string) (code string, ok bool) {
 	return party[n-3:], true
 }
 
-// failing returns the plan with a failure for this reason as its end.
+// failing returns the plan with a failure for this reason as its outcome.
 func (p Plan) failing(r Reason) Plan {
 	p.Then, p.Reason = Failed, r
 	return p
 }
 
-// planOf returns the plan of a code that means the same for orders and messages. Every other code succeeds soon.
+// planOf returns the plan of a code that has the same meaning for orders and messages. For any other code the plan
+// succeeds after SettleSoon.
 func planOf(code string) Plan {
 	p := Plan{Delay: SettleSoon, Then: Success}
 	switch code {
@@ -133,7 +131,7 @@ func planOf(code string) Plan {
 	return p
 }
 
-// PlanFor returns the plan of an order of this kind to or from this party.
+// PlanFor returns the plan of an order of a kind with a party.
 func PlanFor(kind Kind, party string) Plan {
 	code, _ := Magic(party)
 	p := planOf(code)
@@ -172,14 +170,14 @@ func PlanFor(kind Kind, party string) Plan {
 	return p
 }
 
-// Names of the simulated people; a number always has the same one.
+// Names of the simulated people. A number always gets the same name.
 var (
 	givenNames  = []string{"KWAME", "AMA", "KOFI", "ABENA", "YAW", "AKOSUA", "KWESI", "EFUA", "KOJO", "ADWOA", "FIIFI", "ESI", "NII", "NAA", "SELORM", "DZIFA"}
 	familyNames = []string{"MENSAH", "OWUSU", "BOATENG", "ASANTE", "TETTEH", "AGYEMANG", "ADDO", "OFORI", "QUAYE", "AMOAH", "DARKO", "LARYEA", "ABDULAI", "IDDRISU", "KPODO", "ANSAH"}
 )
 
-// Name gives the registered name behind a wallet or bank account. The magic
-// code 027 has none; any other magic number is called after its code.
+// Name returns the registered name of a wallet or bank account. The magic code 027 has no name. The name of any other
+// magic number contains its code.
 func Name(party string) (given, family string, ok bool) {
 	if code, magic := Magic(party); magic {
 		return "KWAME", "TEST " + code, code != "027"
@@ -191,7 +189,7 @@ func Name(party string) (given, family string, ok bool) {
 	return givenNames[(h>>8)%16], familyNames[(h>>16)%16], true
 }
 
-// Party writes a number as the book does; a bank account stays as it is.
+// Party returns a number in the form of the book. It returns a bank account unchanged.
 func Party(number string) string {
 	if m, err := msisdn.Parse(number); err == nil {
 		return m.International()
@@ -199,8 +197,7 @@ func Party(number string) string {
 	return strings.TrimSpace(number)
 }
 
-// Others returns a reference or party like this one that is somebody else's: the
-// last character differs.
+// Others returns a reference or party that differs from s in its last character, and so belongs to somebody else.
 func Others(s string) string {
 	if s == "" {
 		return s

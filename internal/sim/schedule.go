@@ -9,21 +9,22 @@ import (
 	"github.com/makola/makola/internal/clock"
 )
 
-// scheduler runs later events with one heap, one goroutine and one timer, however many movements wait. Times are
-// rounded to a Grid of 10 ms. So a busy book wakes the scheduler a hundred times a second and not once a movement.
+// scheduler runs later events with one heap, one goroutine and one timer, for any number of movements. Times are
+// rounded to a Grid of 10 ms, so that the scheduler of a busy book wakes up at most a hundred times a second, not
+// once for each movement.
 type scheduler struct {
 	clock *clock.Clock
 	mu    sync.Mutex
 	waits waits
 	seq   uint64
 	busy  bool
-	still *sync.Cond // signalled when nothing is due any more
+	still *sync.Cond // signalled when nothing is due
 	wake  chan struct{}
 	stop  chan struct{}
 	done  chan struct{}
 }
 
-// Grid is the step of moments that are not near.
+// Grid is the step to which distant times are rounded.
 const Grid = 10 * time.Millisecond
 
 type waiting struct {
@@ -39,7 +40,7 @@ func newScheduler(c *clock.Clock) *scheduler {
 	return q
 }
 
-// after runs do once d has passed, and never before the caller releases its locks. Events with the same due time run
+// after runs do after d has passed, and never before the caller releases its locks. Events with the same due time run
 // in the order in which they were added.
 func (q *scheduler) after(d time.Duration, do func()) { q.at(q.clock.Now().Add(d), do) }
 
@@ -92,7 +93,7 @@ func (q *scheduler) run() {
 	}
 }
 
-// take removes the due events, or returns the time of the next one.
+// take removes and returns the due events, or returns the time of the next event.
 func (q *scheduler) take() (due []func(), next time.Time) {
 	now := q.clock.Now()
 	q.mu.Lock()
@@ -136,13 +137,13 @@ func (q *scheduler) Quiet(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close stops the schedule and drops its events.
+// Close stops the scheduler and drops its events.
 func (q *scheduler) Close() {
 	close(q.stop)
 	<-q.done
 }
 
-// waits is a heap by due time, then by order of asking.
+// waits is a heap of events by due time, and then by the order in which they were added.
 type waits []waiting
 
 func (h waits) Len() int { return len(h) }

@@ -2,10 +2,10 @@ package sim
 
 import "time"
 
-// downFor is how long magic number 031 keeps answering 503.
+// downFor is how long magic number 031 returns 503.
 const downFor = 60 * time.Second
 
-// IsDown reports whether the provider is still down for a party. The first call for the party begins the downtime.
+// IsDown reports whether the provider is down for a party. The first call for the party begins the downtime.
 func (s *Sim) IsDown(party string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,8 +18,8 @@ func (s *Sim) IsDown(party string) bool {
 	return now.Before(until)
 }
 
-// Status gives an entry as the provider sees it now. A payment that is due has settled, whether or
-// not the scheduler came around to it.
+// Status returns the current entry as the provider sees it. A due entry is settled first, even if the scheduler has
+// not run yet.
 func (s *Sim) Status(provider, reference string) (Entry, bool) {
 	e, ok := s.book.get(provider, reference)
 	if ok && e.dueBy(s.clock.Now()) {
@@ -29,7 +29,7 @@ func (s *Sim) Status(provider, reference string) (Entry, bool) {
 	return e, ok
 }
 
-// await settles an entry when it is due.
+// await schedules the settlement of an entry for its due time.
 func (s *Sim) await(e Entry) {
 	if !e.Due.IsZero() {
 		provider, reference := e.Provider, e.Reference
@@ -74,7 +74,7 @@ func (s *Sim) flip(e Entry, times int) {
 	})
 }
 
-// turn makes a success of a failure, or takes a success back, and calls back.
+// turn changes a failure to a success or reverses a success, and sends a callback.
 func (s *Sim) turn(e Entry) (Entry, bool) {
 	r := settleRecord{Provider: e.Provider, Reference: e.Reference, Status: Success, At: s.clock.Now(), Contradicted: true}
 	if e.Status == Success {
@@ -90,7 +90,7 @@ func (s *Sim) turn(e Entry) (Entry, bool) {
 	return after, true
 }
 
-// settleDue settles everything that is due, for who wants totals.
+// settleDue settles all due entries, for callers that need totals.
 func (s *Sim) settleDue() {
 	now := s.clock.Now()
 	for _, e := range s.book.open() {
@@ -132,7 +132,7 @@ func (s *Sim) announce(e Entry) {
 	send()
 }
 
-// forged returns a callback as somebody else would send it, who has no key of the provider.
+// forged returns a callback as a sender without the provider's key would make it.
 func (s *Sim) forged(provider string, c Callback) Callback {
 	if forge := s.keeps[provider].Forge; forge != nil {
 		return forge(c)
@@ -140,8 +140,7 @@ func (s *Sim) forged(provider string, c Callback) Callback {
 	return c
 }
 
-// ReverseEntry takes a success back, as a provider does on a complaint, and
-// reports whether there was one.
+// ReverseEntry reverses a success, as a provider does after a complaint. It reports whether there was one.
 func (s *Sim) ReverseEntry(provider, reference string) bool {
 	e, known := s.Status(provider, reference)
 	if !known || e.Status != Success {

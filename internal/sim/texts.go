@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// HeldBack is the delay of a receipt from which on the handset was out of
-// reach: its text arrives with the receipt, not before.
+// HeldBack is the minimum delay of a receipt at which the handset counts as unreachable until then. The text then
+// arrives with the receipt and not before.
 const HeldBack = 5 * time.Second
 
-// TextPlan returns the plan of a message to this number. A message reads the fields of an order's Plan in its own way.
-// Refuse is a refusal in the answer. Down is a full queue for 60 s. Delay is the time until the receipt, and Success
-// a delivery. Wait and NoCallback mean no receipt. Lost means no answer, while the connection stays. Garbled is an
-// answer without a legible id. A callback is a receipt.
+// TextPlan returns the plan of a message to a number. For a message, the fields of a Plan have other meanings. Refuse
+// is a refusal in the response. Down is a full queue for 60 s. Delay is the time until the receipt. Success is a
+// delivery. Wait and NoCallback mean no receipt. Lost means no response, while the connection stays open. Garbled is
+// a response without a readable id. A callback is a receipt.
 func TextPlan(number string) Plan {
 	code, _ := Magic(number)
 	p := planOf(code)
@@ -29,7 +29,7 @@ func TextPlan(number string) Plan {
 	return p
 }
 
-// Text is a message that a provider over HTTP took.
+// Text is a message that a provider over HTTP accepted.
 type Text struct {
 	ID        string    `json:"id"`
 	From      string    `json:"from"`
@@ -43,7 +43,7 @@ type Text struct {
 // TextState is the state of a text at its provider.
 type TextState string
 
-// The states of a text: pending -> one of the others.
+// The states of a text. A pending text becomes one of the others.
 const (
 	TextPending   TextState = "pending"
 	TextDelivered TextState = "delivered"
@@ -52,7 +52,7 @@ const (
 	TextBarred    TextState = "barred"
 )
 
-// maxTexts bounds the texts that are kept at one provider; then the oldest is forgotten.
+// maxTexts is the maximum number of texts at one provider. Beyond it the oldest is dropped.
 const maxTexts = 100_000
 
 // Texts are the texts of one provider over HTTP.
@@ -69,7 +69,8 @@ func (s *Sim) NewTexts() *Texts { return &Texts{s: s, byID: map[string]*Text{}} 
 // Notify sends a callback of a provider.
 func (s *Sim) Notify(b Callback) { s.callbacks.send(b) }
 
-// Text reads the plan of a text to a number, with the faults of this call. ok is false when the call has been answered.
+// Text returns the plan of a text to a number, changed by the faults of this call. ok is false if the call was
+// answered.
 func (c *Call) Text(to string) (p Plan, ok bool) {
 	p = TextPlan(to)
 	c.Hit.Bend(&p)
@@ -81,7 +82,8 @@ func (c *Call) Text(to string) (p Plan, ok bool) {
 	return p, true
 }
 
-// Take enters a text, sends it to its handset, and ends it by its plan. report is called at each report that is due.
+// Take stores a text, delivers it to its handset, and ends it according to its plan. It calls report for each report
+// when it is due.
 func (t *Texts) Take(x Text, p Plan, report func(Text)) {
 	x.At = t.s.Clock().Now()
 	x.UpdatedAt, x.State = x.At, TextPending
@@ -110,7 +112,7 @@ func (t *Texts) Take(x Text, p Plan, report func(Text)) {
 	t.s.At(x.At.Add(p.Delay+p.CallAfter), tell)
 }
 
-// report gives the reports that a plan makes of one.
+// report sends a report, and the additional ones that a plan requires.
 func (t *Texts) report(x Text, p Plan, report func(Text)) {
 	if p.NoCallback || report == nil {
 		return
@@ -134,7 +136,7 @@ func (t *Texts) report(x Text, p Plan, report func(Text)) {
 	}
 }
 
-// stateOf returns the end of a text by its plan.
+// stateOf returns the final state of a text with a plan.
 func stateOf(p Plan) TextState {
 	switch {
 	case p.Then == Success || p.Then == "":

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// maxUsers bounds the users of a book.
+// maxUsers is the maximum number of users in a book.
 const maxUsers = 10_000
 
 var errTooManyUsers = errors.New("the simulator's book has no room for another API user")
 
-// user gives an API user; the case of its id does not matter.
+// user returns an API user. It ignores the case of the id.
 func (b *book) user(id string) (User, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -18,7 +18,7 @@ func (b *book) user(id string) (User, bool) {
 	return u, known
 }
 
-// addUser enters an API user, durably; made is false where there is one already.
+// addUser stores an API user durably. made is false if the user exists.
 func (b *book) addUser(u User) (made bool, err error) {
 	u.ID = strings.ToLower(u.ID)
 	b.mu.Lock()
@@ -35,7 +35,7 @@ func (b *book) addUser(u User) (made bool, err error) {
 	return true, g.wait()
 }
 
-// setKey gives an API user a key, durably.
+// setKey stores the key of an API user durably.
 func (b *book) setKey(id, key string) (known bool, err error) {
 	b.mu.Lock()
 	u, known := b.users[strings.ToLower(id)]
@@ -49,7 +49,7 @@ func (b *book) setKey(id, key string) (known bool, err error) {
 	return true, g.wait()
 }
 
-// keepUserLocked writes a user while b is locked.
+// keepUserLocked stores a user.
 func (b *book) keepUserLocked(u User) *group {
 	b.users[u.ID] = u
 	return b.journal.add(record{User: &u}, false)

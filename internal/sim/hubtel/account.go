@@ -13,13 +13,13 @@ import (
 // Name is Hubtel's name, as in paths, faults and the book.
 const Name = "hubtel"
 
-// Options are the habits of the simulated Hubtel.
+// Options configure the behaviour of the simulated Hubtel.
 type Options struct {
-	// Allowed are the addresses that may call; empty: all.
+	// Allowed are the addresses that may call. Empty means all.
 	Allowed []netip.Prefix
 }
 
-// The account and credentials that the simulated Hubtel knows.
+// The account and credentials that the simulated Hubtel accepts.
 const (
 	clientID     = "51abcd01"
 	clientSecret = "51a0c0ffee0000000000000000000003"
@@ -28,8 +28,7 @@ const (
 	maxBody      = 64 << 10
 )
 
-// Config is the configuration of an adapter that talks to the Hubtel of
-// a simulator reached at base, such as http://127.0.0.1:8080.
+// Config returns the configuration of an adapter for the simulated Hubtel at base, such as http://127.0.0.1:8080.
 func Config(base string) config.Hubtel {
 	base = strings.TrimSuffix(base, "/") + "/" + Name
 	return config.Hubtel{
@@ -42,11 +41,11 @@ func Config(base string) config.Hubtel {
 	}
 }
 
-// notKnownReplies is the answer of the simulated status hosts to an unknown reference. Hubtel documents none, so this
-// invention has the wording of its verification interface.
+// notKnownReplies is the response of the simulated status hosts to an unknown reference. Hubtel documents none. This
+// invention has the wording of Hubtel's verification interface.
 var notKnownReplies = []config.Reply{{Status: http.StatusNotFound, Code: "3000"}}
 
-// channels are Hubtel's names of the networks.
+// channels maps Hubtel's names of networks to ours.
 var channels = map[string]msisdn.Network{"mtn-gh": msisdn.MTN, "vodafone-gh": msisdn.Telecel, "tigo-gh": msisdn.AirtelTigo}
 
 // banks are the GIP codes of the banks that can be paid.
@@ -56,8 +55,7 @@ var banks = map[string]bool{
 	"300322": true, "300323": true, "300324": true, "300325": true, "300329": true, "300331": true, "300334": true, "300362": true,
 }
 
-// The ids of the services: those of Hubtel's public documents, and one of our
-// own for broadband, which has none there.
+// The ids of the services. They are from Hubtel's public documents, except for broadband, whose id is our own.
 const (
 	simNameService = "3e0841e70afc42fb97d13d19abd36384"
 	broadband      = "51a0b70adba4d00000000000000000a1"

@@ -11,8 +11,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// answer is the envelope of every answer and callback. The hosts of
-// collection statuses, verification and balances write small first letters.
+// answer is the envelope of most responses and callbacks. In responses of the hosts for collection statuses,
+// verification and balances, member names begin with a small letter.
 type answer struct {
 	Message      string `json:"Message"`
 	ResponseCode string `json:"ResponseCode"`
@@ -31,7 +31,7 @@ type plainAnswer struct {
 	Data         any    `json:"Data"`
 }
 
-// envelope is the envelope of an operation's answers.
+// envelope returns the envelope of an operation's responses.
 func envelope(op, message, code string, data any) any {
 	switch op {
 	case sim.OpDisburse, sim.OpDisburseStatus:
@@ -43,7 +43,7 @@ func envelope(op, message, code string, data any) any {
 	}
 }
 
-// refusal renders a code about an order.
+// refusal returns a refusal of an order with a code.
 func refusal(op, code string, o sim.Order) (status int, body []byte) {
 	if code == "" {
 		code = "2001"
@@ -59,15 +59,15 @@ func refusal(op, code string, o sim.Order) (status int, body []byte) {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // plain values only
+		panic(err) // cannot happen: plain values only
 	}
 	return b
 }
 
-// cedis is an amount as Hubtel writes it, a JSON number.
+// cedis formats an amount as Hubtel does, as a JSON number.
 func cedis(p money.Pesewas) json.RawMessage { return json.RawMessage(p.String()) }
 
-// codeOf is Hubtel's code and sentence for a reason.
+// codeOf returns Hubtel's code and sentence for a reason.
 func codeOf(r sim.Reason, kind sim.Kind) (code, message string) {
 	switch r {
 	case sim.NotRegistered:
@@ -106,10 +106,10 @@ func outcome(e sim.Entry) (code, message string) {
 	}
 }
 
-// orderID is the id that Hubtel gives an entry.
+// orderID returns Hubtel's id of an entry.
 func orderID(e sim.Entry) string { return fmt.Sprintf("51a0%028x", e.Number) }
 
-// networkID is the id that the network gives it once it is final.
+// networkID returns the network's id of a final entry.
 func networkID(e sim.Entry) string {
 	if e.Status == sim.Pending || e.Number == 0 {
 		return ""
@@ -117,8 +117,8 @@ func networkID(e sim.Entry) string {
 	return strconv.FormatInt(2_000_000_000+e.Number, 10)
 }
 
-// orderData returns the data in the answer to an order, open or refused, as the documents of each of the three
-// interfaces show it.
+// orderData returns the data of the response to an open or refused order, in the form that the documents of each of
+// the three interfaces show.
 func orderData(e sim.Entry) map[string]any {
 	_, message := outcome(e)
 	d := map[string]any{"TransactionId": "", "ClientReference": e.Reference, "Amount": cedis(e.Amount)}
@@ -141,7 +141,7 @@ func orderData(e sim.Entry) map[string]any {
 	return d
 }
 
-// callback is what Hubtel sends when an entry is final, by POST and unsigned.
+// callback returns the callback about a final entry, by POST and unsigned.
 func callback(e sim.Entry) sim.Callback {
 	code, message := outcome(e)
 	d := map[string]any{

@@ -13,27 +13,26 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// hubtel is Hubtel: seven hosts as seven first path elements, one Basic
-// credential, a list of addresses that may call at all.
+// hubtel is the simulated Hubtel. Its seven hosts are the first elements of paths. It has one Basic credential and a
+// list of addresses that may call.
 type hubtel struct {
 	s       *sim.Sim
 	mux     *http.ServeMux
-	allowed []netip.Prefix // empty: everybody
+	allowed []netip.Prefix // empty: all
 
 	mu   sync.Mutex
-	used map[string]bool // references refused at once: used up all the same
+	used map[string]bool // references that were refused at once, and are used up nevertheless
 }
 
 // call is one request.
 type call struct{ *sim.Call }
 
-// reject answers a request that no fault takes away: it enters and moves nothing.
+// reject answers a request with a refusal. Nothing is entered or moved.
 func (c *call) reject(status int, code, message string, data any) {
 	c.Write(status, "application/json", encode(answer{message, code, data}))
 }
 
-// request is every member that a request may have. encoding/json takes the
-// names in any case, as Hubtel does.
+// request has all members that a request may have. Like Hubtel, encoding/json accepts the names in any case.
 type request struct {
 	CustomerMsisdn     string
 	RecipientMsisdn    string
@@ -49,8 +48,8 @@ type request struct {
 	Extradata          struct{ Bundle string }
 }
 
-// body reads a request that moves money and checks what all of them share.
-// ok is false when the request was answered.
+// body reads a request that moves money and makes the checks that all such requests need. ok is false if the request
+// was answered.
 func (c *call) body() (b request, amount money.Pesewas, ok bool) {
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
 	if err == nil {
@@ -86,8 +85,7 @@ func (c *call) invalid(what string) {
 	c.reject(http.StatusBadRequest, "4000", "Validation errors. Something is not quite right with this request: "+what, nil)
 }
 
-// parseAmount reads a JSON number with at most two decimals, of which more
-// may be zero.
+// parseAmount parses a JSON number with at most two decimals. Further decimals must be zero.
 func parseAmount(n json.Number) (money.Pesewas, error) {
 	s := string(n)
 	if whole, rest, dotted := strings.Cut(s, "."); dotted && len(rest) > 2 && strings.Trim(rest[2:], "0") == "" {
@@ -105,8 +103,9 @@ func alphanumeric(s string) bool {
 	return true
 }
 
-// place enters an order and answers the reasons against it. The first request uses up a reference, with any outcome.
-// A second is refused like any other bad request, because Hubtel has no code for it.
+// place enters an order. If the order cannot be entered, it answers the request. The first request uses up a
+// reference, whatever its outcome. A second request is refused like any other invalid one, because Hubtel has no code
+// for it.
 func (h *hubtel) place(c *call, o sim.Order) (sim.Entry, bool) {
 	h.mu.Lock()
 	used := h.used[sim.Plain(o.Reference)]
@@ -137,20 +136,20 @@ func (h *hubtel) place(c *call, o sim.Order) (sim.Entry, bool) {
 	return sim.Entry{}, false
 }
 
-// accepted answers 0001, whatever happened since.
+// accepted answers 0001, whatever has happened to the entry since.
 func (c *call) accepted(e sim.Entry) {
 	e.Status = sim.Pending
 	code, message := outcome(e)
 	c.Answer(http.StatusOK, "application/json", encode(envelope(c.Op, message, code, orderData(e))))
 }
 
-// notKnown answers a question about a reference that Hubtel does not have.
+// notKnown answers a query about a reference that Hubtel does not have.
 func (h *hubtel) notKnown(c *call) {
 	reply := notKnownReplies[0]
 	c.Answer(reply.Status, "application/json", encode(envelope(c.Op, "Not found", reply.Code, nil)))
 }
 
-// asked finds the entry that a status query is about.
+// asked returns the entry of a status query.
 func (h *hubtel) asked(c *call, kinds ...sim.Kind) (sim.Entry, bool) {
 	e, ok := h.s.Status(Name, c.Request.URL.Query().Get("clientReference"))
 	if !ok || c.Hides(e) || !slices.Contains(kinds, e.Kind) {

@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// New returns the part of a simulator that is Hubtel.
+// New returns Hubtel as a part of a simulator.
 func New(o Options) sim.Part {
 	return func(s *sim.Sim) sim.Provider { return newHubtel(s, o).provider() }
 }
@@ -56,20 +56,20 @@ func (h *hubtel) provider() sim.Provider {
 	return sim.Provider{Name: Name, Serve: h.mux, Callback: callback, Refusal: refusal}
 }
 
-// RefusalAnswers returns the Answers worth trying for refuse and refuse_after:
-// every code that Hubtel documents, and refusals under HTTP 500.
+// RefusalAnswers returns useful Answers for refuse and refuse_after: all codes that Hubtel documents, and refusals
+// below HTTP 500.
 func RefusalAnswers() []string {
 	return sim.RefusalAnswers("2000", "2001", "2050", "2051", "2200", "2201", "3050", "4000", "400:4000", "4010", "400:4010", "4070", "4075", "4101",
 		"400:4101", "4103", "4105", "5000", "400:5000", "0005", "500:2001", "500:4075")
 }
 
-// StatusAnswers returns the Answers worth trying for status_answer.
+// StatusAnswers returns useful Answers for status_answer.
 func StatusAnswers() []string {
 	return sim.StatusAnswers("200:2001", "200:0000", "200:0005", "200:5000", "200:4101", "404:4004", "400:4000", "500:3000")
 }
 
-// operation distinguishes airtime from data, which share their paths, and from collections, with which they share the
-// status path.
+// operation returns the operation of a path that several operations share. Airtime and data share all paths, and
+// share the status path with collections.
 func (h *hubtel) operation(op string, r *http.Request) string {
 	switch op {
 	case sim.OpTopUp:
@@ -88,8 +88,8 @@ func (h *hubtel) operation(op string, r *http.Request) string {
 	return op
 }
 
-// guarded admits a request from a listed address with the right credential and account. Other addresses get the
-// gateway's answer in HTML.
+// guarded serves a request from a listed address with the right credential and account. Other addresses get a
+// gateway's response in HTML.
 func (h *hubtel) guarded(w http.ResponseWriter, r *http.Request, op, account string, serve func(*call)) {
 	began, ok := h.s.Begin(w, r, Name, op)
 	if !ok {

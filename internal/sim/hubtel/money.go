@@ -9,10 +9,10 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// fee is what Hubtel charges for a collection or payout: half a percent.
+// fee returns Hubtel's charge for a collection or payout: half a percent.
 func fee(amount money.Pesewas) money.Pesewas { return money.Percent(amount, 50) }
 
-// collect answers a request for a payer's money.
+// collect handles a request for a payer's money.
 func (h *hubtel) collect(c *call) {
 	b, amount, ok := c.body()
 	if !ok {
@@ -32,7 +32,7 @@ func (h *hubtel) collect(c *call) {
 	}
 }
 
-// transactionStatus reports Paid, Unpaid or Refunded for a collection or a sale, always under the code 0000. Open and
+// transactionStatus reports Paid, Unpaid or Refunded for a collection or sale, always with the code 0000. Open and
 // failed ones are Unpaid. A sale that the network accepted and did not deliver is Refunded. Only sales have
 // isFulfilled.
 func (h *hubtel) transactionStatus(c *call) {
@@ -64,7 +64,7 @@ func (h *hubtel) transactionStatus(c *call) {
 	c.Answer(http.StatusOK, "application/json", encode(smallAnswer{"Successful", "0000", data}))
 }
 
-// sendWallet answers a payout to a wallet.
+// sendWallet handles a payout to a wallet.
 func (h *hubtel) sendWallet(c *call) {
 	b, amount, ok := c.body()
 	if !ok {
@@ -78,7 +78,7 @@ func (h *hubtel) sendWallet(c *call) {
 	h.send(c, b, amount, payee.International(), b.Channel)
 }
 
-// sendBank answers a payout to a bank account.
+// sendBank handles a payout to a bank account.
 func (h *hubtel) sendBank(c *call) {
 	b, amount, ok := c.body()
 	if !ok {
@@ -115,8 +115,8 @@ func (h *hubtel) sendStatus(c *call) {
 	}}))
 }
 
-// balance reports the balance of an account. Collections come into the POS sales account, everything else goes out of
-// the prepaid one.
+// balance returns the balance of an account. The POS sales account receives collections, and the prepaid account pays
+// everything else.
 func (h *hubtel) balance(c *call) {
 	in, out := h.s.Accounts(Name)
 	if c.Request.PathValue("account") == posSales {

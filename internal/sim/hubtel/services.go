@@ -16,8 +16,7 @@ type service struct {
 	packages   []dataPackage
 }
 
-// dataPackage is a row of a service's query. Value is in each network's own
-// manner.
+// dataPackage is an entry in the response to a service's query. The format of Value differs by network.
 type dataPackage struct {
 	display, value string
 	price          money.Pesewas
@@ -43,8 +42,8 @@ var services = map[string]service{
 	}},
 }
 
-// packagesFor returns the packages offered to a number. Each number lacks one of the rows. changed raises the prices
-// of the others and drops the first.
+// packagesFor returns the packages that are offered to a number. Each number lacks one of the packages. changed
+// raises the prices and drops the first package.
 func (v service) packagesFor(m msisdn.MSISDN, changed bool) []dataPackage {
 	h := 0
 	for _, d := range m {
@@ -52,7 +51,7 @@ func (v service) packagesFor(m msisdn.MSISDN, changed bool) []dataPackage {
 	}
 	list := make([]dataPackage, 0, len(v.packages))
 	for i, p := range v.packages {
-		// The last is offered to everybody, so that no list is empty.
+		// The last package is offered to everybody, so that no list is empty.
 		if i == h%len(v.packages) && i < len(v.packages)-1 {
 			continue
 		}
@@ -74,7 +73,7 @@ type row struct {
 	Amount  any
 }
 
-// offers answers the query of a data service.
+// offers handles the query of a data service.
 func (h *hubtel) offers(c *call) {
 	v := services[c.Request.PathValue("service")]
 	to, err := msisdn.Parse(c.Request.URL.Query().Get("destination"))
@@ -94,7 +93,7 @@ type labelled struct {
 	Label string
 }
 
-// simName answers with the holder of a number.
+// simName returns the holder of a number.
 func (h *hubtel) simName(c *call) {
 	to, err := msisdn.Parse(c.Request.URL.Query().Get("destination"))
 	given, family, known := sim.Name(to.International())
@@ -106,8 +105,9 @@ func (h *hubtel) simName(c *call) {
 	c.Answer(http.StatusOK, "application/json", encode(labelled{answer{"Customer Details", "0000", rows}, "Customer Details"}))
 }
 
-// sell answers a top-up or the purchase of a package. Value and amount must be a current row of the query. Airtime
-// and data do not reach a number of another network. The range decides the network, as no number is ported here.
+// sell handles a top-up or the purchase of a package. Value and amount must be those of a current package. Airtime
+// and data are refused for a number of another network. The prefix decides the network, because no simulated number
+// has moved to another network.
 func (h *hubtel) sell(c *call) {
 	v, known := services[c.Request.PathValue("service")]
 	b, amount, ok := c.body()
@@ -144,7 +144,7 @@ func (v service) sells(to msisdn.MSISDN, value string, amount money.Pesewas) boo
 	return false
 }
 
-// walletName answers with the holder of a wallet.
+// walletName returns the holder of a wallet.
 func (h *hubtel) walletName(c *call) {
 	q := c.Request.URL.Query()
 	m, err := msisdn.Parse(q.Get("customerMsisdn"))
@@ -161,7 +161,7 @@ func (h *hubtel) walletName(c *call) {
 	c.Answer(http.StatusOK, "application/json", encode(smallAnswer{"Success", "0000", data}))
 }
 
-// bankName answers with the holder of a bank account.
+// bankName returns the holder of a bank account.
 func (h *hubtel) bankName(c *call) {
 	number := c.Request.PathValue("number")
 	given, family, known := sim.Name(number)

@@ -14,22 +14,21 @@ import (
 // The names of MTN's accounts, as in paths, faults and the book.
 const (
 	Name = "mtn"
-	// Sandbox is MTN's account for the target environment sandbox, in a currency of its own. Movements of other
-	// clients there do not touch Makola's float. It shares MTN's paths and faults.
+	// Sandbox is MTN's account for the target environment sandbox, with its own currency. Movements of other clients
+	// there do not change Makola's float. It has the same paths and faults as MTN.
 	Sandbox = "mtn_sandbox"
 )
 
-// Options are the habits of the simulated MTN.
+// Options configure the behaviour of the simulated MTN.
 type Options struct {
-	// ReasonObject makes status answers give reason as the object of MTN's
-	// specification instead of the bare text of the live system.
+	// ReasonObject makes status responses contain the reason as an object, as MTN's specification does, instead of
+	// the plain text of the live system.
 	ReasonObject bool
-	// SandboxCurrency is the currency of the target environment sandbox;
-	// empty means EUR, as MTN's has it.
+	// SandboxCurrency is the currency of the target environment sandbox. Empty means EUR, as at MTN.
 	SandboxCurrency string
 }
 
-// The credentials that the simulated MTN knows. They open nothing else.
+// The credentials that the simulated MTN accepts. They are valid nowhere else.
 const (
 	environment      = "mtnghana"
 	sandbox          = "sandbox"
@@ -44,8 +43,7 @@ const (
 	remittanceAPI    = "51a04e3177a4ce000000000000000002"
 )
 
-// Config is the configuration of an adapter that talks to the MTN of a
-// simulator reached at base, such as http://127.0.0.1:8080.
+// Config returns the configuration of an adapter for the simulated MTN at base, such as http://127.0.0.1:8080.
 func Config(base string) config.MTN {
 	return config.MTN{
 		URL: strings.TrimSuffix(base, "/") + "/" + Name, Environment: environment, Currency: ghanaCurrency,
@@ -54,13 +52,13 @@ func Config(base string) config.MTN {
 	}
 }
 
-// Credential holds the credentials of a client of the simulated MTN for one product.
+// Credential has the credentials of a client of the simulated MTN for one product.
 type Credential struct {
 	Product, SubscriptionKey, User, APIKey string
 }
 
-// Credentials gives the credentials of each product. They serve both target
-// environments, sandbox and mtnghana.
+// Credentials returns the credentials of each product. They are valid in both target environments, sandbox and
+// mtnghana.
 func Credentials() []Credential {
 	return []Credential{
 		{"collection", collectionKey, collectionUser, collectionAPI},
@@ -69,8 +67,8 @@ func Credentials() []Credential {
 	}
 }
 
-// mtn is MTN's Open API: the products collection, disbursement and remittance,
-// each with a subscription key, an API user and tokens of its own.
+// mtn is MTN's Open API: the products collection, disbursement and remittance. Each has its own subscription key, API
+// user and tokens.
 type mtn struct {
 	s            *sim.Sim
 	products     map[string]*product
@@ -81,15 +79,15 @@ type mtn struct {
 
 type product struct {
 	name            string
-	user, key       string // of the token call
+	user, key       string // credentials of the token call
 	subscription    string
-	move, moveQuery string          // operations as faults name them
-	kind            sim.Kind        // of its movements
+	move, moveQuery string          // operations, named as in faults
+	kind            sim.Kind        // kind of its movements
 	resources       map[string]bool // paths that move money
-	party           string          // member of the body that names the other side
+	party           string          // member of the body with the other party
 }
 
-// account is the account that a target environment leads to.
+// account is the account of a target environment.
 type account struct {
 	provider, currency string
 }

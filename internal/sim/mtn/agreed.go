@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// agreed finds the operation of a path of these resources.
+// agreed returns the operation and handler of a path of these resources.
 func (m *mtn) agreed(method, resource string, rest []string) (op string, serve func(*call)) {
 	own := "collection/" + resource
 	one := len(rest) == 1 && agreedStatus[own] != nil
@@ -56,7 +56,7 @@ func (m *mtn) invoice(c *call) {
 	m.placeAgreed(c, o, b.Currency, time.Duration(validity)*time.Second, b)
 }
 
-// placeAgreed enters an order that the customer has for the time of its validity.
+// placeAgreed enters an order that the customer can approve until its validity ends.
 func (m *mtn) placeAgreed(c *call, o sim.Order, currency string, validity time.Duration, body any) {
 	if currency != c.account.currency {
 		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
@@ -74,8 +74,7 @@ func (m *mtn) placeAgreed(c *call, o sim.Order, currency string, validity time.D
 	m.place(c, o)
 }
 
-// cancelInvoice answers 200 for an invoice, whatever became of it, as MTN
-// documents; one that is paid stays paid.
+// cancelInvoice answers 200 for an invoice in any state, as MTN documents. A paid invoice stays paid.
 func (m *mtn) cancelInvoice(c *call, reference string) {
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
 	var b struct {
@@ -132,13 +131,12 @@ func (m *mtn) preapproved(c *call, kind, number string) {
 		stamp := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 		list = append(list, approved{e.Reference, "FRI:" + number + "/MSISDN", b.Currency, stamp(e.At), stamp(e.Settled), stamp(b.ends(e)), "APPROVED", b.Message})
 	}
-	slices.Reverse(list) // the newest first
+	slices.Reverse(list) // newest first
 	body, _ := json.Marshal(list)
 	c.Answer(http.StatusOK, "application/json", body)
 }
 
-// cancelPreapproval ends a pre-approval that was given; MTN documents that no
-// other can be cancelled.
+// cancelPreapproval ends an approved pre-approval. MTN documents that no other can be cancelled.
 func (m *mtn) cancelPreapproval(c *call, reference string) {
 	e, ok := m.agreementOf(c, preapprovals, reference)
 	if !ok {
@@ -175,8 +173,7 @@ func (m *mtn) agreement(c *call, resource, reference string) {
 	}
 }
 
-// agreementOf returns the entry of a resource that a path names, or answers that
-// there is none.
+// agreementOf returns the entry of the resource in a path. If there is none, it answers the request.
 func (m *mtn) agreementOf(c *call, resource, reference string) (sim.Entry, bool) {
 	e, ok := m.find(c, anyResource, reference)
 	if ok && e.Resource != resource {

@@ -9,18 +9,18 @@ import (
 )
 
 // The resources of collection other than requests to pay. Paths and members are those of MTN's portal, as exported by
-// maxkabechani/mtn-momo-sdk@cda0a69 (2026-04-20). MTN publishes neither test numbers nor times for them. A number has
-// the same outcome as for a request to pay.
+// maxkabechani/mtn-momo-sdk@cda0a69 (2026-04-20). MTN publishes neither test numbers nor times for these resources. A
+// number has the same outcome as for a request to pay.
 const (
 	invoices     = "collection/invoice"
 	preapprovals = "collection/preapproval"
 	bills        = "collection/payment"
 )
 
-// agreedStatus gives the status object of an entry by its resource.
+// agreedStatus has the functions that return the status object of an entry, by resource.
 var agreedStatus = map[string]func(sim.Entry) any{invoices: invoiceStatus, preapprovals: preapprovalStatus, bills: billStatus}
 
-// invoice is the body of an invoice. Its answers repeat it.
+// invoice is the body of an invoice. Responses repeat it.
 type invoice struct {
 	External    string `json:"externalId"`
 	Amount      string `json:"amount"`
@@ -31,7 +31,8 @@ type invoice struct {
 	Description string `json:"description,omitempty"`
 }
 
-// invoiceStatus never has the state CREATED: the payer is asked at once.
+// invoiceStatus returns the status object of an invoice. The state CREATED never occurs, because the payer is
+// prompted at once.
 func invoiceStatus(e sim.Entry) any {
 	var b invoice
 	_ = json.Unmarshal([]byte(e.Wire), &b) // written by invoice
@@ -55,8 +56,8 @@ func invoiceStatus(e sim.Entry) any {
 	return status
 }
 
-// preapproval is the body of a pre-approval: a customer lets the merchant debit
-// their wallet without being asked each time.
+// preapproval is the body of a pre-approval, with which a customer allows the merchant to debit the wallet without a
+// prompt.
 type preapproval struct {
 	Payer    *party `json:"payer"`
 	Currency string `json:"payerCurrency"`
@@ -64,7 +65,7 @@ type preapproval struct {
 	Validity int64  `json:"validityTime,omitempty"` // seconds, from the approval
 }
 
-// ends is when a pre-approval that was given ends.
+// ends returns when an approved pre-approval expires.
 func (b preapproval) ends(e sim.Entry) time.Time {
 	return e.Settled.Add(time.Duration(b.Validity) * time.Second)
 }
@@ -85,7 +86,7 @@ func preapprovalStatus(e sim.Entry) any {
 	}{b, stateOf(e), ends, reasonOf(e)}
 }
 
-// bill is the body of a payment of a bill, or of airtime, from our account.
+// bill is the body of a payment of a bill or of airtime from our account.
 type bill struct {
 	External string `json:"externalTransactionId"`
 	Money    struct {

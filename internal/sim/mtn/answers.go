@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// noResource is the gateway's answer to a path that it does not have.
+// noResource is the gateway's response to an unknown path.
 const noResource = `{"statusCode":404,"message":"Resource not found"}`
 
 func notFound(w http.ResponseWriter) {
@@ -19,7 +19,7 @@ func notFound(w http.ResponseWriter) {
 	io.WriteString(w, noResource)
 }
 
-// refusal renders a code in MTN's error object.
+// refusal returns an error object of MTN with a code.
 func refusal(op, code string, _ sim.Order) (status int, body []byte) {
 	if code == "" && op == sim.OpCollect {
 		code = "PAYER_NOT_FOUND"
@@ -30,7 +30,7 @@ func refusal(op, code string, _ sim.Order) (status int, body []byte) {
 	return http.StatusBadRequest, body
 }
 
-// party is the other side of a movement.
+// party is the other party of a movement.
 type party struct {
 	Type string `json:"partyIdType"`
 	ID   string `json:"partyId"`
@@ -72,8 +72,8 @@ func sentence(code string) string {
 	return "An internal error occurred while processing."
 }
 
-// codeOf returns MTN's code for a reason. INVALID_PIN is our invention, because MTN publishes none. A key that is not
-// in the table is already a code.
+// codeOf returns MTN's code for a reason. INVALID_PIN is our invention, because MTN publishes none. A reason that is
+// not in the table is already a code.
 func codeOf(e sim.Entry) string {
 	side := func(payer, payee string) string {
 		if e.Kind == sim.Collection {
@@ -106,7 +106,7 @@ func codeOf(e sim.Entry) string {
 	return string(e.Reason)
 }
 
-// transactionID is the network's id of a movement.
+// transactionID returns the network's id of a movement.
 func transactionID(e sim.Entry) string { return strconv.FormatInt(4_000_000_000+e.Number, 10) }
 
 // stateOf returns MTN's status for the state of an entry.
@@ -120,7 +120,7 @@ func stateOf(e sim.Entry) string {
 	return "FAILED"
 }
 
-// reasonOf is the object of the specification; nil where nothing failed.
+// reasonOf returns the reason object of the specification, or nil if nothing failed.
 func reasonOf(e sim.Entry) *reason {
 	if e.Status == sim.Success || e.Status == sim.Pending {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// call is one request. A guarded one has a token: of a product and an API user, for the account of its target
-// environment.
+// call is one request. A guarded request has a token, which is valid for one product, one API user and the account of
+// its target environment.
 type call struct {
 	*sim.Call
 	product *product
@@ -34,15 +34,14 @@ func (c *call) fail(status int, code string) {
 	c.Write(status, "application/json", body)
 }
 
-// form reads a body of form fields.
+// form reads a body with form fields.
 func (c *call) form() (url.Values, bool) {
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
 	form, broken := url.ParseQuery(string(raw))
 	return form, err == nil && broken == nil
 }
 
-// noteFits reports whether MTN takes a text: at most 160 characters and none of
-// the special ones.
+// noteFits reports whether MTN accepts a text: at most 160 characters without special ones.
 func noteFits(s string) bool {
 	return len([]rune(s)) <= 160 && !strings.ContainsAny(s, "'\"<>&\\\n\r\t")
 }

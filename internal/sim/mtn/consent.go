@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// A customer's consent is a token about the number. bc-authorize returns a request, and the consent's own token call
-// exchanges it for a bearer token. userinfo returns the details that the customer agreed to share. The simulated
+// A customer's consent is a token about the number. bc-authorize returns a request id. The consent's own token call
+// exchanges the id for a bearer token. userinfo returns the details that the customer agreed to share. The simulated
 // customer consents at once.
 const (
 	requestedPrefix = "consent-requested-"
@@ -20,8 +20,8 @@ const (
 	grantCIBA       = "urn:openid:params:grant-type:ciba"
 )
 
-// authorize answers bc-authorize: login_hint=ID:{number}/MSISDN, a scope, and an access_type. MTN's own SDKs send the
-// literal hint of its documents, ID:msisdn/msisdn; it stands for some customer.
+// authorize handles bc-authorize: login_hint=ID:{number}/MSISDN, a scope, and an access_type. MTN's own SDKs send the
+// placeholder of its documents, ID:msisdn/msisdn, which stands for any customer.
 func (m *mtn) authorize(c *call) {
 	form, ok := c.form()
 	number, hinted := strings.CutPrefix(form.Get("login_hint"), "ID:")
@@ -41,7 +41,7 @@ func (m *mtn) authorize(c *call) {
 	c.Answer(http.StatusOK, "application/json", body)
 }
 
-// consent answers /{product}/oauth2/...: the token call of a consent and userinfo.
+// consent handles /{product}/oauth2/...: the token call of a consent, and userinfo.
 func (m *mtn) consent(w http.ResponseWriter, r *http.Request, p *product, path string) {
 	op := sim.OpToken
 	switch {

@@ -7,8 +7,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// collectFixtures and transferFixtures are what MTN's sandbox makes of
-// the numbers 46733123450 and up.
+// collectFixtures and transferFixtures are the outcomes of MTN's sandbox for the numbers from 46733123450 on.
 var (
 	collectFixtures = []sim.Reason{"INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING", "PAYER_NOT_FOUND",
 		"PAYEE_NOT_ALLOWED_TO_RECEIVE", "NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY",
@@ -18,26 +17,25 @@ var (
 		"INTERNAL_PROCESSING_ERROR", "SERVICE_UNAVAILABLE"}
 )
 
-// refundFixtures are what MTN's sandbox makes of refunds of the references 1
-// and up, which were never paid.
+// refundFixtures are the outcomes of MTN's sandbox for refunds of the references from 1 on, which were never paid.
 var refundFixtures = []sim.Reason{"PAYER_NOT_FOUND", "INTERNAL_PROCESSING_ERROR", "APPROVAL_REJECTED", "EXPIRED", "", "PENDING",
 	"NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "INTERNAL_PROCESSING_ERROR",
 	"SERVICE_UNAVAILABLE", "COULD_NOT_PERFORM_TRANSACTION"}
 
-// somebody is the customer where a request names none: of refunds of the test
-// references, and of consents for the placeholder of MTN's documents.
+// somebody is the customer of requests that name none: refunds of the test references, and consents for the
+// placeholder of MTN's documents.
 const somebody = "46733999999"
 
-// fixture gives what one of MTN's test numbers leads to, or nil for another.
+// fixture returns the plan of one of MTN's test numbers, or nil for any other number.
 func fixture(resource, party string) *sim.Plan {
 	n, ok := testNumber(party)
 	if !ok {
 		return nil
 	}
-	if resource == "transfer" || resource == "cashtransfer" || resource == "refund" { // to a payee, out of the same account
+	if resource == "transfer" || resource == "cashtransfer" || resource == "refund" { // movements from our account to a payee
 		return planOf(transferFixtures, n)
 	}
-	return planOf(collectFixtures, n) // of deposits, too
+	return planOf(collectFixtures, n) // also for deposits
 }
 
 // refundFixture returns the plan of a refund of one of MTN's test references, or nil for another reference.

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// balance answers with the balance of an account. Collections come into one account, payouts go out of the other.
+// balance returns the balance of an account. One account receives collections, the other pays payouts.
 func (m *mtn) balance(c *call, currency []string) {
 	if len(currency) > 1 || len(currency) == 1 && currency[0] != c.account.currency {
 		c.fail(http.StatusInternalServerError, "INVALID_CURRENCY")
@@ -23,7 +23,7 @@ func (m *mtn) balance(c *call, currency []string) {
 	c.Answer(http.StatusOK, "application/json", body)
 }
 
-// holder answers questions about a wallet.
+// holder handles queries about a wallet.
 func (m *mtn) holder(c *call, idType, id, question string) {
 	given, family, known := sim.Name(id)
 	switch {
@@ -43,9 +43,9 @@ func (m *mtn) holder(c *call, idType, id, question string) {
 	}
 }
 
-// active answers whether a wallet is active. Of MTN's test numbers, the ones named NotFound and NotActive are not.
-// Older documents of MTN list errors for four more. Clients that were tested against the sandbox read true or false
-// for these, and the specification lists no other answer.
+// active reports whether a wallet is active. Of MTN's test numbers, those named NotFound and NotActive are not. Older
+// documents of MTN list errors for four more numbers. Clients that were tested against the sandbox receive true or
+// false for these, and the specification lists no other response.
 func (c *call) active(id string, known bool) {
 	if n, fixed := testNumber(id); fixed {
 		known = n > 1

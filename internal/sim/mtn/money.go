@@ -22,8 +22,8 @@ type request struct {
 	Refund   string `json:"referenceIdToRefund,omitempty"`
 }
 
-// echoed is the part of a request that status answers repeat. The amount is
-// the first member, as it was sent: see amountOf.
+// echoed is the part of a request that status responses repeat. The amount is the first member, as it was received
+// (see amountOf).
 type echoed struct {
 	Amount   string `json:"amount"`
 	Currency string `json:"currency"`
@@ -34,15 +34,14 @@ type echoed struct {
 	Note     string `json:"payeeNote"`
 }
 
-// move answers the creation of a request to pay or withdraw, transfer, cash
-// transfer, deposit or refund.
+// move handles the creation of a request to pay or withdraw, a transfer, a cash transfer, a deposit or a refund.
 func (m *mtn) move(c *call, resource string) {
 	if o, ok := m.order(c, resource); ok {
 		m.place(c, o)
 	}
 }
 
-// place enters an order in the book and answers its creation.
+// place enters an order in the book and answers the request.
 func (m *mtn) place(c *call, o sim.Order) {
 	placed, ok := c.Order(o)
 	switch {
@@ -60,8 +59,8 @@ func (m *mtn) place(c *call, o sim.Order) {
 	}
 }
 
-// started reads what every creation has: its reference, its body and where its
-// result is sent. ok is false when the request was answered.
+// started reads the data that all creations have: the reference, the body and the callback address. ok is false if
+// the request was answered.
 func (m *mtn) started(c *call, resource string, body any) (o sim.Order, ok bool) {
 	o = sim.Order{Provider: c.account.provider, Kind: c.product.kind, Reference: c.Request.Header.Get("X-Reference-Id"), Resource: c.product.name + "/" + resource}
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
@@ -80,7 +79,7 @@ func (m *mtn) started(c *call, resource string, body any) (o sim.Order, ok bool)
 	return o, true
 }
 
-// order reads the order of a request. ok is false when the request was answered.
+// order reads the order of a request. ok is false if the request was answered.
 func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
 	var b request
 	if o, ok = m.started(c, resource, &b); !ok {
@@ -119,7 +118,7 @@ func (m *mtn) order(c *call, resource string) (o sim.Order, ok bool) {
 	return o, true
 }
 
-// refund returns the payee of a refund, and its plan where that differs from the payee's own. The payee is nil where
+// refund returns the payee of a refund, and its plan if that differs from the payee's own. The payee is nil if
 // reference is neither a UUID nor one of MTN's test references. A refund of anything but a paid collection is
 // accepted and fails later. This is inferred from the test suites of MTN's SDKs; the reason is our invention.
 func (m *mtn) refund(c *call, reference string) (payee *party, plan *sim.Plan) {
@@ -136,11 +135,10 @@ func (m *mtn) refund(c *call, reference string) (payee *party, plan *sim.Plan) {
 	return &party{"MSISDN", original.Party}, nil
 }
 
-// anyResource makes find look for a movement of any product.
+// anyResource makes find accept a movement of any product.
 const anyResource = ""
 
-// find returns the movement of a resource that a path names, or answers that
-// there is none.
+// find returns the movement of a resource in a path. If there is none, it answers the request.
 func (m *mtn) find(c *call, resource, reference string) (sim.Entry, bool) {
 	if !uuid4(reference) {
 		c.Write(http.StatusBadRequest, "application/json", nil)
@@ -161,7 +159,7 @@ func (m *mtn) query(c *call, resource, reference string) {
 		return
 	}
 	if c.Hit.Has(sim.StatusOther) {
-		// The echo is of the wire, as it came: the reference is in it as externalId.
+		// The echo is repeated as it was received. It contains the reference as externalId.
 		e.Wire = strings.NewReplacer(e.Reference, sim.Others(e.Reference), e.Party, sim.Others(e.Party)).Replace(e.Wire)
 	}
 	c.Bends(&e)

@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// New returns the part of a simulator that is MTN.
+// New returns MTN as a part of a simulator.
 func New(o Options) sim.Part {
 	return func(s *sim.Sim) sim.Provider { return newMTN(s, o).provider() }
 }
@@ -32,8 +32,8 @@ func (m *mtn) provider() sim.Provider {
 	return sim.Provider{Name: Name, Adapter: "mtnmomo", Accounts: []string{Sandbox}, Serve: m, Callback: m.callback, Refusal: refusal}
 }
 
-// RefusalAnswers returns the Answers worth trying for refuse and refuse_after:
-// every code that MTN documents, and those that it does not.
+// RefusalAnswers returns useful Answers for refuse and refuse_after: all codes that MTN documents, and some that it
+// does not.
 func RefusalAnswers() []string {
 	return sim.RefusalAnswers("400:NOT_ALLOWED", "500:NOT_ALLOWED", "NOT_ALLOWED_TARGET_ENVIRONMENT", "500:NOT_ALLOWED_TARGET_ENVIRONMENT",
 		"INVALID_CALLBACK_URL_HOST", "INVALID_CURRENCY", "500:INVALID_CURRENCY", "PAYER_NOT_FOUND", "500:PAYER_NOT_FOUND", "PAYEE_NOT_FOUND",
@@ -41,13 +41,13 @@ func RefusalAnswers() []string {
 		"404:RESOURCE_NOT_FOUND", "500:INTERNAL_PROCESSING_ERROR", "503:SERVICE_UNAVAILABLE", "409:CONFLICT")
 }
 
-// StatusAnswers returns the Answers worth trying for status_answer.
+// StatusAnswers returns useful Answers for status_answer.
 func StatusAnswers() []string {
 	return sim.StatusAnswers("500:RESOURCE_NOT_FOUND", "400:PAYER_NOT_FOUND", "500:PAYEE_NOT_FOUND", "404:NOT_ALLOWED")
 }
 
-// ServeHTTP finds the product and resource: /{product}/token/ and
-// /{product}/{version}/{resource}/...; API users are made under /v1_0/apiuser.
+// ServeHTTP finds the product and resource: /{product}/token/ and /{product}/{version}/{resource}/... API users are
+// created under /v1_0/apiuser.
 func (m *mtn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	p := m.products[path[0]]
@@ -72,8 +72,7 @@ func (m *mtn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resource finds the operation of a path below a product's version; serve is nil
-// where there is none.
+// resource returns the operation and handler of a path below a product's version. serve is nil if there is none.
 func (m *mtn) resource(p *product, method, resource string, rest []string) (op string, serve func(*call)) {
 	switch {
 	case p.resources[resource] || resource == "requesttopay":
@@ -90,8 +89,8 @@ func (m *mtn) resource(p *product, method, resource string, rest []string) (op s
 	return "", nil
 }
 
-// movement finds the operation of a path of payments. Every product has delivery
-// notifications under requesttopay.
+// movement returns the operation and handler of a path of payments. All products have delivery notifications under
+// requesttopay.
 func (m *mtn) movement(p *product, method, resource string, rest []string) (op string, serve func(*call)) {
 	own := p.resources[resource]
 	switch {
@@ -108,8 +107,8 @@ func (m *mtn) movement(p *product, method, resource string, rest []string) (op s
 	return "", nil
 }
 
-// guarded lets a request through that has a subscription key, a token of this
-// product and a target environment that there is.
+// guarded serves a request that has a subscription key, a token of this product and an existing target environment.
+// It refuses any other.
 func (m *mtn) guarded(w http.ResponseWriter, r *http.Request, p *product, op string, serve func(*call)) {
 	c, ok := m.begin(w, r, op)
 	if !ok {

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// MTN documents that a delivery notification is refused too late (410) and too
-// soon after the one before (429), but no times. These are ours.
+// MTN documents that it refuses a delivery notification that comes too late (410), or too soon after the previous one
+// (429). It documents no times, so these are ours.
 const (
-	notifyFor   = 24 * time.Hour // after the movement succeeded
-	notifyEvery = time.Minute    // for one movement, through one product
+	notifyFor   = 24 * time.Hour // time after the movement succeeded
+	notifyEvery = time.Minute    // minimum interval for one movement through one product
 )
 
-// notified keeps when each movement last had a delivery notification.
+// notified stores when each movement last had a delivery notification.
 type notified struct {
 	mu   sync.Mutex
 	last map[string]time.Time // by product, account and reference
 }
 
-// claim reports whether a movement may have a notification at now, and records it. It forgets older ones, so that the
-// map holds one minute of notifications.
+// claim reports whether a movement may have a notification now, and records it. It deletes older records, so that the
+// map has only one minute of notifications.
 func (n *notified) claim(movement string, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

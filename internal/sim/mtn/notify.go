@@ -9,10 +9,9 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// notify answers a delivery notification: a text to the other side of a movement
-// that succeeded. The text is in a header or in the body. Clients of the
-// disbursement and remittance products send it to the path of requests to pay,
-// so there resource is anyResource.
+// notify handles a delivery notification, which is a text to the other party of a successful movement. The text is in
+// a header or in the body. Clients of the disbursement and remittance products send it to the path of requests to
+// pay, so there resource is anyResource.
 func (m *mtn) notify(c *call, resource, reference string) {
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
 	var b struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// render writes the status object. A reason is a bare text, as the live system
-// has it, or the object of the specification.
+// render returns the status object. A reason is plain text, as in the live system, or an object, as in the
+// specification.
 func (m *mtn) render(e sim.Entry) []byte {
 	if show := agreedStatus[e.Resource]; show != nil {
 		body, _ := json.Marshal(show(e))
@@ -43,8 +43,8 @@ func (m *mtn) render(e sim.Entry) []byte {
 	return append(b, '}')
 }
 
-// callback is what MTN sends, once: the status object, by PUT for collections
-// and by POST for disbursements, because clients must take both.
+// callback returns the callback that MTN sends once: the status object, by PUT for collections and by POST for
+// disbursements. Clients must accept both.
 func (m *mtn) callback(e sim.Entry) sim.Callback {
 	method := http.MethodPost
 	if e.Kind == sim.Collection {
@@ -57,8 +57,8 @@ func (m *mtn) callback(e sim.Entry) sim.Callback {
 	}
 }
 
-// amountOf removes the amount from the echo of an entry and returns it as it was sent ("5" stays "5"). It returns the
-// amount of the entry if a fault changed that, or if an older book stored no amount in the echo.
+// amountOf removes the amount from the echo of an entry and returns it as it was received ("5" stays "5"). If a fault
+// changed the amount, or an older book stored none in the echo, it returns the amount of the entry.
 func amountOf(e sim.Entry) (amount, echo string) {
 	sent, has := strings.CutPrefix(e.Wire, `"amount":"`)
 	amount, echo, cut := strings.Cut(sent, `",`)

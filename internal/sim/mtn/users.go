@@ -17,8 +17,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// provision answers /v1_0/apiuser: making a user, showing it, and making its key.
-// It takes the subscription key of any product, and the user serves them all.
+// provision handles /v1_0/apiuser: creating a user, reading it, and creating its key. It accepts the subscription key
+// of any product, and the user is valid for all products.
 func (m *mtn) provision(w http.ResponseWriter, r *http.Request, path []string) {
 	making := len(path) == 0 && r.Method == http.MethodPost
 	showing := len(path) == 1 && r.Method == http.MethodGet
@@ -80,7 +80,7 @@ func (m *mtn) makeUser(c *call) {
 	}
 }
 
-// makeKey gives a user a new key; the one before, and its tokens, end.
+// makeKey creates a new key for a user. The old key and its tokens become invalid.
 func (m *mtn) makeKey(c *call, id string) {
 	key := make([]byte, 16)
 	rand.Read(key)
@@ -96,7 +96,7 @@ func (m *mtn) makeKey(c *call, id string) {
 	}
 }
 
-// user gives a product's own user, or one that was made, who serves every product.
+// user returns a product's own user, or a created one, which is valid for all products.
 func (m *mtn) user(p *product, id string) (sim.User, bool) {
 	if id == p.user {
 		return sim.User{ID: id, Key: p.key}, true
@@ -105,15 +105,15 @@ func (m *mtn) user(p *product, id string) (sim.User, bool) {
 	return u, known && u.Key != ""
 }
 
-// basic gives the user whose id and key a token call carries.
+// basic returns the user whose id and key are in a token call.
 func (m *mtn) basic(p *product, r *http.Request) (sim.User, bool) {
 	id, key, has := r.BasicAuth()
 	u, known := m.user(p, id)
 	return u, has && known && subtle.ConstantTimeCompare([]byte(key), []byte(u.Key)) == 1
 }
 
-// token answers the token call. Its body does not matter: clients send none, an empty object or a
-// grant type. Tokens carry their own end, so that they outlive a restart as real ones do.
+// token handles the token call. It ignores the body, because clients send none, an empty object or a grant type.
+// Tokens contain their own expiry, so that they stay valid after a restart, like real ones.
 func (m *mtn) token(w http.ResponseWriter, r *http.Request, p *product) {
 	c, ok := m.begin(w, r, sim.OpToken)
 	if !ok {
@@ -133,7 +133,8 @@ func (m *mtn) token(w http.ResponseWriter, r *http.Request, p *product) {
 	}
 }
 
-// sealed writes a token of a product and user that ends after tokenLife. About is its further subject, without a dot.
+// sealed returns a token of a product and user that expires after tokenLife. about is a further subject, which must
+// not contain a dot.
 func (m *mtn) sealed(p *product, u sim.User, about string) string {
 	end := strconv.FormatInt(m.s.Clock().Now().Add(tokenLife).Unix(), 10)
 	text := strings.Join([]string{p.name, u.ID, about, end}, ".")
@@ -147,7 +148,7 @@ func seal(u sim.User, text string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// opened reads a token that sealed wrote and that has not ended.
+// opened parses a token of sealed that has not expired.
 func (m *mtn) opened(p *product, token string) (u sim.User, about string, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 5 || parts[0] != p.name {
@@ -165,8 +166,8 @@ func (m *mtn) bearer(p *product, header string) (sim.User, bool) {
 	return u, ok && about == ""
 }
 
-// mayCall reports whether callbacks of a user may go to an address: only to its host, with any scheme and port.
-// Clients give the host as a URL, too.
+// mayCall reports whether callbacks of a user may be sent to an address. Only the user's host is allowed, with any
+// scheme and port. The user's host may itself be a URL.
 func mayCall(u sim.User, address *url.URL) bool {
 	host := u.Host
 	if !strings.Contains(host, "://") {

@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// Centre is the message centre. Of a message it keeps only the outstanding work, the handsets' bounded inboxes, and a
-// count of segments if that is enabled.
+// Centre is the message centre. Of a message it stores only the outstanding work, the text in the handset's limited
+// inbox and, if enabled, a count of segments.
 type Centre struct {
 	s       *sim.Sim
 	moments *moments
@@ -22,15 +22,15 @@ type Centre struct {
 	options atomic.Pointer[Options]
 	tally   tally
 	lastID  atomic.Uint64
-	counted atomic.Pointer[segmentBook] // nil: off
+	counted atomic.Pointer[segmentBook] // nil: segments are not counted
 	parts   *assembly
 	rate    rateWindow
-	waiting atomic.Int64 // segments whose receipt is not due
+	waiting atomic.Int64 // number of segments whose receipt is not due yet
 
 	mu        sync.Mutex
 	listeners []net.Listener
 	address   string
-	clients   []*client // every connection
+	clients   []*client // all connections
 	bound     int
 	peak      int
 	scripts   map[string]sim.Plan
@@ -38,16 +38,16 @@ type Centre struct {
 	running   sync.WaitGroup
 }
 
-// client is a connection. The centre's mutex guards bound and left.
+// client is a connection. The centre's mutex protects bound and left.
 type client struct {
 	link     *link
 	receiver *receiver
-	sends    atomic.Bool // bound, and not as a receiver
+	sends    atomic.Bool // bound as a transmitter or transceiver
 	bound    bool
 	left     bool
 }
 
-// enter adds a connection, unless the centre is closed.
+// enter adds a connection. It returns false if the centre is closed.
 func (c *Centre) enter(by *client) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *Centre) enter(by *client) bool {
 	return true
 }
 
-// admit counts a connection as bound.
+// admit counts a connection as bound, or returns the status of a refusal.
 func (c *Centre) admit(by *client, sends, receives bool) data.CommandStatusType {
 	limit := c.options.Load().Binds
 	c.mu.Lock()
@@ -82,8 +82,8 @@ func (c *Centre) admit(by *client, sends, receives bool) data.CommandStatusType 
 	return data.ESME_ROK
 }
 
-// stayingLocked counts the bound connections that the centre is not ending. A client that was cut off may reconnect
-// before the end of its old connection is noticed.
+// stayingLocked counts the bound connections that the centre is not closing. A client whose connection was cut may
+// reconnect before the centre notices the end of the old connection.
 func (c *Centre) stayingLocked() int {
 	n := 0
 	for _, by := range c.clients {
@@ -113,14 +113,14 @@ func (c *Centre) Account() Account {
 	return Account{Address: c.address, SystemID: systemID, Password: password}
 }
 
-// Set changes the habits of the message centre.
+// Set changes the options of the message centre.
 func (c *Centre) Set(o Options) {
 	o = o.withDefaults()
 	c.options.Store(&o)
 	c.outbox.pump()
 }
 
-// Options returns the habits of the message centre.
+// Options returns the options of the message centre.
 func (c *Centre) Options() Options { return *c.options.Load() }
 
 // Totals returns the counts of the message centre.
@@ -132,8 +132,7 @@ func (c *Centre) Totals() Totals {
 	return t
 }
 
-// Disconnect cuts every connection as a failing network does: nothing that is
-// under way arrives any more.
+// Disconnect cuts all connections, like a failing network. Data in transit is lost.
 func (c *Centre) Disconnect() {
 	c.mu.Lock()
 	clients := slices.Clone(c.clients)
@@ -143,21 +142,21 @@ func (c *Centre) Disconnect() {
 	}
 }
 
-// SendText sends a text from a handset to a sender ID or short code, as a
-// customer does who answers a message. It is cut to 70 characters.
+// SendText sends a text from a handset to a sender ID or short code, like a customer who answers a message. The text
+// is cut to 70 characters.
 func (c *Centre) SendText(from, to, text string) {
 	c.outbox.offer(receipt{to: sim.Party(from), from: to, text: text})
 }
 
-// Script fixes what messages to a number come to, whatever the number is.
+// Script sets the plan of messages to a number, instead of the number's own plan.
 func (c *Centre) Script(number string, p sim.Plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.scripts[sim.Party(number)] = p
 }
 
-// CountSegments begins to count accepted segments, from zero, or stops it. The
-// count grows with the number of messages; without it nothing does.
+// CountSegments starts to count accepted segments, from zero, or stops counting. The memory for the count grows with
+// the number of messages.
 func (c *Centre) CountSegments(on bool) {
 	if !on {
 		c.counted.Store(nil)
@@ -166,13 +165,12 @@ func (c *Centre) CountSegments(on bool) {
 	c.counted.Store(newSegmentBook())
 }
 
-// Segments returns every segment that was accepted since CountSegments, by
-// recipient, sender, text and part.
+// Segments returns all segments that were accepted since CountSegments, ordered by recipient, sender, text and part.
 func (c *Centre) Segments() []SegmentCount {
 	return c.counted.Load().list(func(segmentKey, int32) bool { return true })
 }
 
-// SegmentsTo is Segments of one recipient.
+// SegmentsTo returns the segments of one recipient, like Segments.
 func (c *Centre) SegmentsTo(number string) []SegmentCount {
 	to := sim.Party(number)
 	return c.counted.Load().list(func(k segmentKey, _ int32) bool { return k.to == to })
@@ -183,7 +181,7 @@ func (c *Centre) SegmentsTwice() []SegmentCount {
 	return c.counted.Load().list(func(_ segmentKey, n int32) bool { return n > 1 })
 }
 
-// plan returns the plan of a message: the script of its number, else the number's own.
+// plan returns the plan of a message: the script of its number, or the number's own plan.
 func (c *Centre) plan(to string) sim.Plan {
 	c.mu.Lock()
 	p, scripted := c.scripts[to]
@@ -197,16 +195,16 @@ func (c *Centre) plan(to string) sim.Plan {
 	return p
 }
 
-// segment is one submit_sm as it was understood.
+// segment is one decoded submit_sm.
 type segment struct {
 	sequence int32
 	from, to string
 	joint    joint
 	content  content
-	wants    byte // of receipts: 0 none, 1 any, 2 on failure, 3 on success
+	wants    byte // wanted receipts: 0 none, 1 any, 2 on failure, 3 on success
 }
 
-// room reports whether one more segment is accepted now.
+// room returns ESME_ROK if one more segment is accepted now, and otherwise the status of the refusal.
 func (c *Centre) room() data.CommandStatusType {
 	o := c.options.Load()
 	switch {
@@ -218,8 +216,8 @@ func (c *Centre) room() data.CommandStatusType {
 	return data.ESME_ROK
 }
 
-// accept takes a segment: it is counted and goes to its handset, and early
-// receipts leave at once.
+// accept accepts a segment: it counts the segment and delivers the text to its handset. An early receipt is sent at
+// once.
 func (c *Centre) accept(g segment, plan sim.Plan, hit sim.Hit) (id uint64) {
 	id = c.lastID.Add(1)
 	c.tally.accepted.Add(1)
@@ -253,14 +251,14 @@ func (c *Centre) arrive(g segment, whole []content) {
 	})
 }
 
-// promise sends the receipts of a segment when they are due.
+// promise schedules the receipts of a segment.
 func (c *Centre) promise(g segment, id uint64, plan sim.Plan, hit sim.Hit) {
 	delivered := plan.Then == sim.Success
 	if plan.Wait || plan.NoCallback || g.wants == 0 || g.wants == 2 && delivered || g.wants == 3 && !delivered {
 		return
 	}
 	truth := receipt{id: id, to: g.to, from: g.from, submitted: c.s.Clock().Now().UnixMicro(), verdict: verdictOf(plan), odd: hit.Has(sim.OddReceipt)}
-	report := func() { // of most: little is kept of each
+	report := func() { // the usual case captures little data for each segment
 		c.waiting.Add(-1)
 		c.outbox.offer(truth)
 	}
@@ -275,7 +273,7 @@ func (c *Centre) promise(g segment, id uint64, plan sim.Plan, hit sim.Hit) {
 	report()
 }
 
-// reportBadly sends a receipt with those that a plan adds to it.
+// reportBadly sends a receipt and the false or repeated receipts that a plan requires.
 func (c *Centre) reportBadly(truth receipt, plan sim.Plan) {
 	c.waiting.Add(-1)
 	lie := truth
@@ -299,14 +297,14 @@ func (c *Centre) reportBadly(truth receipt, plan sim.Plan) {
 	}
 }
 
-// rateWindow counts segments in each second of the clock.
+// rateWindow counts the segments in each second.
 type rateWindow struct {
 	mu     sync.Mutex
 	second int64
 	count  int
 }
 
-// take reports whether one more segment fits into this second.
+// take counts a segment and reports whether it is within this second's limit.
 func (w *rateWindow) take(now time.Time, limit int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

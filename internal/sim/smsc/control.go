@@ -8,17 +8,17 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// view is the message centre as the control interface shows it.
+// view is the state of the message centre in the control interface.
 type view struct {
 	Account
 	Options
 	LatencyMS int64 `json:"latency_ms"`
 	Totals
-	Counting bool `json:"counting"`      // whether accepted segments are counted one by one
-	Segments int  `json:"segments"`      // different ones that were accepted since
-	Again    int  `json:"again"`         // acceptances of one that had been accepted before
-	Lost     int  `json:"not_counted"`   // beyond the capacity of the count
-	Waiting  int  `json:"receipts_wait"` // for a connection that takes them
+	Counting bool `json:"counting"`      // whether accepted segments are counted
+	Segments int  `json:"segments"`      // number of different segments accepted since
+	Again    int  `json:"again"`         // number of repeated acceptances
+	Lost     int  `json:"not_counted"`   // acceptances beyond the capacity of the count
+	Waiting  int  `json:"receipts_wait"` // receipts that wait for a connection
 }
 
 // control returns the centre's part of /sim/v1.
@@ -40,8 +40,7 @@ func (c *Centre) view() view {
 	return v
 }
 
-// change changes the habits that the body names, begins or ends the count of
-// segments, and cuts the connections.
+// change changes the options in the body, starts or stops the count of segments, and cuts the connections.
 func (c *Centre) change(r *http.Request) (any, error) {
 	o := c.Options()
 	body := struct {
@@ -81,11 +80,10 @@ type segmentView struct {
 	Accepted int    `json:"accepted"`
 }
 
-// maxSegmentRows bounds one answer about segments.
+// maxSegmentRows is the maximum number of segments in one response.
 const maxSegmentRows = 10_000
 
-// listSegments lists counted segments: of one recipient (to=), else those that
-// were accepted more than once.
+// listSegments lists counted segments: those of one recipient (to=), or else those that were accepted more than once.
 func (c *Centre) listSegments(r *http.Request) (any, error) {
 	var counts []SegmentCount
 	if to := r.URL.Query().Get("to"); to != "" {

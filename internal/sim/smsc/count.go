@@ -9,7 +9,8 @@ import (
 )
 
 // SegmentCount is the number of times that one segment was accepted. A segment is identified by its sender, its
-// recipient, its place in the message and its text. A message that needs its own count needs its own text.
+// recipient, its place in the message and its text. Two messages with the same text to one recipient are counted
+// together.
 type SegmentCount struct {
 	From, To    string
 	Part, Parts int
@@ -17,14 +18,14 @@ type SegmentCount struct {
 	Accepted    int
 }
 
-// maxCounted bounds the count of segments; new segments beyond it are not counted.
+// maxCounted is the maximum number of different segments that are counted.
 const maxCounted = 4_000_000
 
 // segmentBook counts accepted segments.
 type segmentBook struct {
 	mu     sync.Mutex
 	counts map[segmentKey]int32
-	lost   int // not counted: the book was full
+	lost   int // acceptances that were not counted because the book was full
 }
 
 type segmentKey struct {
@@ -35,7 +36,7 @@ type segmentKey struct {
 
 func newSegmentBook() *segmentBook { return &segmentBook{counts: map[segmentKey]int32{}} }
 
-// list returns the segments that are wanted, by recipient, sender, text and part.
+// list returns the segments for which want returns true, ordered by recipient, sender, text and part.
 func (b *segmentBook) list(want func(segmentKey, int32) bool) []SegmentCount {
 	list := []SegmentCount{}
 	if b == nil {
@@ -70,8 +71,8 @@ func (b *segmentBook) add(from, to string, j joint, text string) {
 	b.counts[k]++
 }
 
-// totals gives how many different segments were accepted, how many acceptances
-// were repetitions, and how many were not counted.
+// totals returns the number of different accepted segments, of repeated acceptances, and of acceptances that were not
+// counted.
 func (b *segmentBook) totals() (segments, again, lost int) {
 	if b == nil {
 		return 0, 0, 0

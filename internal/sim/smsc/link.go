@@ -16,31 +16,31 @@ import (
 
 const (
 	smppHeader  = 16
-	bindWithin  = 30 * time.Second // of connecting
-	lastWithin  = 30 * time.Second // for what waits to be written, once nothing more is taken
-	partWithin  = time.Second      // for a client to close after we did
-	maxUnsent   = 4 << 20          // octets that wait for a client that does not read
-	flushBeyond = 32 << 10         // octets that go out while more is being read
-	maxSilence  = 3                // requests for a sign of life without one
+	bindWithin  = 30 * time.Second // maximum time between connecting and binding
+	lastWithin  = 30 * time.Second // for writing pending units after the connection stopped reading
+	partWithin  = time.Second      // for the client to close its side after we closed ours
+	maxUnsent   = 4 << 20          // maximum octets that wait for a client that does not read
+	flushBeyond = 32 << 10         // octets after which the writer runs while more is being read
+	maxSilence  = 3                // enquire_link requests without a response
 )
 
-// link is one connection with a client. Its reader passes on each unit at once, and its writer sends everything
-// pending in one write. The reader never waits until an answer is due, so a client's window may have any size.
+// link is one connection with a client. Its reader passes on each unit at once, and its writer sends all pending
+// units in one write. The reader does not wait until responses are due, so a client's window may have any size.
 type link struct {
 	conn    net.Conn
 	clock   *clock.Clock
-	enquiry func() time.Duration // the silence after which a sign of life is asked for
+	enquiry func() time.Duration // idle time after which enquire_link is sent
 	reader  *bufio.Reader
-	frame   []byte // the unit being read
+	frame   []byte // the unit that is being read
 
 	mu      sync.Mutex
-	room    *sync.Cond // signalled when out was written
+	room    *sync.Cond // signalled after out was written
 	out     *pdu.ByteBuffer
-	silence int  // requests for a sign of life without one
-	parting bool // nothing more is taken; what waits is written, then the connection ends
+	silence int  // number of enquire_link requests without a response
+	parting bool // no more units are accepted; pending ones are written, then the connection ends
 	gone    bool
 
-	kick chan struct{} // there is something to write
+	kick chan struct{} // there are units to write
 	dead chan struct{}
 }
 
@@ -53,7 +53,7 @@ func newLink(conn net.Conn, c *clock.Clock, enquiry func() time.Duration) *link 
 	return l
 }
 
-// read hands units to take until the connection ends.
+// read passes units to take until the connection ends.
 func (l *link) read(take func(pdu.Header, []byte)) {
 	_ = l.conn.SetReadDeadline(time.Now().Add(bindWithin))
 	for {
@@ -64,7 +64,7 @@ func (l *link) read(take func(pdu.Header, []byte)) {
 		if header.CommandLength < smppHeader || header.CommandLength > data.MAX_PDU_LEN {
 			l.nack(header, data.ESME_RINVCMDLEN)
 			l.part()
-			_, _ = io.Copy(io.Discard, l.conn) // nothing behind it can be understood
+			_, _ = io.Copy(io.Discard, l.conn) // the rest cannot be parsed
 			return
 		}
 		if missing := int(header.CommandLength) - len(l.frame); missing > 0 {
@@ -74,7 +74,7 @@ func (l *link) read(take func(pdu.Header, []byte)) {
 			return
 		}
 		if !l.listening() {
-			continue // parting: units that arrive now are not accepted
+			continue // the connection is ending, so units are ignored
 		}
 		take(header, l.frame[:header.CommandLength])
 		if l.reader.Buffered() == 0 {
@@ -83,8 +83,8 @@ func (l *link) read(take func(pdu.Header, []byte)) {
 	}
 }
 
-// listening records activity of the client and reports whether units are still accepted. It waits while a client does
-// not read its answers.
+// listening records activity of the client and reports whether units are still accepted. It waits while the client
+// does not read its responses.
 func (l *link) listening() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,14 +95,14 @@ func (l *link) listening() bool {
 	return !l.parting && !l.gone
 }
 
-// nack reports an unreadable unit.
+// nack sends a generic_nack for an unreadable unit.
 func (l *link) nack(h pdu.Header, status data.CommandStatusType) {
 	answer := pdu.NewGenericNack().(*pdu.GenericNack)
 	answer.CommandStatus, answer.SequenceNumber = status, h.SequenceNumber
 	l.send(answer)
 }
 
-// send queues a unit; flush lets it go.
+// send queues a unit. flush makes the writer send it.
 func (l *link) send(p pdu.PDU) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *link) send(p pdu.PDU) {
 	}
 }
 
-// flush wakes the writer.
+// flush wakes up the writer.
 func (l *link) flush() {
 	select {
 	case l.kick <- struct{}{}:
@@ -123,7 +123,7 @@ func (l *link) flush() {
 	}
 }
 
-// write writes whatever waits, and asks for a sign of life when it is time.
+// write sends all pending units, and enquire_link when it is due.
 func (l *link) write() {
 	spare := pdu.NewBuffer(nil)
 	life := l.clock.Timer(l.enquiry())
@@ -159,7 +159,7 @@ func (l *link) write() {
 	}
 }
 
-// enquire asks for a sign of life, or gives a client up that shows none.
+// enquire sends enquire_link, or ends the connection of a client that did not respond to several.
 func (l *link) enquire() {
 	l.mu.Lock()
 	l.silence++
@@ -173,20 +173,20 @@ func (l *link) enquire() {
 	l.send(request)
 }
 
-// stays reports whether the connection is not ending.
+// stays reports whether the connection is not being closed.
 func (l *link) stays() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.parting && !l.gone
 }
 
-// unbind asks the client to leave and ends the connection.
+// unbind sends unbind and then ends the connection.
 func (l *link) unbind() {
 	l.send(pdu.NewUnbind())
 	l.part()
 }
 
-// part ends the connection once what waits has been written.
+// part ends the connection after all pending units are written.
 func (l *link) part() {
 	l.mu.Lock()
 	l.parting = true
@@ -195,8 +195,8 @@ func (l *link) part() {
 	l.flush()
 }
 
-// hangUp closes our half of the connection, so that written data arrives, and gives the client a moment to close its
-// own.
+// hangUp closes our side of the connection, so that written data arrives. It then waits a moment for the client to
+// close its side.
 func (l *link) hangUp() {
 	half, ok := l.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
@@ -219,17 +219,17 @@ func (l *link) cut() {
 	l.conn.Close()
 }
 
-// garble sends an answer whose frame is right and whose message id never ends.
+// garble sends a response with a correct length whose message id has no terminator.
 func (l *link) garble(sequence int32) {
 	l.raw(20, sequence, 0xde, 0xad, 0xbe, 0xef)
 }
 
-// breakStream sends an answer that claims a length which cannot be.
+// breakStream sends a response with an impossible length.
 func (l *link) breakStream(sequence int32) {
 	l.raw(0xfffffff0, sequence, 0xde, 0xad)
 }
 
-// raw sends an answer to a submit as no codec would write it.
+// raw sends a malformed response to a submit.
 func (l *link) raw(length uint32, sequence int32, body ...byte) {
 	unit := binary.BigEndian.AppendUint32(nil, length)
 	unit = binary.BigEndian.AppendUint32(unit, 0x80000004)

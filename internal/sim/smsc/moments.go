@@ -7,15 +7,14 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// moments puts what happens at one moment into one entry of the simulator's
-// schedule, however many messages it is about.
+// moments combines all events of one time in one entry of the simulator's schedule, for any number of messages.
 type moments struct {
 	s     *sim.Sim
 	mu    sync.Mutex
 	slots map[int64][]func() // by microsecond
 }
 
-// later runs do once d has passed.
+// later runs do after d has passed.
 func (m *moments) later(d time.Duration, do func()) {
 	step := time.Millisecond
 	if d > 10*sim.Grid {

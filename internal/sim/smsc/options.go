@@ -14,7 +14,7 @@ const (
 	password = "sim-pass"
 )
 
-// IDForm is how the message centre writes the ids of messages.
+// IDForm is the form in which the message centre writes message ids.
 type IDForm string
 
 // The forms of ids.
@@ -24,30 +24,28 @@ const (
 	IDDecimal IDForm = "decimal"
 )
 
-// Options are the habits of the message centre. They may change while it
-// runs (Set); connections that are bound notice at once.
+// Options configure the behaviour of the message centre. They may change while it runs (Set), and then apply to
+// existing connections at once.
 type Options struct {
-	// SubmitIDs is the form of ids in answers to submits, ReceiptIDs in
-	// receipts; empty means IDText.
+	// SubmitIDs is the form of ids in responses to submits, and ReceiptIDs in receipts. Empty means IDText.
 	SubmitIDs  IDForm `json:"submit_ids"`
 	ReceiptIDs IDForm `json:"receipt_ids"`
-	// BareReceipts leaves receipted_message_id and message_state out.
+	// BareReceipts omits receipted_message_id and message_state.
 	BareReceipts bool `json:"bare_receipts"`
-	// Rate is how many segments a second are taken; the rest is answered
-	// with ESME_RTHROTTLED. Zero: any number.
+	// Rate is the maximum number of segments a second. Further ones are refused with ESME_RTHROTTLED. Zero means no
+	// limit.
 	Rate int `json:"rate"`
-	// Queue is how many segments may wait for their receipt; beyond it a
-	// submit is answered with ESME_RMSGQFUL. Zero: any number.
+	// Queue is the maximum number of segments that wait for their receipt. Beyond it a submit is refused with
+	// ESME_RMSGQFUL. Zero means no limit.
 	Queue int `json:"queue"`
-	// Binds is how many connections may be bound at once; zero: any number.
+	// Binds is the maximum number of bound connections. Zero means no limit.
 	Binds int `json:"max_binds"`
-	// ReceiptWindow is how many receipts one connection may owe an
-	// acknowledgement for; zero: 100.
+	// ReceiptWindow is the maximum number of unacknowledged receipts of one connection. Zero means 100.
 	ReceiptWindow int `json:"receipt_window"`
-	// Latency passes between a submit and its answer.
+	// Latency is the time between a submit and its response.
 	Latency time.Duration `json:"-"`
-	// EnquireEvery is the silence after which a connection is asked for a
-	// sign of life; zero: 60 s. After three without one it is closed.
+	// EnquireEvery is the idle time after which enquire_link is sent. Zero means 60 s. After three without a response
+	// the connection is closed.
 	EnquireEvery time.Duration `json:"-"`
 }
 
@@ -67,33 +65,33 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Account holds the credentials of an SMPP client for a bind with the message centre.
+// Account has the credentials with which an SMPP client binds to the message centre.
 type Account struct {
-	Address  string `json:"address"` // host:port of the first listener; empty before it is announced
+	Address  string `json:"address"` // host:port of the first listener; empty before Announce
 	SystemID string `json:"system_id"`
 	Password string `json:"password"`
 }
 
-// Totals are the counts of the message centre since its start.
+// Totals has counts of the message centre since its start.
 type Totals struct {
 	Bound     int   `json:"bound"`      // connections that are bound now
-	PeakBound int   `json:"peak_bound"` // the most at once
-	Connected int64 `json:"connected"`  // connections taken
-	Binds     int64 `json:"binds"`      // that succeeded
-	NotBound  int64 `json:"not_bound"`  // binds that were refused
-	Enquiries int64 `json:"enquiries"`  // enquire_link that came in
-	Alive     int64 `json:"alive"`      // answers to those that went out
-	Submitted int64 `json:"submitted"`  // submit_sm that came in
-	Accepted  int64 `json:"accepted"`   // of those, segments taken, answered or not
+	PeakBound int   `json:"peak_bound"` // maximum number of connections bound at once
+	Connected int64 `json:"connected"`  // accepted connections
+	Binds     int64 `json:"binds"`      // successful binds
+	NotBound  int64 `json:"not_bound"`  // refused binds
+	Enquiries int64 `json:"enquiries"`  // received enquire_link
+	Alive     int64 `json:"alive"`      // responses to sent enquire_link
+	Submitted int64 `json:"submitted"`  // received submit_sm
+	Accepted  int64 `json:"accepted"`   // accepted segments, with or without a response
 	Throttled int64 `json:"throttled"`  // ESME_RTHROTTLED and ESME_RMSGQFUL
-	Refused   int64 `json:"refused"`    // any other no
-	Receipts  int64 `json:"receipts"`   // deliver_sm sent, the repeated as well
-	Confirmed int64 `json:"confirmed"`  // of those, acknowledged
+	Refused   int64 `json:"refused"`    // all other refusals
+	Receipts  int64 `json:"receipts"`   // sent deliver_sm, including repeated ones
+	Confirmed int64 `json:"confirmed"`  // acknowledged deliver_sm
 	Repeated  int64 `json:"repeated"`   // sent again: refused for now, or the connection ended
-	Dropped   int64 `json:"dropped"`    // given up: refused for good, or far too many waited
+	Dropped   int64 `json:"dropped"`    // given up: refused for good, or too many waited
 }
 
-// tally counts for Totals, except connections.
+// tally has the counts of Totals, except those of connections.
 type tally struct {
 	connected, binds, notBound, enquiries, alive atomic.Int64
 	submitted, accepted, throttled, refused      atomic.Int64

@@ -11,29 +11,28 @@ import (
 	"github.com/linxGnu/gosmpp/pdu"
 )
 
-// outbox holds the receipts that wait, and gives them in turn to the connections
-// that may receive. A receipt that a connection did not acknowledge goes out again
-// through another.
+// outbox has the waiting receipts and sends them to the receiving connections in turn. If a connection ends without
+// acknowledging a receipt, the receipt is sent again through another connection.
 type outbox struct {
 	options *atomic.Pointer[Options]
 	moments *moments
 	tally   *tally
 
-	taking, watchers atomic.Int64 // submits that may bring a receipt, and callers of quiet
+	taking, watchers atomic.Int64 // number of submits in progress that may cause a receipt, and of callers of quiet
 
 	mu        sync.Mutex
-	still     *sync.Cond // signalled when no receipt is under way
+	still     *sync.Cond // signalled when no receipt is in progress
 	receivers []*receiver
 	turn      int
 	queue     receiptQueue
-	underWay  int // receipts without an acknowledgement
+	underWay  int // number of unacknowledged receipts
 	closed    bool
 }
 
-// receiver is a connection that receipts go to. The outbox's mutex guards it.
+// receiver is a connection that receives receipts. The outbox's mutex protects it.
 type receiver struct {
 	link     *link
-	owed     map[int32]receipt // receipts without an acknowledgement, by sequence number
+	owed     map[int32]receipt // unacknowledged receipts by sequence number
 	sequence int32
 	report   *pdu.DeliverSM
 }
@@ -48,15 +47,14 @@ func newReceiver(l *link) *receiver {
 	return &receiver{link: l, owed: map[int32]receipt{}, report: pdu.NewDeliverSM().(*pdu.DeliverSM)}
 }
 
-// join adds a connection that receipts may go to.
+// join adds a connection that receives receipts.
 func (b *outbox) join(r *receiver) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.receivers = append(b.receivers, r)
 }
 
-// leave removes a connection; the receipts that it owes an answer for go out
-// again through another.
+// leave removes a connection. Its unacknowledged receipts are sent again through another connection.
 func (b *outbox) leave(r *receiver) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +66,7 @@ func (b *outbox) leave(r *receiver) {
 	b.pumpLocked()
 }
 
-// offer sends receipts out, or lets them wait for a connection that takes them.
+// offer sends receipts, or queues them until a connection can receive them.
 func (b *outbox) offer(receipts ...receipt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +77,7 @@ func (b *outbox) offer(receipts ...receipt) {
 	b.pumpLocked()
 }
 
-// pump gives waiting receipts to the connections in turn.
+// pump sends waiting receipts to the connections in turn.
 func (b *outbox) pump() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +101,7 @@ func (b *outbox) pumpLocked() {
 	}
 }
 
-// nextLocked returns a connection with room in its window, in turn.
+// nextLocked returns the next connection with room in its window, or nil.
 func (b *outbox) nextLocked(window int) *receiver {
 	for range b.receivers {
 		b.turn++
@@ -125,14 +123,14 @@ func (b *outbox) deliverLocked(to *receiver, r receipt) {
 	to.link.send(to.report)
 }
 
-// retryReceipt is when a receipt is sent again that the client refused for now,
-// and receiptTries how often.
+// retryReceipt is the pause before a receipt that the client refused for now is sent again. receiptTries is the
+// maximum number of attempts.
 const (
 	retryReceipt = time.Second
 	receiptTries = 100
 )
 
-// confirm treats a client's answer to a receipt.
+// confirm handles a client's response to a receipt.
 func (b *outbox) confirm(from *receiver, sequence int32, status data.CommandStatusType) {
 	b.mu.Lock()
 	r, known := from.owed[sequence]
@@ -165,8 +163,7 @@ func (b *outbox) confirm(from *receiver, sequence int32, status data.CommandStat
 	}
 }
 
-// taken ends a submit that expected counted: its answer is on its way, and its
-// receipt if that is due.
+// taken is called at the end of a submit. Its response has been queued, and its receipt if that is due already.
 func (b *outbox) taken() {
 	if b.taking.Add(-1) == 0 && b.watchers.Load() > 0 {
 		b.mu.Lock()
@@ -181,8 +178,8 @@ func (b *outbox) waiting() int {
 	return b.queue.len()
 }
 
-// quietLocked reports whether every receipt that can go has gone and was answered,
-// and no submit may bring another one at this moment.
+// quietLocked reports whether all receipts that can be sent were sent and acknowledged, and no submit in progress may
+// cause another one.
 func (b *outbox) quietLocked() bool {
 	return b.taking.Load() == 0 && b.underWay == 0 && (b.queue.len() == 0 || len(b.receivers) == 0)
 }
@@ -193,7 +190,7 @@ func (b *outbox) idle() bool {
 	return b.closed || b.quietLocked()
 }
 
-// quiet waits until no receipt is under way.
+// quiet waits until no receipt is in progress.
 func (b *outbox) quiet(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		b.mu.Lock()

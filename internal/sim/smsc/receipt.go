@@ -12,26 +12,25 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// receipt is one delivery report still to be sent, or a text that a handset
-// sends to the client.
+// receipt is one delivery report to be sent, or a text from a handset to the client.
 type receipt struct {
 	id        uint64
-	to, from  string // of the message: the handset and the sender
+	to, from  string // of the message: the handset and the sender ID
 	submitted int64  // microseconds since 1970
 	verdict   *verdict
-	text      string // not empty: this is no receipt but a handset's message
+	text      string // not empty: a message from a handset instead of a receipt
 	tries     uint8
 	odd       bool
 }
 
-// verdict is the outcome in a receipt: the status in its text, message_state, and the network's error.
+// verdict is the outcome in a receipt: the status in its text, message_state, and the network's error code.
 type verdict struct {
 	word  string
 	state byte
 	code  string
 }
 
-// The verdicts by why a message failed.
+// The verdicts, by the reason of the failure.
 var (
 	verdictDelivered = &verdict{"DELIVRD", data.SM_STATE_DELIVERED, "000"}
 	verdictFailed    = &verdict{"UNDELIV", data.SM_STATE_UNDELIVERABLE, "005"}
@@ -55,8 +54,8 @@ func verdictOf(p sim.Plan) *verdict {
 	return verdictFailed
 }
 
-// maxReceipts is the number of receipts that wait for an absent client. Beyond it the oldest are dropped, as an
-// operator does after some days.
+// maxReceipts is the maximum number of receipts that wait for an absent client. Beyond it the oldest are dropped, as
+// operators do after some days.
 const maxReceipts = 1_000_000
 
 // receiptQueue is a queue of receipts.
@@ -68,7 +67,7 @@ type receiptQueue struct {
 
 func (q *receiptQueue) len() int { return len(q.list) - q.head }
 
-// push adds receipts and returns how many of the oldest it dropped for them.
+// push adds receipts and returns how many of the oldest it dropped.
 func (q *receiptQueue) push(receipts ...receipt) (dropped int64) {
 	q.list = append(q.list, receipts...)
 	for q.len() > q.limit {
@@ -92,7 +91,7 @@ func (q *receiptQueue) pop() receipt {
 	return r
 }
 
-// unpop puts receipts back in front, in the order in which they went out.
+// unpop returns receipts to the front of the queue, in the order in which they were sent.
 func (q *receiptQueue) unpop(owed map[int32]receipt) {
 	if len(owed) == 0 {
 		return
@@ -104,7 +103,7 @@ func (q *receiptQueue) unpop(owed map[int32]receipt) {
 	q.list, q.head = append(list, q.list[q.head:]...), 0
 }
 
-// writeID writes a message's id in a form.
+// writeID formats a message's id.
 func writeID(id uint64, form IDForm) string {
 	switch form {
 	case IDHex:
@@ -116,10 +115,10 @@ func writeID(id uint64, form IDForm) string {
 	}
 }
 
-// receiptTime is how a receipt writes a moment.
+// receiptTime is the time format in a receipt.
 const receiptTime = "0601021504"
 
-// fill makes d the deliver_sm of a receipt.
+// fill sets the fields of the deliver_sm of a receipt.
 func (r receipt) fill(d *pdu.DeliverSM, o *Options, now time.Time) {
 	clear(d.OptionalParameters)
 	setAddress(&d.SourceAddr, r.to)
@@ -133,7 +132,7 @@ func (r receipt) fill(d *pdu.DeliverSM, o *Options, now time.Time) {
 	}
 	d.EsmClass = data.SM_SMSC_DLV_RCPT_TYPE
 	id := writeID(r.id, o.ReceiptIDs)
-	_ = d.Message.SetMessageDataWithEncoding(r.receiptText(id, now), data.GSM7BIT) // always short enough
+	_ = d.Message.SetMessageDataWithEncoding(r.receiptText(id, now), data.GSM7BIT) // the text is always short enough
 	if r.odd {
 		d.ServiceType = "OVERLONG-SERVICE-TYPE"
 	}
@@ -143,8 +142,8 @@ func (r receipt) fill(d *pdu.DeliverSM, o *Options, now time.Time) {
 	}
 }
 
-// receiptText returns the text of a receipt (appendix B of the specification). An odd one copies variants of real
-// message centres: other spellings, impossible dates, and a message text that looks like a receipt itself.
+// receiptText returns the text of a receipt (appendix B of the specification). An odd receipt imitates real message
+// centres: other spellings, impossible dates, and a message text that looks like a receipt.
 func (r receipt) receiptText(id string, now time.Time) []byte {
 	if r.odd {
 		return []byte("Id:" + strings.ToLower(id) + " Sub:1 Dlvrd:1 Submit Date:20260230250000 Done Date:0000000000 Stat:" +
@@ -164,7 +163,7 @@ func (r receipt) receiptText(id string, now time.Time) []byte {
 	return append(text, " text:"...)
 }
 
-// setAddress writes a number as international, anything else as alphanumeric.
+// setAddress sets a number as international, and any other address as alphanumeric.
 func setAddress(a *pdu.Address, address string) {
 	ton, npi := data.GSM_TON_INTERNATIONAL, data.GSM_NPI_E164
 	if strings.Trim(address, "0123456789") != "" {
@@ -172,5 +171,5 @@ func setAddress(a *pdu.Address, address string) {
 	}
 	a.SetTon(ton)
 	a.SetNpi(npi)
-	_ = a.SetAddress(address) // came in over the wire, so it fits
+	_ = a.SetAddress(address) // the address was received in a unit, so it fits
 }

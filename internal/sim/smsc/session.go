@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/sim"
 )
 
-// session is the conversation with one client.
+// session is the SMPP session with one client.
 type session struct {
 	*client
 	c      *Centre
@@ -42,7 +42,7 @@ func (s *session) run() {
 	}()
 }
 
-// take treats one unit.
+// take handles one unit.
 func (s *session) take(h pdu.Header, unit []byte) {
 	switch h.CommandID {
 	case data.SUBMIT_SM:
@@ -65,13 +65,13 @@ func (s *session) take(h pdu.Header, unit []byte) {
 		s.c.tally.alive.Add(1)
 	case data.UNBIND_RESP, data.GENERIC_NACK:
 	default:
-		if h.CommandID >= 0 { // a request, not an answer
+		if h.CommandID >= 0 { // a request, not a response
 			s.link.nack(h, data.ESME_RINVCMDID)
 		}
 	}
 }
 
-// takeBind binds a client, or answers with the reason for a refusal.
+// takeBind binds a client, or refuses with a status.
 func (s *session) takeBind(h pdu.Header, unit []byte) {
 	request, err := pdu.CreatePDUFromCmdID(h.CommandID)
 	if err == nil {
@@ -119,11 +119,11 @@ func (s *session) takeBind(h pdu.Header, unit []byte) {
 	respond()
 }
 
-// takeSubmit handles one submit_sm: its faults, its number's plan, its answer and the later receipt.
+// takeSubmit handles one submit_sm: its faults, its number's plan, its response and the later receipt.
 func (s *session) takeSubmit(h pdu.Header, unit []byte) {
 	c := s.c
 	c.outbox.taking.Add(1)
-	defer func() { // when its answer is on its way
+	defer func() { // after its response is queued
 		c.tally.submitted.Add(1)
 		c.outbox.taken()
 	}()
@@ -156,8 +156,7 @@ func (s *session) takeSubmit(h pdu.Header, unit []byte) {
 	}
 }
 
-// struck carries out the faults that strike before anything is done, and
-// reports whether one did.
+// struck applies the faults that take effect before anything is processed. It reports whether there was one.
 func (s *session) struck(h pdu.Header, hit sim.Hit) bool {
 	switch {
 	case hit.Has(sim.RequestLost), hit.Has(sim.Outage):
@@ -174,7 +173,7 @@ func (s *session) struck(h pdu.Header, hit sim.Hit) bool {
 	return true
 }
 
-// understand reads a submit_sm and checks it as strictly as an operator does.
+// understand decodes a submit_sm and checks it as strictly as an operator does.
 func (s *session) understand(h pdu.Header, unit []byte) (segment, data.CommandStatusType) {
 	if !s.sends.Load() {
 		return segment{}, data.ESME_RINVBNDSTS
@@ -205,7 +204,7 @@ func (s *session) understand(h pdu.Header, unit []byte) (segment, data.CommandSt
 	return g, data.ESME_ROK
 }
 
-// refuse answers a submit with a status.
+// refuse responds to a submit with an error status.
 func (s *session) refuse(sequence int32, status data.CommandStatusType) {
 	switch status {
 	case data.ESME_RTHROTTLED, data.ESME_RMSGQFUL:
@@ -216,7 +215,7 @@ func (s *session) refuse(sequence int32, status data.CommandStatusType) {
 	s.status(sequence, status, "")
 }
 
-// status sends the answer to a submit after the latency.
+// status sends the response to a submit after the latency.
 func (s *session) status(sequence int32, status data.CommandStatusType, id string) {
 	if wait := s.c.options.Load().Latency; wait > 0 {
 		s.c.moments.later(wait, func() {
@@ -231,8 +230,7 @@ func (s *session) status(sequence int32, status data.CommandStatusType, id strin
 	s.link.send(s.answer)
 }
 
-// respond answers a segment that was taken, unless its plan or a fault takes
-// the answer away.
+// respond sends the response to an accepted segment, unless its plan or a fault suppresses or replaces it.
 func (s *session) respond(sequence int32, id uint64, plan sim.Plan, hit sim.Hit) {
 	name := writeID(id, s.c.options.Load().SubmitIDs)
 	switch {
@@ -260,7 +258,7 @@ func (s *session) respond(sequence int32, id uint64, plan sim.Plan, hit sim.Hit)
 	}
 }
 
-// validSender reports whether a handset could show the sender.
+// validSender reports whether a handset can show the sender.
 func validSender(a pdu.Address) bool {
 	if a.Ton() == data.GSM_TON_ALPHANUMERIC {
 		return a.Address() != "" && len(a.Address()) <= 11

@@ -25,8 +25,7 @@ import (
 
 var errClosed = errors.New("the simulator's message centre is closed")
 
-// New returns a message centre. It works once a simulator has been opened with Join
-// among its parts.
+// New returns a message centre. It works after a simulator was opened with Join among its parts.
 func New(o Options) *Centre {
 	c := &Centre{parts: newAssembly(), scripts: map[string]sim.Plan{}}
 	o = o.withDefaults()
@@ -34,21 +33,22 @@ func New(o Options) *Centre {
 	return c
 }
 
-// Join is the part of a simulator that is the message centre.
+// Join adds the message centre to a simulator. It is a sim.Part.
 func (c *Centre) Join(s *sim.Sim) sim.Provider {
 	c.s = s
 	c.moments = &moments{s: s, slots: map[int64][]func(){}}
 	c.outbox = newOutbox(&c.options, c.moments, &c.tally)
-	// Ids go on from where a message centre that ran before cannot have been.
+	// Ids begin at a value that an earlier run of the message centre cannot have reached.
 	c.lastID.Store(uint64(s.Clock().Now().UnixMilli()) << 12)
 	return sim.Provider{Name: Name, Adapter: "smpp", Messages: true, Control: c.control(), Worker: c}
 }
 
-// firstAcceptPause comes after an accept that failed, as for want of file descriptors; each one more doubles it.
+// firstAcceptPause is the pause after an accept failed, such as for lack of file descriptors. Each further failure
+// doubles it.
 const firstAcceptPause = 5 * time.Millisecond
 
-// Announce records where the message centre will be served, before anybody can ask
-// for its account: Serve runs next to the interface that gives it.
+// Announce stores the address of the message centre before anybody can request its account. Serve runs concurrently
+// with the interface that returns the account.
 func (c *Centre) Announce(l net.Listener) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,8 +57,8 @@ func (c *Centre) Announce(l net.Listener) {
 	}
 }
 
-// Serve takes connections of SMPP clients until the simulator or the
-// listener is closed. The account is that of Account.
+// Serve accepts connections of SMPP clients until the simulator or the listener is closed. Clients bind with the
+// credentials of Account.
 func (c *Centre) Serve(l net.Listener) error {
 	c.mu.Lock()
 	if c.closed {
@@ -87,13 +87,13 @@ func (c *Centre) Serve(l net.Listener) error {
 	}
 }
 
-// Idle reports whether no receipt is under way.
+// Idle reports whether no receipt is in progress.
 func (c *Centre) Idle() bool { return c.outbox.idle() }
 
-// Quiet waits until no receipt is under way.
+// Quiet waits until no receipt is in progress.
 func (c *Centre) Quiet(ctx context.Context) error { return c.outbox.quiet(ctx) }
 
-// Close unbinds every connection and waits for its end.
+// Close unbinds all connections and waits until they have ended.
 func (c *Centre) Close() {
 	c.mu.Lock()
 	c.closed = true

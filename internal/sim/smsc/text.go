@@ -8,14 +8,14 @@ import (
 	"github.com/linxGnu/gosmpp/pdu"
 )
 
-// content is the text of one segment as it travelled.
+// content is the text of one segment as it was sent.
 type content struct {
 	coding data.Encoding // nil: unknown, shown as Latin-1
 	octets []byte
 }
 
 // text decodes a segment by itself, as a handset does that shows each part on arrival. It does not repair a character
-// that the sender cut in two.
+// that the sender divided between two segments.
 func (c content) text() string {
 	coding := c.coding
 	if coding == nil || coding == data.BINARY8BIT1 || coding == data.BINARY8BIT2 {
@@ -28,14 +28,14 @@ func (c content) text() string {
 	return text
 }
 
-// The sizes of what one radio message carries, with the header that joins parts.
+// The capacity of one radio message, including the header that links parts.
 const (
 	radioOctets  = 140
 	radioSeptets = 160
 )
 
-// fits reports whether a segment is one radio message; the coding is one septet an octet in GSM 7-bit. header is the
-// octets of the joining header.
+// fits reports whether a segment fits in one radio message. With GSM 7-bit, each octet is one septet. header is the
+// length of the linking header in octets.
 func (c content) fits(header int) bool {
 	if c.coding == data.GSM7BIT || c.coding == data.ASCII {
 		return len(c.octets)+(header*8+6)/7 <= radioSeptets
@@ -43,18 +43,17 @@ func (c content) fits(header int) bool {
 	return len(c.octets)+header <= radioOctets
 }
 
-// joint identifies the part of a long message that a segment is.
+// joint identifies the part of a long message to which a segment belongs.
 type joint struct {
 	reference   uint16
 	part, parts byte
-	header      int // octets that it takes on the radio
+	header      int // octets of its header in the radio message
 }
 
-// concatenationBytes is the length of the header that joins parts, with its own length.
+// concatenationBytes is the length of the linking header, including its length octet.
 const concatenationBytes = 6
 
-// jointOf reads the header or the SAR parameters of a segment; one that is no
-// part is part 1 of 1.
+// jointOf reads the header or the SAR parameters of a segment. A segment without them is part 1 of 1.
 func jointOf(p *pdu.SubmitSM) joint {
 	header := p.Message.UDH()
 	if ie, ok := header.FindInfoElement(0x00); ok && len(ie.Data) == 3 {
@@ -71,7 +70,7 @@ func jointOf(p *pdu.SubmitSM) joint {
 	return joint{part: 1, parts: 1, header: max(header.UDHL(), 0)}
 }
 
-// checked makes a part that cannot be one a message of its own.
+// checked returns part 1 of 1 for an impossible part.
 func (j joint) checked() joint {
 	if j.part == 0 || j.part > j.parts {
 		return joint{part: 1, parts: 1, header: j.header}
@@ -79,14 +78,14 @@ func (j joint) checked() joint {
 	return j
 }
 
-// maxOpen is how many long messages may wait for their other parts.
+// maxOpen is the maximum number of long messages that wait for further parts.
 const maxOpen = 10_000
 
-// assembly puts long messages together again.
+// assembly joins the parts of long messages.
 type assembly struct {
 	mu    sync.Mutex
 	open  map[longKey]*longMessage
-	order []opened // oldest first, complete ones as well
+	order []opened // oldest first, including complete ones
 }
 
 type opened struct {
@@ -107,8 +106,8 @@ type longMessage struct {
 
 func newAssembly() *assembly { return &assembly{open: map[longKey]*longMessage{}} }
 
-// add stores a part and returns the whole message when no part is missing. A part with the same text as before is a
-// repetition. With another text it begins a new message that has the same reference by chance.
+// add stores a part and returns the parts of the whole message if none is missing. A part with the same text as
+// before is a repetition. With another text it begins a new message that happens to have the same reference.
 func (a *assembly) add(from, to string, j joint, c content) (whole []content) {
 	if j.parts == 1 {
 		return []content{c}
