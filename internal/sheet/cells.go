@@ -31,7 +31,7 @@ func (w *workbook) open(sheet worksheet) (*sheetRecords, error) {
 	return &sheetRecords{book: w, part: p}, nil
 }
 
-// next implements records. Behind the rows it reads to the end of the part: a sheet that was cut off is damaged.
+// next implements records. After the last row it reads to the end of the part, to detect a sheet that was cut off.
 func (s *sheetRecords) next() (record, error) {
 	for {
 		e, err := s.part.element()
@@ -46,7 +46,7 @@ func (s *sheetRecords) next() (record, error) {
 				return s.row(e)
 			}
 		default:
-			if s.data { // nothing behind the rows is read
+			if s.data { // the rest after the rows is not used
 				if err := s.part.skip(); err != nil {
 					return record{}, err
 				}
@@ -55,7 +55,7 @@ func (s *sheetRecords) next() (record, error) {
 	}
 }
 
-// row reads a row. The numbers of rows and columns may be left out, and never go back.
+// row reads a row. The numbers of rows and columns may be missing, and must increase.
 func (s *sheetRecords) row(e xml.StartElement) (record, error) {
 	line := s.line + 1
 	if given := attribute(e, "r"); given != "" {
@@ -112,7 +112,8 @@ func (s *sheetRecords) row(e xml.StartElement) (record, error) {
 	return one, nil
 }
 
-// columnOf gives the column of a reference such as C7, counted from 1; without a reference it is the one behind the last.
+// columnOf returns the column of a reference such as C7, counted from 1. Without a reference it is the column after
+// the last.
 func columnOf(reference string, last int) (int, error) {
 	if reference == "" {
 		reference, last = "", last+1
@@ -136,7 +137,7 @@ func columnOf(reference string, last int) (int, error) {
 	return column, nil
 }
 
-// cell reads a cell: its stored value, whatever the cell shows.
+// cell reads the stored value of a cell, which may differ from the displayed text.
 func (s *sheetRecords) cell(e xml.StartElement) (Cell, error) {
 	kind, style := attribute(e, "t"), attribute(e, "s")
 	var stored string
@@ -178,7 +179,7 @@ func (s *sheetRecords) cell(e xml.StartElement) (Cell, error) {
 	return s.value(kind, style, stored)
 }
 
-// value makes a cell of a stored value.
+// value returns the cell of a stored value.
 func (s *sheetRecords) value(kind, style, stored string) (Cell, error) {
 	switch kind {
 	case "s":
@@ -206,7 +207,7 @@ func (s *sheetRecords) value(kind, style, stored string) (Cell, error) {
 	return Cell{}, errDamaged()
 }
 
-// escape is how a workbook writes a character that XML has no place for.
+// escape matches the form in which workbooks write characters that XML does not allow.
 var escape = regexp.MustCompile(`_x([0-9A-Fa-f]{4})_`)
 
 func unescaped(text string) string {
@@ -219,7 +220,7 @@ func unescaped(text string) string {
 	return plainText(text)
 }
 
-// empty reports whether no row has anything.
+// empty reports whether all rows are empty.
 func (s *sheetRecords) empty() (bool, error) {
 	for {
 		one, err := s.next()

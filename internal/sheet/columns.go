@@ -9,13 +9,13 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// Column is one column of a table that people take away: its head, and the value of each row with its kind.
+// Column is one column of a downloaded table: its heading, and a function that returns the value of a row.
 type Column[T any] struct {
 	Head  string
 	Value func(T) Value
 }
 
-// Value is one cell of such a table.
+// Value is one cell of a downloaded table.
 type Value struct {
 	kind   valueKind
 	text   string
@@ -33,25 +33,25 @@ const (
 	valueDay
 )
 
-// String makes a text cell. Digits in it stay as they are.
+// String returns a text cell. Digits in it are not converted to a number.
 func String(text string) Value { return Value{kind: valueText, text: text} }
 
-// Amount makes an amount of pesewas, shown in cedis.
+// Amount returns a cell with an amount in pesewas, which is shown in cedis.
 func Amount(pesewas int64) Value { return Value{kind: valueAmount, number: pesewas} }
 
-// Integer makes a whole number.
+// Integer returns a cell with a whole number.
 func Integer(n int64) Value { return Value{kind: valueInteger, number: n} }
 
-// Time makes a point of time, in UTC to the second. The zero time is an empty cell.
+// Time returns a cell with a time in UTC, to the second. For the zero time the cell is empty.
 func Time(at time.Time) Value { return Value{kind: valueTime, at: at.UTC()} }
 
-// Day makes the day of a point of time. The zero time is an empty cell.
+// Day returns a cell with the day of a time. For the zero time the cell is empty.
 func Day(at time.Time) Value { return Value{kind: valueDay, at: at.UTC()} }
 
 // Format is a kind of file.
 type Format string
 
-// The formats: CSV is for programs, XLSX for people.
+// The formats. CSV is for programs, and XLSX for people.
 const (
 	CSV  Format = "csv"
 	XLSX Format = "xlsx"
@@ -71,14 +71,14 @@ type writer interface {
 	close() error
 }
 
-// Writer writes a table in memory for one row.
+// Writer writes a table. It has only one row in memory.
 type Writer[T any] struct {
 	columns []Column[T]
 	values  []Value
 	to      writer
 }
 
-// NewWriter writes the head of a file. Close writes its end.
+// NewWriter begins a file and writes its headings. Close ends the file.
 func NewWriter[T any](to io.Writer, format Format, columns []Column[T]) (*Writer[T], error) {
 	w := &Writer[T]{columns: columns, values: make([]Value, len(columns))}
 	for i, c := range columns {
@@ -101,13 +101,13 @@ func (w *Writer[T]) Write(row T) error {
 	return w.to.row(w.values)
 }
 
-// Note writes a text in a row of its own.
+// Note writes a row that contains only a text.
 func (w *Writer[T]) Note(text string) error { return w.to.row([]Value{String(text)}) }
 
 // Close writes the end of the file.
 func (w *Writer[T]) Close() error { return w.to.close() }
 
-// visible returns a text that a program shows as it is.
+// visible returns a text without characters that programs do not show.
 func visible(text string) string {
 	return usertext.Visible(strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
 }

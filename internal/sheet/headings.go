@@ -12,29 +12,29 @@ import (
 
 // Form lists the fields of one kind of file.
 type Form struct {
-	// Fields are in the order of the columns of a file without a heading. The first one with Looks is the key: a file
-	// without a heading is recognised by it.
+	// Fields are in the order of the columns of a file without headings. The first field with Looks is the key. A
+	// file without headings is recognised by the values of the key.
 	Fields []Field
 }
 
 // Field is one value of a row.
 type Field struct {
-	Name     string   // also its heading
-	Headings []string // other headings; case, spaces and punctuation do not count
+	Name     string   // also a heading
+	Headings []string // further headings; case, spaces and punctuation are ignored
 	Required bool     // the file must have a column for it
-	// Looks reports whether a text has the field's form. Where several columns fit, the one with the most such cells is
-	// taken. nil: the first column that fits is taken.
+	// Looks reports whether a text has the form of the field. If several columns fit, the one with the most such
+	// cells is chosen. If Looks is nil, the first column that fits is chosen.
 	Looks func(text string) bool
 }
 
-// Choice is a column that was taken for a field though another one might have been meant.
+// Choice is a column that was chosen for a field although another one may have been meant.
 type Choice struct {
 	Field   string
-	Heading string   // or the number of the column, where there is no heading
-	Others  []string // that fit, too
+	Heading string   // or the number of the column, if there are no headings
+	Others  []string // other columns that fit
 }
 
-// key gives the place of the field by which rows are recognised, or -1.
+// key returns the index of the field by which rows are recognised, or -1.
 func (f Form) key() int {
 	return slices.IndexFunc(f.Fields, func(field Field) bool { return field.Looks != nil })
 }
@@ -51,16 +51,16 @@ func plainHeading(text string) string {
 	return strings.Join(words, " ")
 }
 
-// columns returns the possible columns of each field, the likeliest first.
+// columns has the possible columns of each field, the most likely first.
 type columns struct {
-	heading []Cell  // nil: the file has none
-	fit     [][]int // by field
-	chosen  []int   // by field; -1: none
-	looks   [][]int // by field: how many cells of each fitting column look like it
-	placed  bool    // a person chose the columns
+	heading []Cell  // nil: the file has no headings
+	fit     [][]int // possible columns by field
+	chosen  []int   // chosen column by field; -1: none
+	looks   [][]int // by field: number of cells in each possible column that look like the field
+	placed  bool    // a person has chosen the columns
 }
 
-// place leaves each field the column that a person chose for it.
+// place sets the columns that a person has chosen, as the only possible ones.
 func (c *columns) place(form Form, places map[string]int) {
 	c.placed = true
 	for i, field := range form.Fields {
@@ -71,7 +71,7 @@ func (c *columns) place(form Form, places map[string]int) {
 	}
 }
 
-// fits gives the columns of a heading that may hold a field, by the order of the field's names.
+// fits returns the columns that may have a field according to their headings, in the order of the field's names.
 func (f Field) fits(heading []string) []int {
 	var found []int
 	for _, name := range append([]string{f.Name}, f.Headings...) {
@@ -84,8 +84,8 @@ func (f Field) fits(heading []string) []int {
 	return found
 }
 
-// headed finds the columns by a first row that is a heading. given are the headings that the caller has chosen for
-// fields. ok is false if the key has no column.
+// headed returns the possible columns if the first row has headings. given has the headings that the caller chose for
+// fields. ok is false if no column has the key.
 func (f Form) headed(first []Cell, given map[string]string) (c columns, ok bool, err error) {
 	heading := make([]string, len(first))
 	for i, cell := range first {
@@ -101,7 +101,7 @@ func (f Form) headed(first []Cell, given map[string]string) (c columns, ok bool,
 		}
 	}
 	for i, field := range f.Fields {
-		if chosen, is := given[field.Name]; is { // a column that was given to a field is no other's
+		if chosen, is := given[field.Name]; is { // a column that was chosen for one field is not possible for others
 			for j := range f.Fields {
 				if _, also := given[f.Fields[j].Name]; j != i && !also {
 					c.fit[j] = slices.DeleteFunc(c.fit[j], func(k int) bool { return heading[k] == plainHeading(chosen) })
@@ -113,12 +113,12 @@ func (f Form) headed(first []Cell, given map[string]string) (c columns, ok bool,
 	return c, len(given) > 0 || key >= 0 && len(c.fit[key]) > 0, nil
 }
 
-// unheaded finds the columns of a file without a heading by their order. The key may be in another column.
+// unheaded returns the possible columns of a file without headings, by their order. The key may be in any column.
 func (f Form) unheaded(first []Cell) (c columns, ok bool) {
 	c.fit = make([][]int, len(f.Fields))
 	key := f.key()
 	for i := range f.Fields {
-		c.fit[i] = []int{i} // also where the first row is shorter than others
+		c.fit[i] = []int{i} // even if the first row is shorter than others
 	}
 	if key < 0 {
 		return c, true
@@ -134,7 +134,7 @@ func (f Form) unheaded(first []Cell) (c columns, ok bool) {
 	return c, ok
 }
 
-// count looks at the cells of one row in the columns between which there is a choice.
+// count counts the cells of one row that look like a field, in columns between which it must choose.
 func (f Form) count(c *columns, row []Cell) {
 	if c.looks == nil {
 		c.looks = make([][]int, len(f.Fields))
@@ -154,7 +154,8 @@ func (f Form) count(c *columns, row []Cell) {
 	}
 }
 
-// choose takes one column for each field, each column once: those with a look first, then in the order of the fields.
+// choose chooses one column for each field. Each column is used once. Fields with Looks come first, then the others
+// in their order.
 func (f Form) choose(c *columns) ([]Choice, error) {
 	c.chosen = make([]int, len(f.Fields))
 	order := make([]int, len(f.Fields))
@@ -200,8 +201,8 @@ func looksFirst(f Field) int {
 	return 1
 }
 
-// choice reports whether a person should see which column was taken: with a heading if other columns fit as well,
-// without one if the field is out of order.
+// choice reports whether a person should see which column was chosen. With headings, that is so if other columns fit
+// as well. Without headings, it is so if the field is not in its usual place.
 func (f Form) choice(c *columns, i, best int) (Choice, bool) {
 	if best < 0 || len(c.fit[i]) < 2 || c.heading == nil && best == 0 {
 		return Choice{}, false
@@ -215,7 +216,7 @@ func (f Form) choice(c *columns, i, best int) (Choice, bool) {
 	return made, true
 }
 
-// moveUp gives the columns that the key left free to the other fields in their order.
+// moveUp shifts the other fields, in their order, to the columns that the key left free.
 func (f Form) moveUp(c *columns) {
 	key := f.key()
 	if key < 0 || c.chosen[key] == key {
@@ -234,7 +235,7 @@ func (f Form) moveUp(c *columns) {
 	}
 }
 
-// name returns the name of a column for people.
+// name returns the heading or number of a column, for people.
 func (c *columns) name(column int) string {
 	if column < len(c.heading) {
 		return c.heading[column].Text
@@ -258,7 +259,7 @@ func (f Form) names() string {
 	return strings.Join(names, ", ")
 }
 
-// maxShown is how many headings a refusal lists, and how many characters of each.
+// maxShown is the maximum number of headings in an error, and of characters of each.
 const maxShown = 20
 
 func quoted(cells []Cell) string {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// mostDigits is how many digits of a number a spreadsheet keeps.
+// mostDigits is the number of digits that a spreadsheet keeps.
 const mostDigits = 15
 
 const (
@@ -18,9 +18,9 @@ const (
 
 var numberForm = regexp.MustCompile(`^([+-]?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,3}))?$`)
 
-// number writes a stored number in decimal digits. An exponent is exact only if the digits before it reach as far.
-// Noise behind 15 digits of a fraction is dropped, which binary numbers have (0.1 + 0.2). A number of 16 digits or
-// more has lost some of the typed digits.
+// number converts a stored number to decimal digits. A number with an exponent is exact only if it has enough digits.
+// Digits of a fraction beyond 15 are dropped, because they are rounding errors of binary numbers (0.1 + 0.2). A whole
+// number of 16 digits or more has lost some of the typed digits.
 func number(stored string) Cell {
 	match := numberForm.FindStringSubmatch(stored)
 	if match == nil {
@@ -63,10 +63,11 @@ func number(stored string) Cell {
 	return Cell{Text: text, Kind: Number}
 }
 
-// day is the form of a date in a cell.
+// day is the format of a date in a cell.
 const day = "2006-01-02T15:04:05"
 
-// date makes a date of the number of days since the workbook's first one. Excel counts 29 February 1900, which never was.
+// date converts a number of days since the workbook's first day to a date. Excel counts 29 February 1900, which did
+// not exist.
 func (w *workbook) date(stored string) Cell {
 	days, err := strconv.ParseFloat(stored, 64)
 	if err != nil || math.IsNaN(days) || days < 0 || days > 2_958_466 {

@@ -9,18 +9,20 @@ import (
 	"strings"
 )
 
-// Limits of an unpacked workbook. Deflate makes 1,000 bytes of one, so the size of the file bounds nothing.
+// Limits of an unpacked workbook. They are needed because one byte can unpack to 1,000, so the size of the file
+// limits nothing.
 const (
-	maxDirectory = 1 << 20   // bytes of the archive's directory
-	maxPart      = 200 << 20 // bytes of a part
-	maxToken     = 1 << 20   // bytes of one token of XML
+	maxDirectory = 1 << 20   // maximum bytes of the archive's directory
+	maxPart      = 200 << 20 // maximum bytes of a part
+	maxToken     = 1 << 20   // maximum bytes of one XML token
 	maxDepth     = 32
 )
 
-// budget is a file that refuses to be read beyond some bytes, so that a directory of millions of entries is not loaded.
+// budget is a file that allows only a number of bytes to be read, so that a directory of millions of entries is not
+// loaded.
 type budget struct {
 	io.ReaderAt
-	left int64 // below zero: no limit
+	left int64 // negative: no limit
 }
 
 var errBudget = errors.New("sheet: the archive's directory is too large")
@@ -35,17 +37,17 @@ func (b *budget) ReadAt(p []byte, at int64) (int, error) {
 	return b.ReaderAt.ReadAt(p, at)
 }
 
-// part reads the XML of one part of a workbook within the limits. After an error it gives the same one again.
+// part reads the XML of one part of a workbook within the limits. After an error it returns the same error again.
 type part struct {
 	file  io.ReadCloser
 	xml   *xml.Decoder
-	left  int64 // bytes that the part may still have
-	token int64 // bytes that this token may still have
+	left  int64 // remaining bytes of the part
+	token int64 // remaining bytes of this token
 	depth int
 	err   error
 }
 
-// openPart opens a part of an archive. A missing part has no tokens.
+// openPart opens a part of an archive. A missing part counts as empty.
 func openPart(archive *zip.Reader, name string) (*part, error) {
 	for _, f := range archive.File {
 		if f.Name != name {
@@ -69,7 +71,7 @@ func errBomb() error {
 	return refuse(fmt.Sprintf("unpacks to more than %d MB: divide the table", maxPart>>20))
 }
 
-// Read gives the decoder the part within the limits.
+// Read reads the part for the decoder, within the limits.
 func (p *part) Read(b []byte) (int, error) {
 	n, err := p.file.Read(b)
 	p.left -= int64(n)
@@ -83,9 +85,9 @@ func (p *part) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (p *part) close() { _ = p.file.Close() } // it was only read
+func (p *part) close() { _ = p.file.Close() } // the file was only read, so errors do not matter
 
-// next gives the next token. A part that ends before its root element does is damaged.
+// next returns the next token. A part that ends inside its root element is damaged.
 func (p *part) next() (xml.Token, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -111,7 +113,8 @@ func (p *part) next() (xml.Token, error) {
 	return token, nil
 }
 
-// partError keeps our refusals, and takes every other error for damage: the copy is on this machine's disk.
+// partError returns our own refusals unchanged. It reports every other error as damage of the file, because reads of
+// the local copy do not fail otherwise.
 func partError(err error) error {
 	if isRefusal(err) {
 		return err
@@ -119,7 +122,7 @@ func partError(err error) error {
 	return errDamaged()
 }
 
-// element gives the next element that begins, or io.EOF.
+// element returns the next start of an element, or io.EOF.
 func (p *part) element() (xml.StartElement, error) {
 	for {
 		token, err := p.next()
@@ -132,8 +135,9 @@ func (p *part) element() (xml.StartElement, error) {
 	}
 }
 
-// text gives the characters within the element that has just begun, up to a bit more than a cell may have, and reads its
-// end. Only those of elements named t count where the element has children; those of phonetic hints do not.
+// text returns the characters in the current element, slightly more than a cell may have at most, and reads the
+// element's end. If the element has children, only the characters in elements named t count. Phonetic hints do not
+// count.
 func (p *part) text() (string, error) {
 	var all, plain strings.Builder
 	children, phonetic := false, 0
@@ -176,7 +180,7 @@ func (p *part) text() (string, error) {
 	}
 }
 
-// skip reads to the end of the element that has just begun.
+// skip reads to the end of the current element.
 func (p *part) skip() error {
 	for end := p.depth - 1; p.depth > end; {
 		if _, err := p.next(); err != nil {
@@ -186,7 +190,7 @@ func (p *part) skip() error {
 	return nil
 }
 
-// unexpected makes damage of the end of a part.
+// unexpected converts the end of a part to an error about damage.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errDamaged()
@@ -194,7 +198,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// attribute gives an attribute's value by its local name, or "".
+// attribute returns an attribute's value by its local name, or "".
 func attribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {

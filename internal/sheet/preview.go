@@ -6,21 +6,21 @@ import (
 	"slices"
 )
 
-// Preview is the beginning of a file with the columns that are proposed for a form, for a person who confirms them.
+// Preview is the beginning of a file with the proposed columns for a form. A person confirms them.
 type Preview struct {
 	Report
-	Headed  bool           // the first row is a heading
+	Headed  bool           // the first row has headings
 	Names   []string       // of the columns: their headings, or "column 1"
-	Columns map[string]int // proposed column by field, from 0
+	Columns map[string]int // proposed column by field, counted from 0
 	Sample  [][]string     // texts of the first rows
-	rows    int            // of the sample, at most
+	rows    int            // maximum number of rows in the sample
 }
 
-// maxShownCell is the number of characters of a cell in a preview.
+// maxShownCell is the maximum number of characters of a cell in a preview.
 const maxShownCell = 60
 
-// Preview reads the whole file once and proposes the columns of a form. Unlike Table it accepts a heading that does not
-// fit the form. name is a sheet of a workbook; empty: the first visible one that has something.
+// Preview reads the whole file once and proposes columns for a form. Unlike Table it accepts headings that do not fit
+// the form. name selects a sheet of a workbook. If it is empty, the first visible sheet with content is used.
 func (f *File) Preview(form Form, name string, rows int) (*Preview, error) {
 	p := &Preview{Columns: map[string]int{}, rows: rows}
 	t := &Table{form: form, preview: p}
@@ -74,8 +74,8 @@ func shortened(text string) string {
 	return string(runes[:maxShownCell-1]) + "…"
 }
 
-// HeadingKey returns the headings in the form in which two files are compared. Without a heading it is the number of
-// columns.
+// HeadingKey returns the headings in a form in which two files can be compared. Without headings it returns the
+// number of columns.
 func (p *Preview) HeadingKey() []string {
 	if !p.Headed {
 		return []string{fmt.Sprintf("%d columns", len(p.Names))}
@@ -87,5 +87,5 @@ func (p *Preview) HeadingKey() []string {
 	return keys
 }
 
-// Content returns the bytes of the file as it was given.
+// Content returns the bytes of the original file.
 func (f *File) Content() io.Reader { return io.NewSectionReader(f.spool, 0, f.size) }

@@ -10,33 +10,34 @@ import (
 	"unicode/utf8"
 )
 
-// maxLines is the most lines of one record.
+// maxLines is the maximum number of lines in one record.
 const maxLines = 100
 
-// lineRecords splits a text into records so that a bad record costs only its own line. The reader of encoding/csv
-// reads on from an unclosed quote to the end of the file. A line ends with LF, CR LF or CR.
+// lineRecords splits a text into records in such a way that an invalid record affects only its own line. encoding/csv
+// would read from an unclosed quote to the end of the file. A line ends with LF, CR LF or CR.
 type lineRecords struct {
 	file  *bufio.Reader
 	comma rune
-	line  int        // that was read last
-	ahead []fileLine // were read and belong to no record yet
-	// alone reports whether a line behind an open quote is a record by itself: then the quote is a mistake.
+	line  int        // number of the line that was read last
+	ahead []fileLine // lines that were read and are not part of a record yet
+	// alone reports whether a line after an open quote is a whole record. The quote is then a mistake.
 	alone func(cells []string) bool
 }
 
-// fileLine is a line without its end.
+// fileLine is a line without its line end.
 type fileLine struct {
 	number int
 	text   string
-	long   bool // longer than maxLine, and cut
+	long   bool // longer than maxLine, and therefore cut
 }
 
-// newLineRecords reads records from a text. A first line such as sep=; is an order to a spreadsheet and no record.
+// newLineRecords returns the records of a text. It skips a first line such as sep=; which is an instruction to
+// spreadsheets.
 func newLineRecords(text io.Reader, comma rune, alone func([]string) bool) *lineRecords {
 	r := &lineRecords{file: bufio.NewReader(text), comma: comma, alone: alone}
 	first, err := r.take()
 	if err != nil {
-		return r // the next call gets the error again
+		return r // the next call returns the error again
 	}
 	if separator := separatorOf(first.text); separator != 0 {
 		r.comma = separator
@@ -46,7 +47,7 @@ func newLineRecords(text io.Reader, comma rune, alone func([]string) bool) *line
 	return r
 }
 
-// separatorOf reads a line such as sep=; and returns 0 for every other line.
+// separatorOf returns the separator in a line such as sep=; and 0 for any other line.
 func separatorOf(line string) rune {
 	line = strings.Trim(line, `" `)
 	if len(line) != len("sep=;") || !strings.EqualFold(line[:4], "sep=") || !strings.ContainsRune(",;\t|", rune(line[4])) {
@@ -80,7 +81,8 @@ func (r *lineRecords) next() (record, error) {
 	return one, nil
 }
 
-// gather adds the lines behind an open quote, and gives them once more apart, for the case that the quote is a mistake.
+// gather appends the lines after an open quote to the first. It also returns these lines separately, in case the
+// quote is a mistake.
 func (r *lineRecords) gather(first fileLine) (text string, behind []fileLine, err error) {
 	text = first.text
 	for unclosed(text) && !first.long && len(behind) < maxLines && len(text) < maxLine {
@@ -100,7 +102,7 @@ func (r *lineRecords) gather(first fileLine) (text string, behind []fileLine, er
 	return text, behind, nil
 }
 
-// parse reads one record.
+// parse parses one record.
 func (r *lineRecords) parse(first fileLine, text string) ([]string, error) {
 	switch {
 	case first.long, len(text) > 2*maxLine:
@@ -116,7 +118,7 @@ func (r *lineRecords) parse(first fileLine, text string) ([]string, error) {
 	}
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
-		err = parse.Err // without a place, which is one in this record
+		err = parse.Err // the error's position is relative to this record, so it is left out
 	}
 	if err == nil && len(row) > MaxColumns {
 		err = fmt.Errorf("it has more than %d columns", MaxColumns)
@@ -130,7 +132,7 @@ func (r *lineRecords) split(text string, lazy bool) ([]string, error) {
 	return one.Read()
 }
 
-// plainText trims a cell and takes the text out of ="text".
+// plainText trims a cell, and returns the text in ="text".
 func plainText(cell string) string {
 	cell = strings.TrimSpace(cell)
 	if inner, is := strings.CutPrefix(cell, `="`); is && strings.Count(inner, `"`) == 1 && strings.HasSuffix(inner, `"`) {
@@ -139,10 +141,10 @@ func plainText(cell string) string {
 	return cell
 }
 
-// unclosed reports whether a quote of the text is not closed. A doubled quote is a literal one.
+// unclosed reports whether the text has an open quote. A doubled quote is a literal one.
 func unclosed(text string) bool { return strings.Count(text, `"`)%2 == 1 }
 
-// take gives the next line.
+// take returns the next line.
 func (r *lineRecords) take() (fileLine, error) {
 	if len(r.ahead) > 0 {
 		next := r.ahead[0]

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Rows are the rows of a file as they stand in it, for a reader that finds the columns by itself. A file of a bank begins with
-// lines of letterhead.
+// Rows reads the rows of a file without a form. Its caller finds the columns itself, because a bank's file begins
+// with lines of letterhead.
 type Rows struct {
 	from records
 	rows int
@@ -14,15 +14,15 @@ type Rows struct {
 
 // Raw is one row.
 type Raw struct {
-	Line  int // in the text, or the number of the row in the sheet, from 1
+	Line  int // line of the text, or number of the row in the sheet, from 1
 	Cells []Cell
 }
 
-// searched is how many rows are searched for one that fits.
+// searched is the number of rows in which Rows looks for headings.
 const searched = 50
 
-// Rows reads the rows of a file from the first on. fits reports whether a row can be the heading: the cells of a text are
-// divided by the separator with which one of the first rows fits. Without such a row it is the comma.
+// Rows returns the rows of a file from the first on. fits reports whether a row may be the headings. The cells of a
+// text are split at the first separator with which one of the first rows fits, or else at the comma.
 func (f *File) Rows(sheet string, fits func(cells []Cell) bool) (*Rows, error) {
 	if f.book != nil {
 		chosen, err := f.book.choose(sheet)
@@ -47,7 +47,7 @@ func (f *File) lines(comma rune) records {
 	return newLineRecords(f.reader(), comma, func([]string) bool { return false })
 }
 
-// fitsBy reports whether one of the first rows fits with a separator.
+// fitsBy reports whether one of the first rows fits if cells are split at a separator.
 func (f *File) fitsBy(comma rune, fits func([]Cell) bool) bool {
 	rows := f.lines(comma)
 	for range searched {
@@ -63,7 +63,7 @@ func (f *File) fitsBy(comma rune, fits func([]Cell) bool) bool {
 	return false
 }
 
-// Next returns the next row with something in it, a BadRow, or io.EOF.
+// Next returns the next row that is not empty, a BadRow, or io.EOF.
 func (r *Rows) Next() (Raw, error) {
 	for {
 		one, err := r.from.next()
@@ -80,12 +80,12 @@ func (r *Rows) Next() (Raw, error) {
 	}
 }
 
-// Close ends the reading before the last row.
+// Close ends reading before the last row.
 func (r *Rows) Close() {
 	if book, is := r.from.(*sheetRecords); is {
 		book.part.close()
 	}
 }
 
-// Heading returns a heading in the form in which two are compared: "Phone No." and "phone_no" become equal.
+// Heading returns a heading in a form in which two can be compared: "Phone No." and "phone_no" become equal.
 func Heading(text string) string { return plainHeading(text) }

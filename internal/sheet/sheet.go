@@ -1,18 +1,20 @@
 // Package sheet reads tables that people upload, CSV and XLSX, and writes tables for download.
 //
-// A file is first copied to a temporary one, within MaxBytes, so that it can be read twice. Table reads it whole,
-// chooses the columns and reports anything unusual. Only then are its rows used, so a refused file has changed
-// nothing. Memory is bounded whatever the file contains: one row at a time, the texts of a workbook on disk, and a
-// limit on everything that unpacks.
+// A file of at most MaxBytes is first copied to a temporary file, so that it can be read twice. Table reads the whole
+// file, chooses the columns and reports anything unusual. Only then are its rows used, so a refused file has changed
+// nothing. Memory is limited for any content: one row at a time is in memory, the texts of a workbook are on disk,
+// and everything that unpacks has a limit.
 //
-// A form lists the fields of a kind of file. Their columns are found by headings, by the look of the cells if several
-// headings fit, or by the caller's choice. A person's mapping of columns is such a choice.
+// A form lists the fields of a kind of file. Their columns are found by headings, by the form of the cells if several
+// headings fit, or by the caller's choice, such as a person's mapping of columns.
 //
-// A cell of a workbook is its stored value, never the displayed text. A value that a spreadsheet has damaged is
-// refused where it is used: an error, a date instead of a text, a number of more digits than a spreadsheet keeps.
+// The value of a workbook's cell is the stored value, never the displayed text. A value that a spreadsheet has
+// damaged is refused where it is used. Examples are an error, a date instead of a text, and a number of more digits
+// than a spreadsheet keeps.
 //
-// Files: sheet.go (a file), preview.go (its beginning), rows.go (its rows as they are), split.go (its parts in a database), table.go (a form, its columns and its rows), headings.go, text.go and records.go (CSV),
-// workbook.go, part.go, cells.go, numbers.go and styles.go (XLSX), columns.go, write_csv.go and write_xlsx.go (downloads).
+// Files: sheet.go (a file), preview.go (its beginning), rows.go (its rows as they are), split.go (its parts in a
+// database), table.go (a form, its columns and its rows), headings.go, text.go and records.go (CSV), workbook.go,
+// part.go, cells.go, numbers.go and styles.go (XLSX), columns.go, write_csv.go and write_xlsx.go (downloads).
 package sheet
 
 import (
@@ -25,16 +27,16 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Limits of the files that are read.
+// Limits of the files that can be read.
 const (
 	MaxBytes   = 20 << 20 // of a file
-	MaxRows    = 100_000  // of a table, the heading not counted
+	MaxRows    = 100_000  // rows of a table, without the headings
 	MaxColumns = 200
 	maxCell    = 32 << 10 // bytes of a cell
-	maxLine    = 64 << 10 // bytes of a line of text, and of the cells of a row
+	maxLine    = 64 << 10 // bytes of a line of text, and of all cells of a row
 )
 
-// File is a file that somebody gave, in a temporary file that Close removes.
+// File is an uploaded file in a temporary file. Close deletes it.
 type File struct {
 	spool *os.File
 	size  int64
@@ -42,7 +44,7 @@ type File struct {
 	text  textEncoding
 }
 
-// Open copies a file and detects its format. An unreadable file, or one without a table, is Invalid.
+// Open copies a file and detects its format. For an unreadable file, or one without a table, the error is Invalid.
 func Open(from io.Reader) (*File, error) {
 	spool, err := os.CreateTemp("", "makola-table-*")
 	if err != nil {
@@ -56,15 +58,15 @@ func Open(from io.Reader) (*File, error) {
 	return f, nil
 }
 
-// Close removes the copy.
+// Close deletes the copy.
 func (f *File) Close() error {
 	return errors.Join(f.spool.Close(), os.Remove(f.spool.Name()))
 }
 
-// refuse returns the error of a file that cannot be used; why fits behind "file".
+// refuse returns the error for a file that cannot be used. why follows the word "file".
 func refuse(why string) error { return problem.Field("file", why) }
 
-// errDamaged is returned for a workbook that breaks its own rules.
+// errDamaged is returned for a workbook that is not well formed.
 func errDamaged() error {
 	return refuse("is a damaged workbook: open it in a spreadsheet program and save it again")
 }
@@ -92,7 +94,7 @@ func (f *File) fill(from io.Reader) error {
 	return err
 }
 
-// foreignKinds are beginnings of files that are no tables that can be read, with what to do.
+// foreignKinds has the first bytes of other file formats, and what the user should do.
 var foreignKinds = []struct{ start, why string }{
 	{"%PDF", "is a PDF: ask for the same table as XLSX or CSV"},
 	{"\x1f\x8b", "is compressed: unpack it first"},
@@ -102,10 +104,10 @@ var foreignKinds = []struct{ start, why string }{
 	{"{\\rtf", "is a text document: save the table as XLSX or CSV"},
 }
 
-// compoundFile begins what Excel wrote before 2007, and every workbook with a password.
+// compoundFile begins the files of Excel versions before 2007, and all workbooks with a password.
 const compoundFile = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
-// foreign refuses files of other formats by name.
+// foreign returns an error for a file of another format. The error names the format.
 func (f *File) foreign(start []byte) error {
 	if bytes.HasPrefix(start, []byte(compoundFile)) {
 		whole, err := io.ReadAll(io.NewSectionReader(f.spool, 0, f.size))
@@ -129,16 +131,16 @@ func (f *File) foreign(start []byte) error {
 // Kind is the kind of a cell's value.
 type Kind int
 
-// The kinds of cells. All cells of a CSV file are texts.
+// The kinds of cells. In a CSV file all cells are texts.
 const (
 	Text    Kind = iota
-	Number       // in decimal digits, or as it was stored where digits are lost
+	Number       // decimal digits, or the stored text if digits are lost
 	Date         // as 2006-01-02T15:04:05
 	Boolean      // true or false
 	Error        // such as #N/A
 )
 
-// Cell is one value. Why is the reason it cannot be used as a text or number; empty: it can.
+// Cell is one value. Why is the reason why it cannot be used as a text or number; it is empty if it can.
 type Cell struct {
 	Text string
 	Kind Kind
@@ -147,7 +149,7 @@ type Cell struct {
 
 // record is one row of a file.
 type record struct {
-	line   int // in the text, or the number of the row
+	line   int // line of the text, or number of the row
 	hidden bool
 	cells  []Cell
 }
@@ -161,13 +163,13 @@ func (r record) empty() bool {
 	return true
 }
 
-// BadRow is a row that cannot be read; the next may be.
+// BadRow is a row that cannot be read. The next row may be readable.
 type BadRow struct {
 	Line int
-	Why  string // behind the row
+	Why  string // text that follows the row's number
 }
 
 func (b *BadRow) Error() string { return b.Why }
 
-// records gives the rows of a file one by one: a record, a BadRow, io.EOF or the error of the file.
+// records returns the rows of a file one by one. next returns a record, a BadRow, io.EOF or an error of the file.
 type records interface{ next() (record, error) }

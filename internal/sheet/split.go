@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// partBytes is the size of the parts of a file that waits in a database.
+// partBytes is the size of the parts of a file that is stored in a database.
 const partBytes = 512 << 10
 
-// Split reads a file and gives its parts, counted from 1, to store. It returns their number.
+// Split reads a file and passes its parts to store, numbered from 1. It returns their number.
 func Split(file io.Reader, store func(number int, part []byte) error) (parts int, err error) {
 	for part := make([]byte, partBytes); ; {
 		n, err := io.ReadFull(file, part)
@@ -26,7 +26,7 @@ func Split(file io.Reader, store func(number int, part []byte) error) (parts int
 	}
 }
 
-// Joined returns a reader of a file that Split divided into parts. load returns a part by its number.
+// Joined returns a reader of a file that Split divided. load returns a part by its number.
 func Joined(parts int, load func(number int) ([]byte, error)) io.Reader {
 	return &joined{parts: parts, load: load}
 }
@@ -34,7 +34,7 @@ func Joined(parts int, load func(number int) ([]byte, error)) io.Reader {
 type joined struct {
 	parts, read int
 	load        func(int) ([]byte, error)
-	ahead       bytes.Reader // not embedded: its WriteTo would end with a part
+	ahead       bytes.Reader // not embedded, because its WriteTo would end with a part
 }
 
 func (j *joined) Read(into []byte) (int, error) {

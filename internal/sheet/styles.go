@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxStyles is the most cell styles of a workbook: as many as Excel writes.
+// maxStyles is the maximum number of cell styles of a workbook. Excel writes at most that many.
 const maxStyles = 65_490
 
-// readStyles finds the styles that make a number a date.
+// readStyles finds the styles with which a number is a date.
 func (w *workbook) readStyles(name string) error {
 	dates, within := map[int]bool{}, false
 	return w.each(name, func(p *part, e xml.StartElement) error {
@@ -29,7 +29,7 @@ func (w *workbook) readStyles(name string) error {
 			if !within {
 				return nil
 			}
-			id, _ := strconv.Atoi(attribute(e, "numFmtId")) // none is General
+			id, _ := strconv.Atoi(attribute(e, "numFmtId")) // a missing id means General
 			own, has := dates[id]
 			w.dates = append(w.dates, has && own || !has && builtInDate(id))
 			if len(w.dates) > maxStyles {
@@ -40,12 +40,12 @@ func (w *workbook) readStyles(name string) error {
 	})
 }
 
-// builtInDate reports whether a number format that a workbook need not list is one of dates (ECMA-376, 18.8.30).
+// builtInDate reports whether a built-in number format shows a date (ECMA-376, 18.8.30).
 func builtInDate(id int) bool {
 	return id >= 14 && id <= 22 || id >= 27 && id <= 36 || id >= 45 && id <= 47 || id >= 50 && id <= 58
 }
 
-// notPattern matches the parts of a number format that are shown unchanged: quoted and escaped texts, colours and
+// notPattern matches the parts of a number format that are not codes: quoted and escaped texts, colours and
 // conditions.
 var notPattern = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^\]]*\]`)
 

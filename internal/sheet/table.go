@@ -10,30 +10,30 @@ import (
 
 // Options are the caller's choices about a file.
 type Options struct {
-	Columns map[string]string // heading by field, where a field's own headings do not fit
-	Places  map[string]int    // column by field, from 0, instead of any heading; a field without one has no column
-	Sheet   string            // of a workbook; empty: the first visible one that has something
+	Columns map[string]string // heading by field, if the field's own headings do not fit
+	Places  map[string]int    // column by field, from 0, instead of headings; a field that is missing here has no column
+	Sheet   string            // name of a sheet; empty: the first visible sheet with content
 }
 
-// Table is a file that was read whole once. Next gives its rows from the first on.
+// Table is a file that was read completely once. Next returns its rows from the first on.
 type Table struct {
 	Report
 	form    Form
 	columns columns
 	rows    records
-	ahead   *record // the first row, where it is no heading
+	ahead   *record // the first row, if it is not a heading
 	places  map[string]int
-	preview *Preview // what is shown of the rows; nil: the rows are used
+	preview *Preview // the preview to fill; nil: the rows are used
 }
 
-// Report lists facts about a file that a person should see before its rows are used.
+// Report has the facts about a file that a person should see before its rows are used.
 type Report struct {
-	Rows    int // that have something, bad ones included, the heading not
-	Empty   int // rows without a text, which are skipped
-	Hidden  int // rows that a spreadsheet hides; they are read
+	Rows    int // rows that are not empty, including bad ones, without the headings
+	Empty   int // empty rows, which are skipped
+	Hidden  int // rows that the spreadsheet hides; they are read
 	Errors  int // cells such as #N/A
 	Sheet   string
-	Others  []string // sheets that are not read
+	Others  []string // names of the sheets that are not read
 	Choices []Choice
 }
 
@@ -66,8 +66,8 @@ func quotedNames(names []string) []string {
 	return cells
 }
 
-// Table reads the whole file and finds the columns of a form. A file that cannot be used is Invalid. The file is not read
-// by two tables at once.
+// Table reads the whole file and finds the columns of a form. If the file cannot be used, the error is Invalid. Two
+// tables must not read a file at the same time.
 func (f *File) Table(form Form, o Options) (*Table, error) {
 	for field := range o.Columns {
 		if form.index(field) < 0 {
@@ -100,7 +100,7 @@ func (f *File) Table(form Form, o Options) (*Table, error) {
 	return t, nil
 }
 
-// source gives a function that reads the rows from the first on.
+// source returns a function that opens the rows from the first on.
 func (f *File) source(t *Table, o Options) (func() (records, error), error) {
 	if f.book != nil {
 		chosen, err := f.book.choose(o.Sheet)
@@ -122,7 +122,7 @@ func (f *File) source(t *Table, o Options) (func() (records, error), error) {
 	return func() (records, error) { return newLineRecords(f.reader(), comma, t.alone), nil }, nil
 }
 
-// choose finds the sheet to read.
+// choose returns the sheet to read.
 func (w *workbook) choose(name string) (worksheet, error) {
 	if name != "" {
 		i := slices.IndexFunc(w.sheets, func(s worksheet) bool { return s.name == name })
@@ -155,8 +155,8 @@ func (w *workbook) choose(name string) (worksheet, error) {
 	return worksheet{}, refuse("has no rows")
 }
 
-// separator finds the separator of a text's cells: the one that gives its first row the columns of the form,
-// otherwise the one that gives the most cells.
+// separator returns the separator of a text's cells. It prefers a separator with which the first row fits the form,
+// and then the one that gives the most cells.
 func (f *File) separator(form Form, given map[string]string) rune {
 	best, most := ',', -1
 	for _, comma := range []rune{',', ';', '\t'} {
@@ -178,7 +178,7 @@ func (f *File) separator(form Form, given map[string]string) rune {
 	return best
 }
 
-// alone reports whether a line behind an open quote has the key in its place.
+// alone reports whether a line after an open quote has a key in a possible column, and so is a whole row.
 func (t *Table) alone(cells []string) bool {
 	key := t.form.key()
 	if key < 0 {
@@ -193,7 +193,7 @@ func (t *Table) alone(cells []string) bool {
 	return false
 }
 
-// survey reads the file once: it finds the heading, counts, and chooses the columns.
+// survey reads the whole file once. It finds the headings, counts rows and chooses the columns.
 func (t *Table) survey(open func() (records, error), given map[string]string) error {
 	var err error
 	if t.rows, err = open(); err != nil {
@@ -219,7 +219,7 @@ func (t *Table) survey(open func() (records, error), given map[string]string) er
 		case errors.Is(err, io.EOF):
 			t.Choices, err = t.form.choose(&t.columns)
 			if t.preview != nil {
-				err = nil // a person chooses the columns that are missing
+				err = nil // a person chooses the missing columns
 			}
 			return err
 		case errors.As(err, &bad):
@@ -233,7 +233,7 @@ func (t *Table) survey(open func() (records, error), given map[string]string) er
 	}
 }
 
-// first gives the first row that has something.
+// first returns the first row that is not empty.
 func (t *Table) first() (record, error) {
 	for {
 		one, err := t.rows.next()
@@ -250,7 +250,7 @@ func (t *Table) findColumns(first record, given map[string]string) error {
 	}
 	unheaded, looks := t.form.unheaded(first.cells)
 	switch {
-	case ok || !looks && (t.places != nil || t.preview != nil): // an unknown heading is a heading
+	case ok || !looks && (t.places != nil || t.preview != nil): // a first row that does not look like data is a heading
 		t.columns = headed
 	case !looks:
 		return t.form.missing(&headed, t.form.Fields[t.form.key()])
@@ -296,13 +296,13 @@ func (t *Table) close() {
 
 // Row is one row of a table.
 type Row struct {
-	Line   int // in the text, or the number of the row in the sheet, from 1
+	Line   int // line of the text, or number of the row in the sheet, from 1
 	Hidden bool
 	table  *Table
 	cells  []Cell
 }
 
-// Next gives the next row, a BadRow, or io.EOF. Rows without a text are skipped.
+// Next returns the next row, a BadRow, or io.EOF. It skips empty rows.
 func (t *Table) Next() (Row, error) {
 	for {
 		var one record
@@ -320,7 +320,7 @@ func (t *Table) Next() (Row, error) {
 	}
 }
 
-// Cell gives the value of a field. A field without a column is empty.
+// Cell returns the value of a field. It is empty for a field without a column.
 func (r Row) Cell(field string) Cell {
 	i := r.table.form.index(field)
 	if i < 0 {
@@ -332,7 +332,7 @@ func (r Row) Cell(field string) Cell {
 	return Cell{}
 }
 
-// Text returns the value of a field as a text or a number, or an error that fits behind the row.
+// Text returns the value of a field as a text or number. The text of an error follows the row's number.
 func (r Row) Text(field string) (string, error) {
 	switch cell := r.Cell(field); {
 	case cell.Why != "":

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	sniffed = 4 << 10 // bytes from which the kind of a file is found
+	sniffed = 4 << 10 // number of bytes from which the kind of a file is detected
 
 	markUTF8    = "\xef\xbb\xbf"
 	markUTF16LE = "\xff\xfe"
 	markUTF16BE = "\xfe\xff"
 )
 
-// textEncoding is how the characters of a text are written: behind a mark of some bytes, or UTF-8 where of is nil.
+// textEncoding is the encoding of a text and the length of its byte order mark. If of is nil, the text is UTF-8.
 type textEncoding struct {
 	mark int64
 	of   encoding.Encoding
 }
 
-// encodingOf detects the encoding of a text by its mark. Without one it uses zero bytes, which UTF-16 has, and bytes
-// above 127, which are seldom valid UTF-8 by chance.
+// encodingOf detects the encoding of a text by its byte order mark. Without one it looks for zero bytes, which UTF-16
+// has, and bytes above 127, which are seldom valid UTF-8 by chance.
 func encodingOf(text io.Reader, start []byte) (textEncoding, error) {
 	for _, known := range []struct {
 		mark string
@@ -60,7 +60,8 @@ func encodingOf(text io.Reader, start []byte) (textEncoding, error) {
 	return plainEncoding(text)
 }
 
-// plainEncoding distinguishes UTF-8 from Windows-1252. A text with characters of both is UTF-8 with some bad rows.
+// plainEncoding distinguishes UTF-8 from Windows-1252. A text with characters of both counts as UTF-8 with some
+// invalid rows.
 func plainEncoding(text io.Reader) (textEncoding, error) {
 	var good, bad bool
 	var left int
@@ -89,7 +90,7 @@ func plainEncoding(text io.Reader) (textEncoding, error) {
 	return textEncoding{}, nil
 }
 
-// reader gives the text in UTF-8, as far as it is that.
+// reader returns the text in UTF-8. Invalid bytes stay as they are.
 func (f *File) reader() io.Reader {
 	text := io.NewSectionReader(f.spool, f.text.mark, f.size-f.text.mark)
 	if f.text.of == nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// maxTexts is the most different texts of a workbook.
+// maxTexts is the maximum number of different texts of a workbook.
 const maxTexts = 2 << 20
 
-// workbook is an XLSX file: its sheets in their order, its texts and which of its styles are dates.
+// workbook is an XLSX file: its sheets in order, its texts, and which of its styles are dates.
 type workbook struct {
 	archive *zip.Reader
 	sheets  []worksheet
 	dates   []bool // by style
-	from    int    // year of the first day: 1900 or 1904
+	from    int    // year of day 1: 1900 or 1904
 	texts   texts
 }
 
@@ -33,10 +33,10 @@ type worksheet struct {
 	hidden bool
 }
 
-// texts are the shared texts of a workbook, behind the file in its copy.
+// texts has the shared texts of a workbook. They are stored after the file in its copy.
 type texts struct {
 	file io.ReaderAt
-	ends []int64 // of each text; the first begins where the file ends
+	ends []int64 // end of each text; the first begins at the end of the file
 	from int64
 }
 
@@ -55,7 +55,7 @@ func (t *texts) at(i int) (string, error) {
 	return string(text), nil
 }
 
-// foreignArchives are parts of archives that are no XLSX, with what to do.
+// foreignArchives has parts of archives of other formats, and what the user should do.
 var foreignArchives = []struct{ part, why string }{
 	{"xl/workbook.bin", "is an .xlsb workbook: save it as .xlsx"},
 	{"mimetype", "is an .ods file of LibreOffice or OpenOffice: save it as .xlsx"},
@@ -63,7 +63,7 @@ var foreignArchives = []struct{ part, why string }{
 	{"word/document.xml", "is a text document: save its table as XLSX or CSV"},
 }
 
-// openWorkbook reads everything of a workbook but its sheets.
+// openWorkbook reads everything of a workbook except its sheets.
 func openWorkbook(file *os.File, size int64) (*workbook, error) {
 	limited := &budget{ReaderAt: io.NewSectionReader(file, 0, size), left: maxDirectory}
 	archive, err := zip.NewReader(limited, size)
@@ -97,7 +97,7 @@ func openWorkbook(file *os.File, size int64) (*workbook, error) {
 	return w, nil
 }
 
-// mainPart finds the workbook's own part.
+// mainPart returns the name of the workbook's main part.
 func (w *workbook) mainPart() (string, error) {
 	for _, foreign := range foreignArchives {
 		if slices.ContainsFunc(w.archive.File, func(f *zip.File) bool { return f.Name == foreign.part }) {
@@ -119,7 +119,7 @@ func (w *workbook) mainPart() (string, error) {
 	return "", errDamaged()
 }
 
-// relation is one part that another names.
+// relation is a reference from one part to another.
 type relation struct{ id, kind, part string }
 
 func (w *workbook) relations(name, folder string) ([]relation, error) {
@@ -141,7 +141,7 @@ func (w *workbook) relations(name, folder string) ([]relation, error) {
 	return all, err
 }
 
-// maxSheets is the most sheets, and relations, of a workbook.
+// maxSheets is the maximum number of sheets, and of relations, of a workbook.
 const maxSheets = 1_000
 
 func (w *workbook) readSheets(main string, targets []relation) error {
@@ -168,7 +168,7 @@ func (w *workbook) readSheets(main string, targets []relation) error {
 	return err
 }
 
-// readTexts copies the shared texts behind the file.
+// readTexts copies the shared texts to the end of the file's copy.
 func (w *workbook) readTexts(file *os.File, size int64, name string) error {
 	out, at := bufio.NewWriter(io.NewOffsetWriter(file, size)), size
 	err := w.each(name, func(p *part, e xml.StartElement) error {
@@ -194,7 +194,7 @@ func (w *workbook) readTexts(file *os.File, size int64, name string) error {
 	return out.Flush()
 }
 
-// each calls do for every element of a part that begins.
+// each calls do for the start of every element of a part.
 func (w *workbook) each(name string, do func(*part, xml.StartElement) error) error {
 	p, err := openPart(w.archive, name)
 	if err != nil {
@@ -215,5 +215,5 @@ func (w *workbook) each(name string, do func(*part, xml.StartElement) error) err
 	}
 }
 
-// isRefusal reports whether an error is the file's fault.
+// isRefusal reports whether an error is about the file's content.
 func isRefusal(err error) bool { return problem.Is(err, problem.Invalid) }

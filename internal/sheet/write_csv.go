@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// textWriter writes CSV for programs: UTF-8 with its mark, commas, CR LF, every text in quotes, numbers and times bare.
+// textWriter writes CSV for programs: UTF-8 with a byte order mark, commas, CR LF. All texts are quoted; numbers and
+// times are not.
 type textWriter struct{ to *bufio.Writer }
 
 func newTextWriter(to io.Writer) *textWriter {
 	w := &textWriter{bufio.NewWriter(to)}
-	_, _ = w.to.WriteString(markUTF8) // the next row returns the error
+	_, _ = w.to.WriteString(markUTF8) // the next row returns an error
 	return w
 }
 
@@ -31,7 +32,7 @@ func (w *textWriter) row(values []Value) error {
 
 func (w *textWriter) close() error { return w.to.Flush() }
 
-// plain writes a value for CSV.
+// plain formats a value for CSV.
 func (v Value) plain() string {
 	switch v.kind {
 	case valueAmount:
@@ -50,7 +51,7 @@ func (v Value) plain() string {
 	return `"` + strings.ReplaceAll(inert(visible(v.text)), `"`, `""`) + `"`
 }
 
-// cedis writes pesewas as a decimal number.
+// cedis formats pesewas as a decimal number of cedis.
 func cedis(pesewas int64) string {
 	sign, size := "", uint64(pesewas)
 	if pesewas < 0 {
@@ -60,14 +61,14 @@ func cedis(pesewas int64) string {
 }
 
 const (
-	// formulas begin a formula or a command in some spreadsheet.
+	// formulas has the characters that begin a formula or a command in some spreadsheet.
 	formulas = "=+-@|%\uff1d\uff0b\uff0d\uff20"
-	// dividers begin a cell in a program that takes another character than the comma for the divider.
+	// dividers has the characters that begin a new cell in a program that splits at another character than the comma.
 	dividers = ",;|\t\n"
 )
 
-// inert puts an apostrophe before anything that a spreadsheet could take for a formula: at the start and after every
-// character that could separate cells, also behind spaces and quotes there.
+// inert puts an apostrophe before anything that a spreadsheet could treat as a formula. It checks the start of the
+// text and the text after each divider, ignoring spaces and quotes.
 func inert(text string) string {
 	var out strings.Builder
 	start := true

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// bookWriter writes XLSX for people as a stream: texts as texts, whatever digits they hold, numbers and dates as such, and
-// no formulas.
+// bookWriter writes XLSX for people as a stream. Texts stay texts, even if they consist of digits. Numbers and dates
+// are stored as such, and there are no formulas.
 type bookWriter struct {
 	archive *zip.Writer
 	sheet   *bufio.Writer
-	sheets  int // begun so far
+	sheets  int // number of sheets begun so far
 	line    int
 }
 
-// Styles of cells, in the order of cellXfs. Texts have the format of texts, so that a cell that somebody edits stays one.
+// Styles of cells, in the order of cellXfs. Text cells have the text format, so that an edited cell stays a text.
 const (
 	styleHead = iota + 1
 	styleText
@@ -30,7 +30,7 @@ const (
 	styleDay
 )
 
-// most is the largest number that a spreadsheet keeps to the last digit.
+// most is the largest number of which a spreadsheet keeps all digits.
 const most = 999_999_999_999_999
 
 const (
@@ -41,7 +41,7 @@ const (
 	kinds     = "application/vnd.openxmlformats-officedocument.spreadsheetml."
 )
 
-// stylesXML is the part of the styles, which every workbook has alike.
+// stylesXML is the part with the styles, which is the same in all workbooks.
 var stylesXML = `<styleSheet ` + mainSpace + `><numFmts count="2">` +
 	`<numFmt numFmtId="164" formatCode="yyyy\-mm\-dd\ hh:mm:ss"/><numFmt numFmtId="165" formatCode="yyyy\-mm\-dd"/></numFmts>` +
 	`<fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts>` +
@@ -51,12 +51,12 @@ var stylesXML = `<styleSheet ` + mainSpace + `><numFmts count="2">` +
 	styleXML(0, 0) + styleXML(49, 1) + styleXML(49, 0) + styleXML(4, 0) + styleXML(1, 0) + styleXML(164, 0) + styleXML(165, 0) +
 	`</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`
 
-// partOf is the part of the nth sheet, counted from 1.
+// partOf returns the name of the nth sheet's part, counted from 1.
 func partOf(n int) string { return fmt.Sprintf("xl/worksheets/sheet%d.xml", n) }
 
 type bookPart struct{ name, text string }
 
-// partsOf are the parts of a workbook with some sheets, but for the sheets.
+// partsOf returns all parts of a workbook with these sheets, except the sheets.
 func partsOf(names []string) []bookPart {
 	var types, list, targets strings.Builder
 	for i, name := range names {
@@ -83,7 +83,8 @@ func styleXML(format, font int) string {
 	return fmt.Sprintf(`<xf numFmtId="%d" fontId="%d" fillId="0" borderId="0" xfId="0" applyNumberFormat="1" applyFont="1"/>`, format, font)
 }
 
-// newBookWriter writes everything before the rows of the first sheet, and its head, which stays in sight.
+// newBookWriter writes everything before the rows of the first sheet, including its headings, which stay visible when
+// the sheet is scrolled.
 func newBookWriter(to io.Writer, names []string, head []Value) (*bookWriter, error) {
 	w := &bookWriter{archive: zip.NewWriter(to)}
 	for _, p := range partsOf(names) {
@@ -129,16 +130,16 @@ func (w *bookWriter) rowOf(values []Value, text int) error {
 	return err
 }
 
-// text writes a text cell, at most as long as a cell may be.
+// text writes a text cell. It cuts a text that is too long for a cell.
 func (w *bookWriter) text(column, style int, text string) {
 	characters := []rune(visible(text))
 	text = string(characters[:min(len(characters), maxCell-1)])
 	fmt.Fprintf(w.sheet, `<c r="%s%d" s="%d" t="inlineStr"><is><t xml:space="preserve">`, letters(column), w.line, style)
-	_ = xml.EscapeText(w.sheet, []byte(escape.ReplaceAllString(text, "_x005F$0"))) // the end of the row returns the error
+	_ = xml.EscapeText(w.sheet, []byte(escape.ReplaceAllString(text, "_x005F$0"))) // the end of the row returns an error
 	_, _ = w.sheet.WriteString("</t></is></c>")
 }
 
-// stored gives the style of a value, and its number where it is one that a spreadsheet keeps.
+// stored returns the style of a value, and its number if a spreadsheet can store it exactly.
 func (v *Value) stored() (style int, number string) {
 	switch v.kind {
 	case valueAmount, valueInteger:
@@ -158,7 +159,7 @@ func (v *Value) stored() (style int, number string) {
 	return styleText, ""
 }
 
-// serial writes a time as days since the beginning of 1900 as spreadsheets count them; "" for the zero time.
+// serial returns a time as days since the beginning of 1900, as spreadsheets count them, or "" for the zero time.
 func serial(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -167,7 +168,7 @@ func serial(at time.Time) string {
 	return strconv.FormatFloat(epoch+float64(at.Unix())/86_400, 'f', 8, 64)
 }
 
-// letters gives the name of a column, counted from 0.
+// letters returns the name of a column, counted from 0.
 func letters(column int) string {
 	name := ""
 	for column++; column > 0; column = (column - 1) / 26 {
@@ -191,7 +192,8 @@ func (w *bookWriter) close() error {
 	return w.archive.Close()
 }
 
-// TextSheet is a sheet of texts. Its first row is the head. The name has no character that XML escapes.
+// TextSheet is a sheet with texts only. Its first row has the headings. The name must not contain a character that
+// XML escapes.
 type TextSheet struct {
 	Name string
 	Rows [][]string

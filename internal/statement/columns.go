@@ -4,7 +4,7 @@ import (
 	"github.com/makola/makola/internal/sheet"
 )
 
-// Columns returns the columns of a file of movements.
+// Columns returns the columns of a statement's file.
 func (s Statement) Columns() []sheet.Column[Entry] {
 	amount := sheet.Amount
 	if s.Asset.Credits() {

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// Type is the type of a movement. Programs read it in files and in the interface.
+// Type is the type of a movement. Programs read it in files and in the interface, so values never change.
 type Type string
 
 // The types of movements.
@@ -21,27 +21,27 @@ const (
 	Airtime       Type = "airtime"
 	Data          Type = "data"
 	Charges       Type = "charges"
-	Return        Type = "return"   // the amount and charges of a payment that failed
-	Reversal      Type = "reversal" // a collection that its provider took back
+	Return        Type = "return"   // amount and charges of a failed payment
+	Reversal      Type = "reversal" // a collection that its provider reversed
 	TransferIn    Type = "transfer_in"
 	TransferOut   Type = "transfer_out"
 	BatchReserve  Type = "batch_reserve" // amounts and charges of a batch's rows
-	BatchReturn   Type = "batch_return"  // the part of the reserve that no row needed
+	BatchReturn   Type = "batch_return"  // part of the reserve that no row used
 	Funding       Type = "funding"
 	Correction    Type = "correction"
-	Debt          Type = "debt" // taken for money that the account owed
+	Debt          Type = "debt" // taken for a debt of the account
 	Messages      Type = "messages"
 	MessageReturn Type = "message_return"
 	CreditSale    Type = "credit_sale"
-	CreditReturn  Type = "credit_return" // credits of a sale that was reversed
+	CreditReturn  Type = "credit_return" // credits of a reversed sale
 	Other         Type = "other"
 
-	// Opening and Closing are the balances at the bounds of a period, in files for people. They are no movements.
+	// Opening and Closing are the balances at the ends of a period, in files for people. They are not movements.
 	Opening Type = "opening"
 	Closing Type = "closing"
 )
 
-// types are all types, in the order of totals.
+// types has all types in the order of totals.
 var types = []Type{Collection, Payout, Refund, Airtime, Data, Charges, Return, Reversal, TransferIn, TransferOut, BatchReserve, BatchReturn,
 	Funding, Correction, Debt, Messages, MessageReturn, CreditSale, CreditReturn, Other}
 
@@ -51,30 +51,30 @@ var titles = map[Type]string{Collection: "Collection", Payout: "Payout", Refund:
 	Messages: "Messages sent", MessageReturn: "Credits returned", CreditSale: "Credits bought", CreditReturn: "Credits taken back", Other: "Other",
 	Opening: "Opening balance", Closing: "Closing balance"}
 
-// Title returns the type as people read it.
+// Title returns the name of the type for people.
 func (t Type) Title() string { return titles[t] }
 
 // Entry is one movement.
 type Entry struct {
-	Number    int64 // in the wallet, from 1
+	Number    int64 // number in the wallet, from 1
 	At        time.Time
 	Type      Type
 	Channel   string // of a payment: a network, BANK or WALLET
 	Reference string // the client's for a payment, the operator's for an order
 	Account   string // the other party's whole number or bank account; callers mask it
-	Name      string // the other party's, where it is known
+	Name      string // name of the other party, if known
 	Subject   string // id of the payment, campaign, batch or order
 	Event     string // the kind of the transfer in the ledger
-	Provider  string // our reference at the provider; empty where no provider has one
-	Change    int64  // pesewas or credits; below zero they left the account
-	Balance   int64  // after the movement
+	Provider  string // our reference at the provider; empty if no provider is involved
+	Change    int64  // pesewas or credits; negative: out of the account
+	Balance   int64  // balance after the movement
 
-	// Charged, Returned and Deducted are the charges of the movement in pesewas: debited from the wallet, credited
-	// back to it, and deducted from a collection before its credit.
+	// Charged, Returned and Deducted are the charges of the movement in pesewas. Charged was debited from the wallet,
+	// Returned was credited back, and Deducted was taken from a collection before its credit.
 	Charged, Returned, Deducted money.Pesewas
 }
 
-// entry explains a line of the ledger by the payment that it belongs to, or by an operator's order.
+// entry returns the movement of a ledger line, with the data of its payment or of an operator's order.
 func (r *Reader) entry(ctx context.Context, s Statement, l ledger.Line, payments map[string]book.Payment) (Entry, error) {
 	e := Entry{Number: l.Sequence, At: l.At, Subject: l.Subject, Event: l.Kind, Change: l.Change, Balance: l.Balance, Type: Other}
 	if p, is := payments[l.Subject]; is {
@@ -92,7 +92,7 @@ func (r *Reader) entry(ctx context.Context, s Statement, l ledger.Line, payments
 	return e, err
 }
 
-// typeOf finds the type of a movement without a payment by the account on its other side.
+// typeOf returns the type of a movement without a payment. The account on its other side decides.
 func typeOf(s Statement, l ledger.Line) Type {
 	in := l.Change > 0
 	other := l.From
@@ -129,7 +129,7 @@ func typeOf(s Statement, l ledger.Line) Type {
 	return Other
 }
 
-// paid are the types of payments by kind.
+// paid maps kinds of payments to types.
 var paid = map[book.Kind]Type{book.KindCollection: Collection, book.KindPayout: Payout, book.KindTopUp: Airtime, book.KindBundle: Data}
 
 func (r *Reader) ofPayment(ctx context.Context, s Statement, e Entry, l ledger.Line, p book.Payment) (Entry, error) {

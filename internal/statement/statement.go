@@ -30,7 +30,7 @@ type Reader struct {
 	faults   atomic.Uint64
 }
 
-// Faults returns how many summaries contradicted the ledger since the start.
+// Faults returns the number of summaries since the start that contradicted the ledger.
 func (r *Reader) Faults() uint64 { return r.faults.Load() }
 
 // New returns a Reader.
@@ -38,16 +38,16 @@ func New(l *ledger.Ledger, p *book.Reader, t *tenant.Store) *Reader {
 	return &Reader{ledger: l, payments: p, tenants: t}
 }
 
-// Statement is a period of one wallet or credits account. It does not change when the account moves later.
+// Statement is a period of one wallet or credits account. Later movements of the account do not change it.
 type Statement struct {
 	ledger.Stretch
 	Tenant tenant.Tenant
-	From   time.Time // the first moment of the period
-	To     time.Time // the first moment after it
+	From   time.Time // first moment of the period
+	To     time.Time // first moment after the period
 }
 
-// Open finds the movements of a period: From <= at < To. A zero time is no bound. credits chooses the SMS credits of the
-// account instead of its wallet.
+// Open returns the statement of a period: From <= at < To. A zero time means no limit. credits selects the SMS
+// credits of the account instead of its wallet.
 func (r *Reader) Open(ctx context.Context, of tenant.Tenant, credits bool, from, to time.Time) (Statement, error) {
 	key := of.Wallet()
 	if credits {
@@ -69,8 +69,8 @@ type Total struct {
 type Summary struct {
 	In, Out int64   // pesewas or credits, both positive
 	Totals  []Total // by type and channel, in the order of their declaration
-	// Charged and Returned are charges that were taken from the wallet and given back, in pesewas. Deducted are charges
-	// that collections paid before their money came.
+	// Charged and Returned are the charges that were debited from the wallet and credited back, in pesewas. Deducted
+	// are the charges that were taken from collections before their credit.
 	Charged, Returned, Deducted money.Pesewas
 	// Problem describes a contradiction between the lines. It is empty if they agree with the ledger.
 	Problem string
@@ -79,7 +79,7 @@ type Summary struct {
 // Fees returns the charges of the period, in pesewas.
 func (s Summary) Fees() money.Pesewas { return s.Charged - s.Returned + s.Deducted }
 
-// Summarize reads the whole statement in bounded memory and sums it.
+// Summarize sums a whole statement. It reads a limited number of movements at a time.
 func (r *Reader) Summarize(ctx context.Context, s Statement) (sum Summary, err error) {
 	type key struct {
 		kind    Type
@@ -118,7 +118,7 @@ func (r *Reader) Summarize(ctx context.Context, s Statement) (sum Summary, err e
 	return sum, err
 }
 
-// readAtOnce is how many movements are in memory at once.
+// readAtOnce is the number of movements in memory at once.
 const readAtOnce = 1000
 
 // Each calls f for every movement, oldest first.
@@ -137,7 +137,7 @@ func (r *Reader) Each(ctx context.Context, s Statement, f func(Entry) error) err
 	return nil
 }
 
-// Page returns size movements after skip of them, oldest first.
+// Page returns size movements after the first skip, oldest first.
 func (r *Reader) Page(ctx context.Context, s Statement, skip int64, size int) ([]Entry, error) {
 	lines, err := r.ledger.Lines(ctx, s.Stretch, skip, size)
 	if err != nil {
