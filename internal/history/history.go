@@ -1,5 +1,5 @@
-// Package history numbers lists that only grow. It returns exact totals and any page at the same cost for any size.
-// It contains positions and no money: the owner of an entry stores the entry with its List and sequence number.
+// Package history numbers lists that only grow, so that exact totals and any page cost the same for any size. It
+// contains positions and no money: the owner of an entry stores the entry with its List and sequence number.
 //
 // A list has the entries of one tenant and kind. They are numbered 1, 2, 3, ... without a gap, under the lock of the
 // list's end. A number is therefore a position, and the n-th page needs no counting. For each day a row stores the

@@ -1,5 +1,5 @@
-// Package sealed supports the rotation of master keys. It counts the texts of a table that are sealed under each key,
-// and reseals them under the active key. The packages that own such tables define how a row is read and written.
+// Package sealed counts the texts of a table that are sealed under each master key, and reseals them under the active
+// key. An operator needs both to rotate a key. The packages that own such tables define how a row is read and written.
 package sealed
 
 import (
