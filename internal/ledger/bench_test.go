@@ -16,20 +16,19 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkHold is the ledger's part of accepting a payout: two transfers out of
-// a wallet, in a lane, 256 callers in a closed loop. Its number beside pgbench's
-// TPC-B on the same server in the same run is the measure; a server started with
-// scripts/postgres.sh --durable start makes the commits real.
+// BenchmarkHold is the ledger's part of accepting a payout: two transfers out of a wallet, in a group commit, with
+// 256 concurrent callers. Compare its result with pgbench's TPC-B on the same server in the same run. For durable
+// commits, start the server with scripts/postgres.sh --durable start.
 func BenchmarkHold(b *testing.B) {
 	for _, engine := range dbtest.Engines() {
 		for _, wallets := range []int{1, 1000} {
 			for _, lanes := range []int{1, 2} {
 				if lanes > 1 && engine == db.SQLite {
-					continue // one writer
+					continue // SQLite has only one writer
 				}
 				b.Run(fmt.Sprintf("%s/wallets=%d/lanes=%d", engine, wallets, lanes), func(b *testing.B) {
 					o := dbtest.Options(b, engine)
-					if engine == db.SQLite { // not where the tests' folder may be memory
+					if engine == db.SQLite { // the tests' folder may be in memory
 						o.Path = filepath.Join(b.TempDir(), "bench.db")
 					}
 					d := dbtest.OpenWith(b, o)

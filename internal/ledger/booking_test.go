@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// order books an amount into a wallet as an operator's act does: the reference, the transfer, and the act by which
-// a lost answer to COMMIT is recognised.
+// order books an amount into a wallet as an operator's action does: a row with the reference, and the transfer. The
+// row also shows whether a COMMIT without an answer took effect.
 func order(ctx context.Context, d *db.DB, l *ledger.Ledger, b ledger.Booking) error {
 	landed := func(tx *db.Tx) (bool, error) {
 		var one int
@@ -92,7 +92,8 @@ func TestBook_concurrentOrdersMoveOnce(t *testing.T) {
 	})
 }
 
-// An answer to COMMIT that is lost neither books twice nor takes our own row for another's.
+// After a lost answer to COMMIT, nothing is booked twice, and our own row is not mistaken for that of another
+// request.
 func TestBook_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, faults *db.Faults) {
 		l := book(t, d, "kojo")

@@ -21,7 +21,7 @@ func wallet(name string) ledger.Key {
 
 func shared(id ledger.AccountID) ledger.Key { return ledger.Key{Asset: ledger.GHS, ID: id} }
 
-// book makes a ledger with wallets that hold 1000 each.
+// book creates a ledger with wallets that hold 1000 each.
 func book(t testing.TB, d *db.DB, names ...string) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New(d, clock.NewManual(start), "node-a")
@@ -158,7 +158,7 @@ func TestTransfer_refusedLeavesNoRows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "esi", "yaw")
 		esi := ledger.Wallet("esi")
-		// The second of a pair does not fit: none of the pair stays.
+		// The second transfer of a pair is not covered, so neither is posted.
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
 			page, err := l.Open(tx, wallet("esi"), wallet("nobody"), wallet("esi"))
 			if err != nil {
@@ -187,7 +187,7 @@ func TestTransfer_refusedLeavesNoRows(t *testing.T) {
 					t.Errorf("accepted %+v", wrong)
 				}
 			}
-			// What comes in first covers what goes out after it.
+			// Money that comes in covers a later transfer of the same page.
 			if err := page.Add(move1("d", "in", ledger.Float("mtn"), esi, 500), move1("d", "hold", esi, ledger.Clearing, 1500)); err != nil {
 				t.Errorf("covered by what came in: %v", err)
 			}
@@ -237,7 +237,7 @@ func TestStatement_orderedBySequence(t *testing.T) {
 		for i := range 25 {
 			m := move1(fmt.Sprint("p", i), "hold", ledger.Wallet("efua"), ledger.Clearing, 10)
 			m.At = start.Add(time.Duration(i+1) * time.Hour)
-			if i == 10 { // a node whose clock is behind
+			if i == 10 { // on a node whose clock is behind
 				m.At = start.Add(-24 * time.Hour)
 			}
 			if err := move(t.Context(), d, l, m); err != nil {
@@ -254,7 +254,7 @@ func TestStatement_orderedBySequence(t *testing.T) {
 				t.Errorf("line %d: %+v", i, line)
 			}
 		}
-		// Hours 5 (included) to 20 (excluded): numbers 6 to 20, the late one among them.
+		// From hour 5 (inclusive) to hour 20 (exclusive): numbers 6 to 20, including the late transfer.
 		s, lines = stretch(t, l, start.Add(5*time.Hour), start.Add(20*time.Hour), 10, 10)
 		if s.Opening != 960 || s.Closing != 810 || s.Total() != 15 || len(lines) != 5 || lines[0].Sequence != 16 {
 			t.Fatalf("a stretch: %+v", s)
@@ -270,7 +270,7 @@ func TestStatement_orderedBySequence(t *testing.T) {
 	})
 }
 
-// stretch reads a part of efua's transfers, and lines of it.
+// stretch reads a period of efua's transfers and some of its lines.
 func stretch(t *testing.T, l *ledger.Ledger, from, to time.Time, skip int64, size int) (ledger.Stretch, []ledger.Line) {
 	t.Helper()
 	s, err := l.Stretch(t.Context(), wallet("efua"), from, to)
@@ -284,9 +284,7 @@ func stretch(t *testing.T, l *ledger.Ledger, from, to time.Time, skip int64, siz
 	return s, lines
 }
 
-// The check is worth what it finds: each break of the books is reported.
-// TestSchema_refusesInvalidRows: what the program would never write, the tables
-// do not take either.
+// The tables refuse rows that the program never writes.
 func TestSchema_refusesInvalidRows(t *testing.T) {
 	writes := map[string]string{
 		"a balance below the floor":   `UPDATE wallets SET balance = floor - 1 WHERE id = 'wallet:kojo'`,

@@ -17,14 +17,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// model is what a ledger is, without a database.
+// model is a ledger without a database.
 type model struct {
 	balances map[ledger.AccountID]int64
 	legs     map[string]bool
 	lines    map[ledger.AccountID]int64
 }
 
-// apply moves a group of transfers, all or none.
+// apply posts all transfers of a group, or none.
 func (m *model) apply(group []ledger.Transfer) bool {
 	before := map[ledger.AccountID]int64{}
 	for _, t := range group {
@@ -53,8 +53,8 @@ func (m *model) apply(group []ledger.Transfer) bool {
 	return true
 }
 
-// Random batches, repeated legs, uncovered groups, lost connections: the
-// database always holds what the model says.
+// Random batches contain repeated legs and uncovered groups, and connections break. The database always equals the
+// model.
 func TestLedger_matchesTheModel(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		round := 0
@@ -88,7 +88,7 @@ func checkAgainstModel(t *testing.T, r *rapid.T, d *db.DB, f *db.Faults, round i
 		r.Fatal(err)
 	}
 	f.Decide(func(db.Boundary) db.Fault {
-		// Drawn, so that a failure shrinks to the faults that it needs.
+		// Whether there are faults is drawn, so that a failing case is reduced to the faults that it needs.
 		if rapid.IntRange(0, 7).Draw(r, "calm") > 0 {
 			return db.FaultNone
 		}
@@ -123,7 +123,7 @@ func checkAgainstModel(t *testing.T, r *rapid.T, d *db.DB, f *db.Faults, round i
 				r.Fatalf("batch %d, group %d: the model and the ledger disagree", batch, i)
 			}
 		}
-		if rapid.Bool().Draw(r, "again") { // the same legs once more: nothing of them happens
+		if rapid.Bool().Draw(r, "again") { // the same legs again: they post nothing
 			for i, group := range groups {
 				if !verdicts[i] {
 					continue
@@ -138,8 +138,7 @@ func checkAgainstModel(t *testing.T, r *rapid.T, d *db.DB, f *db.Faults, round i
 	compareWithModel(t, r, ledgers[1], asset, m)
 }
 
-// runBatch runs the groups in one transaction, as a lane would, and says which
-// of them were taken.
+// runBatch runs the groups in one transaction, as a group commit does, and reports which of them were posted.
 func runBatch(ctx context.Context, r *rapid.T, d *db.DB, l *ledger.Ledger, keys []ledger.Key, groups [][]ledger.Transfer) []bool {
 	var verdicts []bool
 	landed := func(tx *db.Tx) (bool, error) {
@@ -166,10 +165,10 @@ func runBatch(ctx context.Context, r *rapid.T, d *db.DB, l *ledger.Ledger, keys 
 				run[i] = err == nil
 			}
 			page.Post()
-			verdicts = run // a run that breaks off before leaves those of the one whose COMMIT is in doubt
+			verdicts = run // set after a whole run only: landed needs those of the run whose COMMIT is in doubt
 			return nil
 		})
-		// Where every answer is lost the outcome is unknown, and the caller looks until there is one.
+		// If every answer is lost, the outcome is unknown. The caller then reads until it knows the outcome.
 		for there := false; errors.Is(err, db.ErrAmbiguous); {
 			if d.Read(ctx, func(tx *db.Tx) (failed error) { there, failed = landed(tx); return failed }) != nil {
 				continue
@@ -206,8 +205,8 @@ func compareWithModel(t *testing.T, r *rapid.T, l *ledger.Ledger, asset ledger.A
 	}
 }
 
-// Two nodes, each with two goroutines and no lane, fight for two wallets: every
-// debit that was told it is covered is there, and nothing else is.
+// Two nodes, each with two goroutines and no group commit, debit the same two wallets. The ledger has exactly the
+// debits that were reported as covered.
 func TestLedger_concurrentDebitsAreCovered(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		l := book(t, d, "one", "two")
@@ -223,7 +222,7 @@ func TestLedger_concurrentDebitsAreCovered(t *testing.T) {
 				}
 				for i := range each {
 					first, second := ledger.Wallet("one"), ledger.Wallet("two")
-					if (g+i)%2 == 0 { // locks must not depend on the order of the wishes
+					if (g+i)%2 == 0 { // locks must not depend on the order of the requested keys
 						first, second = second, first
 					}
 					subject := fmt.Sprint("p", g, "-", i)
@@ -258,8 +257,8 @@ func TestLedger_concurrentDebitsAreCovered(t *testing.T) {
 	})
 }
 
-// Ten times as many callers as connections, through lanes and without: none
-// waits for a second connection, so none waits for ever.
+// There are ten times as many callers as connections, with and without group commits. Nobody waits for a second
+// connection, so nobody waits for ever.
 func TestLedger_moreCallersThanConnections(t *testing.T) {
 	for _, engine := range dbtest.Engines() {
 		t.Run(engine.String(), func(t *testing.T) {

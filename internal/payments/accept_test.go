@@ -32,7 +32,7 @@ func (n *node) draft(t *testing.T, who tenant.Tenant, reference string, amount m
 	return a
 }
 
-// One batch with many combinations of requests gives each of them its own result.
+// A batch with many combinations of requests returns for each request its own result.
 func TestAccept_requestsOfOneBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -135,7 +135,7 @@ func TestIdempotencyKey_replaysSameRequest(t *testing.T) {
 			t.Errorf("%d POSTs, want 3", posts)
 		}
 
-		// While the first request waits for its provider there is no answer to repeat.
+		// While the first request waits for its provider, there is no answer yet for a repeated one.
 		entered, leave := make(chan struct{}), make(chan struct{})
 		h.first.script(func(int, string) provider.Outcome {
 			close(entered)
@@ -160,7 +160,7 @@ func TestIdempotencyKey_replaysSameRequest(t *testing.T) {
 			t.Errorf("after the answer: replayed %v, %v", replayed, err)
 		}
 
-		// After a day the key may be used again; the reference may not.
+		// After a day the key may be used for another request. The reference may not.
 		h.first.script(always(pending), always(success))
 		n.pass(24 * time.Hour)
 		_, _, err = n.Payout(t.Context(), c, p)
@@ -174,7 +174,7 @@ func TestIdempotencyKey_replaysSameRequest(t *testing.T) {
 	})
 }
 
-// A repeated payout is answered although payouts are stopped, and nothing new is sent.
+// A repeated payout is answered although payouts are stopped. Nothing is sent again.
 func TestReplay_payoutsStopped(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -258,7 +258,8 @@ func TestAccept_refusalLeavesNoRow(t *testing.T) {
 	})
 }
 
-// Ten times as many callers as connections request twice the wallet's balance. Exactly the covered payouts are sent.
+// There are ten times as many callers as connections. Together they request twice the wallet's balance. Exactly the
+// covered payouts are sent.
 func TestAccept_moreCallersThanConnections(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -299,7 +300,7 @@ func TestAccept_moreCallersThanConnections(t *testing.T) {
 	})
 }
 
-// The same references arrive at two nodes at once, and one of them pays each.
+// The same requests arrive at two nodes at once. For each reference one node pays.
 func TestAccept_sameReferenceOnTwoNodes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -343,7 +344,7 @@ func TestAccept_sameReferenceOnTwoNodes(t *testing.T) {
 	})
 }
 
-// Under another secret the ProviderReference differs, and the unique Reference refuses the second row.
+// Under another secret the ProviderReference differs. The second row is still refused, because its Reference exists.
 func TestAccept_referenceUnderOtherSecret(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -366,7 +367,7 @@ func TestAccept_referenceUnderOtherSecret(t *testing.T) {
 	})
 }
 
-// A client disconnects during the provider's call, and the payout continues.
+// If a client disconnects during the provider's call, the payout continues.
 func TestPayout_clientDisconnects(t *testing.T) {
 	for name, gives := range map[string]func(r *Payout) (ctx context.Context, up func()){
 		"gives the request up": func(*Payout) (context.Context, func()) { return context.WithCancel(t.Context()) },
@@ -474,7 +475,7 @@ func TestPayout_answeredWithin8s(t *testing.T) {
 	})
 }
 
-// A provider whose status interface is silent still receives submissions.
+// A provider whose status interface does not answer still receives submissions.
 func TestSubmissions_silentStatusInterface(t *testing.T) {
 	const open = sendsPerRail + 16 // more than the capacity of one line
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -557,7 +558,7 @@ func TestRefusal_databaseDown(t *testing.T) {
 			dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 				h := newFixture(t, d)
 				n := h.node("a")
-				n.quiet() // it has done its one search for jobs of other nodes
+				n.quiet() // it has made its one search for jobs of other nodes
 				back := n.clock.Now().Add(away)
 				h.first.script(func(int, string) provider.Outcome {
 					f.Decide(func(db.Boundary) db.Fault {
@@ -593,7 +594,7 @@ func TestRefusal_databaseDown(t *testing.T) {
 				switch {
 				case err == nil && !refused && slices.Equal(told, []string{"failed"}):
 				case problem.Is(err, problem.Refused) && refused && len(told) == 0:
-				case problem.Is(err, problem.Unavailable): // that says: ask
+				case problem.Is(err, problem.Unavailable): // the error tells the client to query the payment
 				default:
 					t.Errorf("answered %v, refused %v, told %v", err, refused, told)
 				}
@@ -603,7 +604,7 @@ func TestRefusal_databaseDown(t *testing.T) {
 	}
 }
 
-// The connection breaks at every boundary of a payout, once in each way. Every answer is true, and no money moves
+// The connection breaks at every boundary of a payout, once with each fault. Every answer is true, and no money moves
 // twice.
 func TestPayout_lostConnections(t *testing.T) {
 	lives := []struct {
@@ -638,7 +639,7 @@ func TestPayout_lostConnections(t *testing.T) {
 								pay, _, err := n.Payout(t.Context(), h.caller(), r)
 								f.Decide(nil)
 								if errors.Is(err, db.ErrUnavailable) {
-									continue // the answer says that nothing happened; books verifies it
+									continue // the answer said that nothing happened; books checks that
 								}
 								told := 1
 								if problem.Is(err, problem.Refused) {

@@ -47,7 +47,7 @@ func TestAccept_clockAhead(t *testing.T) {
 				}
 				n.pass(time.Minute)
 			}
-			days(day, day, 2+int64(1-day)*2) // the early one was accepted on the first day
+			days(day, day, 2+int64(1-day)*2) // the early payment was accepted on the first day
 			days(0, 9, 4+int64(day)*2)
 			days(day+1, 9, 0)
 			n.sound()

@@ -11,14 +11,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// open returns the number of payments in the node's memory.
+// open returns the number of payments in the memory of the node.
 func (l *live) open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.ids)
 }
 
-// Payments that stay open for long fill the job table, not the memory.
+// Payments that stay open for long fill the table of jobs, not the memory.
 func TestLive_overflowIsEvicted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -39,8 +39,8 @@ func TestLive_overflowIsEvicted(t *testing.T) {
 	})
 }
 
-// A payment whose job found no room in memory was never submitted, and its job records that. It is submitted without
-// a query.
+// A job that found no room in memory records that its payment was never submitted. The payment is then submitted
+// without a query.
 func TestLive_overflowIsSubmitted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -73,15 +73,15 @@ func TestLive_overflowIsSubmitted(t *testing.T) {
 	})
 }
 
-// A job may be found in the table and run before the acceptance learns of its own commit. The payment is not sent
-// again, and the waiting request is answered.
+// Another loop may find a job in the table and run it before the acceptance learns of its own COMMIT. The payment is
+// not sent again, and the waiting request is answered.
 func TestLive_jobRunsBeforeCommitReturns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
 		n := h.stopped("a")
 		h.first.script(always(pending), always(pending))
 		a, pay := n.accepted(t, "MTN", true)
-		n.follower.live.drop(pay.ID) // the commit is not known yet
+		n.follower.live.drop(pay.ID) // the acceptance does not know of its COMMIT yet
 		a.attempt.begun = false
 		n.follower.live.expect(a.attempt)
 		job := openJob(pay, h.clock.Now(), jobs.Job{Fresh: true})
@@ -100,7 +100,7 @@ func TestLive_jobRunsBeforeCommitReturns(t *testing.T) {
 	})
 }
 
-// A node that loses its lease keeps no memory of payments that another node settles.
+// A node that loses its lease forgets its payments, because another node settles them.
 func TestLive_lostLease(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

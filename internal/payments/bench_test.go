@@ -14,7 +14,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkPayout runs whole payouts without HTTP: 256 callers, one wallet, a provider that answers at once.
+// BenchmarkPayout runs whole payouts without HTTP. It has 256 callers, one wallet and a provider that answers at
+// once.
 func BenchmarkPayout(b *testing.B) {
 	slog.SetLogLoggerLevel(slog.LevelError)
 	for _, e := range dbtest.Engines() {
@@ -45,7 +46,7 @@ func BenchmarkPayout(b *testing.B) {
 			}
 			callers.Wait()
 			b.ReportMetric(float64(b.N)/time.Since(begun).Seconds(), "accepted/s")
-			// The last queries are due in a second or more of real time.
+			// The last queries are due after a second or more of real time.
 			look := time.NewTicker(10 * time.Millisecond)
 			defer look.Stop()
 			for n.jobsLeft() > 0 {

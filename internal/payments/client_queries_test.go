@@ -57,6 +57,6 @@ func TestClientQueries_bounded(t *testing.T) {
 		if len(q.queue) != maxClientQueries || len(q.recent) != maxClientQueries || cap(q.queue) > 4*maxClientQueries {
 			t.Fatalf("round %d: %d and %d are remembered with room for %d", round, len(q.queue), len(q.recent), cap(q.queue))
 		}
-		now = now.Add(hintTime / 2) // the first half leaves; the second stays as long again
+		now = now.Add(hintTime / 2) // the first half ends its time and leaves; the second half stays for as long again
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The behaviours of a rail towards one payment. Capitals move the money.
+// behaviours are the letters of what a rail does with one payment. With a capital letter it moves the money.
 const behaviours = "dbrvLPO"
 
-// behaves makes a scripted rail behave towards each payment as its amount says: at is the rail's place in the route. d: no
-// connection; b: 403; r: a documented refusal; v: an answer is lost and nothing is done, until the same is sent again; L: an
-// answer is lost and the money moves; P: paid; O: no connection twice, then paid.
+// behaves scripts a rail. The amount of a payment selects the behaviour; at is the rail's position in the route. d:
+// no connection; b: 403; r: a documented refusal; v: the first submission has no effect and its answer is lost, and
+// the next one is paid; L: the answer is lost and the money moves; P: paid; O: twice no connection, then paid.
 func (s *scripted) behaves(at int, repeats bool, moved map[string]int) {
 	kind := func(reference string) (byte, bool) {
 		s.mu.Lock()
@@ -65,8 +65,8 @@ func (s *scripted) behaves(at int, repeats bool, moved map[string]int) {
 	})
 }
 
-// One network has three ways. Whatever each of them does with a payment (refusals, silences, outages that end), the money
-// moves at most once, and the wallet has it back only if it never moved.
+// Three rails serve one network. Each may refuse a payment, not answer, or be away for a while. The money moves at
+// most once, and the wallet gets it back only if it never moved.
 func TestFailover_threeRails(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -86,7 +86,7 @@ func TestFailover_threeRails(t *testing.T) {
 		all := len(behaviours) * len(behaviours) * len(behaviours)
 		for i := range all {
 			r := h.payout()
-			r.CallbackURL, r.Amount = "", MinPayout+money.Pesewas(i*37%all) // not in order: ten failures in a row open a breaker
+			r.CallbackURL, r.Amount = "", MinPayout+money.Pesewas(i*37%all) // shuffled, because ten failures in a row open a breaker
 			_, _, err := n.Payout(t.Context(), h.caller(), r)
 			for tries := 0; problem.Is(err, problem.Unavailable) && tries < 100; tries++ {
 				n.pass(time.Minute)
@@ -127,8 +127,8 @@ func TestFailover_threeRails(t *testing.T) {
 	})
 }
 
-// A bank account is paid by the rail that returned its holder's name. It goes to another rail only if that one has the same
-// name, by the code with which it pays.
+// A payout to a bank account goes to the rail that returned its holder's name. It goes to another rail only if the
+// same name is returned for the bank code with which that rail pays.
 func TestPayout_bankAtNamingRail(t *testing.T) {
 	for _, c := range []struct {
 		name, holder, rail string
@@ -166,7 +166,8 @@ func TestPayout_bankAtNamingRail(t *testing.T) {
 	}
 }
 
-// A rail's smallest and largest amounts are conditions of its route: other amounts go to the next rail, or name the field.
+// A rail gets no amount below its minimum or above its maximum. The next rail gets it; if there is none, the error
+// names the amount.
 func TestPayout_limitsOfRails(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -191,8 +192,8 @@ func TestPayout_limitsOfRails(t *testing.T) {
 	})
 }
 
-// A payout was sent over one of three rails, and the database was restored to a time before. The repeated request adopts it at the
-// rail that has it. Where no rail has it, it is sent once, after each has had the time to show it.
+// A payout was sent over one of three rails. Then the database was restored to an earlier time. The repeated request
+// adopts the payout from the rail that has it. If no rail has it, it is sent once, after each rail's VisibleAfter.
 func TestFailover_acrossARestore(t *testing.T) {
 	names := []string{"mtn", "hubtel", "paystack"}
 	for holder, name := range append(names, "nobody") {
@@ -220,7 +221,7 @@ func TestFailover_acrossARestore(t *testing.T) {
 				posts := 0
 				if holder == len(names) {
 					_, _, err := n.Payout(t.Context(), h.caller(), r)
-					wantKind(t, err, problem.Unavailable) // Paystack's time is an hour, because nobody has measured it
+					wantKind(t, err, problem.Unavailable) // Paystack's VisibleAfter is an hour, because nobody has measured it
 					n.clock.Advance(2 * time.Hour)
 					all[0].script(always(pending), func(_ int, reference string) provider.Outcome {
 						if all[0].posted(reference) == 0 {

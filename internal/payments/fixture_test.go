@@ -33,7 +33,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// patience is reached by a failing test only.
+// patience bounds each wait of a test. Only a failing test reaches it.
 const patience = 3 * time.Minute
 
 var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
@@ -41,9 +41,9 @@ var morning = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 // A scripted rail is a provider whose answers the test scripts. It counts its calls.
 type scripted struct {
 	mu          sync.Mutex
-	onSubmit    func(n int, reference string) provider.Outcome // n counts from 1 for each reference
+	onSubmit    func(n int, reference string) provider.Outcome // n counts the submissions of a reference from 1
 	onQuery     func(n int, reference string) provider.Outcome
-	slow        func(ctx context.Context) provider.Outcome // instead of onSubmit, with the call's own context
+	slow        func(ctx context.Context) provider.Outcome // instead of onSubmit, with the context of the call
 	submissions map[string]int
 	queries     map[string]int
 	gross       map[string]money.Pesewas
@@ -76,7 +76,7 @@ func (s *scripted) ask(r provider.StatusRequest) provider.Outcome {
 	return o
 }
 
-// script replaces the answers.
+// script sets the answers to submissions and to queries.
 func (s *scripted) script(post, ask func(n int, reference string) provider.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *scripted) DisburseStatus(_ context.Context, r provider.StatusRequest) p
 	return s.ask(r)
 }
 
-// ofRefund is how scripts and counts know the reference of a rail's own refund.
+// ofRefund is the prefix of references in scripts and counts if a call is a rail's own refund.
 const ofRefund = "refund "
 
 func (s *scripted) Refund(ctx context.Context, r provider.RefundRequest) provider.Outcome {
@@ -169,10 +169,10 @@ type fixture struct {
 	hooks  *hooks
 	n      int
 
-	approval    ApprovalPolicy  // nil: no payout needs approval
+	approval    ApprovalPolicy  // nil: no payout requires approval
 	recovers    bool            // nodes use recoveries
-	secret      config.Secret   // of the nodes; empty: of zeros
-	rails       []provider.Rail // instead of the two scripted ones
+	secret      config.Secret   // secret of the nodes; empty: zeros
+	rails       []provider.Rail // instead of the two scripted rails
 	callbackURL string
 	callback    func(provider.Rail, provider.CallbackRequest)
 }
@@ -241,12 +241,12 @@ func (h *fixture) node(name string) *node {
 	return h.shaped(quietOptions(name))
 }
 
-// quietOptions configure a node that keeps its lease and has enough memory.
+// quietOptions configure a queue that keeps its lease and has enough memory.
 func quietOptions(name string) jobs.Options {
 	return jobs.Options{Node: name, LeaseFor: time.Hour, Heartbeat: time.Hour}
 }
 
-// shaped starts a node with its own queue options.
+// shaped starts a node with queue options.
 func (h *fixture) shaped(o jobs.Options) *node {
 	h.t.Helper()
 	n := h.made(o)
@@ -428,7 +428,7 @@ WHERE asset = 'TEST_GHS' AND (to_account = 'clearing' OR from_account = 'clearin
 HAVING sum(CASE WHEN to_account = 'clearing' THEN amount ELSE -amount END) <> 0`
 )
 
-// books verifies the ledger, clearing against the open rows, and one job for each open payment.
+// books verifies the ledger, compares clearing with the open rows, and checks that each open payment has one job.
 func (n *node) books() {
 	t := n.fixture.t
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// floats is a node whose payments go to hubtel, which sells from a separate account.
+// floats is a node whose payments go to hubtel. Hubtel's sales have an account of their own.
 type floats struct {
 	*node
 	t *testing.T
@@ -51,7 +51,7 @@ func (f floats) pay(kind book.Kind) book.Payment {
 	return pay
 }
 
-// reverse has the provider reverse a success.
+// reverse makes the provider reverse a success.
 func (f floats) reverse(pay book.Payment) {
 	f.t.Helper()
 	f.fixture.second.script(always(pending), always(failed))
@@ -130,7 +130,7 @@ func (f floats) exec(sql string, args ...any) {
 }
 
 // While a node of the previous release runs, postings use one float for each provider. Afterwards they name the
-// account, and older payments stay exact.
+// provider account. If an older payment is reversed then, the sum of the floats is still exact.
 func TestFloats_olderNodeLives(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFloats(t, d)
@@ -157,7 +157,8 @@ func TestFloats_olderNodeLives(t *testing.T) {
 	})
 }
 
-// The check of the books accepts a provider's float with and without an account, and no other provider's.
+// The check of the books accepts a provider's float with and without an account. It refuses the float of another
+// provider.
 func TestFloats_checkedByProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		f := newFloats(t, d)

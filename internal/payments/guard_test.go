@@ -20,10 +20,11 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// A paused node's copy of a row may be old because another node has continued. Writes are therefore guarded.
+// A node that was paused may have an old copy of a row, because another node has continued. Writes are therefore
+// guarded.
 
-// A node is paused before it flags an unrepeatable submission. Another node takes over, flags and sends it; the first
-// one then does not send.
+// A node is paused before it flags an unrepeatable submission. Another node takes over, flags the submission and
+// sends it. The first node then does not send it.
 func TestAttemptChange_takenOverBefore(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -38,8 +39,7 @@ func TestAttemptChange_takenOverBefore(t *testing.T) {
 	})
 }
 
-// The answer to the commit of a flag is lost together with the flag. Only the flag distinguishes the row from its
-// earlier state.
+// A flag and the answer to its COMMIT are both lost. The row then differs from the expected one only by the flag.
 func TestAttemptChange_lostCommitAnswer(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := newFixture(t, d)
@@ -64,8 +64,8 @@ func TestAttemptChange_lostCommitAnswer(t *testing.T) {
 	})
 }
 
-// A collection's refusal is written without reading its row. Another node has prompted the payer again since, who may
-// pay, so the refusal does not count.
+// A collection's refusal is written without a read of its row. Meanwhile another node has prompted the payer again.
+// The payer may pay, so the refusal does not count.
 func TestRefusal_ofItsSubmissions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -93,7 +93,7 @@ func TestRefusal_ofItsSubmissions(t *testing.T) {
 	})
 }
 
-// A node is paused while it gives up a failing submission. Another node takes over and sends it, so the payment is
+// A node is paused while it gives up a failing submission. Another node takes over and sends the payment, so it is
 // not refunded.
 func TestDeadline_ofItsSubmissions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -124,7 +124,8 @@ func TestDeadline_ofItsSubmissions(t *testing.T) {
 	})
 }
 
-// The clock of the operator's node runs ahead by the allowed skew, and the submission may still be running.
+// The clock of the operator's node is ahead by the allowed skew. The submission may still be running, so the payment
+// is not resolved.
 func TestResolve_clockAhead(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -145,7 +146,7 @@ func TestResolve_clockAhead(t *testing.T) {
 	})
 }
 
-// A bundle that its provider cannot receive is not rerouted, because the offer belongs to that provider.
+// A bundle that its provider cannot receive is not rerouted, because the offer is that provider's.
 func TestReroute_neverBundle(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -173,7 +174,8 @@ func TestReroute_neverBundle(t *testing.T) {
 	})
 }
 
-// After a reroute, the unsent submission to the first provider does not excuse the unanswered one to the second.
+// After a reroute, the submission to the second provider has no answer. It counts as possibly paid, although the
+// submission to the first was not sent.
 func TestRefusal_afterReroute(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -299,7 +301,7 @@ func (n *node) hubtelFirst(op route.Operation) {
 	n.setRoute(op, "hubtel", "mtn")
 }
 
-// setRoute routes an operation to rails, best first.
+// setRoute routes an operation to rails, the preferred rail first.
 func (n *node) setRoute(op route.Operation, rails ...string) {
 	n.fixture.t.Helper()
 	if err := n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {

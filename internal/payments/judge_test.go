@@ -8,8 +8,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// The rails of the judge's tests: one that refuses duplicates distinctly, one
-// that does not.
+// The two rails of these tests. The first refuses duplicates distinctly, the second does not.
 const (
 	rowMTN    = true
 	rowHubtel = false
@@ -30,7 +29,7 @@ func sentOnce(mayRepeat bool) evidence {
 	return s
 }
 
-// after judges reports in order and returns the last verdict.
+// after judges reports in their order and returns the last verdict.
 func (s evidence) after(words ...report) (evidence, verdict, string) {
 	var v verdict
 	var reason string
@@ -44,7 +43,8 @@ func said(from source, o provider.Outcome, at time.Duration) report {
 	return report{from, o, begun.Add(at)}
 }
 
-// The columns of the table of refusals: the provider's answer to a query about a refusal, and its time.
+// columns are the columns of the table of refusals: the provider's answer to a query after a refusal, and the time of
+// the answer.
 var columns = []struct {
 	name  string
 	words func(v time.Duration) []report
@@ -119,8 +119,8 @@ func TestJudge_tableOfRefusals(t *testing.T) {
 	}
 }
 
-// Where nobody has measured how long a provider hides what it has, "not known" returns no money at any age. Only a clear
-// refusal of the one POST does. A mistake of the account's set-up goes to an operator at once.
+// For some providers nobody has measured VisibleAfter. Their not-found answer refunds no money at any age. Only a
+// clear refusal of the only POST refunds it. A refusal because of the account's set-up goes to an operator at once.
 func TestJudge_visibilityUnmeasured(t *testing.T) {
 	unmeasured := func() evidence { s := sentOnce(rowMTN); s.visibleAfter = 0; return s }
 	barredLong := func(s evidence) evidence { s.allBarred, s.stage = true, stageUnsent; return s }
@@ -150,7 +150,7 @@ func TestJudge_visibilityUnmeasured(t *testing.T) {
 			if s, v, _ = judge(s, said(fromQuery, notFound, at)); v == verdictRefund && tt.want != verdictRefund {
 				t.Fatalf("%s: refund after %v from %+v", name, at, before)
 			}
-			if tt.want == verdictRepeat { // and the repetition is refused once more
+			if tt.want == verdictRepeat { // and the repeated submission is refused again
 				s.arrived++
 				s, _, _ = judge(s, said(fromSubmission, tt.first.outcome, at))
 			}
@@ -167,7 +167,7 @@ func TestJudge_visibilityUnmeasured(t *testing.T) {
 	}
 }
 
-// A submission that never left this machine is refunded at once, but only if no earlier one may have arrived.
+// A submission that was not sent is refunded at once, but only if no earlier submission may have arrived.
 func TestJudge_unsentIsRefunded(t *testing.T) {
 	unposted := provider.Outcome{Class: provider.Rejected, Unposted: true, Reason: provider.ReasonSetup}
 	barredFirst := func(s evidence) evidence { s.arrived, s.allBarred = 2, true; return s }
@@ -209,8 +209,8 @@ func TestJudge_unsentIsRefunded(t *testing.T) {
 	}
 }
 
-// A repeated bare refusal counts only if the provider refuses duplicates distinctly, a minute after the first,
-// without an acknowledgement between them.
+// A bare refusal that is repeated counts only under three conditions. The provider refuses duplicates distinctly, a
+// minute has passed since the first refusal, and there was no acknowledgement between them.
 func TestJudge_bareRefusalRepeated(t *testing.T) {
 	lives := func(last time.Duration, between provider.Outcome) verdict {
 		s, _, _ := judge(sentOnce(rowMTN), said(fromSubmission, bare, 0))
@@ -249,7 +249,7 @@ func TestJudge_bareRefusalRepeated(t *testing.T) {
 	}
 }
 
-// Unpaid may mean open or failed, so only a second one after a pause fails the payment.
+// Unpaid may mean open or failed. Only a second Unpaid after a pause therefore fails the payment.
 func TestJudge_unpaidTwice(t *testing.T) {
 	unpaid := provider.Outcome{Class: provider.Accepted, Unpaid: true}
 	question := func(at time.Duration) report { return said(fromQuery, unpaid, at) }
@@ -288,7 +288,8 @@ func TestJudge_unpaidTwice(t *testing.T) {
 	}
 }
 
-// An operator's decision counts after the last submission has ended. For any other status it counts at once.
+// An operator's decision about an unknown outcome counts after the last submission has ended. For any other status it
+// counts at once.
 func TestJudge_operatorWaits(t *testing.T) {
 	s := sentOnce(rowHubtel)
 	waited := s

@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// An alert on growth misses the first contradiction unless its series starts at 0.
+// The counter of contradictions exists from the start with the value 0, because an alert on growth would otherwise
+// miss the first one.
 func TestMetrics_contradictionsStartAtZero(t *testing.T) {
 	m := newMetrics()
 	series := func() int {

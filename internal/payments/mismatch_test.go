@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A status answer with another amount, account or reference alerts operators and moves no money.
+// If a status answer has another amount, account or reference, operators are alerted and no money moves.
 func TestMismatch_inStatusQuery(t *testing.T) {
 	echoes := map[string]provider.Echo{
 		"amount":    {Amount: 1, AmountTold: true},
@@ -46,7 +46,7 @@ func TestMismatch_inStatusQuery(t *testing.T) {
 	}
 }
 
-// A submission's answer with another amount, account or reference alerts operators and moves no money.
+// If the answer to a submission has another amount, account or reference, operators are alerted and no money moves.
 func TestMismatch_inSubmission(t *testing.T) {
 	for _, word := range []provider.Outcome{success, failed} {
 		t.Run(word.State.String(), func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A list is narrowed by amount and by unknown outcome, page after page, and bad bounds name their field.
+// A list is filtered by amount and by unknown outcome over several pages. The error for bad bounds names their field.
 func TestNarrowed_byAmountAndOutcome(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -28,7 +28,7 @@ func TestNarrowed_byAmountAndOutcome(t *testing.T) {
 		if _, _, err := n.Payout(t.Context(), h.caller(), lost); err != nil {
 			t.Fatal(err)
 		}
-		n.pass(2 * time.Minute) // after which operators are alerted
+		n.pass(2 * time.Minute) // operators are alerted after this time
 		amounts := func(f book.Filter, before string) (list []money.Pesewas, more string) {
 			t.Helper()
 			f.Kind = book.KindPayout

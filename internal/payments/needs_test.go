@@ -15,7 +15,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// needy is a rail that needs the account's e-mail address, and vouchers on Telecel's network.
+// needy is a rail that requires the account's e-mail address, and vouchers on Telecel's network.
 func needy(s *scripted) provider.Rail {
 	return provider.Rail{Name: "paystack", Mode: "test", MayRepeat: provider.Requests{Disburse: true}, MayDouble: provider.Requests{Collect: true, Refund: true},
 		Collector: s, Disburser: s, Refunder: s, Needs: provider.AccountNeeds{Email: true, Vouchers: []msisdn.Network{msisdn.Telecel}}, Vouchers: s}
@@ -25,8 +25,8 @@ func (s *scripted) SubmitVoucher(_ context.Context, r provider.VoucherRequest) p
 	return s.ask(provider.StatusRequest{ProviderReference: "voucher " + r.ProviderReference})
 }
 
-// A rail collects for the accounts that have what it needs. Other collections go to the next rail, also one whose account
-// loses its address before the submission.
+// A rail gets collections only of accounts that have what it requires. Other collections go to the next rail, also if
+// the account loses its address before the submission.
 func TestCollect_railNeedsOfTheAccount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -68,8 +68,8 @@ func TestCollect_railNeedsOfTheAccount(t *testing.T) {
 	})
 }
 
-// A voucher goes to the provider of a pending collection of the account's own. Whatever the provider answers, the status query
-// decides.
+// A voucher is sent to the provider of a pending collection of the same account. Whatever the provider answers, the
+// status query decides.
 func TestVoucher_goesToTheProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -116,8 +116,8 @@ func TestVoucher_goesToTheProvider(t *testing.T) {
 	})
 }
 
-// A rail that may carry out a request twice gets none in a recovery before it has reported that it does not know it, also where it
-// is the only rail.
+// A rail that may carry out a request twice is searched first in a recovery. It gets a request only after it reports
+// that it does not know it. That holds also if it is the only rail.
 func TestRecovery_doublesAreSearchedFor(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -154,7 +154,7 @@ func TestRecovery_doublesAreSearchedFor(t *testing.T) {
 	})
 }
 
-// A callback about a refund names the collection. It brings the query of the refund forward.
+// A callback about a refund names the collection. It brings forward the query of the refund.
 func TestHint_ofARefund(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -140,7 +140,7 @@ func TestTransfer_betweenWallets(t *testing.T) {
 	})
 }
 
-// The float agrees with a model of the provider's book through successes, fees, commissions and a reversal.
+// The float agrees with a model of the provider's book after successes, fees, commissions and a reversal.
 func TestFloat_agreesWithProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -162,7 +162,7 @@ func TestFloat_agreesWithProvider(t *testing.T) {
 		}
 		theirs /= 2
 		agrees("a withdrawal")
-		h.rails = []provider.Rail{} // as in a command
+		h.rails = []provider.Rail{} // as in a command, which has no rails
 		command := h.stopped("command")
 		for _, each := range []*node{n, command} {
 			e := wantKind(t, each.AddFloat(t.Context(), treasury.Float{Provider: "nobody", Mode: tenant.Test}, 0, "paid in", "ama"), problem.Invalid)
@@ -279,7 +279,7 @@ func TestContradiction_goesThroughSuspense(t *testing.T) {
 		if err := decide(reversed, true); err != nil || n.account(ledger.Suspense) != 0 || n.balance() != funds-fee {
 			t.Errorf("%v, suspense has %s, the wallet %s", err, n.account(ledger.Suspense), n.balance())
 		}
-		h.clock.Advance(time.Millisecond) // the recheck that follows is due at another time
+		h.clock.Advance(time.Millisecond) // the next recheck is due at another time
 		if err := decide(reversed, false); !problem.Is(err, problem.Duplicate) {
 			t.Errorf("decided twice: %v", err)
 		}
@@ -299,7 +299,7 @@ func TestContradiction_goesThroughSuspense(t *testing.T) {
 	})
 }
 
-// A collection that was paid after its end is credited once, less the charges, and reported by webhook.
+// A collection that was paid after it failed is credited once, less the charges. The customer gets a webhook.
 func TestCollection_paidLate(t *testing.T) {
 	for status, reason := range map[book.Status]string{
 		book.StatusFailed: provider.ReasonFunds, book.StatusDeclined: provider.ReasonExpired, book.StatusInvalid: provider.ReasonPayerNotFound,
@@ -593,7 +593,7 @@ func TestMetrics_outcomesAndUnknown(t *testing.T) {
 // An operator can contradict a wrong resolution. Its money goes through suspense to the party that an operator
 // selects.
 func TestContradict_wrongResolution(t *testing.T) {
-	for _, paid := range []bool{true, false} { // as it was resolved
+	for _, paid := range []bool{true, false} { // how it was resolved
 		for _, tenants := range []bool{true, false} {
 			t.Run(fmt.Sprintf("paid %t, the customer's %t", paid, tenants), func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -618,15 +618,15 @@ func TestContradict_wrongResolution(t *testing.T) {
 					wantKind(t, err, problem.Invalid)
 					_, err = n.Contradict(t.Context(), pay.ID, !paid, "", "ama")
 					wantKind(t, err, problem.Invalid)
-					for range 2 { // the second finds it done
+					for range 2 { // the second run finds it done
 						turned, err := n.Contradict(t.Context(), pay.ID, !paid, "line 711", "ama")
 						if err != nil || turned.ContradictedAt.IsZero() || turned.Status != resolved.Status || turned.Note != "line 711" || turned.Reason != provider.ReasonResolved {
 							t.Fatalf("%+v, %v", turned, err)
 						}
 					}
-					hangs := pay.Amount // reversed
+					hangs := pay.Amount // the provider reversed it
 					if !paid {
-						hangs = -pay.Amount // paid after the refund
+						hangs = -pay.Amount // the provider paid it after the refund
 					}
 					if got := n.account(ledger.Suspense); got != hangs {
 						t.Errorf("suspense holds %s, not %s", got, hangs)
@@ -635,7 +635,7 @@ func TestContradict_wrongResolution(t *testing.T) {
 						t.Fatal(err)
 					}
 					wantKind(t, n.Decide(t.Context(), pay.ID, tenants, "again", "ama"), problem.Duplicate)
-					left := funds // as if never paid, or never refunded
+					left := funds // as if it was never paid, or never refunded
 					if paid {
 						left -= pay.Amount + pay.Charges
 					}

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// Each answer of a provider has its result: number of possible submissions, final row and wallet.
+// For each answer of a provider, the test compares the number of possible submissions, the final row and the wallet.
 func TestPayout_outcomes(t *testing.T) {
 	const amount, fee = 10 * money.Cedi, 10 * money.Cedi / 100
 	tests := []struct {
@@ -26,7 +26,7 @@ func TestPayout_outcomes(t *testing.T) {
 		status    book.Status
 		reason    string
 		posts     int
-		spent     money.Pesewas // of the wallet
+		spent     money.Pesewas // taken from the wallet
 		escalated bool
 	}{
 		{name: "success when asked", network: "MTN", post: always(pending), ask: always(success), after: time.Second,

@@ -78,8 +78,8 @@ func (f *file) check(want money.Pesewas) {
 	f.sound()
 }
 
-// The reserve pays the rows with their given fees and names. A failed row is refunded to the wallet. A row that is
-// invalid or repeats a reference is refused and draws nothing.
+// The reserve pays the rows, each with its given fee and name. A failed row is refunded to the wallet. A row that is
+// invalid or repeats a reference is refused and takes nothing from the reserve.
 func TestPayRows_reservePays(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -117,8 +117,8 @@ func TestPayRows_reservePays(t *testing.T) {
 	})
 }
 
-// Rows are accepted up to the first one without an available provider, and none if the account may not pay. The cause
-// is returned.
+// Rows are accepted up to the first row for which no provider is available. None is accepted if the account may not
+// pay. The cause is returned.
 func TestPayRows_stopsAtCause(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -143,7 +143,7 @@ func TestPayRows_stopsAtCause(t *testing.T) {
 	})
 }
 
-// An amount that no provider of the channel takes refuses its row alone. The rows behind it are accepted.
+// If no provider of the channel takes an amount, only its row is refused. The later rows are accepted.
 func TestPayRows_amountNotServed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -170,7 +170,7 @@ func (n *node) set(c tenant.Change) {
 	n.clock.Advance(2 * time.Second)
 }
 
-// A batch that its lock refuses does not affect a payout in the same transaction.
+// A batch that is refused under its lock does not affect a payout in the same transaction.
 func TestPayRows_refusedBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -205,7 +205,8 @@ func TestPayRows_refusedBatch(t *testing.T) {
 	})
 }
 
-// With lost answers of the database, a row is accepted once or not at all, and the reserve pays the accepted ones.
+// If answers of the database are lost, each row is accepted once or not at all. The reserve pays exactly the accepted
+// rows.
 func TestPayRows_lostAnswers(t *testing.T) {
 	for _, fault := range []db.Fault{db.FaultBefore, db.FaultAfter, db.FaultConflict} {
 		for _, boundary := range []db.Boundary{db.BoundaryCommit, db.BoundaryExchange} {
@@ -231,7 +232,7 @@ func TestPayRows_lostAnswers(t *testing.T) {
 	}
 }
 
-// Of two processes with the same rows, one accepts each row.
+// If two processes have the same rows, only one of them accepts each row.
 func TestPayRows_twoNodes(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -271,7 +272,8 @@ func TestPayRows_twoNodes(t *testing.T) {
 	})
 }
 
-// A batch pauses for the documented causes alone. A circuit breaker whose next probe is due, and every other failure, is tried again.
+// A batch pauses only for the documented causes. After any other failure it tries again, also if the next probe of a
+// circuit breaker is due.
 func TestRowCause_documentedOnly(t *testing.T) {
 	refusal := func(cause error, code string, after time.Duration) error {
 		e := problem.Wrap(cause, problem.Unavailable, code, "not now")

@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A half-open breaker allows one request and waits 30 s for its report. A request that takes this place without
-// submitting must return it. Otherwise a working provider stays unavailable.
+// A half-open breaker allows one request, its probe, and waits 30 s for a report. A request that does not submit must
+// return the probe. Otherwise a working provider stays unavailable.
 
 // halfOpen opens the breaker of the second rail and waits until it is half-open.
 func (n *node) halfOpen(op route.Operation) {
@@ -110,7 +110,7 @@ func TestProbe_returnedByJob(t *testing.T) {
 		h.recovers = true
 		dead := h.stopped("dead")
 		dead.crash(t, "TELECEL")
-		dead.startRecovery(t, false) // closed: nothing may be submitted
+		dead.startRecovery(t, false) // the recovery is closed: nothing may be submitted
 		n := h.node("heir")
 		h.first.script(always(pending), always(notFound))
 		h.second.script(always(pending), always(notFound))
@@ -132,7 +132,7 @@ func TestProbe_bundle(t *testing.T) {
 		h.second.sells(pending, provider.Offer{Display: "1GB", Value: "data_1", Amount: 10 * money.Cedi})
 		offer := n.offered("telecel_data", telecel)
 		n.halfOpen(route.Bundle)
-		for range 2 { // the first one closes it
+		for range 2 { // the first request closes the breaker
 			r := BuyBundle{MSISDN: telecel, ServiceID: n.serviceID("telecel_data"), OfferID: offer.ID, Network: msisdn.Telecel}
 			if _, _, err := n.BuyBundle(t.Context(), h.caller(), r); err != nil {
 				t.Fatal(err)

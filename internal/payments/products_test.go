@@ -23,7 +23,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A shop has the names and packages of a scripted rail.
+// A shop is what a scripted rail answers to lookups: names and packages.
 type shop struct {
 	offers  []provider.Offer
 	outcome provider.Outcome // of names and offers
@@ -198,8 +198,8 @@ func TestTopUp_refusals(t *testing.T) {
 	})
 }
 
-// The network was switched off or renumbered after the first request. The repeated request gets the same top-up,
-// because its money is debited. A new request is refused with all its faults.
+// The network was switched off or renumbered after the first request. A repeated request returns the same top-up,
+// because its money was debited. A new request is refused, and the error names all faults.
 func TestTopUp_repeatedWithoutNetwork(t *testing.T) {
 	for name, edit := range map[string]route.Edit{"inactive": {Status: route.Inactive}, "gone": {ID: "another-id"}} {
 		t.Run(name, func(t *testing.T) {
@@ -242,16 +242,16 @@ func (n *node) airtime() AirtimeBuy {
 	return AirtimeBuy{Destination: telecel, Payer: "233241234567", Network: msisdn.MTN, Amount: 20 * money.Cedi, NetworkID: n.networkID(msisdn.Telecel)}
 }
 
-// The collection and its top-up reach every pair of outcomes.
+// The collection and its top-up are tested with every pair of outcomes.
 func TestAirtimeBuy_outcomes(t *testing.T) {
 	expired := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonExpired}
 	for _, tt := range []struct {
 		name          string
-		collect       provider.Outcome // when asked
+		collect       provider.Outcome // answer to a query
 		topUp         provider.Outcome
-		late          bool // then the collection is paid after all
+		late          bool // the collection is paid after its failure
 		status, child string
-		posts         int // top-ups sent
+		posts         int // number of top-ups that were sent
 		wallet        money.Pesewas
 	}{
 		{name: "paid and sent", collect: success, topUp: success, status: "success", child: "success", posts: 1},
@@ -463,8 +463,8 @@ func TestBundle_foreignOfferRefused(t *testing.T) {
 	})
 }
 
-// Two requests without an Idempotency-Key are two purchases. With the same key they are one, even after the offer has
-// expired.
+// Two requests without an Idempotency-Key are two purchases. Two requests with the same key are one purchase, even
+// after the offer has expired.
 func TestBundle_boughtTwiceAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -510,7 +510,7 @@ func TestBundle_boughtTwiceAtOnce(t *testing.T) {
 		c.BodyHash = "another"
 		_, _, err = n.BuyBundle(t.Context(), c, r)
 		wantKind(t, err, problem.Invalid)
-		// A day later the key is free and gives another Reference.
+		// A day later the key may be used again and gives another Reference.
 		h.clock.Advance(24 * time.Hour)
 		r.OfferID = n.offered("telecel_data", telecel).ID
 		next, replayed, err := n.BuyBundle(t.Context(), c, r)
@@ -567,7 +567,7 @@ func TestPayout_toBanks(t *testing.T) {
 	})
 }
 
-// A collection and a payout have ids that collide in every possible way. Our ids are matched first.
+// Ids of a collection and of a payout are equal in every possible way. A query matches our own ids first.
 func TestStatus_ownIDsFirst(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -584,7 +584,7 @@ func TestStatus_ownIDsFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		trap := h.collect()
-		trap.Reference = out.ProviderReference // a client's reference equal to our id of another payment
+		trap.Reference = out.ProviderReference // a client's reference that equals our id of another payment
 		if _, _, err := n.Collect(t.Context(), h.caller(), trap); err != nil {
 			t.Fatal(err)
 		}
@@ -605,7 +605,7 @@ func TestStatus_ownIDsFirst(t *testing.T) {
 	})
 }
 
-// If a status cannot be settled, the customer gets the stored one and the failure is logged.
+// If a reported status cannot be settled, the customer gets the stored status and the failure is logged.
 func TestStatus_failedSettlementIsLogged(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		h := newFixture(t, d)
@@ -635,7 +635,7 @@ func TestStatus_failedSettlementIsLogged(t *testing.T) {
 	})
 }
 
-// A status request queries the provider at most once in two seconds.
+// Status requests cause at most one query of the provider in two seconds.
 func TestStatus_queriesOnceIn2s(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

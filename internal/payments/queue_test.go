@@ -13,14 +13,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A provider hangs, and more payouts are queued than it gets at once. When an operator pauses the rail or its breaker
-// opens, queued payouts are not sent and do not become unknown.
+// A provider does not answer, and more payouts are queued than it gets at once. Then an operator pauses the rail or
+// its breaker opens. The queued payouts are not sent and do not become unknown.
 func TestQueue_stoppedRailGetsNoRequest(t *testing.T) {
 	for _, paused := range []bool{true, false} {
 		t.Run(map[bool]string{true: "paused", false: "breaker"}[paused], func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				const line = 40
-				const sends = sendsPerRail - sendsPerRail/spareShare // of one tenant
+				const sends = sendsPerRail - sendsPerRail/spareShare // the share of one tenant
 				h := newFixture(t, d)
 				n := h.node("a")
 				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
@@ -51,7 +51,7 @@ func TestQueue_stoppedRailGetsNoRequest(t *testing.T) {
 					return c.Ran >= sends+line && c.Running == 0 && c.Ready == 0
 				})
 				posts, _ := h.second.counts()
-				// The breaker needs some answers to open; queued payouts continue until then.
+				// The breaker opens after some failed answers. Until then queued payouts are sent.
 				if late := posts - sends; paused && late != 0 || late == line {
 					t.Errorf("%d of %d were sent to a rail that is stopped", late, line)
 				}

@@ -18,13 +18,13 @@ import (
 	"github.com/makola/makola/internal/treasury"
 )
 
-// A teller is the provider behind a scripted rail. It keeps its own book by reference, and while noisy it loses
-// requests and answers at every possible place.
+// A teller is the provider behind a scripted rail. It has a book of its own by reference. While noisy is set, it
+// loses requests and answers at every possible point.
 type teller struct {
 	mu      sync.Mutex
 	rail    *scripted
 	kind    func(reference string) book.Kind
-	repeats bool // refuses duplicates in words of its own
+	repeats bool // it refuses duplicates distinctly
 	random  *rand.Rand
 	noisy   bool
 	entries map[string]*entry
@@ -120,7 +120,7 @@ func (t *teller) reverse() {
 	}
 }
 
-// book returns our balance by the provider's book.
+// book returns our balance in the provider's book.
 func (t *teller) book() money.Pesewas {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +149,7 @@ func (t *teller) did(reference string) bool {
 func TestPayments_random(t *testing.T) {
 	var mu sync.Mutex
 	reached := map[string]int{}
-	t.Run("seeds", func(t *testing.T) { // Run returns after the parallel runs have ended
+	t.Run("seeds", func(t *testing.T) { // t.Run returns after the parallel subtests have ended
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -173,7 +173,7 @@ func TestPayments_random(t *testing.T) {
 
 const everyPayment = `SELECT id FROM payments`
 
-// reach counts the results of the payments.
+// reach counts the payments by their result.
 func (n *node) reach() map[string]int {
 	reached := map[string]int{}
 	ctx := n.fixture.t.Context()
@@ -270,7 +270,7 @@ func randomRun(t *testing.T, d *db.DB, r *rand.Rand) map[string]int {
 			t.Errorf("resolve %s: %v", pay.ID, err)
 		}
 	}
-	n.pass(52 * time.Hour) // the rechecks
+	n.pass(52 * time.Hour) // until all rechecks are done
 	n.sound()
 	reached := n.reach()
 	if left := n.jobsLeft(); left != 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// pay creates count payouts in order and returns their ids.
+// pay creates count payouts in their order and returns their ids.
 func (n *node) pay(count int, r Payout) (ids []string) {
 	t := n.fixture.t
 	t.Helper()
@@ -47,8 +47,8 @@ func (n *node) rechecksPlanned() (count int) {
 	return count
 }
 
-// A provider that is silent for a day does not delay the reversals of another one, and does not get the same queries
-// in every sweep.
+// A provider that does not answer for a day does not delay the reversals of another provider. It does not get the
+// same queries in every sweep.
 func TestRecheck_silentProviderDelaysNone(t *testing.T) {
 	const many = recheckBatch + recheckSilent + 5
 	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
@@ -59,7 +59,7 @@ func TestRecheck_silentProviderDelaysNone(t *testing.T) {
 				if err := n.Fund(t.Context(), h.tenant.ID, 10_000*money.Cedi, "paid in", "ama"); err != nil {
 					t.Fatal(err)
 				}
-				// Those without an answer come first.
+				// The payments of the silent provider come first.
 				h.second.script(always(pending), always(pending))
 				silent := n.pay(many, h.toTelecel())
 				h.first.script(always(pending), always(pending))
@@ -86,7 +86,7 @@ func TestRecheck_silentProviderDelaysNone(t *testing.T) {
 				if sweeps := int(time.Hour / recheckEvery); after-before > sweeps*(recheckBatch+recheckSilent) {
 					t.Errorf("a silent provider was asked %d times in an hour", after-before)
 				}
-				// Each is queried in time, and its last report counts.
+				// Each payment is queried when it is due, and its last report counts.
 				h.second.script(always(pending), always(costly(7, 0)))
 				n.pass(recheckPause + 2*recheckEvery)
 				if left := n.rechecksPlanned(); left != 0 {
@@ -109,7 +109,7 @@ func TestRecheck_silentProviderDelaysNone(t *testing.T) {
 	}
 }
 
-// A provider that never answers is queried for a limited time.
+// Queries to a provider that never answers end after a day.
 func TestRecheck_givenUpAfterADay(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -19,7 +19,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// startRecovery starts a recovery and may open it.
+// startRecovery starts a recovery. It opens the recovery if opened is set.
 func (n *node) startRecovery(t *testing.T, opened bool) {
 	t.Helper()
 	if err := n.lost.Begin(t.Context(), "a test", n.clock.Now().Add(-time.Hour), "", "node"); err != nil {
@@ -60,8 +60,8 @@ func (s *scripted) posted(reference string) int {
 	return s.submissions[reference]
 }
 
-// The payout was sent before the restore, on this rail or the other one, and the database lacks it. The repeated
-// request is adopted with the rail's status.
+// Before the restore the payout was sent, over this rail or the other. The restored database lacks it. The repeated
+// request adopts it with the rail's status.
 func TestRecovery_paysOnce(t *testing.T) {
 	for _, rail := range []string{"mtn", "hubtel"} {
 		for name, tt := range map[string]struct {
@@ -111,8 +111,8 @@ func TestRecovery_paysOnce(t *testing.T) {
 	}
 }
 
-// After a new master key became active, a restore lost a payout. The repeated request still has the reference under
-// which the provider has it.
+// A restore lost a payout after a new master key became active. The repeated request has the same reference as
+// before, so the provider recognizes it.
 func TestRecovery_rotatedMasterKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ring := func(keys ...string) config.Secret {
@@ -153,7 +153,8 @@ func TestRecovery_rotatedMasterKey(t *testing.T) {
 	})
 }
 
-// A silent rail, or a not-found answer that is too early, gives 503 and leaves no row. An operator may skip a rail.
+// If a rail does not answer, or answers not found too early, the request gets a 503 and leaves no row. An operator
+// may skip a rail.
 func TestRecovery_silentRail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -202,7 +203,7 @@ func TestRecovery_silentRail(t *testing.T) {
 	})
 }
 
-// A not-found answer counts only VisibleAfter (V) after the recovery began.
+// A not-found answer counts only if VisibleAfter (V) has passed since the recovery began.
 func TestRecovery_notFoundBeforeVisible(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -211,7 +212,7 @@ func TestRecovery_notFoundBeforeVisible(t *testing.T) {
 		h.first.script(always(pending), always(notFound))
 		h.second.script(always(pending), always(notFound))
 		n.startRecovery(t, true)
-		n.clock.Advance(5*time.Minute - time.Second) // V of the slower rail, less a second
+		n.clock.Advance(5*time.Minute - time.Second) // V of the slower rail minus a second
 		r := h.payout()
 		_, _, err := n.Payout(t.Context(), h.caller(), r)
 		if e := wantKind(t, err, problem.Unavailable); e.RetryAfter != time.Second {
@@ -231,8 +232,8 @@ func TestRecovery_notFoundBeforeVisible(t *testing.T) {
 	})
 }
 
-// A payment that the wallet does not cover, or that has another amount at the provider, waits for an operator. It
-// never gives a 400 or a row.
+// Two payments wait for an operator: one that the wallet does not cover, and one that has another amount at the
+// provider. Neither gives a 400 or a row.
 func TestRecovery_conflictWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -256,7 +257,7 @@ func TestRecovery_conflictWaits(t *testing.T) {
 		}
 		n.sound()
 
-		// The same request is adopted after the wallet covers it, which resolves its conflict.
+		// The same request is adopted once the wallet covers it. This resolves the conflict.
 		if err := n.Fund(t.Context(), h.tenant.ID, 2*funds, "funded again", "ama"); err != nil {
 			t.Fatal(err)
 		}
@@ -296,8 +297,8 @@ func TestRecovery_conflictWaits(t *testing.T) {
 	})
 }
 
-// Airtime has one rail, which refuses a repeated reference. Its report still counts in a recovery: an uncovered
-// amount is no 400, and another amount is not debited.
+// Airtime has only one rail, which refuses a repeated reference. Its report still counts in a recovery. An uncovered
+// amount is not answered with a 400, and another amount is not debited.
 func TestRecovery_onlyRailHasPayment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -315,7 +316,7 @@ func TestRecovery_onlyRailHasPayment(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err := n.TopUp(t.Context(), h.caller(), dear)
-		wantKind(t, err, problem.Unavailable) // not found does not count yet
+		wantKind(t, err, problem.Unavailable) // a not-found answer does not count yet
 		n.clock.Advance(10 * time.Minute)
 		_, _, err = n.TopUp(t.Context(), h.caller(), dear)
 		wantKind(t, err, problem.InsufficientFunds)
@@ -342,7 +343,7 @@ func TestRecovery_onlyRailHasPayment(t *testing.T) {
 			t.Errorf("it is %s after %d POSTs, the wallet has %s", is.Status, h.second.posted(reference), n.balance())
 		}
 
-		// Its silence does not block the payment.
+		// A rail that does not answer does not block the payment.
 		h.second.script(always(pending), sequence(unknown, success))
 		quiet := n.topUp()
 		if pay, _, err = n.TopUp(t.Context(), h.caller(), quiet); err != nil {
@@ -356,7 +357,7 @@ func TestRecovery_onlyRailHasPayment(t *testing.T) {
 	})
 }
 
-// An offer was made and bought after the backup. The purchase is a 404 only if a rail answers not found after
+// An offer was made and bought after the backup. A repeated purchase is a 404 only if a rail answers not found after
 // VisibleAfter.
 func TestRecovery_bundleWithoutOffer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -395,7 +396,7 @@ func TestRecovery_bundleWithoutOffer(t *testing.T) {
 	})
 }
 
-// A payment that is unsent in the backup may have gone to another rail since, so all rails are searched.
+// A payment that is unsent in the backup may have been sent to another rail later. All rails are therefore searched.
 func TestRecovery_openPaymentsAreSearched(t *testing.T) {
 	for _, network := range []string{"MTN", "TELECEL"} {
 		for name, elsewhere := range map[string]bool{"gone elsewhere": true, "never sent": false} {
@@ -441,7 +442,7 @@ func TestRecovery_openPaymentsAreSearched(t *testing.T) {
 	}
 }
 
-// The provider's id of an adopted payment is stored, for operators and for a node that takes over from the row.
+// The provider's id of an adopted payment is stored. Operators need it, and so does a node that takes over the row.
 func TestRecovery_storesUpstreamID(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -475,8 +476,8 @@ func TestRecovery_storesUpstreamID(t *testing.T) {
 	})
 }
 
-// A purchase without any key waits for an operator. One with an Idempotency-Key is searched under the references of
-// the days since the backup.
+// A purchase without any key waits for an operator. A purchase with an Idempotency-Key is searched by the references
+// of each day since the backup.
 func TestRecovery_purchaseWithoutKey(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -512,7 +513,7 @@ func TestRecovery_purchaseWithoutKey(t *testing.T) {
 		if err != nil || pay.ProviderReference != before || h.first.posted(before) != 0 {
 			t.Fatalf("%s, %v, sent %d times", pay.ProviderReference, err, h.first.posted(before))
 		}
-		// Its top-up is also searched under the reference of that day.
+		// The top-up is also searched by the reference of that day.
 		if is := n.must(book.KindTopUp, topUp.ID); is.Reference != asked.Reference || is.ProviderReference != n.References(h.tenant, book.KindTopUp, asked.Reference)[0] {
 			t.Errorf("the top-up is %s, at providers %s", is.Reference, is.ProviderReference)
 		}
@@ -525,7 +526,7 @@ func TestRecovery_purchaseWithoutKey(t *testing.T) {
 	})
 }
 
-// An operator claims a payment of a provider's statement that no client repeats. It is adopted and never sent.
+// An operator claims a payment of a provider's statement that no client repeats. It is adopted and not sent.
 func TestClaim_adoptedNeverSent(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -551,8 +552,8 @@ func (h *fixture) claim(reference string) recovery.Claim {
 	return recovery.Claim{Tenant: h.tenant.ID, Kind: "payout", Reference: reference, Amount: 1000, Channel: "MTN", Party: "233241234567", Actor: "ama"}
 }
 
-// adoptsOne sweeps two claims: a payout that hubtel has is adopted, and one that no provider has is refused. Nothing
-// is sent.
+// adoptsOne sweeps two claims. Hubtel has the first payout, which is adopted. No provider has the second, which is
+// refused. Nothing is sent.
 func (n *node) adoptsOne(there, nowhere string) {
 	t, h := n.fixture.t, n.fixture
 	t.Helper()
@@ -576,7 +577,7 @@ func (n *node) adoptsOne(there, nowhere string) {
 	}
 }
 
-// A claim is adopted from a provider that is paused or has no route.
+// A claim is adopted also if its provider is paused or has no route.
 func TestClaim_needsNoRoute(t *testing.T) {
 	for name, away := range map[string]func(n *node){
 		"paused": func(n *node) {
@@ -608,7 +609,7 @@ func TestClaim_needsNoRoute(t *testing.T) {
 	}
 }
 
-// The recovery ends while the sweep reads claims. The next claim stays open and is not sent as a new payout.
+// The recovery ends while the sweep reads claims. The next claim stays open, and no new payout is sent for it.
 func TestClaim_recoveryEndsDuringSweep(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -639,7 +640,7 @@ func TestClaim_recoveryEndsDuringSweep(t *testing.T) {
 	})
 }
 
-// Channels of a removed provider account are blocked until an operator skips the account.
+// A removed provider account blocks its channels until an operator skips the account.
 func TestRecovery_removedProviderAccount(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -665,7 +666,7 @@ func TestRecovery_removedProviderAccount(t *testing.T) {
 	})
 }
 
-// Without a recovery a payment needs no query before it.
+// Outside a recovery a payment is sent without a query before it.
 func TestPayout_noQueryWithoutRecovery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -10,7 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The same request has the same ProviderReference on every node and after every restore, and no other request has it.
+// The same request has the same ProviderReference on every node and after every restore. No other request has this
+// ProviderReference.
 func TestReference_sameForSameRequest(t *testing.T) {
 	key := []byte("the secret of this installation")
 	one := book.Payment{Mode: "test", Tenant: "t1", Kind: book.KindPayout, Reference: "order-00000001"}
@@ -42,7 +43,7 @@ func TestReference_sameForSameRequest(t *testing.T) {
 	differ("a boundary that moved", r, 1, func(p *book.Payment) { p.Mode, p.Tenant = "testt", "1" })
 }
 
-// An operator finds a payment on its second rail, even if only the request is known.
+// An operator finds a payment at its second rail, even if the operator knows only the request.
 func TestReferences_coverAttempts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// failsAirtime buys airtime by mobile money, which is paid and not delivered.
+// failsAirtime buys airtime that is paid by mobile money and is not delivered.
 func (n *node) failsAirtime(t *testing.T) (of, topUp book.Payment) {
 	t.Helper()
 	h := n.fixture
@@ -26,7 +26,7 @@ func (n *node) failsAirtime(t *testing.T) (of, topUp book.Payment) {
 	return n.must(book.KindCollection, of.ID), topUp
 }
 
-// refundOfAirtime returns the refund of a collection that paid for airtime, where there is one.
+// refundOfAirtime returns the refund of a collection that paid for airtime. found is false if there is none.
 func (n *node) refundOfAirtime(t *testing.T, of book.Payment) (pay book.Payment, found bool) {
 	t.Helper()
 	list, err := n.RefundsOf(t.Context(), of.ID, 10)
@@ -39,15 +39,15 @@ func (n *node) refundOfAirtime(t *testing.T, of book.Payment) (pay book.Payment,
 	return pay, found
 }
 
-// TestRefund_airtimeGoesToThePayer: where the account wants it, the transaction that fails airtime by mobile money also accepts the refund
-// to its payer. Where that cannot be, the wallet keeps the money.
+// TestRefund_airtimeGoesToThePayer: if the account is set up for it, one transaction fails the airtime and accepts
+// the refund to its payer. If a refund is not possible, the wallet keeps the money.
 func TestRefund_airtimeGoesToThePayer(t *testing.T) {
 	yes, payer := true, tenant.RefundToPayer
 	for _, tt := range []struct {
 		name  string
 		set   tenant.Change
 		fee   money.Pesewas
-		empty bool // the wallet
+		empty bool // the wallet is empty
 		want  bool
 	}{
 		{"to the payer", tenant.Change{RefundAirtime: &payer}, 0, false, true},
@@ -97,8 +97,8 @@ func TestRefund_airtimeGoesToThePayer(t *testing.T) {
 	}
 }
 
-// TestRefund_airtimeKilled breaks the connection at every boundary of the end of airtime: the payer is refunded once, and never without the
-// top-up having failed.
+// TestRefund_airtimeKilled breaks the connection at every boundary while airtime fails. The payer is refunded once,
+// and only if the top-up has failed.
 func TestRefund_airtimeKilled(t *testing.T) {
 	payer := tenant.RefundToPayer
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
@@ -131,7 +131,8 @@ func TestRefund_airtimeKilled(t *testing.T) {
 	})
 }
 
-// TestRefund_airtimeInRecovery: the payer of airtime was refunded before the restore. The top-up that fails again adopts that refund.
+// TestRefund_airtimeInRecovery: the payer of airtime was refunded before the restore. The top-up fails again and
+// adopts that refund.
 func TestRefund_airtimeInRecovery(t *testing.T) {
 	payer := tenant.RefundToPayer
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {

@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// collected makes a collection of GHS 10.00 and has its payer pay it, at MTN or at Telecel.
+// collected makes a collection of GHS 10.00 and lets its payer pay it, at MTN or at Telecel.
 func (n *node) collected(network msisdn.Network) book.Payment {
 	h := n.fixture
 	h.t.Helper()
@@ -38,7 +38,7 @@ func (n *node) collected(network msisdn.Network) book.Payment {
 	return pay
 }
 
-// refund is a refund of all of a collection.
+// refund is a request to refund a whole collection.
 func (h *fixture) refund(of book.Payment) Refund {
 	return Refund{Collection: of.Reference, Reference: h.reference(), Reason: "Out of stock", CallbackURL: h.hooks.URL}
 }
@@ -54,7 +54,7 @@ func (n *node) refunds(r Refund) book.Payment {
 	return pay
 }
 
-// wantRefunded checks what a collection counts as refunded, and that every book agrees.
+// wantRefunded compares the refunded amount of a collection and verifies all books.
 func (n *node) wantRefunded(of book.Payment, want money.Pesewas) {
 	h := n.fixture
 	h.t.Helper()
@@ -64,8 +64,9 @@ func (n *node) wantRefunded(of book.Payment, want money.Pesewas) {
 	n.sound()
 }
 
-// TestRefund_paysTheCollectionBack: a refund takes its amount and the fee of its product out of the wallet and out of the collection. It
-// goes by the refund of the rail that collected, where that has one, else by a payout to the payer. A failure gives both back.
+// TestRefund_paysTheCollectionBack: a refund takes its amount and its fee from the wallet, and its amount from the
+// collection. It uses the refund of the rail that collected, or else a payout to the payer. A failed refund returns
+// both amounts.
 func TestRefund_paysTheCollectionBack(t *testing.T) {
 	for _, tt := range []struct {
 		network msisdn.Network
@@ -130,7 +131,7 @@ func (n *node) refundFee(flat money.Pesewas) {
 	}
 }
 
-// exec runs a statement that no code of ours has.
+// exec runs a statement that our code never runs.
 func (n *node) exec(sql string, args ...any) error {
 	return n.db.Write(n.fixture.t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(sql, args...)
@@ -143,7 +144,7 @@ func isCheck(err error) bool {
 	return err != nil && strings.Contains(strings.ToLower(err.Error()), "check constraint")
 }
 
-// TestRefund_amounts: refunds of a collection come one after the other, and together to at most its amount.
+// TestRefund_amounts: the refunds of a collection run one after another, and are together at most its amount.
 func TestRefund_amounts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -183,7 +184,8 @@ func TestRefund_amounts(t *testing.T) {
 	})
 }
 
-// TestRefund_wrongStates: only a successful collection that nobody contradicted, and whose top-up failed, can be refunded.
+// TestRefund_wrongStates: only a successful collection can be refunded. It must have no contradiction, and no top-up
+// other than a failed one.
 func TestRefund_wrongStates(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -216,7 +218,7 @@ func TestRefund_wrongStates(t *testing.T) {
 		n.rechecks.soon(of)
 		n.pass(5 * time.Second)
 		no := false
-		n.set(tenant.Change{PayoutsStopped: &no}) // the reversal stopped them
+		n.set(tenant.Change{PayoutsStopped: &no}) // the reversal stopped the payouts
 		refused("reversed", of.ID, problem.Invalid)
 		if got := n.must(book.KindCollection, of.ID); got.ContradictedAt.IsZero() {
 			t.Error("the collection was not reversed")
@@ -225,7 +227,7 @@ func TestRefund_wrongStates(t *testing.T) {
 	})
 }
 
-// TestRefund_ofAirtime: the collection of airtime by mobile money can be refunded once the airtime has failed.
+// TestRefund_ofAirtime: a collection that paid for airtime can be refunded once the airtime has failed.
 func TestRefund_ofAirtime(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -251,7 +253,8 @@ func TestRefund_ofAirtime(t *testing.T) {
 	})
 }
 
-// TestRefund_namesOneCollection: a text that is the client's reference of one collection and an id of another is refused.
+// TestRefund_namesOneCollection: a text is refused if it is the client's reference of one collection and the id of
+// another.
 func TestRefund_namesOneCollection(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -270,7 +273,8 @@ func TestRefund_namesOneCollection(t *testing.T) {
 	})
 }
 
-// TestRefund_obeysTheRulesOfPayouts: stopped payouts, the key's daily limit and the wallet refuse a refund, and leave no row.
+// TestRefund_obeysTheRulesOfPayouts: a refund is refused if payouts are stopped, the key's daily limit is reached, or
+// the wallet does not cover it. It leaves no row.
 func TestRefund_obeysTheRulesOfPayouts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -294,7 +298,7 @@ func TestRefund_obeysTheRulesOfPayouts(t *testing.T) {
 	})
 }
 
-// TestRefund_repeats: a refund that comes again is the same one, also when its collection could not be refunded any more.
+// TestRefund_repeats: a repeated request returns the same refund, even if its collection can no longer be refunded.
 func TestRefund_repeats(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -380,16 +384,16 @@ func TestRefund_atOnce(t *testing.T) {
 	}
 }
 
-// TestRefund_reversedByProvider: a provider that shows our refund as a reversal takes nothing from the wallet, whenever it does. A reversal
-// that the rail's own refunds do not explain posts nothing, and goes to an operator.
+// TestRefund_reversedByProvider: a provider may report our refund as a reversal. That takes nothing from the wallet,
+// at any time. A reversal that our own refunds do not explain posts nothing and goes to an operator.
 func TestRefund_reversedByProvider(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		network  msisdn.Network
 		amount   money.Pesewas
-		refund   provider.Outcome // what becomes of it after the reversal was seen
+		refund   provider.Outcome // outcome of the refund after the reversal was reported
 		disputed bool
-		reversed bool // in the end
+		reversed bool // whether the collection is reversed in the end
 	}{
 		{"while it is open", msisdn.MTN, 0, success, false, false},
 		{"and the refund fails", msisdn.MTN, 0, failed, false, true},
@@ -459,10 +463,10 @@ func TestRefund_reversedByProvider(t *testing.T) {
 	}
 }
 
-// receivable is what the fixture's tenant owes.
+// receivable returns what the fixture's tenant owes.
 func (n *node) receivable() money.Pesewas { return n.account(ledger.Receivable(n.fixture.tenant.ID)) }
 
-// TestRefund_foundPaid: a refund that failed and was then found paid counts against a further one.
+// TestRefund_foundPaid: a refund that failed and was then found paid counts in the total of later refunds.
 func TestRefund_foundPaid(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -484,7 +488,8 @@ func TestRefund_foundPaid(t *testing.T) {
 	})
 }
 
-// TestRefund_recoveryAsksBothWays: the payer was refunded by either way before the restore. The repeated request adopts that refund.
+// TestRefund_recoveryAsksBothWays: before the restore the payer was refunded, by the rail's refund or by a payout.
+// The repeated request adopts that refund.
 func TestRefund_recoveryAsksBothWays(t *testing.T) {
 	for _, way := range []book.RefundWay{book.RefundByRail, book.RefundByPayout} {
 		t.Run(string(way), func(t *testing.T) {
@@ -525,7 +530,7 @@ func TestRefund_recoveryAsksBothWays(t *testing.T) {
 	}
 }
 
-// TestRefund_killed breaks the connection at every boundary of a refund's life. Nothing moves twice, and all books agree.
+// TestRefund_killed breaks the connection at every boundary of a refund. No money moves twice, and all books agree.
 func TestRefund_killed(t *testing.T) {
 	for name, end := range map[string]provider.Outcome{"paid": success, "failed": failed} {
 		t.Run(name, func(t *testing.T) {
@@ -547,7 +552,7 @@ func TestRefund_killed(t *testing.T) {
 							breakAt(f, boundary, nth, fault)
 							pay, _, err := n.Refund(t.Context(), h.caller(), r)
 							f.Decide(nil)
-							if err != nil { // the same request again
+							if err != nil { // the same request is repeated
 								if pay, _, err = n.Refund(t.Context(), h.caller(), r); problem.Is(err, problem.Duplicate) {
 									pay, err = problem.From(err).Data.(book.Payment), nil
 								}
@@ -572,7 +577,7 @@ func TestRefund_killed(t *testing.T) {
 	}
 }
 
-// TestRefund_nodeDies: another node goes on with a refund that a dead one accepted, by its own way.
+// TestRefund_nodeDies: if the node of a refund dies, another node continues it in the same way.
 func TestRefund_nodeDies(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -605,8 +610,8 @@ func TestRefund_nodeDies(t *testing.T) {
 	})
 }
 
-// TestRefund_oldNodeIsRefused: the schema refuses every change of a refund, and of a refunded collection, by a node that does not
-// know refunds.
+// TestRefund_oldNodeIsRefused: a node that does not know refunds cannot change a refund or a refunded collection. The
+// schema refuses it.
 func TestRefund_oldNodeIsRefused(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -632,7 +637,7 @@ func TestRefund_oldNodeIsRefused(t *testing.T) {
 	})
 }
 
-// TestRefund_checkFindsEachFault: the books' check compares collections with their refunds.
+// TestRefund_checkFindsEachFault: the check of the books compares collections with their refunds.
 func TestRefund_checkFindsEachFault(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The provider refuses, then answers no query, and the node dies. The next node reads the refusal from the row: it
+// The provider refuses and then answers no query, and the node dies. The next node reads the refusal from the row. It
 // submits nothing, and refunds when the provider does not know the payment.
 func TestRefusal_keptOverTakeover(t *testing.T) {
 	for _, network := range []string{"MTN", "TELECEL"} {
@@ -36,7 +36,7 @@ func TestRefusal_keptOverTakeover(t *testing.T) {
 					rail.script(always(rejected), always(unknown))
 					dying := h.stopped("dying")
 					_, pay := dying.accepted(t, network, false)
-					for range 2 { // the submission, and the query in its own line
+					for range 2 { // the submission, and the query in the line of queries
 						dying.follower.runJob(t.Context(), jobs.Job{ID: pay.ID, Subject: pay.ID})
 					}
 					row := dying.must(book.KindPayout, pay.ID)
@@ -61,7 +61,8 @@ func TestRefusal_keptOverTakeover(t *testing.T) {
 	}
 }
 
-// The provider has the payment that it refused. A later not-found answer to another node does not refund it.
+// The provider has the payment that it refused. A later not-found answer, which another node gets, does not refund
+// it.
 func TestRefusal_removedByAcknowledgement(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -85,7 +86,7 @@ func TestRefusal_removedByAcknowledgement(t *testing.T) {
 	})
 }
 
-// After a long silence, queries are rare. The first answer triggers queries of all waiting payments.
+// After a long silence of the provider, queries are rare. The first answer causes queries of all waiting payments.
 func TestQueries_firstAnswerAfterSilence(t *testing.T) {
 	const held = 40
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -151,7 +152,7 @@ func TestStatus_confirmsRefusal(t *testing.T) {
 	})
 }
 
-// An ordinary refusal costs one query and is returned in the answer.
+// A usual refusal costs one query and is returned in the answer.
 func TestRefusal_costsOneQuery(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -167,8 +168,8 @@ func TestRefusal_costsOneQuery(t *testing.T) {
 	})
 }
 
-// The provider reports success, failed, success, failed; or failed, paid, failed. The money moves to suspense once,
-// and every report is stored.
+// The provider reports success, failed, success, failed; or failed, paid, failed. The money moves to suspense once.
+// Every report is stored.
 func TestContradictions_allStored(t *testing.T) {
 	for _, first := range []provider.Outcome{success, failed} {
 		t.Run(first.State.String()+" at first", func(t *testing.T) {
@@ -203,7 +204,7 @@ func TestContradictions_allStored(t *testing.T) {
 						t.Errorf("suspense has %s after word %d, had %s", is, i+2, suspense)
 					}
 				}
-				// A decision triggers another query, and its answer is stored as well.
+				// A decision causes another query, and its answer is stored as well.
 				if err := n.Decide(t.Context(), pay.ID, true, "by the statement", "ama"); err != nil {
 					t.Fatal(err)
 				}
@@ -219,7 +220,7 @@ func TestContradictions_allStored(t *testing.T) {
 	}
 }
 
-// The provider returns to its first report. Its book and our float agree again, and no side gains or loses.
+// The provider returns to its first report. Its book and our float agree again, and nobody gains or loses.
 func TestUphold_returnsToFloat(t *testing.T) {
 	for _, first := range []provider.Outcome{costly(7, 3), failed} {
 		t.Run(first.State.String()+" at first", func(t *testing.T) {
@@ -268,8 +269,8 @@ func TestUphold_returnsToFloat(t *testing.T) {
 	}
 }
 
-// A provider reverses a collection and then reports it as paid. The uncovered amount is still owed, and no side gains
-// or loses once it is recovered.
+// A provider reverses a collection and then reports it as paid. The account still owes the uncovered amount. When the
+// amount is recovered, nobody gains or loses.
 func TestUphold_creditsCollectionAgain(t *testing.T) {
 	for name, spent := range map[string]bool{"the wallet covered it": false, "the wallet was empty": true} {
 		t.Run(name, func(t *testing.T) {
@@ -329,8 +330,8 @@ func TestUphold_creditsCollectionAgain(t *testing.T) {
 	}
 }
 
-// The payer pays after the purchase has failed. The wallet is credited, the customer gets a webhook and operators see
-// the contradiction.
+// The payer pays after the purchase has failed. The wallet is credited, the customer gets a webhook, and operators
+// see the contradiction.
 func TestAirtimeBuy_paidLate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -366,8 +367,8 @@ func TestAirtimeBuy_paidLate(t *testing.T) {
 	})
 }
 
-// Attempts of an earlier version had their own references. An open payment on its second attempt is queried by that
-// reference.
+// In an earlier version each attempt had its own reference. An open payment on its second attempt is queried by that
+// attempt's reference.
 func TestAttempt_referenceOfEarlierVersion(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -401,7 +402,7 @@ func TestAttempt_referenceOfEarlierVersion(t *testing.T) {
 	})
 }
 
-// All callers together make a limited number of concurrent queries to one rail.
+// The number of concurrent queries to one rail is limited for all callers together.
 func TestQueries_limitedByRail(t *testing.T) {
 	var q queries
 	rail := provider.Rail{Name: "mtn", Mode: "test"}

@@ -31,7 +31,7 @@ func (n *node) setDuplicates(d tenant.Duplicates) {
 	}
 }
 
-// A repeated request does not return a refusal that the provider contradicted. It returns the current payment.
+// If the provider contradicted a refusal, a repeated request gets the current payment instead of the refusal.
 func TestRepeat_contradictedRefusal(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -96,7 +96,8 @@ func TestRepeat_whileFirstWaits(t *testing.T) {
 	})
 }
 
-// A repeated request at another node waits for the first one and returns its answer, by key and by reference.
+// A repeated request at another node waits for the first one and returns its answer. It is found by key or by
+// reference.
 func TestRepeat_otherNodeWaits(t *testing.T) {
 	for name, keyed := range map[string]bool{"by key": true, "by reference": false} {
 		for answer, outcomes := range map[string][2]provider.Outcome{"refused": {rejected, failed}, "paid": {success, success}} {
@@ -125,7 +126,8 @@ func TestRepeat_otherNodeWaits(t *testing.T) {
 	}
 }
 
-// A repeated request has 8 s of its own. A pending payment is its answer only when no first request can wait any more.
+// A repeated request waits up to 8 s itself. It is answered with a pending payment only if the first request can no
+// longer be waiting.
 func TestRepeat_otherNodeGivesUp(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		two := newTwoNodes(t, d, true, pending)
@@ -146,7 +148,8 @@ func TestRepeat_otherNodeGivesUp(t *testing.T) {
 	})
 }
 
-// A repeated request ends at once if its client leaves, if its own node answers the first, or if too many wait.
+// A repeated request stops waiting if its client leaves, its own node answers the first request, or too many requests
+// wait.
 func TestRepeat_waitEndsEarly(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		two := newTwoNodes(t, d, true, pending)
@@ -174,7 +177,7 @@ func TestRepeat_waitEndsEarly(t *testing.T) {
 	})
 }
 
-// The node of the first request is lost. The node that takes over knows that nobody waits there.
+// The node of the first request is lost. The node that takes over knows that no request waits at the lost node.
 func TestRepeat_firstNodeIsLost(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -202,7 +205,8 @@ func TestRepeat_firstNodeIsLost(t *testing.T) {
 	})
 }
 
-// twoNodes are a node that answers a payout and another that gets it again. The provider answers when the test does.
+// twoNodes are a node that processes a payout and a node that gets the same request again. The test decides when the
+// provider answers.
 type twoNodes struct {
 	t       *testing.T
 	fixture *fixture
@@ -275,7 +279,8 @@ func nextAnswer(t *testing.T, h *fixture, waiting chan repeatAnswer) (got repeat
 	return <-waiting
 }
 
-// passes lets time pass while a repeated request waits; each of its pauses has begun before the clock moves.
+// passes advances the clock while a repeated request waits. It moves the clock only after the next pause of the
+// request has begun.
 func (two *twoNodes) passes(d time.Duration, waiting chan repeatAnswer) {
 	two.t.Helper()
 	for end := two.fixture.clock.Now().Add(d); two.fixture.clock.Now().Before(end); {
@@ -291,7 +296,7 @@ func (two *twoNodes) passes(d time.Duration, waiting chan repeatAnswer) {
 	}
 }
 
-// A payment settles between the read of its row and the check whether its request is open. The second read is used.
+// A payment settles after its row is read and before the check whether its request is open. The second read is used.
 func TestRepeat_settlesMeanwhile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -305,7 +310,7 @@ func TestRepeat_settlesMeanwhile(t *testing.T) {
 		}
 		settle := sync.OnceValue(func() bool {
 			n.pass(time.Minute)
-			return true // of the row as read
+			return true // for the row that was read
 		})
 		stale := false
 		b := book.New(book.Deps{DB: d, Ledger: n.ledger, Tenants: n.Payments.tenants, Jobs: n.queue, Webhooks: n.webhooks, Clock: h.clock},
@@ -318,7 +323,7 @@ func TestRepeat_settlesMeanwhile(t *testing.T) {
 		if old, replayed, err := b.Earlier(t.Context(), again); err != nil || !replayed || old.ID != first.ID || old.Status != book.StatusSuccess {
 			t.Errorf("before the checks: %+v, replayed %v, %v", old, replayed, err)
 		}
-		stale = true // as in a transaction with a snapshot before the settlement
+		stale = true // as in a transaction whose snapshot is older than the settlement
 		if done, err := b.Accept(t.Context(), again); err != nil || !done.Replayed || done.Payment.ID != first.ID {
 			t.Errorf("under the lock: %+v, %v", done, err)
 		}
@@ -326,8 +331,8 @@ func TestRepeat_settlesMeanwhile(t *testing.T) {
 	})
 }
 
-// A request answered by its Reference keeps its Idempotency-Key. Another request with the key is refused, and the
-// same one is answered again, for every product.
+// A request that was answered by its Reference keeps its Idempotency-Key. A different request with the key is
+// refused, and the same request is answered again. That holds for every product.
 func TestRepeat_keyIsBoundToRequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -387,7 +392,7 @@ func TestRepeat_keyIsBoundToRequest(t *testing.T) {
 	})
 }
 
-// The bank was switched off, or the account's limit lowered, after the first request. A repeated one is still
+// After the first request the bank was switched off, or the account's limit was lowered. A repeated request is still
 // answered.
 func TestRepeat_limitsChanged(t *testing.T) {
 	for name, change := range map[string]func(n *node, tx *db.Tx) error{

@@ -17,7 +17,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// blockSubmission blocks the next submission at a rail until leave is called, and then answers it.
+// blockSubmission blocks the next submission at a rail until leave is called. Then the rail answers it.
 func (s *scripted) blockSubmission(t *testing.T, answer provider.Outcome) (entered <-chan struct{}, leave func()) {
 	in, out := make(chan struct{}), make(chan struct{})
 	leave = sync.OnceFunc(func() { close(out) })
@@ -46,7 +46,7 @@ func (n *node) sentAgain(t *testing.T) (pay book.Payment, leave func()) {
 	}
 	n.pass(8 * time.Minute)
 	entered, leave := h.first.blockSubmission(t, success)
-	n.clock.Advance(2 * time.Minute) // the query before the repetition
+	n.clock.Advance(2 * time.Minute) // the query before the second submission
 	<-entered
 	return pay, leave
 }
@@ -65,7 +65,8 @@ func (n *node) refusesDecision(t *testing.T, id string) {
 	}
 }
 
-// A payment that an operator refunds is not paid by a submission that runs on another node or comes later.
+// If an operator refunds a payment, no submission may still pay it: neither one that runs on another node nor a later
+// one.
 func TestResolve_submissionRunning(t *testing.T) {
 	t.Run("again", func(t *testing.T) {
 		dbtest.Each(t, func(t *testing.T, d *db.DB) {
@@ -108,7 +109,7 @@ func TestResolve_submissionRunning(t *testing.T) {
 			n, other := h.stopped("a"), h.stopped("b")
 			late := n.late(t)
 			n.pauseRail("mtn")
-			for range 2 { // its follower waits two minutes
+			for range 2 { // its follower pauses for two minutes
 				n.follower.runJob(t.Context(), late)
 				n.clock.Advance(onItsWay)
 			}
@@ -126,8 +127,8 @@ func TestResolve_submissionRunning(t *testing.T) {
 	})
 }
 
-// A follower's flag covers the submission whose end it saw, independent of clocks. It does not cover a later
-// submission, even by a node of the previous release.
+// A follower flags a payment after it saw its submission end. The flag does not depend on clocks. It does not cover a
+// later submission, even by a node of the previous release.
 func TestResolve_laterSubmission(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	p := &Payments{clock: clock.NewManual(now)}
@@ -160,8 +161,8 @@ func TestResolve_clockSetForward(t *testing.T) {
 	})
 }
 
-// A node that takes over flags the payment two minutes later, also without its provider's configuration, and
-// independent of its clock.
+// A node that takes over flags the payment two minutes later. It needs no configuration of the provider, and does not
+// depend on its clock.
 func TestResolve_afterRestart(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -205,7 +206,7 @@ func TestSubmission_lateAfterFlag(t *testing.T) {
 		rail, _ := n.routes.Rail("mtn", "test")
 		pay := n.must(book.KindPayout, n.late(t).ID)
 		for _, tt := range []struct {
-			marked time.Duration // before now
+			marked time.Duration // time before now
 			class  provider.Class
 			posts  int
 		}{{leaveTime - time.Second, provider.Accepted, 1}, {leaveTime, provider.NotSent, 1}} {
@@ -217,7 +218,8 @@ func TestSubmission_lateAfterFlag(t *testing.T) {
 	})
 }
 
-// A node froze during its submission. It resumes after an operator's refund and reports that the payment was paid.
+// A node is frozen during its submission. It continues after an operator's refund and reports that the payment was
+// paid.
 func TestResolve_contradictedByFrozenNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -225,7 +227,7 @@ func TestResolve_contradictedByFrozenNode(t *testing.T) {
 		pay, leave := n.sentAgain(t)
 		h.first.script(always(unknown), always(unknown))
 		job := openJob(pay, h.clock.Now(), jobs.Job{Adopted: true})
-		other.follower.runJob(t.Context(), job) // it took over
+		other.follower.runJob(t.Context(), job) // the other node takes over
 		n.clock.Advance(onItsWay)
 		other.follower.runJob(t.Context(), job)
 		if _, err := other.Resolve(t.Context(), pay.ID, false, "by the statement", "ama"); err != nil {

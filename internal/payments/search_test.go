@@ -101,7 +101,8 @@ func TestSearch_everyIdentifier(t *testing.T) {
 	})
 }
 
-// A search without an index scans only the newest payments and returns where it stopped.
+// A search without an index scans only the newest payments and returns where it stopped, so that the next search
+// continues there.
 func TestSearch_scanIsBounded(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -110,8 +111,8 @@ func TestSearch_scanIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Newer payments of another amount fill the limit of one search. They are written in parts, so that a slow machine stays
-		// within the time of one write.
+		// Newer payments of another amount fill the limit of one search. They are written in parts, because a slow
+		// machine could exceed the time limit of one write.
 		for from := 0; from < 100_000; from += 5_000 {
 			write(t, d, `INSERT INTO payments (tenant, kind, id, seq, mode, channel, reference, provider_reference, amount, charges, fee_bearer, plan, account,
 account_name, bank_id, label, callback_url, access_key, idempotency_hash, parent, child, details, status, rail, created_at, settled_at)

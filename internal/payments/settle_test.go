@@ -16,7 +16,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// Each answer of a payer has its result.
+// The table has each answer of a payer and its result.
 func TestCollection_outcomes(t *testing.T) {
 	declined := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonDeclined}
 	nobody := provider.Outcome{Class: provider.Accepted, State: provider.Failed, Reason: provider.ReasonPayerNotFound}
@@ -77,7 +77,8 @@ func TestCollection_outcomes(t *testing.T) {
 	}
 }
 
-// Nothing was written to the first rail's socket, so the second rail gets an attempt. The customer's reference stays.
+// Nothing was written to the first rail's socket, so the second rail gets the next attempt. The customer's reference
+// does not change.
 func TestReroute_unsentSubmission(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -113,7 +114,7 @@ func TestReroute_unsentSubmission(t *testing.T) {
 	})
 }
 
-// After 401, 403 or 429 the payment stays on its rail, because the submission was written.
+// After a 401, 403 or 429 the payment stays at its rail, because the submission was written.
 func TestReroute_notAfterBarred(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -135,7 +136,7 @@ func TestReroute_notAfterBarred(t *testing.T) {
 	})
 }
 
-// New payments wait for a paused rail, and those that it has are queried.
+// New payments wait for a paused rail. Payments that the rail already has are queried.
 func TestPausedRail_getsNoNewRequest(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -168,7 +169,7 @@ func TestPausedRail_getsNoNewRequest(t *testing.T) {
 	})
 }
 
-// The rail was chosen for the prompt, and is paused when the payer has paid. It gets no submission.
+// The rail was chosen when the payer was prompted. It is paused when the payer has paid, so it gets no submission.
 func TestPausedRail_airtimePaidNow(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -214,8 +215,8 @@ func TestPausedRail_airtimePaidNow(t *testing.T) {
 	}
 }
 
-// The job, a status request and an operator settle the same payout at once, on two nodes and in contradiction. One of
-// them succeeds.
+// The job, a status request and an operator settle the same payout at once, on two nodes and with different results.
+// Only one of them succeeds.
 func TestSettle_concurrentReports(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -266,14 +267,14 @@ func TestSettle_concurrentReports(t *testing.T) {
 	})
 }
 
-// A hint about a payment in memory counts only from its current provider, also after a reroute.
+// A hint about a payment in memory counts only if it is from the current provider, also after a reroute.
 func TestHint_ofOtherProvider(t *testing.T) {
 	for holder, tt := range map[string]struct{ other, after string }{"mtn": {"hubtel", ""}, "hubtel": {"mtn", "mtn"}} {
 		t.Run(holder, func(t *testing.T) {
 			dbtest.Each(t, func(t *testing.T, d *db.DB) {
 				h := newFixture(t, d)
 				n := h.node("a")
-				if tt.after != "" { // it starts at the other provider, which it never reaches
+				if tt.after != "" { // the payment starts at the other provider, which never gets it
 					h.first.script(always(unsent), always(notFound))
 				}
 				pay, _, err := n.Payout(t.Context(), h.caller(), h.payout())
@@ -307,7 +308,7 @@ func TestHint_ofOtherProvider(t *testing.T) {
 	}
 }
 
-// A hint triggers a query at once, but not twice within two seconds, and its content is ignored.
+// A hint causes a query at once, but at most one in two seconds. Its content is ignored.
 func TestHint_bringsQueryForward(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -317,7 +318,7 @@ func TestHint_bringsQueryForward(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.pass(20 * time.Second) // queried at 1, 3, 7, 15; the next is at 30
+		n.pass(20 * time.Second) // it was queried after 1, 3, 7 and 15 s; the next query is due at 30 s
 		_, before := h.first.counts()
 		hint := func() {
 			t.Helper()
@@ -395,7 +396,8 @@ func TestCommit_optimisticBatchRetried(t *testing.T) {
 	})
 }
 
-// Of two final reports about one row in one transaction the first counts. The same holds for a change of the attempt.
+// If one transaction has two final reports about one row, the first one counts. The same holds for changes of the
+// attempt.
 func TestSettle_twoReportsInOneBatch(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -427,7 +429,7 @@ func TestSettle_twoReportsInOneBatch(t *testing.T) {
 	})
 }
 
-// An unrepeatable submission is flagged in the database before the provider receives it.
+// An unrepeatable submission is flagged in the database before it is sent to the provider.
 func TestAttemptChange_beforeSubmission(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -462,7 +464,7 @@ func TestAttemptChange_beforeSubmission(t *testing.T) {
 	})
 }
 
-// The money of the purchase moves correctly through both rows.
+// The money of the purchase moves correctly through the rows of the collection and of the top-up.
 func TestAirtimeBuy_money(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -512,7 +514,7 @@ func TestAirtimeBuy_money(t *testing.T) {
 				}
 				n.books()
 
-				// Paid after all: credited, and nothing is bought.
+				// If the payer pays after the failure, the wallet is credited and nothing is bought.
 				if tt.payment == book.StatusFailed {
 					h.first.script(always(pending), always(success))
 					rail, _ := n.routes.Rail("mtn", "test")

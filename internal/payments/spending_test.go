@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A key spends exactly its daily limit over all nodes and batches. Repeated requests are answered, other keys are
-// independent, and the limit renews the next day.
+// A key spends exactly its daily limit, over all nodes and batches. Repeated requests are answered, other keys are
+// independent, and the limit starts anew each day.
 func TestDailyLimit_toThePesewa(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)

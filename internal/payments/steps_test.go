@@ -12,11 +12,11 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// unpaid is Hubtel's status of both open and failed payments.
+// unpaid is Hubtel's status of open and of failed payments.
 var unpaid = provider.Outcome{Class: provider.Accepted, Unpaid: true}
 
-// Pauses between queries are durations. Setting the clock back by a day does not lengthen them, neither by schedule
-// nor after a callback.
+// Pauses between queries are durations. If the clock is set back by a day, they do not become longer, neither the
+// planned ones nor those after a callback.
 func TestClockSetBack_paymentsArePolled(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -51,14 +51,15 @@ func TestClockSetBack_paymentsArePolled(t *testing.T) {
 	})
 }
 
-// hint sends a callback about a payment.
+// hint is a callback about a payment.
 func (n *node) hint(pay book.Payment) {
 	n.fixture.t.Helper()
 	n.queue.Wake(pay.ID)
 	n.quiet()
 }
 
-// Unpaid fails a payment by elapsed time. Setting the clock forward, once or between two answers, does not fail it.
+// Unpaid fails a payment after an elapsed time. If the clock is set forward, once or between two answers, the payment
+// does not fail.
 func TestClockSetForward_unpaidStaysOpen(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -89,8 +90,8 @@ func TestClockSetForward_unpaidStaysOpen(t *testing.T) {
 	})
 }
 
-// A repeated bare refusal counts after VisibleAfter (V), and barred submissions are retried for thirty minutes.
-// Setting the clock forward shortens neither.
+// A bare refusal that is repeated counts after VisibleAfter (V), and barred submissions are retried for thirty
+// minutes. Neither time is shorter if the clock is set forward.
 func TestClockSetForward_refusalWaits(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -159,11 +160,11 @@ func TestRestart_agesStartAgain(t *testing.T) {
 	})
 }
 
-// In a recovery a not-found answer, or a refusal without a query, counts V after this process saw the recovery begin.
-// Setting the clock changes nothing, and a process that starts later starts again.
+// In a recovery, a not-found answer and a refusal without a query count V after this process saw the recovery begin.
+// Setting the clock changes nothing. For a process that starts later, V starts again.
 func TestClockSetForward_recoveryWaits(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		const v = 5 * time.Minute // of the slower rail
+		const v = 5 * time.Minute // V of the slower rail
 		h := newFixture(t, d)
 		h.recovers = true
 		h.first.script(always(pending), always(notFound))
@@ -202,8 +203,8 @@ func TestClockSetForward_recoveryWaits(t *testing.T) {
 	})
 }
 
-// A final payment is queried a day after acceptance, or after a late settlement. Setting the clock forward does not
-// bring this forward, because the provider may reverse until then.
+// A final payment is queried again a day after acceptance or late settlement, because the provider may reverse it
+// until then. Setting the clock forward does not bring this query forward.
 func TestClockSetForward_recheckWaits(t *testing.T) {
 	for name, open := range map[string]time.Duration{"final at once": 0, "final late": 3 * time.Hour} {
 		t.Run(name, func(t *testing.T) {

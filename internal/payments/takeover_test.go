@@ -13,14 +13,14 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// crash leaves the row, hold and job of an accepted payout without any memory, as a dead node would.
+// crash leaves the row, hold and job of an accepted payout without anything in memory, as a dead node does.
 func (n *node) crash(t *testing.T, network string) book.Payment {
 	t.Helper()
 	_, pay := n.accepted(t, network, false)
 	return pay
 }
 
-// accepted accepts a payout without running its job. waits means that its request waits for the answer.
+// accepted accepts a payout without running its job. waits is set if the request waits for the answer.
 func (n *node) accepted(t *testing.T, network string, waits bool) (*request, book.Payment) {
 	t.Helper()
 	h := n.fixture
@@ -34,13 +34,13 @@ func (n *node) accepted(t *testing.T, network string, waits bool) (*request, boo
 	return a, done.Payment
 }
 
-// Another node continues the payouts of a dead one and pays at most once, at every point of the crash.
+// Another node continues the payouts of a dead node and pays at most once. The node dies at each point in turn.
 func TestTakeover_paysAtMostOnce(t *testing.T) {
 	tests := []struct {
 		name    string
 		network string
 		marked  bool // the dead node had flagged the submission
-		paid    bool // and the provider has it
+		paid    bool // the provider has the payment
 		posts   int
 		status  book.Status
 	}{
@@ -135,8 +135,8 @@ func TestTakeover_pausedRail(t *testing.T) {
 	}
 }
 
-// A node hangs in its submission. Another one takes over, submits again and is paid; then the first node's refusal
-// arrives and changes nothing.
+// A node is blocked in its submission. Another node takes over, submits again, and the payment is paid. Then the
+// first node gets a refusal, which changes nothing.
 func TestTakeover_pausedNodeResumes(t *testing.T) {
 	for _, word := range []provider.Outcome{rejected, unsent, success, pending, unknown} {
 		t.Run(word.Class.String()+" "+word.State.String(), func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestTakeover_pausedNodeResumes(t *testing.T) {
 				}
 				h.first.script(always(pending), always(success))
 				heir.pass(time.Minute)
-				paused.quiet() // if it settled, it also delivers
+				paused.quiet() // if it settled the payment, it also delivered the webhook
 				if got := heir.must(book.KindPayout, rows.Rows[0].ID); got.Status != book.StatusSuccess {
 					t.Errorf("in the end the payout is %s", got.Status)
 				}
@@ -200,8 +200,8 @@ func TestTakeover_pausedNodeResumes(t *testing.T) {
 	}
 }
 
-// A node queries its refused submission and hangs. Another node takes over and submits again. The not-found answer
-// concerns the first submission only, so nothing is refunded.
+// A node queries its refused submission and is blocked. Another node takes over and submits again. The not-found
+// answer concerns only the first submission, so nothing is refunded.
 func TestTakeover_lateConfirmationOfRefusal(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		h := newFixture(t, d)
@@ -252,7 +252,7 @@ func TestTakeover_lateConfirmationOfRefusal(t *testing.T) {
 	})
 }
 
-// expireLease ends a node's lease as the database's clock would.
+// expireLease ends a node's lease, as the passing of time would.
 func (h *fixture) expireLease(node string) {
 	h.t.Helper()
 	if err := h.db.Write(h.t.Context(), func(tx *db.Tx) error {

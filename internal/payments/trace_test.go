@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/trace"
 )
 
-// The trace of a request goes to the provider and with every attempt to the receiver, also when another node has
-// taken over from the row. A payment without one sends none.
+// The trace of a request is sent to the provider, and to the receiver with every attempt, also after another node
+// took over the row. A payment without a trace sends none.
 func TestTrace_followsThePayment(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for _, given := range []string{parent, ""} {

@@ -83,7 +83,7 @@ func (s *fakeList) settle(t testing.TB, d *db.DB, shard int, settled map[int]Sta
 	}
 }
 
-// newRow resettled a payment as acceptance creates it, without its place in the list.
+// newRow returns a payment as acceptance creates it, without its position in the list.
 func (s *fakeList) newRow(at time.Time) Payment {
 	id := uuid.Must(uuid.NewV7()).String()
 	return Payment{
@@ -134,7 +134,7 @@ func (s *fakeList) compare(t *testing.T, p *Reader, f Filter) {
 	}
 }
 
-// randomFilter resettled filters with any page number, also past the end.
+// randomFilter returns filters with any page number, also past the end.
 func (s *fakeList) randomFilter(r *rand.Rand) Filter {
 	f := Filter{Kind: s.kind, Size: 1 + r.IntN(MaxPageSize)}
 	if r.IntN(3) > 0 {
@@ -161,8 +161,8 @@ func (s *fakeList) randomFilter(r *rand.Rand) Filter {
 	return f
 }
 
-// Random appends and settlements give the same pages as a model. The blocks of large lists are tested in package
-// history.
+// After random appends and settlements, the pages equal those of a model. The blocks of large lists are tested in
+// package history.
 func TestHistory_matchesModel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		p := NewReader(d, nil, clock.NewManual(historyStart.AddDate(1, 0, 0)))
@@ -183,7 +183,7 @@ func TestHistory_matchesModel(t *testing.T) {
 						settled[i] = []Status{StatusSuccess, StatusSuccess, StatusSuccess, StatusFailed, StatusDeclined}[r.IntN(5)]
 					}
 					if s.rows[i].Status == StatusFailed && r.IntN(20) == 0 {
-						settled[i] = StatusSuccess // paid late
+						settled[i] = StatusSuccess // paid after it failed
 					}
 				}
 				s.settle(t, d, r.IntN(3), settled)
@@ -268,7 +268,7 @@ func BenchmarkHistory(b *testing.B) {
 						}
 						took := map[string]time.Duration{}
 						b.ResetTimer()
-						for range b.N { // alternating, so that both meet the same noise
+						for range b.N { // alternating, so that both are measured under the same noise
 							for _, tenant := range tenants {
 								begun := time.Now()
 								if page, err := p.History(b.Context(), tenant, filters[tenant]); err != nil || len(page.Rows) == 0 {
@@ -287,7 +287,7 @@ func BenchmarkHistory(b *testing.B) {
 	}
 }
 
-// seedHistory stores n payments over ninety days; 4 % have failed and 3 % are open.
+// seedHistory stores n payments over ninety days. 4 % of them have failed and 3 % are open.
 func seedHistory(b *testing.B, d *db.DB, tenant string, n int) {
 	b.Helper()
 	s := &fakeList{tenant: tenant, kind: KindPayout}

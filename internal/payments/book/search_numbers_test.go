@@ -2,7 +2,7 @@ package book
 
 import "testing"
 
-// A reference with the payment's account or any mobile number in it is recognized in every spelling.
+// A reference is recognized, in every spelling, if it contains the payment's account or any mobile number.
 func TestReferenceHoldsNumber_everySpelling(t *testing.T) {
 	for reference, holds := range map[string]bool{
 		"0241234567": true, "pay-0241234567": true, "233241234567": true, "x00233241234567y": true, "241234567": true,

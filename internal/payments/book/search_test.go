@@ -8,8 +8,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A search for a reference uses the index of each list, so its cost does not grow with the payments. SQLite plans
-// without statistics, so an empty database shows its plan.
+// A search by reference uses the index of each list, so its cost does not grow with the number of payments. SQLite
+// plans without statistics, so an empty database shows the plan.
 func TestSearch_referenceUsesIndex(t *testing.T) {
 	d := dbtest.Open(t, db.SQLite)
 	var plan []string

@@ -31,7 +31,7 @@ func TestTransitions_complete(t *testing.T) {
 				b.account(p.From, Payment{Tenant: "t", Rail: "r"})
 				b.account(p.To, Payment{Tenant: "t", Rail: "r"})
 			}
-			// All transitions that settle an open payment post the same leg, so that the ledger accepts only one of
+			// All transitions that settle an open payment post the same leg. The ledger then accepts only one of
 			// them.
 			if a.From == StatusPending && !a.To[0].Open() && len(a.Postings) > 0 &&
 				!slices.ContainsFunc(a.Postings, func(p Posting) bool { return p.Leg == LegFinal }) {
