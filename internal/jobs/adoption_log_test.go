@@ -22,7 +22,7 @@ func TestAdoption_isLoggedOnce(t *testing.T) {
 		a := start(t, newQueue(t, d, c, quietOptions("a"), ra.handler("k", func(Job) Outcome { return Later(time.Hour) }), ra.handler("elsewhere", func(Job) Outcome { return Pass() })))
 		b := newQueue(t, d, c, quietOptions("b"), rb.handler("k", done), rb.handler("elsewhere", done))
 		var lines bytes.Buffer
-		b.log = slog.New(slog.NewTextHandler(&lines, nil)) // from INFO on
+		b.log = slog.New(slog.NewTextHandler(&lines, nil)) // from level INFO
 		start(t, b)
 		for i := range 3 {
 			add(t, d, a, Job{ID: fmt.Sprint("passed ", i), Kind: "elsewhere"})

@@ -11,7 +11,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkLife takes jobs from Add, in commits of 256, to the deleted row.
+// BenchmarkLife measures jobs from Add, in commits of 256, until their rows are deleted.
 func BenchmarkLife(b *testing.B) {
 	const all = 50_000
 	for _, e := range dbtest.Engines() {

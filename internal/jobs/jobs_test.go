@@ -19,12 +19,12 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// patience is reached by a failing test only.
+// patience bounds each wait of a test. Only a failing test reaches it.
 const patience = 3 * time.Minute
 
 var epochStart = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// quietOptions never beat by themselves: tests call beat and keep.
+// quietOptions configure a queue without heartbeats. Tests call beat and keep.
 func quietOptions(node string) Options {
 	return Options{Node: node, LeaseFor: time.Hour, Heartbeat: time.Hour}
 }
@@ -32,7 +32,7 @@ func quietOptions(node string) Options {
 func newQueue(t *testing.T, d *db.DB, c *clock.Clock, o Options, handlers ...Handler) *Queue {
 	t.Helper()
 	q := New(d, c, slog.New(slog.DiscardHandler), o)
-	q.maintainEvery = o.Heartbeat // not beside what the test looks at
+	q.maintainEvery = o.Heartbeat // so rare that it does not disturb the test
 	for _, h := range handlers {
 		q.Register(h)
 	}
@@ -49,7 +49,7 @@ func start(t *testing.T, q *Queue) *Queue {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	// From here on the maintainer looks when it is called.
+	// After its first look, the maintainer looks only when the test calls it.
 	clocktest.Await(t, "the first look", func() bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -86,7 +86,7 @@ func rowsLeft(t *testing.T, d *db.DB) (n int) {
 	return n
 }
 
-// kill ends the lease of an owner as the database's clock would.
+// kill ends the lease of an owner, as the passing of time would.
 func kill(t *testing.T, d *db.DB, q *Queue) {
 	t.Helper()
 	q.mu.Lock()
@@ -104,7 +104,7 @@ func kill(t *testing.T, d *db.DB, q *Queue) {
 	}
 }
 
-// record collects what handlers saw.
+// record collects the jobs that handlers ran.
 type record struct {
 	mu   sync.Mutex
 	seen []Job
@@ -165,15 +165,15 @@ func TestJob_newRunsFromMemory(t *testing.T) {
 		if rowsLeft(t, d) != 0 {
 			t.Error("the row is still there")
 		}
-		// Add is one exchange with COMMIT; between it and the handler nothing is asked.
+		// Add costs one exchange, with COMMIT. Between Add and the handler there is no query.
 		if during < 1 || after-during > 1 {
 			t.Errorf("%d exchanges before the handler, %d after", during, after)
 		}
 	})
 }
 
-// A row can be read from the table before its own commit is reported. It gets its memo then, unless its handler has
-// begun.
+// A row may be read from the table before its own COMMIT is reported. The job then gets its memo, unless its handler
+// has begun.
 func TestMemo_arrivesLate(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var q *Queue
@@ -216,7 +216,7 @@ func TestMemo_arrivesLate(t *testing.T) {
 	})
 }
 
-// A job of a transaction that rolled back never runs.
+// A job whose transaction rolled back never runs.
 func TestJob_rolledBackNeverRuns(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var r record
@@ -237,7 +237,7 @@ func TestJob_rolledBackNeverRuns(t *testing.T) {
 	})
 }
 
-// A job is finished in the transaction of its handler.
+// A handler can finish its job in its own transaction.
 func TestFinish_inTransaction(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		var q *Queue
@@ -248,7 +248,7 @@ func TestFinish_inTransaction(t *testing.T) {
 			if err != nil {
 				return Retry(err)
 			}
-			return Later(time.Hour) // the transaction counts
+			return Later(time.Hour) // has no effect, because the transaction finished the job
 		}})
 		start(t, q)
 		quiet(t, q)
@@ -257,7 +257,7 @@ func TestFinish_inTransaction(t *testing.T) {
 		if rowsLeft(t, d) != 0 || q.Counts().InMemory != 0 {
 			t.Errorf("left: %d rows, %+v", rowsLeft(t, d), q.Counts())
 		}
-		if after := f.Exchanges(); after != before+1 { // the count of rows above
+		if after := f.Exchanges(); after != before+1 { // one for the count of rows above
 			t.Errorf("%d exchanges after Finish", after-before-1)
 		}
 	})
@@ -278,7 +278,7 @@ func TestFinish_beforeItRuns(t *testing.T) {
 		if got := r.all(); len(got) != 1 || got[0].ID != "2" {
 			t.Errorf("ran %+v", got)
 		}
-		q.Wake("s") // nothing is left of the subject
+		q.Wake("s") // the subject has no job any more
 		quiet(t, q)
 		if n := q.Counts().InMemory; n != 0 {
 			t.Errorf("%d jobs are still known", n)
@@ -316,7 +316,8 @@ func TestLater_writesNoRow(t *testing.T) {
 	})
 }
 
-// A clock that was an hour ahead and is corrected delays no waiting job, and hurries none that was planned later.
+// If a clock that was an hour ahead is corrected, no waiting job is delayed and no job that was planned later runs
+// earlier.
 func TestClock_setBackDelaysNoJob(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -358,8 +359,8 @@ func TestClock_setBackDelaysNoJob(t *testing.T) {
 	})
 }
 
-// Pauses in memory are lengths. A clock that was behind and is set right neither hurries a job that waits nor delays one
-// that is added afterwards.
+// Pauses in memory are durations. If a clock that was behind is corrected, no waiting job runs earlier, and no job
+// that is added afterwards is delayed.
 func TestPauses_clockSetForward(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -389,8 +390,8 @@ func TestPauses_clockSetForward(t *testing.T) {
 	})
 }
 
-// A job for now runs now on the node that finds it, even if the clock of the node that added it was ahead. A delayed
-// job keeps its delay.
+// A job without a delay runs at once on the node that finds it, even if the clock of the node that added it was
+// ahead. A delayed job keeps its delay.
 func TestJob_runsAtOnceDespiteClock(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		ahead, c := clock.NewManual(epochStart.Add(time.Hour)), clock.NewManual(epochStart)
@@ -415,7 +416,7 @@ func TestJob_runsAtOnceDespiteClock(t *testing.T) {
 	})
 }
 
-// A retry is stored, and the next one waits longer.
+// A retry is stored. The pause before the next retry is longer.
 func TestRetry_isStoredAndBacksOff(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -459,13 +460,13 @@ func TestBackoff_doublesToItsMaximum(t *testing.T) {
 	}
 }
 
-// A job that failed for good is listed and can be run again.
+// A job that failed permanently is listed and can be run again.
 func TestDeadLetter_isListedAndRerun(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
 		h := r.handler("k", func(j Job) Outcome {
-			if j.Adopted { // the second life
+			if j.Adopted { // the run after it was rerun
 				return Done()
 			}
 			return RetryAfter(time.Second, errors.New("broken"))
@@ -506,7 +507,7 @@ func TestDeadLetter_isListedAndRerun(t *testing.T) {
 	})
 }
 
-// A panic of a handler is a failure of its job.
+// If a handler panics, its job fails.
 func TestHandler_panicIsAFailure(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		q := start(t, newQueue(t, d, clock.NewManual(epochStart), quietOptions("a"), Handler{Kind: "k", MaxTries: 1, Run: func(context.Context, Job) Outcome {
@@ -521,7 +522,7 @@ func TestHandler_panicIsAFailure(t *testing.T) {
 	})
 }
 
-// A job is postponed in a transaction.
+// A handler can postpone its job in a transaction.
 func TestPostpone_inTransaction(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -536,7 +537,7 @@ func TestPostpone_inTransaction(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			return Done() // the transaction counts
+			return Done() // has no effect, because the transaction postponed the job
 		}})
 		start(t, q)
 		add(t, d, q, Job{ID: "1", Kind: "k"})
@@ -573,7 +574,7 @@ func TestWake_runsJobSooner(t *testing.T) {
 		before := f.Exchanges()
 		q.Wake("s")
 		<-begun
-		q.Wake("s") // while it runs: once more
+		q.Wake("s") // while the job runs: one more run
 		q.Wake("s")
 		gate <- struct{}{}
 		<-begun

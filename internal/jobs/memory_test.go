@@ -32,7 +32,7 @@ func TestMemory_overflowIsFetchedLater(t *testing.T) {
 			r.add(j)
 			return Done()
 		}}))
-		const all = 700 // more than one set
+		const all = 700 // more than one search fetches
 		var jobs []Job
 		for i := range all {
 			jobs = append(jobs, Job{ID: fmt.Sprintf("%04d", i), Kind: "k"})
@@ -59,7 +59,7 @@ func TestMemory_overflowIsFetchedLater(t *testing.T) {
 	})
 }
 
-// Overdue returns the waiting time of the first job.
+// Overdue returns for how long the first due job has waited.
 func TestOverdue_ageOfTheFirstJob(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -100,7 +100,7 @@ func TestMemory_keepsJobsDueFirst(t *testing.T) {
 				t.Errorf("%s is fresh: %v; it ran before: %v", j.ID, j.Fresh, again)
 			}
 			if j.Tries == 0 && c.Now().Equal(epochStart) {
-				return Later(time.Hour) // known to the memory alone
+				return Later(time.Hour) // only the memory has this delay
 			}
 			return Done()
 		}), r.handler("k", done)))
@@ -123,7 +123,7 @@ func TestMemory_keepsJobsDueFirst(t *testing.T) {
 		if got := r.all(); got[len(got)-1].ID != "now" {
 			t.Fatalf("the job of now did not run: %+v", q.Counts())
 		}
-		// One that is out of memory is still found when something is heard of it.
+		// A job that is not in memory is still found if it is woken.
 		q.mu.Lock()
 		var away string
 		for i := range 4 {
@@ -140,7 +140,7 @@ func TestMemory_keepsJobsDueFirst(t *testing.T) {
 		quiet(t, q)
 		look(t, q)
 		quiet(t, q)
-		// The maintainer and this test may both take the hint, and then it runs twice.
+		// The maintainer and this test may both read the hint. The job then runs twice.
 		if got := r.all()[before:]; len(got) == 0 || slices.ContainsFunc(got, func(j Job) bool { return j.Subject != away }) {
 			t.Errorf("the wake of %s ran %+v", away, got)
 		}
@@ -160,7 +160,7 @@ func TestMemory_keepsJobsDueFirst(t *testing.T) {
 	})
 }
 
-// A lost response to COMMIT loses no job.
+// If the answer to COMMIT is lost, no job is lost.
 func TestCommit_lostResponseLosesNoJob(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
@@ -187,7 +187,7 @@ func TestCommit_lostResponseLosesNoJob(t *testing.T) {
 	})
 }
 
-// No outcome of a job is lost when the database fails.
+// If the database fails, no outcome of a job is lost.
 func TestOutcome_survivesDatabaseFailure(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
@@ -212,7 +212,7 @@ func TestOutcome_survivesDatabaseFailure(t *testing.T) {
 	})
 }
 
-// lines counts what is logged, and tells of the first.
+// lines counts log lines, and signals the first.
 type lines struct {
 	n     atomic.Int32
 	first chan struct{}
@@ -225,8 +225,8 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A database can be readable and refuse writes, such as on a full disk. The search for a dead node's jobs then pauses
-// before each retry.
+// A database may be readable but refuse writes, for example on a full disk. The search for a dead node's jobs then
+// pauses before each retry.
 func TestAdoption_restsAfterFailure(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
@@ -260,7 +260,7 @@ func TestAdoption_restsAfterFailure(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("nobody looked")
 		}
-		for range 20 { // in whose time the maintainer would have looked as often
+		for range 20 { // gives the maintainer enough time for as many retries
 			if err := b.maintain(t.Context()); err == nil {
 				t.Fatal("the fault did not happen")
 			}
@@ -281,7 +281,7 @@ func TestDeadNode_foundByMissingHeartbeat(t *testing.T) {
 			faulty := options
 			faulty.Faults = &db.Faults{}
 			da, d := dbtest.OpenWith(t, faulty), dbtest.OpenWith(t, options)
-			// So long that a busy machine does not silence the first node before this test does.
+			// The lease is so long that even a busy machine does not lose it before the test stops the heartbeats.
 			short := Options{LeaseFor: 5 * time.Second, Heartbeat: 50 * time.Millisecond}
 			var r record
 			oa, ob := short, short
@@ -292,7 +292,7 @@ func TestDeadNode_foundByMissingHeartbeat(t *testing.T) {
 				done <- j
 				return Done()
 			}}))
-			epoch := a.Epoch() // of before: a machine that stands still for longer than a lease silences the node, too
+			epoch := a.Epoch() // read before the fault, because a machine that stands still for longer than a lease also loses it
 			add(t, da, a, Job{ID: "1", Kind: "k"})
 			quiet(t, a)
 			faulty.Faults.Decide(func(db.Boundary) db.Fault { return db.FaultBefore })
@@ -313,11 +313,11 @@ func TestDeadNode_foundByMissingHeartbeat(t *testing.T) {
 	}
 }
 
-// A run can move its job into another line, with another limit.
+// A run can move its job to another line, which has another limit.
 func TestJob_changesItsLine(t *testing.T) {
 	const jobsThere = 4
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
-		var together sync.WaitGroup // all first runs at once, or the test hangs
+		var together sync.WaitGroup // all first runs at once; otherwise the test does not end
 		together.Add(jobsThere)
 		var atOnce, most, ended atomic.Int32
 		h := Handler{
@@ -356,7 +356,7 @@ func TestJob_changesItsLine(t *testing.T) {
 	})
 }
 
-// raise keeps the greatest value, whoever else raises it at the same time.
+// raise sets the value to the maximum of itself and to, also under concurrent calls.
 func raise(most *atomic.Int32, to int32) {
 	for was := most.Load(); was < to && !most.CompareAndSwap(was, to); was = most.Load() {
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A name belongs to one node. A second process is refused while the first renews its lease, and waits after the first
-// is gone.
+// A name belongs to one node. A second process with the name is refused while the first renews its lease. After the
+// first has ended, the second waits for the end of the lease.
 func TestName_belongsToOneNode(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		options := func(beat time.Duration) Options {
@@ -33,7 +33,7 @@ func TestName_belongsToOneNode(t *testing.T) {
 		if err := first.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		gone := newQueue(t, d, c, options(time.Hour)) // nobody renews it
+		gone := newQueue(t, d, c, options(time.Hour)) // nobody renews its lease
 		if err := gone.lease.Begin(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -50,8 +50,8 @@ func TestName_belongsToOneNode(t *testing.T) {
 	})
 }
 
-// The lease of a node that died before the database's clock was set back does not last until that time comes again: neither for
-// a node of its name that starts, nor for the jobs that others adopt.
+// A node dies, and then the database's clock is set back. Its lease does not last until the clock shows the earlier
+// time again. That holds for a new node of the same name, and for nodes that adopt the jobs.
 func TestLease_databaseClockSetBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)

@@ -65,7 +65,7 @@ func TestAdoption_ofDeadNodesJobs(t *testing.T) {
 	})
 }
 
-// A node that was paused past its lease writes nothing after it wakes up.
+// A node that was paused beyond the end of its lease writes nothing afterwards.
 func TestNodePaused_doesNoHarm(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -88,13 +88,13 @@ func TestNodePaused_doesNoHarm(t *testing.T) {
 		kill(t, d, a)
 		look(t, b)
 		quiet(t, b)
-		if n := len(rb.all()); n != 1 { // the other one is not due yet
+		if n := len(rb.all()); n != 1 { // the other job is not due yet
 			t.Fatalf("b ran %d jobs", n)
 		}
 		epoch := a.Epoch()
 
-		// The paused node wakes up: what it adds under the old epoch is adopted,
-		// what it remembers is dropped, what it still runs counts for nothing.
+		// The paused node continues. Jobs that it adds under the old epoch are adopted. It drops the jobs in its
+		// memory, and its running handlers have no effect.
 		add(t, d, a, Job{ID: "late", Kind: "k", RunAt: epochStart.Add(time.Minute)})
 		if err := a.lease.Beat(t.Context()); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestNodePaused_doesNoHarm(t *testing.T) {
 	})
 }
 
-// A node that missed the loss of its lease writes nothing.
+// A node that has not noticed the loss of its lease writes nothing.
 func TestLostLease_nodeWritesNoRow(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -183,11 +183,11 @@ func TestAdoption_sparesLivingNode(t *testing.T) {
 		a := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
 		b := start(t, newQueue(t, d, c, quietOptions("b"), r.handler("k", done)))
 		add(t, d, a, Job{ID: "1", Kind: "k", RunAt: epochStart.Add(time.Hour)})
-		// b looked a moment ago, when it took a for dead.
+		// b looked a moment ago and took a for dead.
 		if err := b.adopt(t.Context(), b.owner, a.owner); err != nil {
 			t.Fatal(err)
 		}
-		// Nor does a dead node take anything.
+		// A dead node adopts nothing either.
 		kill(t, d, b)
 		look(t, a)
 		add(t, d, New(d, c, nil, quietOptions("command")), Job{ID: "2", Kind: "k", RunAt: epochStart.Add(time.Hour)})
@@ -201,7 +201,7 @@ func TestAdoption_sparesLivingNode(t *testing.T) {
 	})
 }
 
-// A job that is committed after the lease was lost is adopted.
+// A job that is committed after the loss of the lease is adopted.
 func TestLostLease_lateCommitIsAdopted(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var r record
@@ -223,7 +223,7 @@ func TestLostLease_lateCommitIsAdopted(t *testing.T) {
 		if n := q.Counts().InMemory; n != 0 {
 			t.Errorf("%d jobs of the old epoch are in memory", n)
 		}
-		err = d.Write(t.Context(), func(tx *db.Tx) error { // nobody has released it: its time has to come
+		err = d.Write(t.Context(), func(tx *db.Tx) error { // nobody released the lease, so it must expire
 			_, err := tx.Exec("UPDATE job_leases SET expires_at = 1 WHERE owner <> $1", q.owner)
 			return err
 		})
@@ -238,7 +238,7 @@ func TestLostLease_lateCommitIsAdopted(t *testing.T) {
 	})
 }
 
-// An adopted job waits until the run on its old node has ended.
+// An adopted job waits until its run on the previous node has ended.
 func TestAdoption_waitsForOldRun(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var inside, most atomic.Int32
@@ -266,7 +266,7 @@ func TestAdoption_waitsForOldRun(t *testing.T) {
 		if err := a.lease.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		look(t, a) // adopts its own job while the old handler still runs it
+		look(t, a) // it adopts its own job while the earlier handler still runs
 		if n := rowsLeft(t, d); n != 1 {
 			t.Fatalf("%d rows", n)
 		}
@@ -281,7 +281,7 @@ func TestAdoption_waitsForOldRun(t *testing.T) {
 	})
 }
 
-// A job that waits for its old run is also lost with the lease that adopted it, because another node has it then.
+// A job that waits for its earlier run is dropped if the lease is lost again, because another node then has it.
 func TestAdoption_waitingJobIsLostToo(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
@@ -296,7 +296,7 @@ func TestAdoption_waitingJobIsLostToo(t *testing.T) {
 		b := start(t, newQueue(t, d, c, quietOptions("b"), rb.handler("k", func(Job) Outcome { return Later(time.Hour) })))
 		add(t, d, a, Job{ID: "1", Kind: "k"})
 		<-begun
-		for _, next := range []*Queue{a, b} { // a adopts it from itself, b from a
+		for _, next := range []*Queue{a, b} { // a adopts from itself, b adopts from a
 			kill(t, d, a)
 			if err := a.lease.Beat(t.Context()); err != nil {
 				t.Fatal(err)
@@ -348,7 +348,7 @@ func TestStop_handsJobsOver(t *testing.T) {
 		if n := len(ra.all()); n != 1 {
 			t.Errorf("%d jobs ran on the stopping node", n)
 		}
-		look(t, b) // no lease has to run out
+		look(t, b) // no lease has to expire
 		quiet(t, b)
 		if got := rb.all(); len(got) != 1 || got[0].ID != "2" || !got[0].Adopted {
 			t.Errorf("b ran %+v", got)
@@ -358,7 +358,7 @@ func TestStop_handsJobsOver(t *testing.T) {
 		if n := rowsLeft(t, d); n != 0 {
 			t.Errorf("%d rows are left", n)
 		}
-		add(t, d, a, Job{ID: "4", Kind: "k"}) // a request that was still under way
+		add(t, d, a, Job{ID: "4", Kind: "k"}) // by a request that was still running
 		look(t, b)
 		quiet(t, b)
 		if got := rb.all(); len(got) != 3 || got[2].ID != "4" {
@@ -391,13 +391,13 @@ func TestStop_endsSlowHandlers(t *testing.T) {
 	})
 }
 
-// A restarted node adopts the jobs of its name at once.
+// A restarted node adopts the jobs of its earlier process at once.
 func TestRestart_adoptsAtOnce(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(epochStart)
 		var r record
 		first := newQueue(t, d, c, quietOptions("a"), r.handler("k", func(Job) Outcome { return Later(time.Hour) }))
-		start(t, first) // is never stopped: it crashed
+		start(t, first) // it is never stopped, because it crashed
 		add(t, d, first, Job{ID: "1", Kind: "k"})
 		quiet(t, first)
 		second := start(t, newQueue(t, d, c, quietOptions("a"), r.handler("k", done)))
@@ -408,7 +408,7 @@ func TestRestart_adoptsAtOnce(t *testing.T) {
 		if second.Epoch() <= first.Epoch() {
 			t.Error("the epoch did not grow")
 		}
-		// The first one was alive after all, a namesake: both go on.
+		// The first process was still alive and has the same name. Both continue.
 		if err := first.lease.Beat(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -448,7 +448,7 @@ func TestWake_reachesOtherNode(t *testing.T) {
 		add(t, d, a, Job{ID: "1", Kind: "k", Subject: "s"})
 		quiet(t, a)
 		b.Wake("s")
-		quiet(t, b) // the hint is written
+		quiet(t, b) // until the hint is written
 		look(t, a)
 		quiet(t, a)
 		if n := len(ra.all()); n != 2 {
@@ -470,8 +470,8 @@ func TestWake_reachesOtherNode(t *testing.T) {
 	})
 }
 
-// A wake that arrives while an earlier hint is written is another hint, because the owner may have read the first
-// one.
+// If a job is woken while an earlier hint is being written, a second hint is written. The owner may already have read
+// the first.
 func TestWake_whileHintIsWritten(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		c := clock.NewManual(epochStart)
@@ -552,7 +552,8 @@ func TestJob_goesToNodeOfItsKind(t *testing.T) {
 		a := start(t, newQueue(t, d, c, quietOptions("a"), ha))
 		b := start(t, newQueue(t, d, c, quietOptions("b"), hb))
 
-		// The first is passed by a node that cannot go on, the second added where nobody could begin.
+		// The first job is given back by a node that can no longer run it. The second is added when no node can run
+		// it.
 		add(t, d, a, Job{ID: "passed", Kind: "k", Memo: "lost on the way"})
 		<-begun
 		hasA.Store(false)

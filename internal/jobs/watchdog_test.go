@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A loop that stops, and periodic work that does not end, are logged once, and once more when they continue.
+// A loop that stops, or periodic work that does not end, is logged once. It is logged again when it continues.
 func TestWatchdog_logsMissedWorkOnce(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, db.SQLite)

@@ -13,10 +13,10 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// patience is reached by a failing test only.
+// patience bounds each wait of a test. Only a failing test reaches it.
 const patience = 3 * time.Minute
 
-// newLease makes a lease that beats when the test says so.
+// newLease returns a lease. The test decides when it beats.
 func newLease(d *db.DB, node string, beat time.Duration) *Lease {
 	told := Told{Taken: func(string) {}, Lost: func() {}, Renewed: func() {}}
 	return New(d, slog.New(slog.DiscardHandler), Options{Node: node, For: time.Hour, Heartbeat: beat}, told)
@@ -62,12 +62,12 @@ func TestLease_oneNodeAtATime(t *testing.T) {
 		go hold(a)
 		first := <-turns[a]
 		go hold(b)
-		for range 3 { // b asks at each heartbeat, in vain
+		for range 3 { // b tries at each heartbeat, without success
 			if err := b.Beat(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// a is silent for too long: its watchdog ends the hold before the lease can be taken.
+		// a is silent for too long. Its watchdog ends the hold before another node can take the lease.
 		a.dropHolds()
 		<-first.ctx.Done()
 		<-first.over
@@ -94,7 +94,7 @@ func TestLease_oneNodeAtATime(t *testing.T) {
 			case <-time.After(10 * time.Millisecond):
 			}
 		}
-		if err := a.Beat(ctx); err != nil { // back under a new epoch, and waits its turn
+		if err := a.Beat(ctx); err != nil { // a is back under a new epoch, and waits for the lease
 			t.Fatal(err)
 		}
 		close(second.exit)
@@ -129,7 +129,7 @@ func TestLease_oneNodeAtATime(t *testing.T) {
 func TestLease_endsWithNodeLease(t *testing.T) {
 	l := newLease(nil, "a", time.Hour)
 	l.freeHold, l.dropHold = context.WithCancel(context.Background())
-	l.beatAt = time.Now().Add(-l.holdFor()) // the start took as long
+	l.beatAt = time.Now().Add(-l.holdFor()) // the start took that long
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -144,8 +144,8 @@ func TestLease_endsWithNodeLease(t *testing.T) {
 	<-ended
 }
 
-// A watchdog of a sleeping machine's own clock is late. The next heartbeat ends its leases, even one that does not
-// reach the database.
+// If the machine slept, its monotonic clock stood still and the watchdog is late. The next heartbeat ends the leases,
+// even one that does not reach the database.
 func TestLease_endsAfterMachineSlept(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		l := newLease(d, "a", 10*time.Millisecond)
@@ -162,7 +162,7 @@ func TestLease_endsAfterMachineSlept(t *testing.T) {
 		clocktest.Await(t, "the end of the holds", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.beatAt = time.Now().Round(0).Add(-l.opts.For) // by the clock on the wall alone
+			l.beatAt = time.Now().Round(0).Add(-l.opts.For) // only by the wall clock
 			return held.Err() != nil
 		})
 		close(quit)

@@ -8,7 +8,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// A living lease of the release before, which writes no level, is an older node; one that has lapsed is not.
+// The previous release writes no level into its leases. Its valid lease counts as an older node, and its expired
+// lease does not.
 func TestOlderLives_leaseOfTheReleaseBefore(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		older := func() (lives bool) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// stand holds jobs of a kind that is run by hand.
+// stand is a scheduler with jobs of one kind. The test runs them.
 type stand struct {
 	*Scheduler[int]
 	k    *Kind[int]
@@ -26,7 +26,7 @@ func (s *stand) add(tenant, line string, n, tries int) {
 	}
 }
 
-// run takes all that may run and says whose it is.
+// run takes all runnable jobs and returns their tenants.
 func (s *stand) run() (taken []*Entry[int], tenants []string) {
 	for e := s.Take(s.k); e != nil; e = s.Take(s.k) {
 		taken = append(taken, e)
@@ -40,7 +40,7 @@ func (s *stand) end(e *Entry[int]) {
 	s.Forget(e)
 }
 
-// turnsOf gives whose jobs ran in some rounds, each of which ends.
+// turnsOf runs some rounds to their end and returns the tenants in their order.
 func (s *stand) turnsOf(rounds int) (order []string) {
 	for range rounds {
 		taken, tenants := s.run()
@@ -52,7 +52,7 @@ func (s *stand) turnsOf(rounds int) (order []string) {
 	return order
 }
 
-// A burst of one tenant in a rail's line delays the next tenant's job by one turn, not by the burst.
+// If one tenant adds many jobs to a rail's line, the next tenant's job waits for one turn, not for all of them.
 func TestLine_tenantsTakeTurns(t *testing.T) {
 	s := newStand(Rules{PerLine: func(string) int { return 1 }})
 	s.add("burst", "rail", 1000, 0)
@@ -63,7 +63,7 @@ func TestLine_tenantsTakeTurns(t *testing.T) {
 	}
 }
 
-// A tenant alone in a line leaves some of its places to newcomers.
+// A tenant that is alone in a line leaves some of its places free for other tenants.
 func TestLine_burstLeavesPlaces(t *testing.T) {
 	s := newStand(Rules{PerLine: func(string) int { return 8 }, PerTurn: func(_, _ string) int { return 7 }})
 	s.add("burst", "rail", 100, 0)
@@ -78,7 +78,7 @@ func TestLine_burstLeavesPlaces(t *testing.T) {
 	}
 }
 
-// First tries do not wait for all repeats, and repeats do not wait for all first tries.
+// First tries do not wait for all repeated tries, nor the other way round.
 func TestLine_repeatsAndFirstTriesTakeTurns(t *testing.T) {
 	s := newStand(Rules{PerLine: func(string) int { return 1 }})
 	s.add("tenant", "shop", 100, 1)

@@ -16,22 +16,23 @@ type plainJob struct {
 	repeat           bool
 	due              time.Duration
 	is               state
-	ready            int // the event that made it so
+	ready            int // event at which the job became ready
 	woken, settled   bool
 }
 
 func (j *plainJob) subject() string { return "of " + j.line }
 
-// model is a scheduler as plain as it can be: it looks at all jobs for each decision, and says which decisions are right.
+// model is the simplest possible scheduler. For each decision it looks at all jobs, and it says which decisions are
+// right.
 type model struct {
 	jobs    map[string]*plainJob
-	ghosts  map[string]*plainJob // what runs of lost epochs
+	ghosts  map[string]*plainJob // runs of lost epochs
 	heirs   map[string]*plainJob
-	done    map[*plainJob]bool // what runs and was finished
+	done    map[*plainJob]bool // runs whose jobs were finished meanwhile
 	now     time.Duration
 	event   int
-	since   map[string]int // since which event a line, or a turn of it, may run without a break
-	taken   map[string]int // by which event a job of a line, or of a turn, was taken last
+	since   map[string]int // the event since which a line, or a turn of it, has been runnable without a break
+	taken   map[string]int // the last event at which a job of a line, or of a turn, was taken
 	perLine int
 	perTurn int
 }
@@ -54,7 +55,7 @@ func (m *model) schedule(j *plainJob) {
 	}
 }
 
-// mayRun lists the turns that may run by themselves, and the lines with a place for one of them.
+// mayRun returns the turns that have a runnable job, and the lines that have a free place for one.
 func (m *model) mayRun() (turns, lines map[string]bool) {
 	runs, waits := map[string]int{}, map[string]*plainJob{}
 	for _, j := range slices.Concat(slices.Collect(maps.Values(m.jobs)), slices.Collect(maps.Values(m.ghosts)), slices.Collect(maps.Keys(m.done))) {
@@ -78,7 +79,7 @@ func (m *model) mayRun() (turns, lines map[string]bool) {
 	return turns, lines
 }
 
-// tick ends an event: it notes since when each line and turn may run.
+// tick ends an event. It records since when each line and turn is runnable.
 func (m *model) tick() {
 	m.event++
 	turns, lines := m.mayRun()
@@ -92,7 +93,8 @@ func (m *model) tick() {
 	maps.DeleteFunc(m.since, func(name string, _ int) bool { return !turns[name] && !lines[name] })
 }
 
-// passedOver says whether another of the same sort could run when this one ran last, and has waited since then.
+// passedOver returns another name that was runnable when name was last taken, and has waited since an earlier event.
+// It is empty if there is none.
 func (m *model) passedOver(name string, others map[string]bool) string {
 	for other := range others {
 		since, may := m.since[other]
@@ -103,7 +105,7 @@ func (m *model) passedOver(name string, others map[string]bool) string {
 	return ""
 }
 
-// wrong says why a job must not be taken now.
+// wrong returns why a job must not be taken now.
 func (m *model) wrong(j *plainJob) string {
 	turns, lines := m.mayRun()
 	if j.is != ready || !turns[turnName(j)] || !lines[j.line] {
@@ -163,7 +165,7 @@ func TestScheduler_agreesWithAModel(t *testing.T) {
 			slices.SortFunc(due, func(a, b *plainJob) int { return int(a.due - b.due) })
 			for _, j := range due {
 				if j.is == waiting && j.due <= m.now {
-					m.schedule(j) // of one moment any may be first
+					m.schedule(j) // among jobs that are due at the same moment, any may be first
 				}
 			}
 			s.Advance(m.now)
@@ -260,7 +262,7 @@ func TestScheduler_agreesWithAModel(t *testing.T) {
 				s.Finish(j.id)
 				delete(m.jobs, j.id)
 				if j.is == running {
-					m.done[j] = true // counts in its line until it ends
+					m.done[j] = true // the run counts in its line until it ends
 				}
 			},
 			"move": func(t *rapid.T) {
@@ -331,14 +333,14 @@ func TestScheduler_agreesWithAModel(t *testing.T) {
 				m.tick()
 			}
 		}
-		take(t) // passes over what was dropped while it stood in line
+		take(t) // skips jobs that were dropped while they waited in a line
 		if len(k.lines) != 0 || len(k.tenants) != 0 || !s.Idle() {
 			t.Fatalf("%d lines and %d tenants are remembered for ever", len(k.lines), len(k.tenants))
 		}
 	})
 }
 
-// agree fails where the scheduler's books differ from the model.
+// agree fails the test if the state of the scheduler differs from the model.
 func agree(t *rapid.T, m *model, s *Scheduler[*plainJob]) {
 	counts := map[state]int{}
 	var first *plainJob
