@@ -36,7 +36,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// The routes and the OpenAPI document list the same endpoints.
+// The routes and the OpenAPI document have the same endpoints.
 func TestRoutes_matchDocument(t *testing.T) {
 	document, err := apitest.Load()
 	if err != nil {
@@ -69,7 +69,7 @@ func TestRoutes_matchDocument(t *testing.T) {
 	}
 }
 
-// house is the interface over a real database, without the payments behind it.
+// house is the API over a real database, without payments.
 type house struct {
 	t       testing.TB
 	api     *API
@@ -186,7 +186,7 @@ func (h *house) set(c tenant.Change) {
 	})
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	*httptest.ResponseRecorder
 	apitest.Refusal
@@ -216,7 +216,7 @@ func (h *house) ask(method, target, body string, headers ...string) answer {
 	return a
 }
 
-// want holds an answer to a status and a code, empty for a success.
+// want compares an answer with a status and an error code, which is empty for a success.
 func (a answer) want(t *testing.T, status int, code string) answer {
 	t.Helper()
 	if a.Code() != status || a.Refusal.Code != code {
@@ -225,12 +225,12 @@ func (a answer) want(t *testing.T, status int, code string) answer {
 	return a
 }
 
-// Code is the status; the code of the error is in the Refusal.
+// Code returns the HTTP status. The code of the error is in Refusal.
 func (a answer) Code() int { return a.ResponseRecorder.Code }
 
 const v1 = "/api/v1/probe/"
 
-// A client that invents methods and paths, with a key or without, makes no new series of metrics.
+// A client that invents methods and paths, with or without a key, adds no series of metrics.
 func TestMetrics_boundedSeries(t *testing.T) {
 	h := open(t, nil)
 	for _, method := range []string{"GET", "BREW", "get", "PROPFIND"} {
@@ -247,7 +247,7 @@ func TestMetrics_boundedSeries(t *testing.T) {
 func TestChecks_order(t *testing.T) {
 	h := open(t, nil)
 	large := `{"amount":1,"x":"` + strings.Repeat("x", 1<<10) + `"}`
-	// Everything is wrong at first; each step puts one thing right.
+	// At first the request has every fault. Each step corrects one of them.
 	h.allow("10.0.0.0/8")
 	blocked := true
 	h.set(tenant.Change{Blocked: &blocked})
@@ -275,7 +275,8 @@ func TestChecks_order(t *testing.T) {
 	h.ask("POST", v1+"collect", "{").want(t, 403, "collections_disabled")
 }
 
-// A tenant may require the allow-list wherever money or credits are spent. The contract requires it for payouts only.
+// A tenant may require the allow-list for every request that spends money or credits. The contract requires it only
+// for payouts.
 func TestAllowList_coversSpending(t *testing.T) {
 	h := open(t, nil)
 	h.api.add(Route{Method: http.MethodPost, Path: "probe/airtime", Scope: access.Airtime, Body: 1 << 10, Spends: true, handle: echo})
@@ -311,11 +312,11 @@ func TestKey_limitedToItsScopes(t *testing.T) {
 	h.ask("POST", v1+"collect", "{}", "X-Api-Key", reads.Text).want(t, 403, "scope_missing")
 }
 
-// Rate limits count every request and show the rest in headers.
+// Rate limits count every request. Headers show the remaining number.
 func TestLimits_countEveryRequest(t *testing.T) {
 	h := open(t, nil)
 	for i, left := range []string{"2", "1", "0"} {
-		a := h.ask("GET", v1+"limited/%00", "") // whatever the answer
+		a := h.ask("GET", v1+"limited/%00", "") // the request is counted whatever its answer is
 		if got := a.Header().Get("X-RateLimit-Remaining"); got != left || a.Header().Get("X-RateLimit-Limit") != "3" {
 			t.Errorf("request %d: %s are left, want %s", i, got, left)
 		}
@@ -340,7 +341,7 @@ func TestLimits_general(t *testing.T) {
 	h.ask("DELETE", v1+"open/7", "").want(t, 200, "")
 	h.ask("DELETE", v1+"open/7", "").want(t, 200, "")
 	h.ask("DELETE", v1+"open/7", "").want(t, 429, "rate_limited")
-	h.ask("GET", v1+"open/7", "").want(t, 200, "") // statuses are never limited by it
+	h.ask("GET", v1+"open/7", "").want(t, 200, "") // status queries are never limited by the general limit
 }
 
 // Unclean paths are refused; one trailing slash is accepted.
@@ -365,7 +366,7 @@ func TestPath_uncleanIsRefused(t *testing.T) {
 	}
 }
 
-// A body without a length is bounded as it is read.
+// A body without a declared length is limited while it is read.
 func TestBody_withoutLengthIsBounded(t *testing.T) {
 	h := open(t, nil)
 	send := func(body io.Reader, key string) int {
@@ -410,7 +411,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// The cause of an internal error is logged and never answered.
+// The cause of an internal error is logged but not sent to the client.
 func TestErrors_hideTheirCause(t *testing.T) {
 	h := open(t, nil)
 	for target, code := range map[string]string{"panic": "internal_error", "broken": "internal_error"} {
@@ -432,15 +433,15 @@ func TestErrors_hideTheirCause(t *testing.T) {
 		t.Errorf("half an answer is left: %s", a.Body)
 	}
 	h.db.Close()
-	h.clock.Advance(time.Minute) // nothing is cached any more
+	h.clock.Advance(time.Minute) // until all caches have expired
 	h.ask("GET", v1+"open/7", "").want(t, 503, "database_unavailable")
 	if len(h.seen) != 6 || h.seen[5].Route != "probe/open/{id}" || h.seen[5].Status != 503 {
 		t.Errorf("the metrics saw %v", h.seen)
 	}
 }
 
-// An operator paused the provider deliberately, and metrics count the refused requests. The log is for problems that
-// need attention.
+// If an operator has paused a provider, refused requests are not logged, because the log is for problems that need
+// attention. Metrics count them.
 func TestLog_omitsRefusalsByPause(t *testing.T) {
 	h := open(t, nil)
 	mtn := provider.Rail{Name: "mtn", Mode: "test", Collector: struct{ provider.Collector }{}} // never called
@@ -468,7 +469,7 @@ func TestLog_omitsRefusalsByPause(t *testing.T) {
 	}
 }
 
-// A client that hangs up during a read is not an error of ours, so nothing alerts an operator.
+// A client that disconnects during a read is not our error, so operators are not alerted.
 func TestLog_omitsClientsThatHangUp(t *testing.T) {
 	h := open(t, nil)
 	gone, hangUp := context.WithCancel(context.Background())
@@ -547,7 +548,7 @@ func TestDocument_servedWithoutKey(t *testing.T) {
 	h.ask("POST", "/docs/testing", "").want(t, 405, "method_not_allowed")
 }
 
-// operatorCodes are codes that only the command line, or the work in the background, can meet.
+// operatorCodes are codes that only the command line and background work can return.
 var operatorCodes = []string{"payment_has_owner", "payment_erased", "payment_needs_no_attention", "tenant_not_found", "key_not_found", "key_not_active", "payment_final", "payment_in_progress", "payment_changed", "invalid_url",
 	"campaign_over", "sender_id_reviewed", "sender_id_not_found", "group_exists", "claim_not_known", "range_not_closed", "payment_waits", "batch_in_progress", "reserve_short"}
 
@@ -634,7 +635,7 @@ func TestDocument_hasCodesOfGuides(t *testing.T) {
 		what              string
 		explained, listed []string
 	}{
-		{"codes", codes, append(document.Codes(), "callback_unreadable")}, // only providers see it
+		{"codes", codes, append(document.Codes(), "callback_unreadable")}, // only providers get this code
 		{"reasons", reasons, document.Reasons()},
 	} {
 		slices.Sort(c.explained)

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// read makes a form of the member x with the given JSON text.
+// read returns a form whose member x has the given JSON value.
 func read(t testing.TB, value string) *form {
 	t.Helper()
 	f := &form{}
@@ -25,7 +25,7 @@ func read(t testing.TB, value string) *form {
 	return f
 }
 
-// Amounts are numbers or strings with at most two decimals.
+// Amounts are accepted as numbers or strings with at most two decimals.
 func TestAmount_forms(t *testing.T) {
 	for value, want := range map[string]money.Pesewas{
 		`10`: 1000, `10.5`: 1050, `"10.5"`: 1050, `"4.75"`: 475, `" 2 "`: 200, `9.700000000000001`: 970, `1.0890000000`: 0,
@@ -50,7 +50,7 @@ func TestAmount_forms(t *testing.T) {
 func TestDate_anyYear(t *testing.T) {
 	for text, want := range map[string]string{
 		"2026-01-31": "2026-01-31", "1957-03-06": "1957-03-06", "9999-12-31": "9999-12-31",
-		"0001-01-01": "0001-01-02", "0000-01-01": "0001-01-02", // never the zero time, which is no date
+		"0001-01-01": "0001-01-02", "0000-01-01": "0001-01-02", // never the zero time, which means that there is no date
 		"2026-02-30": "", "26-01-31": "", "10000-01-01": "", "-001-01-01": "", "soon": "",
 	} {
 		f := &form{query: url.Values{"x": {text}}}
@@ -61,7 +61,7 @@ func TestDate_anyYear(t *testing.T) {
 	}
 }
 
-// A UUID in capitals is the same id.
+// A UUID in capital letters is the same id.
 func TestID_capitalsAreTheSame(t *testing.T) {
 	for text, want := range map[string]string{
 		"0198C0DE-0000-7000-8000-00000000ABCD": "0198c0de-0000-7000-8000-00000000abcd",
@@ -91,7 +91,7 @@ func TestReference_optionalIsKeptIfValid(t *testing.T) {
 	}
 }
 
-// Lists in a query string are read with and without brackets.
+// Lists in a query string are accepted with and without brackets.
 func TestQuery_lists(t *testing.T) {
 	for query, want := range map[string]string{
 		"x=a&x=b": "a b", "x[]=a&x[]=b": "a b", "x=a,b": "a b", "x[1]=b&x[0]=a&x[10]=c&x[9]=d": "a b d c", "x%5B1%5D=b&x%5B0%5D=a": "a b",
@@ -138,7 +138,7 @@ func TestForm_reportsEveryBadField(t *testing.T) {
 	}
 }
 
-// Texts are trimmed and cut, and control characters are refused.
+// Texts are trimmed and cut. Control characters are refused.
 func TestText_trimmedAndCut(t *testing.T) {
 	long := strings.Repeat("é", labelMax+1)
 	for _, c := range []struct {
@@ -177,7 +177,7 @@ func TestText_trimmedAndCut(t *testing.T) {
 	}
 }
 
-// References have 12 to 36 allowed characters.
+// References need 12 to 36 characters from the allowed set.
 func TestReference_lengthAndCharacters(t *testing.T) {
 	for value, ok := range map[string]bool{
 		`"123456789012"`: true, `"12345678901"`: false, `"a.b_c-D123456"`: true, `"` + strings.Repeat("x", 36) + `"`: true,
@@ -196,7 +196,7 @@ func TestReference_lengthAndCharacters(t *testing.T) {
 	}
 }
 
-// Account numbers lose their spaces and hyphens.
+// Spaces and hyphens are removed from account numbers.
 func TestAccountNumber_dropsSpaces(t *testing.T) {
 	for value, want := range map[string]string{
 		`"0011223"`: "0011223", `"00 11-22 33"`: "00112233", `"ABcd1234"`: "ABcd1234", `"123456"`: "", `"12345678901234567"`: "",
@@ -209,7 +209,7 @@ func TestAccountNumber_dropsSpaces(t *testing.T) {
 	}
 }
 
-// An invalid id is not found.
+// An invalid id is answered with not found.
 func TestID_invalidIsNotFound(t *testing.T) {
 	unknown := problem.New(problem.NotFound, "payment_not_found", "Payment not found")
 	for value, kind := range map[string]problem.Kind{
@@ -283,7 +283,7 @@ func FuzzAmount(f *testing.F) {
 		}
 		text := strings.Trim(strings.TrimSpace(string(o.Find("x"))), `"`)
 		if strings.ContainsRune(text, '\\') {
-			return // written with escapes
+			return // it was written with escapes
 		}
 		if o.Find("x")[0] == '"' && strings.ContainsAny(text, "eE") {
 			t.Fatalf("%s: a text with an exponent is taken as %d", value, got)
@@ -299,7 +299,8 @@ func FuzzAmount(f *testing.F) {
 	})
 }
 
-// FuzzTexts checks that every text field accepts only valid UTF-8 without control characters, within its bound.
+// FuzzTexts checks that every text field accepts only valid UTF-8, without control characters, up to its maximum
+// length.
 func FuzzTexts(f *testing.F) {
 	f.Add(`"Kwame"`)
 	f.Add(`"a\u0000\ud83d\ude00"`)

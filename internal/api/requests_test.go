@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/requestlog"
 )
 
-// A refused request may name a member of the client's own, with characters that JSON must escape.
+// The error of a refused request may contain a member name of the client, with characters that JSON must escape.
 func TestRefusedRequest_quotesNames(t *testing.T) {
 	var w writer
 	w.refused(requestlog.Request{Fields: map[string][]string{`a"b\`: {"is given more than once"}}})

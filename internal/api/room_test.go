@@ -18,7 +18,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// unread fails its test when somebody reads it.
+// unread is a body that fails the test if it is read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -26,7 +26,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A request without a valid key costs no memory: its body is not read, with a length or without.
+// A request without a valid key costs no memory, because its body is not read, with or without a declared length.
 func TestBody_unreadWithoutKey(t *testing.T) {
 	h := open(t, nil)
 	for _, path := range []string{v1 + "payout", prefix + "sms-api/contact/addBulkContact", v1 + "nowhere"} {
@@ -68,7 +68,7 @@ func TestChecks_orderWithoutLength(t *testing.T) {
 	}
 }
 
-// upload is a request whose body is on its way.
+// upload is a request whose body is still arriving.
 type upload struct {
 	body *io.PipeWriter
 	code chan int
@@ -90,8 +90,8 @@ func (h *house) upload(key string, sent int) upload {
 	return u
 }
 
-// One customer's large bodies do not displace payouts or another customer's lists, and all bodies together are
-// bounded.
+// Large bodies of one customer do not delay payouts or another customer's lists. The memory for all bodies together
+// is limited.
 func TestRoom_boundsBodies(t *testing.T) {
 	h := open(t, nil)
 	h.api.add(Route{Method: http.MethodPost, Path: "probe/list", Scope: access.SMS, Body: bulkBody, handle: echo})
@@ -137,7 +137,7 @@ func TestRoom_boundsBodies(t *testing.T) {
 	}
 }
 
-// While the disk is nearly full, rows that no payment needs are refused, and payments continue.
+// While the disk is nearly full, requests for rows that no payment needs are refused. Payments continue.
 func TestShortDisk_refusesOnlyLists(t *testing.T) {
 	short := true
 	h := open(t, func(d *Deps) { d.Short = func() bool { return short } })
@@ -162,7 +162,7 @@ func TestShortDisk_refusesOnlyLists(t *testing.T) {
 	}
 }
 
-// Requests that cost the installation money have a limit for each tenant, far above the needs of a client.
+// Each tenant has a limit for requests that cost the installation money. It is far above what a client needs.
 func TestLimits_ofCostlyRequests(t *testing.T) {
 	limited := map[string]int64{}
 	for _, r := range Routes() {
@@ -180,7 +180,8 @@ func TestLimits_ofCostlyRequests(t *testing.T) {
 	}
 }
 
-// One key may use only a part of a limit, so the customer's other keys keep the rest. A refusal costs them nothing.
+// One key may use only a part of a limit, so that the rest remains for the customer's other keys. Requests of the key
+// that are refused do not use up the rest.
 func TestLimits_keyLeavesRestToOthers(t *testing.T) {
 	h := open(t, nil)
 	other, err := h.access.Mint(access.NewKey{Tenant: h.tenant})
@@ -221,7 +222,8 @@ func TestRoom_passesToWaiters(t *testing.T) {
 	}
 }
 
-// A body costs a small multiple of its size, whatever its content. 1.4 million empty contacts once took 100 MB.
+// A body costs a small multiple of its size in memory, whatever its content is. Earlier, 1.4 million empty contacts
+// took 100 MB.
 func TestBody_hostileCostsLittleMemory(t *testing.T) {
 	fill := func(head, item, tail string) []byte {
 		n := (bulkBody - len(head) - len(tail)) / len(item)
@@ -254,7 +256,7 @@ func TestBody_hostileCostsLittleMemory(t *testing.T) {
 	}
 }
 
-// Large bodies are scanned in turns, small ones at once.
+// Scans of large bodies take turns. Small bodies are scanned at once.
 func TestScans_largeBodiesTakeTurns(t *testing.T) {
 	s, inside, goOn, second := make(scans, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go s.do(moneyBody+1, func() { close(inside); <-goOn })

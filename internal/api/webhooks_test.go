@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/webhook"
 )
 
-// The cursor of a page names its last webhook.
+// The cursor of a page contains the page's last webhook.
 func TestCursor_namesLastWebhook(t *testing.T) {
 	d := webhook.Delivery{Subject: "payment", ID: "event", EndedAt: time.UnixMicro(1_770_000_000_000_001)}
 	if c := readCursor("", cursorOf("", d)); c == nil || c.Subject != d.Subject || c.ID != d.ID {

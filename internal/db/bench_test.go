@@ -10,8 +10,9 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// BenchmarkCommit measures one transaction that reads a row, updates it and inserts batch others: two exchanges with
-// PostgreSQL. batch 1 is the cost of a lone caller. rows/s at the larger ones is the gain of group commit.
+// BenchmarkCommit measures one transaction that reads a row, updates it and inserts batch others. It takes two
+// exchanges with PostgreSQL. With batch 1 it shows the cost for a single caller; rows/s with larger batches shows the
+// gain of group commit.
 func BenchmarkCommit(b *testing.B) {
 	for _, engine := range dbtest.Engines() {
 		for _, batch := range []int{1, 16, 256} {
@@ -45,7 +46,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkRead is one look-up by key, by several callers at once.
+// BenchmarkRead measures one read by key, with several concurrent callers.
 func BenchmarkRead(b *testing.B) {
 	for _, engine := range dbtest.Engines() {
 		b.Run(engine.String(), func(b *testing.B) {

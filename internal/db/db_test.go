@@ -47,7 +47,7 @@ func TestWrite_readsBackEachType(t *testing.T) {
 		makeItems(t, d)
 		odd := "ɛ \"quoted\" \\ back\nline 'single'"
 		var rows []item
-		for i := range 21 { // more than two chunks and a rest
+		for i := range 21 { // more than two chunks, and the last one is not full
 			rows = append(rows, item{id: string(rune('a' + i)), amount: int64(i) << 40})
 		}
 		rows[3].note, rows[20].note = &odd, &odd
@@ -97,7 +97,7 @@ func TestWrite_readsBackEachType(t *testing.T) {
 	})
 }
 
-// A deferred statement that affects another number of rows fails the whole transaction.
+// If a deferred statement changes another number of rows than expected, the whole transaction fails.
 func TestDefer_guardRefusesTransaction(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		makeItems(t, d)

@@ -28,8 +28,7 @@ func testServer(t *testing.T) string {
 	return server
 }
 
-// emptyURL makes an empty database. It is here and not in dbtest because dbtest
-// imports this package.
+// emptyURL makes an empty database. It cannot be in dbtest, because dbtest imports this package.
 func emptyURL(t *testing.T) string {
 	t.Helper()
 	server := testServer(t)
@@ -59,7 +58,7 @@ var pairColumns = []Column[pair]{
 	{Name: "n", Int: func(p pair) int64 { return p.n }},
 }
 
-// One SQL text is translated into the spelling of each engine.
+// One SQL text is translated into the dialect of each engine.
 func TestTranslate_bothEngines(t *testing.T) {
 	set := RowsOf(pairColumns, []pair{{"a", 1}, {"b\"", 2}})
 	for _, c := range []struct {
@@ -94,7 +93,7 @@ func TestTranslate_bothEngines(t *testing.T) {
 			"UPDATE t SET n = r.n FROM (SELECT value->>0 AS id, value->>1 AS n FROM json_each($1)) AS r WHERE t.id IN (r.id)"},
 	} {
 		var pg postgres.DB
-		for range 2 { // made, then remembered
+		for range 2 { // translated, then read from the cache
 			if got, err := pg.Translate(c.sql, -1, c.args); err != nil || got.SQL != c.postgres {
 				t.Errorf("PostgreSQL: %v\n%s\nwant\n%s", err, got.SQL, c.postgres)
 			}
@@ -137,7 +136,7 @@ func TestArguments_becomeStoredForm(t *testing.T) {
 	}
 }
 
-// Arrays work in each execution mode in which the driver learns the types of parameters.
+// Arrays work in each execution mode in which the driver gets the types of parameters from the server.
 func TestArrays_workInEachExecMode(t *testing.T) {
 	url := emptyURL(t)
 	for mode, works := range map[string]bool{

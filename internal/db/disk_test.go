@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A disk is short below its reserve, and for a minute after the database reported it full.
+// A disk counts as short below its reserve, and for a minute after the database reported that it is full.
 func TestDisk_shortBelowReserve(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "makola.db")
@@ -36,7 +36,7 @@ func TestDisk_shortBelowReserve(t *testing.T) {
 	}
 }
 
-// A full-disk error of SQLite marks the disk as full, and reads still work.
+// SQLite's error for a full disk marks the disk as full. Reads still work.
 func TestDisk_fullSQLiteIsNoticed(t *testing.T) {
 	t.Parallel()
 	d, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "makola.db")})

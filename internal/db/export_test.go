@@ -1,6 +1,6 @@
 package db
 
-// Waiting is how many transactions wait for the gate.
+// Waiting returns the number of transactions that wait for the gate.
 func (d *DB) Waiting() (n int) {
 	d.gate.mu.Lock()
 	defer d.gate.mu.Unlock()

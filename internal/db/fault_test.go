@@ -14,8 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// spend is a transaction with two exchanges: it reads a row, then takes from it
-// and notes that under a key of its own.
+// spend is a transaction with two exchanges. It reads a row, then takes an amount from it and notes that under key.
 func spend(tx *db.Tx, key string) error {
 	var amount int64
 	if found, err := tx.One(`SELECT amount FROM items WHERE id = $1 FOR UPDATE`, []any{"purse"}, &amount); err != nil || !found {
@@ -33,8 +32,8 @@ func noted(key string) func(tx *db.Tx) (bool, error) {
 	}
 }
 
-// settledPurse is purse after the transactions that a server may still be at
-// although we have lost it.
+// settledPurse reads the purse after all transactions have ended, including those that the server still runs on
+// connections that we lost.
 func settledPurse(t *testing.T, d *db.DB) (left, notes int64) {
 	t.Helper()
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -71,7 +70,8 @@ func fillPurse(t *testing.T, d *db.DB) {
 	}
 }
 
-// At every boundary of a transaction, with every fault, it happens exactly once or the caller gets ErrAmbiguous.
+// A transaction is tested with every fault at each of its boundaries. It takes effect exactly once, or the caller
+// gets ErrAmbiguous.
 func TestWrite_everyFaultAtEachBoundary(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
@@ -88,7 +88,7 @@ func TestWrite_everyFaultAtEachBoundary(t *testing.T) {
 						return spend(tx, key)
 					}
 				}
-				// A plain Write.
+				// A Write that recognises nothing.
 				f.At(boundary, 1, fault)
 				err := d.Write(t.Context(), body(name))
 				left, notes := purse(t, d)
@@ -122,8 +122,8 @@ func TestWrite_everyFaultAtEachBoundary(t *testing.T) {
 	})
 }
 
-// The rows of a COMMIT in doubt can appear late. The next run finds them, and AfterCommit runs once, for the run that
-// stays.
+// If the outcome of a COMMIT is in doubt, its rows may become visible late. The next run finds them. AfterCommit then
+// runs once, for the run whose rows are stored.
 func TestAfterCommit_runsOnceWhenFoundLate(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
@@ -142,7 +142,7 @@ func TestAfterCommit_runsOnceWhenFoundLate(t *testing.T) {
 			f.At(db.BoundaryCommit, 1, db.FaultAfter)
 			err := d.WriteRecognising(t.Context(), func(tx *db.Tx) (bool, error) {
 				if looks++; looks == 1 {
-					return false, nil // the server is still at it
+					return false, nil // the server has not finished the COMMIT yet
 				}
 				return noted(key)(tx)
 			}, func(tx *db.Tx) error {
@@ -158,8 +158,8 @@ func TestAfterCommit_runsOnceWhenFoundLate(t *testing.T) {
 	})
 }
 
-// Behind a pooler the check for the rows can come before the server finished. If the next run finds no database, the
-// outcome stays ErrAmbiguous.
+// Behind a pooler, the check for the rows may come before the server has finished. If the next run cannot reach the
+// database, the outcome stays ErrAmbiguous.
 func TestDoubt_staysWhenServerIsGone(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
@@ -193,14 +193,14 @@ func TestDoubt_staysWhenServerIsGone(t *testing.T) {
 	})
 }
 
-// The check for the rows fails, too, and the run after it. The caller gets an error when everything stays broken.
+// The check for the rows fails, and so does the run after it. If every exchange fails, the caller gets an error.
 func TestWrite_faultsDuringRecognition(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		fillPurse(t, d)
 		f.At(db.BoundaryCommit, 1, db.FaultBefore)   // the first run
-		f.At(db.BoundaryExchange, 2, db.FaultBefore) // the look
+		f.At(db.BoundaryExchange, 2, db.FaultBefore) // the check for the rows
 		f.At(db.BoundaryExchange, 4, db.FaultBefore) // the second run
-		f.At(db.BoundaryCommit, 3, db.FaultAfter)    // its commit
+		f.At(db.BoundaryCommit, 3, db.FaultAfter)    // the COMMIT of the second run
 		if err := d.WriteRecognising(t.Context(), noted("a"), func(tx *db.Tx) error { return spend(tx, "a") }); err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestWrite_faultsDuringRecognition(t *testing.T) {
 	})
 }
 
-// An error that the function swallows still rolls the transaction back.
+// If the function ignores an error of the transaction, the transaction is still rolled back.
 func TestWrite_swallowedErrorRollsBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
@@ -262,7 +262,7 @@ func TestWrite_swallowedErrorRollsBack(t *testing.T) {
 func TestWrite_panicRollsBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
-		for range 20 { // more than there are connections
+		for range 20 { // more than the number of connections
 			func() {
 				defer func() {
 					if recover() == nil {
@@ -290,7 +290,7 @@ func TestWrite_refusesMisuse(t *testing.T) {
 		var kept *db.Tx
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
 			kept = tx
-			// A second connection for one request path can starve the pool.
+			// A second connection for the same caller could exhaust the pool, so it is refused.
 			if err := d.Read(tx.Context(), func(*db.Tx) error { return nil }); err == nil {
 				t.Error("a transaction inside a transaction")
 			}
@@ -318,13 +318,13 @@ func TestWrite_refusesMisuse(t *testing.T) {
 		if err == nil {
 			t.Error("a write while reading")
 		}
-		// An error of the caller about a row is not taken for a lost connection.
+		// An error that the caller returns for a row is not mistaken for a lost connection.
 		runs := 0
 		err = d.Write(t.Context(), func(tx *db.Tx) error {
 			runs++
 			return tx.Query(`SELECT id FROM items`, nil, func(*db.Row) error { return io.ErrUnexpectedEOF })
 		})
-		if runs != 1 || err != io.ErrUnexpectedEOF { // unchanged
+		if runs != 1 || err != io.ErrUnexpectedEOF { // the error is returned unchanged
 			t.Errorf("%d runs: %v", runs, err)
 		}
 		if left, _ := purse(t, d); left != 100 {
@@ -333,7 +333,7 @@ func TestWrite_refusesMisuse(t *testing.T) {
 	})
 }
 
-// A cancelled context stops a transaction before COMMIT, and never a COMMIT under way.
+// A cancelled context stops a transaction before COMMIT. It never stops a running COMMIT.
 func TestCancel_stopsNoRunningCommit(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
@@ -362,7 +362,8 @@ func TestCancel_stopsNoRunningCommit(t *testing.T) {
 	})
 }
 
-// ReadWhole and ReadSnapshot see one moment. A write that commits during the read is not in it.
+// ReadWhole and ReadSnapshot read the database as it is at one moment. They do not see a write that commits during
+// the read.
 func TestReadWhole_isASnapshot(t *testing.T) {
 	t.Run("ReadWhole", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadWhole) })
 	t.Run("ReadSnapshot", func(t *testing.T) { snapshotSeesOneMoment(t, (*db.DB).ReadSnapshot) })
@@ -396,7 +397,7 @@ func snapshotSeesOneMoment(t *testing.T, read func(*db.DB, context.Context, func
 	})
 }
 
-// The statistics count transactions with a connection, the time spent waiting for one, and repeated runs.
+// The statistics count transactions that got a connection, the time that they waited for it, and repeated runs.
 func TestStats_countsTransactions(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		makeItems(t, d)
@@ -416,7 +417,7 @@ func TestStats_countsTransactions(t *testing.T) {
 		}
 		var group sync.WaitGroup
 		waited, release := d.Counts().Waited, make(chan struct{})
-		for range 64 { // more than there are connections
+		for range 64 { // more than the number of connections
 			group.Go(func() {
 				if err := d.Write(t.Context(), func(*db.Tx) error { <-release; return nil }); err != nil {
 					t.Error(err)
@@ -432,7 +433,8 @@ func TestStats_countsTransactions(t *testing.T) {
 	})
 }
 
-// Writers that lock in opposite orders deadlock on PostgreSQL. The loser runs again, and no caller sees an error.
+// Writers that lock rows in opposite orders deadlock on PostgreSQL. The aborted one runs again, and no caller gets an
+// error.
 func TestWrite_repeatsConflicts(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		makeItems(t, d)
@@ -452,7 +454,7 @@ func TestWrite_repeatsConflicts(t *testing.T) {
 					if _, err := tx.Exec(`UPDATE items SET amount = amount + 1 WHERE id = $1`, order[0]); err != nil {
 						return err
 					}
-					if d.Engine() == db.Postgres && first { // both hold their first row
+					if d.Engine() == db.Postgres && first { // each has locked its first row
 						first = false
 						if g == 0 {
 							<-meet
@@ -521,7 +523,8 @@ func TestWrite_groupTakesTwoExchanges(t *testing.T) {
 	})
 }
 
-// A read that meets a conflict as its time ends reports the database as unavailable, not an internal error.
+// If a read meets a conflict at the end of its time, it reports the database as unavailable, not as an internal
+// error.
 func TestRead_conflictAtDeadlineIsUnavailable(t *testing.T) {
 	dbtest.EachFaulty(t, func(t *testing.T, d *db.DB, f *db.Faults) {
 		ctx, cancel := context.WithCancel(t.Context())

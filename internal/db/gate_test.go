@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// Bulk work gets every eighth connection while money waits, too. System work waits for neither.
+// While payments wait, bulk work still gets every eighth connection. System work waits for neither.
 func TestGate_givesBulkEveryEighthTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(1, 1)
@@ -50,7 +50,7 @@ func TestGate_givesBulkEveryEighthTurn(t *testing.T) {
 	})
 }
 
-// One tenant gets two of the connections for bulk work, and bulk work a quarter of all.
+// For bulk work, one tenant gets two connections, and all tenants together a quarter of the connections.
 func TestGate_boundsBulkWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(14, 2)
@@ -92,7 +92,7 @@ func TestGate_boundsBulkWork(t *testing.T) {
 	})
 }
 
-// The number of waiting transactions of one tenant is bounded, so that they do not slow down the others.
+// The number of waiting transactions of one tenant is limited, so that they do not slow down other tenants.
 func TestGate_boundsWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(14, 2)
@@ -111,8 +111,8 @@ func TestGate_boundsWaiters(t *testing.T) {
 	})
 }
 
-// BenchmarkGate measures the cost of the order of connections: for a lone caller, and for 64 callers of eight
-// connections, including their waits for each other.
+// BenchmarkGate measures the cost of the gate, for a single caller, and for 64 callers of eight connections, who also
+// wait for each other.
 func BenchmarkGate(b *testing.B) {
 	pass := func(b *testing.B, g *gate) {
 		p, err := g.enter(b.Context(), engine.Purpose{})

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// However many bulk reads hang, money, leases and bulk work of another tenant continue.
+// If any number of bulk reads hang, payments, leases and the bulk work of another tenant continue.
 func TestBulk_leavesConnectionsToOthers(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		fillPurse(t, d)
@@ -30,7 +30,7 @@ func TestBulk_leavesConnectionsToOthers(t *testing.T) {
 					<-release
 					return nil
 				})
-				if err != nil && !errors.Is(err, db.ErrUnavailable) { // it waited for too long
+				if err != nil && !errors.Is(err, db.ErrUnavailable) { // the read waited for too long
 					t.Error(err)
 				}
 			})
@@ -63,7 +63,7 @@ func spendAlone(t *testing.T, d *db.DB, key string) error {
 	return d.WriteRecognising(t.Context(), noted(key), func(tx *db.Tx) error { return spend(tx, key) })
 }
 
-// The server itself ends a tenant's bulk statement that takes too long, so that it goes on holding no connection. Other
+// The server ends a bulk statement of a tenant that takes too long, because it would hold its connection. Other
 // statements have no such limit.
 func TestBulkStatement_endedByTheServer(t *testing.T) {
 	t.Parallel()
@@ -93,8 +93,8 @@ func TestBulkStatement_endedByTheServer(t *testing.T) {
 	}
 }
 
-// Every wait for a server that hangs is bounded. A COMMIT without a response is looked up, and queries succeed at
-// once after a failover.
+// If the server hangs, every wait is bounded. If a COMMIT gets no answer, its rows are checked. After a failover,
+// queries succeed at once.
 func TestWrite_serverHangs(t *testing.T) {
 	t.Parallel()
 	way, freezer := dbtest.Freezable(t)
@@ -113,7 +113,7 @@ func TestWrite_serverHangs(t *testing.T) {
 			}
 		})
 	}
-	for i := range 6 { // connections that hang in a transaction
+	for i := range 6 { // connections that hang inside a transaction
 		ended(fmt.Sprint("under way ", i), 9*time.Second, db.ErrUnavailable, func() error {
 			return d.Write(t.Context(), func(tx *db.Tx) error {
 				if _, err := tx.One(`SELECT 1`, nil, new(int64)); err != nil {
@@ -164,7 +164,8 @@ func TestWrite_serverHangs(t *testing.T) {
 	}
 }
 
-// A restart of the database leaves no doubt: the rows of a lost COMMIT are looked up until the database is back.
+// A restart of the database leaves no outcome in doubt: the rows of a lost COMMIT are checked until the database is
+// back.
 func TestDoubt_outlivesRestart(t *testing.T) {
 	for _, e := range dbtest.Engines() {
 		t.Run(e.String(), func(t *testing.T) {

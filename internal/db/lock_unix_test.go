@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A child process shares our files between fork and exec. It must not keep a folder locked after we released it.
+// A child process shares our open files between fork and exec. It must not keep a folder locked after we released the
+// lock.
 func TestLock_childProcessKeepsNone(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -6,7 +6,8 @@ import (
 	"testing/fstest"
 )
 
-// some are the shipped migrations of these names, which a database may have had before the others.
+// some returns only the shipped migrations with these names. A database may have been at that version before the
+// others came.
 func some(t *testing.T, names ...string) fstest.MapFS {
 	t.Helper()
 	files := fstest.MapFS{}

@@ -25,7 +25,7 @@ const (
 	secondTable = "-- owner: two\nCREATE TABLE two (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;\n"
 )
 
-// openEach opens an empty database of each engine, how often the test likes.
+// openEach runs fn for each engine. open opens the same initially empty database, as often as the test calls it.
 func openEach(t *testing.T, fn func(t *testing.T, open func() *DB)) {
 	run := func(name string, options Options) {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestMigrate_forwardOnly(t *testing.T) {
 		if err := d.migrate(t.Context(), both); err != nil {
 			t.Fatal(err)
 		}
-		// An older program meets the newer tables: nothing to do.
+		// An older program has no migration to apply if the tables are newer.
 		if err := d.migrate(t.Context(), first); err != nil {
 			t.Fatalf("an older program: %v", err)
 		}
@@ -198,7 +198,7 @@ func TestMigrations_areInOrder(t *testing.T) {
 	writes := map[string]string{}
 	for _, m := range list {
 		for _, name := range table.FindAllStringSubmatch(m.text, -1) {
-			if other, taken := writes[name[1]]; taken && other != m.Owner { // its owner may make it anew
+			if other, taken := writes[name[1]]; taken && other != m.Owner { // the owner of a table may create it again
 				t.Errorf("the table %s belongs to %s and to %s", name[1], other, m.Owner)
 			}
 			writes[name[1]] = m.Owner

@@ -16,8 +16,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// fakePooler greets clients as a pooler does: with a process id of its own, and without the settings that the client
-// sent. A strict one refuses these settings.
+// fakePooler is a pooler in front of a database. Like a real one, it greets clients with a process id of its own and
+// drops the settings that the client sent. A strict one refuses them.
 func fakePooler(t *testing.T, database *url.URL, strict bool) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,7 +64,7 @@ func pool(client, server net.Conn, strict bool) {
 	first, err := near.ReceiveStartupMessage()
 	startup, ok := first.(*pgproto3.StartupMessage)
 	if err != nil || !ok {
-		return // it asks to cancel
+		return // a request to cancel
 	}
 	if strict {
 		near.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: enable_seqscan"})
@@ -77,7 +77,7 @@ func pool(client, server net.Conn, strict bool) {
 	if far.Flush() != nil {
 		return
 	}
-	for ready := false; !ready; { // until the greeting is over
+	for ready := false; !ready; { // until the greeting has ended
 		head := make([]byte, 5)
 		if _, err := io.ReadFull(server, head); err != nil {
 			return
@@ -88,7 +88,7 @@ func pool(client, server net.Conn, strict bool) {
 		}
 		switch head[0] {
 		case 'K':
-			binary.BigEndian.PutUint32(body, 1) // no backend's number
+			binary.BigEndian.PutUint32(body, 1) // 1 is not the process id of any backend
 		case 'Z':
 			ready = true
 		}
@@ -103,8 +103,8 @@ func pool(client, server net.Conn, strict bool) {
 	_, _ = io.Copy(client, server)
 }
 
-// Behind a pooler the role must have our settings. Otherwise Open names the missing ones and the statement that sets
-// them.
+// Behind a pooler, the database role must have our settings. Otherwise Open names the missing settings and the
+// statement that sets them.
 func TestPooler_keepsSettingsOrIsRefused(t *testing.T) {
 	direct, err := url.Parse(dbtest.URL(t))
 	if err != nil {

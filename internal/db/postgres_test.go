@@ -18,27 +18,27 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// proxy forwards to the server and cuts the connection on demand.
+// proxy forwards to the server. It cuts the connection when the test asks for it.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener
 	target   string
 	mu       sync.Mutex
-	direct   *pgx.Conn // with the database, past the proxy
+	direct   *pgx.Conn // connection to the database that bypasses the proxy
 	next     cut
 	open     []net.Conn
 	wg       sync.WaitGroup
 }
 
-// cut is the way in which the connection breaks at the next bytes.
+// cut selects how the connection breaks at the next bytes.
 type cut int
 
 const (
 	none          cut = iota
-	requestLost       // the server never gets the request, and sees the line break
-	answerLost        // we never get the answer
-	requestStuck      // the server never gets the request and sees nothing
-	requestPassed     // the server gets the request, we are gone, and it sees nothing
+	requestLost       // the server gets no request and sees that the connection is closed
+	answerLost        // we get no answer
+	requestStuck      // the server gets no request and sees no break
+	requestPassed     // the server gets the request, we close the connection, and the server does not notice
 )
 
 func newProxy(t *testing.T, database *url.URL) *proxy {
@@ -91,8 +91,8 @@ func (p *proxy) requests(client, server net.Conn) {
 			_ = server.Close()
 			return
 		}
-		// The driver sends a cancel request for the broken statement. Drop it: a broken network would not carry it,
-		// and it would end a COMMIT that the test wants done.
+		// The driver sends a cancel request for the interrupted statement. It is dropped, because a broken network
+		// would not carry it, and because it would end a COMMIT that the test needs.
 		if n == 16 && binary.BigEndian.Uint32(buffer[4:]) == 80877102 {
 			_ = server.Close()
 			return
@@ -113,8 +113,8 @@ func (p *proxy) requests(client, server net.Conn) {
 	}
 }
 
-// pass cuts the connection before the server can answer. It accepts no new connection until the server has begun the
-// request, so that the check for the rows cannot come too early.
+// pass forwards a request and then cuts the connection, before the server can answer. It accepts no new connection
+// until the server has begun the request. Otherwise the check for the rows could come too early.
 func (p *proxy) pass(client, server net.Conn, request []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,11 +142,11 @@ func (p *proxy) answers(server, client net.Conn) {
 			_ = client.Close()
 			return
 		}
-		_, _ = client.Write(buffer[:n]) // when we are gone the server must not notice
+		_, _ = client.Write(buffer[:n]) // the server must not notice that we are gone
 	}
 }
 
-// take answers the planned cut when it is one of these, once.
+// take returns the planned cut and clears it, if it is one of cuts.
 func (p *proxy) take(cuts ...cut) cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,8 +164,8 @@ func (p *proxy) cut(c cut) {
 	p.next = c
 }
 
-// The connection breaks before the server has COMMIT, or after it has done it. Both look the same to us, and neither
-// is taken for the other.
+// The connection breaks before the server gets COMMIT, or after it has carried it out. Both look the same to us. The
+// test checks that neither is mistaken for the other.
 func TestWrite_connectionBreaksAtCommit(t *testing.T) {
 	direct := dbtest.URL(t)
 	u, err := url.Parse(direct)
@@ -176,7 +176,7 @@ func TestWrite_connectionBreaksAtCommit(t *testing.T) {
 	u.Host = p.listener.Addr().String()
 	d := dbtest.OpenWith(t, db.Options{URL: u.String(), MaxConns: 1})
 	fillPurse(t, d)
-	// With all statements prepared: that takes an exchange of its own, before COMMIT.
+	// All statements are prepared first, because preparing takes an exchange of its own before COMMIT.
 	for _, key := range []string{"warm", "warmer", "warmest"} {
 		if err := d.Write(t.Context(), func(tx *db.Tx) error { return spend(tx, key) }); err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestWrite_connectionBreaksAtCommit(t *testing.T) {
 			t.Errorf("recognising, cut %d: %d left, %d notes", c.cut, left, notes)
 		}
 		done = notes
-		// Before COMMIT nothing is ambiguous: the transaction runs again.
+		// Before COMMIT no outcome is ambiguous, so the transaction runs again.
 		key, cut = fmt.Sprint("early, lost ", c.cut), true
 		err := d.Write(t.Context(), func(tx *db.Tx) error {
 			if cut {
@@ -236,7 +236,8 @@ func TestWrite_connectionBreaksAtCommit(t *testing.T) {
 	}
 }
 
-// The connection breaks while the server is still at COMMIT. The check for the rows waits until the server finished.
+// The connection breaks while the server carries out COMMIT. The check for the rows waits until the server has
+// finished.
 func TestWrite_connectionBreaksDuringCommit(t *testing.T) {
 	u, err := url.Parse(dbtest.URL(t))
 	if err != nil {
@@ -260,7 +261,7 @@ func TestWrite_connectionBreaksDuringCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Once without a cut: statements are prepared in an exchange of their own.
+	// The first run has no cut. It prepares the statements, which takes an exchange of its own.
 	if err := d.Write(t.Context(), func(tx *db.Tx) error { return spend(tx, "warm") }); err != nil {
 		t.Fatal(err)
 	}
@@ -277,8 +278,8 @@ func TestWrite_connectionBreaksDuringCommit(t *testing.T) {
 	}
 }
 
-// The server ends our connections (a restart, a failover). Running transactions run again, idle connections are
-// replaced, and no caller sees an error.
+// The server ends our connections, as in a restart or a failover. Running transactions run again, idle connections
+// are replaced, and no caller gets an error.
 func TestServer_endsConnections(t *testing.T) {
 	d := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 3})
 	fillPurse(t, d)
@@ -306,7 +307,7 @@ func TestServer_endsConnections(t *testing.T) {
 	if err != nil || runs != 2 {
 		t.Errorf("a busy connection: %d runs, %v", runs, err)
 	}
-	// Before COMMIT: the server itself reports that it did not commit.
+	// If the connection ends before COMMIT, the server itself reports that it did not commit.
 	runs = 0
 	err = d.Write(t.Context(), func(tx *db.Tx) error {
 		runs++
@@ -323,7 +324,7 @@ func TestServer_endsConnections(t *testing.T) {
 		return nil
 	})
 	if errors.Is(err, db.ErrAmbiguous) {
-		// The connection may have closed before its last bytes were read. Then the outcome is unknown.
+		// The connection may have closed before we read the server's last bytes. The outcome is then unknown.
 		_, notes := purse(t, d)
 		if notes != 1 {
 			t.Errorf("a connection that ended before COMMIT committed: %d notes", notes)
@@ -334,7 +335,7 @@ func TestServer_endsConnections(t *testing.T) {
 	} else if err != nil {
 		t.Errorf("a connection at its commit: %d runs, %v", runs, err)
 	}
-	// Idle ones, all of them.
+	// Now all idle connections are ended.
 	var pids []int64
 	var wg sync.WaitGroup
 	meet := make(chan struct{})
@@ -367,7 +368,8 @@ func TestServer_endsConnections(t *testing.T) {
 	}
 }
 
-// A caller that cancels a running query costs its own connection and no other, so clients that hang up are cheap.
+// A caller that cancels a running query closes its own connection and no other. Clients that disconnect are therefore
+// cheap.
 func TestCancel_costsOneConnection(t *testing.T) {
 	d := dbtest.OpenWith(t, db.Options{URL: dbtest.URL(t), MaxConns: 2})
 	pidOf := func(tx *db.Tx) (pid int64) {
@@ -388,7 +390,7 @@ func TestCancel_costsOneConnection(t *testing.T) {
 				return err
 			})
 		}()
-		for asleep := false; !asleep; { // pg_stat_activity shows when the server runs it
+		for asleep := false; !asleep; { // pg_stat_activity shows when the server runs the query
 			var one int64
 			var err error
 			if asleep, err = tx.One(`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`, nil, &one); err != nil {
@@ -447,7 +449,7 @@ func TestOpen_unreachableServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	// The near end of a connection: nothing listens there, and no other program gets the port.
+	// The local end of an open connection has a port on which nothing listens, and which no other program can get.
 	near, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -466,7 +468,7 @@ func TestOpen_unreachableServer(t *testing.T) {
 	}
 }
 
-// A server that refuses our connection, for any reason, is reported as unavailable: nothing has run.
+// A server that refuses our connection, for any reason, is reported as unavailable, because nothing has run.
 func TestSession_refusedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	address := dbtest.EmptyURL(t)

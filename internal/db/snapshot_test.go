@@ -36,7 +36,7 @@ func TestDamage_findsBadPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The key of the first migration is in the index that its table is, too.
+	// The key of the first migration is in the index and in the table. The last copy is changed.
 	at := bytes.LastIndex(text, []byte("0001_tenant"))
 	const page = 4096
 	copy(text[at/page*page:], []byte{13, 0, 0, 0xff, 0xff})
@@ -48,7 +48,7 @@ func TestDamage_findsBadPage(t *testing.T) {
 	}
 }
 
-// Another session sees the exported snapshot of a transaction, and none of the later writes.
+// Another session sees the exported snapshot of a transaction, without any later write.
 func TestExport_snapshotStays(t *testing.T) {
 	d, other := dbtest.Open(t, db.Postgres), ""
 	err := d.ReadWhole(t.Context(), func(tx *db.Tx) error {
@@ -71,7 +71,7 @@ func TestExport_snapshotStays(t *testing.T) {
 	}
 }
 
-// The size of the database grows with its rows.
+// The reported size grows when rows are added.
 func TestSize_grows(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		size := func() int64 {

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// An unusable database URL is an error for the operator. The error does not quote the URL, which may contain a
+// An unusable database URL is an error for the operator. The error does not contain the URL, which may hold a
 // password.
 func TestOpen_refusesOtherURL(t *testing.T) {
 	t.Parallel()

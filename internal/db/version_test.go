@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The document for operators names the version of PostgreSQL that these tests run on.
+// The operators' document names the version of PostgreSQL that these tests use.
 func TestPostgres_versionIsDocumented(t *testing.T) {
 	var number int64
 	if err := dbtest.Open(t, db.Postgres).Read(t.Context(), func(tx *db.Tx) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// A transaction that panics under its COMMIT gives the writer back.
+// If a transaction panics during its COMMIT, it releases the writer.
 func TestWrite_panicsUnderItsCommit(t *testing.T) {
 	t.Parallel()
 	d, err := Open(t.Context(), Options{Path: filepath.Join(t.TempDir(), "makola.db")})
@@ -40,7 +40,7 @@ func TestWrite_panicsUnderItsCommit(t *testing.T) {
 		_, err := tx.Exec("CREATE TABLE rows (id TEXT)")
 		return err
 	}); err != nil {
-		t.Fatalf("the next transaction: %v", err) // the database would wait for its writer for ever
+		t.Fatalf("the next transaction: %v", err) // otherwise the database waits for its writer for ever
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/problem"
 )
 
-// The decoder reads every kind of value.
+// The decoder accepts every kind of value.
 func TestDecode_everyKindOfValue(t *testing.T) {
 	var faults problem.Fields
 	o, err := Decode([]byte("\xef\xbb\xbf {\"a\" : \"x\\u00e9\\ud83d\\ude00\\n\" , \"b\":-1.50e+3,\"c\":null,\"d\":[1,{\"a\":[]}],\"\":true}\n"), &faults)
@@ -29,7 +29,7 @@ func TestDecode_everyKindOfValue(t *testing.T) {
 	}
 }
 
-// The decoder refuses input that is not JSON and names ambiguous fields.
+// The decoder refuses input that is not JSON. If a field is ambiguous, the error names it.
 func TestDecode_refusesAmbiguousInput(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat(`{"x":[`, n) + strings.Repeat("]}", n) }
 	for _, c := range []struct {
@@ -112,7 +112,7 @@ func TestDecode_boundsItsErrors(t *testing.T) {
 	}
 }
 
-// A scan ends at an array that is too long.
+// A scan stops at an array with too many items.
 func TestScan_endsAtTooLongArray(t *testing.T) {
 	for items, want := range map[int]bool{maxItems: true, maxItems + 1: false} {
 		var faults problem.Fields
@@ -135,8 +135,8 @@ func TestItems_stopsAtMost(t *testing.T) {
 	}
 }
 
-// FuzzDecode compares the decoder with encoding/json: both accept the same texts with the same values. Bare control
-// characters in strings are the one exception, which the forms refuse.
+// FuzzDecode compares the decoder with encoding/json. Both accept the same texts with the same values. The only
+// exception is bare control characters in strings, which the forms refuse later.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{`{"a":"b","c":[1,-2.5e3,true,null,{"x":"\u00e9\ud83d\ude00"}]}`, `{"a":"\ud800"}`, "{\"a\":\"\xff\"}",
 		`{"a":1,"a":2}`, `{`, `[]`, "\xef\xbb\xbf{}", `{"a":01}`, "{\"a\":\"\x01\"}", strings.Repeat(`{"a":[`, 20)} {
@@ -149,7 +149,7 @@ func FuzzDecode(f *testing.F) {
 		valid := json.Valid(plain) && bytes.HasPrefix(bytes.TrimLeft(plain, " \t\r\n"), []byte("{"))
 		switch {
 		case faults.Err() != nil:
-			return // ambiguous or too deep; what else is wrong with it does not matter
+			return // it is ambiguous or too deep; further errors do not matter
 		case valid && err != nil:
 			t.Fatalf("refused: %v", err)
 		case !valid && err == nil && !bytes.ContainsFunc(plain, func(r rune) bool { return r < 0x20 }):

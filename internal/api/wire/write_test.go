@@ -51,7 +51,7 @@ func TestWriter_amountsWithoutTrailingZeros(t *testing.T) {
 	}
 }
 
-// FuzzText holds the quoting to encoding/json's reading of it.
+// FuzzText checks that encoding/json reads every quoted text as it was.
 func FuzzText(f *testing.F) {
 	f.Add("a\"\\\n\x00\x7f\u2028é😀\xff")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// The driver reads the arrays that this package writes.
+// The driver can read the arrays that this package writes.
 func TestArrays_readByDriver(t *testing.T) {
 	text, empty, n, least := "Akosua \x7f \u20b5", "", int64(7), int64(-1)<<63
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgreSQL's programs get the parts of the URL as environment variables.
+// PostgreSQL's programs receive the parts of the URL as environment variables.
 func TestClientEnvironment_fromURL(t *testing.T) {
 	for _, name := range []string{"PGSSLMODE", "PGSERVICE", "PGPASSWORD"} {
 		t.Setenv(name, "")
@@ -38,7 +38,8 @@ func TestClientEnvironment_fromURL(t *testing.T) {
 	}
 }
 
-// A new scratch database removes those of killed drills. Databases that are young, in use or not ours stay.
+// Creating a scratch database removes the databases that killed drills left. Databases that are young, in use or not
+// ours stay.
 func TestScratch_removesLeftovers(t *testing.T) {
 	t.Parallel()
 	server := server(t)
@@ -96,7 +97,7 @@ func server(t *testing.T) string {
 	return url
 }
 
-// A URL of another scheme is no PostgreSQL database; a list of keywords is.
+// A URL of another scheme is not accepted as a PostgreSQL database. A list of keywords is accepted.
 func TestURL_ofPostgres(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"postgres://x/y", "postgresql://x", "host=/run dbname=makola password=a://b", "dbname=makola"} {

@@ -26,12 +26,12 @@ func openLite(t *testing.T, path string) *db.DB {
 
 const sqlBulk = `CREATE TABLE bulk (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT`
 
-// The log stays bounded even when there is a reader at every moment.
+// The size of the log stays bounded, even if there is a reader at every moment.
 func TestLog_staysBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
 	const limit = 1 << 20
-	d.SQLite().BoundLog(limit, time.Hour) // readers that are not scheduled for a while do not count as long ones
+	d.SQLite().BoundLog(limit, time.Hour) // so long that readers on a busy machine do not count as long ones
 	must := func(fn func(tx *db.Tx) error) {
 		if err := d.Write(context.Background(), fn); err != nil {
 			t.Error(err)
@@ -47,7 +47,7 @@ func TestLog_staysBounded(t *testing.T) {
 		wg.Go(func() {
 			for !stop.Load() {
 				err := d.Read(context.Background(), func(tx *db.Tx) error {
-					for range 20 { // one snapshot over some time
+					for range 20 { // one snapshot that lasts for some time
 						var n int64
 						if _, err := tx.One(`SELECT count(*) FROM bulk WHERE id < 50`, nil, &n); err != nil {
 							return err
@@ -96,7 +96,7 @@ func TestWrite_twoProcessesShareFile(t *testing.T) {
 			for i := range 50 {
 				err := d.Write(context.Background(), func(tx *db.Tx) error {
 					var count int64
-					// Read, then write: with a deferred lock this is where two writers would fail.
+					// The transaction reads and then writes. If its lock were deferred, two writers would fail here.
 					if _, err := tx.One(`SELECT count(*) FROM bulk`, nil, &count); err != nil {
 						return err
 					}

@@ -7,7 +7,7 @@ import (
 	"github.com/makola/makola/internal/db/engine"
 )
 
-// SQLite's writer serves money first and bulk work every eighth time, each tenant in turn.
+// SQLite's writer prefers payments, and serves bulk work every eighth time. Tenants take turns.
 func TestWriter_sharesTurns(t *testing.T) {
 	w := &writer{}
 	c := &connection{}

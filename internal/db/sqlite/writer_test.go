@@ -19,7 +19,7 @@ import (
 
 var errRefused = errors.New("refused")
 
-// openShared has one table, of rows and a purse.
+// openShared opens a database with a table of items and a purse.
 func openShared(t *testing.T) *db.DB {
 	t.Helper()
 	return openFaulty(t, nil)
@@ -33,7 +33,7 @@ func openFaulty(t *testing.T, f *db.Faults) *db.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	d.SQLite().SetGroupTime(time.Hour) // the test decides who shares, not the speed of the machine
+	d.SQLite().SetGroupTime(time.Hour) // the test decides which transactions share a COMMIT, not the speed of the machine
 	err = d.Write(t.Context(), func(tx *db.Tx) error {
 		_, err := tx.Exec(`CREATE TABLE rows (id TEXT PRIMARY KEY, amount INTEGER NOT NULL) STRICT`)
 		tx.Defer(`INSERT INTO rows (id, amount) VALUES ('purse', 100000)`, 1)
@@ -45,7 +45,7 @@ func openFaulty(t *testing.T, f *db.Faults) *db.DB {
 	return d
 }
 
-// awaitLine returns when so many wait for the writer.
+// awaitLine returns when n transactions wait for the writer.
 func awaitLine(t *testing.T, d *db.DB, n int) {
 	for d.SQLite().InLine() != n && t.Context().Err() == nil {
 		runtime.Gosched()
@@ -57,7 +57,7 @@ func insert(tx *db.Tx, id string) error {
 	return err
 }
 
-// there counts rows as everybody sees them.
+// there counts the rows with an id that another reader sees.
 func there(t *testing.T, d *db.DB, id string) (n int64) {
 	t.Helper()
 	err := d.Read(context.Background(), func(tx *db.Tx) error {
@@ -74,7 +74,7 @@ func there(t *testing.T, d *db.DB, id string) (n int64) {
 func TestCommit_sharedByTwo(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		second func(f *db.Faults, tx *db.Tx, run int) error // after it has seen the first's row
+		second func(f *db.Faults, tx *db.Tx, run int) error // after it has read the row of the first
 		err    error
 		runs   [2]int32
 		wrote  int64
@@ -102,7 +102,7 @@ func TestCommit_sharedByTwo(t *testing.T) {
 		}, errRefused, [2]int32{2, 2}, 0},
 		{"makes the engine roll back by itself", func(_ *db.Faults, tx *db.Tx, _ int) error {
 			_, err := tx.Exec(`INSERT OR ROLLBACK INTO rows (id, amount) VALUES ('purse', 1)`)
-			_ = insert(tx, "second") // would be a transaction of its own
+			_ = insert(tx, "second") // without the group it would be a transaction of its own
 			return err
 		}, db.ErrUnique, [2]int32{2, 2}, 0},
 		{"loses its connection", func(f *db.Faults, tx *db.Tx, run int) error {
@@ -200,12 +200,12 @@ func recovered(fn func() error) (err error) {
 	return fn()
 }
 
-// The first member waits for the last, so a group is bounded. Many waiting transactions need as few groups as that
-// allows.
+// The first member of a group waits for the last one, so the size of groups is limited. Many waiting transactions use
+// as few groups as the limit allows.
 func TestGroup_isBounded(t *testing.T) {
 	d := openShared(t)
 	const crowd = 2*sqlite.GroupMost + 1
-	var numbers []int // of each in its group, in their order
+	var numbers []int // position of each transaction in its group, in their order
 	var wg sync.WaitGroup
 	one := func(tx *db.Tx) error {
 		err := insert(tx, fmt.Sprint(len(numbers)))
@@ -234,7 +234,7 @@ func TestGroup_isBounded(t *testing.T) {
 	}
 }
 
-// A small transaction does not wait for many long ones: a group that is old enough gets no other member.
+// A small transaction does not wait for many long ones, because a group that is old enough gets no further member.
 func TestGroup_oldGetsNoMember(t *testing.T) {
 	d := openShared(t)
 	d.SQLite().SetGroupTime(0)
@@ -260,7 +260,7 @@ func TestGroup_oldGetsNoMember(t *testing.T) {
 	}
 }
 
-// A COMMIT fails because of the writes of one member. The other members commit and see no error.
+// The writes of one member make the COMMIT fail. The other members commit and get no error.
 func TestCommit_failureStaysWithItsCause(t *testing.T) {
 	d := openShared(t)
 	err := d.Write(t.Context(), func(tx *db.Tx) error {
@@ -293,7 +293,8 @@ func TestCommit_failureStaysWithItsCause(t *testing.T) {
 	}
 }
 
-// A caller that cancels just as the connection arrives passes it on, or commits for the members before it.
+// A caller may cancel at the moment in which it gets the connection. It then passes the connection on, or commits for
+// the members before it.
 func TestWriter_cancelledPassesConnectionOn(t *testing.T) {
 	for _, next := range []bool{true, false} {
 		d := openShared(t)
@@ -307,7 +308,7 @@ func TestWriter_cancelledPassesConnectionOn(t *testing.T) {
 			})
 		}
 		write(func(tx *db.Tx) error {
-			turn := d.SQLite().Wait() // whose gives up
+			turn := d.SQLite().Wait() // the place of the one that gives up
 			decline <- func() { d.SQLite().Decline(<-turn) }
 			if next {
 				write(func(tx *db.Tx) error {
@@ -327,7 +328,7 @@ func TestWriter_cancelledPassesConnectionOn(t *testing.T) {
 	}
 }
 
-// A transaction in ModeAlone commits for the members before it and waits for none.
+// A transaction in ModeAlone commits together with the members before it, and waits for no further one.
 func TestCommit_aloneWithoutWaiting(t *testing.T) {
 	d := openShared(t)
 	var wg sync.WaitGroup
@@ -358,7 +359,7 @@ func TestCommit_aloneWithoutWaiting(t *testing.T) {
 	}
 }
 
-// Close waits in line like every transaction, and commits the open group that it receives.
+// Close waits in the line like a transaction. It commits the open group that it gets.
 func TestClose_commitsOpenGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "makola.db")
 	d := openLite(t, path)
@@ -379,7 +380,7 @@ func TestClose_commitsOpenGroup(t *testing.T) {
 	}
 }
 
-// Writers cancel, fail, and lose connections and responses at the same time. Each reported outcome is true.
+// Writers cancel, fail, and lose connections and answers at the same time. Every reported outcome is true.
 func TestGroup_underFaults(t *testing.T) {
 	const writers, each = 8, 100
 	type outcome struct {
