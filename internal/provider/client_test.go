@@ -50,7 +50,7 @@ func TestClient_unwrittenIsNotSent(t *testing.T) {
 	}()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	// The near end of a connection: nothing listens there, and no other program gets the port.
+	// The local end of an open connection has a port on which nothing listens, and which no other program can get.
 	near, err := net.Dial("tcp", plain.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestClient_unwrittenIsNotSent(t *testing.T) {
 	}
 }
 
-// A call carries the traceparent of its context, and none without one.
+// A call sends the traceparent of its context, or none if the context has none.
 func TestClient_carriesTheTrace(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = append(got, r.Header.Get("traceparent")) }))
@@ -89,7 +89,8 @@ func TestClient_carriesTheTrace(t *testing.T) {
 	}
 }
 
-// A proxy that opens no tunnel is proof that nothing was sent. The log of exchanges has neither its text nor its credentials.
+// A proxy that opens no tunnel proves that nothing was sent. The log of exchanges contains neither the proxy's text
+// nor its credentials.
 func TestClient_throughAProxy(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Squid-Error", r.Header.Get("Proxy-Authorization"))
@@ -159,8 +160,8 @@ func TestClient_writtenAndLost(t *testing.T) {
 	}
 }
 
-// TestClient_stalePostIsNotRepeated: a POST on a connection that the other side closes just
-// then is not sent a second time behind our back.
+// TestClient_stalePostIsNotRepeated: the other side closes a connection at the moment of a POST. The POST is not sent
+// a second time without our knowledge.
 func TestClient_stalePostIsNotRepeated(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -174,7 +175,7 @@ func TestClient_stalePostIsNotRepeated(t *testing.T) {
 			if err != nil {
 				return
 			}
-			go func() { // answers one request, reads the next and hangs up
+			go func() { // it answers one request, reads the next and closes the connection
 				r := bufio.NewReader(conn)
 				for i := range 2 {
 					req, err := http.ReadRequest(r)
@@ -202,8 +203,8 @@ func TestClient_stalePostIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A request is cancelled before it begins, at many moments of its way, when the server has read it, or never. Whatever the
-// server has seen was reported as written, and each of the two reports occurred.
+// A request is cancelled before it begins, at many moments while it is sent, after the server has read it, or never.
+// Whatever the server received was reported as written. Both reports occur in the test.
 func TestClient_cancelledAfterWrite(t *testing.T) {
 	var seen, cancels sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -322,7 +323,7 @@ func TestRedact_numbersNamesAndSecrets(t *testing.T) {
 		`{"financialTransactionId":"4233244123","status":"PENDING"}`: `{"financialTransactionId":"4233244123","status":"PENDING"}`,
 		`{"externalId":"5d6a0bd7-0f02-4a5c-a3b4-233244123456"}`:      `{"externalId":"5d6a0bd7-0f02-4a5c-a3b4-233244123456"}`,
 		`{"pin":7,"x":"name"}`:                                       `{"pin":***,"x":"name"}`,
-		// Whatever the provider calls it, and however it is written.
+		// Names are removed whatever the provider calls the field, in any format.
 		`{"CustomerFullName":"AMA","payer_email":"a@b.gh","nickName":"Ama","RefreshToken":"abc","bankName":"GCB"}`: `{"CustomerFullName":"***","payer_email":"***","nickName":"***","RefreshToken":"***","bankName":"GCB"}`,
 		`{"name":{"first":"AMA","all":["KOFI",4],"deep":{"x":"ESI"}},"status":"ok"}`:                               `{"name":{"first":"***","all":["***",***],"deep":{"x":"***"}},"status":"ok"}`,
 		`{"Display":"Customer Name","Value":"AMA MENSAH"},{"Display":"amount","Value":"5.00"}`:                     `{"Display":"Customer Name","Value":"***"},{"Display":"amount","Value":"5.00"}`,
@@ -335,7 +336,7 @@ func TestRedact_numbersNamesAndSecrets(t *testing.T) {
 		`+233 24 412 3456 and 024-412-3456, (024) 412 3456`:                                                        `+233 ** *** 3456 and 024-***-3456, (024) *** 3456`,
 		`{"msisdn":244123456,"m":"+233 (0) 24 412 3456","u":"?to=024%20412%203456"}`:                               `{"msisdn":244**3456,"m":"+233 (*) ** *** 3456","u":"?to=024%20***%203456"}`,
 		`200 0244123456 1`: `200 024***3456 1`,
-		// Whoever has the token of our callback address may post there.
+		// The token of our callback address is removed, because whoever has it may post callbacks.
 		`{"PrimaryCallbackUrl":"https://pay.example/callbacks/hubtel/0123456789abcdef0123456789abcdef","x":1}`: `{"PrimaryCallbackUrl":"https://pay.example/callbacks/hubtel/***","x":1}`,
 		`{"Message":"cannot reach https:\/\/pay.example\/callbacks\/mtn\/0123456789abcdef0123456789abcdef."}`:  `{"Message":"cannot reach https:\/\/pay.example\/callbacks\/mtn\/***."}`,
 		`?callback=https%3A%2F%2Fpay.example%2Fcallbacks%2Fmtn%2F0123456789abcdef0123456789abcdef&x=1`:         `?callback=https%3A%2F%2Fpay.example%2Fcallbacks%2Fmtn%2F***&x=1`,
@@ -402,7 +403,7 @@ func TestOutcome_otherPaymentIsAMismatch(t *testing.T) {
 		{final(nil), true},
 		{final(&Echo{}), true},
 		{final(&Echo{Currency: "GHS"}), true},
-		{final(&Echo{Reference: "5D6A0BD70F024A5CA3B41AD2B1D8EF0C"}), true}, // a success without its amount
+		{final(&Echo{Reference: "5D6A0BD70F024A5CA3B41AD2B1D8EF0C"}), true}, // a success without an amount
 		{final(&Echo{Reference: "5D6A0BD70F024A5CA3B41AD2B1D8EF0C", Amount: 100, AmountTold: true}), false},
 		{Outcome{Class: Accepted, State: Failed, Echo: &Echo{Reference: want.Reference}}, false},
 		{final(&Echo{Amount: 100, AmountTold: true}), false},

@@ -14,7 +14,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// lister is a provider's list of banks.
+// lister is a provider that returns a list of banks.
 type lister struct {
 	banks   []provider.PayableBank
 	outcome provider.Outcome
@@ -24,7 +24,7 @@ func (l *lister) Banks(context.Context) ([]provider.PayableBank, provider.Outcom
 	return l.banks, l.outcome
 }
 
-// A provider's list of banks is compared with our codes, and what differs is logged. No code changes.
+// A provider's list of banks is compared with our codes. Differences are logged, and no code is changed.
 func TestBanks_comparedWithProvider(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		var log bytes.Buffer
@@ -53,7 +53,7 @@ func TestBanks_comparedWithProvider(t *testing.T) {
 			switch b.Code {
 			case "070100":
 				l.banks = append(l.banks, provider.PayableBank{Code: "070101", Name: b.Name})
-			case "390100": // Paystack has no code of it
+			case "390100": // Paystack has no code for this bank
 			default:
 				l.banks = append(l.banks, provider.PayableBank{Code: b.Code, Name: b.Name})
 			}

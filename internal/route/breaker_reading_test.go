@@ -2,7 +2,8 @@ package route
 
 import "testing"
 
-// A reading that began before a breaker was published, and ends after the one that has it, does not close the breaker again.
+// A read of the breakers may begin before a breaker is opened and end after a later read that has seen it. The
+// earlier read then does not close the breaker again.
 func TestBreaker_lateReadKeepsItOpen(t *testing.T) {
 	k := breakerKey{"test", "hubtel", Collect}
 	var b breakers

@@ -41,7 +41,7 @@ func TestBreaker_opensOnConsecutiveFailures(t *testing.T) {
 			t.Fatalf("before ten in a row: %s", got)
 		}
 		report(a, 5, lost)
-		report(a, 20, provider.Outcome{Class: provider.Rejected}) // a gateway's: it counts neither way
+		report(a, 20, provider.Outcome{Class: provider.Rejected}) // refusals of a gateway count neither as success nor as failure
 		report(a, 5, unreachable)
 		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
 			t.Errorf("this node at once: %s", got)
@@ -57,14 +57,14 @@ func TestBreaker_opensOnConsecutiveFailures(t *testing.T) {
 			t.Errorf("the other node a second later: %s", got)
 		}
 
-		// A success from before the opening proves nothing, a late failure adds nothing.
+		// A success that began before the breaker opened does not close it, and a later failure does not change it.
 		a.Report(provider.Rail{Name: "mtn", Mode: "test"}, route.Collect, accepted, 2*time.Second)
 		report(b, 9, lost)
 		if got := names(t, a, route.Collect, "MTN", "t1"); got != "hubtel" {
 			t.Errorf("after an old success: %s", got)
 		}
 
-		// Half-open: one request of all nodes.
+		// A half-open breaker allows one request for all nodes together.
 		c.Advance(15 * time.Second)
 		probes := 0
 		for range 5 {
@@ -114,7 +114,7 @@ func TestBreaker_opensOnConsecutiveFailures(t *testing.T) {
 	})
 }
 
-// A breaker that is open when the clock is set back by a day lets its probe through in its time, not a day later.
+// If the clock is set back by a day, an open breaker still allows its probe in time, not a day later.
 func TestBreaker_clockSetBack(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
@@ -169,7 +169,7 @@ func TestBreaker_oneProbeAtATime(t *testing.T) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		probes := 0
-		for i := range 80 { // ten times the connections
+		for i := range 80 { // ten times the number of connections
 			wg.Go(func() {
 				chosen, _, err := []*route.Table{a, b}[i%2].Choose(t.Context(), route.Collect, "MTN", "t1", "test")
 				mu.Lock()
@@ -185,7 +185,7 @@ func TestBreaker_oneProbeAtATime(t *testing.T) {
 		if probes != 1 {
 			t.Errorf("%d probes, want 1", probes)
 		}
-		// Nobody reports: the probe is given up and the next one tries.
+		// If nobody reports, the probe expires and the next request becomes the probe.
 		c.Advance(31 * time.Second)
 		if got := names(t, a, route.Collect, "MTN", "t1"); got != "mtn,hubtel" {
 			t.Errorf("after a probe without a report: %s", got)
@@ -193,7 +193,7 @@ func TestBreaker_oneProbeAtATime(t *testing.T) {
 	})
 }
 
-// choose gives the first rail for a collection, and the probe that comes with it.
+// choose returns the first rail for a collection, and its probe if there is one.
 func choose(t *testing.T, table *route.Table) (string, *route.Probe) {
 	t.Helper()
 	rails, probe, err := table.Choose(t.Context(), route.Collect, "MTN", "t1", "test")
@@ -222,12 +222,12 @@ func TestBreaker_returnedProbeGoesToTheNext(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		probe.GiveBack(gone)
-		c.Advance(time.Second) // what the other node remembers is over
+		c.Advance(time.Second) // until the other node's cache has expired
 		name, next := choose(t, b)
 		if name != "mtn" || next == nil {
 			t.Fatalf("after it was given back another node has %s, %v", name, next)
 		}
-		probe.GiveBack(t.Context()) // once more: the probe of now is another's
+		probe.GiveBack(t.Context()) // a second return has no effect, because the current probe is another request's
 		c.Advance(time.Second)
 		if name, _ := choose(t, a); name != "hubtel" {
 			t.Errorf("beside the other node's probe there is one of %s", name)
@@ -261,8 +261,8 @@ func TestBreaker_unwrittenProbeIsReturned(t *testing.T) {
 	})
 }
 
-// A payment can stand at a rail that is second in its route: its breaker must not
-// wait for a request that finds the first one closed.
+// A payment may be at the second rail of its route. The breaker of that rail must get its probe although new requests
+// go to the first rail.
 func TestBreaker_probesTheSecondRail(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)

@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// What earlier versions wrote is in a table of its own: it is read, erased and pruned with the rest.
+// Exchanges of earlier versions are in a table of their own. They are read, erased and pruned like the others.
 func TestExchanges_ofEarlierVersions(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))
@@ -86,7 +86,7 @@ func TestExchanges_ofEarlierVersions(t *testing.T) {
 	})
 }
 
-// A payment that was asked about for long is erased whole, however many exchanges a list shows.
+// If a payment was queried for long, all its exchanges are erased, even more than a list shows.
 func TestErase_allExchangesOfAPayment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))

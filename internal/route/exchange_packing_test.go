@@ -12,7 +12,7 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// said is the answer to a question as MTN gives it, about a payout.
+// said is MTN's answer to a status query of a payout.
 var said = provider.Exchange{
 	Took: 10234 * time.Microsecond, Provider: "mtn", Mode: "live", Operation: "transfer_status", Reference: "d66b5c6b0612492d983461411f212326", Method: "GET",
 	URL: "https://proxy.momoapi.mtn.com/disbursement/v1_0/transfer/d66b5c6b-0612-492d-9834-61411f212326", Status: 200, Written: true,
@@ -20,7 +20,7 @@ var said = provider.Exchange{
 		`"payerMessage":"payout-20261126-092536","payeeNote":"Payment","financialTransactionId":"4000000011","status":"SUCCESSFUL"}`,
 }
 
-// A row that was packed once is read with the same dictionary for as long as it is kept.
+// A packed row is read with the same dictionary as long as it is kept, so the dictionary must not change.
 func TestPacking_dictionaryIsFixed(t *testing.T) {
 	sum := sha256.Sum256(dictionary)
 	if got := hex.EncodeToString(sum[:]); got != "be5a31f2cf009adfb8885bd7114d461606954986c6e5a20f135331e80e932aac" {
@@ -38,7 +38,7 @@ func TestPacking_dictionaryIsFixed(t *testing.T) {
 
 func TestPacking_roundTrip(t *testing.T) {
 	p := newPacker()
-	if packed := p.pack(said); len(packed) > 130 { // of 480 bytes
+	if packed := p.pack(said); len(packed) > 130 { // unpacked it has 480 bytes
 		t.Errorf("a question is packed into %d bytes", len(packed))
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -60,7 +60,7 @@ func TestPacking_roundTrip(t *testing.T) {
 	}
 }
 
-// A row that is not what pack makes is an error, whatever is in it.
+// Unpacking a row that pack did not write returns an error, whatever the row contains.
 func FuzzUnpack(f *testing.F) {
 	p := newPacker()
 	f.Add(p.pack(said))

@@ -10,7 +10,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// The histogram has every exchange of the log once. Its percentiles are upper ends of buckets, and answers that never came count as failed.
+// The histogram counts every exchange of the log once. Its percentiles are the upper bounds of buckets. Exchanges
+// without an answer count as failed.
 func TestLatencies_haveEveryExchange(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		table := node(t, d, clock.NewManual(start))

@@ -20,8 +20,8 @@ import (
 	"github.com/makola/makola/internal/test/dbtest"
 )
 
-// TestNotKnown_checkedBeforeUse: each status interface is asked
-// for a reference that no payment has, and what is not understood says what to set.
+// TestNotKnown_checkedBeforeUse: each status interface is queried for a reference that no payment has. If its answer
+// is not understood, the log says what to set.
 func TestNotKnown_checkedBeforeUse(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		answer := `{"message":"Not found","responseCode":"3000","data":null}`
@@ -100,7 +100,7 @@ func TestNotKnown_checkedBeforeUse(t *testing.T) {
 	})
 }
 
-// TestNotKnown_interruptedQueryIsNoAnswer: questions that are cut short at the end say nothing.
+// TestNotKnown_interruptedQueryIsNoAnswer: a query that is interrupted, as at a shutdown, gives no result.
 func TestNotKnown_interruptedQueryIsNoAnswer(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)

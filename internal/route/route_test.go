@@ -25,14 +25,14 @@ import (
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// rails are two with real roles; nothing here is ever called.
+// rails returns two rails with real roles. Nothing here calls them.
 func rails(c *clock.Clock) []provider.Rail {
 	h := hubtel.New(config.Hubtel{ClientID: "x", POSSales: "1", Prepaid: "2"}, provider.ClientOptions{Mode: "test", Clock: c})
 	mtn := provider.Rail{Name: "mtn", Mode: "test", MayRepeat: provider.AllRequests(), Collector: h, Disburser: h, WalletNames: h}
 	return []provider.Rail{mtn, h.Rail()}
 }
 
-// node is one Makola on the database.
+// node returns the routes of one node on the database.
 func node(t *testing.T, d *db.DB, c *clock.Clock) *route.Table {
 	t.Helper()
 	table := route.New(d, c, slog.New(slog.DiscardHandler), []string{"mtn", "hubtel", "unused"}, rails(c))
@@ -93,7 +93,7 @@ func TestRoutes_everyChannelHasADefault(t *testing.T) {
 			{route.WalletName, "MTN", "mtn,hubtel"},
 			{route.DisburseBank, bank("040100"), "hubtel"},
 			{route.BankName, bank("040100"), "hubtel"},
-			{route.DisburseBank, bank("090100"), "not_served"}, // no provider has a code for it
+			{route.DisburseBank, bank("090100"), "not_served"}, // no provider has a code for this bank
 			{route.DisburseBank, "no such bank", "not_served"},
 			{route.TopUp, "MTN", "hubtel"},
 			{route.Offers, "TELECEL", "hubtel"},
@@ -150,7 +150,7 @@ func TestRoutes_changeTakesEffect(t *testing.T) {
 			t.Errorf("only rails that exist: %s", got)
 		}
 
-		// Another start writes nothing over an edit, and a tenant's own route can go.
+		// Another start does not overwrite an operator's change. A tenant's own route can be removed.
 		set(route.Any, route.Any, "MTN", "hubtel")
 		again := node(t, d, c)
 		if got := names(t, again, route.Collect, "MTN", "t3"); got != "hubtel" {
@@ -180,7 +180,7 @@ func TestRoutes_changeTakesEffect(t *testing.T) {
 	})
 }
 
-// fields gives the names of the fields that are bad.
+// fields returns the names of the invalid fields.
 func fields(err error) string {
 	if err == nil {
 		return ""
@@ -198,7 +198,7 @@ func TestRoutes_refuseUnknownProviders(t *testing.T) {
 		}
 		for _, each := range []struct{ channel, provider, bad string }{
 			{"MTN", "mtn", ""},
-			{"MTN", "unused", ""}, // no account yet
+			{"MTN", "unused", ""}, // no account is configured yet
 			{route.Any, "hubtel", ""},
 			{banks[0].ID, "hubtel", ""},
 			{"MTN", "MTN", "providers"},
@@ -231,7 +231,7 @@ func TestRoutes_refuseUnknownProviders(t *testing.T) {
 	})
 }
 
-// A provider leaves the program, and an operator removes or corrects what names it.
+// If a provider is removed from the program, an operator can remove or correct the routes that name it.
 func TestRoutes_removedProviderIsCleanedUp(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, d *db.DB) {
 		c := clock.NewManual(start)
@@ -263,7 +263,7 @@ func TestRoutes_removedProviderIsCleanedUp(t *testing.T) {
 				t.Errorf("again the route of %s: %v, %v", tenant, dropped, err)
 			}
 		}
-		// A default would come back with the next start.
+		// A default route cannot be dropped, because the next start would store it again.
 		if _, err := drop(route.Any, route.Any); fields(err) != "tenant" {
 			t.Errorf("a default was dropped: %v", err)
 		}
@@ -331,7 +331,7 @@ func TestPause_reachesEveryNode(t *testing.T) {
 				}
 			}
 		}
-		if paused != 1+8+1 { // mtn collect, hubtel's eight operations, and the pause of all
+		if paused != 1+8+1 { // one operation of mtn, eight of hubtel, and the pause of everything
 			t.Errorf("%d paused of %+v", paused, list)
 		}
 		write(t, d, func(tx *db.Tx) error {
@@ -395,7 +395,7 @@ func TestExchanges_storedAndPruned(t *testing.T) {
 
 func TestRecord_neverBlocks(t *testing.T) {
 	d := dbtest.Open(t, db.SQLite)
-	table := route.New(d, clock.NewManual(start), slog.New(slog.DiscardHandler), nil, nil) // nobody writes
+	table := route.New(d, clock.NewManual(start), slog.New(slog.DiscardHandler), nil, nil) // no loop stores the recorded exchanges
 	for range 5000 {
 		table.Record(provider.Exchange{})
 	}
@@ -433,7 +433,7 @@ func TestCatalogue_changeIsReadBack(t *testing.T) {
 		if err != nil || len(banks) != 26 || !slices.IsSortedFunc(banks, func(a, b route.Bank) int { return strings.Compare(a.Name, b.Name) }) {
 			t.Fatalf("%d banks, %v", len(banks), err)
 		}
-		// The ids are the same in every installation: clients write them down.
+		// The ids are the same in every installation, because clients store them.
 		if got := networks[0].ID; got != "6b00ad28-c662-51e0-87bc-c3b2f7bc5473" {
 			t.Errorf("MTN's id is %s", got)
 		}
@@ -449,7 +449,7 @@ func TestCatalogue_changeIsReadBack(t *testing.T) {
 		if reached != 24 {
 			t.Errorf("Hubtel reaches %d banks", reached)
 		}
-		// Clients see those that somebody pays.
+		// Clients see only the banks that a provider can pay.
 		if served, err := table.Banks(t.Context(), "t1", "test"); err != nil || len(served) != 24 || slices.ContainsFunc(served, func(b route.Bank) bool { return b.Codes["hubtel"] == "" }) {
 			t.Errorf("%d banks are listed, %v", len(served), err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// What Hubtel documents is in testdata and read by TestSamples_readAsDocumented. These are
-// the variations, and what must stay unknown.
+// Hubtel's documented answers are in testdata, and TestSamples_readAsDocumented reads them. Here are variations of
+// them, and answers that must stay unknown.
 
 const reference = "0b9e1c9e-8f1d-4c7b-9d53-0c4f9a8e7d21"
 const plain = `0b9e1c9e8f1d4c7b9d530c4f9a8e7d21`
@@ -22,8 +22,7 @@ func answer(status int, body string) provider.Answer {
 	return provider.Answer{Status: status, Body: []byte(body), Written: true, Header: http.Header{}}
 }
 
-// believed is an outcome as its caller takes it: an answer about another
-// payment is no answer.
+// believed returns an outcome as its caller takes it: an answer about another payment does not count as an answer.
 func believed(o provider.Outcome, want order, party string) provider.Outcome {
 	if provider.Mismatch(o, provider.Expect{Reference: want.reference, Amount: want.amount, Party: party}) {
 		return provider.Outcome{Reason: provider.ReasonMismatch}
@@ -109,7 +108,7 @@ func statusBody(code, status, more string) string {
 	return `{"message":"Successful","responseCode":"` + code + `","data":{"date":"2024-04-25T21:45:48.4740964Z","status":"` + status + `","transactionId":"7fd01221faeb41469daec7b3561bddc5","externalTransactionId":"0000006824852622","paymentMethod":"mobilemoney","clientReference":"` + plain + `","currencyCode":null` + more + `}}`
 }
 
-// TestStatus_ofCollectionsAndSales: the status of collections and sales, which have one interface.
+// TestStatus_ofCollectionsAndSales: collections and sales have the same status interface.
 func TestStatus_ofCollectionsAndSales(t *testing.T) {
 	const whole = `,"amount":0.1,"charges":0.02,"amountAfterCharges":0.08,"isFulfilled":null`
 	taught := []config.Reply{{Status: 404, Code: "3000"}, {Status: 200, Code: "0000"}}
@@ -177,7 +176,8 @@ func TestStatus_ofCollectionsAndSales(t *testing.T) {
 	}
 }
 
-// TestUnknownResponse_namesItsSetting: an answer that is not understood is told as it would be set.
+// TestUnknownResponse_namesItsSetting: an answer that is not understood is reported in the form in which it can be
+// set.
 func TestUnknownResponse_namesItsSetting(t *testing.T) {
 	for _, c := range []struct {
 		answer provider.Answer
@@ -314,8 +314,8 @@ func TestDescription_allowedCharacters(t *testing.T) {
 	}
 }
 
-// Nothing that a body says can make money move that the rules do not let
-// move: a status answer is final only when it repeats our reference and amount.
+// FuzzAnswers: a body never moves money that the rules do not allow to move. A status answer is final only if it
+// repeats our reference and amount.
 func FuzzAnswers(f *testing.F) {
 	for _, body := range []string{
 		statusBody("0000", "Paid", `,"amount":0.1`), sendBody("failed", `,"Amount":0.1`), statusBody("0000", "Paid", `,"isFulfilled":true,"charges":"1e400"`),

@@ -24,14 +24,14 @@ import (
 	"github.com/makola/makola/internal/test/providertest"
 )
 
-// bench is the adapter in front of a simulated Hubtel.
+// bench is the adapter connected to a simulated Hubtel.
 type bench struct {
 	providertest.Bench
 	sim   *sim.Sim
 	clock *clock.Clock
 }
 
-// token is that of the callback address.
+// token is the token of the callback address.
 const token = "0123456789abcdef0123456789abcdef"
 
 func newBench(t *testing.T, o sim.Options, habits simhubtel.Options) *bench {
@@ -128,8 +128,8 @@ func TestHubtel_conformsToEveryRole(t *testing.T) {
 	})
 }
 
-// TestCharges_equalHubtelsBook: what the adapter tells of charges adds up to what Hubtel's own book
-// holds, over every product. No status tells the commission of a sale.
+// TestCharges_equalHubtelsBook: the charges that the adapter reports add up to those in Hubtel's own book, for every
+// product. No status contains the commission of a sale.
 func TestCharges_equalHubtelsBook(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	ctx, rail := t.Context(), b.Rail
@@ -183,8 +183,8 @@ func TestCharges_equalHubtelsBook(t *testing.T) {
 	}
 }
 
-// TestUnpaid_isNotFinal: Hubtel says Unpaid of an open collection and of a failed one, and
-// the adapter makes no failure of it at any age.
+// TestUnpaid_isNotFinal: Hubtel reports Unpaid for open and for failed collections. The adapter never reads it as a
+// failure, whatever the age of the payment.
 func TestUnpaid_isNotFinal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference, sent := uuid.NewString(), b.clock.Now()
@@ -205,7 +205,7 @@ func TestUnpaid_isNotFinal(t *testing.T) {
 	}
 }
 
-// TestStatus_otherAmountIsAMismatch: whatever the fee is, and however small the payment.
+// TestStatus_otherAmountIsAMismatch: another amount is found for every fee, and for small payments too.
 func TestStatus_otherAmountIsAMismatch(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	for _, amount := range []money.Pesewas{10, 99, 100, 101, 299, 300, 12_345} {
@@ -225,8 +225,8 @@ func TestStatus_otherAmountIsAMismatch(t *testing.T) {
 	}
 }
 
-// TestStatus_paidDespiteRefusal: whatever Hubtel says of what it has done, a question tells
-// the truth, on each of its hosts.
+// TestStatus_paidDespiteRefusal: Hubtel may refuse a request although it has carried it out. A status query then
+// returns the truth, at each of its hosts.
 func TestStatus_paidDespiteRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	wallet, callback, clear := b.Wallet("000"), "http://127.0.0.1:1/", 0
@@ -270,7 +270,7 @@ func TestStatus_paidDespiteRefusal(t *testing.T) {
 	}
 }
 
-// TestStatus_inconclusiveResponses: no answer but the taught one is "not known".
+// TestStatus_inconclusiveResponses: only the configured answer means "not known".
 func TestStatus_inconclusiveResponses(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
@@ -300,7 +300,7 @@ func TestStatus_inconclusiveResponses(t *testing.T) {
 	}
 }
 
-// TestSubmission_withoutCallbackURL: a request that Hubtel would refuse is not sent.
+// TestSubmission_withoutCallbackURL: the adapter does not send a request that Hubtel would refuse.
 func TestSubmission_withoutCallbackURL(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
@@ -310,7 +310,7 @@ func TestSubmission_withoutCallbackURL(t *testing.T) {
 	}
 }
 
-// TestReference_usedOnce: by whatever came of its first request.
+// TestReference_usedOnce: a reference can be used once, whatever the result of its first request was.
 func TestReference_usedOnce(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	send := func(reference, code string, amount money.Pesewas) provider.Outcome {
@@ -337,8 +337,8 @@ func TestReference_usedOnce(t *testing.T) {
 	if o := send(pending, "000", 100); o.Class != provider.Accepted {
 		t.Errorf("accepted: %+v", o)
 	}
-	// After a restore we would not know that it was posted: the refusal of a
-	// duplicate is a word like any other, and only a question tells.
+	// After a restore we may not know that the request was sent before. The refusal of a duplicate is therefore an
+	// ordinary refusal, and only a status query decides.
 	if o := send(pending, "000", 100); o.Class != provider.Rejected || o.Duplicate || o.Unposted {
 		t.Errorf("a duplicate: %+v", o)
 	}
@@ -352,8 +352,7 @@ func TestReference_usedOnce(t *testing.T) {
 	}
 }
 
-// TestOffers_changedPriceIsRefused: nothing is bought that is not offered at that price at
-// that moment.
+// TestOffers_changedPriceIsRefused: a package is bought only if it is offered at that price at that moment.
 func TestOffers_changedPriceIsRefused(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	b.Network = msisdn.MTN
@@ -398,7 +397,7 @@ func TestOffers_changedPriceIsRefused(t *testing.T) {
 	}
 }
 
-// TestGateway_addressNotListed: Hubtel's gateway answers HTML to whom it does not know.
+// TestGateway_addressNotListed: Hubtel's gateway answers with HTML to addresses that it does not know.
 func TestGateway_addressNotListed(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{Allowed: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	reference := uuid.NewString()
@@ -411,7 +410,7 @@ func TestGateway_addressNotListed(t *testing.T) {
 	}
 }
 
-// TestAirtime_otherNetworkFailsLater: airtime for a number of another network fails later.
+// TestAirtime_otherNetworkFailsLater: airtime for a number of another network is accepted and fails later.
 func TestAirtime_otherNetworkFailsLater(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	reference := uuid.NewString()
@@ -426,7 +425,7 @@ func TestAirtime_otherNetworkFailsLater(t *testing.T) {
 	}
 }
 
-// TestBankAccount_keepsLettersAndZeros: letters and leading zeros arrive as they are.
+// TestBankAccount_keepsLettersAndZeros: letters and leading zeros of an account number reach Hubtel unchanged.
 func TestBankAccount_keepsLettersAndZeros(t *testing.T) {
 	b := newBench(t, sim.Options{}, simhubtel.Options{})
 	accounts := []string{"0012345678901", "00AB12345", "1234567", "1234567890123456"}
@@ -453,7 +452,7 @@ func TestBankAccount_keepsLettersAndZeros(t *testing.T) {
 	}
 }
 
-// accounts is what the simulator's accounts hold for us.
+// accounts returns what the simulator's accounts hold for us.
 func accounts(s *sim.Sim) []provider.Held {
 	in, out := s.Accounts(simhubtel.Name)
 	return []provider.Held{{Account: provider.AccountCollection, Amount: in}, {Account: provider.AccountDisbursement, Amount: out}}

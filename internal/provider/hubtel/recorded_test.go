@@ -12,8 +12,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// recorded is an answer or callback as Hubtel documents it, with where and when
-// that was read, and what it means. The simulator is held to the same files.
+// recorded is an answer or callback as Hubtel documents it, with its source, its date and its meaning. The simulator
+// is tested with the same files.
 type recorded struct {
 	Name, Call, Source, Date string
 	Status                   int
@@ -46,7 +46,7 @@ func (r *recorded) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// TestSamples_readAsDocumented reads every documented sample as what its page says that it is.
+// TestSamples_readAsDocumented checks that every documented sample is read as its page describes it.
 func TestSamples_readAsDocumented(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -99,7 +99,7 @@ func (r recorded) check(t *testing.T) {
 	}
 }
 
-// read gives the sample to who reads this call's answers.
+// read passes the sample to the code that reads the answers of its call.
 func (r recorded) read(a provider.Answer) (o provider.Outcome, offered int, known bool) {
 	want := order{reference: r.Reference, amount: r.Amount, product: map[string]product{"disburse": payout, "topup": sale, "topup_status": sale, "bundle_status": sale}[r.Call]}
 	switch r.Call {

@@ -22,7 +22,7 @@ import (
 	"github.com/makola/makola/internal/test/providertest"
 )
 
-// bench is the adapter in front of a simulated MTN.
+// bench is the adapter connected to a simulated MTN.
 type bench struct {
 	providertest.Bench
 	sim     *sim.Sim
@@ -31,7 +31,7 @@ type bench struct {
 	config  config.MTN
 }
 
-// token is that of the callback address.
+// token is the token of the callback address.
 const token = "0123456789abcdef0123456789abcdef"
 
 func newBench(t *testing.T, o sim.Options, habits simmtn.Options) *bench {
@@ -123,8 +123,8 @@ func TestMTN_conformsToEveryRole(t *testing.T) {
 	}
 }
 
-// TestStatus_paidDespiteRefusal: whatever MTN says of what it has done, a question tells the
-// truth. A refusal is clear in MTN's own envelope with a documented code only.
+// TestStatus_paidDespiteRefusal: MTN may refuse a request although it has carried it out. A status query then returns
+// the truth. A refusal is clear only with a documented code in MTN's own envelope.
 func TestStatus_paidDespiteRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	clear := 0
@@ -153,7 +153,7 @@ func TestStatus_paidDespiteRefusal(t *testing.T) {
 	}
 }
 
-// TestStatus_inconclusiveResponses: no answer but the documented one is "not known".
+// TestStatus_inconclusiveResponses: only the documented answer means "not known".
 func TestStatus_inconclusiveResponses(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	reference := uuid.NewString()
@@ -185,7 +185,7 @@ func (b *bench) collect(reference string) provider.Outcome {
 	})
 }
 
-// accounts is what the simulator's accounts hold for us.
+// accounts returns what the simulator's accounts hold for us.
 func accounts(s *sim.Sim) []provider.Held {
 	in, out := s.Accounts(simmtn.Name)
 	return []provider.Held{{Account: provider.AccountCollection, Amount: in}, {Account: provider.AccountDisbursement, Amount: out}}

@@ -20,7 +20,7 @@ func answer(status int, body string) provider.Answer {
 	return provider.Answer{Status: status, Body: []byte(body), Written: true}
 }
 
-// TestSubmission_responsesClassified holds each wire event of MTN's table to its class.
+// TestSubmission_responsesClassified checks the class of each response in MTN's table.
 func TestSubmission_responsesClassified(t *testing.T) {
 	const u, acc, rej, bar = provider.Unknown, provider.Accepted, provider.Rejected, provider.Barred
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestSubmission_responsesClassified(t *testing.T) {
 		if o.Class != c.class || o.Reason != c.reason || o.State != provider.Pending {
 			t.Errorf("%s %d %s: class %v, reason %q", c.product, c.status, c.body, o.Class, o.Reason)
 		}
-		// Only a code of MTN's own is a clear refusal; any gateway may answer a status.
+		// A refusal is clear only with a code of MTN's own, because any gateway may return an HTTP status.
 		if own := c.reason != "invalid_request" && strings.HasPrefix(c.body, "{"); o.Clear != (c.class == rej && own) {
 			t.Errorf("%s %d %s: clear is %v", c.product, c.status, c.body, o.Clear)
 		}
@@ -74,7 +74,7 @@ func TestSubmission_responsesClassified(t *testing.T) {
 	}
 }
 
-// TestStatus_documentedBodies reads bodies as MTN's documents and live systems show them.
+// TestStatus_documentedBodies reads bodies from MTN's documents and from live systems.
 func TestStatus_documentedBodies(t *testing.T) {
 	const paid = `"amount":"100","currency":"GHS","externalId":"5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c","payer":{"partyIdType":"MSISDN","partyId":"233244000000"},"payerMessage":"x","payeeNote":"y"`
 	const sent = `"amount":"100.50","currency":"GHS","externalId":"5d6a0bd7-0f02-4a5c-a3b4-1ad2b1d8ef0c","payee":{"partyIdType":"MSISDN","partyId":"233244000000"}`
@@ -156,7 +156,7 @@ func TestNote_allowedCharacters(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: no answer of MTN's, however broken, may read as more than it says.
+// FuzzAnswers: an answer of MTN that is broken in any way is never read as more than it says.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{``, `{}`, `null`, `"x"`, `{"status":"SUCCESSFUL"}`, `{"code":"RESOURCE_ALREADY_EXIST"}`, `{"status":"FAILED","reason":{"code":7}}`,
 		`{"amount":"1.00","currency":"GHS","externalId":"x","payer":{"partyId":"233244000000"},"status":"SUCCESSFUL"}`, `{"amount":1e3,"status":"FAILED","reason":[]}`} {

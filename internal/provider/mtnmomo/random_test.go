@@ -16,8 +16,8 @@ import (
 	simmtn "github.com/makola/makola/internal/sim/mtn"
 )
 
-// TestRandomFaults_agreeWithMTNsBook sends a few thousand payments through random faults, eight
-// at a time, and holds every outcome and the float to the provider's book.
+// TestRandomFaults_agreeWithMTNsBook sends a few thousand payments with random faults, eight at a time. It compares
+// every outcome and the float with the provider's book.
 func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -41,7 +41,7 @@ func TestRandomFaults_agreeWithMTNsBook(t *testing.T) {
 				p := payment{uuid.NewString(), money.Pesewas(1 + rnd.IntN(100_000)), b.Wallet(codes[rnd.IntN(len(codes))]), rnd.IntN(2) == 0, provider.Outcome{}}
 				if rnd.IntN(4) == 0 {
 					k := kinds[rnd.IntN(len(kinds))]
-					if k == sim.Slow || k == sim.RefuseAfter { // nobody moves the clock for it; it has a test of its own
+					if k == sim.Slow || k == sim.RefuseAfter { // these need the clock to move; they have tests of their own
 						continue
 					}
 					b.sim.Inject(sim.Fault{Provider: simmtn.Name, Kind: k, Count: 1 + rnd.IntN(2)})

@@ -13,8 +13,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// recorded is an answer as MTN documents it, with where and when that was read,
-// and what it means. The simulator is held to the same files.
+// recorded is an answer as MTN documents it, with its source, its date and its meaning. The simulator is tested with
+// the same files.
 type recorded struct {
 	Name, Call, Source, Date           string
 	Status                             int
@@ -27,7 +27,7 @@ type recorded struct {
 	}
 }
 
-// TestSamples_readAsDocumented reads every documented sample as what MTN says that it is.
+// TestSamples_readAsDocumented checks that every documented sample is read as MTN describes it.
 func TestSamples_readAsDocumented(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {

@@ -26,7 +26,7 @@ func (b *bench) tokens() int {
 
 func TestToken_sharedByWaitingCallers(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
-	b.Fault("token", "slow", 1) // until the clock moves, so that all of them wait
+	b.Fault("token", "slow", 1) // until the clock moves, so that all callers wait
 	var wg sync.WaitGroup
 	outcomes := make([]provider.Outcome, 50)
 	for i := range outcomes {
@@ -54,7 +54,7 @@ func TestToken_sharedByWaitingCallers(t *testing.T) {
 	}
 }
 
-// A token is renewed in its time, whoever sets the clock.
+// A token is renewed in time, even if the clock is set.
 func TestToken_clockSet(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	b.collect(uuid.NewString())
@@ -93,7 +93,7 @@ func TestToken_cancelledCallerStopsNoOther(t *testing.T) {
 
 func TestToken_renewedAfterRefusal(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
-	// The caller counts POSTs, so none is repeated here: the next one has a new token.
+	// The caller counts POSTs, so no POST is repeated here. The next POST has a new token.
 	b.Fault("collect", "unauthorized", 1)
 	reference := uuid.NewString()
 	if o := b.collect(reference); o.Class != provider.Barred || b.tokens() != 1 {
@@ -102,12 +102,12 @@ func TestToken_renewedAfterRefusal(t *testing.T) {
 	if o := b.collect(reference); o.Class != provider.Accepted || b.tokens() != 2 {
 		t.Errorf("the next POST: %+v after %d tokens", o, b.tokens())
 	}
-	// A question is repeated at once: asking moves nothing.
+	// A status query is repeated at once, because it moves no money.
 	b.Fault("collect_status", "unauthorized", 1)
 	if o := b.Rail.Collector.CollectStatus(context.Background(), provider.StatusRequest{ProviderReference: reference}); o.Class != provider.Accepted || b.tokens() != 3 {
 		t.Errorf("a question after one 401: %+v after %d tokens", o, b.tokens())
 	}
-	// No token at all: nothing of the payment was written.
+	// Without any token, no part of the payment request was written.
 	for _, fault := range []string{"outage", "unauthorized", "forbidden", "throttle", "malformed", "answer_lost", "error_after"} {
 		b := newBench(t, sim.Options{}, simmtn.Options{})
 		b.Fault("token", fault, 1)
@@ -121,8 +121,8 @@ func TestToken_renewedAfterRefusal(t *testing.T) {
 	}
 }
 
-// A documented refusal counts as clear also with HTTP 500, and the adapter asks
-// nothing by itself: what the refusal is worth, its caller asks.
+// A documented refusal is clear, even with HTTP 500. The adapter makes no status query itself; its caller decides
+// that.
 func TestRefusal_with500IsFinal(t *testing.T) {
 	b := newBench(t, sim.Options{OpeningFloat: 100}, simmtn.Options{})
 	o := b.Rail.Disburser.Disburse(context.Background(), provider.DisburseRequest{ProviderReference: uuid.NewString(), Amount: 500, MSISDN: b.Wallet("000")})
@@ -136,7 +136,7 @@ func TestRefusal_with500IsFinal(t *testing.T) {
 	}
 }
 
-// TestSim_documentedNumbers are those that the role suites do not use.
+// TestSim_documentedNumbers tests the documented numbers that the role suites do not use.
 func TestSim_documentedNumbers(t *testing.T) {
 	b := newBench(t, sim.Options{}, simmtn.Options{})
 	collect := func(reference, code string) provider.Outcome {

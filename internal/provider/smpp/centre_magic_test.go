@@ -11,13 +11,13 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// TestMagicNumbers_asDocumented: what the page about testing promises of messages to them.
+// TestMagicNumbers_asDocumented checks what the page about testing says of messages to magic numbers.
 func TestMagicNumbers_asDocumented(t *testing.T) {
 	delivered, failed := provider.Delivered, provider.DeliveryFailed
 	for _, c := range []struct {
 		code   string
 		class  provider.Class
-		before time.Duration // the last moment without a receipt
+		before time.Duration // the latest time at which there is no receipt yet
 		states []provider.Delivery
 		shown  bool
 	}{

@@ -20,7 +20,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// TestCentre_receiptIDForms: a receipt has the id of its submit, however the operator writes the two.
+// TestCentre_receiptIDForms: a receipt matches the id of its submit, in whatever forms the operator writes the two
+// ids.
 func TestCentre_receiptIDForms(t *testing.T) {
 	forms := []smpp.IDForm{smpp.IDHex, smpp.IDDecimal}
 	for _, submit := range forms {
@@ -42,7 +43,7 @@ func testReceiptForms(t *testing.T, submit, receipt smpp.IDForm) {
 				t.Fatal(err)
 			}
 			var ids []string
-			for range 2 { // one after the other: receipts are stored at once, in any order
+			for range 2 { // one after the other, because receipts are stored concurrently, in any order
 				ids = append(ids, k.send("233240000001", "x").UpstreamID)
 				m.settle()
 			}
@@ -58,7 +59,7 @@ func testReceiptForms(t *testing.T, submit, receipt smpp.IDForm) {
 	}
 }
 
-// TestCentre_receiptStates: each word of an operator is understood.
+// TestCentre_receiptStates: each state that an operator reports is understood.
 func TestCentre_receiptStates(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
@@ -80,7 +81,7 @@ func TestCentre_receiptStates(t *testing.T) {
 	}
 }
 
-// TestCentre_receiptBeforeAnswer: a receipt that overtakes the answer to its submit is stored all the same.
+// TestCentre_receiptBeforeAnswer: a receipt that comes before the answer to its submit is stored too.
 func TestCentre_receiptBeforeAnswer(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Second})
 	k := m.client(m.bind())
@@ -124,7 +125,7 @@ func TestCentre_oddReceipts(t *testing.T) {
 		out := k.send(number(1), "x")
 		m.pass(c.after)
 		got := k.stored()[before:]
-		if c.fault == sim.CallbackForged { // the two come at once and may be stored in any order
+		if c.fault == sim.CallbackForged { // the two come at the same time and may be stored in any order
 			slices.SortFunc(got, func(a, b provider.Receipt) int { return int(b.State) - int(a.State) })
 		}
 		if !slices.EqualFunc(got, c.want, func(r provider.Receipt, state provider.Delivery) bool { return r.State == state }) {
@@ -137,7 +138,7 @@ func TestCentre_oddReceipts(t *testing.T) {
 		}
 		m.pass(20 * time.Second)
 	}
-	// No receipt is sent that was not asked for.
+	// If no receipt was requested, none is sent.
 	before := len(k.stored())
 	quiet := segment("233240000001", "x")
 	quiet.WantsReceipt = false
@@ -150,8 +151,8 @@ func TestCentre_oddReceipts(t *testing.T) {
 	}
 }
 
-// TestCentre_receiptStoredBeforeAck: one that cannot be stored comes again, and one whose
-// acknowledgement is lost as well.
+// TestCentre_receiptStoredBeforeAck: the centre sends a receipt again if it could not be stored, or if its
+// acknowledgement was lost.
 func TestCentre_receiptStoredBeforeAck(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
@@ -169,7 +170,7 @@ func TestCentre_receiptStoredBeforeAck(t *testing.T) {
 		t.Errorf("%d tries, %+v", tries.Load(), got)
 	}
 
-	// The line breaks while the receipt is being stored: it was stored, and comes again.
+	// The connection breaks while the receipt is being stored. It is stored, and the centre sends it again.
 	k.onReceipt(func(provider.Receipt) error {
 		if tries.Add(1) == 5 {
 			m.sms.Disconnect()
@@ -185,7 +186,7 @@ func TestCentre_receiptStoredBeforeAck(t *testing.T) {
 	}
 }
 
-// TestCentre_receiptsWaitForBind: those that fall due without a bind come with the next one.
+// TestCentre_receiptsWaitForBind: receipts that are due while no client is bound are sent at the next bind.
 func TestCentre_receiptsWaitForBind(t *testing.T) {
 	m := newCentre(t, smsc.Options{ReceiptWindow: 3})
 	k := m.client(m.bind())
@@ -209,7 +210,7 @@ func TestCentre_receiptsWaitForBind(t *testing.T) {
 	}
 }
 
-// TestCentre_textFromHandset: a message that is no receipt is acknowledged and disturbs nothing.
+// TestCentre_textFromHandset: a message that is not a receipt is acknowledged and has no other effect.
 func TestCentre_textFromHandset(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
@@ -223,7 +224,7 @@ func TestCentre_textFromHandset(t *testing.T) {
 	}
 }
 
-// long submits a whole text, its parts in any order, and waits for the answers.
+// long submits a whole text, with its parts in any order, and waits for the answers.
 func (k *client) long(t rapid.TB, to, text string, group uint16) {
 	m := smstext.Encode(text)
 	var o outcomes
@@ -237,8 +238,8 @@ func (k *client) long(t rapid.TB, to, text string, group uint16) {
 	}
 }
 
-// TestCentre_longMessages: any text arrives as it was, by both ways of joining parts. The centre refuses a part
-// that no radio message holds and decodes each part by itself, so a bad cut does not go unseen.
+// TestCentre_longMessages: any text arrives unchanged, with both ways of joining parts. The centre refuses a part
+// that is too long for a radio message and decodes each part separately. A wrong cut is therefore noticed.
 func TestCentre_longMessages(t *testing.T) {
 	for _, way := range []smpp.Concatenation{smpp.UDH, smpp.SAR} {
 		t.Run(string(way), func(t *testing.T) {

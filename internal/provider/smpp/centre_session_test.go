@@ -22,7 +22,8 @@ import (
 
 func number(i int) string { return fmt.Sprintf("2332441%05d", i) }
 
-// TestCentre_windowBoundsSubmits: a client goes no further than its window, however slow the centre is.
+// TestCentre_windowBoundsSubmits: a client sends no more than its window without an answer, however slow the centre
+// is.
 func TestCentre_windowBoundsSubmits(t *testing.T) {
 	const window, total = 10, 100
 	m := newCentre(t, smsc.Options{Latency: time.Minute})
@@ -51,7 +52,7 @@ func TestCentre_windowBoundsSubmits(t *testing.T) {
 	}
 }
 
-// TestCentre_submitGivesUp: who waits for room in the window can leave, and has sent nothing.
+// TestCentre_submitGivesUp: a caller that waits for room in the window can give up. Nothing of its submit was sent.
 func TestCentre_submitGivesUp(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Hour})
 	bind := m.bind()
@@ -71,11 +72,11 @@ func TestCentre_submitGivesUp(t *testing.T) {
 	}
 }
 
-// resend submits each of total messages until it was not refused for now, as a caller does: nothing before
-// the client is bound again, where each try ends at once and the clock would stand.
+// resend submits each of total messages until it has an outcome other than NotSent, as a caller does. It waits until
+// the client is bound, because otherwise each try ends at once and the clock does not move.
 func (k *client) resend(total int) *outcomes { return k.resendAfter(total, func() {}) }
 
-// resendAfter lets the clock stand until ready returns.
+// resendAfter is resend, but the clock moves only after ready has returned.
 func (k *client) resendAfter(total int, ready func()) *outcomes {
 	var o outcomes
 	for round := 0; ; round++ {
@@ -108,7 +109,8 @@ func (k *client) resendAfter(total int, ready func()) *outcomes {
 	}
 }
 
-// TestCentre_throttledSubmitsArriveOnce: what the centre throttles or has no room for is not lost and arrives once.
+// TestCentre_throttledSubmitsArriveOnce: a submit that the centre throttles, or has no room for, is not lost and
+// arrives once.
 func TestCentre_throttledSubmitsArriveOnce(t *testing.T) {
 	for name, o := range map[string]smsc.Options{"rate": {Rate: 40}, "queue": {Queue: 20}} {
 		t.Run(name, func(t *testing.T) {
@@ -134,8 +136,9 @@ func TestCentre_throttledSubmitsArriveOnce(t *testing.T) {
 	}
 }
 
-// TestCentre_droppedLineRepeatsNoMessage: a centre that drops the line at every 50th submit, before or after it took it. What
-// was answered was taken, what was not may have been, and nothing is sent again by the client.
+// TestCentre_droppedLineRepeatsNoMessage: a centre drops the connection at every 50th submit, before or after it
+// accepted it. Answered submits were accepted, and unanswered ones may have been. The client itself sends nothing
+// again.
 func TestCentre_droppedLineRepeatsNoMessage(t *testing.T) {
 	for _, fault := range []sim.FaultKind{sim.AnswerLost, sim.RequestLost} {
 		t.Run(string(fault), func(t *testing.T) {
@@ -160,8 +163,8 @@ func TestCentre_droppedLineRepeatsNoMessage(t *testing.T) {
 					t.Errorf("%d is called accepted and never came", i)
 				}
 			}
-			// A cut takes a window with it at most, so the 600 are 400 submits at least; after the last cut nothing
-			// may be left to bind for.
+			// Each cut loses at most one window, so of the 600 messages at least 400 were submitted. After the last
+			// cut there may be no message left, and so no further bind.
 			b := m.sms.Totals()
 			if cuts := b.Submitted / 50; cuts < 8 || b.Binds < cuts || b.Binds > cuts+1 || b.PeakBound != 1 {
 				t.Errorf("%+v", b)
@@ -170,8 +173,8 @@ func TestCentre_droppedLineRepeatsNoMessage(t *testing.T) {
 	}
 }
 
-// TestCentre_cutWhileInFlight: what waits for an answer when the line breaks is unknown, what comes later is
-// not sent, until the client has bound again.
+// TestCentre_cutWhileInFlight: a submit that waits for its answer when the connection breaks is unknown. Later
+// submits are not sent until the client has bound again.
 func TestCentre_cutWhileInFlight(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Hour})
 	k := m.client(m.bind())
@@ -196,7 +199,7 @@ func TestCentre_cutWhileInFlight(t *testing.T) {
 	}
 }
 
-// TestCentre_refusalOfOneSegment: a refusal is that segment's alone.
+// TestCentre_refusalOfOneSegment: a refusal affects only its own segment.
 func TestCentre_refusalOfOneSegment(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	k := m.client(m.bind())
@@ -215,14 +218,14 @@ func TestCentre_refusalOfOneSegment(t *testing.T) {
 	}
 }
 
-// TestCentre_strangeAnswers: what each way of answering badly makes of a submit.
+// TestCentre_strangeAnswers checks the outcome of a submit for each wrong answer.
 func TestCentre_strangeAnswers(t *testing.T) {
 	for _, c := range []struct {
 		fault sim.FaultKind
 		class provider.Class
 		taken int
 	}{
-		{sim.ErrorBefore, provider.Unknown, 0}, // a system error says nothing
+		{sim.ErrorBefore, provider.Unknown, 0}, // a system error does not say whether the submit was accepted
 		{sim.ErrorAfter, provider.Unknown, 1},
 		{sim.Malformed, provider.Unknown, 1},
 		{sim.Throttle, provider.NotSent, 0},
@@ -242,7 +245,7 @@ func TestCentre_strangeAnswers(t *testing.T) {
 			if got := len(m.sms.SegmentsTo(number(1))); got != c.taken {
 				t.Errorf("taken %d times", got)
 			}
-			if c.fault == sim.Unbind { // comes behind the answer
+			if c.fault == sim.Unbind { // the unbind comes after the answer
 				clocktest.Await(t, "the end of the session", func() bool { return k.Ready("") != nil })
 			}
 			if out := k.resend(1).get(0); out.Class != provider.Accepted {
@@ -252,7 +255,7 @@ func TestCentre_strangeAnswers(t *testing.T) {
 	}
 }
 
-// TestCentre_silent: a centre that takes everything and answers nothing does not hold a client for ever.
+// TestCentre_silent: a centre that accepts everything and never answers does not block a client for ever.
 func TestCentre_silent(t *testing.T) {
 	m := newCentre(t, smsc.Options{})
 	bind := m.bind()
@@ -281,7 +284,7 @@ func TestCentre_silent(t *testing.T) {
 	}
 }
 
-// TestSession_enquireLink: each side asks a silent peer, which answers; the connection stays.
+// TestSession_enquireLink: each side sends an enquiry to a silent peer. The peer answers, and the connection stays.
 func TestSession_enquireLink(t *testing.T) {
 	for name, asks := range map[string]struct{ centre, client time.Duration }{
 		"centre": {2 * time.Second, 24 * time.Hour}, "client": {24 * time.Hour, 2 * time.Second},
@@ -298,8 +301,8 @@ func TestSession_enquireLink(t *testing.T) {
 					m.until("a sign of life", sign)
 					continue
 				}
-				// The clock moves when both sides wait for it and stands until the answer is there: the centre ends who is
-				// silent three times, however busy the machine is.
+				// The clock moves only when both sides wait for it, and stands until the answer is there. Otherwise a
+				// busy machine could miss three enquiries, and the centre would end the session.
 				clocktest.Await(t, "both sides to wait", func() bool { return m.clock.Waiting() == 2 })
 				m.clock.Advance(asks.centre)
 				clocktest.Await(t, "a sign of life", sign)
@@ -311,7 +314,7 @@ func TestSession_enquireLink(t *testing.T) {
 	}
 }
 
-// TestCentre_bindPermissions: who may bind, and with which connections.
+// TestCentre_bindPermissions checks who may bind, and from which connections.
 func TestCentre_bindPermissions(t *testing.T) {
 	t.Run("wrong password", func(t *testing.T) {
 		m := newCentre(t, smsc.Options{})
@@ -418,7 +421,7 @@ func TestCentre_certificateIsChecked(t *testing.T) {
 	}
 }
 
-// TestCentre_clientStops: a client that stops waits for the answers that are due, takes nothing more and unbinds.
+// TestCentre_clientStops: a client that stops waits for outstanding answers, accepts no new submit, and unbinds.
 func TestCentre_clientStops(t *testing.T) {
 	m := newCentre(t, smsc.Options{Latency: time.Second})
 	k := m.client(m.bind())

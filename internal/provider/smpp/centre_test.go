@@ -22,8 +22,7 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// centre is a simulated message centre, which has another codec than the client, on a clock that only
-// the test moves.
+// centre is a simulated message centre. It uses another codec than the client, and a clock that only the test moves.
 type centre struct {
 	*sim.Sim
 	sms   *smsc.Centre
@@ -64,14 +63,14 @@ func (c *centre) serve(l net.Listener) {
 	clocktest.Await(c.t, "the listener", func() bool { return c.sms.Account().Address != "" })
 }
 
-// bind is an account with the centre that waits long for answers and asks rarely for signs of life.
+// bind returns a bind to the centre that waits long for answers and rarely sends enquiries.
 func (c *centre) bind() smpp.Bind {
 	a := c.sms.Account()
 	return smpp.Bind{Name: "sim", Address: a.Address, SystemID: a.SystemID, Password: a.Password,
 		AnswerTimeout: time.Hour, EnquireEvery: 24 * time.Hour}
 }
 
-// client is a client of the centre and what it heard.
+// client is a client of the centre, with the receipts that it got.
 type client struct {
 	*smpp.Client
 	centre *centre
@@ -98,7 +97,7 @@ func (c *centre) unboundClient(binds ...smpp.Bind) *client {
 
 func (k *client) stop() {
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // a test that wants the answers waits for them itself
+	cancel() // a test that needs the answers waits for them itself
 	k.Stop(ctx)
 }
 
@@ -127,7 +126,7 @@ func (k *client) onReceipt(refuse func(provider.Receipt) error) {
 	k.refuse = refuse
 }
 
-// states are the deliveries that were stored, in order.
+// states returns the stored delivery states in their order.
 func (k *client) states() []provider.Delivery {
 	var list []provider.Delivery
 	for _, r := range k.stored() {
@@ -142,7 +141,7 @@ func (k *client) stored() []provider.Receipt {
 	return slices.Clone(k.receipts)
 }
 
-// outcomes gathers what became of submits.
+// outcomes collects the outcomes of submits.
 type outcomes struct {
 	mu   sync.Mutex
 	list map[int]provider.Outcome
@@ -170,7 +169,7 @@ func (o *outcomes) get(i int) provider.Outcome {
 	return o.list[i]
 }
 
-// each lists the submits that ended in a class.
+// each returns the submits that ended in a class.
 func (o *outcomes) each(class provider.Class) []int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -198,7 +197,7 @@ func segment(to, text string) provider.Segment {
 	return provider.Segment{From: "ADOM", To: msisdn.MSISDN(to), Encoding: m.Encoding, Octets: m.Segments[0], Part: 1, Parts: 1, WantsReceipt: true}
 }
 
-// pass lets time pass in small steps and whatever is due happen.
+// pass advances the clock in small steps and lets everything that is due happen.
 func (c *centre) pass(d time.Duration) {
 	c.t.Helper()
 	const step = time.Second
@@ -219,9 +218,9 @@ func (c *centre) settle() {
 	}
 }
 
-// until lets the clock run, faster than the machine's but tied to it and in small steps, until something is
-// true: on a busy machine no time-out comes before the answer that is under way. Between two steps the
-// machine is left to those who work.
+// until advances the clock in small steps until a condition is true. The clock runs faster than the machine's but
+// depends on it, so that on a busy machine no time-out comes before an answer. Between two steps other goroutines
+// run.
 func (c *centre) until(what string, yes func() bool) {
 	c.t.Helper()
 	const faster, step = 20, time.Second

@@ -121,8 +121,8 @@ func TestSubmit_cutsLongFields(t *testing.T) {
 	}
 }
 
-// TestWindow_blocks keeps answers back until the window is full, again and again, and counts how many
-// submits were ever without one.
+// TestWindow_blocks holds back answers until the window is full, repeatedly, and finds the maximum number of
+// unanswered submits.
 func TestWindow_blocks(t *testing.T) {
 	const window, submits = 7, 700
 	sc := newCentre(t, nil)
@@ -194,7 +194,7 @@ func TestRate_fallsAndRecovers(t *testing.T) {
 	now := clock.NewManual(noon)
 	b := newBucket(now, 100)
 	for range 20 {
-		b.slow() // one word for a window of submits
+		b.slow() // counts as one slowdown for a whole window of submits
 	}
 	if b.now != 50 || b.blocked <= now.Elapsed() {
 		t.Errorf("after one word the rate is %v", b.now)
@@ -222,7 +222,7 @@ func TestRate_fallsAndRecovers(t *testing.T) {
 	if b.now < 1 {
 		t.Errorf("the rate fell to %v", b.now)
 	}
-	// A rate is a spacing of turns, not a burst.
+	// A rate defines the interval between two turns. It does not allow a burst.
 	b = newBucket(clock.Real(), 1_000)
 	begun := time.Now()
 	for range 30 {
@@ -247,8 +247,8 @@ func TestRate_fallsAndRecovers(t *testing.T) {
 	}
 }
 
-// TestSubmit_oneOutcomeWhenLineDrops cuts the connection at every 50th submit. Every submit has one outcome, and what is said
-// not to have been sent never came.
+// TestSubmit_oneOutcomeWhenLineDrops cuts the connection at every 50th submit. Every submit has exactly one final
+// outcome, and the centre never got a submit with the outcome NotSent.
 func TestSubmit_oneOutcomeWhenLineDrops(t *testing.T) {
 	sc := newCentre(t, nil)
 	b := sc.bind()
@@ -287,13 +287,13 @@ func TestSubmit_oneOutcomeWhenLineDrops(t *testing.T) {
 					if o.Class != provider.NotSent {
 						break
 					}
-					runtime.Gosched() // to who binds again
+					runtime.Gosched() // lets the client bind again
 				}
 			}
 		}()
 	}
 	callers.Wait()
-	mu.Lock() // the centre may still be at what it had read before it cut the line
+	mu.Lock() // the centre may still process what it read before it cut the connection
 	defer mu.Unlock()
 	if len(outcomes) != 480 {
 		t.Errorf("%d of 480 messages have an outcome", len(outcomes))
@@ -325,7 +325,7 @@ func TestSubmit_unansweredIsUnknown(t *testing.T) {
 	now := clock.NewManual(noon)
 	c, _ := runAt(t, now, make(receipts, 9).store, b)
 	ready(t, c)
-	for range 6 { // more than the window: what is given up makes room
+	for range 6 { // more than the window, so a submit that gives up must free its place
 		if o := sc.giveUp(c, now, segment("hello")); o.Class != provider.Unknown {
 			t.Errorf("%+v", o)
 		}
@@ -373,8 +373,8 @@ func TestSession_centreUnbinds(t *testing.T) {
 	}
 }
 
-// TestStop_waitsForAnswers ends a client with submits at the centre: their answers are waited for, later submits
-// are not sent, and the connection ends with an unbind.
+// TestStop_waitsForAnswers stops a client with unanswered submits. The client waits for their answers, sends no later
+// submit, and ends the connection with an unbind.
 func TestStop_waitsForAnswers(t *testing.T) {
 	sc := newCentre(t, nil)
 	c := New(Options{Binds: []Bind{sc.bind()}, Clock: clock.Real(), Log: slog.New(slog.DiscardHandler)})
@@ -394,7 +394,7 @@ func TestStop_waitsForAnswers(t *testing.T) {
 	<-at
 	ended := make(chan struct{})
 	go func() {
-		c.Stop(t.Context()) // waits for as long as it takes; Run gives the answers a moment only
+		c.Stop(t.Context()) // it waits as long as necessary; Run waits for the answers only for a moment
 		close(ended)
 	}()
 	clocktest.Await(t, "a client that ends says so", func() bool { return errors.Is(c.Ready(""), provider.ErrElsewhere) })
@@ -410,7 +410,7 @@ func TestStop_waitsForAnswers(t *testing.T) {
 	if n := len(sc.received()); n != 1 {
 		t.Errorf("%d submits came, expected 1", n)
 	}
-	// It may run again: another node gave the connection back.
+	// The client may run again, because another node returned the connection.
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -435,7 +435,7 @@ func TestStop_withoutAnswers(t *testing.T) {
 	at := make(chan struct{}, 9)
 	sc.script(func(*line, *gosmpp.SubmitSM) { at <- struct{}{} })
 	outcomes := make(chan provider.Outcome, 2)
-	for range 2 { // the second waits for room in the window
+	for range 2 { // the second submit waits for room in the window
 		go c.Submit(t.Context(), segment("hello"), func(o provider.Outcome) { outcomes <- o })
 	}
 	<-at
@@ -477,7 +477,7 @@ func TestSession_silentCentre(t *testing.T) {
 			}
 			go func() {
 				defer conn.Close()
-				for { // answers binds and nothing else
+				for { // it answers only binds
 					p, err := readPDU(conn)
 					if err != nil {
 						seen <- "left"
@@ -537,7 +537,7 @@ func TestBind_foreignCertificate(t *testing.T) {
 	if o := hand(t, c, segment("hello")); o.Class != provider.Accepted {
 		t.Errorf("%+v", o)
 	}
-	// A certificate of somebody else is refused.
+	// A certificate for another name is refused.
 	b.TLS = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "smsc.test"}
 	l := newLink(b.withDefaults(), Transceiver, Options{Clock: clock.Real()})
 	if _, err := open(t.Context(), l); err == nil {
@@ -606,13 +606,13 @@ func TestBind_byNetwork(t *testing.T) {
 		}
 	}
 	a, b := len(mtn.received()), len(rest.received())
-	if a < 3 || b < 4 || a+b != 8 { // the number of no network goes anywhere
+	if a < 3 || b < 4 || a+b != 8 { // a number without a network may go to either
 		t.Errorf("%d and %d", a, b)
 	}
 	if len(rest.bound()) != 2 {
 		t.Errorf("%d connections instead of 2", len(rest.bound()))
 	}
-	_ = mtn.listener.Close() // before the cut, after which the client comes back
+	_ = mtn.listener.Close() // closed before the cut, because the client reconnects afterwards
 	mtn.cut()
 	clocktest.Await(t, "a network without a connection is not ready", func() bool { return c.Ready(msisdn.MTN) != nil })
 	if err := c.Ready(msisdn.Telecel); err != nil {

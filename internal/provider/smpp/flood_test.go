@@ -12,7 +12,8 @@ import (
 	"github.com/makola/makola/internal/provider"
 )
 
-// A peer that asks without end for signs of life and reads none loses its session: what it was owed took 866 MB.
+// A peer that sends enquiries without end and reads no answer loses its session. Earlier, the unsent answers took 866
+// MB.
 func TestSession_peerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -20,7 +21,7 @@ func TestSession_peerThatDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	sent := make(chan int, 100) // octets until the client ended a session
+	sent := make(chan int, 100) // number of octets that were sent before the client ended the session
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -35,13 +36,13 @@ func TestSession_peerThatDoesNotRead(t *testing.T) {
 	defer stop()
 	select {
 	case n := <-sent:
-		t.Logf("the session ended after %d KB", n>>10) // most of it lies in the buffers of the two sockets
+		t.Logf("the session ended after %d KB", n>>10) // most octets are in the buffers of the two sockets
 	case <-time.After(patience):
 		t.Error("the session never ended")
 	}
 }
 
-// flood accepts a bind, then asks and reads no more, for as long as the connection is there.
+// flood accepts a bind. Then it sends enquiries and reads nothing until the connection ends.
 func flood(conn net.Conn) (octets int) {
 	defer conn.Close()
 	p, err := gosmpp.Parse(bufio.NewReader(conn))

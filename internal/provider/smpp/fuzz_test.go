@@ -14,8 +14,8 @@ import (
 	"github.com/makola/makola/internal/usertext"
 )
 
-// FuzzReadPDU holds that no stream of a peer makes the reader fail otherwise than with an error, that it
-// never makes room for more than a unit may be long, and that what it reads it writes alike.
+// FuzzReadPDU checks that the reader returns an error for any bad stream and never panics. It never allocates more
+// than the maximum length of a unit. What it reads, it writes back unchanged.
 func FuzzReadPDU(f *testing.F) {
 	f.Add(pdu{id: submitSM | answerBit, sequence: 7, body: []byte("id\x00")}.appendTo(nil))
 	f.Add(pdu{id: enquireLink, sequence: 1}.appendTo(nil))
@@ -38,14 +38,14 @@ func FuzzReadPDU(f *testing.F) {
 	})
 }
 
-// FuzzParseReceipt holds that no body of a deliver_sm breaks the parser, and that what it takes for a
-// receipt can be stored.
+// FuzzParseReceipt checks that the parser accepts any body of a deliver_sm without a panic, and that every receipt
+// that it finds can be stored.
 func FuzzParseReceipt(f *testing.F) {
 	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x11id:7 stat:DELIVRD"), byte(0))
 	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x04\x00i\x00d"), byte(1))
 	f.Add([]byte("\x00\x01\x01x\x00\x01\x01K\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x1e\x00\x03ab\x00"), byte(2))
 	f.Add([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x15id : 7 stat : DELIVRD"), byte(1))
-	longer := bytes.Repeat([]byte{0x02, 0x3a}, 60) // Ⱥ, which is longer in lower case
+	longer := bytes.Repeat([]byte{0x02, 0x3a}, 60) // Ⱥ needs more octets in lower case
 	longer = append(longer, "\x00t\x00e\x00x\x00t\x00:"...)
 	f.Add(append([]byte("\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x08\x00\x82"), longer...), byte(0))
 	f.Fuzz(func(t *testing.T, body []byte, form byte) {
@@ -65,8 +65,8 @@ func FuzzParseReceipt(f *testing.F) {
 	})
 }
 
-// FuzzReceiptSpelling holds that a receipt is read alike with any white space around its colons and in any case of its
-// keys, and that the text of the message changes nothing.
+// FuzzReceiptSpelling checks that white space around the colons and the case of the keys do not change a receipt.
+// Neither does the text of the message.
 func FuzzReceiptSpelling(f *testing.F) {
 	f.Add("7", "DELIVRD", "000", "id:8 stat:UNDELIV", uint32(0))
 	f.Add("MC-1a2b", "UNDELIV", "", "Hello", uint32(0x1234abcd))
@@ -75,7 +75,7 @@ func FuzzReceiptSpelling(f *testing.F) {
 		for _, value := range []string{id, stat, code} {
 			name, _, _ := strings.Cut(strings.ToLower(value), ":")
 			if strings.ContainsAny(value, " \t\n\v\f\r") || strings.HasPrefix(value, ":") || receiptKeys[name] != "" || indexFold(value, "text") >= 0 {
-				return // a word that is a field by itself
+				return // the text would be a field itself
 			}
 		}
 		field := func(key, value string) string {
@@ -98,7 +98,7 @@ func FuzzReceiptSpelling(f *testing.F) {
 	})
 }
 
-// FuzzSubmitBody holds that the other codec reads every submit that the client writes, as it was meant.
+// FuzzSubmitBody checks that the other codec reads every submit that the client writes, with the same content.
 func FuzzSubmitBody(f *testing.F) {
 	f.Add("Kejetia", "hello", true)
 	f.Add("233302123456", "ɛyɛ €[]", false)

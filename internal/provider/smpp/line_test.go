@@ -22,23 +22,23 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// patience is reached by a failing test only.
+// patience bounds each wait of a test. Only a failing test reaches it.
 const patience = 3 * time.Minute
 
-// centre is a message centre whose every answer the test decides, for what the simulator never does. It
-// reads and writes with another codec than the client, so that the two cannot agree on one mistake.
+// centre is a message centre. The test decides its every answer, also answers that the simulator never gives. It uses
+// another codec than the client, so that the two cannot share a mistake.
 type centre struct {
 	t        *testing.T
 	listener net.Listener
 
 	mu       sync.Mutex
-	onSubmit func(c *line, m *gosmpp.SubmitSM) // under no lock; nil accepts
-	refusal  data.CommandStatusType            // of binds
+	onSubmit func(c *line, m *gosmpp.SubmitSM) // called without a lock; nil: accept
+	refusal  data.CommandStatusType            // answer to binds
 	binds    []*gosmpp.BindRequest
 	submits  []*gosmpp.SubmitSM
 	lines    []*line
 	last     int
-	acks     chan ack // of our receipts
+	acks     chan ack // acknowledgements of our receipts
 	events   chan string
 }
 
@@ -94,7 +94,7 @@ func newCentre(t *testing.T, config *tls.Config) *centre {
 	return c
 }
 
-// cut ends every connection without a word.
+// cut closes every connection without an unbind.
 func (c *centre) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func (c *centre) cut() {
 	}
 }
 
-// first is the connection that was made first.
+// first returns the connection that was opened first.
 func (c *centre) first() *line {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +212,7 @@ func (l *line) send(p gosmpp.PDU) {
 func (l *line) raw(octets []byte) {
 	l.wmu.Lock()
 	defer l.wmu.Unlock()
-	_, _ = l.Write(octets) // a client that is gone is the test's business
+	_, _ = l.Write(octets) // an error means that the client is gone, which the test checks itself
 }
 
 func (l *line) accept(m *gosmpp.SubmitSM, id string) {
@@ -227,7 +227,7 @@ func (l *line) refuse(m *gosmpp.SubmitSM, status data.CommandStatusType) {
 	l.send(answer)
 }
 
-// report sends a receipt.
+// report sends a receipt to the client.
 func (l *line) report(sequence int32, from, text string, more ...gosmpp.Field) {
 	l.send(deliver(sequence, from, text, esmReceipt, more...))
 }
@@ -244,7 +244,7 @@ func deliver(sequence int32, from, text string, esm byte, more ...gosmpp.Field) 
 	return p
 }
 
-// wait waits for something that the centre saw.
+// wait waits until the centre has seen an event.
 func (c *centre) wait(event string) {
 	c.t.Helper()
 	limit := time.After(patience)
@@ -271,7 +271,7 @@ func (c *centre) nextAck() ack {
 	}
 }
 
-// bind is a bind with this centre.
+// bind returns a bind to this centre.
 func (c *centre) bind() Bind {
 	return Bind{Name: "test", Address: c.listener.Addr().String(), SystemID: "makola", Password: "secret", ReconnectWithin: 50 * time.Millisecond}
 }
@@ -295,13 +295,13 @@ func (r receipts) next(t *testing.T) provider.Receipt {
 	}
 }
 
-// run starts a client on the machine's clock.
+// run starts a client with the real clock.
 func run(t *testing.T, store func(context.Context, provider.Receipt) error, binds ...Bind) (c *Client, stop func()) {
 	t.Helper()
 	return runAt(t, clock.Real(), store, binds...)
 }
 
-// runAt starts a client on a clock.
+// runAt starts a client with a given clock.
 func runAt(t *testing.T, now *clock.Clock, store func(context.Context, provider.Receipt) error, binds ...Bind) (c *Client, stop func()) {
 	t.Helper()
 	queue := func(ctx context.Context, r provider.Receipt) func() error {
@@ -333,7 +333,7 @@ func serve(t *testing.T, o Options) (c *Client, stop func()) {
 	return c, stop
 }
 
-// ready waits until every link is bound, and takes submits if it may.
+// ready waits until every link is bound and those that may submit accept submits.
 func ready(t *testing.T, c *Client) {
 	t.Helper()
 	clocktest.Await(t, "a bound client", func() bool {
@@ -360,8 +360,8 @@ func hand(t *testing.T, c *Client, s provider.Segment) provider.Outcome {
 	}
 }
 
-// giveUp submits one segment, which the centre gets and does not answer, and lets the clock run until the
-// client gives it up.
+// giveUp submits one segment, which the centre receives but does not answer. The clock moves until the client gives
+// up the segment.
 func (c *centre) giveUp(k *Client, now *clock.Clock, s provider.Segment) provider.Outcome {
 	c.t.Helper()
 	before := len(c.received())

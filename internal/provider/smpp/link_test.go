@@ -13,7 +13,8 @@ import (
 	"github.com/makola/makola/internal/test/clocktest"
 )
 
-// After a reset the link was silent for minutes: each segment that was not sent had booked a turn.
+// A segment that was not sent uses no turn. Earlier, the link was silent for minutes after a reset, because each
+// unsent segment had used a turn.
 func TestRate_unsentSegmentUsesNoSlot(t *testing.T) {
 	now := clock.NewManual(noon)
 	b := newBucket(now, 1)
@@ -54,13 +55,13 @@ func TestRate_unsentSegmentUsesNoSlot(t *testing.T) {
 	}
 	due("a caller that is gone")
 	now.Advance(time.Second)
-	if _, err := b.wait(t.Context(), nil); err != nil { // at once
+	if _, err := b.wait(t.Context(), nil); err != nil { // returns at once
 		t.Error(err)
 	}
 }
 
-// A clock that is set, in either direction, holds up no text, gives up no submit that waits for its answer, and keeps no
-// silent peer.
+// If the clock is set, in either direction, no text is delayed, no submit that waits for its answer is given up, and
+// no silent peer is kept.
 func TestLink_clockSet(t *testing.T) {
 	for _, by := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		now := clock.NewManual(noon)
@@ -86,14 +87,14 @@ func TestLink_clockSet(t *testing.T) {
 	}
 }
 
-// due is when the next turn is, by Elapsed.
+// due returns the time of the next turn, in the clock's Elapsed.
 func (b *bucket) due() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.next
 }
 
-// A segment that had its turn and found no place in the window, or a session that had ended, gives its turn back.
+// A segment may have its turn and then find no room in the window, or the session ended. It then returns its turn.
 func TestRate_slotIsReturned(t *testing.T) {
 	now := clock.NewManual(noon)
 	b := Bind{Rate: 1}.withDefaults()

@@ -129,7 +129,7 @@ func TestReceipts_storedTogether(t *testing.T) {
 			t.Fatal("receipts wait for one another")
 		}
 	}
-	// And submits go on meanwhile.
+	// Submits continue meanwhile.
 	if o := hand(t, c, segment("hello")); o.Class != provider.Accepted {
 		t.Errorf("%+v", o)
 	}
@@ -143,7 +143,7 @@ func TestReceipts_storedTogether(t *testing.T) {
 	}
 }
 
-// The receipts of a connection are queued in the order in which they came.
+// The receipts of a connection are queued in the order in which they arrived.
 func TestReceipts_keepTheirOrder(t *testing.T) {
 	const many = 300
 	sc := newCentre(t, nil)
@@ -172,7 +172,7 @@ func TestReceipts_keepTheirOrder(t *testing.T) {
 	}
 }
 
-// Message centres spell the fields of a receipt in many ways.
+// Message centres write the fields of a receipt in many ways.
 func TestReceiptFields_everySpelling(t *testing.T) {
 	for _, c := range []struct{ text, id, stat, err string }{
 		{"id:7 sub:001 dlvrd:001 submit date:2611221200 done date:2611221201 stat:DELIVRD err:000 text:Hello", "7", "DELIVRD", "000"},
@@ -208,7 +208,7 @@ func TestReceipt_notFromHandset(t *testing.T) {
 	got := make(receipts, 9)
 	c, _ := run(t, got.store, sc.bind())
 	ready(t, c)
-	sc.first().send(deliver(5, "233241234567", "id:m1 stat:DELIVRD", 0)) // anybody can write that
+	sc.first().send(deliver(5, "233241234567", "id:m1 stat:DELIVRD", 0)) // anybody can write this text in a message
 	if a := sc.nextAck(); a.sequence != 5 || a.status != data.ESME_ROK {
 		t.Errorf("%+v", a)
 	}
@@ -224,7 +224,7 @@ func TestSession_malformedPDUs(t *testing.T) {
 	length := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 	for name, each := range map[string]struct {
 		octets []byte
-		after  string // what the centre sees then
+		after  string // what the centre sees afterwards
 	}{
 		"a deliver_sm of nothing":      {unit(deliverSM, 0, 9, ""), "ack"},
 		"a deliver_sm cut short":       {unit(deliverSM, 0, 9, "\x00\x01\x01233241234567\x00\x01\x01Keje"), "ack"},
@@ -257,7 +257,7 @@ func TestSession_malformedPDUs(t *testing.T) {
 			default:
 				sc.wait(each.after)
 			}
-			for { // on the same connection or on the next
+			for { // on the same connection or a new one
 				if o := hand(t, c, segment("hello")); o.Class == provider.Accepted {
 					break
 				}
@@ -286,7 +286,8 @@ func TestSubmit_answerWithoutID(t *testing.T) {
 	}
 }
 
-// An id that is no text poisoned a whole step on PostgreSQL. It is stored, and its receipt finds it.
+// An id may have octets that are not text. It is stored, and its receipt finds it. Earlier, such an id made a whole
+// step fail on PostgreSQL.
 func TestID_anyOctets(t *testing.T) {
 	head := "\x00\x01\x01233241234567\x00\x01\x01K\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00"
 	seen := map[string]string{}
@@ -334,7 +335,7 @@ func TestReceipt_allShapes(t *testing.T) {
 	}
 	ucs2 := smstext.Message{}
 	ucs2, _ = smstext.EncodeAs("id:u1 stat:UNDELIV err:0A1", smstext.UCS2)
-	longer, _ := smstext.EncodeAs("id:u2 "+strings.Repeat("Ⱥ", 50)+"Text: id:u3", smstext.UCS2) // Ⱥ is longer in lower case
+	longer, _ := smstext.EncodeAs("id:u2 "+strings.Repeat("Ⱥ", 50)+"Text: id:u3", smstext.UCS2) // Ⱥ needs more octets in lower case
 	for name, each := range map[string]struct {
 		body []byte
 		want provider.Receipt

@@ -18,7 +18,8 @@ import (
 	"github.com/makola/makola/internal/test/providertest"
 )
 
-// The client of message centres is held to the rules of providers over HTTP: what may be sent again was not taken.
+// The client of message centres must follow the same rules as providers over HTTP: if a message may be sent again, it
+// was not accepted.
 func TestTextSender_conforms(t *testing.T) {
 	centre := smsc.New(smsc.Options{})
 	s, err := sim.New(sim.Options{Clock: clock.Real()}, centre.Join)
